@@ -1,0 +1,19 @@
+/**
+ * The identifiers that cross a wire (audio-extraction.md, "Resources and their fields"; decisions A2, A4).
+ * Each is a prefix and sixteen hexadecimal digits: 64 random bits, which make a guess useless but are never
+ * the authorisation itself.
+ */
+import { z } from 'zod';
+
+const SIXTEEN_HEX = '[0-9a-f]{16}';
+
+export const JobId = z.string().regex(new RegExp(`^job_${SIXTEEN_HEX}$`), 'must be of the form job_<16 hex>');
+export const BatchId = z
+  .string()
+  .regex(new RegExp(`^batch_${SIXTEEN_HEX}$`), 'must be of the form batch_<16 hex>');
+export const UploadId = z
+  .string()
+  .regex(new RegExp(`^upl_${SIXTEEN_HEX}$`), 'must be of the form upl_<16 hex>');
+
+/** A tenant is the id part of an API key (decisions A6). */
+export const TenantId = z.string().regex(/^[a-z0-9]{8}$/, 'must be 8 characters of a-z and 0-9');

@@ -1,0 +1,182 @@
+/**
+ * What a caller may ask for: one job, or a batch of them (audio-extraction.md "Job request object"; decisions
+ * A2 and C). Every default that does not depend on the source is filled in here, once.
+ */
+import { z } from 'zod';
+import { FormatName, formatOf, parseBitrate, qualities } from './formats.ts';
+import { UploadId } from './ids.ts';
+
+/** Jobs in one batch at most (audio-extraction.md "Limits"). */
+export const MAX_BATCH_JOBS = 10;
+
+const MAX_URL_LENGTH = 2048;
+
+export const UrlSource = z.strictObject({
+  type: z.literal('url'),
+  url: z
+    .string()
+    .min(1)
+    .max(MAX_URL_LENGTH, `must be at most ${MAX_URL_LENGTH} characters`)
+    .meta({
+      description: 'http(s) URL of the video at a public address',
+      example: 'https://example.com/talk.mp4',
+    }),
+});
+
+export const UploadSource = z.strictObject({
+  type: z.literal('upload'),
+  file: UploadId.meta({ description: 'A complete upload of the same tenant' }),
+});
+
+export const Source = z.discriminatedUnion('type', [UrlSource, UploadSource]);
+export type Source = z.infer<typeof Source>;
+
+const TrackChoice = z.union([
+  z.int().min(0).max(999),
+  z.string().regex(/^[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*$/, 'must be an index or a BCP 47 / ISO 639 language'),
+]);
+
+export const OutputRequest = z
+  .strictObject({
+    format: FormatName,
+    quality: z.enum(qualities).optional(),
+    bitrate: z
+      .string()
+      .regex(/^[1-9]\d{0,2}k$/, 'must be of the form 192k')
+      .optional()
+      .meta({ description: 'Overrides quality', example: '192k' }),
+    copy: z.enum(['auto', 'never']).default('auto'),
+    normalize: z.boolean().default(false),
+    loudness: z
+      .number()
+      .min(-36)
+      .max(-6)
+      .optional()
+      .meta({ description: 'Integrated loudness to reach, LUFS (EBU R128); implies normalize. Default −16' }),
+    track: TrackChoice.optional().meta({
+      description:
+        'Index among the audio tracks (0-based) or language; default: the default-flagged, else the first',
+    }),
+    start: z.number().min(0).optional().meta({ description: 'Seconds' }),
+    end: z.number().positive().optional().meta({ description: 'Seconds' }),
+    channels: z.union([z.literal(1), z.literal(2)]).optional(),
+    sampleRate: z.int().min(8000).max(192_000).optional().meta({ description: 'Hz' }),
+    preserveMetadata: z.boolean().default(true),
+  })
+  .superRefine((output, context) => {
+    for (const fault of outputFaults(output)) {
+      context.addIssue({ code: 'custom', path: [fault.field], message: fault.message });
+    }
+  })
+  .transform((output) => ({
+    ...output,
+    normalize: output.normalize || output.loudness !== undefined,
+  }));
+/** One output as asked for, `normalize` already true when a loudness was given. */
+export type OutputRequest = z.infer<typeof OutputRequest>;
+
+interface OutputFault {
+  readonly field: string;
+  readonly message: string;
+}
+
+/** The rules that tie an output's fields to its format (decisions A2, last column). */
+function outputFaults(output: {
+  format: FormatName;
+  bitrate?: string | undefined;
+  start?: number | undefined;
+  end?: number | undefined;
+  channels?: 1 | 2 | undefined;
+  sampleRate?: number | undefined;
+}): OutputFault[] {
+  const format = formatOf(output.format);
+  const faults: OutputFault[] = [];
+  if (output.bitrate !== undefined) {
+    const kbps = parseBitrate(output.bitrate);
+    if (format.bitrateRange === null) {
+      faults.push({ field: 'bitrate', message: `${output.format} is lossless and takes no bitrate` });
+    } else if (kbps < format.bitrateRange.min || kbps > format.bitrateRange.max) {
+      const { min, max } = format.bitrateRange;
+      faults.push({ field: 'bitrate', message: `must be ${min}k to ${max}k for ${output.format}` });
+    }
+  }
+  if (output.end !== undefined && output.end <= (output.start ?? 0)) {
+    faults.push({ field: 'end', message: 'must be greater than start' });
+  }
+  if (output.format === 'voice' && output.channels === 2) {
+    faults.push({ field: 'channels', message: 'must be 1 for voice' });
+  }
+  if (
+    output.sampleRate !== undefined &&
+    format.sampleRates &&
+    !format.sampleRates.includes(output.sampleRate)
+  ) {
+    faults.push({
+      field: 'sampleRate',
+      message: `must be one of ${format.sampleRates.join(', ')} for ${output.format}`,
+    });
+  }
+  return faults;
+}
+
+/**
+ * Where the result goes as a push-to-talk message: the fields of the gateway's audio send operation except
+ * `audio` (decisions C; messaging-gateway.md "Send audio message").
+ */
+export const VoiceMessageRequest = z.strictObject({
+  instance: z.string().regex(/^[A-Za-z0-9_-]{1,64}$/, 'must be the name or id of a gateway instance'),
+  number: z
+    .union([z.string(), z.int().nonnegative()])
+    .transform(String)
+    .pipe(z.string().min(1).max(128))
+    .meta({ description: 'Recipient number with country code, or a JID' }),
+  delay: z.int().min(0).max(60_000).optional().meta({ description: 'Presence time before the message, ms' }),
+  linkPreview: z.boolean().optional(),
+  mentionsEveryOne: z.boolean().optional(),
+  mentioned: z.array(z.string().min(1).max(128)).max(1024).optional(),
+  quoted: z
+    .object({
+      key: z.object({ id: z.string().min(1).max(128) }),
+      message: z.object({ conversation: z.string().max(4096).optional() }).optional(),
+    })
+    .optional(),
+});
+export type VoiceMessageRequest = z.infer<typeof VoiceMessageRequest>;
+
+// Control characters and path separators can neither be shown nor stored as a name.
+const SAFE_FILENAME = /^[^\p{Cc}/\\]+$/u;
+
+export const JobOptions = z.strictObject({
+  filename: z
+    .string()
+    .min(1)
+    .max(200)
+    .regex(SAFE_FILENAME, 'must not contain path separators or control characters')
+    .optional()
+    .meta({ description: 'Name without extension; default: the name of the source' }),
+  webhook: z.string().max(MAX_URL_LENGTH).optional().meta({ description: 'https URL at a public address' }),
+  priority: z.enum(['low', 'normal', 'high']).default('normal'),
+  voiceMessage: VoiceMessageRequest.optional(),
+});
+export type JobOptions = z.infer<typeof JobOptions>;
+export type Priority = JobOptions['priority'];
+
+export const JobRequest = z.strictObject({
+  source: Source,
+  output: OutputRequest,
+  options: JobOptions.prefault({}),
+});
+export type JobRequest = z.infer<typeof JobRequest>;
+
+/** The `request` part of a multipart submission: a job without its source, which is the `file` part. */
+export const UploadedJobRequest = z.strictObject({
+  output: OutputRequest,
+  options: JobOptions.prefault({}),
+});
+
+export const BatchRequest = z.strictObject({
+  jobs: z.array(JobRequest).min(1, 'must hold at least 1 job'),
+  webhook: z.string().max(MAX_URL_LENGTH).optional(),
+  voiceMessage: VoiceMessageRequest.optional(),
+});
+export type BatchRequest = z.infer<typeof BatchRequest>;

@@ -1,0 +1,119 @@
+/**
+ * A job as the service answers it (audio-extraction.md "Job", decisions A4 and C). Sizes are bytes, durations
+ * seconds, times ISO 8601 in UTC.
+ */
+import { z } from 'zod';
+import { ErrorBody } from './errors.ts';
+import { FormatName } from './formats.ts';
+import { BatchId, JobId } from './ids.ts';
+import { JobOptions, OutputRequest } from './job-request.ts';
+
+export const jobStatuses = ['queued', 'processing', 'completed', 'failed'] as const;
+export const JobStatus = z.enum(jobStatuses);
+export type JobStatus = z.infer<typeof JobStatus>;
+
+/** In the order in which a job goes through them; `normalizing_audio` only when it was asked for. */
+export const processingSteps = [
+  'downloading_video',
+  'analyzing_video',
+  'extracting_audio',
+  'normalizing_audio',
+  'finalizing',
+] as const;
+export const ProcessingStep = z.enum(processingSteps);
+export type ProcessingStep = z.infer<typeof ProcessingStep>;
+
+export const Track = z.object({
+  index: z.int().min(0),
+  codec: z.string(),
+  language: z.string().nullable(),
+  channels: z.int(),
+  sampleRate: z.int(),
+  default: z.boolean(),
+});
+export type Track = z.infer<typeof Track>;
+
+export const InputFile = z.object({
+  name: z.string(),
+  size: z.int().min(0),
+  duration: z.number().min(0),
+  format: z.string(),
+  tracks: z.array(Track),
+});
+export type InputFile = z.infer<typeof InputFile>;
+
+export const Loudness = z.object({
+  inputLufs: z.number(),
+  outputLufs: z.number(),
+  truePeakDbtp: z.number(),
+  gainDb: z.number(),
+});
+export type Loudness = z.infer<typeof Loudness>;
+
+export const OutputFile = z.object({
+  filename: z.string(),
+  url: z.string(),
+  size: z.int().min(0),
+  duration: z.number().min(0),
+  format: FormatName,
+  bitrate: z.string().regex(/^\d+k$/),
+  codec: z.string(),
+  channels: z.int().positive(),
+  sampleRate: z.int().positive(),
+  sha256: z.string().regex(/^[0-9a-f]{64}$/),
+  expiresAt: z.iso.datetime(),
+  copied: z.boolean(),
+  loudness: Loudness.optional(),
+});
+export type OutputFile = z.infer<typeof OutputFile>;
+
+/** Words of a message's way, in the order in which it takes them; a status only moves forward (decisions B). */
+export const messageStatuses = ['ERROR', 'PENDING', 'SERVER_ACK', 'DELIVERY_ACK', 'READ', 'PLAYED'] as const;
+export const MessageStatus = z.enum(messageStatuses);
+export type MessageStatus = z.infer<typeof MessageStatus>;
+
+export const MessageKey = z.object({ remoteJid: z.string(), fromMe: z.boolean(), id: z.string() });
+export type MessageKey = z.infer<typeof MessageKey>;
+
+export const VoiceMessageState = z.object({
+  status: z.enum(['pending', 'sending', 'sent', 'failed', 'unknown']),
+  attempts: z.int().min(0),
+  key: MessageKey.nullable(),
+  messageStatus: MessageStatus.nullable(),
+  fitsVoiceBubble: z.boolean().nullable(),
+  error: z.object({ code: z.string(), message: z.string() }).nullable(),
+});
+export type VoiceMessageState = z.infer<typeof VoiceMessageState>;
+
+export const WebhookState = z.object({
+  status: z.enum(['pending', 'delivered', 'failed']),
+  attempts: z.int().min(0),
+  lastError: z.string().nullable(),
+});
+export type WebhookState = z.infer<typeof WebhookState>;
+
+export const Job = z.object({
+  jobId: JobId,
+  status: JobStatus,
+  progress: z.int().min(0).max(100),
+  currentStep: ProcessingStep.nullable(),
+  estimatedTimeRemaining: z.number().min(0).optional(),
+  inputFile: InputFile.nullable(),
+  outputFile: OutputFile.nullable(),
+  output: OutputRequest,
+  options: JobOptions,
+  source: z.object({
+    type: z.enum(['url', 'upload']),
+    url: z.string().optional(),
+    file: z.string().optional(),
+  }),
+  batchId: BatchId.nullable(),
+  retryOf: JobId.nullable(),
+  createdAt: z.iso.datetime(),
+  startedAt: z.iso.datetime().nullable(),
+  finishedAt: z.iso.datetime().nullable(),
+  voiceMessage: VoiceMessageState.optional(),
+  webhook: WebhookState.optional(),
+  error: ErrorBody.optional(),
+});
+export type Job = z.infer<typeof Job>;
