@@ -1,0 +1,59 @@
+/** Connections to Redis, one kind for each way of failing (architecture.md "Known traps"). */
+import { Redis, type RedisOptions } from 'ioredis';
+import type { Logger } from '../logger.ts';
+
+export type { Redis };
+
+/**
+ * - `request`: serves somebody who waits. A command fails at once while Redis is away, and after 2 s in any case.
+ * - `worker`: waits for Redis as long as it takes; BullMQ's workers demand it.
+ */
+export type RedisRole = 'request' | 'worker';
+
+export interface RedisTarget {
+  /** `redis://…`, `rediss://…`, or `unix:///path/to/socket`. */
+  readonly url: string;
+  readonly role: RedisRole;
+  readonly logger: Logger;
+}
+
+const COMMAND_TIMEOUT_MS = 2000;
+const LONGEST_RECONNECT_DELAY_MS = 2000;
+
+/** All keys of the service begin with this; the braces make them one slot of a Redis Cluster. */
+export const KEY_PREFIX = '{soundpost}';
+
+export function connectRedis({ url, role, logger }: RedisTarget): Redis {
+  const options: RedisOptions = {
+    lazyConnect: false,
+    enableAutoPipelining: role === 'request',
+    retryStrategy: (attempt) => Math.min(50 * 2 ** Math.min(attempt, 8), LONGEST_RECONNECT_DELAY_MS),
+    ...(role === 'request'
+      ? { maxRetriesPerRequest: 1, commandTimeout: COMMAND_TIMEOUT_MS, enableOfflineQueue: true }
+      : { maxRetriesPerRequest: null }),
+  };
+  const redis = url.startsWith('unix://')
+    ? new Redis(url.slice('unix://'.length), options)
+    : new Redis(url, options);
+  // Without a listener ioredis prints to the console and an EventEmitter would throw.
+  let reported = '';
+  redis.on('error', (error: Error) => {
+    if (reported !== error.message) {
+      reported = error.message;
+      logger.warn({ role, error: error.message }, 'redis connection failed');
+    }
+  });
+  redis.on('ready', () => {
+    reported = '';
+  });
+  return redis;
+}
+
+/** Closes a connection without waiting for a Redis that is not there. */
+export async function closeRedis(redis: Redis): Promise<void> {
+  if (redis.status === 'ready') {
+    await redis.quit().catch(() => redis.disconnect());
+  } else {
+    redis.disconnect();
+  }
+}

@@ -1,0 +1,59 @@
+/**
+ * Every secret of the service is derived from one root (decisions E, SECRET_KEY), so that one value is all that
+ * processes on different machines have to share. HKDF-SHA256 (RFC 5869) with a label a purpose.
+ */
+import { hkdfSync, randomBytes } from 'node:crypto';
+import { mkdir, open, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+export interface DerivedSecrets {
+  /** HMAC key under which API keys and tokens are stored. */
+  readonly keyPepper: Buffer;
+  /** HMAC key of signed download URLs. */
+  readonly urlSigning: Buffer;
+  /** AES-256 key for what is encrypted at rest: webhook secrets, transport passwords. */
+  readonly encryption: Buffer;
+  /** The gateway's own key, unless the operator chose one. */
+  readonly gatewayApiKey: string;
+  /** Standard Webhooks secret of the events that the gateway posts to the API. */
+  readonly gatewayEventsSecret: string;
+}
+
+export function deriveSecrets(secretKey: string): DerivedSecrets {
+  const derive = (purpose: string): Buffer =>
+    Buffer.from(hkdfSync('sha256', secretKey, '', `soundpost ${purpose}`, 32));
+  return {
+    keyPepper: derive('api keys'),
+    urlSigning: derive('signed urls'),
+    encryption: derive('encryption at rest'),
+    gatewayApiKey: derive('gateway api key').toString('hex'),
+    gatewayEventsSecret: `whsec_${derive('gateway events').toString('base64')}`,
+  };
+}
+
+/**
+ * The root secret of a machine that was given none: made once in `<dataDir>/secret-key`, mode 0600.
+ * Two processes that start at once agree, because the file is created exclusively.
+ */
+export async function machineSecretKey(dataDir: string): Promise<string> {
+  const path = join(dataDir, 'secret-key');
+  await mkdir(dataDir, { recursive: true, mode: 0o700 });
+  try {
+    const file = await open(path, 'wx', 0o600);
+    try {
+      await file.writeFile(randomBytes(32).toString('hex'));
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) {
+      throw error;
+    }
+  }
+  const secret = (await readFile(path, 'utf8')).trim();
+  if (secret.length < 32) {
+    throw new Error(`${path} does not hold a secret of at least 32 bytes; remove it to have a new one made`);
+  }
+  return secret;
+}
