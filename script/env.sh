@@ -1,0 +1,16 @@
+# Sourced by every script: sets `root`, the project's folder, and puts the Node that runs the project first on PATH.
+# shellcheck shell=bash
+
+root=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)
+
+# Node 22.22 or newer that runs TypeScript as it is: 23.0 to 23.5 are newer and do not, and a distribution may leave it out.
+node_is_new_enough() {
+  node -e '
+    const [major, minor] = process.versions.node.split(".").map(Number);
+    const isNew = major > 22 || (major === 22 && minor >= 22);
+    process.exit(isNew && process.features.typescript ? 0 : 1)' >/dev/null 2>&1
+}
+
+# The folder may still be empty: bootstrap fills it.
+node_is_new_enough || PATH="$root/.node/bin:$PATH"
+export PATH
