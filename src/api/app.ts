@@ -1,0 +1,116 @@
+/** The Express application: the table of routes, and around it what every request goes through. */
+import { randomUUID } from 'node:crypto';
+import express, { type Express, type NextFunction, type Request, type Response, Router } from 'express';
+import helmet from 'helmet';
+import { ServiceError } from '../contract/errors.ts';
+import { sendError } from './answer.ts';
+import { admit, authenticate } from './middleware/authentication.ts';
+import { errorHandler } from './middleware/errors.ts';
+import type { ApiServices, Route, RouteContext } from './route.ts';
+import { batchRoutes } from './routes/batch.ts';
+import { downloadRoutes } from './routes/download.ts';
+import { extractRoutes } from './routes/extract.ts';
+import { healthRoutes } from './routes/health.ts';
+import { hookRoutes } from './routes/hooks.ts';
+import { statusRoutes } from './routes/status.ts';
+
+/** Every route of the service, in the order in which they are documented. */
+export const routes: readonly Route[] = [
+  ...extractRoutes,
+  ...batchRoutes,
+  ...statusRoutes,
+  ...downloadRoutes,
+  ...hookRoutes,
+  ...healthRoutes,
+];
+
+/** Webhooks carry paths of this form (audio-extraction.md "Download audio"). */
+const PREFIX = '/audio-extract';
+
+export function createApp(services: ApiServices): Express {
+  const app = express();
+  app.disable('x-powered-by');
+  app.set('etag', false);
+  app.set('query parser', 'simple');
+  app.set('trust proxy', services.settings.trustProxy);
+  app.use(helmet());
+  app.use((_request, response, next) => {
+    response.locals.requestId = randomUUID();
+    response.set('X-Request-Id', response.locals.requestId);
+    next();
+  });
+  app.use(PREFIX, versioned(services));
+  app.use(mounted(routes, services));
+  app.use(answerUnknown(services));
+  app.use(errorHandler(services.logger));
+  return app;
+}
+
+function versioned(services: ApiServices): Router {
+  return mounted(
+    routes.filter(({ path }) => path.startsWith('/v1/')),
+    services,
+  );
+}
+
+function mounted(table: readonly Route[], services: ApiServices): Router {
+  const router = Router({ caseSensitive: true, strict: true });
+  for (const route of table) {
+    router[route.method](route.path, handlerOf(route, services));
+  }
+  for (const path of new Set(table.map((route) => route.path))) {
+    router.all(path, answerOtherMethod(methodsOf(table, path), services));
+  }
+  return router;
+}
+
+function handlerOf(route: Route, services: ApiServices) {
+  return async (request: Request, response: Response): Promise<void> => {
+    const context: RouteContext = {
+      request,
+      response,
+      services,
+      key: await keyOf(route, request, response, services),
+    };
+    await route.handle(context);
+  };
+}
+
+async function keyOf(
+  { access }: Route,
+  request: Request,
+  response: Response,
+  services: ApiServices,
+): Promise<RouteContext['key']> {
+  if (access.by === 'public' || (access.by === 'signature' && request.query.signature !== undefined)) {
+    return undefined;
+  }
+  const key = await authenticate(request, services);
+  await admit(key, access, response, services);
+  return key;
+}
+
+function methodsOf(table: readonly Route[], path: string): string[] {
+  const methods = table.filter((route) => route.path === path).map((route) => route.method.toUpperCase());
+  return [...methods, ...(methods.includes('GET') ? ['HEAD'] : []), 'OPTIONS'];
+}
+
+function answerOtherMethod(allowed: readonly string[], services: ApiServices) {
+  return async (request: Request, response: Response): Promise<void> => {
+    response.set('Allow', allowed.join(', '));
+    if (request.method === 'OPTIONS') {
+      response.status(204).end();
+      return;
+    }
+    await authenticate(request, services);
+    sendError(response, new ServiceError('METHOD_NOT_ALLOWED', `use one of ${allowed.join(', ')}`));
+  };
+}
+
+/** A stranger does not learn which paths there are. */
+function answerUnknown(services: ApiServices) {
+  return async (request: Request, _response: Response, _next: NextFunction): Promise<void> => {
+    await authenticate(request, services);
+    throw new ServiceError('NOT_FOUND', 'there is nothing at this path');
+  };
+}

@@ -1,0 +1,13 @@
+/** How long a job that is submitted now will take: the measured mean, and the jobs that wait in front of it. */
+import { meanJobSeconds } from '../queue/throughput.ts';
+import type { ApiServices } from './route.ts';
+
+/** Before anything was measured. */
+const FIRST_GUESS_SECONDS = 10;
+
+/** Seconds, rounded to a tenth. */
+export async function estimateSeconds({ jobs, redis, settings }: ApiServices): Promise<number> {
+  const [mean = FIRST_GUESS_SECONDS, waiting] = await Promise.all([meanJobSeconds(redis), jobs.waiting()]);
+  const rounds = 1 + Math.max(0, waiting - 1) / settings.workerConcurrency;
+  return Math.round(mean * rounds * 10) / 10;
+}

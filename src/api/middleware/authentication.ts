@@ -1,0 +1,59 @@
+/** Who is asking: the key of a request, its scope and its rate (decisions A6). */
+import type { Request, Response } from 'express';
+import { ServiceError } from '../../contract/errors.ts';
+import type { ApiKey } from '../../queue/api-keys.ts';
+import { takeRate } from '../../queue/rate.ts';
+import type { RateState } from '../../queue/reservation.ts';
+import type { Access, ApiServices } from '../route.ts';
+
+/** Wrong keys a minute from one address, before its keys are not even looked at. */
+const FAILED_KEYS_PER_MINUTE = 60;
+
+/** Throws UNAUTHORIZED or RATE_LIMITED. */
+export async function authenticate(request: Request, services: ApiServices): Promise<ApiKey> {
+  const address = request.ip ?? '';
+  const text = request.get('x-api-key');
+  if (text === undefined) {
+    throw new ServiceError('UNAUTHORIZED', 'send an API key in the X-API-Key header');
+  }
+  const failures = await takeRate(services.redis, 'failed-key', address, FAILED_KEYS_PER_MINUTE, 0);
+  if (failures.rate.remaining === 0) {
+    throw new ServiceError('RATE_LIMITED', 'too many wrong keys from this address', {
+      retryAfterSeconds: failures.rate.resetSeconds,
+    });
+  }
+  const key = await services.keys.authenticate(text);
+  if (key === undefined) {
+    await takeRate(services.redis, 'failed-key', address, FAILED_KEYS_PER_MINUTE, 1);
+    throw new ServiceError('UNAUTHORIZED', 'the API key is not valid');
+  }
+  return key;
+}
+
+/** Throws FORBIDDEN when the key lacks the scope, RATE_LIMITED when its minute is used up. Sets the RateLimit fields. */
+export async function admit(
+  key: ApiKey,
+  access: Exclude<Access, { by: 'public' }>,
+  response: Response,
+  { redis, settings }: ApiServices,
+): Promise<void> {
+  // Submissions are taken from the allowance where they are reserved: all of a batch, or nothing.
+  const [limit, cost] =
+    access.rate === 'submit' ? [settings.submitPerMinute, 0] : [settings.readPerMinute, 1];
+  const { allowed, rate } = await takeRate(redis, access.rate, key.id, limit, cost);
+  setRateLimit(response, access.rate, rate);
+  if (!key.scopes.includes(access.scope)) {
+    throw new ServiceError('FORBIDDEN', `this needs a key with the scope ${access.scope}`);
+  }
+  if (!allowed) {
+    throw new ServiceError('RATE_LIMITED', `this key may make ${limit} requests a minute`, {
+      retryAfterSeconds: rate.resetSeconds,
+    });
+  }
+}
+
+/** RateLimit and RateLimit-Policy (draft-ietf-httpapi-ratelimit-headers). */
+export function setRateLimit(response: Response, policy: 'read' | 'submit', rate: RateState): void {
+  response.set('RateLimit-Policy', `"${policy}";q=${rate.limit};w=60`);
+  response.set('RateLimit', `"${policy}";r=${rate.remaining};t=${rate.resetSeconds}`);
+}

@@ -1,0 +1,75 @@
+/** The one place that decides what a failed request answers. */
+import type { ErrorRequestHandler } from 'express';
+import { ServiceError } from '../../contract/errors.ts';
+import type { Logger } from '../../logger.ts';
+import { sendError } from '../answer.ts';
+
+const RETRY_AFTER_SECONDS = 2;
+
+export function errorHandler(logger: Logger): ErrorRequestHandler {
+  return (error: unknown, request, response, next) => {
+    const answer = asServiceError(error);
+    if (answer.code === 'INTERNAL_ERROR' || answer.code === 'SERVICE_UNAVAILABLE') {
+      logger.error(
+        { requestId: response.locals.requestId, method: request.method, err: error },
+        'request failed',
+      );
+    }
+    if (response.headersSent) {
+      // The status cannot be changed any more: cutting the connection is the only way to say so.
+      next(error);
+      return;
+    }
+    sendError(response, answer);
+  };
+}
+
+function asServiceError(error: unknown): ServiceError {
+  if (error instanceof ServiceError) {
+    return error;
+  }
+  if (!(error instanceof Error)) {
+    return new ServiceError('INTERNAL_ERROR', 'something went wrong inside the service');
+  }
+  return bodyError(error) ?? unreachable(error) ?? internal(error);
+}
+
+/** What express's body parser found (its errors carry a `type`). */
+function bodyError(error: Error): ServiceError | undefined {
+  const type = 'type' in error && typeof error.type === 'string' ? error.type : undefined;
+  switch (type) {
+    case undefined:
+      return undefined;
+    case 'entity.too.large':
+      return new ServiceError('PAYLOAD_TOO_LARGE', 'a JSON body may have at most 256 KiB');
+    case 'charset.unsupported':
+    case 'encoding.unsupported':
+      return new ServiceError('UNSUPPORTED_MEDIA_TYPE', 'send JSON in UTF-8, not compressed');
+    default:
+      return new ServiceError('INVALID_REQUEST', 'the body is not valid JSON');
+  }
+}
+
+const UNREACHABLE_CODES = new Set(['ECONNREFUSED', 'ECONNRESET', 'ENOENT', 'EPIPE', 'ETIMEDOUT', 'ENOSPC']);
+/** ioredis has no codes for these. */
+const UNREACHABLE_MESSAGES =
+  /Command timed out|max retries per request|Connection is closed|^(LOADING|MISCONF|OOM|READONLY)/;
+
+/** Redis or the storage is away, full or read-only. */
+function unreachable(error: Error): ServiceError | undefined {
+  const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
+  return UNREACHABLE_CODES.has(code) || UNREACHABLE_MESSAGES.test(error.message)
+    ? new ServiceError('SERVICE_UNAVAILABLE', 'the service is temporarily unavailable', {
+        retryAfterSeconds: RETRY_AFTER_SECONDS,
+        cause: error,
+      })
+    : undefined;
+}
+
+function internal(error: Error): ServiceError {
+  // URIError: a path that cannot be decoded; express marks the blame with a status.
+  if (error instanceof URIError) {
+    return new ServiceError('INVALID_REQUEST', 'the path is not valid percent-encoded UTF-8');
+  }
+  return new ServiceError('INTERNAL_ERROR', 'something went wrong inside the service', { cause: error });
+}

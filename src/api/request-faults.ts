@@ -1,0 +1,92 @@
+/**
+ * From what a schema found wrong to the one error that is answered (decisions A2): a missing required field is
+ * INVALID_REQUEST, a bad value has its field's code; of several, INVALID_REQUEST wins, then the order of the table.
+ */
+import type { z } from 'zod';
+import { type ErrorCode, ServiceError } from '../contract/errors.ts';
+import { MAX_BATCH_JOBS } from '../contract/job-request.ts';
+
+interface Fault {
+  readonly code: ErrorCode;
+  /** Such as `jobs[3].output.bitrate`. */
+  readonly path: string;
+  readonly message: string;
+}
+
+const precedence: readonly ErrorCode[] = [
+  'INVALID_REQUEST',
+  'INVALID_SOURCE',
+  'INVALID_OUTPUT',
+  'INVALID_WEBHOOK',
+];
+
+const summaries: Readonly<Partial<Record<ErrorCode, string>>> = {
+  INVALID_REQUEST: 'the request is not valid',
+  INVALID_SOURCE: 'the source is not acceptable',
+  INVALID_OUTPUT: 'the output is not acceptable',
+  INVALID_WEBHOOK: 'the webhook is not acceptable',
+};
+
+/** Throws the ServiceError of a request that does not fit; returns it as parsed when it does. */
+export function parseRequest<Schema extends z.ZodType>(schema: Schema, body: unknown): z.output<Schema> {
+  const parsed = schema.safeParse(body, { reportInput: true });
+  if (parsed.success) {
+    return parsed.data;
+  }
+  throw faultsError(parsed.error.issues.flatMap((issue) => faultsOf(issue)));
+}
+
+export function faultsError(faults: readonly Fault[]): ServiceError {
+  const code =
+    precedence.find((candidate) => faults.some((fault) => fault.code === candidate)) ?? 'INVALID_REQUEST';
+  const details = faults
+    .map(({ path, message }) => (path === '' ? message : `${path}: ${message}`))
+    .join('; ');
+  return new ServiceError(code, summaries[code] ?? 'the request is not valid', { details });
+}
+
+export function tooManyJobs(count: number): ServiceError {
+  return new ServiceError(
+    'TOO_MANY_JOBS',
+    `a batch holds at most ${MAX_BATCH_JOBS} jobs (max ${MAX_BATCH_JOBS})`,
+    {
+      details: `jobs: ${count} were given`,
+    },
+  );
+}
+
+function faultsOf(issue: z.core.$ZodIssue): Fault[] {
+  const path = formatPath(issue.path);
+  if (issue.code === 'unrecognized_keys') {
+    return issue.keys.map((key) => ({
+      code: 'INVALID_REQUEST',
+      path: path === '' ? key : `${path}.${key}`,
+      message: 'is not a field of this object',
+    }));
+  }
+  if (issue.code === 'invalid_type' && issue.input === undefined) {
+    return [{ code: 'INVALID_REQUEST', path, message: 'is required' }];
+  }
+  return [{ code: codeOf(issue.path), path, message: issue.message }];
+}
+
+/** Which row of the table of fields a path belongs to. */
+function codeOf(path: readonly PropertyKey[]): ErrorCode {
+  const [section, field] = path[0] === 'jobs' ? path.slice(2) : path;
+  if (section === 'source' && field !== undefined) {
+    return 'INVALID_SOURCE';
+  }
+  if (section === 'output' && field !== undefined) {
+    return 'INVALID_OUTPUT';
+  }
+  const isWebhook = (section === 'options' && field === 'webhook') || section === 'webhook';
+  return isWebhook ? 'INVALID_WEBHOOK' : 'INVALID_REQUEST';
+}
+
+export function formatPath(path: readonly PropertyKey[]): string {
+  return path.reduce<string>(
+    (text, part) =>
+      typeof part === 'number' ? `${text}[${part}]` : text === '' ? String(part) : `${text}.${String(part)}`,
+    '',
+  );
+}

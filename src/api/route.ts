@@ -1,0 +1,76 @@
+/**
+ * A route as a value: method, path, who may use it, and the handler. The table of routes is what the application mounts, what
+ * answers 405, and what the tests of authorisation walk.
+ */
+import type { Request, Response } from 'express';
+import type { Scope } from '../contract/scopes.ts';
+import type { Logger } from '../logger.ts';
+import type { Outbound } from '../outbound/outbound.ts';
+import type { ApiKey, ApiKeys } from '../queue/api-keys.ts';
+import type { JobQueue } from '../queue/job-queue.ts';
+import type { Redis } from '../queue/redis.ts';
+import type { Storage } from '../storage/storage.ts';
+import type { UrlSigner } from './signed-url.ts';
+
+/** What the handlers work with; wired in start.ts. */
+export interface ApiServices {
+  readonly redis: Redis;
+  readonly jobs: JobQueue;
+  readonly keys: ApiKeys;
+  readonly storage: Storage;
+  readonly outbound: Outbound;
+  readonly signer: UrlSigner;
+  readonly logger: Logger;
+  readonly settings: ApiSettings;
+}
+
+export interface ApiSettings {
+  /** Absolute base of the addresses that answers carry, without a slash at the end. */
+  readonly publicUrl: string;
+  readonly readPerMinute: number;
+  readonly submitPerMinute: number;
+  readonly maxInputBytes: number;
+  readonly uploadTtlSeconds: number;
+  readonly outputTtlSeconds: number;
+  readonly jobTtlSeconds: number;
+  /** Jobs that run at a time, for estimates. */
+  readonly workerConcurrency: number;
+  /** Proxies in front whose forwarded address is believed. */
+  readonly trustProxy: number;
+  /** Standard Webhooks secret of the events that the gateway posts. */
+  readonly gatewayEventsSecret: string;
+}
+
+/**
+ * - `public`: no key.
+ * - `key`: a key with the scope; `rate` says which of its allowances a request takes from.
+ * - `signature`: a key with the scope, or a signature in the query that the handler checks.
+ */
+export type Access =
+  | { readonly by: 'public' }
+  | { readonly by: 'key'; readonly scope: Scope; readonly rate: 'read' | 'submit' }
+  | { readonly by: 'signature'; readonly scope: Scope; readonly rate: 'read' };
+
+export interface RouteContext {
+  readonly request: Request;
+  readonly response: Response;
+  /** The caller's key; undefined on public routes and where a signature was given instead. */
+  readonly key: ApiKey | undefined;
+  readonly services: ApiServices;
+}
+
+export interface Route {
+  readonly method: 'get' | 'post' | 'delete';
+  /** Express path; routes under /v1 also answer under the prefix /audio-extract. */
+  readonly path: string;
+  readonly access: Access;
+  readonly handle: (context: RouteContext) => Promise<void>;
+}
+
+/** The caller's key, on a route that demands one. */
+export function keyOf({ key }: RouteContext): ApiKey {
+  if (key === undefined) {
+    throw new Error('a route without a key asked for the caller');
+  }
+  return key;
+}

@@ -1,0 +1,166 @@
+/** GET and HEAD /v1/download/{jobId}: the finished file, whole or a range of it (decisions A4; RFC 9110, RFC 6266). */
+import { pipeline } from 'node:stream/promises';
+import contentDisposition from 'content-disposition';
+import { ServiceError } from '../../contract/errors.ts';
+import { formatOf } from '../../contract/formats.ts';
+import type { JobRecord } from '../../queue/job-record.ts';
+import type { ExtractResult } from '../../queue/payloads.ts';
+import { type ByteRange, ObjectNotFound } from '../../storage/storage.ts';
+import { sendError } from '../answer.ts';
+import { estimateSeconds } from '../estimate.ts';
+import { findJob, jobIdOf, jobNotFound, ownedJob } from '../owned-job.ts';
+import type { Route, RouteContext } from '../route.ts';
+import type { Rendition } from '../signed-url.ts';
+
+export const downloadRoutes: readonly Route[] = [
+  {
+    method: 'get',
+    path: '/v1/download/:jobId',
+    access: { by: 'signature', scope: 'download', rate: 'read' },
+    handle: download,
+  },
+];
+
+async function download(context: RouteContext): Promise<void> {
+  const { response, services } = context;
+  const rendition: Rendition = context.request.query.rendition === 'voice' ? 'voice' : 'output';
+  const record = context.key ? await ownedJob(context) : await signedJob(context, rendition);
+  if (record.error !== null) {
+    const { code, message, details } = record.error;
+    sendError(response, new ServiceError(code, message, details === undefined ? {} : { details }), 200);
+    return;
+  }
+  if (record.result === null) {
+    throw new ServiceError('JOB_NOT_COMPLETED', 'the job has not finished yet', {
+      retryAfterSeconds: Math.max(2, await estimateSeconds(services)),
+    });
+  }
+  await sendFile(context, record, fileOf(record.result, rendition));
+}
+
+async function signedJob(context: RouteContext, rendition: Rendition): Promise<JobRecord> {
+  const jobId = jobIdOf(context);
+  const { expires, signature } = context.request.query;
+  const verdict =
+    typeof expires === 'string' && typeof signature === 'string'
+      ? context.services.signer.verify(jobId, rendition, expires, signature)
+      : 'invalid';
+  if (verdict === 'invalid') {
+    throw new ServiceError('FORBIDDEN', 'the signature of this address is not valid');
+  }
+  if (verdict === 'expired') {
+    throw expired();
+  }
+  const record = await findJob(context.services, jobId);
+  if (record === undefined) {
+    throw jobNotFound(jobId);
+  }
+  return record;
+}
+
+interface ServedFile {
+  readonly storageKey: string;
+  readonly filename: string;
+  readonly mediaType: string;
+  /** Without quotes; undefined where no hash is kept. */
+  readonly etag: string | undefined;
+}
+
+function fileOf({ outputFile, voice }: ExtractResult, rendition: Rendition): ServedFile {
+  if (rendition === 'output') {
+    const { storageKey, filename, sha256, format } = outputFile;
+    return { storageKey, filename, mediaType: formatOf(format).mediaType, etag: sha256 };
+  }
+  if (voice === null) {
+    throw new ServiceError('NOT_FOUND', 'this job has no voice rendition');
+  }
+  return {
+    storageKey: voice.storageKey,
+    filename: 'voice.ogg',
+    mediaType: formatOf('voice').mediaType,
+    etag: undefined,
+  };
+}
+
+async function sendFile(
+  { request, response, services }: RouteContext,
+  record: JobRecord,
+  file: ServedFile,
+): Promise<void> {
+  const gone = record.erased || Date.parse(record.result?.outputFile.expiresAt ?? '') <= Date.now();
+  const stored = gone ? undefined : await services.storage.stat(file.storageKey);
+  if (stored === undefined) {
+    throw expired();
+  }
+  response.set({
+    'Accept-Ranges': 'bytes',
+    'Cache-Control': 'private, no-cache',
+    'Content-Disposition': contentDisposition(file.filename),
+    'Content-Security-Policy': "sandbox; default-src 'none'",
+    'Content-Type': file.mediaType,
+    ...(file.etag === undefined ? {} : { ETag: `"${file.etag}"` }),
+  });
+  if (request.fresh) {
+    response.status(304).end();
+    return;
+  }
+  const range = rangeOf(request, response, stored.sizeBytes);
+  if (range === 'unsatisfiable') {
+    response.removeHeader('Content-Disposition');
+    response.status(416).set('Content-Range', `bytes */${stored.sizeBytes}`).end();
+    return;
+  }
+  const length = range ? range.end - range.start + 1 : stored.sizeBytes;
+  response.status(range ? 206 : 200).set('Content-Length', String(length));
+  if (range) {
+    response.set('Content-Range', `bytes ${range.start}-${range.end}/${stored.sizeBytes}`);
+  }
+  if (request.method === 'HEAD' || length === 0) {
+    response.end();
+    return;
+  }
+  await stream(services, file.storageKey, range, response);
+}
+
+async function stream(
+  { storage }: RouteContext['services'],
+  storageKey: string,
+  range: ByteRange | undefined,
+  response: RouteContext['response'],
+): Promise<void> {
+  try {
+    await pipeline(await storage.read(storageKey, range), response);
+  } catch (error) {
+    if (error instanceof ObjectNotFound && !response.headersSent) {
+      throw expired();
+    }
+    // A caller that hangs up in the middle is no fault of ours.
+    if (!(error instanceof Error && 'code' in error && error.code === 'ERR_STREAM_PREMATURE_CLOSE')) {
+      throw error;
+    }
+  }
+}
+
+/** One range is served; several at once, another unit or a stale If-Range get the whole file (RFC 9110 14.2, 13.1.5). */
+function rangeOf(
+  request: RouteContext['request'],
+  response: RouteContext['response'],
+  sizeBytes: number,
+): ByteRange | 'unsatisfiable' | undefined {
+  const condition = request.get('if-range');
+  if (condition !== undefined && condition !== response.get('ETag')) {
+    return undefined;
+  }
+  const ranges = request.range(sizeBytes);
+  if (ranges === -1) {
+    return 'unsatisfiable';
+  }
+  if (ranges === undefined || ranges === -2 || ranges.type !== 'bytes' || ranges.length !== 1) {
+    return undefined;
+  }
+  return ranges[0];
+}
+
+function expired(): ServiceError {
+  return new ServiceError('FILE_EXPIRED', 'the file is no longer available');
+}

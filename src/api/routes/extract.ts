@@ -1,0 +1,65 @@
+/** POST /v1/extract: one job, its video named by a URL or an upload, or sent along (decisions A4). */
+import { ServiceError } from '../../contract/errors.ts';
+import { JobRequest, UploadedJobRequest } from '../../contract/job-request.ts';
+import { sendData } from '../answer.ts';
+import { estimateSeconds } from '../estimate.ts';
+import { takeIn } from '../intake.ts';
+import { readJson } from '../json-body.ts';
+import { setRateLimit } from '../middleware/authentication.ts';
+import { receiveMultipart } from '../multipart.ts';
+import { parseRequest } from '../request-faults.ts';
+import { keyOf, type Route, type RouteContext } from '../route.ts';
+import { submitJobs } from '../submission.ts';
+
+export const extractRoutes: readonly Route[] = [
+  {
+    method: 'post',
+    path: '/v1/extract',
+    access: { by: 'key', scope: 'extract', rate: 'submit' },
+    handle: extract,
+  },
+];
+
+async function extract(context: RouteContext): Promise<void> {
+  const { request, response, services } = context;
+  const jobRequest = request.is('multipart/form-data')
+    ? await readUploaded(context)
+    : parseRequest(JobRequest, await readJson(request, response));
+  const { jobIds, rate } = await submitJobs(services, keyOf(context), [{ request: jobRequest, path: '' }], {
+    batchId: null,
+    retryOf: null,
+  });
+  const [jobId = ''] = jobIds;
+  const estimatedTime = await estimateSeconds(services);
+  const statusUrl = `${services.settings.publicUrl}/v1/status/${jobId}`;
+  setRateLimit(response, 'submit', rate);
+  response.set({ Location: statusUrl, 'Retry-After': String(Math.max(1, Math.ceil(estimatedTime))) });
+  sendData(response, 202, { jobId, status: 'queued', estimatedTime, statusUrl });
+}
+
+async function readUploaded(context: RouteContext): Promise<JobRequest> {
+  const { request, services } = context;
+  const { fields, stored } = await receiveMultipart(
+    request,
+    { maxFileBytes: services.settings.maxInputBytes },
+    (file) => takeIn(services, keyOf(context).id, file),
+  );
+  if (stored === undefined) {
+    throw new ServiceError('INVALID_REQUEST', 'the request is not valid', { details: 'file: is required' });
+  }
+  const parsed = parseRequest(UploadedJobRequest, parseField(fields.get('request')));
+  return { source: { type: 'upload', file: stored.file }, ...parsed };
+}
+
+function parseField(text: string | undefined): unknown {
+  if (text === undefined) {
+    throw new ServiceError('INVALID_REQUEST', 'the request is not valid', {
+      details: 'request: is required',
+    });
+  }
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    throw new ServiceError('INVALID_REQUEST', 'the part request is not valid JSON', { cause });
+  }
+}

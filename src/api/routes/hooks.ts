@@ -1,0 +1,31 @@
+/** POST /hooks/gateway: the gateway tells how far a voice message has come (decisions C). */
+import { ServiceError } from '../../contract/errors.ts';
+import { MessageUpdateEvent } from '../../contract/gateway-events.ts';
+import { isWebhookSigned } from '../../contract/standard-webhooks.ts';
+import { raiseMessageStatus } from '../../queue/announcement-state.ts';
+import { readText } from '../json-body.ts';
+import type { Route, RouteContext } from '../route.ts';
+
+export const hookRoutes: readonly Route[] = [
+  { method: 'post', path: '/hooks/gateway', access: { by: 'public' }, handle: gatewayEvent },
+];
+
+async function gatewayEvent({ request, response, services }: RouteContext): Promise<void> {
+  const body = await readText(request, response);
+  const { gatewayEventsSecret, jobTtlSeconds } = services.settings;
+  const headers = {
+    'webhook-id': request.get('webhook-id') ?? '',
+    'webhook-timestamp': request.get('webhook-timestamp') ?? '',
+    'webhook-signature': request.get('webhook-signature') ?? '',
+  };
+  if (!isWebhookSigned(headers, body, gatewayEventsSecret, Date.now())) {
+    throw new ServiceError('UNAUTHORIZED', 'the event is not signed by the gateway of this service');
+  }
+  const event = MessageUpdateEvent.safeParse(JSON.parse(body));
+  if (event.success) {
+    const { key, status } = event.data.data;
+    await raiseMessageStatus(services.redis, key.id, status, jobTtlSeconds);
+  }
+  // Other events are not for us, and none is worth a retry.
+  response.status(204).end();
+}

@@ -1,0 +1,33 @@
+/** GET /v1/status/{jobId}: how a job is doing. HTTP 200 in every state of an existing job (decisions A4). */
+import { ServiceError } from '../../contract/errors.ts';
+import { readAnnouncements } from '../../queue/announcement-state.ts';
+import { sendData, sendError } from '../answer.ts';
+import { jobAnswer } from '../job-answer.ts';
+import { ownedJob } from '../owned-job.ts';
+import type { Route, RouteContext } from '../route.ts';
+
+export const statusRoutes: readonly Route[] = [
+  {
+    method: 'get',
+    path: '/v1/status/:jobId',
+    access: { by: 'key', scope: 'read', rate: 'read' },
+    handle: status,
+  },
+];
+
+async function status(context: RouteContext): Promise<void> {
+  const { response, services } = context;
+  const record = await ownedJob(context);
+  if (record.error !== null) {
+    const { code, message, details } = record.error;
+    const more = details === undefined ? {} : { details };
+    sendError(response, new ServiceError(code, message, more), 200);
+    return;
+  }
+  response.set('Cache-Control', 'no-store');
+  sendData(
+    response,
+    200,
+    jobAnswer(record, await readAnnouncements(services.redis, record), services.signer),
+  );
+}

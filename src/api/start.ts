@@ -1,0 +1,42 @@
+/** The API process: wire, listen, close. */
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { createApp } from './app.ts';
+import type { ApiServices } from './route.ts';
+
+export interface ApiProcess {
+  readonly port: number;
+  /** Stops listening, lets answers that are under way finish for `graceMs`, then cuts them. */
+  close(graceMs: number): Promise<void>;
+}
+
+/** Slow-client limits: the whole request (uploads of gigabytes included), and its headers. */
+const REQUEST_TIMEOUT_MS = 6 * 60 * 60 * 1000;
+const HEADERS_TIMEOUT_MS = 15_000;
+const KEEP_ALIVE_MS = 5000;
+
+/** Rejects when the port is taken. @param port 0 takes a free one */
+export async function startApi(services: ApiServices, host: string, port: number): Promise<ApiProcess> {
+  const server = createServer(
+    {
+      requestTimeout: REQUEST_TIMEOUT_MS,
+      headersTimeout: HEADERS_TIMEOUT_MS,
+      keepAliveTimeout: KEEP_ALIVE_MS,
+    },
+    createApp(services),
+  );
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, host, resolve);
+  });
+  return {
+    port: (server.address() as AddressInfo).port,
+    async close(graceMs) {
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      server.closeIdleConnections();
+      const cut = setTimeout(() => server.closeAllConnections(), graceMs);
+      await closed;
+      clearTimeout(cut);
+    },
+  };
+}

@@ -1,0 +1,157 @@
+/** Accepting jobs: what a schema cannot check is checked here, then all of them are queued or none. */
+import { randomBytes } from 'node:crypto';
+import { ServiceError } from '../contract/errors.ts';
+import type { JobOptions, JobRequest, Source } from '../contract/job-request.ts';
+import { OutboundRefused } from '../outbound/errors.ts';
+import type { ApiKey } from '../queue/api-keys.ts';
+import type { NewJob } from '../queue/job-queue.ts';
+import type { QueuedSource } from '../queue/payloads.ts';
+import type { RateState, Reservation } from '../queue/reservation.ts';
+import { findUpload } from '../queue/uploads.ts';
+import { faultsError } from './request-faults.ts';
+import type { ApiServices } from './route.ts';
+
+export interface Submission {
+  readonly jobIds: readonly string[];
+  readonly rate: RateState;
+}
+
+/**
+ * @param path where a job stands in the request: `` for a single one, `jobs[3]` in a batch
+ */
+export interface RequestedJob {
+  readonly request: JobRequest;
+  readonly path: string;
+}
+
+/** Throws INVALID_SOURCE, INVALID_WEBHOOK, FORBIDDEN, RATE_LIMITED or QUEUE_FULL; then nothing was queued. */
+export async function submitJobs(
+  services: ApiServices,
+  key: ApiKey,
+  requested: readonly RequestedJob[],
+  context: { batchId: string | null; retryOf: string | null },
+): Promise<Submission> {
+  for (const { request } of requested) {
+    demandScopes(key, request.options);
+  }
+  const checked = await Promise.all(
+    requested.map(async ({ request, path }) => {
+      const webhookFault = await webhookFaultOf(services, request.options, path);
+      const source = await checkSource(services, key.id, request.source, path);
+      return { source, faults: [...('message' in source ? [source] : []), ...webhookFault] };
+    }),
+  );
+  const faults = checked.flatMap((job) => job.faults);
+  if (faults.length > 0) {
+    throw faultsError(faults);
+  }
+  const jobs = requested.map(({ request }, index): NewJob => {
+    const source = checked[index]?.source;
+    if (source === undefined || 'message' in source) {
+      throw new Error('a faulty source was not refused');
+    }
+    return {
+      jobId: `job_${randomBytes(8).toString('hex')}`,
+      payload: {
+        version: 1,
+        tenant: key.id,
+        source,
+        output: request.output,
+        options: request.options,
+        ...context,
+      },
+    };
+  });
+  const reservation = await services.jobs.submit(key.id, jobs);
+  demandReserved(reservation, jobs.length);
+  return { jobIds: jobs.map(({ jobId }) => jobId), rate: reservation.rate };
+}
+
+function demandScopes(key: ApiKey, options: JobOptions): void {
+  if (options.priority === 'high' && !key.scopes.includes('priority')) {
+    throw new ServiceError('FORBIDDEN', 'priority high needs a key with the scope priority');
+  }
+  if (options.voiceMessage === undefined) {
+    return;
+  }
+  if (!key.scopes.includes('voice')) {
+    throw new ServiceError('FORBIDDEN', 'a voice message needs a key with the scope voice');
+  }
+  if (!key.instances.includes('*') && !key.instances.includes(options.voiceMessage.instance)) {
+    throw new ServiceError('FORBIDDEN', 'this key may not send as the instance of voiceMessage');
+  }
+}
+
+type Fault = Parameters<typeof faultsError>[0][number];
+
+async function checkSource(
+  { outbound, redis }: ApiServices,
+  tenant: string,
+  source: Source,
+  path: string,
+): Promise<QueuedSource | Fault> {
+  const at = (field: string): string => (path === '' ? `source.${field}` : `${path}.source.${field}`);
+  if (source.type === 'upload') {
+    const upload = await findUpload(redis, tenant, source.file);
+    return upload === undefined
+      ? { code: 'INVALID_SOURCE', path: at('file'), message: 'is no complete upload of this key' }
+      : { ...source, name: upload.name };
+  }
+  try {
+    await outbound.checkUrl(source.url, 'source');
+    return source;
+  } catch (error) {
+    if (error instanceof OutboundRefused) {
+      return { code: 'INVALID_SOURCE', path: at('url'), message: error.message };
+    }
+    throw error;
+  }
+}
+
+async function webhookFaultOf(
+  { outbound }: ApiServices,
+  options: JobOptions,
+  path: string,
+): Promise<Fault[]> {
+  if (options.webhook === undefined) {
+    return [];
+  }
+  try {
+    await outbound.checkUrl(options.webhook, 'webhook');
+    return [];
+  } catch (error) {
+    if (error instanceof OutboundRefused) {
+      const field = path === '' ? 'options.webhook' : `${path}.options.webhook`;
+      return [{ code: 'INVALID_WEBHOOK', path: field, message: error.message }];
+    }
+    throw error;
+  }
+}
+
+const RETRY_UNFINISHED_SECONDS = 10;
+const RETRY_QUEUE_FULL_SECONDS = 5;
+
+function demandReserved(reservation: Reservation, count: number): void {
+  switch (reservation.outcome) {
+    case 'reserved':
+      return;
+    case 'rate-limited':
+      throw new ServiceError(
+        'RATE_LIMITED',
+        `this key may submit ${reservation.rate.limit} jobs a minute, and ${count} more would be too many`,
+        { retryAfterSeconds: reservation.rate.resetSeconds },
+      );
+    case 'too-many-unfinished':
+      throw new ServiceError(
+        'RATE_LIMITED',
+        'this key has too many unfinished jobs; wait for some of them to end',
+        {
+          retryAfterSeconds: RETRY_UNFINISHED_SECONDS,
+        },
+      );
+    case 'queue-full':
+      throw new ServiceError('QUEUE_FULL', 'the processing queue is full; try again in a few seconds', {
+        retryAfterSeconds: RETRY_QUEUE_FULL_SECONDS,
+      });
+  }
+}

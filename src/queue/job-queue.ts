@@ -1,0 +1,150 @@
+/** The producers' side of the job queue: accept, read, cancel. */
+import { randomUUID } from 'node:crypto';
+import { FlowProducer, Job, Queue, UnrecoverableError } from 'bullmq';
+import type { Logger } from '../logger.ts';
+import { cancelledError, type JobRecord, readJobRecord, recordFields } from './job-record.ts';
+import { type CancelOutcome, markCancelled } from './job-state.ts';
+import { CHANGE_CHANNEL, completionId, jobKey, queueNames } from './names.ts';
+import type { CompletionPayload, ExtractPayload } from './payloads.ts';
+import { KEY_PREFIX, type Redis } from './redis.ts';
+import { type Reservation, reserveSubmission, type SubmissionLimits } from './reservation.ts';
+
+export interface JobQueueOptions {
+  /** A connection of the role `request`. The caller closes it. */
+  readonly redis: Redis;
+  readonly limits: SubmissionLimits;
+  /** How long the record of an ended job is kept, seconds. */
+  readonly recordSeconds: number;
+  readonly logger: Logger;
+}
+
+export interface NewJob {
+  readonly jobId: string;
+  readonly payload: ExtractPayload;
+}
+
+/** Tries of a job that fails through no fault of its source, such as a full disk (decisions A7). */
+const ATTEMPTS = 3;
+/** Completed records are removed a few at a time whenever another job ends, so no ending pays for a backlog. */
+const REMOVE_LIMIT = 100;
+/** The parent must outlive its child's record: removing a parent removes its children. */
+const PARENT_OUTLIVES_SECONDS = 24 * 60 * 60;
+
+export class JobQueue {
+  readonly #redis: Redis;
+  readonly #options: JobQueueOptions;
+  readonly #extract: Queue;
+  readonly #flows: FlowProducer;
+
+  constructor(options: JobQueueOptions) {
+    this.#options = options;
+    this.#redis = options.redis;
+    const shared = { connection: options.redis, prefix: KEY_PREFIX };
+    this.#extract = new Queue(queueNames.extract, shared);
+    this.#flows = new FlowProducer(shared);
+    const warn = (error: Error): void => options.logger.warn({ error: error.message }, 'job queue');
+    this.#extract.on('error', warn);
+    this.#flows.on('error', warn);
+  }
+
+  /**
+   * Takes all jobs of one tenant or none. A job id that is known already is left as it is, so that a submission whose
+   * ids follow from an idempotency key can be repeated after a crash.
+   */
+  async submit(tenant: string, jobs: readonly NewJob[]): Promise<Reservation> {
+    const reservation = await reserveSubmission(
+      this.#redis,
+      tenant,
+      jobs.map(({ jobId, payload }) => ({ jobId, priority: payload.options.priority })),
+      this.#options.limits,
+      Date.now(),
+    );
+    if (reservation.outcome === 'reserved') {
+      await this.#add(jobs, reservation.priorities);
+    }
+    return reservation;
+  }
+
+  async #add(jobs: readonly NewJob[], priorities: readonly number[]): Promise<void> {
+    const keep = { age: this.#options.recordSeconds, limit: REMOVE_LIMIT };
+    const keepParent = { ...keep, age: keep.age + PARENT_OUTLIVES_SECONDS };
+    const nodes = jobs.map(({ jobId, payload }, index) => {
+      const extraction = {
+        name: 'extract',
+        queueName: queueNames.extract,
+        data: payload,
+        opts: {
+          jobId,
+          priority: priorities[index] ?? 1,
+          attempts: ATTEMPTS,
+          backoff: { type: 'exponential', delay: 1000, jitter: 0.5 },
+          removeOnComplete: keep,
+          removeOnFail: keep,
+          stackTraceLimit: 0,
+        },
+      };
+      if (payload.options.webhook === undefined && payload.options.voiceMessage === undefined) {
+        return extraction;
+      }
+      const announcement: CompletionPayload = { version: 1, jobId };
+      return {
+        name: 'complete',
+        queueName: queueNames.completion,
+        data: announcement,
+        opts: {
+          jobId: completionId(jobId),
+          attempts: 20,
+          backoff: { type: 'exponential', delay: 500 },
+          removeOnComplete: keepParent,
+          removeOnFail: keepParent,
+          stackTraceLimit: 0,
+        },
+        children: [{ ...extraction, opts: { ...extraction.opts, continueParentOnFailure: true } }],
+      };
+    });
+    const [only] = nodes;
+    if (nodes.length === 1 && only !== undefined && !('children' in only)) {
+      await this.#extract.add(only.name, only.data, only.opts);
+    } else {
+      await this.#flows.addBulk(nodes);
+    }
+  }
+
+  async read(jobId: string): Promise<JobRecord | undefined> {
+    return readJobRecord(jobId, await this.#redis.hgetall(jobKey('extract', jobId)));
+  }
+
+  /** The records of those ids that there are. */
+  async readMany(jobIds: readonly string[]): Promise<JobRecord[]> {
+    const records = await Promise.all(jobIds.map((jobId) => this.read(jobId)));
+    return records.filter((record) => record !== undefined);
+  }
+
+  /** Cancels an unfinished job: one that waits ends at once, one that runs within the time its worker needs to stop. */
+  async cancel(jobId: string): Promise<CancelOutcome> {
+    const token = randomUUID();
+    const outcome = await markCancelled(this.#redis, jobId, token);
+    if (outcome === 'claimed') {
+      const job = await Job.fromId(this.#extract, jobId);
+      await job?.moveToFailed(new UnrecoverableError(JSON.stringify(cancelledError)), token, false);
+    }
+    return outcome;
+  }
+
+  /** Notes that the files of a finished job were erased, so that a download answers as after expiry. */
+  async markErased(jobId: string): Promise<void> {
+    await this.#redis.hset(jobKey('extract', jobId), recordFields.erased, '1');
+    await this.#redis.publish(CHANGE_CHANNEL, jobId);
+  }
+
+  /** Jobs that wait for a worker. */
+  async waiting(): Promise<number> {
+    const counts = await this.#extract.getJobCounts('prioritized', 'wait');
+    return Object.values(counts).reduce((sum, count) => sum + count, 0);
+  }
+
+  async close(): Promise<void> {
+    await this.#flows.close();
+    await this.#extract.close();
+  }
+}

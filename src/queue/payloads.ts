@@ -1,0 +1,77 @@
+/**
+ * What stands in the queues. Every payload carries a version, so that in a rolling upgrade each side can tell what it
+ * reads. Nothing here is a secret of ours: Redis holds it in clear text.
+ */
+import { z } from 'zod';
+import { BatchId, JobId, TenantId, UploadId } from '../contract/ids.ts';
+import { InputFile, MessageKey, MessageStatus, OutputFile, ProcessingStep } from '../contract/job.ts';
+import { JobOptions, OutputRequest, UrlSource } from '../contract/job-request.ts';
+
+const version = z.literal(1);
+
+/** An upload keeps its size and its caller's name for it, since the upload itself may expire before the record does. */
+export const QueuedSource = z.discriminatedUnion('type', [
+  UrlSource,
+  z.strictObject({ type: z.literal('upload'), file: UploadId, name: z.string() }),
+]);
+export type QueuedSource = z.infer<typeof QueuedSource>;
+
+export const ExtractPayload = z.object({
+  version,
+  tenant: TenantId,
+  source: QueuedSource,
+  output: OutputRequest,
+  options: JobOptions,
+  batchId: BatchId.nullable(),
+  retryOf: JobId.nullable(),
+});
+export type ExtractPayload = z.infer<typeof ExtractPayload>;
+
+/** The part of a job that changes while it runs; BullMQ's `progress` field. */
+export const ExtractProgress = z.object({
+  progress: z.int().min(0).max(99),
+  currentStep: ProcessingStep,
+  estimatedTimeRemaining: z.number().min(0).optional(),
+  inputFile: InputFile.nullable(),
+});
+export type ExtractProgress = z.infer<typeof ExtractProgress>;
+
+/** What an attempt publishes; BullMQ's `returnvalue`, accepted only from the holder of the job's lock. */
+export const ExtractResult = z.object({
+  version,
+  inputFile: InputFile,
+  outputFile: OutputFile.omit({ url: true }).extend({ storageKey: z.string() }),
+  /** The rendition for a voice message, where one was asked for. */
+  voice: z.object({ storageKey: z.string(), fitsVoiceBubble: z.boolean(), seconds: z.number() }).nullable(),
+});
+export type ExtractResult = z.infer<typeof ExtractResult>;
+
+export const CompletionPayload = z.object({ version, jobId: JobId });
+export type CompletionPayload = z.infer<typeof CompletionPayload>;
+
+export const WebhookPayload = z.object({
+  version,
+  tenant: TenantId,
+  jobId: JobId,
+  event: z.enum(['job.completed', 'job.failed', 'voice.updated']),
+  url: z.string(),
+  /** When the event happened, ms since the epoch: the schedule counts from here. */
+  eventTimeMs: z.number(),
+});
+export type WebhookPayload = z.infer<typeof WebhookPayload>;
+
+export const VoicePayload = z.object({ version, tenant: TenantId, jobId: JobId });
+export type VoicePayload = z.infer<typeof VoicePayload>;
+
+/** What a delivered webhook leaves behind: the HTTP status of the receiver's answer. */
+export const WebhookDelivered = z.object({ status: z.int() });
+export type WebhookDelivered = z.infer<typeof WebhookDelivered>;
+
+/** How the sending of a voice message ended (decisions C). */
+export const VoiceOutcome = z.object({
+  status: z.enum(['sent', 'failed', 'unknown']),
+  key: MessageKey.nullable(),
+  messageStatus: MessageStatus.nullable(),
+  error: z.object({ code: z.string(), message: z.string() }).nullable(),
+});
+export type VoiceOutcome = z.infer<typeof VoiceOutcome>;

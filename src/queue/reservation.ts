@@ -1,0 +1,167 @@
+/**
+ * What has to hold before a job is accepted, checked and taken in one script so that two submissions at once cannot both
+ * have the last place: the key's rate, its number of unfinished jobs, the length of the queue. The script also gives
+ * each job its place among the keys (docs/decisions/0004-fairness.md).
+ */
+import type { Priority } from '../contract/job-request.ts';
+import { jobKey, ownKey, queueKey } from './names.ts';
+import type { Redis } from './redis.ts';
+import { RedisScript } from './script.ts';
+
+export interface SubmissionLimits {
+  /** Submissions a minute and tenant. */
+  readonly submitPerMinute: number;
+  /** Unfinished jobs a tenant may have. */
+  readonly unfinishedPerTenant: number;
+  /** Waiting jobs of everybody. */
+  readonly queueLimit: number;
+}
+
+export interface RateState {
+  readonly limit: number;
+  readonly remaining: number;
+  /** Seconds until the window begins anew. */
+  readonly resetSeconds: number;
+}
+
+export type Reservation =
+  | { readonly outcome: 'reserved'; readonly rate: RateState; readonly priorities: readonly number[] }
+  | { readonly outcome: 'rate-limited' | 'too-many-unfinished' | 'queue-full'; readonly rate: RateState };
+
+/**
+ * Start-time fair queueing (Goyal, Vin, Cheng 1996): a job starts at max(virtual time, the end of its flow's last job), its
+ * flow ends a step later, and the queue is served in the order of starts. The virtual time is the start of the job
+ * that was last given to a worker. A flow is a tenant's jobs of one priority; a smaller step takes more of the turns.
+ */
+const FLOW_STEP: Readonly<Record<Priority, number>> = { high: 1, normal: 4, low: 16 };
+
+/** BullMQ's largest priority; virtual time is moved back to 1 long before it is reached. */
+const LARGEST_PRIORITY = 2_097_151;
+const REBASE_AT = Math.floor(LARGEST_PRIORITY / 2);
+
+export const RATE_WINDOW_SECONDS = 60;
+
+/** Fixed window: the first request opens it. Shared by submissions and reads, so that the rule stands once. */
+export const RATE_FUNCTION = `
+local function take(key, limit, cost, windowMs)
+  local used = tonumber(redis.call('GET', key) or '0')
+  local reset = redis.call('PTTL', key)
+  if reset <= 0 then used, reset = 0, windowMs end
+  if used + cost > limit then return false, limit - used, reset end
+  redis.call('SET', key, used + cost, 'PX', reset)
+  return true, limit - used - cost, reset
+end
+`;
+
+// BullMQ's score of a prioritised job is priority * 2^32 + a counter.
+const reserve = new RedisScript(`
+local rateKey, openKey, indexKey, flowsKey, timeKey, waiting, active, delayed = unpack(KEYS)
+local tenant, jobPrefix = ARGV[1], ARGV[2]
+local now, rateLimit, windowMs, openLimit, queueLimit, rebaseAt =
+  tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
+local jobs = cjson.decode(ARGV[9])
+local UNIT = 4294967296
+${RATE_FUNCTION}
+local function refuse(outcome)
+  local _, remaining, reset = take(rateKey, rateLimit, 0, windowMs)
+  return {outcome, remaining, reset}
+end
+
+-- Whoever ended without telling us is dropped only when the set looks full: no counter that could drift.
+if redis.call('SCARD', openKey) + #jobs > openLimit then
+  for _, id in ipairs(redis.call('SMEMBERS', openKey)) do
+    local state = redis.call('HMGET', jobPrefix .. id, 'timestamp', 'finishedOn')
+    if not state[1] or state[2] then redis.call('SREM', openKey, id) end
+  end
+  if redis.call('SCARD', openKey) + #jobs > openLimit then return refuse('too-many-unfinished') end
+end
+if redis.call('ZCARD', waiting) + #jobs > queueLimit then return refuse('queue-full') end
+local taken, remaining, reset = take(rateKey, rateLimit, #jobs, windowMs)
+if not taken then return {'rate-limited', remaining, reset} end
+
+local time = tonumber(redis.call('GET', timeKey) or '1')
+if redis.call('ZCARD', waiting) == 0 and redis.call('LLEN', active) == 0 then
+  redis.call('DEL', flowsKey, timeKey)
+  time = 1
+end
+if time > rebaseAt then
+  -- Everything moves back by the same amount, so the order stays. Jobs that may come back to the queue move along.
+  local shift = time - 1
+  local function move(id)
+    local priority = tonumber(redis.call('HGET', jobPrefix .. id, 'priority') or '0')
+    if priority > 0 then redis.call('HSET', jobPrefix .. id, 'priority', math.max(1, priority - shift)) end
+  end
+  local scored = redis.call('ZRANGE', waiting, 0, -1, 'WITHSCORES')
+  for i = 1, #scored, 2 do
+    local score = tonumber(scored[i + 1])
+    redis.call('ZADD', waiting, math.max(UNIT + score % UNIT, score - shift * UNIT), scored[i])
+    move(scored[i])
+  end
+  for _, id in ipairs(redis.call('LRANGE', active, 0, -1)) do move(id) end
+  for _, id in ipairs(redis.call('ZRANGE', delayed, 0, -1)) do move(id) end
+  local flows = redis.call('HGETALL', flowsKey)
+  for i = 1, #flows, 2 do
+    redis.call('HSET', flowsKey, flows[i], math.max(1, tonumber(flows[i + 1]) - shift))
+  end
+  time = 1
+  redis.call('SET', timeKey, time)
+end
+local answer = {'reserved', remaining, reset}
+for _, job in ipairs(jobs) do
+  local flow = tenant .. ':' .. job.step
+  local start = math.max(time, tonumber(redis.call('HGET', flowsKey, flow) or '1'))
+  redis.call('HSET', flowsKey, flow, start + job.step)
+  redis.call('SADD', openKey, job.id)
+  redis.call('ZADD', indexKey, now, job.id)
+  answer[#answer + 1] = start
+end
+return answer
+`);
+
+export async function reserveSubmission(
+  redis: Redis,
+  tenant: string,
+  jobs: readonly { readonly jobId: string; readonly priority: Priority }[],
+  limits: SubmissionLimits,
+  nowMs: number,
+): Promise<Reservation> {
+  const answer = (await reserve.run(
+    redis,
+    [
+      ownKey('rate', 'submit', tenant),
+      ownKey('unfinished', tenant),
+      tenantJobsKey(tenant),
+      ownKey('flows'),
+      VIRTUAL_TIME_KEY,
+      queueKey('extract', 'prioritized'),
+      queueKey('extract', 'active'),
+      queueKey('extract', 'delayed'),
+    ],
+    [
+      tenant,
+      jobKey('extract', ''),
+      nowMs,
+      limits.submitPerMinute,
+      RATE_WINDOW_SECONDS * 1000,
+      limits.unfinishedPerTenant,
+      limits.queueLimit,
+      REBASE_AT,
+      JSON.stringify(jobs.map(({ jobId, priority }) => ({ id: jobId, step: FLOW_STEP[priority] }))),
+    ],
+  )) as [Reservation['outcome'], number, number, ...number[]];
+  const [outcome, remaining, resetMs, ...priorities] = answer;
+  const rate = {
+    limit: limits.submitPerMinute,
+    remaining: Math.max(0, remaining),
+    resetSeconds: Math.ceil(resetMs / 1000),
+  };
+  return outcome === 'reserved' ? { outcome, rate, priorities } : { outcome, rate };
+}
+
+/** Start of the job that was last given to a worker; kept by the worker's first report (job-state.ts). */
+export const VIRTUAL_TIME_KEY = ownKey('virtual-time');
+
+/** Ids of a tenant's jobs, scored by the time of their submission. */
+export function tenantJobsKey(tenant: string): string {
+  return ownKey('jobs', tenant);
+}
