@@ -1,0 +1,162 @@
+import { existsSync } from 'node:fs';
+import extractDepcruiseConfig from 'dependency-cruiser/config-utl/extract-depcruise-config';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { type Outcome, run } from './command.ts';
+import { plantTree, projectFolder } from './planted-tree.ts';
+
+const something = 'export const something = 1;\n';
+const importing = (...paths: string[]): string =>
+  paths.map((path, index) => `import * as m${index} from '${path}';\nvoid m${index};\n`).join('') + something;
+
+/** A small house in which everything that the table allows is done, by somebody. */
+const lawful = {
+  'src/main.ts': importing('./api/start.ts', './gateway/start.ts', './worker/start.ts', './config.ts', 'zod'),
+  'src/config.ts': importing('./contract/job.ts', 'zod'),
+  'src/launcher.ts': something,
+  'src/logger.ts': `${importing('pino')}export type Logger = number;\n`,
+  'src/secrets.ts': something,
+  'src/contract/job.ts': importing('./formats.ts', 'zod'),
+  'src/contract/formats.ts': something,
+  'src/queue/redis.ts': `${importing('../contract/job.ts', './script.ts', 'ioredis', 'bullmq')}import type { Logger } from '../logger.ts';\nexport type L = Logger;\n`,
+  'src/queue/script.ts': something,
+  'src/queue/queues.ts': something,
+  'src/queue/embedded-redis.ts': importing('node:child_process'),
+  'src/storage/storage.ts': importing('../contract/job.ts'),
+  'src/storage/file-storage.ts': importing('./storage.ts'),
+  'src/outbound/request.ts': importing('../contract/job.ts', 'undici'),
+  'src/media/run.ts': importing('../contract/job.ts', 'node:child_process', 'fluent-ffmpeg'),
+  'src/api/app.ts': importing(
+    '../contract/job.ts',
+    '../queue/queues.ts',
+    '../storage/storage.ts',
+    '../outbound/request.ts',
+    '../media/run.ts',
+  ),
+  'src/api/start.ts': importing('./app.ts', '../config.ts', '../logger.ts', '../storage/file-storage.ts'),
+  'src/worker/extraction.ts': importing('../queue/queues.ts', '../storage/storage.ts', '../media/run.ts'),
+  'src/worker/start.ts': importing('./extraction.ts', '../launcher.ts', '../secrets.ts'),
+  'src/gateway/app.ts': importing(
+    '../contract/job.ts',
+    '../queue/redis.ts',
+    '../queue/script.ts',
+    '../storage/storage.ts',
+    '../outbound/request.ts',
+    '../media/run.ts',
+  ),
+  'src/gateway/start.ts': importing('./app.ts', '../queue/embedded-redis.ts'),
+};
+
+/** Breaches: the rule, the file that breaks it, and how. */
+const breaches: readonly (readonly [rule: string, file: string, text: string])[] = [
+  ['contract-imports', 'src/contract/a.ts', importing('../queue/queues.ts')],
+  ['contract-imports-only-zod', 'src/contract/b.ts', importing('node:crypto')],
+  ['contract-imports-only-zod', 'src/contract/c.ts', importing('express')],
+  ['queue-imports', 'src/queue/a.ts', importing('../storage/storage.ts')],
+  ['queue-imports', 'src/queue/b.ts', importing('../worker/extraction.ts')],
+  ['storage-imports', 'src/storage/a.ts', importing('../queue/queues.ts')],
+  ['outbound-imports', 'src/outbound/a.ts', importing('../media/run.ts')],
+  ['media-imports', 'src/media/a.ts', importing('../outbound/request.ts')],
+  ['media-imports', 'src/media/b.ts', 'export type T = typeof import("../api/app.ts");\n'],
+  ['api-imports', 'src/api/a.ts', importing('../worker/extraction.ts')],
+  ['api-imports', 'src/api/b.ts', importing('../storage/file-storage.ts')],
+  ['worker-imports', 'src/worker/a.ts', importing('../gateway/app.ts')],
+  ['worker-imports', 'src/worker/b.ts', "export const load = () => import('../api/app.ts');\n"],
+  ['gateway-imports', 'src/gateway/a.ts', importing('../queue/queues.ts')],
+  ['gateway-imports', 'src/gateway/b.ts', "export type * from '../api/app.ts';\n"],
+  [
+    'gateway-imports',
+    'src/gateway/deep/c.ts',
+    "import type { something } from '../../worker/extraction.ts';\n",
+  ],
+  ['child_process-owner', 'src/media/c.ts', importing('child_process')],
+  ['child_process-owner', 'src/queue/c.ts', importing('node:child_process')],
+  [
+    'child_process-owner',
+    'src/api/c.ts',
+    "export const c = process.getBuiltinModule('node:child_process');\n",
+  ],
+  ['bullmq-owner', 'src/gateway/d.ts', importing('bullmq')],
+  ['ioredis-owner', 'src/api/d.ts', importing('ioredis')],
+  ['fluent-ffmpeg-owner', 'src/worker/d.ts', importing('fluent-ffmpeg')],
+  ['@aws-sdk-owner', 'src/storage/d.ts', importing('@aws-sdk/client-s3')],
+  ['undici-owner', 'src/worker/e.ts', importing('undici')],
+  ['pino-owner', 'src/worker/f.ts', importing('pino')],
+  ['logger-is-handed-in', 'src/worker/g.ts', importing('../logger.ts')],
+  ['settings-are-handed-in', 'src/api/g.ts', importing('../config.ts')],
+  ['settings-are-handed-in', 'src/gateway/g.ts', "import type { something } from '../config.ts';\n"],
+  ['settings-are-handed-in', 'src/media/g.ts', importing('../launcher.ts')],
+  ['settings-import-only-contract', 'src/launcher.ts', importing('./media/run.ts')],
+  ['start-imports-own-process', 'src/worker/start.ts', importing('../gateway/app.ts')],
+  ['start-is-imported-by-main', 'src/api/h.ts', importing('./start.ts')],
+  ['main-is-imported-by-nobody', 'src/worker/h.ts', importing('../main.ts')],
+  ['home-imports', 'src/helpers/a.ts', importing('../contract/job.ts')],
+  ['home-imported', 'src/api/i.ts', importing('../odds-and-ends.ts')],
+  ['src-stands-alone', 'src/api/j.ts', importing('../../script/import-rules.ts')],
+  ['no-development-package', 'src/worker/j.ts', importing('fast-check')],
+  ['no-circular', 'src/media/k.ts', importing('./l.ts')],
+  ['no-unresolvable', 'src/media/m.ts', importing('./nowhere.ts')],
+];
+
+describe('the import rules', () => {
+  it('let pass what the table allows', async () => {
+    await using tree = await plantTree(lawful);
+    const { code, output } = await run(tree.folder, process.execPath, ['script/import-rules.ts']);
+    expect(output).toMatch(new RegExp(`^${Object.keys(lawful).length} modules, \\d+ imports, 0 breaches\n$`));
+    expect(code).toBe(0);
+  });
+
+  describe('with breaches planted', () => {
+    let outcome: Outcome;
+    beforeAll(async () => {
+      await using tree = await plantTree({
+        ...lawful,
+        ...Object.fromEntries(breaches.map(([, file, text]) => [file, text])),
+        'src/odds-and-ends.ts': something,
+        'src/media/l.ts': importing('./k.ts'),
+      });
+      outcome = await run(tree.folder, process.execPath, ['script/import-rules.ts']);
+    });
+
+    it('fail', () => {
+      expect(outcome.code).toBe(1);
+    });
+
+    it.each(breaches)('report %s in %s', (rule, file) => {
+      expect(outcome.output).toContain(`${rule}: ${file} → `);
+    });
+
+    it('blame no file that breaks nothing', () => {
+      const planted = new Set([...breaches.map(([, file]) => file), 'src/media/l.ts']);
+      const blamed = [...outcome.output.matchAll(/^[^:\n]+: (\S+) → /gm)].map(([, file]) => file);
+      expect(blamed.filter((file) => file !== undefined && !planted.has(file))).toEqual([]);
+    });
+  });
+
+  it('are each broken above', async () => {
+    const { forbidden = [] } = await extractDepcruiseConfig(`${projectFolder}/.dependency-cruiser.mjs`);
+    const planted = new Set(breaches.map(([rule]) => rule));
+    expect(forbidden.map(({ name }) => name).filter((name) => !planted.has(name ?? ''))).toEqual([]);
+  });
+
+  it.each([
+    ['no module is there', {}],
+    ['no import is seen', { 'src/main.ts': something }],
+  ])('do not pass because %s', async (_, files) => {
+    await using tree = await plantTree(files);
+    expect((await run(tree.folder, process.execPath, ['script/import-rules.ts'])).code).toBe(1);
+  });
+
+  it('have read every file of this project and are kept', async () => {
+    const listed = await run(projectFolder, 'git', ['ls-files', 'src/*.ts']);
+    const files = listed.output
+      .split('\n')
+      .filter((file) => file !== '' && existsSync(`${projectFolder}/${file}`));
+    const { output } = await run(projectFolder, process.execPath, ['script/import-rules.ts']);
+    const [, modules, imports, count] = /(\d+) modules, (\d+) imports, (\d+) breaches/.exec(output) ?? [];
+    expect(files.length).toBeGreaterThan(0);
+    expect(Number(modules)).toBeGreaterThanOrEqual(files.length);
+    // A file without any import is rare; a checker that sees few imports is blind.
+    expect(Number(imports)).toBeGreaterThan(2 * files.length);
+    expect(Number(count), output).toBe(0);
+  });
+});

@@ -1,0 +1,39 @@
+import { cp, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
+
+export const projectFolder = resolve(import.meta.dirname, '../..');
+
+/** What the checks read besides the code that they judge. */
+const settings = [
+  '.dependency-cruiser.mjs',
+  '.gitignore',
+  'biome.json',
+  'knip.json',
+  'package-lock.json',
+  'package.json',
+  'script',
+  'tsconfig.json',
+  'vitest.config.ts',
+];
+
+export interface PlantedTree extends AsyncDisposable {
+  readonly folder: string;
+}
+
+/**
+ * A project with this project's own settings and packages, but other code.
+ * @param files text by path. A path given here replaces the project's own file.
+ */
+export async function plantTree(files: Readonly<Record<string, string>>): Promise<PlantedTree> {
+  const folder = await mkdtemp(join(tmpdir(), 'soundpost-house-'));
+  for (const path of settings) {
+    await cp(join(projectFolder, path), join(folder, path), { recursive: true });
+  }
+  await symlink(join(projectFolder, 'node_modules'), join(folder, 'node_modules'));
+  for (const [path, text] of Object.entries(files)) {
+    await mkdir(dirname(join(folder, path)), { recursive: true });
+    await writeFile(join(folder, path), text);
+  }
+  return { folder, [Symbol.asyncDispose]: () => rm(folder, { recursive: true, force: true }) };
+}
