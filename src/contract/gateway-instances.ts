@@ -1,0 +1,96 @@
+/** Instances: accounts of the gateway, how they are made and what is answered about them (decisions B "Instances"). */
+import { z } from 'zod';
+
+export const transportKinds = ['loopback', 'xmpp', 'whatsapp'] as const;
+export const TransportKind = z.enum(transportKinds);
+export type TransportKind = z.infer<typeof TransportKind>;
+
+/** How an instance stands towards its network. */
+export const ConnectionState = z.enum(['open', 'connecting', 'close']);
+export type ConnectionState = z.infer<typeof ConnectionState>;
+
+export const InstanceId = z.uuid();
+
+const settingsFields = {
+  rejectCall: z.boolean(),
+  msgCall: z.string().max(4096),
+  groupsIgnore: z.boolean(),
+  alwaysOnline: z.boolean(),
+  readMessages: z.boolean(),
+  readStatus: z.boolean(),
+  syncFullHistory: z.boolean(),
+};
+
+/** The seven behaviour settings (messaging-gateway.md "Instance settings"), as kept. */
+export const InstanceSettings = z.object(settingsFields);
+export type InstanceSettings = z.infer<typeof InstanceSettings>;
+
+export const defaultInstanceSettings: InstanceSettings = {
+  rejectCall: false,
+  msgCall: '',
+  groupsIgnore: false,
+  alwaysOnline: false,
+  readMessages: false,
+  readStatus: false,
+  syncFullHistory: false,
+};
+
+/** The six settings that an answer carries: all but msgCall, in snake_case. */
+export const InstanceSettingsAnswer = z.object({
+  reject_call: z.boolean(),
+  groups_ignore: z.boolean(),
+  always_online: z.boolean(),
+  read_messages: z.boolean(),
+  read_status: z.boolean(),
+  sync_full_history: z.boolean(),
+});
+export type InstanceSettingsAnswer = z.infer<typeof InstanceSettingsAnswer>;
+
+export function settingsAnswer(settings: InstanceSettings): InstanceSettingsAnswer {
+  return {
+    reject_call: settings.rejectCall,
+    groups_ignore: settings.groupsIgnore,
+    always_online: settings.alwaysOnline,
+    read_messages: settings.readMessages,
+    read_status: settings.readStatus,
+    sync_full_history: settings.syncFullHistory,
+  };
+}
+
+const InstanceName = z
+  .string()
+  .regex(/^[A-Za-z0-9_-]{1,64}$/, 'must be 1 to 64 characters of A-Z a-z 0-9 _ -')
+  // A name that reads as an id could be mistaken for another instance.
+  .refine((name) => !InstanceId.safeParse(name).success, 'must not have the form of an id');
+
+export const CreateInstanceRequest = InstanceSettings.partial().extend({
+  instanceName: InstanceName,
+  transport: TransportKind.default('loopback'),
+  token: z
+    .string()
+    .regex(/^[\x21-\x7e]{16,128}$/, 'must be 16 to 128 visible characters')
+    .nullish(),
+});
+export type CreateInstanceRequest = z.infer<typeof CreateInstanceRequest>;
+
+/** An instance as it is listed; tokens are never answered again. */
+export const InstanceAnswer = z.object({
+  instanceName: z.string(),
+  instanceId: InstanceId,
+  transport: TransportKind,
+  status: ConnectionState,
+});
+export type InstanceAnswer = z.infer<typeof InstanceAnswer>;
+
+export const CreateInstanceAnswer = z.object({
+  instance: InstanceAnswer,
+  /** The token of the instance, shown this once. */
+  hash: z.string(),
+  settings: InstanceSettingsAnswer,
+});
+export type CreateInstanceAnswer = z.infer<typeof CreateInstanceAnswer>;
+
+export const ConnectionStateAnswer = z.object({
+  instance: z.object({ instanceName: z.string(), state: ConnectionState }),
+});
+export type ConnectionStateAnswer = z.infer<typeof ConnectionStateAnswer>;

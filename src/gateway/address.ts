@@ -1,0 +1,52 @@
+/** How callers write whom a message is for (decisions B "number"). */
+import { GatewayError } from '../contract/gateway-errors.ts';
+
+export interface Address {
+  /** What the caller wrote. */
+  readonly text: string;
+  /** The number part without punctuation; empty when a JID has a name for its local part. */
+  readonly digits: string;
+  /** The part after `@`, in lower case; undefined for a bare number. */
+  readonly suffix: string | undefined;
+}
+
+/** Suffixes of the network whose clients this interface comes from; an instance reads them by their number part. */
+const FOREIGN_PERSON_SUFFIXES = new Set(['s.whatsapp.net', 'c.us']);
+const FOREIGN_GROUP_SUFFIX = 'g.us';
+
+const BARE_NUMBER = /^[+\d() -]+$/;
+// The device part that multi-device JIDs carry (`number:device@suffix`) says nothing about who is meant.
+const JID = /^([^@\s/:]+)(?::\d+)?@([A-Za-z0-9.-]+)$/;
+
+/** @param field named in the error. Throws bad_request when the text is neither a number nor a JID. */
+export function parseAddress(text: string, field: string): Address {
+  const trimmed = text.trim();
+  const jid = JID.exec(trimmed);
+  if (jid?.[1] !== undefined && jid[2] !== undefined) {
+    const local = jid[1];
+    return {
+      text: trimmed,
+      digits: BARE_NUMBER.test(local) ? local.replace(/\D/g, '') : '',
+      suffix: jid[2].toLowerCase(),
+    };
+  }
+  const digits = trimmed.replace(/\D/g, '');
+  if (!BARE_NUMBER.test(trimmed) || digits === '') {
+    throw new GatewayError('bad_request', `${field}: must be a phone number with country code, or a JID`);
+  }
+  return { text: trimmed, digits, suffix: undefined };
+}
+
+/** Whether the address may mean a person, or a group, of a network with these suffixes of its own. */
+export function mayMean(
+  address: Address,
+  kind: 'person' | 'group',
+  own: { person: string; group: string },
+): boolean {
+  if (address.suffix === undefined || address.suffix === own[kind]) {
+    return true;
+  }
+  return kind === 'person'
+    ? FOREIGN_PERSON_SUFFIXES.has(address.suffix)
+    : address.suffix === FOREIGN_GROUP_SUFFIX;
+}

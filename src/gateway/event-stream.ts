@@ -1,0 +1,81 @@
+/**
+ * The events of all instances in one Redis stream. Appending happens in the same script as the change that the event
+ * tells of (message-log.ts), so neither exists without the other; posting them on and showing them live read from here.
+ */
+import { z } from 'zod';
+import type { GatewayEvent } from '../contract/gateway-events.ts';
+import type { Redis } from '../queue/redis.ts';
+import type { Instance } from './instances.ts';
+import { gatewayKey } from './redis-keys.ts';
+
+export const EVENT_STREAM = gatewayKey('events');
+/** Events kept for readers that were away; about 1 KB each. */
+export const EVENT_STREAM_LENGTH = 20_000;
+
+export interface StreamEntry {
+  /** Redis' own `<milliseconds>-<counter>`. */
+  readonly id: string;
+  readonly fields: Readonly<Record<string, string>>;
+}
+
+const RawEntries = z.array(z.tuple([z.string(), z.array(z.string()).nullable()]));
+const RawStreams = z.array(z.tuple([z.string(), RawEntries])).nullable();
+
+/** Reads a reply of XRANGE or XAUTOCLAIM; entries that were deleted meanwhile are left out. */
+export function parseEntries(reply: unknown): StreamEntry[] {
+  return RawEntries.parse(reply).flatMap(([id, flat]) => {
+    if (flat === null) {
+      return [];
+    }
+    const fields: Record<string, string> = {};
+    for (let index = 0; index + 1 < flat.length; index += 2) {
+      fields[flat[index] ?? ''] = flat[index + 1] ?? '';
+    }
+    return [{ id, fields }];
+  });
+}
+
+/** Reads a reply of XREAD or XREADGROUP on one stream. */
+export function parseStreams(reply: unknown): StreamEntry[] {
+  return (RawStreams.parse(reply) ?? []).flatMap(([, entries]) => parseEntries(entries));
+}
+
+const StoredEvent = z.object({ instanceId: z.string(), event: z.string(), envelope: z.string() });
+export type StoredEvent = z.infer<typeof StoredEvent>;
+
+export function parseEvent(entry: StreamEntry): StoredEvent {
+  return StoredEvent.parse(entry.fields);
+}
+
+export function envelope(
+  instance: Pick<Instance, 'name'>,
+  ownJid: string,
+  event: GatewayEvent['event'],
+  data: unknown,
+): string {
+  const body: GatewayEvent = {
+    event,
+    instance: instance.name,
+    data,
+    date_time: new Date().toISOString(),
+    sender: ownJid,
+  };
+  return JSON.stringify(body);
+}
+
+/** Appends an event that goes with no change of a record, such as a presence. */
+export async function appendEvent(redis: Redis, event: StoredEvent): Promise<void> {
+  await redis.xadd(
+    EVENT_STREAM,
+    'MAXLEN',
+    '~',
+    EVENT_STREAM_LENGTH,
+    '*',
+    'instanceId',
+    event.instanceId,
+    'event',
+    event.event,
+    'envelope',
+    event.envelope,
+  );
+}

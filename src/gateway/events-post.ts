@@ -1,0 +1,109 @@
+/**
+ * Posts the status of messages to the operator's GATEWAY_EVENTS_URL, signed by Standard Webhooks 1.0.0, so that an
+ * extraction job can follow its voice message (decisions C). In order, and again until the receiver takes it.
+ */
+import { createHmac } from 'node:crypto';
+import { setTimeout as wait } from 'node:timers/promises';
+import type { Logger } from '../logger.ts';
+import type { Redis } from '../queue/redis.ts';
+import { EVENT_STREAM, parseEvent, type StreamEntry } from './event-stream.ts';
+import { StreamConsumer } from './stream-consumer.ts';
+
+export interface EventsPostOptions {
+  /** Configured by the operator, so it may be a private address. */
+  readonly url: string;
+  /** `whsec_<base64>`. */
+  readonly secret: string;
+  /** A connection of its own, since reading the stream blocks it. */
+  readonly blockingRedis: Redis;
+  readonly logger: Logger;
+  /** The wait after the first failure, ms; doubled up to a minute. Default 1 s. */
+  readonly firstRetryMs?: number;
+}
+
+const POSTED_EVENTS = new Set(['messages.update']);
+const TIMEOUT_MS = 15_000;
+const FIRST_RETRY_MS = 1000;
+const LONGEST_RETRY_MS = 60_000;
+/** A status that nobody took for a day helps nobody any more. */
+const GIVE_UP_AFTER_MS = 24 * 60 * 60 * 1000;
+/** Longer than an attempt and the wait after it, which the entry is renewed before. */
+const CLAIM_IDLE_MS = 90_000;
+
+export class EventsPost {
+  readonly #options: EventsPostOptions;
+  readonly #key: Buffer;
+  readonly #consumer: StreamConsumer;
+
+  constructor(options: EventsPostOptions) {
+    this.#options = options;
+    this.#key = Buffer.from(options.secret.replace(/^whsec_/, ''), 'base64');
+    this.#consumer = new StreamConsumer({
+      redis: options.blockingRedis,
+      stream: EVENT_STREAM,
+      group: 'events-url',
+      from: '$',
+      claimIdleMs: CLAIM_IDLE_MS,
+      removeFinished: false,
+      handle: (entry, signal) => this.#post(entry, signal),
+      logger: options.logger,
+    });
+  }
+
+  start(): Promise<void> {
+    return this.#consumer.start();
+  }
+
+  close(): Promise<void> {
+    return this.#consumer.close();
+  }
+
+  async #post(entry: StreamEntry, signal: AbortSignal): Promise<void> {
+    const { event, envelope } = parseEvent(entry);
+    if (!POSTED_EVENTS.has(event)) {
+      return;
+    }
+    const happenedAt = Number.parseInt(entry.id, 10);
+    let retryMs = this.#options.firstRetryMs ?? FIRST_RETRY_MS;
+    while (!(await this.#attempt(entry.id, envelope, signal))) {
+      if (Date.now() - happenedAt > GIVE_UP_AFTER_MS) {
+        this.#options.logger.error({ entry: entry.id }, 'an event was given up: its receiver never took it');
+        return;
+      }
+      await wait(retryMs * (1 + Math.random() / 4), undefined, { signal });
+      retryMs = Math.min(retryMs * 2, LONGEST_RETRY_MS);
+      await this.#consumer.keep(entry);
+    }
+  }
+
+  /** Whether the receiver took it. */
+  async #attempt(entryId: string, body: string, signal: AbortSignal): Promise<boolean> {
+    const id = `evt_${entryId}`;
+    const timestamp = Math.floor(Date.now() / 1000);
+    const signature = createHmac('sha256', this.#key).update(`${id}.${timestamp}.${body}`).digest('base64');
+    try {
+      // biome-ignore lint/style/noRestrictedGlobals: the operator chose this address, and it may well be a private one
+      const response = await fetch(this.#options.url, {
+        method: 'POST',
+        redirect: 'manual',
+        headers: {
+          'Content-Type': 'application/json',
+          'webhook-id': id,
+          'webhook-timestamp': String(timestamp),
+          'webhook-signature': `v1,${signature}`,
+        },
+        body,
+        signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
+      });
+      await response.body?.cancel();
+      if (response.ok) {
+        return true;
+      }
+      this.#options.logger.warn({ status: response.status }, 'the receiver of events refused one');
+    } catch (error) {
+      signal.throwIfAborted();
+      this.#options.logger.warn({ err: error }, 'the receiver of events could not be reached');
+    }
+    return false;
+  }
+}

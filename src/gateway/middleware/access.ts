@@ -1,0 +1,97 @@
+/**
+ * Who may do what (decisions B "Keys"): the gateway's own key opens every instance and their management, a token its
+ * own instance. A refusal is the same whether the instance exists or not, and comes before anything else is looked at.
+ */
+import type { Request, RequestHandler } from 'express';
+import { GatewayError } from '../../contract/gateway-errors.ts';
+import type { Instance, Instances } from '../instances.ts';
+import type { SecretHasher } from '../tokens.ts';
+
+type Principal = { readonly kind: 'gateway' } | { readonly kind: 'instance'; readonly instance: Instance };
+
+/** No key is longer; a longer header is not worth hashing. */
+const LONGEST_KEY = 256;
+
+export interface AccessOptions {
+  readonly instances: Instances;
+  readonly hasher: SecretHasher;
+  readonly apiKey: string;
+}
+
+export class Access {
+  readonly #options: AccessOptions;
+  readonly #principals = new WeakMap<Request, Principal>();
+  readonly #instances = new WeakMap<Request, Instance>();
+
+  constructor(options: AccessOptions) {
+    this.#options = options;
+  }
+
+  /** Refuses whoever has no valid key, for whatever path. */
+  readonly requireKey: RequestHandler = async (request, _response, next) => {
+    const principal = await this.principalOf(request.get('apikey'));
+    if (principal === undefined) {
+      throw unauthorized();
+    }
+    this.#principals.set(request, principal);
+    next();
+  };
+
+  /** Refuses everything but the gateway's own key. */
+  readonly requireGatewayKey: RequestHandler = (request, _response, next) => {
+    if (this.#principals.get(request)?.kind !== 'gateway') {
+      throw unauthorized();
+    }
+    next();
+  };
+
+  /** Finds the instance of the path for a key that opens it. */
+  readonly requireInstance: RequestHandler = async (request, _response, next) => {
+    const named = String(request.params.instance);
+    const principal = this.#principals.get(request);
+    if (principal?.kind === 'instance') {
+      const { instance } = principal;
+      if (named !== instance.name && named !== instance.id) {
+        throw unauthorized();
+      }
+      this.#instances.set(request, instance);
+      return next();
+    }
+    if (principal === undefined) {
+      throw unauthorized();
+    }
+    const instance = await this.#options.instances.find(named);
+    if (instance === undefined) {
+      throw new GatewayError('instance_not_found', 'instance: no instance has this name or id');
+    }
+    this.#instances.set(request, instance);
+    next();
+  };
+
+  /** The instance that requireInstance found. */
+  instanceOf(request: Request): Instance {
+    const instance = this.#instances.get(request);
+    if (instance === undefined) {
+      throw new Error('the route lacks requireInstance');
+    }
+    return instance;
+  }
+
+  /** Whom a key stands for; undefined for none and for a wrong one. */
+  async principalOf(key: string | undefined): Promise<Principal | undefined> {
+    const { hasher, apiKey, instances } = this.#options;
+    if (key === undefined || key === '' || key.length > LONGEST_KEY) {
+      return undefined;
+    }
+    if (hasher.matches(key, apiKey)) {
+      return { kind: 'gateway' };
+    }
+    // Found by its keyed hash: how long the look-up takes says nothing about any other token.
+    const instance = await instances.findByToken(key);
+    return instance === undefined ? undefined : { kind: 'instance', instance };
+  }
+}
+
+export function unauthorized(): GatewayError {
+  return new GatewayError('unauthorized', 'apikey: is missing or does not give access to this');
+}

@@ -1,0 +1,108 @@
+/** The one place where an error becomes an HTTP answer; its status comes from the catalogue. */
+import { STATUS_CODES } from 'node:http';
+import type { ErrorRequestHandler, RequestHandler } from 'express';
+import { z } from 'zod';
+import {
+  GatewayError,
+  type GatewayErrorAnswer,
+  gatewayErrorCatalogue,
+} from '../../contract/gateway-errors.ts';
+import type { Logger } from '../../logger.ts';
+import { requestId } from './request-log.ts';
+
+export interface ErrorAnswerOptions {
+  readonly logger: Logger;
+  /** Whether Redis answers: what fails while it does not is nobody's fault but the service's. */
+  readonly redisReady: () => boolean;
+}
+
+export function errorAnswer({ logger, redisReady }: ErrorAnswerOptions): ErrorRequestHandler {
+  return (error, request, response, next) => {
+    const shown = toGatewayError(error, redisReady());
+    const { httpStatus } = gatewayErrorCatalogue[shown.code];
+    if (httpStatus >= 500 && shown.code !== 'unsupported') {
+      logger.error({ err: error, requestId: requestId(request), code: shown.code }, 'request failed');
+    }
+    if (response.headersSent) {
+      // Too late for an answer; express breaks the connection off, so that nobody takes the rest for a whole one.
+      return next(error);
+    }
+    if (shown.retryAfterSeconds !== undefined) {
+      response.setHeader('Retry-After', shown.retryAfterSeconds);
+    }
+    if (!request.complete) {
+      // The rest of a refused body is not worth reading, and the next request cannot be found behind it.
+      response.setHeader('Connection', 'close');
+    }
+    const body: GatewayErrorAnswer = {
+      status: httpStatus,
+      error: STATUS_CODES[httpStatus] ?? 'Error',
+      code: shown.code,
+      requestId: requestId(request),
+      response: { message: [...shown.messages] },
+    };
+    response.setHeader('Cache-Control', 'no-store');
+    response.status(httpStatus).json(body);
+  };
+}
+
+export const notFound: RequestHandler = () => {
+  throw new GatewayError('not_found', 'there is nothing at this path');
+};
+
+/** For the end of a route: the path exists, the method does not. */
+export function otherMethods(allowed: string): RequestHandler {
+  return (_request, response) => {
+    response.setHeader('Allow', allowed);
+    throw new GatewayError('method_not_allowed', `this path takes ${allowed}`);
+  };
+}
+
+/** What express and body-parser throw: `type` names the fault, `status` is the client's. */
+const HttpError = z.object({ status: z.int().min(400).max(499), type: z.string().optional() });
+
+function toGatewayError(error: unknown, redisReady: boolean): GatewayError {
+  if (error instanceof GatewayError) {
+    return error;
+  }
+  if (error instanceof z.ZodError) {
+    return badRequest(error);
+  }
+  const http = HttpError.safeParse(error);
+  if (http.success) {
+    return bodyFault(http.data.type);
+  }
+  if (!redisReady) {
+    return new GatewayError('service_unavailable', 'the gateway cannot reach its database', {
+      retryAfterSeconds: 5,
+      cause: error,
+    });
+  }
+  return new GatewayError('internal_error', 'something went wrong inside the gateway', { cause: error });
+}
+
+function bodyFault(type: string | undefined): GatewayError {
+  if (type === 'entity.too.large') {
+    return new GatewayError(
+      'payload_too_large',
+      'body: JSON may have 24 MiB at most; send larger audio as a file',
+    );
+  }
+  if (type === 'charset.unsupported' || type === 'encoding.unsupported') {
+    return new GatewayError('unsupported_media_type', 'body: must be UTF-8, and gzip or plain');
+  }
+  return new GatewayError('bad_request', 'body: cannot be read; it must be a JSON object');
+}
+
+/** One message a fault, each naming its field. */
+export function badRequest(error: z.ZodError): GatewayError {
+  const messages = error.issues.map((issue) => {
+    const field = issue.path.reduce<string>(
+      (path, part) =>
+        typeof part === 'number' ? `${path}[${part}]` : `${path}${path && '.'}${String(part)}`,
+      '',
+    );
+    return `${field || 'body'}: ${issue.message}`;
+  });
+  return new GatewayError('bad_request', messages, { cause: error });
+}

@@ -1,0 +1,19 @@
+import express, { type RequestHandler } from 'express';
+import { GatewayError } from '../../contract/gateway-errors.ts';
+
+/** Enough for 18 MiB of audio in base64 (decisions B "Audio"). */
+const MAX_JSON_BYTES = 24 * 1024 * 1024;
+
+const parse = express.json({ limit: MAX_JSON_BYTES, type: ['application/json', 'application/*+json'] });
+
+/** Reads a JSON body. A request without a body reads as `{}`; one of another type is refused. */
+export const jsonBody: RequestHandler = (request, response, next) => {
+  // `is` answers null for a request without a body, false for one of another type.
+  if (request.is(['json', '+json']) === false) {
+    throw new GatewayError('unsupported_media_type', 'Content-Type: must be application/json');
+  }
+  parse(request, response, (error?: unknown) => {
+    request.body ??= {};
+    next(error);
+  });
+};

@@ -1,0 +1,43 @@
+/** `GET /health/live` and `GET /health/ready`, without a key (decisions E "Health"). */
+import type { RequestHandler } from 'express';
+import type { Redis } from '../../queue/redis.ts';
+import type { Storage } from '../../storage/storage.ts';
+
+/** An answer that takes longer is no answer. */
+const TIMEOUT_MS = 2000;
+
+export const live: RequestHandler = (_request, response) => {
+  response.set('Cache-Control', 'no-store').json({ status: 'ok' });
+};
+
+export function ready(redis: Redis, storage: Storage): RequestHandler {
+  return async (_request, response) => {
+    const [redisAnswers, storageAnswers] = await Promise.all([
+      answers(redis.ping()),
+      answers(storage.ping()),
+    ]);
+    const ok = redisAnswers && storageAnswers;
+    response
+      .status(ok ? 200 : 503)
+      .set('Cache-Control', 'no-store')
+      .json({
+        status: ok ? 'ok' : 'unavailable',
+        redis: redisAnswers ? 'ok' : 'unreachable',
+        storage: storageAnswers ? 'ok' : 'unreachable',
+      });
+  };
+}
+
+async function answers(check: Promise<unknown>): Promise<boolean> {
+  const { promise: late, resolve } = Promise.withResolvers<boolean>();
+  const timer = setTimeout(() => resolve(false), TIMEOUT_MS);
+  const inTime = check.then(
+    () => true,
+    () => false,
+  );
+  try {
+    return await Promise.race([inTime, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

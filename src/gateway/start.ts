@@ -1,0 +1,188 @@
+/** The gateway as a process: constructs, wires, starts, closes. */
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { GatewayError } from '../contract/gateway-errors.ts';
+import type { Logger } from '../logger.ts';
+import type { MediaTools } from '../media/run.ts';
+import type { Outbound } from '../outbound/outbound.ts';
+import { closeRedis, connectRedis, type Redis } from '../queue/redis.ts';
+import type { Storage } from '../storage/storage.ts';
+import { createApp } from './app.ts';
+import { EventsPost } from './events-post.ts';
+import { Idempotency } from './idempotency.ts';
+import { InboxSessions } from './inbox/inbox-sessions.ts';
+import { LiveEvents } from './inbox/live-events.ts';
+import { Viewers } from './inbox/viewer.ts';
+import { Instances } from './instances.ts';
+import { MediaStore } from './media-store.ts';
+import { MessageLog } from './message-log.ts';
+import { Access } from './middleware/access.ts';
+import { gatewayKey } from './redis-keys.ts';
+import { Sessions } from './sessions.ts';
+import { SecretHasher } from './tokens.ts';
+import { createLoopbackTransport } from './transports/loopback/loopback-transport.ts';
+import { VoiceSender } from './voice-sender.ts';
+import { Workspaces } from './workspace.ts';
+
+export interface GatewayOptions {
+  readonly host: string;
+  /** 0 takes a free one. */
+  readonly port: number;
+  /** Absolute base of media URLs, without a slash at the end. Default: the address that the server listens on. */
+  readonly publicUrl: string | undefined;
+  /** Brand segments of the send path, such as `Messenger`. */
+  readonly brands: readonly string[];
+  /** The gateway's own key. */
+  readonly apiKey: string;
+  /** HMAC key under which tokens and sessions are stored; the same in every process of the gateway. */
+  readonly keyPepper: Buffer;
+  /** `redis://…`, `rediss://…`, or `unix:///path/to/socket`. */
+  readonly redisUrl: string;
+  readonly storage: Storage;
+  readonly outbound: Outbound;
+  readonly tools: MediaTools;
+  /** Folder for the files of a send while it runs. */
+  readonly workspacesDir: string;
+  /** How long a message and its media are kept, seconds. */
+  readonly mediaTtlSeconds: number;
+  /** Where messages.update is posted, and the `whsec_` secret that signs it; undefined posts nothing. */
+  readonly events: { readonly url: string; readonly secret: string } | undefined;
+  /** Proxies in front whose forwarded address is believed. */
+  readonly trustProxyHops: number;
+  readonly logger: Logger;
+}
+
+export interface RunningGateway {
+  readonly host: string;
+  readonly port: number;
+  /** Base of the links below and of media URLs. */
+  readonly publicUrl: string;
+  /** A link to the inbox that is good for 10 minutes and one use. */
+  inboxLink(): Promise<string>;
+  /** Stops taking requests, gives up sends that have not reached the network (503), and lets the rest finish. */
+  close(): Promise<void>;
+}
+
+const SWEEP_INTERVAL_MS = 60 * 60 * 1000;
+/** After this, connections that are still busy are cut. */
+const CLOSE_TIMEOUT_MS = 10_000;
+
+export async function startGateway(options: GatewayOptions): Promise<RunningGateway> {
+  const { logger, storage, outbound, tools } = options;
+  const connect = (role: 'request' | 'worker'): Redis =>
+    connectRedis({ url: options.redisUrl, role, logger });
+  const redis = connect('request');
+  // Connections that wait for Redis would wait here for ever; this one says at once that it is not there.
+  await redis.ping().catch(async (error: unknown) => {
+    await closeRedis(redis);
+    throw error;
+  });
+  const closing = new AbortController();
+  const server = createServer();
+  let publicUrl = options.publicUrl ?? '';
+
+  const hasher = new SecretHasher(options.keyPepper);
+  const instances = new Instances(redis, hasher, options.apiKey);
+  const log = new MessageLog(redis, options.mediaTtlSeconds);
+  const loopback = createLoopbackTransport({ redis, blockingRedis: connect('worker'), log, logger });
+  const sessions = new Sessions({ redis, instances, log, transports: [loopback], logger });
+  const media = new MediaStore({
+    redis,
+    storage,
+    publicUrl: () => publicUrl,
+    keepSeconds: options.mediaTtlSeconds,
+    logger,
+  });
+  const workspaces = new Workspaces(options.workspacesDir);
+  const sender = new VoiceSender({
+    sessions,
+    log,
+    media,
+    outbound,
+    tools,
+    hasher,
+    closing: closing.signal,
+  });
+  const access = new Access({ instances, hasher, apiKey: options.apiKey });
+  const inboxSessions = new InboxSessions(redis, hasher);
+  const events = new LiveEvents(redis, connect('worker'), logger);
+  const eventsPost =
+    options.events && new EventsPost({ ...options.events, blockingRedis: connect('worker'), logger });
+
+  await eventsPost?.start();
+  await events.start();
+  await sessions.start();
+  await seedFirstInstance(redis, instances);
+  const sweep = async (): Promise<void> => {
+    await Promise.all([media.sweep(), workspaces.sweep()]).catch((error: unknown) =>
+      logger.warn({ err: error }, 'removing expired media failed'),
+    );
+  };
+  await sweep();
+  const sweeper = setInterval(sweep, SWEEP_INTERVAL_MS);
+
+  server.on(
+    'request',
+    createApp({
+      access,
+      brands: options.brands,
+      closing: closing.signal,
+      events,
+      idempotency: new Idempotency(redis),
+      inboxSessions,
+      instances,
+      log,
+      logger,
+      redis,
+      sender,
+      sessions,
+      storage,
+      trustProxyHops: options.trustProxyHops,
+      viewers: new Viewers({ access, inboxSessions, instances }),
+      workspaces,
+    }),
+  );
+  server.listen(options.port, options.host);
+  await once(server, 'listening');
+  const { address, port, family } = server.address() as AddressInfo;
+  publicUrl ||= `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`;
+  logger.info({ host: address, port }, 'gateway is listening');
+
+  return {
+    host: address,
+    port,
+    publicUrl,
+    inboxLink: async () => `${publicUrl}/inbox?code=${await inboxSessions.createCode()}`,
+    async close() {
+      clearInterval(sweeper);
+      const closed = once(server, 'close');
+      server.close();
+      closing.abort(new Error('the gateway is stopping'));
+      const cut = setTimeout(() => server.closeAllConnections(), CLOSE_TIMEOUT_MS);
+      await closed;
+      clearTimeout(cut);
+      await Promise.all([eventsPost?.close(), events.close(), sessions.close()]);
+      await closeRedis(redis);
+    },
+  };
+}
+
+/** A gateway that never had an instance begins with one, so that the first message needs no preparation. */
+async function seedFirstInstance(redis: Redis, instances: Instances): Promise<void> {
+  const seeded = gatewayKey('seeded');
+  if ((await redis.exists(seeded)) === 1) {
+    return;
+  }
+  if ((await instances.list()).length === 0) {
+    try {
+      await instances.create({ instanceName: 'main', transport: 'loopback' });
+    } catch (error) {
+      // Another process was quicker.
+      if (!(error instanceof GatewayError && error.code === 'name_in_use')) {
+        throw error;
+      }
+    }
+  }
+  await redis.set(seeded, '1');
+}
