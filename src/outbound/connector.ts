@@ -1,0 +1,119 @@
+/**
+ * The one place where a connection is opened. It runs for every new connection, for names and for address literals (a
+ * `lookup` hook is not called for literals), checks every answer and connects to a checked address only, so that a name
+ * that changes its answer between check and connection gains nothing.
+ */
+import type { Socket } from 'node:net';
+import { buildConnector } from 'undici';
+import { parseAddress } from './address-table.ts';
+import { OutboundRefused } from './errors.ts';
+import { addressRefusal, type Policy, type Purpose, parseTarget, type Target } from './policy.ts';
+import { type Resolve, resolveWithin } from './resolve.ts';
+
+export interface ConnectTarget {
+  readonly protocol: 'http:' | 'https:';
+  /** The URL's host: the name that the certificate has to carry. */
+  readonly hostname: string;
+  readonly port: number;
+  /** Every one checked; the connection goes to one of them. */
+  readonly addresses: readonly string[];
+  readonly timeoutMs: number;
+}
+
+/** Opens the connection, with TLS for `https:`. */
+export type Connect = (target: ConnectTarget) => Promise<Socket>;
+
+export interface ConnectorOptions {
+  readonly policy: Policy;
+  readonly purpose: Purpose;
+  readonly resolve: Resolve;
+  readonly connect: Connect;
+}
+
+const RESOLVE_AT_CONNECT_MS = 5_000;
+const CONNECT_TIMEOUT_MS = 5_000;
+/** More would not fit into the connect timeout when the first ones are silent. */
+const MAX_ADDRESSES_TRIED = 4;
+/** Node leaves an address for the next one after 250 ms by default, which far-away servers overrun. */
+const NEXT_ADDRESS_AFTER_MS = 1_000;
+
+/**
+ * All addresses of the target, each one allowed. One bad answer refuses the name: who controls it controls the order too.
+ * @throws OutboundRefused, OutboundFailed (dns)
+ */
+export async function checkedAddresses(
+  target: Target,
+  policy: Policy,
+  resolve: Resolve,
+  deadlineMs: number,
+  signal?: AbortSignal,
+): Promise<readonly string[]> {
+  const { hostname } = target;
+  const literal = parseAddress(hostname) !== undefined;
+  const addresses = literal ? [hostname] : await resolveWithin(resolve, hostname, deadlineMs, signal);
+  for (const address of addresses) {
+    const reason = addressRefusal(target, address, policy);
+    if (reason !== undefined) throw new OutboundRefused(literal ? reason : `${hostname}: ${reason}`);
+  }
+  return addresses;
+}
+
+/** A connector for an undici Agent. */
+export function guardedConnector(options: ConnectorOptions): buildConnector.connector {
+  return ({ protocol, host, hostname, port }, callback) => {
+    const authority = host ?? `${hostname}:${port}`;
+    open(options, `${protocol}//${authority}/`).then(
+      (socket) => callback(null, socket),
+      (error) => callback(error, null),
+    );
+  };
+}
+
+async function open(
+  { policy, purpose, resolve, connect }: ConnectorOptions,
+  origin: string,
+): Promise<Socket> {
+  const target = parseTarget(origin, purpose, policy);
+  const addresses = await checkedAddresses(target, policy, resolve, RESOLVE_AT_CONNECT_MS);
+  return connect({
+    protocol: target.url.protocol === 'https:' ? 'https:' : 'http:',
+    hostname: target.hostname,
+    port: target.port,
+    addresses: addresses.slice(0, MAX_ADDRESSES_TRIED),
+    timeoutMs: CONNECT_TIMEOUT_MS,
+  });
+}
+
+/** Connects over TCP to whichever of the addresses answers first in turn. */
+export function connectSocket({
+  protocol,
+  hostname,
+  port,
+  addresses,
+  timeoutMs,
+}: ConnectTarget): Promise<Socket> {
+  const [first = '', ...others] = addresses;
+  const answers = addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 }));
+  const connector = buildConnector({
+    allowH2: false,
+    timeout: timeoutMs,
+    maxCachedSessions: 0,
+    autoSelectFamily: true,
+    autoSelectFamilyAttemptTimeout: NEXT_ADDRESS_AFTER_MS,
+    lookup: (_name, _options, callback) => callback(null, answers),
+  });
+  const servername = parseAddress(hostname) === undefined ? hostname : undefined;
+  return new Promise((resolve, reject) => {
+    connector(
+      { protocol, hostname: others.length === 0 ? first : hostname, port: String(port), servername },
+      (error, socket) => {
+        if (error !== null) return reject(error);
+        const remote = parseAddress(socket.remoteAddress ?? '')?.toNormalizedString();
+        if (addresses.some((address) => parseAddress(address)?.toNormalizedString() === remote))
+          return resolve(socket);
+        socket.destroy();
+        reject(new OutboundRefused(`connected to ${remote}, which was not checked`));
+      },
+    );
+  });
+}

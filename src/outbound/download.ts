@@ -1,0 +1,199 @@
+/** A stranger's file, streamed to disk within limits, tried again and continued where it broke. */
+import { type FileHandle, open, rm } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { OutboundFailed } from './errors.ts';
+import { type Answer, discard, get, headerOf, type Route, statusFailure } from './exchange.ts';
+import { timedOut } from './failure.ts';
+import { limitedBody, tooLarge } from './limited-body.ts';
+import { sourceName } from './source-name.ts';
+import { parseContentRange, strongValidator } from './validator.ts';
+
+export interface DownloadLimits {
+  /** Until the answer's headers are there. Default 15 s. */
+  readonly headersTimeoutMs: number;
+  /** Between two pieces of the body. Default 20 s. */
+  readonly idleTimeoutMs: number;
+  /** Default 8 KiB/s, averaged over `rateWindowMs` (default 30 s). */
+  readonly minBytesPerSecond: number;
+  readonly rateWindowMs: number;
+  /** All tries together. Default 2 h. */
+  readonly totalMs: number;
+  /** Tries in all, 1 or more. Default 3. */
+  readonly tries: number;
+  /** Before the second try; doubled before each further one, and up to half of it added at random. Default 1 s. */
+  readonly backoffMs: number;
+  /** How long a server's Retry-After is obeyed at most. Default 30 s. */
+  readonly maxRetryAfterMs: number;
+}
+
+const defaultLimits: DownloadLimits = {
+  headersTimeoutMs: 15_000,
+  idleTimeoutMs: 20_000,
+  minBytesPerSecond: 8 * 1_024,
+  rateWindowMs: 30_000,
+  totalMs: 2 * 60 * 60 * 1_000,
+  tries: 3,
+  backoffMs: 1_000,
+  maxRetryAfterMs: 30_000,
+};
+
+export interface DownloadProgress {
+  readonly receivedBytes: number;
+  /** As the server declared it; undefined when it did not. */
+  readonly totalBytes: number | undefined;
+}
+
+export interface DownloadOptions {
+  readonly url: string;
+  /** Path of a file that does not exist yet; made with mode 0600, removed again on failure. */
+  readonly file: string;
+  readonly maxBytes: number;
+  readonly signal?: AbortSignal;
+  /** Called for every piece that arrives. The count falls back when the server makes the download start anew. */
+  readonly onProgress?: (progress: DownloadProgress) => void;
+  readonly limits?: Partial<DownloadLimits>;
+}
+
+export interface Downloaded {
+  readonly sizeBytes: number;
+  /** The Content-Type header as sent, a claim like any other. */
+  readonly contentType: string | undefined;
+  /** A bare, cleaned file name from Content-Disposition or the URL's path. */
+  readonly filename: string | undefined;
+}
+
+/** What is on disk so far, and what is known of the whole. */
+interface Transfer {
+  readonly file: FileHandle;
+  receivedBytes: number;
+  totalBytes: number | undefined;
+  /** For If-Range, undefined while the file cannot be continued. */
+  validator: string | undefined;
+}
+
+/**
+ * @throws OutboundRefused, OutboundFailed; errors of the local file system (EEXIST, ENOSPC) as they are; the reason of
+ * `signal` when that aborts
+ */
+export async function download(route: Route, options: DownloadOptions): Promise<Downloaded> {
+  const limits = { ...defaultLimits, ...options.limits };
+  const total = new AbortController();
+  const timer = setTimeout(() => total.abort(timedOut('the download took too long')), limits.totalMs);
+  const signal = AbortSignal.any(options.signal ? [options.signal, total.signal] : [total.signal]);
+  const file = await open(options.file, 'wx', 0o600);
+  const transfer: Transfer = { file, receivedBytes: 0, totalBytes: undefined, validator: undefined };
+  try {
+    const answer = await withTries(limits, signal, () => receive(route, options, limits, signal, transfer));
+    await file.close();
+    return {
+      sizeBytes: transfer.receivedBytes,
+      contentType: headerOf(answer.headers, 'content-type'),
+      filename: sourceName(headerOf(answer.headers, 'content-disposition'), new URL(options.url), answer.url),
+    };
+  } catch (error) {
+    await file.close().catch(() => {}); // A second close says nothing new; the first error is the one to know.
+    await rm(options.file, { force: true });
+    throw error;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+async function withTries<T>(
+  limits: DownloadLimits,
+  signal: AbortSignal,
+  attempt: () => Promise<T>,
+): Promise<T> {
+  for (let tried = 1; ; tried++) {
+    try {
+      return await attempt();
+    } catch (error) {
+      if (!(error instanceof OutboundFailed) || !error.retryable || tried >= limits.tries) throw error;
+      const backoffMs = limits.backoffMs * 2 ** (tried - 1) * (1 + Math.random() / 2);
+      const askedMs = Math.min((error.retryAfterSeconds ?? 0) * 1_000, limits.maxRetryAfterMs);
+      await pause(Math.max(backoffMs, askedMs), signal);
+    }
+  }
+}
+
+async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  await sleep(ms, undefined, { signal }).catch(() => signal.throwIfAborted());
+}
+
+/** One try: asks for what is missing, or for everything, and writes it. */
+async function receive(
+  route: Route,
+  options: DownloadOptions,
+  limits: DownloadLimits,
+  signal: AbortSignal,
+  transfer: Transfer,
+): Promise<Answer> {
+  const { validator, receivedBytes } = transfer;
+  const resume = validator !== undefined && receivedBytes > 0;
+  const headers: Record<string, string> = resume
+    ? { range: `bytes=${receivedBytes}-`, 'if-range': validator }
+    : {};
+  const answer = await get(route, { ...limits, url: options.url, headers, signal });
+  try {
+    await beginWriting(transfer, answer, resume);
+    if ((transfer.totalBytes ?? 0) > options.maxBytes) throw tooLarge();
+  } catch (error) {
+    discard(answer.body);
+    throw error;
+  }
+  const bodyLimits = { ...limits, maxBytes: options.maxBytes - transfer.receivedBytes };
+  for await (const chunk of limitedBody(answer.body, bodyLimits, signal)) {
+    await writeAll(transfer.file, chunk, transfer.receivedBytes);
+    transfer.receivedBytes += chunk.length;
+    options.onProgress?.({ receivedBytes: transfer.receivedBytes, totalBytes: transfer.totalBytes });
+  }
+  if (transfer.totalBytes !== undefined && transfer.receivedBytes !== transfer.totalBytes) {
+    throw new OutboundFailed('reset', 'the connection broke before the end', true);
+  }
+  return answer;
+}
+
+/** Reads from the headers whether the body continues the file or starts it anew, and prepares the file for it. */
+async function beginWriting(transfer: Transfer, answer: Answer, resume: boolean): Promise<void> {
+  const { status, headers } = answer;
+  const encoding = headerOf(headers, 'content-encoding')?.toLowerCase() ?? 'identity';
+  if (encoding !== 'identity' && encoding !== '') {
+    throw new OutboundFailed('encoding', 'the server sends the file compressed although asked not to', false);
+  }
+  if (resume && status === 206) {
+    const range = parseContentRange(headerOf(headers, 'content-range'));
+    if (range?.start === transfer.receivedBytes && sameTotal(range.totalBytes, transfer.totalBytes)) {
+      transfer.totalBytes ??= range.totalBytes;
+      return;
+    }
+    transfer.validator = undefined; // The next try asks for everything.
+    throw new OutboundFailed('protocol', 'the server continued the file at another place', true);
+  }
+  // A range that ends at the file's end cannot be satisfied after a break on the last byte of a body without a length.
+  if (resume && status === 416) transfer.validator = undefined;
+  if (status !== 200 && status !== 203) {
+    const failure = statusFailure(answer);
+    throw status === 416 && resume
+      ? new OutboundFailed('protocol', failure.message, true, { status })
+      : failure;
+  }
+  await transfer.file.truncate(0);
+  transfer.receivedBytes = 0;
+  transfer.totalBytes = declaredLength(headerOf(headers, 'content-length'));
+  transfer.validator = strongValidator(headers);
+}
+
+function sameTotal(a: number | undefined, b: number | undefined): boolean {
+  return a === undefined || b === undefined || a === b;
+}
+
+function declaredLength(value: string | undefined): number | undefined {
+  return value !== undefined && /^\d+$/.test(value) ? Number(value) : undefined;
+}
+
+/** A write may take fewer bytes than it was given. */
+async function writeAll(file: FileHandle, chunk: Uint8Array, position: number): Promise<void> {
+  for (let written = 0; written < chunk.length; ) {
+    written += (await file.write(chunk, written, chunk.length - written, position + written)).bytesWritten;
+  }
+}

@@ -1,0 +1,58 @@
+/** A body from a stranger, cut off when it grows too large or comes too slowly. */
+import type { Readable } from 'node:stream';
+import { OutboundFailed } from './errors.ts';
+import { discard } from './exchange.ts';
+import { toOutboundError } from './failure.ts';
+
+export interface BodyLimits {
+  /** Counted while reading; a declared length is not believed. */
+  readonly maxBytes: number;
+  /** Averaged over `rateWindowMs`; unlike the idle timeout it also stops a sender that drips. */
+  readonly minBytesPerSecond: number;
+  readonly rateWindowMs: number;
+}
+
+/**
+ * @param signal aborts the reading with its reason
+ * @throws OutboundFailed of kind `too-large`, `too-slow`, `timeout` or `reset`
+ */
+export async function* limitedBody(
+  body: Readable,
+  limits: BodyLimits,
+  signal: AbortSignal,
+): AsyncGenerator<Uint8Array> {
+  let receivedBytes = 0;
+  const watch = watchRate(body, limits, () => receivedBytes);
+  try {
+    for await (const chunk of body) {
+      receivedBytes += chunk.length;
+      if (receivedBytes > limits.maxBytes) throw tooLarge();
+      yield chunk;
+    }
+  } catch (error) {
+    signal.throwIfAborted();
+    throw toOutboundError(error);
+  } finally {
+    clearInterval(watch);
+    discard(body);
+  }
+}
+
+export function tooLarge(): OutboundFailed {
+  return new OutboundFailed('too-large', 'the file is larger than allowed', false);
+}
+
+const SAMPLES_PER_WINDOW = 10;
+
+function watchRate(body: Readable, limits: BodyLimits, receivedBytes: () => number): NodeJS.Timeout {
+  const samples = [0];
+  const minBytesPerWindow = (limits.minBytesPerSecond * limits.rateWindowMs) / 1_000;
+  return setInterval(() => {
+    const now = receivedBytes();
+    const oldest = samples.length === SAMPLES_PER_WINDOW ? samples.shift() : undefined;
+    samples.push(now);
+    if (oldest !== undefined && now - oldest < minBytesPerWindow) {
+      body.destroy(new OutboundFailed('too-slow', 'the server sends too slowly', true));
+    }
+  }, limits.rateWindowMs / SAMPLES_PER_WINDOW);
+}

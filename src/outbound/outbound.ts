@@ -1,0 +1,126 @@
+/** The only way to an address that a caller chose: sources, webhooks, audio URLs given to the gateway. */
+import { Agent } from 'undici';
+import type { Logger } from '../logger.ts';
+import type { AllowRule } from './allow-rules.ts';
+import { type Connect, checkedAddresses, connectSocket, guardedConnector } from './connector.ts';
+import { type Downloaded, type DownloadOptions, download } from './download.ts';
+import { OutboundFailed, OutboundRefused } from './errors.ts';
+import { discard, get, type Route, statusFailure } from './exchange.ts';
+import { limitedBody } from './limited-body.ts';
+import { type Policy, type Purpose, parseTarget } from './policy.ts';
+import { type PostAnswer, type PostOptions, post } from './post.ts';
+import { type Resolve, systemResolver } from './resolve.ts';
+
+export interface OutboundOptions {
+  /** What is open besides public addresses on `ports`; from `parseAllowRules`. */
+  readonly allow: readonly AllowRule[];
+  /** Ports open on every public address, for instance 80, 443, 8080 and 8443. */
+  readonly ports: readonly number[];
+  readonly logger: Logger;
+  readonly userAgent: string;
+  /** Default: DNS. Tests put a table here. */
+  readonly resolve?: Resolve;
+  /** Default: TCP and TLS. Tests put a recorder here, which proves what was and what was not connected to. */
+  readonly connect?: Connect;
+}
+
+interface FetchBytesOptions {
+  readonly url: string;
+  readonly maxBytes: number;
+  readonly signal?: AbortSignal;
+}
+
+export interface Outbound {
+  /**
+   * Whether a URL may be asked for, as far as can be told now: everything that its text shows, and its addresses when
+   * they are known within 2 s. A name without an answer passes; the request itself checks again.
+   * @throws OutboundRefused
+   */
+  checkUrl(raw: string, purpose: Purpose, signal?: AbortSignal): Promise<void>;
+
+  /** Streams a source into a new local file. @throws OutboundRefused, OutboundFailed, file system errors */
+  download(options: DownloadOptions): Promise<Downloaded>;
+
+  /** Reads something small into memory, one try, 60 s at most. @throws OutboundRefused, OutboundFailed */
+  fetchBytes(options: FetchBytesOptions): Promise<Uint8Array>;
+
+  /** Posts to a webhook and returns whatever status it answers. @throws OutboundRefused, OutboundFailed */
+  post(options: PostOptions): Promise<PostAnswer>;
+
+  /** Breaks off what is still running and closes all connections. */
+  close(): Promise<void>;
+}
+
+const RESOLVE_AT_SUBMISSION_MS = 2_000;
+const FETCH_BYTES_TIMEOUT_MS = 60_000;
+
+export function createOutbound(options: OutboundOptions): Outbound {
+  const { logger, userAgent } = options;
+  const policy: Policy = { allow: options.allow, ports: options.ports };
+  const ruleHosts = new Set(options.allow.flatMap(({ host }) => (host === undefined ? [] : [host])));
+  const resolve = options.resolve ?? systemResolver(ruleHosts);
+  const connect = options.connect ?? connectSocket;
+  // One agent a purpose: a connection that was checked for one is never reused for the other.
+  const agents = {
+    source: new Agent({
+      allowH2: false,
+      connect: guardedConnector({ policy, purpose: 'source', resolve, connect }),
+    }),
+    webhook: new Agent({
+      allowH2: false,
+      connect: guardedConnector({ policy, purpose: 'webhook', resolve, connect }),
+    }),
+  };
+  const route = (purpose: Purpose): Route => ({ dispatcher: agents[purpose], policy, userAgent });
+
+  /** Every refusal leaves its exact reason in the log, and only there. */
+  const logged = async <T>(purpose: Purpose, url: string, run: () => Promise<T>): Promise<T> => {
+    try {
+      return await run();
+    } catch (error) {
+      const reason = error instanceof OutboundRefused ? error.reason : undefined;
+      if (reason !== undefined)
+        logger.warn({ purpose, host: hostForLog(url), reason }, 'outbound request refused');
+      throw error;
+    }
+  };
+
+  return {
+    checkUrl: (raw, purpose, signal) =>
+      logged(purpose, raw, async () => {
+        const target = parseTarget(raw, purpose, policy);
+        try {
+          await checkedAddresses(target, policy, resolve, RESOLVE_AT_SUBMISSION_MS, signal);
+        } catch (error) {
+          signal?.throwIfAborted();
+          if (!(error instanceof OutboundFailed)) throw error;
+        }
+      }),
+    download: (request) => logged('source', request.url, () => download(route('source'), request)),
+    fetchBytes: (request) => logged('source', request.url, () => fetchBytes(route('source'), request)),
+    post: (request) => logged('webhook', request.url, () => post(route('webhook'), request)),
+    close: async () => {
+      await Promise.all([agents.source.destroy(), agents.webhook.destroy()]);
+    },
+  };
+}
+
+async function fetchBytes(route: Route, { url, maxBytes, signal }: FetchBytesOptions): Promise<Uint8Array> {
+  const deadline = AbortSignal.timeout(FETCH_BYTES_TIMEOUT_MS);
+  const stop = AbortSignal.any(signal ? [signal, deadline] : [deadline]);
+  const timeouts = { headersTimeoutMs: 15_000, idleTimeoutMs: 20_000 };
+  const answer = await get(route, { url, headers: {}, ...timeouts, signal: stop });
+  if (answer.status !== 200) {
+    discard(answer.body);
+    throw statusFailure(answer);
+  }
+  const chunks: Uint8Array[] = [];
+  const limits = { maxBytes, minBytesPerSecond: 1_024, rateWindowMs: 10_000 };
+  for await (const chunk of limitedBody(answer.body, limits, stop)) chunks.push(chunk);
+  return Buffer.concat(chunks);
+}
+
+/** Scheme, host and port: paths and queries of strangers' URLs may hold their secrets. */
+function hostForLog(url: string): string {
+  return URL.parse(url)?.host ?? '(unreadable)';
+}

@@ -1,0 +1,108 @@
+/** One POST to a webhook: no redirects, an answer of which little is read. */
+import { type Dispatcher, request } from 'undici';
+import { OutboundRefused } from './errors.ts';
+import { discard, type Route, retryAfterSeconds } from './exchange.ts';
+import { timedOut, toOutboundError } from './failure.ts';
+import { parseTarget } from './policy.ts';
+
+export interface PostOptions {
+  readonly url: string;
+  /** Names in any case. Those that the connection itself needs (Host, Content-Length, …) are refused. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** Sent byte for byte. */
+  readonly body: string | Uint8Array;
+  /** From the first look-up to the answer's headers. */
+  readonly timeoutMs: number;
+  readonly signal?: AbortSignal;
+}
+
+export interface PostAnswer {
+  /** Any status; a redirect is returned like every other. */
+  readonly status: number;
+  readonly latencyMs: number;
+  readonly retryAfterSeconds?: number;
+  /** The beginning of the body as text, at most 1,024 characters, control characters replaced by spaces. */
+  readonly bodySnippet: string;
+}
+
+const MAX_ANSWER_BYTES = 16 * 1_024;
+const SNIPPET_CHARACTERS = 1_024;
+
+/** A caller's header of this name would change which server answers, or where the message ends. */
+const connectionHeaders = new Set([
+  'host',
+  'content-length',
+  'transfer-encoding',
+  'connection',
+  'keep-alive',
+  'upgrade',
+  'expect',
+  'te',
+  'trailer',
+  'proxy-authorization',
+  'proxy-connection',
+]);
+
+/** @throws OutboundRefused, OutboundFailed; the reason of `signal` when that aborts */
+export async function post(route: Route, options: PostOptions): Promise<PostAnswer> {
+  const { url } = parseTarget(options.url, 'webhook', route.policy);
+  const headers = { 'user-agent': route.userAgent, ...lowerCased(options.headers) };
+  const deadline = new AbortController();
+  const timer = setTimeout(
+    () => deadline.abort(timedOut('the receiver took too long to answer')),
+    options.timeoutMs,
+  );
+  const signal = AbortSignal.any(options.signal ? [options.signal, deadline.signal] : [deadline.signal]);
+  const startedAt = performance.now();
+  try {
+    const answer = await request(url, {
+      dispatcher: route.dispatcher,
+      method: 'POST',
+      headers,
+      body: options.body,
+      signal,
+    });
+    const latencyMs = Math.round(performance.now() - startedAt);
+    const retryAfter = retryAfterSeconds(answer.headers);
+    return {
+      status: answer.statusCode,
+      latencyMs,
+      ...(retryAfter === undefined ? {} : { retryAfterSeconds: retryAfter }),
+      bodySnippet: await snippet(answer.body),
+    };
+  } catch (error) {
+    signal.throwIfAborted();
+    throw toOutboundError(error);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function lowerCased(headers: Readonly<Record<string, string>>): Record<string, string> {
+  const entries = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value] as const);
+  const forbidden = entries.find(([name]) => connectionHeaders.has(name));
+  if (forbidden !== undefined) throw new OutboundRefused(`header ${forbidden[0]} is not for a caller to set`);
+  return Object.fromEntries(entries);
+}
+
+/** The status is the answer: a body that breaks off or never ends takes nothing from it. */
+async function snippet(body: Dispatcher.ResponseData['body']): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  try {
+    for await (const chunk of body) {
+      chunks.push(chunk);
+      size += chunk.length;
+      if (size >= MAX_ANSWER_BYTES) break;
+    }
+  } catch {
+    // What came until then is kept.
+  } finally {
+    discard(body);
+  }
+  const text = Buffer.concat(chunks).subarray(0, MAX_ANSWER_BYTES).toString('utf8');
+  return text
+    .slice(0, SNIPPET_CHARACTERS)
+    .toWellFormed()
+    .replace(/\p{Cc}/gu, ' ');
+}

@@ -1,0 +1,63 @@
+/** From a host name to its addresses, within a deadline. */
+import { promises as dns } from 'node:dns';
+import { once } from 'node:events';
+import { OutboundFailed } from './errors.ts';
+
+/** All addresses of a name. `signal` aborts at the deadline. */
+export type Resolve = (hostname: string, signal: AbortSignal) => Promise<readonly string[]>;
+
+/** Codes by which DNS says that the name has no address; any other failure may pass. */
+const noSuchName = new Set(['ENOTFOUND', 'ENODATA']);
+
+/**
+ * Asks DNS directly, so that the hosts file and local name services have no say, and so that a name server that never
+ * answers holds a socket: `dns.lookup` holds one of the four threads that file access needs too. Only the names that the
+ * operator's own rules hold go through the system's `lookup`, because they may well stand in a hosts file.
+ */
+export function systemResolver(ruleHosts: ReadonlySet<string>): Resolve {
+  return async (hostname, signal) => {
+    if (ruleHosts.has(hostname)) {
+      return (await dns.lookup(hostname, { all: true })).map(({ address }) => address);
+    }
+    const resolver = new dns.Resolver({ timeout: 1_500, tries: 3 });
+    const cancel = () => resolver.cancel();
+    signal.addEventListener('abort', cancel);
+    try {
+      const [v4, v6] = await Promise.allSettled([resolver.resolve4(hostname), resolver.resolve6(hostname)]);
+      const addresses = [v4, v6].flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
+      if (addresses.length > 0) return addresses;
+      throw firstReason([v4, v6]);
+    } finally {
+      signal.removeEventListener('abort', cancel);
+    }
+  };
+}
+
+/** The reason that may pass, if there is one: a name is only gone when both questions say so. */
+function firstReason(answers: readonly PromiseSettledResult<unknown>[]): unknown {
+  const reasons = answers.flatMap((answer) => (answer.status === 'rejected' ? [answer.reason] : []));
+  return reasons.find((reason) => !noSuchName.has(reason?.code)) ?? reasons[0];
+}
+
+/** @throws OutboundFailed of kind `dns`, retryable unless the name does not exist. */
+export async function resolveWithin(
+  resolve: Resolve,
+  hostname: string,
+  deadlineMs: number,
+  signal?: AbortSignal,
+): Promise<readonly string[]> {
+  const deadline = new AbortController();
+  const timer = setTimeout(() => deadline.abort(), deadlineMs);
+  const giveUp = signal === undefined ? deadline.signal : AbortSignal.any([deadline.signal, signal]);
+  try {
+    const aborted = once(giveUp, 'abort').then(() => Promise.reject(new Error('no answer in time')));
+    const addresses = await Promise.race([resolve(hostname, giveUp), aborted]);
+    if (addresses.length === 0) throw Object.assign(new Error('empty answer'), { code: 'ENODATA' });
+    return addresses;
+  } catch (cause) {
+    const gone = cause instanceof Error && 'code' in cause && noSuchName.has(String(cause.code));
+    throw new OutboundFailed('dns', 'the server could not be reached', !gone, { cause });
+  } finally {
+    clearTimeout(timer);
+  }
+}

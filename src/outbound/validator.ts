@@ -1,0 +1,26 @@
+/** Continuing a download where it broke (RFC 9110 §13.1.5, §14): only when the server can tell that the file is the same one. */
+import type { IncomingHttpHeaders } from 'node:http';
+import { headerOf } from './exchange.ts';
+
+/** @returns what to send as If-Range: a strong ETag or a Last-Modified that counts as strong, or undefined. */
+export function strongValidator(headers: IncomingHttpHeaders): string | undefined {
+  const etag = headerOf(headers, 'etag');
+  if (etag !== undefined) return /^"[\x21\x23-\x7e]*"$/.test(etag) ? etag : undefined;
+  const lastModified = headerOf(headers, 'last-modified');
+  if (lastModified === undefined) return undefined;
+  // RFC 9110 §8.8.2.2: a date is strong when the answer was made at least a second after the change.
+  const ageMs = Date.parse(headerOf(headers, 'date') ?? '') - Date.parse(lastModified);
+  return ageMs >= 1_000 ? lastModified : undefined;
+}
+
+export interface ContentRange {
+  readonly start: number;
+  readonly totalBytes: number | undefined;
+}
+
+/** `bytes 100-199/200` or `bytes 100-199/*`; undefined for anything else. */
+export function parseContentRange(value: string | undefined): ContentRange | undefined {
+  const match = /^bytes (\d+)-\d+\/(\d+|\*)$/.exec(value ?? '');
+  if (match === null) return undefined;
+  return { start: Number(match[1]), totalBytes: match[2] === '*' ? undefined : Number(match[2]) };
+}

@@ -1,0 +1,165 @@
+/** Objects as files below one folder. An object appears by a rename on the same volume, so no reader sees half of one. */
+import { randomUUID } from 'node:crypto';
+import { constants, createReadStream, createWriteStream } from 'node:fs';
+import { access, copyFile, lstat, mkdir, open, rename, rm, rmdir, stat } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import type { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { type ByteRange, ObjectNotFound, type Storage, type StoredObject } from './storage.ts';
+
+export interface FileStorageOptions {
+  /** Absolute path of the folder; made with mode 0700 on the first write. */
+  readonly root: string;
+}
+
+/** Unfinished objects lie here: inside the root, so that the rename stays on its volume. No key can begin with a dot. */
+const UNFINISHED = '.unfinished';
+
+export function createFileStorage({ root }: FileStorageOptions): Storage {
+  const pathOf = (key: string) => join(root, checkedKey(key));
+
+  /** Has `fill` make a file under a temporary name, then gives it its key; leaves nothing behind on failure. */
+  const place = async (key: string, fill: (path: string) => Promise<unknown>): Promise<StoredObject> => {
+    const path = pathOf(key);
+    const unfinished = join(root, UNFINISHED, randomUUID());
+    await mkdir(dirname(unfinished), { recursive: true, mode: 0o700 });
+    try {
+      await fill(unfinished);
+      const sizeBytes = await settle(unfinished);
+      await renameInto(unfinished, path);
+      return { key, sizeBytes };
+    } catch (error) {
+      await rm(unfinished, { force: true });
+      throw error;
+    }
+  };
+
+  return {
+    async publish(localPath, key) {
+      const object = await place(key, (unfinished) => moveOrCopy(localPath, unfinished));
+      await rm(localPath, { force: true });
+      return object;
+    },
+
+    write: (key, content) =>
+      place(key, (unfinished) =>
+        pipeline(content, createWriteStream(unfinished, { flags: 'wx', mode: 0o600 })),
+      ),
+
+    async stat(key) {
+      const sizeBytes = await sizeOf(pathOf(key));
+      return sizeBytes === undefined ? undefined : { key, sizeBytes };
+    },
+
+    read: (key, range) => openForReading(key, pathOf(key), range),
+
+    async localCopy(key) {
+      const path = pathOf(key);
+      if ((await sizeOf(path)) === undefined) throw new ObjectNotFound(key);
+      return path;
+    },
+
+    async remove(key) {
+      const path = pathOf(key);
+      await rm(path, { force: true });
+      await removeEmptyFolders(dirname(path), root);
+    },
+
+    async ping() {
+      await mkdir(root, { recursive: true, mode: 0o700 });
+      await access(root, constants.R_OK | constants.W_OK | constants.X_OK);
+    },
+  };
+}
+
+/** A key is made of plain segments, so that no key leads outside the root or to a hidden file. */
+function checkedKey(key: string): string {
+  const plain = key.split('/').every((segment) => /^[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}$/.test(segment));
+  if (!plain || key.length > 900) {
+    throw new Error(
+      `"${key}" is no storage key: segments of A-Z a-z 0-9 . _ - with / between, none beginning with a dot`,
+    );
+  }
+  return key;
+}
+
+/** Flushes the finished file, so that a power cut after the rename cannot leave an empty object. */
+async function settle(path: string): Promise<number> {
+  const file = await open(path, 'r+');
+  try {
+    await file.chmod(0o600);
+    await file.sync();
+    return (await file.stat()).size;
+  } finally {
+    await file.close();
+  }
+}
+
+async function sync(folder: string): Promise<void> {
+  const handle = await open(folder, 'r');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+/** A removal beside it may take the still empty folder away between the two calls: then once more. */
+async function renameInto(from: string, to: string, attempts = 5): Promise<void> {
+  await mkdir(dirname(to), { recursive: true, mode: 0o700 });
+  try {
+    await rename(from, to);
+  } catch (error) {
+    if (!hasCode(error, 'ENOENT') || attempts === 1) throw error;
+    return renameInto(from, to, attempts - 1);
+  }
+  await sync(dirname(to));
+}
+
+/** Renames where it can; what lies on another volume (EXDEV) is copied. */
+async function moveOrCopy(from: string, to: string): Promise<void> {
+  if (!(await lstat(from)).isFile()) throw new Error('only a regular file can be published');
+  try {
+    await rename(from, to);
+  } catch (error) {
+    if (!hasCode(error, 'EXDEV')) throw error;
+    await copyFile(from, to, constants.COPYFILE_EXCL);
+  }
+}
+
+async function removeEmptyFolders(folder: string, root: string): Promise<void> {
+  for (let current = folder; current !== root; current = dirname(current)) {
+    try {
+      await rmdir(current);
+    } catch {
+      return; // In use by another object, or gone already.
+    }
+  }
+}
+
+async function sizeOf(path: string): Promise<number | undefined> {
+  try {
+    const found = await stat(path);
+    return found.isFile() ? found.size : undefined;
+  } catch (error) {
+    if (hasCode(error, 'ENOENT') || hasCode(error, 'ENOTDIR')) return undefined;
+    throw error;
+  }
+}
+
+/** Opens before it returns, so that a missing object is an error now and a removal during the read changes nothing. */
+async function openForReading(key: string, path: string, range: ByteRange | undefined): Promise<Readable> {
+  if ((await sizeOf(path)) === undefined) throw new ObjectNotFound(key);
+  const file = await open(path, 'r').catch((error: unknown) => {
+    throw hasCode(error, 'ENOENT') ? new ObjectNotFound(key) : error;
+  });
+  return createReadStream(path, {
+    fd: file,
+    start: range?.start ?? 0,
+    end: range?.end ?? Number.POSITIVE_INFINITY,
+  });
+}
+
+function hasCode(error: unknown, code: string): boolean {
+  return error instanceof Error && 'code' in error && error.code === code;
+}
