@@ -95,7 +95,8 @@ export const formats = {
     mediaType: 'audio/ogg',
     quality: COMMON_QUALITY,
     bitrateRange: { min: 32, max: 320 },
-    sampleRates: null,
+    // libvorbis has no bitrates above 50 kHz, only its own qualities.
+    sampleRates: MPEG_LAYER_3_RATES,
     maxChannels: 2,
     keeps: { tags: true, chapters: true, cover: true },
   },

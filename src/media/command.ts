@@ -1,0 +1,68 @@
+/**
+ * Composes argument lists for ffmpeg. fluent-ffmpeg does the composing and nothing else: it spawns with fixed options,
+ * so that neither a launcher nor a process group would be possible; run.ts spawns the list that is made here.
+ */
+import fluent from 'fluent-ffmpeg';
+
+export interface CommandInput {
+  /** A regular local file; the name is ours, never a caller's. */
+  readonly file: string;
+  readonly demuxer: string;
+}
+
+export interface CommandOutput {
+  /** Left out: decoded (or demuxed) and thrown away. */
+  readonly file?: string;
+  readonly muxer: string;
+  readonly options: readonly string[];
+}
+
+export interface Command {
+  readonly inputs: readonly CommandInput[];
+  /** A filter graph whose output pads the outputs map. */
+  readonly graph?: string;
+  readonly outputs: readonly CommandOutput[];
+}
+
+/** A cover of 36 megapixels takes 0.1 GB to decode; without the limit a small file could ask for any amount. */
+export const MAX_COVER_PIXELS = 36_000_000;
+
+/**
+ * What every opening of an untrusted file carries, for ffmpeg and ffprobe alike. The demuxer is the sniffed one and the
+ * only one allowed: the protocol list alone does not keep a playlist from reading local files.
+ */
+export function inputGuards(demuxer: string): string[] {
+  return [
+    ...['-protocol_whitelist', 'file'],
+    ...['-format_whitelist', demuxer],
+    ...['-max_pixels', String(MAX_COVER_PIXELS)],
+    ...['-max_streams', '64'],
+    ...['-probesize', '10M'],
+    ...['-analyzeduration', '10M'],
+    ...['-f', demuxer],
+  ];
+}
+
+/** The prefix keeps a name that holds a colon from being read as a protocol. */
+export function fileArgument(file: string): string {
+  return `file:${file}`;
+}
+
+/** A list that is not in the published types, made by the same code that `run()` uses. */
+interface ArgumentComposer {
+  _getArguments(): string[];
+}
+
+export function composeArguments(command: Command): string[] {
+  const composer = fluent();
+  for (const input of command.inputs) {
+    // Options are spread: an array's elements would be split at a space.
+    composer.input(fileArgument(input.file)).inputOptions(...inputGuards(input.demuxer), '-threads', '1');
+  }
+  if (command.graph !== undefined) composer.complexFilter(command.graph);
+  for (const output of command.outputs) {
+    composer.output(output.file === undefined ? '-' : fileArgument(output.file));
+    composer.outputOptions(...output.options, '-threads', '1', '-f', output.muxer);
+  }
+  return (composer as unknown as ArgumentComposer)._getArguments();
+}

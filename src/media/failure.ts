@@ -1,0 +1,70 @@
+/** What can go wrong with media, told apart by who has to act: the input is at fault, or this machine is. */
+
+export type MediaFailureCode = 'INVALID_VIDEO' | 'EXTRACTION_FAILED';
+
+/**
+ * The input's fault: trying again cannot help (decisions A7). Message and details are shown to callers as they are,
+ * so they hold no path and nothing that ffmpeg wrote.
+ */
+export class MediaFailure extends Error {
+  override readonly name = 'MediaFailure';
+  readonly code: MediaFailureCode;
+  readonly details: string;
+
+  constructor(code: MediaFailureCode, details: string, options?: { cause?: unknown }) {
+    const message =
+      code === 'INVALID_VIDEO'
+        ? 'The file is no media that can be used.'
+        : 'The audio could not be extracted.';
+    super(message, options);
+    this.code = code;
+    this.details = details;
+  }
+}
+
+/** How a tool ended when it did not end well. */
+export type BadEnding =
+  | { readonly kind: 'exit'; readonly code: number }
+  | { readonly kind: 'signal'; readonly signal: NodeJS.Signals }
+  | { readonly kind: 'stalled'; readonly afterMs: number }
+  | { readonly kind: 'wall-limit'; readonly afterMs: number }
+  | { readonly kind: 'too-much-output'; readonly limitBytes: number };
+
+/** A tool that was started and did not end well. For logs: `stderr` holds paths. */
+export class ToolFailure extends Error {
+  override readonly name = 'ToolFailure';
+  readonly ending: BadEnding;
+  /** The end of what the tool wrote, at most 64 KiB. */
+  readonly stderr: string;
+
+  constructor(tool: string, ending: BadEnding, stderr: string) {
+    super(`${tool} ended badly: ${JSON.stringify(ending)}`);
+    this.ending = ending;
+    this.stderr = stderr;
+  }
+}
+
+// strerror(3) texts of faults that lie with this machine, whatever the input was.
+const MACHINE_FAULT =
+  /No space left on device|Disk quota exceeded|Read-only file system|Too many open files|Resource temporarily unavailable|received signal 15/;
+
+// ffmpeg's own code for "more than two thirds of the frames could not be decoded" (-max_error_rate).
+const TOO_MANY_DECODE_ERRORS = 69;
+
+/**
+ * What a failed run says about the input: a {@link MediaFailure} with `code` when the input is at fault, otherwise the
+ * error itself (full disk, missing binary, a kill from outside), which is worth another try.
+ */
+export function blameInput(error: unknown, code: MediaFailureCode, details: string): unknown {
+  if (!(error instanceof ToolFailure) || MACHINE_FAULT.test(error.stderr)) return error;
+  const { ending } = error;
+  // Nobody here sends SIGKILL or SIGTERM without a reason of its own: this was the OOM killer or an operator.
+  if (ending.kind === 'signal' && (ending.signal === 'SIGKILL' || ending.signal === 'SIGTERM')) return error;
+  if (ending.kind === 'exit' && ending.code === TOO_MANY_DECODE_ERRORS) {
+    return new MediaFailure('INVALID_VIDEO', 'most of the audio could not be decoded', { cause: error });
+  }
+  if (ending.kind === 'stalled' || ending.kind === 'wall-limit') {
+    return new MediaFailure(code, 'processing did not end within its time limit', { cause: error });
+  }
+  return new MediaFailure(code, details, { cause: error });
+}

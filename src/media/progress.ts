@@ -1,0 +1,28 @@
+/** One fraction over all the runs that an extraction takes. */
+
+export interface ProgressReport {
+  /** A callback for one run's seconds, which fills the part of the whole from `from` to `to`. */
+  phase(from: number, to: number): (seconds: number) => void;
+  done(): void;
+}
+
+export function progressReport(
+  expectedSeconds: number | null,
+  onProgress: ((fraction: number) => void) | undefined,
+): ProgressReport {
+  let reached = 0;
+  const report = (fraction: number) => {
+    if (!(fraction > reached)) return;
+    reached = Math.min(1, fraction);
+    onProgress?.(reached);
+  };
+  return {
+    phase: (from, to) => (seconds) => {
+      // A container that says nothing about its length leaves nothing to divide by.
+      if (expectedSeconds !== null && expectedSeconds > 0) {
+        report(from + (to - from) * Math.min(1, seconds / expectedSeconds));
+      }
+    },
+    done: () => report(1),
+  };
+}

@@ -1,0 +1,249 @@
+/**
+ * The only place that starts ffmpeg and ffprobe. A run has one owner: it is started in a process group of its own, ends
+ * with the first reason that ends it, and leaves no process behind.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { lstat } from 'node:fs/promises';
+import { type BadEnding, MediaFailure, ToolFailure } from './failure.ts';
+
+const SECOND = 1000;
+
+/** ffmpeg ends a run tidily on SIGTERM, but not while it waits in an open(2) or a read(2). */
+const TERM_TO_KILL_MS = 2 * SECOND;
+
+/** ffmpeg reports at least each half second; a run that says nothing for this long hangs. */
+const STALL_MS = 30 * SECOND;
+
+const STDERR_BYTES = 64 * 1024;
+
+// Not descriptor 3: a launcher may hold its lifeline to this process there.
+const PROGRESS_DESCRIPTOR = 4;
+
+export interface MediaTools {
+  readonly ffmpegPath: string;
+  readonly ffprobePath: string;
+  /**
+   * Command prefix for both tools, such as `['setpriv', '--pdeathsig', 'KILL', '--']`: it has to exec or to stay the parent of
+   * what follows, pass descriptors on, and see to it that the tool ends with this process. A sandbox goes here too.
+   */
+  readonly launcher: readonly string[];
+}
+
+export interface Progress {
+  /** How far the outputs have come, seconds; undefined while nothing is out. */
+  readonly outSeconds: number | undefined;
+}
+
+export interface RunLimits {
+  /** Ends the run and rejects with its reason. */
+  readonly signal: AbortSignal;
+  /** The longest that the run may take in all. */
+  readonly wallLimitMs: number;
+}
+
+export interface RunOptions extends RunLimits {
+  readonly onProgress?: (progress: Progress) => void;
+  /** Takes what the tool writes to standard output; left out, it is thrown away. */
+  readonly onStdout?: (chunk: Buffer) => void;
+}
+
+export interface RunResult {
+  /** The last 64 KiB, with ffmpeg's closing statistics. For parsing and logs, never for callers: it holds paths. */
+  readonly stderr: string;
+  readonly lastProgress: Progress;
+}
+
+/**
+ * Runs ffmpeg with arguments from `composeArguments`.
+ * @throws {ToolFailure} when it ends in any other way than exit code 0; the signal's reason when it was aborted;
+ * another error when it could not be started.
+ */
+export function runFfmpeg(
+  tools: MediaTools,
+  args: readonly string[],
+  options: RunOptions,
+): Promise<RunResult> {
+  const globals = [
+    ...['-max_alloc', '268435456'],
+    ...['-nostdin', '-hide_banner', '-y'],
+    // The closing statistics, which count packets and samples, are only written from this level on.
+    ...['-v', 'verbose', '-nostats', '-progress', `pipe:${PROGRESS_DESCRIPTOR}`],
+  ];
+  return supervise('ffmpeg', [...tools.launcher, tools.ffmpegPath, ...globals, ...args], options, STALL_MS);
+}
+
+export interface FfprobeOptions extends RunLimits {
+  readonly maxStdoutBytes: number;
+}
+
+/** Runs ffprobe; its standard output is in the answer. Rejects as {@link runFfmpeg} does. */
+export async function runFfprobe(
+  tools: MediaTools,
+  args: readonly string[],
+  options: FfprobeOptions,
+): Promise<RunResult & { stdout: string }> {
+  const chunks: Buffer[] = [];
+  const command = [...tools.launcher, tools.ffprobePath, '-max_alloc', '268435456', '-hide_banner', ...args];
+  const result = await supervise(
+    'ffprobe',
+    command,
+    { ...options, onStdout: (chunk) => chunks.push(chunk) },
+    undefined,
+    options.maxStdoutBytes,
+  );
+  return { ...result, stdout: Buffer.concat(chunks).toString('utf8') };
+}
+
+/**
+ * A FIFO or a device under the input's name would hang the tool for ever, and a symbolic link could lead anywhere.
+ * @throws {MediaFailure} INVALID_VIDEO when the path is no regular file.
+ */
+export async function requireRegularFile(path: string): Promise<{ sizeBytes: number }> {
+  const stats = await lstat(path);
+  if (!stats.isFile()) throw new MediaFailure('INVALID_VIDEO', 'not a regular file');
+  return { sizeBytes: stats.size };
+}
+
+async function supervise(
+  tool: string,
+  command: readonly string[],
+  options: RunOptions,
+  stallMs: number | undefined,
+  maxStdoutBytes = Number.POSITIVE_INFINITY,
+): Promise<RunResult> {
+  options.signal.throwIfAborted();
+  const child = start(command);
+  const reaper = new Reaper(child);
+  const { promise: closed, resolve: onClosed, reject: onError } = Promise.withResolvers<Exit>();
+  child.once('error', onError);
+  child.once('close', (code, signal) => onClosed({ code, signal }));
+
+  let lastSign = Date.now();
+  let lastProgress: Progress = { outSeconds: undefined };
+  const stderr = keepTail(child);
+  watchProgress(child, (progress) => {
+    lastSign = Date.now();
+    lastProgress = progress;
+    options.onProgress?.(progress);
+  });
+  let stdoutBytes = 0;
+  child.stdout?.on('data', (chunk: Buffer) => {
+    stdoutBytes += chunk.length;
+    if (stdoutBytes > maxStdoutBytes) reaper.end({ kind: 'too-much-output', limitBytes: maxStdoutBytes });
+    else options.onStdout?.(chunk);
+  });
+
+  const onAbort = () => reaper.end('aborted');
+  options.signal.addEventListener('abort', onAbort, { once: true });
+  const wall = setTimeout(
+    () => reaper.end({ kind: 'wall-limit', afterMs: options.wallLimitMs }),
+    options.wallLimitMs,
+  );
+  const watchdog =
+    stallMs === undefined
+      ? undefined
+      : setInterval(() => {
+          if (Date.now() - lastSign > stallMs) reaper.end({ kind: 'stalled', afterMs: stallMs });
+        }, SECOND);
+  try {
+    const exit = await closed;
+    if (reaper.reason === 'aborted') throw options.signal.reason;
+    const ending = reaper.reason ?? badEnding(exit);
+    if (ending !== undefined) throw new ToolFailure(tool, ending, stderr());
+    return { stderr: stderr(), lastProgress };
+  } finally {
+    options.signal.removeEventListener('abort', onAbort);
+    clearTimeout(wall);
+    clearInterval(watchdog);
+    reaper.close();
+  }
+}
+
+interface Exit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+function badEnding({ code, signal }: Exit): BadEnding | undefined {
+  if (signal !== null) return { kind: 'signal', signal };
+  return code === 0 || code === null ? undefined : { kind: 'exit', code };
+}
+
+function start([file = '', ...args]: readonly string[]): ChildProcess {
+  return spawn(file, args, {
+    // A process group of its own, so that one signal reaches the launcher and all that it started.
+    detached: true,
+    // Standard input is never written to: it is there for launchers that end with this process when it closes.
+    stdio: ['pipe', 'pipe', 'pipe', 'ignore', 'pipe'],
+    // FFREPORT, AV_LOG_* and a proxy must not reach ffmpeg; a tool elsewhere is named by its absolute path.
+    env: { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', LANG: 'C.UTF-8' },
+  });
+}
+
+/** Ends a process group once, for the first reason given: SIGTERM, then SIGKILL. */
+class Reaper {
+  reason: BadEnding | 'aborted' | undefined;
+  readonly #child: ChildProcess;
+  #kill: NodeJS.Timeout | undefined;
+
+  constructor(child: ChildProcess) {
+    this.#child = child;
+    // Whatever the tool left behind in its group goes with it, before the id can be given to somebody else.
+    child.once('exit', () => {
+      if (this.reason !== undefined) this.#signalGroup('SIGKILL');
+    });
+  }
+
+  end(reason: BadEnding | 'aborted'): void {
+    if (this.reason !== undefined) return;
+    this.reason = reason;
+    this.#signalGroup('SIGTERM');
+    this.#kill = setTimeout(() => this.#signalGroup('SIGKILL'), TERM_TO_KILL_MS);
+  }
+
+  close(): void {
+    clearTimeout(this.#kill);
+  }
+
+  #signalGroup(signal: NodeJS.Signals): void {
+    if (this.#child.pid === undefined) return;
+    try {
+      process.kill(-this.#child.pid, signal);
+    } catch {
+      // ESRCH: the group is gone already.
+    }
+  }
+}
+
+/** Reads standard error to the end, so that the tool never blocks on it, and keeps the last of it. */
+function keepTail(child: ChildProcess): () => string {
+  let tail = Buffer.alloc(0);
+  child.stderr?.on('data', (chunk: Buffer) => {
+    tail = Buffer.concat([tail, chunk]);
+    if (tail.length > STDERR_BYTES) tail = tail.subarray(tail.length - STDERR_BYTES);
+  });
+  return () => tail.toString('utf8');
+}
+
+/** `-progress` writes blocks of `key=value` lines, each closed by a `progress=` line. */
+function watchProgress(child: ChildProcess, report: (progress: Progress) => void): void {
+  const stream = child.stdio[PROGRESS_DESCRIPTOR];
+  if (!stream || !('setEncoding' in stream)) return;
+  stream.setEncoding('utf8');
+  let rest = '';
+  let outSeconds: number | undefined;
+  stream.on('data', (text: string) => {
+    const lines = (rest + text).split('\n');
+    rest = lines.pop() ?? '';
+    for (const line of lines) {
+      const [key, value] = line.split('=', 2);
+      if (key === 'out_time_us') {
+        // "N/A" before the first packet.
+        const seconds = Number(value) / 1_000_000;
+        if (Number.isFinite(seconds)) outSeconds = Math.max(0, seconds);
+      } else if (key === 'progress') {
+        report({ outSeconds });
+      }
+    }
+  });
+}

@@ -1,0 +1,127 @@
+/**
+ * Makes of any audio what chat networks play as a voice message: Ogg Opus, mono, 48 kHz (RFC 7845), with its length and
+ * its waveform (decisions B "Audio").
+ */
+import { extractAudio } from './extract.ts';
+import { MediaFailure } from './failure.ts';
+import { planOutput } from './plan.ts';
+import { type Probe, probe } from './probe.ts';
+import { runOnInput } from './render.ts';
+import type { MediaTools } from './run.ts';
+import { WAVEFORM_RATE, WaveformMeter } from './waveform.ts';
+
+export interface VoiceNoteOptions {
+  readonly tools: MediaTools;
+  /** A regular local file. */
+  readonly input: string;
+  /** Where the voice note goes unless the input is one already. */
+  readonly output: string;
+  /** Folder for what is needed on the way, on the output's file system. */
+  readonly workspace: string;
+  readonly signal: AbortSignal;
+  /** Longest audio that is accepted, seconds; default 6 h. */
+  readonly maxAudioSeconds?: number;
+}
+
+export interface VoiceNote {
+  /** The output, or the input itself when it passed through. */
+  readonly path: string;
+  /** Rounded, at least 1: what the message says. */
+  readonly seconds: number;
+  /** Counted from the decoded samples. */
+  readonly durationSeconds: number;
+  /** 64 values, 0 … 100. */
+  readonly waveform: Uint8Array;
+  /** The input was a valid mono Ogg Opus file and is used as it is. */
+  readonly passedThrough: boolean;
+}
+
+const HOUR_SECONDS = 3600;
+const VOICE_KBPS = 32;
+
+/** @throws {MediaFailure} when the input is not audio. */
+export async function prepareVoiceNote(options: VoiceNoteOptions): Promise<VoiceNote> {
+  const { tools, input, output, workspace, signal, maxAudioSeconds = 6 * HOUR_SECONDS } = options;
+  const source = await probe(tools, input, { signal });
+  const passedThrough = isVoiceNote(source);
+  const path = passedThrough ? input : output;
+  if (!passedThrough) {
+    const plan = planOutput(
+      {
+        format: 'voice',
+        bitrate: `${VOICE_KBPS}k`,
+        copy: 'auto',
+        normalize: false,
+        preserveMetadata: false,
+      },
+      source,
+    );
+    await extractAudio({
+      tools,
+      input,
+      probe: source,
+      plan,
+      outputPath: output,
+      workspace,
+      signal,
+      maxAudioSeconds,
+    });
+  }
+  const { durationSeconds, bars } = await waveform({
+    tools,
+    file: path,
+    demuxer: 'ogg',
+    signal,
+    maxAudioSeconds,
+  });
+  return {
+    path,
+    seconds: Math.max(1, Math.round(durationSeconds)),
+    durationSeconds,
+    waveform: bars,
+    passedThrough,
+  };
+}
+
+function isVoiceNote({ container, tracks, isAudioOnly }: Probe): boolean {
+  const [{ codec, channels }] = tracks;
+  return (
+    container.demuxer === 'ogg' && isAudioOnly && tracks.length === 1 && codec === 'opus' && channels === 1
+  );
+}
+
+export interface WaveformOptions {
+  readonly tools: MediaTools;
+  readonly file: string;
+  /** ffmpeg's demuxer of the file. */
+  readonly demuxer: string;
+  readonly signal: AbortSignal;
+  readonly maxAudioSeconds: number;
+}
+
+/** Decodes the first audio track of a file once, for its length and its 64 bars. */
+export async function waveform(
+  options: WaveformOptions,
+): Promise<{ durationSeconds: number; bars: Uint8Array }> {
+  const { file, demuxer, maxAudioSeconds } = options;
+  const meter = new WaveformMeter();
+  await runOnInput(
+    { ...options, wallLimitMs: 600_000 + maxAudioSeconds * 1000 },
+    {
+      inputs: [{ file, demuxer }],
+      outputs: [
+        {
+          muxer: 's16le',
+          options: [
+            ...['-map', '0:a:0', '-filter:a', `asetpts=N/SR/TB,aresample=${WAVEFORM_RATE}`],
+            ...['-ac', '1', '-c:a', 'pcm_s16le', '-t', String(maxAudioSeconds + 2)],
+          ],
+        },
+      ],
+    },
+    () => {},
+    (pcm) => meter.push(pcm),
+  );
+  if (meter.samples === 0) throw new MediaFailure('EXTRACTION_FAILED', 'the audio track holds no audio');
+  return { durationSeconds: meter.samples / WAVEFORM_RATE, bars: meter.bars() };
+}

@@ -1,0 +1,66 @@
+/** The little picture of a voice message: how loud it is along its way. */
+
+/** Bars of a waveform, as phones draw it. */
+const BARS = 64;
+const FULL_HEIGHT = 100;
+
+/** Samples that are summed up at once: 20 ms at {@link WAVEFORM_RATE}. */
+const WINDOW_SAMPLES = 160;
+
+/** Sample rate, Hz, of the mono signed 16-bit PCM that a {@link WaveformMeter} takes. */
+export const WAVEFORM_RATE = 8000;
+
+/** Takes PCM as it comes and keeps one number for each 20 ms, so that an hour is 1.4 MB. */
+export class WaveformMeter {
+  readonly #windows: number[] = [];
+  #sumOfSquares = 0;
+  #count = 0;
+  #samples = 0;
+  #oddByte: number | undefined;
+
+  /** Samples taken so far. */
+  get samples(): number {
+    return this.#samples;
+  }
+
+  push(pcm: Buffer): void {
+    let at = 0;
+    if (this.#oddByte !== undefined && pcm.length > 0) {
+      this.#add(((pcm.readInt8(0) << 8) | this.#oddByte) / 32768);
+      this.#oddByte = undefined;
+      at = 1;
+    }
+    for (; at + 1 < pcm.length; at += 2) this.#add(pcm.readInt16LE(at) / 32768);
+    if (at < pcm.length) this.#oddByte = pcm[at];
+  }
+
+  /** 64 values, 0 … 100: the root mean square of each part, the loudest being 100; all 0 for silence. */
+  bars(): Uint8Array {
+    const windows = this.#count > 0 ? [...this.#windows, this.#mean()] : this.#windows;
+    const levels = Array.from({ length: BARS }, (_, bar) => {
+      const from = Math.floor((bar * windows.length) / BARS);
+      const to = Math.max(from + 1, Math.floor(((bar + 1) * windows.length) / BARS));
+      const part = windows.slice(from, to);
+      return Math.sqrt(part.reduce((sum, power) => sum + power, 0) / Math.max(1, part.length));
+    });
+    const loudest = Math.max(...levels);
+    return Uint8Array.from(levels, (level) =>
+      loudest > 0 ? Math.round((level / loudest) * FULL_HEIGHT) : 0,
+    );
+  }
+
+  #add(sample: number): void {
+    this.#samples += 1;
+    this.#count += 1;
+    this.#sumOfSquares += sample * sample;
+    if (this.#count === WINDOW_SAMPLES) {
+      this.#windows.push(this.#mean());
+      this.#sumOfSquares = 0;
+      this.#count = 0;
+    }
+  }
+
+  #mean(): number {
+    return this.#sumOfSquares / this.#count;
+  }
+}
