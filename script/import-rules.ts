@@ -4,12 +4,28 @@
  *
  * The files are read twice, because each of dependency-cruiser's parsers that work beside TypeScript 7 misses
  * something: swc `process.getBuiltinModule`, acorn whether an import is of types only. So swc judges the imports that
- * it sees, acorn the others. (swc gives up, loudly, on a `using` declaration.)
+ * it sees, acorn the others.
  */
 import { globSync } from 'node:fs';
 import { resolve } from 'node:path';
+import type { Statement, VariableDeclarator } from '@swc/core';
+import { Visitor } from '@swc/core/Visitor.js';
 import { cruise, type ICruiseResult } from 'dependency-cruiser';
 import extractDepcruiseConfig from 'dependency-cruiser/config-utl/extract-depcruise-config';
+
+// The walk that dependency-cruiser takes through swc's tree gives up on a `using` declaration, which is newer.
+const visitKnownStatement = Visitor.prototype.visitStatement;
+Visitor.prototype.visitStatement = function visitStatement(
+  statement: Statement | UsingDeclaration,
+): Statement {
+  if (statement.type !== 'UsingDeclaration') return visitKnownStatement.call(this, statement);
+  this.visitVariableDeclarators(statement.decls);
+  return statement as unknown as Statement;
+};
+interface UsingDeclaration {
+  readonly type: 'UsingDeclaration';
+  readonly decls: VariableDeclarator[];
+}
 
 const folder = resolve(process.argv[2] ?? '.');
 process.chdir(folder);

@@ -3,11 +3,13 @@ import { once } from 'node:events';
 import { delimiter, dirname } from 'node:path';
 import { text } from 'node:stream/consumers';
 
-/** The environment of a command that finds the Node which runs the tests. */
+/** The environment of a command: it finds the Node that runs the tests, and no registry. */
 const ownNode = {
   ...process.env,
   PATH: `${dirname(process.execPath)}${delimiter}${process.env.PATH}`,
-  FORCE_COLOR: '0',
+  FORCE_COLOR: undefined,
+  NO_COLOR: '1',
+  npm_config_registry: 'http://127.0.0.1:9/',
 };
 
 export interface Outcome {

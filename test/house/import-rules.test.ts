@@ -61,6 +61,11 @@ const breaches: readonly (readonly [rule: string, file: string, text: string])[]
   ['api-imports', 'src/api/b.ts', importing('../storage/file-storage.ts')],
   ['worker-imports', 'src/worker/a.ts', importing('../gateway/app.ts')],
   ['worker-imports', 'src/worker/b.ts', "export const load = () => import('../api/app.ts');\n"],
+  [
+    'worker-imports',
+    'src/worker/c.ts',
+    "export async function f() {\n  await using x = (await import('../api/app.ts')).y;\n}\n",
+  ],
   ['gateway-imports', 'src/gateway/a.ts', importing('../queue/queues.ts')],
   ['gateway-imports', 'src/gateway/b.ts', "export type * from '../api/app.ts';\n"],
   [

@@ -1,0 +1,79 @@
+import { describe, expect, it } from 'vitest';
+import { run } from './command.ts';
+import { plantTree } from './planted-tree.ts';
+
+/** A project that is in order, with packages of its own: those of this project would be unused in it. */
+const inOrder: Readonly<Record<string, string>> = {
+  'script/bootstrap': '#!/bin/sh\n',
+  'package.json': `${JSON.stringify(
+    {
+      name: 'house',
+      version: '1.0.0',
+      type: 'module',
+      private: true,
+      scripts: { format: 'biome check --write .' },
+      dependencies: { zod: '*' },
+      devDependencies: {
+        '@biomejs/biome': '*',
+        '@swc/core': '*',
+        '@types/node': '*',
+        'dependency-cruiser': '*',
+        knip: '*',
+        typescript: '*',
+        vitest: '*',
+      },
+    },
+    null,
+    2,
+  )}\n`,
+  'src/main.ts': "import { JobId } from './contract/job.ts';\n\nJobId.parse('1');\n",
+  'src/contract/job.ts': "import { z } from 'zod';\n\nexport const JobId = z.string();\n",
+};
+
+/** The end of `script/check`: `verdict` by name of the check. */
+function verdicts(output: string): Record<string, string> {
+  const lines = output.matchAll(/^(\S.*?) +(ok|FAILED) +\d+[.,]\d+ s/gm);
+  return Object.fromEntries([...lines].map(([, name, verdict]) => [name, verdict]));
+}
+
+const allOk = {
+  types: 'ok',
+  'lint, format': 'ok',
+  'import rules': 'ok',
+  'dead code': 'ok',
+  vulnerabilities: 'ok',
+};
+
+describe('script/check', () => {
+  it('passes a project that is in order, and says how many modules it saw', async () => {
+    await using tree = await plantTree(inOrder);
+    const { code, output } = await run(tree.folder, 'script/check');
+    expect(verdicts(output), output).toEqual(allOk);
+    expect(output).toContain('(2 modules, 2 imports, 0 breaches)');
+    expect(code).toBe(0);
+  });
+
+  it.each([
+    ['types', 'src/contract/id.ts', 'export const id: number = "1";\n'],
+    ['lint, format', 'src/contract/id.ts', 'export const id =   1;\n'],
+    ['import rules', 'src/contract/id.ts', "import { sep } from 'node:path';\n\nexport const id = sep;\n"],
+    ['dead code', 'src/contract/id.ts', 'export const id = 1;\n\nexport const unused = 2;\n'],
+  ])('fails for %s alone, shows the place and names the check', async (name, file, text) => {
+    await using tree = await plantTree({
+      ...inOrder,
+      'src/main.ts': `import { id } from './contract/id.ts';\n${inOrder['src/main.ts']}\nJobId.parse(id);\n`,
+      [file]: text.replaceAll('"', "'"),
+    });
+    const { code, output } = await run(tree.folder, 'script/check');
+    expect(verdicts(output), output).toEqual({ ...allOk, [name]: 'FAILED' });
+    expect(output).toContain(file);
+    expect(output).toMatch(new RegExp(`^check: failed: ${name}$`, 'm'));
+    expect(code).toBe(1);
+  });
+
+  it('goes on after a failure and names every check that failed', async () => {
+    await using tree = await plantTree({ ...inOrder, 'src/orphan.ts': "export const  x: number = 'x'\n" });
+    const { output } = await run(tree.folder, 'script/check');
+    expect(output).toMatch(/^check: failed: types, lint, format, dead code$/m);
+  });
+});
