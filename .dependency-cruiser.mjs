@@ -9,13 +9,14 @@ const redisConnection = 'queue/(redis|script)\\.ts$';
 /** What the files of a folder may import of ours, besides their own folder. `start.ts` is not among them: see below. */
 const mayImport = {
   contract: [],
-  queue: ['contract/'],
+  signing: [],
+  queue: ['contract/', 'signing/'],
   storage: ['contract/'],
   outbound: ['contract/'],
   media: ['contract/'],
-  api: ['contract/', 'queue/', storageInterface, 'outbound/', 'media/'],
-  worker: ['contract/', 'queue/', storageInterface, 'outbound/', 'media/'],
-  gateway: ['contract/', redisConnection, storageInterface, 'outbound/', 'media/'],
+  api: ['contract/', 'signing/', 'queue/', storageInterface, 'outbound/', 'media/'],
+  worker: ['contract/', 'signing/', 'queue/', storageInterface, 'outbound/', 'media/'],
+  gateway: ['contract/', 'signing/', redisConnection, storageInterface, 'outbound/', 'media/'],
 };
 
 /** Packages and built-in modules that few places may import: what comes from them has one owner. */
@@ -30,8 +31,8 @@ const onlyIn = {
   undici: ['src/outbound/'],
 };
 
-const compositionRoots = '^src/(main|[^/]+/start)\\.ts$';
-const besidesFolders = 'config|launcher|logger|main|secrets';
+const compositionRoots = '^src/(main|processes|commands/[^/]+|[^/]+/start)\\.ts$';
+const besidesFolders = 'commands/[^/]+|config|launcher|logger|main|processes|secrets';
 const homes = `^src/((${Object.keys(mayImport).join('|')})/|(${besidesFolders})\\.ts$)`;
 
 /** @type {import('dependency-cruiser').IForbiddenRuleType[]} */
@@ -96,7 +97,7 @@ export default {
       name: 'start-is-imported-by-main',
       comment: 'a composition root is the top: only the command line and tests start it',
       severity: 'error',
-      from: { path: '^src/', pathNot: '^src/main\\.ts$' },
+      from: { path: '^src/', pathNot: '^src/(main|processes|commands/[^/]+)\\.ts$' },
       to: { path: '^src/[^/]+/start\\.ts$' },
     },
     {

@@ -13,6 +13,7 @@ import { extractRoutes } from './routes/extract.ts';
 import { healthRoutes } from './routes/health.ts';
 import { hookRoutes } from './routes/hooks.ts';
 import { statusRoutes } from './routes/status.ts';
+import { webhookSecretRoutes } from './routes/webhook-secret.ts';
 
 /** Every route of the service, in the order in which they are documented. */
 export const routes: readonly Route[] = [
@@ -20,6 +21,7 @@ export const routes: readonly Route[] = [
   ...batchRoutes,
   ...statusRoutes,
   ...downloadRoutes,
+  ...webhookSecretRoutes,
   ...hookRoutes,
   ...healthRoutes,
 ];

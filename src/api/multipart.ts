@@ -3,8 +3,8 @@
  * its size (decisions A4, A5).
  */
 import type { Readable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
-import { Busboy } from '@fastify/busboy';
+import { finished } from 'node:stream/promises';
+import { Busboy, type BusboyInstance } from '@fastify/busboy';
 import type { Request } from 'express';
 import { ServiceError } from '../contract/errors.ts';
 
@@ -32,6 +32,7 @@ export async function receiveMultipart<Stored>(
 ): Promise<{ fields: ReadonlyMap<string, string>; stored: Stored | undefined }> {
   const contentType = request.headers['content-type'] ?? '';
   const fields = new Map<string, string>();
+  let file: Readable | undefined;
   let storing: Promise<Stored> | undefined;
   let fault: ServiceError | undefined;
   const parser = openParser(contentType, maxFileBytes);
@@ -53,32 +54,41 @@ export async function receiveMultipart<Stored>(
     content.on('limit', () =>
       content.destroy(new ServiceError('PAYLOAD_TOO_LARGE', `a file may have at most ${maxFileBytes} bytes`)),
     );
+    file = content;
     storing = store({ name: filename || 'upload', content });
-    // Looked at below; without this a failure while the rest is still being read would count as unhandled.
     storing.catch((error: unknown) => parser.destroy(error instanceof Error ? error : undefined));
   });
   for (const limit of ['fieldsLimit', 'filesLimit', 'partsLimit'] as const) {
     parser.on(limit, () => refuse(new ServiceError('INVALID_REQUEST', 'the form has too many parts')));
   }
+  const cutShort = (): void => {
+    parser.destroy(malformed(undefined));
+  };
+  request.once('aborted', cutShort);
   try {
-    await pipeline(request, parser);
+    request.pipe(parser);
+    await finished(parser);
+    const stored = await storing;
+    if (fault !== undefined) {
+      throw fault;
+    }
+    return { fields, stored };
   } catch (error) {
-    await storing?.catch(() => undefined);
-    throw storing
-      ? await storing.then(
-          () => malformed(error),
-          (failure: unknown) => failure,
-        )
-      : malformed(error);
+    // The rest is read and dropped, not cut off: a sender whose connection breaks never sees the answer.
+    request.unpipe(parser);
+    request.resume();
+    file?.destroy();
+    const failure = await storing?.then(
+      () => undefined,
+      (reason: unknown) => reason,
+    );
+    throw failure instanceof Error && !isPrematureClose(failure) ? failure : malformed(error);
+  } finally {
+    request.off('aborted', cutShort);
   }
-  const stored = await storing;
-  if (fault !== undefined) {
-    throw fault;
-  }
-  return { fields, stored };
 }
 
-function openParser(contentType: string, maxFileBytes: number): Busboy {
+function openParser(contentType: string, maxFileBytes: number): BusboyInstance {
   try {
     return new Busboy({
       headers: { 'content-type': contentType },
@@ -95,7 +105,11 @@ function openParser(contentType: string, maxFileBytes: number): Busboy {
   }
 }
 
-function malformed(cause: unknown): unknown {
+function isPrematureClose(error: Error): boolean {
+  return 'code' in error && (error.code === 'ERR_STREAM_PREMATURE_CLOSE' || error.code === 'ABORT_ERR');
+}
+
+function malformed(cause: unknown): ServiceError {
   return cause instanceof ServiceError
     ? cause
     : new ServiceError('INVALID_REQUEST', 'the multipart body is malformed or was cut short', { cause });

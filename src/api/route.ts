@@ -9,14 +9,16 @@ import type { Outbound } from '../outbound/outbound.ts';
 import type { ApiKey, ApiKeys } from '../queue/api-keys.ts';
 import type { JobQueue } from '../queue/job-queue.ts';
 import type { Redis } from '../queue/redis.ts';
+import type { WebhookSecrets } from '../queue/webhook-secrets.ts';
+import type { UrlSigner } from '../signing/signed-url.ts';
 import type { Storage } from '../storage/storage.ts';
-import type { UrlSigner } from './signed-url.ts';
 
 /** What the handlers work with; wired in start.ts. */
 export interface ApiServices {
   readonly redis: Redis;
   readonly jobs: JobQueue;
   readonly keys: ApiKeys;
+  readonly webhookSecrets: WebhookSecrets;
   readonly storage: Storage;
   readonly outbound: Outbound;
   readonly signer: UrlSigner;

@@ -15,22 +15,29 @@ const REQUEST_TIMEOUT_MS = 6 * 60 * 60 * 1000;
 const HEADERS_TIMEOUT_MS = 15_000;
 const KEEP_ALIVE_MS = 5000;
 
-/** Rejects when the port is taken. @param port 0 takes a free one */
-export async function startApi(services: ApiServices, host: string, port: number): Promise<ApiProcess> {
-  const server = createServer(
-    {
-      requestTimeout: REQUEST_TIMEOUT_MS,
-      headersTimeout: HEADERS_TIMEOUT_MS,
-      keepAliveTimeout: KEEP_ALIVE_MS,
-    },
-    createApp(services),
-  );
+/**
+ * Rejects when the port is taken.
+ * @param port 0 takes a free one
+ * @param wire makes the services once the port is known, since answers carry it where no PUBLIC_URL is set
+ */
+export async function startApi(
+  host: string,
+  port: number,
+  wire: (port: number) => ApiServices,
+): Promise<ApiProcess> {
+  const server = createServer({
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    headersTimeout: HEADERS_TIMEOUT_MS,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+  });
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen(port, host, resolve);
   });
+  const { port: listening } = server.address() as AddressInfo;
+  server.on('request', createApp(wire(listening)));
   return {
-    port: (server.address() as AddressInfo).port,
+    port: listening,
     async close(graceMs) {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       server.closeIdleConnections();

@@ -13,14 +13,10 @@ const MAX_URL_LENGTH = 2048;
 
 export const UrlSource = z.strictObject({
   type: z.literal('url'),
-  url: z
-    .string()
-    .min(1)
-    .max(MAX_URL_LENGTH, `must be at most ${MAX_URL_LENGTH} characters`)
-    .meta({
-      description: 'http(s) URL of the video at a public address',
-      example: 'https://example.com/talk.mp4',
-    }),
+  url: z.string().min(1).max(MAX_URL_LENGTH, `must be at most ${MAX_URL_LENGTH} characters`).meta({
+    description: 'http(s) URL of the video at a public address',
+    example: 'https://example.com/talk.mp4',
+  }),
 });
 
 export const UploadSource = z.strictObject({

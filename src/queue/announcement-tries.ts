@@ -8,6 +8,8 @@ export type Announced<Result> =
   | { readonly outcome: 'final'; readonly error: string };
 
 export interface Try {
+  /** The same for every try: the receiver's means to drop what it has seen. */
+  readonly deliveryId: string;
   /** 1 for the first. */
   readonly number: number;
   /** No further try follows this one. */
@@ -32,7 +34,11 @@ export async function tell<Payload, Result>(
   handler: (payload: Payload, attempt: Try) => Promise<Announced<Result>>,
 ): Promise<Result> {
   const number = job.attemptsMade + 1;
-  const announced = await handler(payload, { number, last: number >= (job.opts.attempts ?? 1) });
+  const announced = await handler(payload, {
+    deliveryId: job.id ?? '',
+    number,
+    last: number >= (job.opts.attempts ?? 1),
+  });
   if (announced.outcome === 'done') {
     return announced.result;
   }

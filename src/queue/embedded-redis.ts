@@ -72,9 +72,7 @@ export async function startEmbeddedRedis({ folder, launcher }: EmbeddedRedisOpti
     throw new Error(`the embedded Redis did not start: ${failure}`);
   }
   await writeFile(join(folder, ADDRESS_FILE), socket, { mode: 0o600 });
-  const died = new Promise<string>((resolve) => {
-    ended.then((sentence) => closing || resolve(sentence));
-  });
+  const died = ended.then((sentence) => (closing ? new Promise<never>(() => undefined) : sentence));
   return { url: `unix://${socket}`, died, close };
 }
 

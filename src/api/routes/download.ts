@@ -1,16 +1,16 @@
 /** GET and HEAD /v1/download/{jobId}: the finished file, whole or a range of it (decisions A4; RFC 9110, RFC 6266). */
 import { pipeline } from 'node:stream/promises';
-import contentDisposition from 'content-disposition';
+import { create as contentDisposition } from 'content-disposition';
 import { ServiceError } from '../../contract/errors.ts';
 import { formatOf } from '../../contract/formats.ts';
 import type { JobRecord } from '../../queue/job-record.ts';
 import type { ExtractResult } from '../../queue/payloads.ts';
+import type { Rendition } from '../../signing/signed-url.ts';
 import { type ByteRange, ObjectNotFound } from '../../storage/storage.ts';
 import { sendError } from '../answer.ts';
 import { estimateSeconds } from '../estimate.ts';
 import { findJob, jobIdOf, jobNotFound, ownedJob } from '../owned-job.ts';
 import type { Route, RouteContext } from '../route.ts';
-import type { Rendition } from '../signed-url.ts';
 
 export const downloadRoutes: readonly Route[] = [
   {

@@ -1,8 +1,8 @@
 /** POST /hooks/gateway: the gateway tells how far a voice message has come (decisions C). */
 import { ServiceError } from '../../contract/errors.ts';
 import { MessageUpdateEvent } from '../../contract/gateway-events.ts';
-import { isWebhookSigned } from '../../contract/standard-webhooks.ts';
 import { raiseMessageStatus } from '../../queue/announcement-state.ts';
+import { isWebhookSigned } from '../../signing/standard-webhooks.ts';
 import { readText } from '../json-body.ts';
 import type { Route, RouteContext } from '../route.ts';
 

@@ -1,0 +1,76 @@
+/** `keys create | list | revoke | rotate`: API keys from the command line (decisions A6), beside a running service or without one. */
+import { join } from 'node:path';
+import { loadConfig } from '../config.ts';
+import { Scope, scopes } from '../contract/scopes.ts';
+import { openGround, openStores } from '../processes.ts';
+import type { ApiKeys } from '../queue/api-keys.ts';
+import { runningEmbeddedRedis } from '../queue/embedded-redis.ts';
+
+export class UsageError extends Error {
+  override readonly name = 'UsageError';
+}
+
+export interface KeyChoices {
+  readonly name: string;
+  /** Comma-separated; all when left out. */
+  readonly scopes?: string;
+  /** Comma-separated names of gateway instances, `*` for any; none when left out. */
+  readonly instances?: string;
+  readonly json?: boolean;
+}
+
+export async function createKey(choices: KeyChoices): Promise<string> {
+  const parsed = Scope.array().safeParse(split(choices.scopes) ?? scopes);
+  if (!parsed.success) {
+    throw new UsageError(`--scopes: each must be one of ${scopes.join(', ')}`);
+  }
+  const wanted = { name: choices.name, scopes: parsed.data, instances: split(choices.instances) ?? [] };
+  const key = await withKeys((keys) => keys.create(wanted));
+  return choices.json ? JSON.stringify({ key, ...wanted }) : key;
+}
+
+export async function listKeys(asJson: boolean): Promise<string> {
+  const keys = await withKeys((store) => store.list());
+  if (asJson) {
+    return JSON.stringify(keys);
+  }
+  return keys
+    .map(({ id, name, revoked, ...key }) => `${id}  ${revoked ? 'revoked' : key.scopes.join(',')}  ${name}`)
+    .join('\n');
+}
+
+export async function revokeKey(id: string): Promise<string> {
+  if (!(await withKeys((keys) => keys.revoke(id)))) {
+    throw new UsageError(`there is no key ${id}; keys list shows those that there are`);
+  }
+  return `${id} is revoked`;
+}
+
+export async function rotateKey(id: string): Promise<string> {
+  const key = await withKeys((keys) => keys.rotate(id));
+  if (key === undefined) {
+    throw new UsageError(`there is no key ${id} that could be rotated; keys list shows those that there are`);
+  }
+  return key;
+}
+
+/** Uses the Redis of a service that runs over the same DATA_DIR, else starts one for the moment. */
+async function withKeys<Result>(work: (keys: ApiKeys) => Promise<Result>): Promise<Result> {
+  const config = loadConfig();
+  const running = config.REDIS_URL ?? (await runningEmbeddedRedis(join(config.DATA_DIR, 'redis')));
+  const ground = await openGround({ ...config, REDIS_URL: running });
+  const stores = openStores(ground);
+  try {
+    return await work(stores.keys);
+  } finally {
+    await stores.close();
+    await ground.close();
+  }
+}
+
+function split(text: string | undefined): string[] | undefined {
+  return text
+    ?.split(',')
+    .map((item) => item.trim())
+    .filter((item) => item !== '');
+}

@@ -1,0 +1,104 @@
+/** `serve`, `api`, `worker`, `gateway`: start, say where, and stop in the right order when told to. */
+import { type Config, loadConfig } from '../config.ts';
+import { scopes } from '../contract/scopes.ts';
+import {
+  type Ground,
+  openGround,
+  openStores,
+  runApi,
+  runGateway,
+  runWorker,
+  type Stores,
+} from '../processes.ts';
+
+type Stop = () => Promise<void>;
+
+/** Everything on one machine: API, gateway, worker and, without REDIS_URL, a Redis. */
+export async function serve(say: (line: string) => void): Promise<void> {
+  await untilTold(async (config, ground, stores, onStop) => {
+    const newKey = await firstKey(config, stores);
+    const api = await runApi(ground, stores);
+    onStop(() => api.close(graceMs(config)));
+    const gateway = await runGateway(ground, api.port);
+    onStop(() => gateway.close());
+    const worker = await runWorker(ground, stores, { api: api.port, gateway: gateway.port });
+    onStop(() => worker.close(graceMs(config)));
+    say(`API      http://127.0.0.1:${api.port}`);
+    say(`Gateway  ${gateway.publicUrl}`);
+    say(`Inbox    ${await gateway.inboxLink()} (one use, within 10 minutes)`);
+    if (newKey !== undefined) {
+      say(`API key  ${newKey} (shown this once)`);
+    }
+  });
+}
+
+export async function serveApi(say: (line: string) => void): Promise<void> {
+  await untilTold(async (config, ground, stores, onStop) => {
+    await bootstrapKey(config, stores);
+    const api = await runApi(ground, stores);
+    onStop(() => api.close(graceMs(config)));
+    say(`API      http://127.0.0.1:${api.port}`);
+  });
+}
+
+export async function serveGateway(say: (line: string) => void): Promise<void> {
+  await untilTold(async (_config, ground, _stores, onStop) => {
+    const gateway = await runGateway(ground);
+    onStop(() => gateway.close());
+    say(`Gateway  ${gateway.publicUrl}`);
+  });
+}
+
+export async function serveWorker(say: (line: string) => void): Promise<void> {
+  await untilTold(async (config, ground, stores, onStop) => {
+    const worker = await runWorker(ground, stores);
+    onStop(() => worker.close(graceMs(config)));
+    say('Worker   takes jobs');
+  });
+}
+
+/**
+ * Runs until SIGTERM or SIGINT, or until the embedded Redis ends by itself, then stops what was started, last first.
+ * Rejects when something could not be started; what was started before it is stopped then.
+ */
+async function untilTold(
+  start: (config: Config, ground: Ground, stores: Stores, onStop: (stop: Stop) => void) => Promise<void>,
+): Promise<void> {
+  const told = new Promise<void>((resolve) => {
+    process.once('SIGTERM', resolve);
+    process.once('SIGINT', resolve);
+  });
+  const config = loadConfig();
+  const ground = await openGround(config);
+  const stores = openStores(ground);
+  const stops: Stop[] = [() => ground.close(), () => stores.close()];
+  try {
+    await start(config, ground, stores, (stop) => stops.push(stop));
+    const broken = await Promise.race([told, ground.embeddedRedis?.died ?? told]);
+    if (typeof broken === 'string') {
+      throw new Error(broken);
+    }
+    ground.logger.info('stopping');
+  } finally {
+    for (const stop of stops.reverse()) {
+      await stop();
+    }
+  }
+}
+
+function graceMs(config: Config): number {
+  return config.SHUTDOWN_SECONDS * 1000;
+}
+
+async function bootstrapKey({ BOOTSTRAP_API_KEY }: Config, { keys }: Stores): Promise<void> {
+  if (BOOTSTRAP_API_KEY !== undefined) {
+    await keys.bootstrap(BOOTSTRAP_API_KEY);
+  }
+}
+
+/** The key that the operator chose, or one made on the very first start, which is returned to be shown once. */
+async function firstKey(config: Config, stores: Stores): Promise<string | undefined> {
+  await bootstrapKey(config, stores);
+  const none = (await stores.keys.list()).length === 0;
+  return none ? stores.keys.create({ name: 'first', scopes, instances: ['*'] }) : undefined;
+}

@@ -1,0 +1,148 @@
+/**
+ * Hands a voice rendition to the messaging gateway (messaging-gateway.md "Send audio message"; decisions C). To our own it travels as a
+ * multipart file, to another server as base64 or, above 12 MiB, as a signed address.
+ */
+import { openAsBlob } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { z } from 'zod';
+import { MessageKey, MessageStatus } from '../../contract/job.ts';
+import type { VoiceMessageRequest } from '../../contract/job-request.ts';
+
+export interface GatewaySettings {
+  /** Base address, without a slash at the end. */
+  readonly url: string;
+  readonly kind: 'soundpost' | 'other';
+  /** Brand segment of the send path. */
+  readonly brand: string;
+  readonly apiKey: string;
+}
+
+export interface VoiceFile {
+  readonly path: string;
+  readonly sizeBytes: number;
+  /** An address under which the gateway could fetch the same file. */
+  readonly url: string;
+}
+
+export type SendAnswer =
+  | { readonly kind: 'sent'; readonly key: MessageKey; readonly messageStatus: MessageStatus }
+  /** The gateway did not take the message, and may later. */
+  | { readonly kind: 'not-now'; readonly error: string; readonly retryAfterSeconds?: number | undefined }
+  /** The gateway will not take this message. */
+  | { readonly kind: 'refused'; readonly code: string; readonly message: string }
+  /** Nobody knows whether the message was sent. */
+  | { readonly kind: 'lost'; readonly error: string };
+
+const LARGEST_BASE64_BYTES = 12 * 1024 * 1024;
+/** The gateway answers within the delay and 30 s (decisions B). */
+const ANSWER_MARGIN_MS = 45_000;
+const NOT_NOW = new Set([429, 503]);
+const LOST = new Set([500, 502, 504]);
+/** A request that failed with one of these never reached the gateway. */
+const NEVER_SENT = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'UND_ERR_CONNECT_TIMEOUT',
+  'ENETUNREACH',
+]);
+
+/** Other servers with the interface leave fields out or write them differently; these are the ones that matter. */
+const SentAnswer = z.object({ key: MessageKey, status: MessageStatus.catch('PENDING') });
+const ErrorAnswer = z.object({
+  code: z.string().optional(),
+  error: z.string().optional(),
+  response: z.object({ message: z.union([z.string(), z.array(z.unknown())]) }).optional(),
+});
+
+export async function sendVoiceMessage(
+  settings: GatewaySettings,
+  request: VoiceMessageRequest,
+  file: VoiceFile,
+  idempotencyKey: string,
+): Promise<SendAnswer> {
+  const { instance, ...fields } = request;
+  const address = `${settings.url}/message/send${settings.brand}Audio/${encodeURIComponent(instance)}`;
+  const { body, headers } = await encode(settings.kind, fields, file);
+  let response: Response;
+  try {
+    response = await fetch(address, {
+      method: 'POST',
+      body,
+      headers: { ...headers, apikey: settings.apiKey, 'idempotency-key': idempotencyKey },
+      redirect: 'error',
+      signal: AbortSignal.timeout((request.delay ?? 0) + ANSWER_MARGIN_MS),
+    });
+  } catch (error) {
+    return withoutAnswer(error);
+  }
+  const text = await response.text().catch(() => undefined);
+  return text === undefined
+    ? { kind: 'lost', error: 'the answer of the gateway broke off' }
+    : classify(response.status, response.headers.get('retry-after'), text);
+}
+
+async function encode(
+  kind: GatewaySettings['kind'],
+  fields: Omit<VoiceMessageRequest, 'instance'>,
+  file: VoiceFile,
+): Promise<{ body: FormData | string; headers: Record<string, string> }> {
+  if (kind === 'soundpost') {
+    const form = new FormData();
+    for (const [name, value] of Object.entries(fields)) {
+      if (value !== undefined) {
+        form.append(name, typeof value === 'object' ? JSON.stringify(value) : String(value));
+      }
+    }
+    form.append('file', await openAsBlob(file.path, { type: 'audio/ogg' }), 'voice.ogg');
+    return { body: form, headers: {} };
+  }
+  const audio = file.sizeBytes <= LARGEST_BASE64_BYTES ? await readFile(file.path, 'base64') : file.url;
+  return { body: JSON.stringify({ ...fields, audio }), headers: { 'content-type': 'application/json' } };
+}
+
+function withoutAnswer(error: unknown): SendAnswer {
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
+  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
+  return NEVER_SENT.has(code)
+    ? { kind: 'not-now', error: 'the gateway could not be reached' }
+    : { kind: 'lost', error: 'the gateway did not answer' };
+}
+
+function classify(status: number, retryAfter: string | null, text: string): SendAnswer {
+  const json = parseJson(text);
+  if (status >= 200 && status < 300) {
+    const sent = SentAnswer.safeParse(json);
+    return sent.success
+      ? { kind: 'sent', key: sent.data.key, messageStatus: sent.data.status }
+      : { kind: 'lost', error: 'the answer of the gateway could not be read' };
+  }
+  if (NOT_NOW.has(status)) {
+    const seconds = Number(retryAfter);
+    return {
+      kind: 'not-now',
+      error: `the gateway answered ${status}`,
+      retryAfterSeconds: Number.isFinite(seconds) && seconds > 0 ? seconds : undefined,
+    };
+  }
+  if (LOST.has(status)) {
+    return { kind: 'lost', error: `the gateway answered ${status}` };
+  }
+  const parsed = ErrorAnswer.safeParse(json);
+  const said = parsed.success
+    ? [parsed.data.response?.message ?? parsed.data.error ?? []].flat().join('; ')
+    : '';
+  return {
+    kind: 'refused',
+    code: (parsed.success ? parsed.data.code : undefined) ?? `HTTP_${status}`,
+    message: said || `the gateway answered ${status}`,
+  };
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

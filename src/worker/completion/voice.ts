@@ -1,0 +1,105 @@
+/** Sends the result of a job into a chat, at most once unless the operator chose otherwise (decisions C). */
+import { mkdtemp, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Logger } from '../../logger.ts';
+import { beginSending, endSending, raiseMessageStatus } from '../../queue/announcement-state.ts';
+import type { Announced, Try } from '../../queue/announcement-tries.ts';
+import type { JobRecord } from '../../queue/job-record.ts';
+import type { VoiceOutcome, VoicePayload } from '../../queue/payloads.ts';
+import type { Redis } from '../../queue/redis.ts';
+import type { UrlSigner } from '../../signing/signed-url.ts';
+import { ObjectNotFound, type Storage } from '../../storage/storage.ts';
+import { type GatewaySettings, type SendAnswer, sendVoiceMessage } from './gateway-client.ts';
+
+export interface VoiceServices {
+  readonly redis: Redis;
+  readonly storage: Storage;
+  readonly signer: UrlSigner;
+  readonly gateway: GatewaySettings;
+  /** With another server's gateway: what becomes of a message whose answer was lost. */
+  readonly onUnknown: 'keep' | 'resend';
+  readonly workspaces: string;
+  readonly keepStatusSeconds: number;
+  readonly logger: Logger;
+  readonly readJob: (jobId: string) => Promise<JobRecord | undefined>;
+}
+
+export async function deliverVoice(
+  { jobId }: VoicePayload,
+  attempt: Try,
+  services: VoiceServices,
+): Promise<Announced<VoiceOutcome>> {
+  const record = await services.readJob(jobId);
+  const request = record?.payload.options.voiceMessage;
+  const voice = record?.result?.voice;
+  if (record === undefined || request === undefined || voice == null) {
+    return failed('FILE_EXPIRED', 'the voice rendition is no longer available');
+  }
+  const { wasSending } = await beginSending(services.redis, jobId);
+  if (wasSending && !mayRepeat(services)) {
+    return unknown('the worker ended while the message was being sent');
+  }
+  const workspace = await mkdtemp(join(services.workspaces, 'voice-'));
+  try {
+    const path = await services.storage.localCopy(voice.storageKey, workspace);
+    const file = {
+      path,
+      sizeBytes: (await stat(path)).size,
+      url: services.signer.downloadUrl(jobId, Date.parse(record.result?.outputFile.expiresAt ?? ''), 'voice'),
+    };
+    // The gateway's own record of this key is what makes a repetition safe.
+    const answer = await sendVoiceMessage(services.gateway, request, file, `${jobId}:${request.number}`);
+    return await conclude(answer, jobId, attempt, services);
+  } catch (error) {
+    if (error instanceof ObjectNotFound) {
+      return failed('FILE_EXPIRED', 'the voice rendition is no longer available');
+    }
+    throw error;
+  } finally {
+    await rm(workspace, { recursive: true, force: true });
+  }
+}
+
+function mayRepeat({ gateway, onUnknown }: VoiceServices): boolean {
+  return gateway.kind === 'soundpost' || onUnknown === 'resend';
+}
+
+async function conclude(
+  answer: SendAnswer,
+  jobId: string,
+  attempt: Try,
+  services: VoiceServices,
+): Promise<Announced<VoiceOutcome>> {
+  switch (answer.kind) {
+    case 'sent': {
+      const { key, messageStatus } = answer;
+      // Also keeps what the gateway may have told already for as long as the job.
+      await raiseMessageStatus(services.redis, key.id, messageStatus, services.keepStatusSeconds);
+      return { outcome: 'done', result: { status: 'sent', key, messageStatus, error: null } };
+    }
+    case 'refused':
+      return failed(answer.code, answer.message);
+    case 'not-now':
+      await endSending(services.redis, jobId);
+      return attempt.last
+        ? failed('GATEWAY_UNAVAILABLE', answer.error)
+        : { outcome: 'retry', error: answer.error, retryAfterSeconds: answer.retryAfterSeconds };
+    case 'lost':
+      services.logger.warn({ jobId, error: answer.error }, 'nobody knows whether the voice message was sent');
+      return mayRepeat(services) && !attempt.last
+        ? { outcome: 'retry', error: answer.error }
+        : unknown(answer.error);
+  }
+}
+
+function failed(code: string, message: string): Announced<VoiceOutcome> {
+  return {
+    outcome: 'done',
+    result: { status: 'failed', key: null, messageStatus: null, error: { code, message } },
+  };
+}
+
+function unknown(message: string): Announced<VoiceOutcome> {
+  const error = { code: 'ANSWER_LOST', message };
+  return { outcome: 'done', result: { status: 'unknown', key: null, messageStatus: null, error } };
+}

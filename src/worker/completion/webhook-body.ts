@@ -1,0 +1,34 @@
+/** What a webhook says about a job (audio-extraction.md "Events", decisions D). */
+
+import type { AnnouncementStates } from '../../queue/announcement-state.ts';
+import type { JobRecord } from '../../queue/job-record.ts';
+import type { WebhookPayload } from '../../queue/payloads.ts';
+import { optionsView, outputFileView } from '../../queue/public-view.ts';
+import type { UrlSigner } from '../../signing/signed-url.ts';
+
+export function webhookBody(
+  { event, eventTimeMs }: WebhookPayload,
+  record: JobRecord,
+  announcements: AnnouncementStates,
+  signer: UrlSigner,
+): object {
+  const { jobId, payload, result, error } = record;
+  const timestamp = new Date(eventTimeMs).toISOString();
+  const about = { batchId: payload.batchId, options: optionsView(payload) };
+  switch (event) {
+    case 'job.completed':
+      return {
+        event,
+        jobId,
+        status: 'completed',
+        timestamp,
+        downloadUrl: `/audio-extract/v1/download/${jobId}`,
+        outputFile: result && outputFileView(jobId, result, signer),
+        ...about,
+      };
+    case 'job.failed':
+      return { event, jobId, status: 'failed', timestamp, error, ...about };
+    case 'voice.updated':
+      return { event, jobId, timestamp, voiceMessage: announcements.voiceMessage ?? null };
+  }
+}

@@ -1,0 +1,100 @@
+/** The worker process: wire, consume, close. */
+import { mkdir } from 'node:fs/promises';
+import { readAnnouncements } from '../queue/announcement-state.ts';
+import { Announcements } from '../queue/announcements.ts';
+import { consumeExtractions } from '../queue/extraction-consumer.ts';
+import { readJobRecord } from '../queue/job-record.ts';
+import { jobKey } from '../queue/names.ts';
+import type { Redis } from '../queue/redis.ts';
+import { noteJobSeconds } from '../queue/throughput.ts';
+import type { WebhookSecrets } from '../queue/webhook-secrets.ts';
+import type { UrlSigner } from '../signing/signed-url.ts';
+import type { GatewaySettings } from './completion/gateway-client.ts';
+import { deliverVoice } from './completion/voice.ts';
+import { deliverWebhook } from './completion/webhook.ts';
+import { webhookBody } from './completion/webhook-body.ts';
+import { runExtraction } from './extraction.ts';
+import type { WorkerServices } from './step.ts';
+
+export interface WorkerOptions {
+  readonly services: WorkerServices;
+  /** A connection of the role `worker`. The caller closes it. */
+  readonly redis: Redis;
+  readonly signer: UrlSigner;
+  readonly webhookSecrets: WebhookSecrets;
+  readonly gateway: GatewaySettings;
+  readonly voiceOnUnknown: 'keep' | 'resend';
+  readonly webhookSchedule: readonly number[];
+  readonly concurrency: number;
+  readonly lockSeconds: number;
+  /** How long the record of an ended job is kept. */
+  readonly jobTtlSeconds: number;
+  /** Folder of the workspaces; made when missing. */
+  readonly workspaces: string;
+}
+
+export interface WorkerProcess {
+  /** Stops taking jobs, lets running ones finish for `graceMs`, then hands them back. */
+  close(graceMs: number): Promise<void>;
+}
+
+export async function startWorker(options: WorkerOptions): Promise<WorkerProcess> {
+  const { redis, services, signer, workspaces } = options;
+  const { logger } = services;
+  await mkdir(workspaces, { recursive: true, mode: 0o700 });
+  const readJob = async (jobId: string) =>
+    readJobRecord(jobId, await redis.hgetall(jobKey('extract', jobId)));
+
+  const extractions = consumeExtractions({
+    redis,
+    concurrency: options.concurrency,
+    lockSeconds: options.lockSeconds,
+    logger,
+    async run(job) {
+      const startedMs = Date.now();
+      const result = await runExtraction(job, services, workspaces);
+      // An estimate is not worth a failed job.
+      noteJobSeconds(redis, (Date.now() - startedMs) / 1000).catch((error: Error) =>
+        logger.warn({ error: error.message }, 'the duration of a job could not be noted'),
+      );
+      return result;
+    },
+  });
+
+  const announcements = new Announcements({
+    redis,
+    webhookSchedule: options.webhookSchedule,
+    recordSeconds: options.jobTtlSeconds,
+    lockSeconds: options.lockSeconds,
+    logger,
+    handlers: {
+      webhook: (payload, { deliveryId }) =>
+        deliverWebhook(payload, deliveryId, {
+          outbound: services.outbound,
+          logger,
+          readJob,
+          secretsOf: (tenant) => options.webhookSecrets.of(tenant),
+          bodyOf: async (event, record) =>
+            webhookBody(event, record, await readAnnouncements(redis, record), signer),
+        }),
+      voice: (payload, attempt) =>
+        deliverVoice(payload, attempt, {
+          redis,
+          storage: services.storage,
+          signer,
+          gateway: options.gateway,
+          onUnknown: options.voiceOnUnknown,
+          workspaces,
+          keepStatusSeconds: options.jobTtlSeconds,
+          logger,
+          readJob,
+        }),
+    },
+  });
+
+  return {
+    async close(graceMs) {
+      await Promise.all([extractions.close(graceMs), announcements.close()]);
+    },
+  };
+}

@@ -1,0 +1,39 @@
+/** What a step is: a function from what the steps before it made to what the next one needs. */
+import type { ProcessingStep } from '../contract/job.ts';
+import type { Logger } from '../logger.ts';
+import type { MediaTools } from '../media/run.ts';
+import type { Outbound } from '../outbound/outbound.ts';
+import type { ExtractPayload } from '../queue/payloads.ts';
+import type { Storage } from '../storage/storage.ts';
+
+/** What the steps work with; wired in start.ts. */
+export interface WorkerServices {
+  readonly outbound: Outbound;
+  readonly storage: Storage;
+  readonly tools: MediaTools;
+  readonly logger: Logger;
+  readonly limits: WorkerLimits;
+}
+
+export interface WorkerLimits {
+  readonly maxInputBytes: number;
+  readonly maxAudioSeconds: number;
+  /** How long a result is kept. */
+  readonly outputTtlSeconds: number;
+}
+
+export interface StepContext {
+  readonly jobId: string;
+  readonly payload: ExtractPayload;
+  /** Names this attempt's files. */
+  readonly attemptToken: string;
+  /** A folder of this attempt alone; it is removed in every ending. */
+  readonly workspace: string;
+  readonly signal: AbortSignal;
+  readonly logger: Logger;
+  readonly services: WorkerServices;
+  /** How much of the step is done, 0 … 1. */
+  report(step: ProcessingStep, fraction: number): void;
+}
+
+export type Step<Input, Output> = (input: Input, context: StepContext) => Promise<Output>;

@@ -1,0 +1,69 @@
+/** The video comes to the workspace: from its URL, or from where the upload lies. */
+import { stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { ServiceError } from '../../contract/errors.ts';
+import { OutboundFailed, OutboundRefused } from '../../outbound/errors.ts';
+import { uploadStorageKey } from '../../queue/uploads.ts';
+import { ObjectNotFound } from '../../storage/storage.ts';
+import type { Step, StepContext } from '../step.ts';
+
+export interface LocalVideo {
+  readonly path: string;
+  /** The caller's or the server's name for it, for display and as the default name of the result. */
+  readonly name: string;
+  readonly sizeBytes: number;
+}
+
+export const download: Step<undefined, LocalVideo> = async (_input, context) => {
+  const { source } = context.payload;
+  context.report('downloading_video', 0);
+  return source.type === 'url'
+    ? downloadUrl(source.url, context)
+    : openUpload(source.file, source.name, context);
+};
+
+async function downloadUrl(url: string, context: StepContext): Promise<LocalVideo> {
+  const { services, signal, workspace } = context;
+  const path = join(workspace, 'source');
+  try {
+    const { sizeBytes, filename } = await services.outbound.download({
+      url,
+      file: path,
+      maxBytes: services.limits.maxInputBytes,
+      signal,
+      onProgress({ receivedBytes, totalBytes }) {
+        context.report('downloading_video', totalBytes ? receivedBytes / totalBytes : 0);
+      },
+    });
+    return { path, name: filename ?? 'audio', sizeBytes };
+  } catch (error) {
+    if (error instanceof OutboundRefused) {
+      context.logger.warn({ jobId: context.jobId, reason: error.reason }, 'source refused');
+    }
+    if (error instanceof OutboundRefused || error instanceof OutboundFailed) {
+      const details =
+        error instanceof OutboundFailed && error.status ? `HTTP ${error.status}` : error.message;
+      throw new ServiceError('DOWNLOAD_FAILED', 'the video could not be downloaded', {
+        details,
+        cause: error,
+      });
+    }
+    throw error;
+  }
+}
+
+async function openUpload(
+  file: string,
+  name: string,
+  { services, workspace }: StepContext,
+): Promise<LocalVideo> {
+  try {
+    const path = await services.storage.localCopy(uploadStorageKey(file), workspace);
+    return { path, name, sizeBytes: (await stat(path)).size };
+  } catch (error) {
+    if (error instanceof ObjectNotFound) {
+      throw new ServiceError('DOWNLOAD_FAILED', 'the upload has expired', { cause: error });
+    }
+    throw error;
+  }
+}

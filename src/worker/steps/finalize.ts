@@ -1,0 +1,68 @@
+/** The files are published under names of this attempt; the result that points to them counts only while the lock is held. */
+import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { formatOf } from '../../contract/formats.ts';
+import type { ExtractResult } from '../../queue/payloads.ts';
+import type { Step, StepContext } from '../step.ts';
+import { inputFileOf } from './analyze.ts';
+import type { ExtractedAudio } from './extract.ts';
+
+export const finalize: Step<ExtractedAudio, ExtractResult> = async (extracted, context) => {
+  const { services, workspace, payload, signal } = context;
+  const { output, voice, loudness, sourceSeconds } = extracted.extraction;
+  context.report('finalizing', 0);
+  const sha256 = await hashOf(join(workspace, 'output'), signal);
+  const extension = formatOf(payload.output.format).extension;
+  signal.throwIfAborted();
+  const published = await services.storage.publish(
+    join(workspace, 'output'),
+    `files/${context.jobId}/${context.attemptToken}.${extension}`,
+  );
+  const voiceFile =
+    voice === null
+      ? null
+      : await services.storage.publish(
+          join(workspace, 'voice'),
+          `files/${context.jobId}/${context.attemptToken}.voice.ogg`,
+        );
+  return {
+    version: 1,
+    inputFile: inputFileOf(extracted, sourceSeconds),
+    outputFile: {
+      storageKey: published.key,
+      filename: `${baseName(extracted, context)}.${extension}`,
+      size: published.sizeBytes,
+      duration: output.durationSeconds,
+      format: payload.output.format,
+      bitrate: `${Math.round(output.bitrateKbps)}k`,
+      codec: output.codec,
+      channels: output.channels,
+      sampleRate: output.sampleRate,
+      sha256,
+      expiresAt: new Date(Date.now() + services.limits.outputTtlSeconds * 1000).toISOString(),
+      copied: output.copied,
+      ...(loudness === null ? {} : { loudness }),
+    },
+    voice:
+      voice === null || voiceFile === null
+        ? null
+        : {
+            storageKey: voiceFile.key,
+            fitsVoiceBubble: voice.fitsVoiceBubble,
+            seconds: voice.durationSeconds,
+          },
+  };
+};
+
+/** The caller's choice, else the source's name without its extension. */
+function baseName({ video }: ExtractedAudio, { payload }: StepContext): string {
+  return payload.options.filename ?? (video.name.replace(/\.[^.]{1,10}$/, '') || 'audio');
+}
+
+async function hashOf(path: string, signal: AbortSignal): Promise<string> {
+  const hash = createHash('sha256');
+  await pipeline(createReadStream(path), hash, { signal });
+  return hash.digest('hex');
+}
