@@ -1,0 +1,149 @@
+/** A gateway as it runs in production, on a Redis, a folder and a port of the test's own. */
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { type GatewayOptions, type RunningGateway, startGateway } from '../../src/gateway/start.ts';
+import { dieWithParent } from '../../src/launcher.ts';
+import { createLogger } from '../../src/logger.ts';
+import { parseAllowRules } from '../../src/outbound/allow-rules.ts';
+import { createOutbound } from '../../src/outbound/outbound.ts';
+import { createFileStorage } from '../../src/storage/file-storage.ts';
+
+export const API_KEY = 'gateway-key-of-the-tests-0123456789';
+const PEPPER = Buffer.alloc(32, 7);
+
+/** The people of every loopback network (decisions B "Loopback"). */
+export const ada = { number: '12025550101', jid: '12025550101@people.loopback', name: 'Ada Lovelace' };
+export const hedy = { number: '12025550102', jid: '12025550102@people.loopback', name: 'Hedy Lamarr' };
+
+export interface GatewaySetting {
+  readonly redisUrl: string;
+  /** Folder of storage and workspaces. */
+  readonly dataDir: string;
+  /** `host:port` rules for audio URLs. */
+  readonly outboundAllow?: string;
+  readonly events?: GatewayOptions['events'];
+}
+
+export function gatewayOptions({ redisUrl, dataDir, outboundAllow, events }: GatewaySetting): GatewayOptions {
+  const logger = createLogger(process.env.TEST_LOG_LEVEL ?? 'silent');
+  return {
+    host: '127.0.0.1',
+    port: 0,
+    publicUrl: undefined,
+    brands: ['Messenger', 'WhatsApp'],
+    apiKey: API_KEY,
+    keyPepper: PEPPER,
+    redisUrl,
+    storage: createFileStorage({ root: join(dataDir, 'storage') }),
+    outbound: createOutbound({
+      allow: parseAllowRules(outboundAllow ?? ''),
+      ports: [80, 443],
+      logger,
+      userAgent: 'soundpost-tests',
+    }),
+    tools: {
+      ffmpegPath: 'ffmpeg',
+      ffprobePath: 'ffprobe',
+      launcher: dieWithParent('KILL', process.env.PATH ?? ''),
+    },
+    workspacesDir: join(dataDir, 'workspaces'),
+    mediaTtlSeconds: 3600,
+    events,
+    trustProxyHops: 0,
+    logger,
+  };
+}
+
+export interface TestGateway extends RunningGateway {
+  readonly url: string;
+  /** A request with the gateway's own key unless the headers say otherwise; a plain object becomes JSON. */
+  call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>;
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  // biome-ignore lint/suspicious/noExplicitAny: a test reads the fields that it expects, and fails where they are not
+  readonly body: any;
+}
+
+export async function startTestGateway(setting: GatewaySetting): Promise<TestGateway> {
+  const gateway = await startGateway(gatewayOptions(setting));
+  const url = `http://127.0.0.1:${gateway.port}`;
+  return { ...gateway, url, call: caller(url) };
+}
+
+export function caller(url: string): TestGateway['call'] {
+  return async (method, path, body, headers = {}) => {
+    const encoded = encode(body);
+    const response = await fetch(`${url}${path}`, {
+      method,
+      headers: { apikey: API_KEY, ...encoded.headers, ...headers },
+      body: encoded.body ?? null,
+    });
+    const text = await response.text();
+    return { status: response.status, headers: response.headers, body: parse(text) };
+  };
+}
+
+function encode(body: unknown): { body?: string | FormData | Buffer; headers: Record<string, string> } {
+  if (body === undefined) {
+    return { headers: {} };
+  }
+  return body instanceof FormData || body instanceof Buffer || typeof body === 'string'
+    ? { body, headers: {} }
+    : { body: JSON.stringify(body), headers: { 'Content-Type': 'application/json' } };
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+export async function makeFolder(): Promise<{ path: string; remove(): Promise<void> }> {
+  const path = await mkdtemp(join(tmpdir(), 'soundpost-test-gateway-'));
+  return { path, remove: () => rm(path, { recursive: true, force: true }) };
+}
+
+export const run = promisify(execFile);
+
+/** A tone that swells and fades, so that its waveform has a shape. @param file its extension chooses the format */
+export async function makeTone(file: string, seconds: number): Promise<void> {
+  await run('ffmpeg', [
+    ...['-v', 'error', '-f', 'lavfi'],
+    ...['-i', `aevalsrc='sin(440*2*PI*t)*abs(sin(PI*t/${seconds}*3))*0.8':d=${seconds}:s=48000`],
+    ...['-y', file],
+  ]);
+}
+
+export interface InboxMessage {
+  readonly key: { readonly id: string };
+  readonly status: string;
+}
+
+/** The messages of a chat as the inbox shows them. */
+export async function chatMessages(
+  gateway: Pick<TestGateway, 'call'>,
+  instance: string,
+  jid: string,
+): Promise<InboxMessage[]> {
+  const { body } = await gateway.call('GET', `/inbox/api/instances/${instance}/chats/${jid}/messages`);
+  return body;
+}
+
+/** Asks until the answer is the wanted one; the test's own timeout is the limit. */
+export async function eventually<T>(ask: () => Promise<T>, wanted: (answer: T) => boolean): Promise<T> {
+  for (;;) {
+    const answer = await ask();
+    if (wanted(answer)) {
+      return answer;
+    }
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}

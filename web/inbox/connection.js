@@ -1,0 +1,128 @@
+// The data behind the page: requests with the key or session of this tab, and the live feed.
+
+const STORE = 'soundpost.inbox';
+const LONGEST_RETRY_MS = 15_000;
+
+/** The key or session is missing, wrong, or has run out. */
+export class NotSignedIn extends Error {}
+
+/** @returns {{ apikey?: string, session?: string } | null} */
+function stored() {
+  return JSON.parse(sessionStorage.getItem(STORE) ?? 'null');
+}
+
+export function signOut() {
+  sessionStorage.removeItem(STORE);
+}
+
+export function isSignedIn() {
+  return stored() !== null;
+}
+
+/** @param {string} apikey */
+export function signInWithKey(apikey) {
+  sessionStorage.setItem(STORE, JSON.stringify({ apikey }));
+}
+
+/** Exchanges the code of a one-time link. @param {string} code */
+export async function signInWithCode(code) {
+  const response = await fetch('inbox/api/session', {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify({ code }),
+  });
+  if (!response.ok) {
+    return false;
+  }
+  const { session } = await response.json();
+  sessionStorage.setItem(STORE, JSON.stringify({ session }));
+  return true;
+}
+
+function headers() {
+  const { apikey, session } = stored() ?? {};
+  if (session !== undefined) {
+    return { Authorization: `Bearer ${session}` };
+  }
+  return apikey === undefined ? {} : { apikey };
+}
+
+/** @param {string} path below inbox/api/, its segments encoded */
+async function request(path, init = {}) {
+  const response = await fetch(`inbox/api/${path}`, {
+    ...init,
+    headers: { ...headers(), ...init.headers },
+  });
+  if (response.status === 401) {
+    throw new NotSignedIn();
+  }
+  if (!response.ok) {
+    throw new Error(`the gateway answered ${response.status}`);
+  }
+  return response;
+}
+
+export async function get(path) {
+  return (await request(path)).json();
+}
+
+export async function post(path) {
+  await request(path, { method: 'POST' });
+}
+
+/**
+ * Follows what happens until the signal ends it. EventSource cannot send a header, so the feed is read by hand.
+ * `onOpen` is called each time the feed stands again; `resumed` is false when events may have been missed.
+ */
+export async function follow({ onEvent, onOpen, onLost, onSignedOut, signal }) {
+  let lastId = '';
+  let retryMs = 500;
+  while (!signal.aborted) {
+    try {
+      const response = await request('events', {
+        signal,
+        headers: lastId ? { 'Last-Event-ID': lastId } : {},
+      });
+      onOpen({ resumed: lastId !== '' });
+      retryMs = 500;
+      for await (const event of parse(response.body)) {
+        lastId = event.id;
+        onEvent(event.name, JSON.parse(event.data));
+      }
+    } catch (error) {
+      if (error instanceof NotSignedIn) {
+        onSignedOut();
+        return;
+      }
+    }
+    if (!signal.aborted) {
+      onLost();
+      await new Promise((resolve) => setTimeout(resolve, retryMs));
+      retryMs = Math.min(retryMs * 2, LONGEST_RETRY_MS);
+    }
+  }
+}
+
+/** Reads `text/event-stream` (WHATWG HTML, 9.2.6), as far as our own feed uses it. */
+async function* parse(body) {
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = '';
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) {
+      return;
+    }
+    const blocks = (rest + value).split('\n\n');
+    rest = blocks.pop() ?? '';
+    for (const block of blocks) {
+      const fields = Object.fromEntries(
+        block
+          .split('\n')
+          .map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 2)]),
+      );
+      if (fields.data !== undefined) {
+        yield { id: fields.id, name: fields.event, data: fields.data };
+      }
+    }
+  }
+}

@@ -1,0 +1,73 @@
+// Opens an encrypted voice note in the browser: HKDF-SHA256 over the media key gives the keys, the last ten bytes of
+// the file are a MAC over iv and ciphertext, the rest is AES-256-CBC. Nothing is played that does not verify.
+
+const KEY_INFO = new TextEncoder().encode('WhatsApp Audio Keys');
+const MAC_BYTES = 10;
+
+/** @param {string} base64 */
+export function fromBase64(base64) {
+  return Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
+}
+
+/** @returns {Promise<Blob>} the Ogg Opus file */
+export async function openVoiceNote(audioMessage) {
+  if (crypto.subtle === undefined) {
+    throw new Error('this browser only decrypts on https or localhost');
+  }
+  // By its name below this page: the host of `url` may be one that only other machines use.
+  const name = audioMessage.directPath.split('/').pop();
+  const response = await fetch(`media/${name}`);
+  if (!response.ok) {
+    throw new Error(
+      response.status === 404 ? 'this recording is no longer kept' : 'the recording could not be loaded',
+    );
+  }
+  const file = new Uint8Array(await response.arrayBuffer());
+  await verifyHash(file, audioMessage.fileEncSha256);
+  const { iv, cipherKey, macKey } = await expand(fromBase64(audioMessage.mediaKey));
+  const ciphertext = file.subarray(0, -MAC_BYTES);
+  await verifyMac(macKey, iv, ciphertext, file.subarray(-MAC_BYTES));
+  const plain = await crypto.subtle.decrypt({ name: 'AES-CBC', iv }, cipherKey, ciphertext);
+  await verifyHash(plain, audioMessage.fileSha256);
+  // Safari plays Ogg Opus from 18.4 on.
+  return new Blob([plain], { type: audioMessage.mimetype });
+}
+
+async function expand(mediaKey) {
+  const secret = await crypto.subtle.importKey('raw', mediaKey, 'HKDF', false, ['deriveBits']);
+  const bits = await crypto.subtle.deriveBits(
+    { name: 'HKDF', hash: 'SHA-256', salt: new Uint8Array(32), info: KEY_INFO },
+    secret,
+    112 * 8,
+  );
+  const keys = new Uint8Array(bits);
+  return {
+    iv: keys.slice(0, 16),
+    cipherKey: await crypto.subtle.importKey('raw', keys.slice(16, 48), 'AES-CBC', false, ['decrypt']),
+    macKey: await crypto.subtle.importKey(
+      'raw',
+      keys.slice(48, 80),
+      { name: 'HMAC', hash: 'SHA-256' },
+      false,
+      ['sign'],
+    ),
+  };
+}
+
+async function verifyMac(macKey, iv, ciphertext, expected) {
+  const signed = new Uint8Array(iv.length + ciphertext.length);
+  signed.set(iv);
+  signed.set(ciphertext, iv.length);
+  const mac = new Uint8Array(await crypto.subtle.sign('HMAC', macKey, signed));
+  if (!expected.every((byte, index) => byte === mac[index])) {
+    throw new Error('the recording has been tampered with');
+  }
+}
+
+async function verifyHash(bytes, base64) {
+  const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', bytes));
+  const expected = fromBase64(base64);
+  if (!digest.every((byte, index) => byte === expected[index])) {
+    throw new Error('the recording is damaged');
+  }
+}

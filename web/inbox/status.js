@@ -1,0 +1,23 @@
+// The words of a message's way, how each is drawn, and which comes after which.
+import { element, icon } from './elements.js';
+
+const statuses = {
+  PENDING: { icon: 'clock', text: 'Waiting', rank: 1 },
+  SERVER_ACK: { icon: 'sent', text: 'Sent', rank: 2 },
+  ERROR: { icon: 'failed', text: 'Not delivered', rank: 3 },
+  DELIVERY_ACK: { icon: 'delivered', text: 'Delivered', rank: 4 },
+  READ: { icon: 'delivered', text: 'Read', rank: 5 },
+  PLAYED: { icon: 'played', text: 'Played', rank: 6 },
+};
+
+/** Events may come twice or late; a status only moves forward. */
+export function isLater(status, than) {
+  return (statuses[status]?.rank ?? 0) > (statuses[than]?.rank ?? 0);
+}
+
+export function tick(status) {
+  const { icon: name, text } = statuses[status] ?? statuses.PENDING;
+  const node = element('span', { class: `tick tick-${status.toLowerCase()}`, title: text }, icon(name));
+  node.append(element('span', { class: 'visually-hidden', textContent: text }));
+  return node;
+}
