@@ -12,7 +12,13 @@ const settings = [
   'knip.json',
   'package-lock.json',
   'package.json',
-  'script',
+  // Without bootstrap: it would install into the node_modules that the tree borrows.
+  'script/check',
+  'script/env.sh',
+  'script/import-rules.ts',
+  'script/no-environment-alias.grit',
+  'script/tally-reporter.ts',
+  'script/test',
   'tsconfig.json',
   'vitest.config.ts',
 ];
@@ -33,7 +39,7 @@ export async function plantTree(files: Readonly<Record<string, string>>): Promis
   await symlink(join(projectFolder, 'node_modules'), join(folder, 'node_modules'));
   for (const [path, text] of Object.entries(files)) {
     await mkdir(dirname(join(folder, path)), { recursive: true });
-    await writeFile(join(folder, path), text);
+    await writeFile(join(folder, path), text, { mode: text.startsWith('#!') ? 0o755 : 0o644 });
   }
   return { folder, [Symbol.asyncDispose]: () => rm(folder, { recursive: true, force: true }) };
 }
