@@ -2,7 +2,7 @@
 import { type FileHandle, open, rm } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { OutboundFailed } from './errors.ts';
-import { type Answer, discard, get, headerOf, type Route, statusFailure } from './exchange.ts';
+import { type Answer, discard, get, headerOf, type Route, refuseEncoded, statusFailure } from './exchange.ts';
 import { timedOut } from './failure.ts';
 import { limitedBody, tooLarge } from './limited-body.ts';
 import { sourceName } from './source-name.ts';
@@ -77,10 +77,10 @@ interface Transfer {
  */
 export async function download(route: Route, options: DownloadOptions): Promise<Downloaded> {
   const limits = { ...defaultLimits, ...options.limits };
+  const file = await open(options.file, 'wx', 0o600);
   const total = new AbortController();
   const timer = setTimeout(() => total.abort(timedOut('the download took too long')), limits.totalMs);
   const signal = AbortSignal.any(options.signal ? [options.signal, total.signal] : [total.signal]);
-  const file = await open(options.file, 'wx', 0o600);
   const transfer: Transfer = { file, receivedBytes: 0, totalBytes: undefined, validator: undefined };
   try {
     const answer = await withTries(limits, signal, () => receive(route, options, limits, signal, transfer));
@@ -156,11 +156,8 @@ async function receive(
 /** Reads from the headers whether the body continues the file or starts it anew, and prepares the file for it. */
 async function beginWriting(transfer: Transfer, answer: Answer, resume: boolean): Promise<void> {
   const { status, headers } = answer;
-  const encoding = headerOf(headers, 'content-encoding')?.toLowerCase() ?? 'identity';
-  if (encoding !== 'identity' && encoding !== '') {
-    throw new OutboundFailed('encoding', 'the server sends the file compressed although asked not to', false);
-  }
   if (resume && status === 206) {
+    refuseEncoded(headers);
     const range = parseContentRange(headerOf(headers, 'content-range'));
     if (range?.start === transfer.receivedBytes && sameTotal(range.totalBytes, transfer.totalBytes)) {
       transfer.totalBytes ??= range.totalBytes;
@@ -177,6 +174,7 @@ async function beginWriting(transfer: Transfer, answer: Answer, resume: boolean)
       ? new OutboundFailed('protocol', failure.message, true, { status })
       : failure;
   }
+  refuseEncoded(headers);
   await transfer.file.truncate(0);
   transfer.receivedBytes = 0;
   transfer.totalBytes = declaredLength(headerOf(headers, 'content-length'));

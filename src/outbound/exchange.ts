@@ -92,6 +92,13 @@ export function headerOf(headers: IncomingHttpHeaders, name: string): string | u
   return Array.isArray(value) ? value[0] : value;
 }
 
+/** Packed bytes are refused, not unpacked: a few of them can become any number. */
+export function refuseEncoded(headers: IncomingHttpHeaders): void {
+  const encoding = headerOf(headers, 'content-encoding')?.toLowerCase() || 'identity';
+  if (encoding === 'identity') return;
+  throw new OutboundFailed('encoding', 'the server sends the file compressed although asked not to', false);
+}
+
 /** Retry-After in seconds from now (RFC 9110 §10.2.3: seconds or a date). */
 export function retryAfterSeconds(headers: IncomingHttpHeaders): number | undefined {
   const value = headerOf(headers, 'retry-after');

@@ -1,4 +1,5 @@
 /** From what undici, TLS and the sockets throw to one error that says what to do about it and holds no address. */
+import { errors } from 'undici';
 import { OutboundFailed, OutboundRefused } from './errors.ts';
 
 type Outcome = readonly [kind: OutboundFailed['kind'], message: string, retryable: boolean];
@@ -21,8 +22,6 @@ const byCode: Readonly<Record<string, Outcome>> = {
   EPIPE: ['reset', broken, true],
   UND_ERR_SOCKET: ['reset', broken, true],
   UND_ERR_RES_CONTENT_LENGTH_MISMATCH: ['reset', broken, true],
-  // llhttp's word for a chunked body that ends without its last chunk.
-  HPE_INVALID_EOF_STATE: ['reset', broken, true],
   UND_ERR_HEADERS_OVERFLOW: ['protocol', notHttp, false],
 };
 
@@ -38,6 +37,14 @@ export function toOutboundError(error: unknown): OutboundRefused | OutboundFaile
     return new OutboundFailed('tls', 'no trusted TLS connection could be made', false, { cause: error });
   }
   return new OutboundFailed('protocol', notHttp, false, { cause: error });
+}
+
+/** The same for an error in the middle of a body: what no longer parses there is a body that was cut off. */
+export function toBodyError(error: unknown): OutboundFailed | OutboundRefused {
+  if (error instanceof errors.HTTPParserError) {
+    return new OutboundFailed('reset', broken, true, { cause: error });
+  }
+  return toOutboundError(error);
 }
 
 /** When all of several addresses fail, Node throws an AggregateError that may carry the code in its parts only. */

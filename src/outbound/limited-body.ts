@@ -2,7 +2,7 @@
 import type { Readable } from 'node:stream';
 import { OutboundFailed } from './errors.ts';
 import { discard } from './exchange.ts';
-import { toOutboundError } from './failure.ts';
+import { toBodyError } from './failure.ts';
 
 export interface BodyLimits {
   /** Counted while reading; a declared length is not believed. */
@@ -31,7 +31,7 @@ export async function* limitedBody(
     }
   } catch (error) {
     signal.throwIfAborted();
-    throw toOutboundError(error);
+    throw toBodyError(error);
   } finally {
     clearInterval(watch);
     discard(body);

@@ -5,7 +5,7 @@ import type { AllowRule } from './allow-rules.ts';
 import { type Connect, checkedAddresses, connectSocket, guardedConnector } from './connector.ts';
 import { type Downloaded, type DownloadOptions, download } from './download.ts';
 import { OutboundFailed, OutboundRefused } from './errors.ts';
-import { discard, get, type Route, statusFailure } from './exchange.ts';
+import { discard, get, type Route, refuseEncoded, statusFailure } from './exchange.ts';
 import { limitedBody } from './limited-body.ts';
 import { type Policy, type Purpose, parseTarget } from './policy.ts';
 import { type PostAnswer, type PostOptions, post } from './post.ts';
@@ -53,6 +53,7 @@ export interface Outbound {
 
 const RESOLVE_AT_SUBMISSION_MS = 2_000;
 const FETCH_BYTES_TIMEOUT_MS = 60_000;
+const KEEP_ALIVE_MS = 4_000;
 
 export function createOutbound(options: OutboundOptions): Outbound {
   const { logger, userAgent } = options;
@@ -60,17 +61,16 @@ export function createOutbound(options: OutboundOptions): Outbound {
   const ruleHosts = new Set(options.allow.flatMap(({ host }) => (host === undefined ? [] : [host])));
   const resolve = options.resolve ?? systemResolver(ruleHosts);
   const connect = options.connect ?? connectSocket;
-  // One agent a purpose: a connection that was checked for one is never reused for the other.
-  const agents = {
-    source: new Agent({
+  const agentFor = (purpose: Purpose) =>
+    new Agent({
       allowH2: false,
-      connect: guardedConnector({ policy, purpose: 'source', resolve, connect }),
-    }),
-    webhook: new Agent({
-      allowH2: false,
-      connect: guardedConnector({ policy, purpose: 'webhook', resolve, connect }),
-    }),
-  };
+      // A server may ask for minutes; an address that was checked minutes ago is no longer checked.
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      keepAliveMaxTimeout: KEEP_ALIVE_MS,
+      connect: guardedConnector({ policy, purpose, resolve, connect }),
+    });
+  // One each: a connection that was checked for one purpose is never reused for the other.
+  const agents = { source: agentFor('source'), webhook: agentFor('webhook') };
   const route = (purpose: Purpose): Route => ({ dispatcher: agents[purpose], policy, userAgent });
 
   /** Every refusal leaves its exact reason in the log, and only there. */
@@ -110,9 +110,12 @@ async function fetchBytes(route: Route, { url, maxBytes, signal }: FetchBytesOpt
   const stop = AbortSignal.any(signal ? [signal, deadline] : [deadline]);
   const timeouts = { headersTimeoutMs: 15_000, idleTimeoutMs: 20_000 };
   const answer = await get(route, { url, headers: {}, ...timeouts, signal: stop });
-  if (answer.status !== 200) {
+  try {
+    if (answer.status !== 200) throw statusFailure(answer);
+    refuseEncoded(answer.headers);
+  } catch (error) {
     discard(answer.body);
-    throw statusFailure(answer);
+    throw error;
   }
   const chunks: Uint8Array[] = [];
   const limits = { maxBytes, minBytesPerSecond: 1_024, rateWindowMs: 10_000 };
