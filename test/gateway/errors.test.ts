@@ -1,0 +1,320 @@
+import { readFile } from 'node:fs/promises';
+import { request as httpRequest } from 'node:http';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import {
+  GatewayErrorAnswer,
+  type GatewayErrorCode,
+  gatewayErrorCatalogue,
+} from '../../src/contract/gateway-errors.ts';
+import { startTestRedis, type TestRedis } from '../redis-server.ts';
+import {
+  type Answer,
+  API_KEY,
+  ada,
+  makeFolder,
+  makeTone,
+  run,
+  startTestGateway,
+  type TestGateway,
+} from './gateway-fixture.ts';
+
+const SEND = '/message/sendMessengerAudio/main';
+const MIB = 1024 * 1024;
+
+let redis: TestRedis;
+let folder: Awaited<ReturnType<typeof makeFolder>>;
+let gateway: TestGateway;
+let audio: string;
+
+beforeAll(async () => {
+  redis = await startTestRedis();
+  folder = await makeFolder();
+  gateway = await startTestGateway({ redisUrl: redis.url, dataDir: folder.path });
+  await makeTone(join(folder.path, 'tone.ogg'), 1);
+  audio = (await readFile(join(folder.path, 'tone.ogg'))).toString('base64');
+});
+
+afterAll(async () => {
+  await gateway.close();
+  await redis.close();
+  await folder.remove();
+});
+
+interface Case {
+  readonly name: string;
+  readonly code: GatewayErrorCode;
+  readonly ask: () => Promise<Answer>;
+  /** In one of the messages. */
+  readonly says: RegExp;
+}
+
+const send = (body: unknown, headers?: Record<string, string>): Promise<Answer> =>
+  gateway.call('POST', SEND, body, headers);
+
+const cases: Case[] = [
+  {
+    name: 'a number is missing',
+    code: 'bad_request',
+    ask: () => send({ audio }),
+    says: /^number: /,
+  },
+  {
+    name: 'a number is a word',
+    code: 'bad_request',
+    ask: () => send({ number: 'Ada', audio }),
+    says: /^number: must be a phone number/,
+  },
+  {
+    name: 'audio is missing',
+    code: 'bad_request',
+    ask: () => send({ number: ada.number }),
+    says: /^audio: must be an http\(s\) URL/,
+  },
+  {
+    name: 'audio is none of its forms',
+    code: 'bad_request',
+    ask: () => send({ number: ada.number, audio: 'file:///etc/passwd' }),
+    says: /^audio: must be an http\(s\) URL/,
+  },
+  {
+    name: 'a delay is longer than a minute',
+    code: 'bad_request',
+    ask: () => send({ number: ada.number, audio, delay: 60_001 }),
+    says: /^delay: /,
+  },
+  {
+    name: 'a mention is no address',
+    code: 'bad_request',
+    ask: () => send({ number: ada.number, audio, mentioned: [ada.number, 'who?'] }),
+    says: /^mentioned\[1\]: /,
+  },
+  {
+    name: 'a body is no JSON',
+    code: 'bad_request',
+    ask: () => send('{"number":', { 'Content-Type': 'application/json' }),
+    says: /^body: /,
+  },
+  {
+    name: 'a body is no object',
+    code: 'bad_request',
+    ask: () => send('[]', { 'Content-Type': 'application/json' }),
+    says: /^body: /,
+  },
+  {
+    name: 'a body has another type',
+    code: 'unsupported_media_type',
+    ask: () => send('number=1', { 'Content-Type': 'application/x-www-form-urlencoded' }),
+    says: /^Content-Type: /,
+  },
+  {
+    name: 'a multipart body breaks off',
+    code: 'bad_request',
+    ask: () =>
+      send('--x\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\nabc', {
+        'Content-Type': 'multipart/form-data; boundary=x',
+      }),
+    says: /^body: /,
+  },
+  {
+    name: 'a multipart body has no boundary',
+    code: 'bad_request',
+    ask: () => send('--x--', { 'Content-Type': 'multipart/form-data' }),
+    says: /boundary/,
+  },
+  {
+    name: 'nobody has the number',
+    code: 'unknown_recipient',
+    ask: () => send({ number: '4930123456', audio }),
+    says: /^number: nobody/,
+  },
+  {
+    name: 'the JID is of a person but asks for a group',
+    code: 'unknown_recipient',
+    ask: () => send({ number: `${ada.number}@g.us`, audio }),
+    says: /^number: nobody/,
+  },
+  {
+    name: 'the JID belongs to a network of which nothing is known',
+    code: 'unknown_recipient',
+    ask: () => send({ number: `${ada.number}@example.org`, audio }),
+    says: /^number: nobody/,
+  },
+  {
+    name: 'the audio is text',
+    code: 'not_audio',
+    ask: () => send({ number: ada.number, audio: Buffer.from('no sound at all').toString('base64') }),
+    says: /^audio: /,
+  },
+  {
+    name: 'the audio is a picture',
+    code: 'not_audio',
+    ask: async () => {
+      const path = join(folder.path, 'picture.png');
+      await run('ffmpeg', ['-v', 'error', '-f', 'lavfi', '-i', 'color=red:s=16x16', '-frames:v', '1', path]);
+      return send({ number: ada.number, audio: (await readFile(path)).toString('base64') });
+    },
+    says: /^audio: /,
+  },
+  {
+    name: 'the audio is a playlist that reads a local file',
+    code: 'not_audio',
+    ask: () => {
+      const playlist = `#EXTM3U\n#EXTINF:1,\n${join(folder.path, 'tone.ogg')}\n#EXT-X-ENDLIST\n`;
+      return send({ number: ada.number, audio: Buffer.from(playlist).toString('base64') });
+    },
+    says: /^audio: /,
+  },
+  {
+    name: 'the audio URL leads to this machine',
+    code: 'audio_unreachable',
+    ask: () => send({ number: ada.number, audio: `${gateway.url}/health/live` }),
+    says: /^audio: the address is not allowed$/,
+  },
+  {
+    name: 'there is no such instance',
+    code: 'instance_not_found',
+    ask: () => gateway.call('POST', '/message/sendMessengerAudio/nowhere', { number: ada.number, audio }),
+    says: /^instance: /,
+  },
+  {
+    name: 'there is no such path',
+    code: 'not_found',
+    ask: () => gateway.call('GET', '/nowhere'),
+    says: /nothing at this path/,
+  },
+  {
+    name: 'a path has other methods',
+    code: 'method_not_allowed',
+    ask: () => gateway.call('GET', SEND),
+    says: /POST/,
+  },
+  {
+    name: 'an instance has the name already',
+    code: 'name_in_use',
+    ask: () => gateway.call('POST', '/instance/create', { instanceName: 'main' }),
+    says: /^instanceName: /,
+  },
+  {
+    name: 'an instance name has other characters',
+    code: 'bad_request',
+    ask: () => gateway.call('POST', '/instance/create', { instanceName: 'a b' }),
+    says: /^instanceName: /,
+  },
+  {
+    name: 'a transport does not stand yet',
+    code: 'unsupported',
+    ask: () => gateway.call('POST', '/instance/create', { instanceName: 'x', transport: 'xmpp' }),
+    says: /xmpp/,
+  },
+  {
+    name: 'an Idempotency-Key is too long',
+    code: 'bad_request',
+    ask: () => send({ number: ada.number, audio }, { 'Idempotency-Key': 'k'.repeat(256) }),
+    says: /^Idempotency-Key: /,
+  },
+  {
+    name: 'a JSON body has more than 24 MiB',
+    code: 'payload_too_large',
+    ask: () => send({ number: ada.number, audio: 'A'.repeat(24 * MIB) }),
+    says: /24 MiB/,
+  },
+];
+
+describe('an error answer', () => {
+  it.for(cases)('$code when $name', async ({ code, ask, says }) => {
+    const answer = await ask();
+    const body = GatewayErrorAnswer.parse(answer.body);
+    const { httpStatus } = gatewayErrorCatalogue[code];
+    expect(body).toMatchObject({ code, status: httpStatus });
+    expect(answer.status).toBe(httpStatus);
+    expect(body.response.message.some((message) => says.test(message))).toBe(true);
+    expect(body.requestId).toBe(answer.headers.get('x-request-id'));
+    expect(JSON.stringify(body)).not.toContain(folder.path);
+  });
+
+  it('lists one message a fault', async () => {
+    const { body } = await send({ number: '', audio: '', delay: 'soon', mentioned: 'Ada' });
+    const fields = body.response.message.map((message: string) => message.split(':')[0]);
+    expect(fields.toSorted()).toEqual(['audio', 'delay', 'mentioned', 'number']);
+  });
+
+  it('names the methods that a path takes', async () => {
+    const { headers } = await gateway.call('GET', SEND);
+    expect(headers.get('allow')).toBe('POST');
+  });
+});
+
+describe('the ten operations that are not built yet', () => {
+  it.for([
+    'POST /settings/set',
+    'POST /chat/updateMessage',
+    'POST /group/sendInvite',
+    'POST /chat/sendPresence',
+    'POST /message/updateBlockStatus',
+    'POST /chat/updateBlockStatus',
+    'POST /chat/findContacts',
+    'POST /chat/findChats',
+    'GET /group/inviteCode',
+    'GET /group/participants',
+    'GET /chat/fetchPrivacySettings',
+  ])('%s answers 501 and never pretends', async (operation) => {
+    const [method = '', path = ''] = operation.split(' ');
+    const answer = await gateway.call(method, `${path}/main`);
+    expect(answer.status).toBe(501);
+    expect(GatewayErrorAnswer.parse(answer.body)).toMatchObject({
+      code: 'unsupported',
+      error: 'Not Implemented',
+    });
+  });
+});
+
+describe('a multipart body of more than 100 MiB', () => {
+  const head =
+    '--x\r\nContent-Disposition: form-data; name="number"\r\n\r\n12025550101\r\n' +
+    '--x\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n';
+
+  it('is refused by its declared length, before it is sent', async () => {
+    const answer = await upload({ 'Content-Length': String(200 * MIB) }, () => undefined);
+    expect(answer).toMatchObject({ status: 413, body: { code: 'payload_too_large' } });
+  });
+
+  it('is refused once it has grown too large', async () => {
+    const piece = Buffer.alloc(MIB);
+    const answer = await upload({ 'Transfer-Encoding': 'chunked' }, async (outgoing) => {
+      outgoing.write(head);
+      for (let sent = 0; sent <= 101; sent++) {
+        if (outgoing.destroyed) return;
+        if (!outgoing.write(piece)) {
+          await new Promise<void>((resolve) => {
+            outgoing.once('drain', resolve);
+            outgoing.once('close', resolve);
+          });
+        }
+      }
+      outgoing.end('\r\n--x--\r\n');
+    });
+    expect(answer).toMatchObject({ status: 413, body: { code: 'payload_too_large' } });
+  });
+
+  function upload(
+    headers: Record<string, string>,
+    write: (outgoing: ReturnType<typeof httpRequest>) => unknown,
+  ): Promise<{ status: number | undefined; body: unknown }> {
+    return new Promise((resolve, reject) => {
+      const outgoing = httpRequest(`${gateway.url}${SEND}`, {
+        method: 'POST',
+        headers: { apikey: API_KEY, 'Content-Type': 'multipart/form-data; boundary=x', ...headers },
+      });
+      outgoing.once('response', async (response) => {
+        let text = '';
+        for await (const chunk of response) text += chunk;
+        resolve({ status: response.statusCode, body: JSON.parse(text) });
+        outgoing.destroy();
+      });
+      outgoing.once('error', reject);
+      outgoing.flushHeaders();
+      write(outgoing);
+    });
+  }
+});

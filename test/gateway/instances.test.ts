@@ -1,0 +1,160 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { CreateInstanceAnswer } from '../../src/contract/gateway-instances.ts';
+import { startTestRedis, type TestRedis } from '../redis-server.ts';
+import {
+  ada,
+  chatMessages,
+  eventually,
+  hedy,
+  makeFolder,
+  makeTone,
+  startTestGateway,
+  type TestGateway,
+} from './gateway-fixture.ts';
+
+let redis: TestRedis;
+let folder: Awaited<ReturnType<typeof makeFolder>>;
+let gateway: TestGateway;
+let audio: string;
+
+beforeAll(async () => {
+  redis = await startTestRedis();
+  folder = await makeFolder();
+  await makeTone(join(folder.path, 'tone.ogg'), 1);
+  audio = (await readFile(join(folder.path, 'tone.ogg'))).toString('base64');
+  gateway = await start();
+});
+
+afterAll(async () => {
+  await gateway.close();
+  await redis.close();
+  await folder.remove();
+});
+
+const start = (): Promise<TestGateway> => startTestGateway({ redisUrl: redis.url, dataDir: folder.path });
+
+const names = async (): Promise<string[]> =>
+  (await gateway.call('GET', '/instance/fetchInstances')).body.map(
+    ({ instanceName }: { instanceName: string }) => instanceName,
+  );
+
+it('a gateway that never had an instance begins with one named main', async () => {
+  expect(await names()).toEqual(['main']);
+  await gateway.call('DELETE', '/instance/delete/main');
+  await gateway.close();
+  gateway = await start();
+  // Deleting it was somebody's will.
+  expect(await names()).toEqual([]);
+  await gateway.call('POST', '/instance/create', { instanceName: 'main' });
+});
+
+describe('an instance', () => {
+  it('is created with its token, shown once, and the six settings', async () => {
+    const { status, body } = await gateway.call('POST', '/instance/create', {
+      instanceName: 'office',
+      readMessages: true,
+      msgCall: 'Please write.',
+      integration: 'ignored',
+    });
+    expect(status).toBe(201);
+    const { instance, hash, settings } = CreateInstanceAnswer.parse(body);
+    expect(instance).toMatchObject({ instanceName: 'office', transport: 'loopback', status: 'open' });
+    expect(hash.length).toBeGreaterThanOrEqual(32);
+    expect(settings).toEqual({
+      reject_call: false,
+      groups_ignore: false,
+      always_online: false,
+      read_messages: true,
+      read_status: false,
+      sync_full_history: false,
+    });
+    const listed = (await gateway.call('GET', '/instance/fetchInstances')).body;
+    expect(JSON.stringify(listed)).not.toContain(hash);
+    expect(listed).toContainEqual(instance);
+  });
+
+  it('takes a token of the caller’s choice, but of 16 to 128 characters, and none that is in use', async () => {
+    const token = 'a-token-of-my-own-choice';
+    const create = (instanceName: string, chosen: string) =>
+      gateway.call('POST', '/instance/create', { instanceName, token: chosen });
+    expect((await create('chosen', token)).body.hash).toBe(token);
+    expect((await create('short', 'x'.repeat(15))).body.code).toBe('bad_request');
+    expect((await create('long', 'x'.repeat(129))).body.code).toBe('bad_request');
+    expect((await create('twin', token)).body.code).toBe('bad_request');
+    expect(await names()).not.toContain('twin');
+  });
+
+  it('cannot be named like another one’s id', async () => {
+    const { body } = await gateway.call('POST', '/instance/create', {
+      instanceName: '123e4567-e89b-42d3-a456-426614174000',
+    });
+    expect(body.code).toBe('bad_request');
+  });
+
+  it('tells its state by name and by id', async () => {
+    const { body } = await gateway.call('POST', '/instance/create', { instanceName: 'stateful' });
+    for (const named of ['stateful', body.instance.instanceId]) {
+      const answer = await gateway.call('GET', `/instance/connectionState/${named}`);
+      expect(answer.body).toEqual({ instance: { instanceName: 'stateful', state: 'open' } });
+    }
+  });
+
+  it('starts with three people and a group of its own, and is not in its own contacts', async () => {
+    const { body: chats } = await gateway.call('GET', '/inbox/api/instances/stateful/chats');
+    expect(chats.map(({ isGroup }: { isGroup: boolean }) => isGroup)).toEqual([false, false, false, true]);
+    const { body: other } = await gateway.call('GET', '/inbox/api/instances/office/chats');
+    expect(chats[3].jid).not.toBe(other[3].jid);
+    const { body: instances } = await gateway.call('GET', '/inbox/api/instances');
+    const own = instances.find(({ name }: { name: string }) => name === 'stateful').ownJid;
+    expect(chats.map(({ jid }: { jid: string }) => jid)).not.toContain(own);
+  });
+
+  it('is gone after deleting, with its messages, its number and its name', async () => {
+    await gateway.call('POST', '/instance/create', { instanceName: 'short-lived' });
+    await gateway.call('POST', '/message/sendMessengerAudio/short-lived', { number: ada.number, audio });
+    const { body: instances } = await gateway.call('GET', '/inbox/api/instances');
+    const { ownJid } = instances.find(({ name }: { name: string }) => name === 'short-lived');
+    const { body } = await gateway.call('DELETE', '/instance/delete/short-lived');
+    expect(body).toMatchObject({
+      status: 'SUCCESS',
+      error: false,
+      response: { message: expect.any(String) },
+    });
+    const toItsNumber = await gateway.call('POST', '/message/sendMessengerAudio/main', {
+      number: ownJid,
+      audio,
+    });
+    expect(toItsNumber.body.code).toBe('unknown_recipient');
+    expect((await gateway.call('POST', '/instance/create', { instanceName: 'short-lived' })).status).toBe(
+      201,
+    );
+    expect(await chatMessages(gateway, 'short-lived', ada.jid)).toEqual([]);
+  });
+});
+
+it('instances, tokens, messages and their status survive a restart', async () => {
+  const { body: created } = await gateway.call('POST', '/instance/create', { instanceName: 'lasting' });
+  const { body: sent } = await gateway.call('POST', '/message/sendMessengerAudio/lasting', {
+    number: hedy.number,
+    audio,
+  });
+  await eventually(
+    () => chatMessages(gateway, 'lasting', hedy.jid),
+    ([message]) => message?.status === 'DELIVERY_ACK',
+  );
+  await gateway.close();
+  gateway = await start();
+  const state = await gateway.call('GET', '/instance/connectionState/lasting', undefined, {
+    apikey: created.hash,
+  });
+  expect(state.status).toBe(200);
+  expect(await chatMessages(gateway, 'lasting', hedy.jid)).toMatchObject([
+    { key: sent.key, status: 'DELIVERY_ACK', message: sent.message },
+  ]);
+  const { directPath } = sent.message.audioMessage;
+  expect((await fetch(`${gateway.url}${directPath}`)).status).toBe(200);
+  await gateway.call('POST', `/inbox/api/instances/lasting/chats/${hedy.jid}/opened`);
+  expect(await chatMessages(gateway, 'lasting', hedy.jid)).toMatchObject([{ status: 'READ' }]);
+});

@@ -1,0 +1,356 @@
+import { once } from 'node:events';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { SentMessage } from '../../src/contract/gateway.ts';
+import { startTestRedis, type TestRedis } from '../redis-server.ts';
+import { decrypted } from './decrypted.ts';
+import {
+  API_KEY,
+  ada,
+  chatMessages,
+  eventually,
+  hedy,
+  makeFolder,
+  makeTone,
+  run,
+  startTestGateway,
+  type TestGateway,
+} from './gateway-fixture.ts';
+
+const SEND = '/message/sendMessengerAudio/main';
+
+let redis: TestRedis;
+let folder: Awaited<ReturnType<typeof makeFolder>>;
+let gateway: TestGateway;
+let audioServer: Server;
+let audioUrl: string;
+let mp3: Buffer;
+
+beforeAll(async () => {
+  redis = await startTestRedis();
+  folder = await makeFolder();
+  await makeTone(join(folder.path, 'tone.mp3'), 3);
+  mp3 = await readFile(join(folder.path, 'tone.mp3'));
+  audioServer = createServer((request, response) => {
+    response.writeHead(request.url === '/tone.mp3' ? 200 : 404).end(request.url === '/tone.mp3' ? mp3 : '');
+  });
+  audioServer.listen(0, '127.0.0.1');
+  await once(audioServer, 'listening');
+  const { port } = audioServer.address() as AddressInfo;
+  audioUrl = `http://127.0.0.1:${port}`;
+  gateway = await startTestGateway({
+    redisUrl: redis.url,
+    dataDir: folder.path,
+    outboundAllow: `127.0.0.1:${port}`,
+  });
+});
+
+afterAll(async () => {
+  await gateway.close();
+  audioServer.close();
+  await redis.close();
+  await folder.remove();
+});
+
+function form(fields: Record<string, string>, file: Buffer = mp3): FormData {
+  const body = new FormData();
+  for (const [name, value] of Object.entries(fields)) body.append(name, value);
+  body.append('file', new Blob([new Uint8Array(file)]), 'anything.bin');
+  return body;
+}
+
+describe('the forms of audio', () => {
+  const forms: Record<string, () => unknown> = {
+    'an http URL': () => ({ number: ada.number, audio: `${audioUrl}/tone.mp3` }),
+    base64: () => ({ number: ada.number, audio: mp3.toString('base64') }),
+    'base64 with line breaks': () => ({
+      number: ada.number,
+      audio: mp3.toString('base64').replace(/.{76}/g, '$&\r\n'),
+    }),
+    'base64url without padding': () => ({ number: ada.number, audio: mp3.toString('base64url') }),
+    'a data URI': () => ({ number: ada.number, audio: `data:audio/mpeg;base64,${mp3.toString('base64')}` }),
+    'a multipart file': () => form({ number: ada.number }),
+    'a multipart field with a URL': () => {
+      const body = new FormData();
+      body.append('number', ada.number);
+      body.append('audio', `${audioUrl}/tone.mp3`);
+      return body;
+    },
+  };
+  it.for(Object.entries(forms))('takes %s', async ([, body]) => {
+    const { status, body: sent } = await gateway.call('POST', SEND, body());
+    expect(status).toBe(200);
+    expect(sent.message.audioMessage.seconds).toBe(3);
+  });
+});
+
+describe('the answer', () => {
+  it('has exactly the fields of the contract, with their types', async () => {
+    const before = Math.floor(Date.now() / 1000);
+    const { body } = await gateway.call('POST', SEND, { number: ada.number, audio: mp3.toString('base64') });
+    expect(Object.keys(body).toSorted()).toEqual(['key', 'message', 'messageTimestamp', 'status']);
+    expect(Object.keys(body.key).toSorted()).toEqual(['fromMe', 'id', 'remoteJid']);
+    expect(Object.keys(body.message)).toEqual(['audioMessage']);
+    expect(Object.keys(body.message.audioMessage).toSorted()).toEqual([
+      'directPath',
+      'fileEncSha256',
+      'fileLength',
+      'fileSha256',
+      'mediaKey',
+      'mediaKeyTimestamp',
+      'mimetype',
+      'ptt',
+      'seconds',
+      'url',
+      'waveform',
+    ]);
+    const sent = SentMessage.parse(body);
+    expect(sent).toMatchObject({
+      status: 'PENDING',
+      key: { remoteJid: ada.jid, fromMe: true },
+      message: { audioMessage: { mimetype: 'audio/ogg; codecs=opus', ptt: true, seconds: 3 } },
+    });
+    const { audioMessage } = sent.message;
+    for (const time of [sent.messageTimestamp, audioMessage.mediaKeyTimestamp]) {
+      expect(time).toMatch(/^\d{10}$/);
+      expect(Number(time)).toBeGreaterThanOrEqual(before);
+    }
+    expect(Buffer.from(audioMessage.mediaKey, 'base64')).toHaveLength(32);
+    expect(audioMessage.url).toBe(`${gateway.url}${audioMessage.directPath}`);
+  });
+
+  it('carries a waveform of 64 values from 0 to 100 that follows the sound', async () => {
+    const { body } = await gateway.call('POST', SEND, { number: ada.number, audio: mp3.toString('base64') });
+    const waveform = Buffer.from(body.message.audioMessage.waveform, 'base64');
+    expect(waveform).toHaveLength(64);
+    expect(Math.max(...waveform)).toBeLessThanOrEqual(100);
+    // The tone swells and fades three times.
+    const loud = [10, 32, 53].map((bar) => waveform[bar] ?? 0);
+    const soft = [0, 21, 42, 63].map((bar) => waveform[bar] ?? 0);
+    expect(Math.min(...loud)).toBeGreaterThan(Math.max(...soft) + 20);
+  });
+
+  it('points to an encrypted file that opens to the voice note', async () => {
+    const { body } = await gateway.call('POST', SEND, { number: ada.number, audio: mp3.toString('base64') });
+    const { audioMessage } = SentMessage.parse(body).message;
+    const file = Buffer.from(await (await fetch(audioMessage.url)).arrayBuffer());
+    const opened = decrypted(file, audioMessage.mediaKey);
+    expect(opened).toMatchObject({
+      macMatches: true,
+      fileSha256: audioMessage.fileSha256,
+      fileEncSha256: audioMessage.fileEncSha256,
+    });
+    expect(audioMessage.fileLength).toBe(String(opened.plain.length));
+    expect(await probed(opened.plain)).toEqual({
+      format: 'ogg',
+      codec: 'opus',
+      channels: 1,
+      rate: '48000',
+      duration: 3,
+    });
+  });
+
+  it('leaves a voice note as it is', async () => {
+    const path = join(folder.path, 'note.ogg');
+    await run('ffmpeg', [
+      ...['-v', 'error', '-i', join(folder.path, 'tone.mp3'), '-ac', '1', '-c:a', 'libopus'],
+      ...['-b:a', '24k', '-y', path],
+    ]);
+    const note = await readFile(path);
+    const { body } = await gateway.call('POST', SEND, form({ number: ada.number }, note));
+    const { audioMessage } = SentMessage.parse(body).message;
+    const file = Buffer.from(await (await fetch(audioMessage.url)).arrayBuffer());
+    expect(decrypted(file, audioMessage.mediaKey).plain.equals(note)).toBe(true);
+  });
+});
+
+describe('whom it goes to', () => {
+  const spellings = [
+    ada.number,
+    Number(ada.number),
+    '+1 (202) 555-0101',
+    ada.jid,
+    `${ada.number}@s.whatsapp.net`,
+    `${ada.number}:3@s.whatsapp.net`,
+    `${ada.number}@c.us`,
+  ];
+  it.for(spellings)('%s is Ada', async (number) => {
+    const { body } = await gateway.call('POST', SEND, { number, audio: mp3.toString('base64') });
+    expect(body.key.remoteJid).toBe(ada.jid);
+  });
+
+  it('a group by its JID, its foreign JID or its number', async () => {
+    const { body: chats } = await gateway.call('GET', '/inbox/api/instances/main/chats');
+    const group = chats.find((chat: { isGroup: boolean }) => chat.isGroup).jid;
+    const digits = group.split('@')[0];
+    for (const number of [group, `${digits}@g.us`, digits]) {
+      const { body } = await gateway.call('POST', SEND, { number, audio: mp3.toString('base64') });
+      expect(body.key.remoteJid).toBe(group);
+    }
+  });
+
+  it('another instance, which then has it in its inbox', async () => {
+    await gateway.call('POST', '/instance/create', { instanceName: 'second' });
+    const { body: instances } = await gateway.call('GET', '/inbox/api/instances');
+    const [main, second] = ['main', 'second'].map((wanted) =>
+      instances.find(({ name }: { name: string }) => name === wanted),
+    );
+    const { body: sent } = await gateway.call('POST', SEND, {
+      number: second.ownJid,
+      audio: mp3.toString('base64'),
+    });
+    const arrived = await eventually(
+      () => chatMessages(gateway, 'second', main.ownJid),
+      (messages) => messages.length > 0,
+    );
+    expect(arrived).toMatchObject([{ key: { id: sent.key.id, fromMe: false, remoteJid: main.ownJid } }]);
+  });
+});
+
+describe('the other fields', () => {
+  it('are kept with the message, and unknown ones are ignored', async () => {
+    const { status, body: sent } = await gateway.call('POST', SEND, {
+      number: hedy.number,
+      audio: mp3.toString('base64'),
+      quoted: { key: { id: 'NEVER-SEEN' }, message: { conversation: 'How was it?' } },
+      mentioned: ['+1 202 555 0103'],
+      mentionsEveryOne: false,
+      linkPreview: true,
+      mimetype: 'audio/mpeg',
+      fileName: 'a.mp3',
+      encoding: true,
+    });
+    expect(status).toBe(200);
+    const [message] = await chatMessages(gateway, 'main', hedy.jid);
+    expect(message).toMatchObject({
+      key: { id: sent.key.id },
+      context: {
+        quoted: { id: 'NEVER-SEEN', text: 'How was it?' },
+        mentioned: ['+1 202 555 0103'],
+        mentionsEveryOne: false,
+        linkPreview: true,
+      },
+    });
+  });
+
+  it('come as text in a multipart body', async () => {
+    const { body: sent } = await gateway.call(
+      'POST',
+      SEND,
+      form({
+        number: hedy.number,
+        delay: '1',
+        mentioned: '["12025550103", 12025550101]',
+        mentionsEveryOne: 'true',
+        quoted: '{"key": {"id": "A"}}',
+      }),
+    );
+    const message = (await chatMessages(gateway, 'main', hedy.jid)).at(-1);
+    expect(message).toMatchObject({
+      key: { id: sent.key.id },
+      context: { mentioned: ['12025550103', '12025550101'], mentionsEveryOne: true, quoted: { id: 'A' } },
+    });
+  });
+
+  it('a delay shows that something is being recorded, before the message comes', async () => {
+    const abort = new AbortController();
+    const feed = await fetch(`${gateway.url}/inbox/api/events`, {
+      headers: { apikey: API_KEY },
+      signal: abort.signal,
+    });
+    const startedAt = performance.now();
+    const sending = gateway.call('POST', SEND, {
+      number: hedy.number,
+      audio: mp3.toString('base64'),
+      delay: 400,
+    });
+    const seen: string[] = [];
+    let rest = '';
+    for await (const chunk of feed.body ?? []) {
+      rest += Buffer.from(chunk).toString();
+      const blocks = rest.split('\n\n');
+      rest = blocks.pop() ?? '';
+      for (const block of blocks) {
+        seen.push(/"lastKnownPresence":"(\w+)"/.exec(block)?.[1] ?? /^event: (.*)$/m.exec(block)?.[1] ?? '');
+      }
+      if (seen.includes('messages.upsert')) break;
+    }
+    abort.abort();
+    expect(seen.filter(Boolean).slice(0, 3)).toEqual(['recording', 'paused', 'messages.upsert']);
+    expect((await sending).status).toBe(200);
+    expect(performance.now() - startedAt).toBeGreaterThanOrEqual(400);
+  });
+});
+
+it('every brand has its path', async () => {
+  const body = { number: ada.number, audio: mp3.toString('base64') };
+  expect((await gateway.call('POST', '/message/sendWhatsAppAudio/main', body)).status).toBe(200);
+  expect((await gateway.call('POST', '/message/sendPigeonAudio/main', body)).status).toBe(404);
+});
+
+it('leaves nothing in the workspaces', async () => {
+  await gateway.call('POST', SEND, { number: ada.number, audio: Buffer.from('no').toString('base64') });
+  expect(await readdir(join(folder.path, 'workspaces'))).toEqual([]);
+});
+
+describe('the encrypted file', () => {
+  let url: string;
+  let whole: Buffer;
+  beforeAll(async () => {
+    const { body } = await gateway.call('POST', SEND, { number: ada.number, audio: mp3.toString('base64') });
+    url = body.message.audioMessage.url;
+    whole = Buffer.from(await (await fetch(url)).arrayBuffer());
+  });
+
+  it('is served without a key, for ever and for everybody', async () => {
+    const response = await fetch(url, { method: 'HEAD' });
+    expect(response.status).toBe(200);
+    expect(response.headers.get('content-length')).toBe(String(whole.length));
+    expect(response.headers.get('cache-control')).toContain('immutable');
+    expect(response.headers.get('access-control-allow-origin')).toBe('*');
+    const etag = response.headers.get('etag') ?? '';
+    // fetch would add no-cache, which asks for the whole file again.
+    const again = await fetch(url, { headers: { 'If-None-Match': etag, 'Cache-Control': 'max-age=0' } });
+    expect(again.status).toBe(304);
+  });
+
+  it('answers ranges', async () => {
+    const part = await fetch(url, { headers: { Range: 'bytes=100-199' } });
+    expect(part.status).toBe(206);
+    expect(part.headers.get('content-range')).toBe(`bytes 100-199/${whole.length}`);
+    expect(Buffer.from(await part.arrayBuffer()).equals(whole.subarray(100, 200))).toBe(true);
+    const tail = await fetch(url, { headers: { Range: 'bytes=-10' } });
+    expect(Buffer.from(await tail.arrayBuffer()).equals(whole.subarray(-10))).toBe(true);
+    const beyond = await fetch(url, { headers: { Range: `bytes=${whole.length}-` } });
+    expect(beyond.status).toBe(416);
+    expect(beyond.headers.get('content-range')).toBe(`bytes */${whole.length}`);
+    const stale = await fetch(url, { headers: { Range: 'bytes=0-9', 'If-Range': '"other"' } });
+    expect(stale.status).toBe(200);
+  });
+
+  it.for(['0'.repeat(32), 'x', '..%2f..%2fsecret-key'])('knows no %s', async (id) => {
+    const response = await fetch(`${gateway.url}/media/${id}.enc`);
+    expect(response.status).toBe(404);
+  });
+});
+
+async function probed(bytes: Buffer): Promise<unknown> {
+  const path = join(folder.path, 'opened.ogg');
+  await writeFile(path, bytes);
+  const { stdout } = await run('ffprobe', [
+    ...['-v', 'error', '-of', 'json'],
+    ...['-show_entries', 'format=format_name,duration:stream=codec_name,channels,sample_rate', path],
+  ]);
+  const { streams, format } = JSON.parse(stdout);
+  expect(streams).toHaveLength(1);
+  return {
+    format: format.format_name,
+    codec: streams[0].codec_name,
+    channels: streams[0].channels,
+    rate: streams[0].sample_rate,
+    duration: Math.round(Number(format.duration)),
+  };
+}
