@@ -1,11 +1,11 @@
 /**
  * Posts the status of messages to the operator's GATEWAY_EVENTS_URL, signed by Standard Webhooks 1.0.0, so that an
- * extraction job can follow its voice message (decisions C). In order, and again until the receiver takes it.
+ * extraction job can follow its voice message (decisions C). Each again until the receiver takes it.
  */
-import { createHmac } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Logger } from '../logger.ts';
 import type { Redis } from '../queue/redis.ts';
+import { signWebhook } from '../signing/standard-webhooks.ts';
 import { EVENT_STREAM, parseEvent, type StreamEntry } from './event-stream.ts';
 import { StreamConsumer } from './stream-consumer.ts';
 
@@ -27,17 +27,14 @@ const FIRST_RETRY_MS = 1000;
 const LONGEST_RETRY_MS = 60_000;
 /** A status that nobody took for a day helps nobody any more. */
 const GIVE_UP_AFTER_MS = 24 * 60 * 60 * 1000;
-/** Longer than an attempt and the wait after it, which the entry is renewed before. */
-const CLAIM_IDLE_MS = 90_000;
+const CLAIM_IDLE_MS = 10_000;
 
 export class EventsPost {
   readonly #options: EventsPostOptions;
-  readonly #key: Buffer;
   readonly #consumer: StreamConsumer;
 
   constructor(options: EventsPostOptions) {
     this.#options = options;
-    this.#key = Buffer.from(options.secret.replace(/^whsec_/, ''), 'base64');
     this.#consumer = new StreamConsumer({
       redis: options.blockingRedis,
       stream: EVENT_STREAM,
@@ -72,25 +69,18 @@ export class EventsPost {
       }
       await wait(retryMs * (1 + Math.random() / 4), undefined, { signal });
       retryMs = Math.min(retryMs * 2, LONGEST_RETRY_MS);
-      await this.#consumer.keep(entry);
     }
   }
 
   /** Whether the receiver took it. */
   async #attempt(entryId: string, body: string, signal: AbortSignal): Promise<boolean> {
-    const id = `evt_${entryId}`;
-    const timestamp = Math.floor(Date.now() / 1000);
-    const signature = createHmac('sha256', this.#key).update(`${id}.${timestamp}.${body}`).digest('base64');
     try {
-      // biome-ignore lint/style/noRestrictedGlobals: the operator chose this address, and it may well be a private one
       const response = await fetch(this.#options.url, {
         method: 'POST',
         redirect: 'manual',
         headers: {
           'Content-Type': 'application/json',
-          'webhook-id': id,
-          'webhook-timestamp': String(timestamp),
-          'webhook-signature': `v1,${signature}`,
+          ...signWebhook(`evt_${entryId}`, body, [this.#options.secret], Date.now()),
         },
         body,
         signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),

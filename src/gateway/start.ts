@@ -159,8 +159,11 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
       const closed = once(server, 'close');
       server.close();
       closing.abort(new Error('the gateway is stopping'));
+      // A connection that was busy when the server closed would be kept alive for some seconds after its answer.
+      const idle = setInterval(() => server.closeIdleConnections(), 50);
       const cut = setTimeout(() => server.closeAllConnections(), CLOSE_TIMEOUT_MS);
       await closed;
+      clearInterval(idle);
       clearTimeout(cut);
       await Promise.all([eventsPost?.close(), events.close(), sessions.close()]);
       await closeRedis(redis);

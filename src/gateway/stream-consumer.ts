@@ -1,13 +1,14 @@
 /**
- * Works through a Redis stream in order, at least once an entry: what a process that died had taken is claimed by
- * whoever is left, so a handler has to bear an entry twice.
+ * Works through a Redis stream, at least once an entry and, as long as no process dies, in order. What a process that died
+ * had taken is claimed by whoever is left, so a handler has to bear an entry twice.
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import { z } from 'zod';
 import type { Logger } from '../logger.ts';
-import { closeRedis, type Redis } from '../queue/redis.ts';
+import type { Redis } from '../queue/redis.ts';
 import { parseEntries, parseStreams, type StreamEntry } from './event-stream.ts';
+import { untilAborted } from './until-aborted.ts';
 
 export interface StreamConsumerOptions {
   /** A connection of its own, since reading blocks it. Closed with the consumer. */
@@ -16,11 +17,11 @@ export interface StreamConsumerOptions {
   readonly group: string;
   /** Where a group that does not exist yet begins: `0` everything kept, `$` only what comes. */
   readonly from: '0' | '$';
-  /** An entry that was taken this long ago and not finished is taken over, ms. */
+  /** A process that was silent this long about what it had taken loses it to the others, ms. */
   readonly claimIdleMs: number;
   /** Whether finished entries are removed from the stream: only where this group is its one reader. */
   readonly removeFinished: boolean;
-  /** A rejection leaves the entry to be claimed again after claimIdleMs. */
+  /** May take its time. A rejection leaves the entry to be taken up again after claimIdleMs. */
   readonly handle: (entry: StreamEntry, signal: AbortSignal) => Promise<void>;
   readonly logger: Logger;
 }
@@ -28,6 +29,8 @@ export interface StreamConsumerOptions {
 const BATCH = 16;
 const LONGEST_BLOCK_MS = 5000;
 const PAUSE_AFTER_FAILURE_MS = 500;
+/** How long handing back what was not finished may delay a shutdown. */
+const RELEASE_TIMEOUT_MS = 1000;
 
 const ClaimReply = z.tuple([z.string(), z.unknown()]).rest(z.unknown());
 
@@ -35,7 +38,10 @@ export class StreamConsumer {
   readonly #options: StreamConsumerOptions;
   readonly #consumer = randomUUID();
   readonly #closing = new AbortController();
+  /** Entries that were taken and not finished. */
+  readonly #taken = new Set<string>();
   #running: Promise<void> | undefined;
+  #renewal: NodeJS.Timeout | undefined;
   #nextClaimAt = 0;
 
   constructor(options: StreamConsumerOptions) {
@@ -46,26 +52,32 @@ export class StreamConsumer {
   async start(): Promise<void> {
     await this.#ensureGroup();
     this.#running = this.#run();
+    this.#renewal = setInterval(() => {
+      this.#claimOwn(0).catch(() => undefined);
+    }, this.#options.claimIdleMs / 3);
   }
 
+  /** Hands what is not finished to the other processes. */
   async close(): Promise<void> {
+    clearInterval(this.#renewal);
     this.#closing.abort();
-    // A blocked read ends only with its connection.
-    this.#options.redis.disconnect();
     await this.#running;
-    await closeRedis(this.#options.redis);
-  }
-
-  /** Tells the others that this entry is still being worked on. */
-  async keep(entry: StreamEntry): Promise<void> {
-    const { redis, stream, group } = this.#options;
-    await redis.xclaim(stream, group, this.#consumer, 0, entry.id, 'JUSTID');
+    // Of an age that makes the entries free to be claimed at once. A connection that is still blocked by a read does not
+    // get to it: but then nothing was taken.
+    const released = this.#claimOwn(this.#options.claimIdleMs).catch(() => undefined);
+    await untilAborted(released, AbortSignal.timeout(RELEASE_TIMEOUT_MS)).catch(() => undefined);
+    this.#options.redis.disconnect();
   }
 
   async #run(): Promise<void> {
-    while (!this.#closing.signal.aborted) {
+    const { signal } = this.#closing;
+    while (!signal.aborted) {
       try {
-        for (const entry of [...(await this.#claimed()), ...(await this.#fresh())]) {
+        const entries = await untilAborted(this.#next(), signal);
+        for (const entry of entries) {
+          this.#taken.add(entry.id);
+        }
+        for (const entry of entries) {
           await this.#finish(entry);
         }
       } catch (error) {
@@ -76,20 +88,20 @@ export class StreamConsumer {
 
   async #finish(entry: StreamEntry): Promise<void> {
     const { redis, stream, group, handle, removeFinished, logger } = this.#options;
+    const { signal } = this.#closing;
+    signal.throwIfAborted();
     try {
-      await handle(entry, this.#closing.signal);
+      await handle(entry, signal);
     } catch (error) {
-      if (!this.#closing.signal.aborted) {
-        logger.warn(
-          { err: error, stream, entry: entry.id },
-          'stream entry failed, it will be taken up again',
-        );
-      }
+      signal.throwIfAborted();
+      logger.warn({ err: error, stream, entry: entry.id }, 'stream entry failed, it will be taken up again');
+      this.#taken.delete(entry.id);
       return;
     }
-    await redis.xack(stream, group, entry.id);
+    await untilAborted(redis.xack(stream, group, entry.id), signal);
+    this.#taken.delete(entry.id);
     if (removeFinished) {
-      await redis.xdel(stream, entry.id);
+      await untilAborted(redis.xdel(stream, entry.id), signal);
     }
   }
 
@@ -99,38 +111,53 @@ export class StreamConsumer {
       return;
     }
     this.#options.logger.warn({ err: error, stream: this.#options.stream }, 'reading a stream failed');
+    this.#taken.clear();
     await wait(PAUSE_AFTER_FAILURE_MS, undefined, { signal }).catch(() => undefined);
     // A Redis that came back empty has lost the group.
-    await this.#ensureGroup().catch(() => undefined);
+    await untilAborted(this.#ensureGroup(), signal).catch(() => undefined);
   }
 
-  async #claimed(): Promise<StreamEntry[]> {
+  async #next(): Promise<StreamEntry[]> {
+    const claimed = await this.#claimAbandoned();
+    return claimed.length > 0 ? claimed : this.#readNew();
+  }
+
+  async #claimAbandoned(): Promise<StreamEntry[]> {
     const { redis, stream, group, claimIdleMs } = this.#options;
     if (Date.now() < this.#nextClaimAt) {
       return [];
     }
-    this.#nextClaimAt = Date.now() + claimIdleMs;
     const reply = await redis.xautoclaim(stream, group, this.#consumer, claimIdleMs, '0', 'COUNT', BATCH);
-    return parseEntries(ClaimReply.parse(reply)[1]);
+    const entries = parseEntries(ClaimReply.parse(reply)[1]);
+    // A full batch may not have been all.
+    this.#nextClaimAt = entries.length < BATCH ? Date.now() + claimIdleMs : 0;
+    return entries;
   }
 
-  async #fresh(): Promise<StreamEntry[]> {
+  async #readNew(): Promise<StreamEntry[]> {
     const { redis, stream, group, claimIdleMs } = this.#options;
     const blockMs = Math.min(claimIdleMs, LONGEST_BLOCK_MS);
-    return parseStreams(
-      await redis.xreadgroup(
-        'GROUP',
-        group,
-        this.#consumer,
-        'COUNT',
-        BATCH,
-        'BLOCK',
-        blockMs,
-        'STREAMS',
-        stream,
-        '>',
-      ),
+    const reply = await redis.xreadgroup(
+      'GROUP',
+      group,
+      this.#consumer,
+      'COUNT',
+      BATCH,
+      'BLOCK',
+      blockMs,
+      'STREAMS',
+      stream,
+      '>',
     );
+    return parseStreams(reply);
+  }
+
+  /** Sets how long nothing was heard of the entries that this process has taken. */
+  async #claimOwn(idleMs: number): Promise<void> {
+    if (this.#taken.size > 0) {
+      const { redis, stream, group } = this.#options;
+      await redis.xclaim(stream, group, this.#consumer, 0, ...this.#taken, 'IDLE', idleMs, 'JUSTID');
+    }
   }
 
   async #ensureGroup(): Promise<void> {

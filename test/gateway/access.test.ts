@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestRedis, type TestRedis } from '../redis-server.ts';
-import { API_KEY, type Answer, makeFolder, startTestGateway, type TestGateway } from './gateway-fixture.ts';
+import { type Answer, API_KEY, makeFolder, startTestGateway, type TestGateway } from './gateway-fixture.ts';
 
 let redis: TestRedis;
 let folder: Awaited<ReturnType<typeof makeFolder>>;

@@ -25,13 +25,21 @@ export interface GatewaySetting {
   /** `host:port` rules for audio URLs. */
   readonly outboundAllow?: string;
   readonly events?: GatewayOptions['events'];
+  /** Default: a free one. */
+  readonly port?: number;
 }
 
-export function gatewayOptions({ redisUrl, dataDir, outboundAllow, events }: GatewaySetting): GatewayOptions {
+export function gatewayOptions({
+  redisUrl,
+  dataDir,
+  outboundAllow,
+  events,
+  port,
+}: GatewaySetting): GatewayOptions {
   const logger = createLogger(process.env.TEST_LOG_LEVEL ?? 'silent');
   return {
     host: '127.0.0.1',
-    port: 0,
+    port: port ?? 0,
     publicUrl: undefined,
     brands: ['Messenger', 'WhatsApp'],
     apiKey: API_KEY,

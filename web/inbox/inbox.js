@@ -49,7 +49,7 @@ function askForKey(fault) {
 byId('sign-in-form').addEventListener('submit', (event) => {
   event.preventDefault();
   connection.signInWithKey(byId('key').value.trim());
-  openInbox();
+  void openInbox();
 });
 
 byId('sign-out').addEventListener('click', () => askForKey(''));
@@ -83,7 +83,7 @@ function openInbox() {
 }
 
 byId('instances').addEventListener('change', (event) => {
-  attempt(() => chooseInstance(state.instances.find(({ id }) => id === event.target.value)));
+  void attempt(() => chooseInstance(state.instances.find(({ id }) => id === event.target.value)));
 });
 
 // --- chats ---
@@ -157,7 +157,7 @@ function addMessage(message) {
   }
   const { chat } = state;
   const bubble = new VoiceBubble(message, () => {
-    attempt(() =>
+    void attempt(() =>
       connection.post(`${chatPath(chat.jid)}/messages/${encodeURIComponent(message.key.id)}/played`),
     );
   });
@@ -180,7 +180,7 @@ async function tellOpened() {
   }
 }
 
-document.addEventListener('visibilitychange', () => attempt(tellOpened));
+document.addEventListener('visibilitychange', () => void attempt(tellOpened));
 
 function clearMessages() {
   for (const bubble of state.bubbles.values()) {
@@ -228,18 +228,18 @@ function scrollToEnd() {
 function followEvents() {
   state.feed?.abort();
   state.feed = new AbortController();
-  connection.follow({
+  void connection.follow({
     signal: state.feed.signal,
     onOpen: () => {
       showConnection('live', 'Live');
       // Also after a break: the feed resumes, but a longer absence may be more than it remembers.
-      attempt(refresh);
+      void attempt(refresh);
     },
     onLost: () => showConnection('lost', 'Connection lost, trying again…'),
     onSignedOut: () => askForKey('This key does not open the inbox any more.'),
     onEvent: (name, { instanceId, envelope }) => {
       if (instanceId === state.instance?.id) {
-        attempt(() => handle(name, envelope.data));
+        void attempt(() => handle(name, envelope.data));
       }
     },
   });
@@ -293,4 +293,4 @@ function showConnection(kind, text) {
   node.textContent = text;
 }
 
-begin();
+void begin();

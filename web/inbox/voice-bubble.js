@@ -58,7 +58,7 @@ export class VoiceBubble {
       'aria-label': `Play voice message, ${spoken(seconds)}`,
     });
     play.append(icon('play'));
-    play.addEventListener('click', () => this.#toggle());
+    play.addEventListener('click', () => void this.#toggle());
     const bars = waveBars(fromBase64(waveform));
     const position = element('input', {
       type: 'range',

@@ -1,8 +1,9 @@
 /** The stream of events as it grows, for the pages that are open. One reader a process, whatever the number of pages. */
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Logger } from '../../logger.ts';
-import { closeRedis, type Redis } from '../../queue/redis.ts';
+import type { Redis } from '../../queue/redis.ts';
 import { EVENT_STREAM, parseEntries, parseEvent, parseStreams, type StoredEvent } from '../event-stream.ts';
+import { untilAborted } from '../until-aborted.ts';
 
 export interface LiveEvent extends StoredEvent {
   /** Position in the stream, for Last-Event-ID. */
@@ -37,9 +38,8 @@ export class LiveEvents {
 
   async close(): Promise<void> {
     this.#closing.abort();
-    this.#blockingRedis.disconnect();
     await this.#running;
-    await closeRedis(this.#blockingRedis);
+    this.#blockingRedis.disconnect();
   }
 
   /** Calls the listener for every event from now on. Answers how to stop it. */
@@ -60,16 +60,7 @@ export class LiveEvents {
     const { signal } = this.#closing;
     while (!signal.aborted) {
       try {
-        const reply = await this.#blockingRedis.xread(
-          'COUNT',
-          100,
-          'BLOCK',
-          BLOCK_MS,
-          'STREAMS',
-          EVENT_STREAM,
-          this.#last,
-        );
-        for (const entry of parseStreams(reply)) {
+        for (const entry of parseStreams(await untilAborted(this.#read(), signal))) {
           this.#last = entry.id;
           const event = { id: entry.id, ...parseEvent(entry) };
           for (const listener of this.#listeners) {
@@ -83,5 +74,9 @@ export class LiveEvents {
         }
       }
     }
+  }
+
+  #read(): Promise<unknown> {
+    return this.#blockingRedis.xread('COUNT', 100, 'BLOCK', BLOCK_MS, 'STREAMS', EVENT_STREAM, this.#last);
   }
 }

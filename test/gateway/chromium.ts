@@ -1,0 +1,40 @@
+/** A real browser with a profile of its own. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type BrowserContext, chromium } from 'playwright-core';
+
+const EXECUTABLE = '/usr/bin/chromium';
+
+export interface TestBrowser {
+  readonly context: BrowserContext;
+  close(): Promise<void>;
+}
+
+export async function startChromium(viewport: { width: number; height: number }): Promise<TestBrowser> {
+  const profile = await mkdtemp(join(tmpdir(), 'soundpost-chromium-'));
+  const context = await chromium.launchPersistentContext(profile, {
+    executablePath: EXECUTABLE,
+    headless: true,
+    viewport,
+    args: [
+      '--no-sandbox',
+      '--disable-gpu',
+      '--disable-quic',
+      '--no-first-run',
+      '--disable-background-networking',
+      '--disable-component-update',
+      '--disable-sync',
+      // No loudspeaker on a server, and nobody whose click would allow the sound.
+      '--autoplay-policy=no-user-gesture-required',
+      '--mute-audio',
+    ],
+  });
+  return {
+    context,
+    async close() {
+      await context.close();
+      await rm(profile, { recursive: true, force: true });
+    },
+  };
+}

@@ -1,0 +1,186 @@
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startTestRedis, type TestRedis } from '../redis-server.ts';
+import { decrypted } from './decrypted.ts';
+import {
+  type Answer,
+  ada,
+  caller,
+  chatMessages,
+  eventually,
+  type GatewaySetting,
+  hedy,
+  makeFolder,
+  makeTone,
+  startTestGateway,
+  type TestGateway,
+} from './gateway-fixture.ts';
+import { type StopAt, startRedisProxy } from './redis-proxy.ts';
+
+const SEND = '/message/sendMessengerAudio/main';
+
+let redis: TestRedis;
+let folder: Awaited<ReturnType<typeof makeFolder>>;
+let gateway: TestGateway;
+let tone: Buffer;
+let audio: string;
+
+beforeAll(async () => {
+  redis = await startTestRedis();
+  folder = await makeFolder();
+  await makeTone(join(folder.path, 'tone.ogg'), 1);
+  tone = await readFile(join(folder.path, 'tone.ogg'));
+  audio = tone.toString('base64');
+  gateway = await startTestGateway({ redisUrl: redis.url, dataDir: folder.path });
+});
+
+afterAll(async () => {
+  await gateway.close();
+  await redis.close();
+  await folder.remove();
+});
+
+const send = (key: string, body: object = {}): Promise<Answer> =>
+  gateway.call('POST', SEND, { number: ada.number, audio, ...body }, { 'Idempotency-Key': key });
+
+const idsIn = async (jid: string): Promise<string[]> =>
+  (await chatMessages(gateway, 'main', jid)).map(({ key }) => key.id);
+
+describe('the same Idempotency-Key', () => {
+  it('and body answers the first answer again and sends nothing', async () => {
+    const first = await send('once');
+    const again = await send('once');
+    expect(again).toMatchObject({ status: 200, body: first.body });
+    expect(again.headers.get('idempotent-replayed')).toBe('true');
+    expect(first.headers.get('idempotent-replayed')).toBeNull();
+    expect(await idsIn(ada.jid)).toEqual([first.body.key.id]);
+  });
+
+  it('and the same file as multipart, whatever its boundary, answers the first answer again', async () => {
+    const form = (file: Buffer): FormData => {
+      const body = new FormData();
+      body.append('number', ada.number);
+      body.append('file', new Blob([new Uint8Array(file)]), 'a.ogg');
+      return body;
+    };
+    const post = (file: Buffer) => gateway.call('POST', SEND, form(file), { 'Idempotency-Key': 'form' });
+    const first = await post(tone);
+    expect((await post(tone)).body).toEqual(first.body);
+    expect((await post(Buffer.concat([tone, Buffer.from('x')]))).status).toBe(422);
+  });
+
+  it('with another body is refused with 422', async () => {
+    await send('other');
+    const { status, body } = await send('other', { number: hedy.number });
+    expect({ status, code: body.code }).toEqual({ status: 422, code: 'idempotency_mismatch' });
+    expect(await idsIn(hedy.jid)).toEqual([]);
+  });
+
+  it('while the first request runs is refused with 409 and Retry-After', async () => {
+    const both = await Promise.all([send('twice', { delay: 300 }), send('twice', { delay: 300 })]);
+    const [first, second] = both.toSorted((a, b) => a.status - b.status);
+    expect([first?.status, second?.status]).toEqual([200, 409]);
+    expect(second?.body.code).toBe('idempotency_in_progress');
+    expect(Number(second?.headers.get('retry-after'))).toBeGreaterThan(0);
+  });
+
+  it('on another instance is another request', async () => {
+    await gateway.call('POST', '/instance/create', { instanceName: 'other' });
+    const first = await send('shared');
+    const { body } = await gateway.call(
+      'POST',
+      '/message/sendMessengerAudio/other',
+      { number: ada.number, audio },
+      { 'Idempotency-Key': 'shared' },
+    );
+    expect(body.key.id).not.toBe(first.body.key.id);
+  });
+
+  it('after a failure tries again, but only with the same body', async () => {
+    const failed = await send('mended', { number: '4930111' });
+    expect(failed.body.code).toBe('unknown_recipient');
+    expect((await send('mended', { number: '4930111' })).body.code).toBe('unknown_recipient');
+    expect((await send('mended')).status).toBe(422);
+  });
+});
+
+describe('a gateway that is killed while it sends', () => {
+  const moments: (StopAt & { name: string })[] = [
+    {
+      name: 'after the intent was recorded and before the network has the message',
+      command: ':loopback:taken:',
+      reachesRedis: false,
+    },
+    {
+      name: 'after the network took the message and before it is in the chat',
+      command: ':loopback:taken:',
+      reachesRedis: true,
+    },
+    {
+      name: 'after the message is in the chat and before the answer is kept',
+      // A field of HSET: in the protocol it stands alone between line ends.
+      command: '\r\nanswer\r\n',
+      reachesRedis: false,
+    },
+  ];
+
+  it.for(moments)('$name, has sent once when the request is repeated', async ({ name, ...stopAt }) => {
+    const proxy = await startRedisProxy(redis.socketPath, stopAt);
+    const process = await startProcess({ redisUrl: proxy.url, dataDir: folder.path });
+    const body = { number: hedy.number, audio };
+    const headers = { 'Idempotency-Key': name };
+    const before = await idsIn(hedy.jid);
+    const lost = caller(process.url)('POST', SEND, body, headers).then(
+      () => 'answered',
+      () => 'lost',
+    );
+    await proxy.stopped;
+    await process.kill();
+    expect(await lost).toBe('lost');
+    await proxy.close();
+
+    const answer = await eventually(
+      () => gateway.call('POST', SEND, body, headers),
+      ({ status }) => status !== 409,
+    );
+    expect(answer.status).toBe(200);
+    const again = await gateway.call('POST', SEND, body, headers);
+    expect(again.body).toEqual(answer.body);
+    const after = await eventually(
+      () => chatMessages(gateway, 'main', hedy.jid),
+      (messages) => messages.at(-1)?.status === 'DELIVERY_ACK',
+    );
+    expect(after.map(({ key }) => key.id)).toEqual([...before, answer.body.key.id]);
+
+    const { audioMessage } = answer.body.message;
+    const file = Buffer.from(await (await fetch(`${gateway.url}${audioMessage.directPath}`)).arrayBuffer());
+    expect(decrypted(file, audioMessage.mediaKey)).toMatchObject({
+      macMatches: true,
+      fileSha256: audioMessage.fileSha256,
+    });
+  });
+
+  it('leaves its workspace to be swept, not to be served', async () => {
+    const left = await readdir(join(folder.path, 'workspaces'));
+    expect(left.every((name) => name.startsWith('gateway-'))).toBe(true);
+  });
+});
+
+async function startProcess(setting: GatewaySetting): Promise<{ url: string; kill(): Promise<void> }> {
+  const child = fork(new URL('gateway-process.ts', import.meta.url), [JSON.stringify(setting)]);
+  const ended = once(child, 'exit');
+  const [{ port }] = (await Promise.race([
+    once(child, 'message'),
+    ended.then(() => Promise.reject(new Error('the gateway process ended at once'))),
+  ])) as [{ port: number }];
+  return {
+    url: `http://127.0.0.1:${port}`,
+    async kill() {
+      child.kill('SIGKILL');
+      await ended;
+    },
+  };
+}
