@@ -75,7 +75,7 @@ export const formats = {
     bitrateRange: null,
     sampleRates: null,
     maxChannels: null,
-    keeps: { tags: true, chapters: false, cover: true },
+    keeps: { tags: true, chapters: true, cover: true },
   },
   wav: {
     codec: 'pcm',

@@ -1,6 +1,6 @@
 /** Makes the files that were planned of one source, and says what they are by measuring them. */
 import { mkdtemp, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { MediaFailure } from './failure.ts';
 import { type Loudness, normalise } from './loudness.ts';
 import { bubbleBitrate, type OutputPlan, VOICE_BUBBLE_BYTES } from './plan.ts';
@@ -17,8 +17,8 @@ export interface ExtractOptions {
   readonly plan: OutputPlan;
   /** Where the output goes. */
   readonly outputPath: string;
-  /** Folder for what is needed on the way, on the outputs' file system. It is left as it was. */
-  readonly workspace: string;
+  /** Folder for what is needed on the way, on the outputs' file system; default the output's own. It is left as it was. */
+  readonly workspace?: string;
   /** A voice message of the same track and part, made in the same decode. */
   readonly voice?: { readonly plan: OutputPlan; readonly path: string };
   readonly signal: AbortSignal;
@@ -63,7 +63,7 @@ export async function extractAudio(options: ExtractOptions): Promise<Extraction>
   if ((plan.expectedSeconds ?? 0) > maxAudioSeconds + 1) {
     throw new MediaFailure('INVALID_VIDEO', `the audio is longer than ${maxAudioSeconds} s`);
   }
-  const scratch = await mkdtemp(join(options.workspace, 'extract-'));
+  const scratch = await mkdtemp(join(options.workspace ?? dirname(outputPath), 'extract-'));
   const job: Job = {
     ...options,
     scratch,

@@ -40,15 +40,18 @@ export function branchFilters({ track, encode }: OutputPlan, gain: Gain | null):
 }
 
 function convert(track: OutputPlan['track'], encode: EncodePlan): string {
+  const isMix = encode.channels !== track.channels;
   const options = [String(encode.sampleRate)];
-  if (encode.channels !== track.channels) {
-    // Without the limit a mix in floating point may exceed full scale, which the encoder would clip.
-    options.push(`out_channel_layout=${encode.channels === 1 ? 'mono' : 'stereo'}`, 'rematrix_maxval=1.0');
-  }
+  // Without the limit a mix in floating point may exceed full scale, which the encoder would clip.
+  if (isMix) options.push('rematrix_maxval=1.0');
   if (encode.bitDepth === 16 && (track.bitDepth ?? 16) > 16) {
     options.push('out_sample_fmt=s16', 'dither_method=triangular');
   }
-  return `aresample=${options.join(':')}`;
+  const resample = `aresample=${options.join(':')}`;
+  // aresample mixes to what the filter after it takes.
+  return isMix
+    ? `${resample},aformat=channel_layouts=${encode.channels === 1 ? 'mono' : 'stereo'}`
+    : resample;
 }
 
 function gainFilters({ gainDb, ceilingDbtp }: Gain, sampleRate: number): string[] {

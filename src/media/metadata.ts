@@ -41,9 +41,25 @@ export function metadataFile(
     lines.push(`METADATA_BLOCK_PICTURE=${escaped(pictureBlock(image).toString('base64'))}`);
   }
   if (format.keeps.chapters) {
-    for (const chapter of trimChapters(probe.chapters, trim)) lines.push(...chapterLines(chapter));
+    const chapters = trimChapters(probe.chapters, trim);
+    lines.push(...chapters.flatMap(hasChapterTags(format) ? chapterTags : chapterLines));
   }
   return `${lines.join('\n')}\n`;
+}
+
+/** Whether chapters are Vorbis comments: ffmpeg 5.1 reads them from Vorbis and FLAC but writes them for Opus only. */
+export function hasChapterTags({ muxer }: Format): boolean {
+  return muxer === 'ogg' || muxer === 'flac';
+}
+
+/** The chapter extension of Vorbis comments (wiki.xiph.org/Chapter_Extension). */
+function chapterTags({ startSeconds, title }: Chapter, index: number): string[] {
+  const key = `CHAPTER${String(index).padStart(3, '0')}`;
+  const ms = Math.round(startSeconds * 1000);
+  const two = (value: number) => String(Math.floor(value)).padStart(2, '0');
+  const clock = `${two(ms / 3_600_000)}:${two((ms / 60_000) % 60)}:${two((ms / 1000) % 60)}`;
+  const lines = [`${key}=${clock}.${String(ms % 1000).padStart(3, '0')}`];
+  return title === null ? lines : [...lines, `${key}NAME=${escaped(title)}`];
 }
 
 function chapterLines({ startSeconds, endSeconds, title }: Chapter): string[] {

@@ -4,7 +4,7 @@ import { basename, join } from 'node:path';
 import { type Command, type CommandOutput, composeArguments } from './command.ts';
 import { blameInput, MediaFailure } from './failure.ts';
 import { branchFilters, filterGraph, type Gain } from './graph.ts';
-import { type CoverImage, metadataFile } from './metadata.ts';
+import { type CoverImage, hasChapterTags, metadataFile } from './metadata.ts';
 import type { OutputPlan } from './plan.ts';
 import type { Probe } from './probe.ts';
 import { type MediaTools, type RunLimits, runFfmpeg } from './run.ts';
@@ -134,6 +134,8 @@ async function renditionCommand(job: Job, renditions: readonly Rendition[]): Pro
 function encoderOptions({ plan: { encode, formatName }, bitrateKbps }: Rendition): string[] {
   const options = ['-c:a', encode.encoder];
   if (bitrateKbps !== null) options.push('-b:a', `${bitrateKbps}k`);
+  // Above 20 kHz the encoder finds nothing to spend bits on: without the cutoff 320k ends at 270k.
+  if (encode.encoder === 'aac' && (bitrateKbps ?? 0) >= 256) options.push('-cutoff', '20000');
   if (encode.encoder === 'flac') options.push('-sample_fmt', encode.bitDepth === 24 ? 's32' : 's16');
   if (formatName === 'voice') options.push('-application', 'voip');
   return options;
@@ -173,7 +175,7 @@ async function writeMetadata(
     String(place),
     ...streamTags,
     '-map_chapters',
-    format.keeps.chapters ? String(place) : '-1',
+    format.keeps.chapters && !hasChapterTags(format) ? String(place) : '-1',
   ];
   if (track.language !== null && /^[a-z]{3}$/.test(track.language)) {
     options.push('-metadata:s:a:0', `language=${track.language}`);
@@ -261,14 +263,18 @@ function countEncoded({ format, encode }: OutputPlan, { samples = 0, packets }: 
   return counted / encode.sampleRate;
 }
 
-/** The end of a copy's last packet: reading it again without decoding is quick, as the file holds nothing but the audio. */
-async function countCopied(job: Job, path: string, { format }: OutputPlan): Promise<number> {
+/** Where each packet's length is known without decoding it; elsewhere the last one's is not, or is cut in the decoder. */
+const COUNTED_BY_PACKETS: ReadonlySet<string> = new Set(['adts', 'ipod', 'wav']);
+
+/** Reads a copy again, which is quick: the file holds nothing but the audio. */
+async function countCopied(job: Job, path: string, { format, encode }: OutputPlan): Promise<number> {
+  const byPackets = COUNTED_BY_PACKETS.has(format.muxer);
   const command: Command = {
     inputs: [{ file: path, demuxer: demuxerOf(format.muxer) }],
-    outputs: [{ muxer: 'null', options: ['-map', '0:a:0', '-c', 'copy'] }],
+    outputs: [{ muxer: 'null', options: ['-map', '0:a:0', ...(byPackets ? ['-c', 'copy'] : [])] }],
   };
-  const { outSeconds } = await runOnInput(job, command, () => {});
-  return outSeconds ?? 0;
+  const { stderr, outSeconds } = await runOnInput(job, command, () => {});
+  return byPackets ? (outSeconds ?? 0) : (decodedSamples(stderr, 0) ?? 0) / encode.sampleRate;
 }
 
 const DEMUXERS: Readonly<Record<OutputPlan['format']['muxer'], string>> = {

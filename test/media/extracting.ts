@@ -1,0 +1,29 @@
+/** The whole way through the media layer, as the worker takes it. */
+import { OutputRequest } from '../../src/contract/job-request.ts';
+import { type Extraction, type ExtractOptions, extractAudio } from '../../src/media/extract.ts';
+import { planOutput } from '../../src/media/plan.ts';
+import { probe } from '../../src/media/probe.ts';
+import type { MediaTools } from '../../src/media/run.ts';
+
+export const tools: MediaTools = {
+  ffmpegPath: 'ffmpeg',
+  ffprobePath: 'ffprobe',
+  launcher: ['setpriv', '--pdeathsig', 'KILL', '--'],
+};
+
+export const noAbort = new AbortController().signal;
+
+/** @param request an output as a client writes it. */
+export async function extract(
+  input: string,
+  outputPath: string,
+  request: Record<string, unknown>,
+  options: Partial<ExtractOptions> = {},
+): Promise<Extraction> {
+  const probed = await probe(tools, input, { signal: noAbort });
+  const plan = planOutput(OutputRequest.parse(request), probed);
+  return extractAudio({
+    ...{ tools, input, probe: probed, plan, outputPath, signal: noAbort, maxAudioSeconds: 3600 },
+    ...options,
+  });
+}

@@ -1,0 +1,140 @@
+/**
+ * What a media file is, asked of ffmpeg and ffprobe directly: nothing of src/ is used here, so that the code under test
+ * cannot agree with itself.
+ */
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+
+const run = promisify(execFile);
+const MAX_BUFFER = 256 * 1024 * 1024;
+
+export async function ffmpeg(...args: string[]): Promise<{ stdout: Buffer; stderr: string }> {
+  const { stdout, stderr } = await run('ffmpeg', ['-nostdin', '-hide_banner', '-y', ...args], {
+    encoding: 'buffer',
+    maxBuffer: MAX_BUFFER,
+  });
+  return { stdout, stderr: stderr.toString() };
+}
+
+interface FfprobeStream {
+  index: number;
+  codec_type: string;
+  codec_name: string;
+  channels?: number;
+  sample_rate?: string;
+  bits_per_raw_sample?: string;
+  sample_fmt?: string;
+  width?: number;
+  height?: number;
+  disposition: { attached_pic: number };
+  tags?: Record<string, string>;
+}
+
+export interface Inspection {
+  format: { format_name: string; duration?: string; tags?: Record<string, string> };
+  streams: FfprobeStream[];
+  chapters: { start_time: string; end_time: string; tags?: { title?: string } }[];
+  audio: FfprobeStream;
+  cover: FfprobeStream | undefined;
+  /** Tags of the file and of its audio, names in lower case. */
+  tags: Record<string, string>;
+}
+
+export async function inspect(file: string): Promise<Inspection> {
+  const { stdout } = await run('ffprobe', [
+    ...['-v', 'error', '-of', 'json', '-show_format', '-show_streams', '-show_chapters'],
+    file,
+  ]);
+  const answer = JSON.parse(stdout) as Omit<Inspection, 'audio' | 'cover' | 'tags'>;
+  const audio = answer.streams.find(({ codec_type }) => codec_type === 'audio');
+  if (audio === undefined) throw new Error('no audio stream');
+  const tags = Object.entries({ ...answer.format.tags, ...audio.tags });
+  return {
+    ...answer,
+    audio,
+    cover: answer.streams.find(({ disposition }) => disposition.attached_pic === 1),
+    tags: Object.fromEntries(tags.map(([key, value]) => [key.toLowerCase(), value])),
+  };
+}
+
+/** Seconds of audio in a track, counted: decoded to PCM at its own rate, bytes divided by the size of a second. */
+export async function decodedSeconds(file: string, track = 0): Promise<number> {
+  const { stdout: rate } = await run('ffprobe', [
+    ...['-v', 'error', '-select_streams', `a:${track}`, '-show_entries', 'stream=sample_rate'],
+    ...['-of', 'default=nw=1:nk=1', file],
+  ]);
+  const { stdout } = await ffmpeg(
+    '-v',
+    'error',
+    '-i',
+    file,
+    '-map',
+    `0:a:${track}`,
+    '-ac',
+    '1',
+    '-f',
+    's16le',
+    '-',
+  );
+  return stdout.length / 2 / Number.parseInt(rate, 10);
+}
+
+/** Mono PCM of the first audio track, one number a sample, −1 … 1. */
+export async function decodedSamples(file: string, sampleRate: number): Promise<Float32Array> {
+  const { stdout } = await ffmpeg(
+    ...[
+      '-v',
+      'error',
+      '-i',
+      file,
+      '-map',
+      '0:a:0',
+      '-ac',
+      '1',
+      '-ar',
+      String(sampleRate),
+      '-f',
+      'f32le',
+      '-',
+    ],
+  );
+  return new Float32Array(stdout.buffer.slice(stdout.byteOffset, stdout.byteOffset + stdout.length));
+}
+
+/** MD5 of a track's packets, which a copy does not change. */
+export async function packetHash(file: string, track = 0): Promise<string> {
+  const { stdout } = await ffmpeg(
+    '-v',
+    'error',
+    '-i',
+    file,
+    '-map',
+    `0:a:${track}`,
+    '-c',
+    'copy',
+    '-f',
+    'md5',
+    '-',
+  );
+  return stdout.toString().trim();
+}
+
+export async function measureLoudness(file: string): Promise<{ lufs: number; truePeakDbtp: number }> {
+  const { stderr } = await ffmpeg('-i', file, '-map', '0:a:0', '-af', 'ebur128=peak=true', '-f', 'null', '-');
+  const summary = stderr.slice(stderr.lastIndexOf('Summary:'));
+  return {
+    lufs: Number(/I:\s+(\S+) LUFS/.exec(summary)?.[1]),
+    truePeakDbtp: Number(/Peak:\s+(\S+) dBFS/.exec(summary)?.[1]),
+  };
+}
+
+/** kbit/s of the audio packets alone, from ffprobe's packet sizes. */
+export async function packetKbps(file: string): Promise<number> {
+  const { stdout } = await run(
+    'ffprobe',
+    ['-v', 'error', '-select_streams', 'a:0', '-show_entries', 'packet=size', '-of', 'csv=p=0', file],
+    { maxBuffer: MAX_BUFFER },
+  );
+  const bytes = stdout.split('\n').reduce((sum, line) => sum + (Number.parseInt(line, 10) || 0), 0);
+  return (bytes * 8) / 1000 / (await decodedSeconds(file));
+}

@@ -1,0 +1,202 @@
+/** How a run of ffmpeg ends, and that nothing of it is left. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readFileSync } from 'node:fs';
+import { symlink, writeFile } from 'node:fs/promises';
+import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+import { ToolFailure } from '../../src/media/failure.ts';
+import { type RunOptions, requireRegularFile, runFfmpeg } from '../../src/media/run.ts';
+import { noAbort, tools } from './extracting.ts';
+import { mediaFolder } from './sources.ts';
+
+const folder = mediaFolder();
+
+/** Sound without an end, made at the speed of a clock, so that it runs until somebody ends it. */
+const ENDLESS = ['-re', '-f', 'lavfi', '-i', 'anullsrc', '-f', 'null', '-'];
+const SHORT = ['-f', 'lavfi', '-t', '2', '-i', 'anullsrc', '-f', 'null', '-'];
+
+const limits: RunOptions = { signal: noAbort, wallLimitMs: 20_000 };
+
+/** A tool that is a shell script of ours, to misbehave as ffmpeg would. */
+async function script(name: string, ...lines: string[]) {
+  await writeFile(folder.at(name), ['#!/bin/sh', ...lines].join('\n'), { mode: 0o755 });
+  return { ...tools, ffmpegPath: folder.at(name) };
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    // A zombie still has its id.
+    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
+  } catch {
+    return false;
+  }
+}
+
+async function until(condition: () => boolean): Promise<void> {
+  const end = Date.now() + 10_000;
+  while (!condition()) {
+    if (Date.now() > end) throw new Error('it did not come to that within 10 s');
+    await delay(10);
+  }
+}
+
+const failure = (ending: object) =>
+  expect.objectContaining({ name: 'ToolFailure', ending: expect.objectContaining(ending) });
+
+describe('an ending', () => {
+  it('of a good run carries the statistics and the last progress', async () => {
+    const seen: (number | undefined)[] = [];
+    const { stderr, lastProgress } = await runFfmpeg(tools, SHORT, {
+      ...limits,
+      onProgress: ({ outSeconds }) => seen.push(outSeconds),
+    });
+    expect(stderr).toContain('88200 samples');
+    expect(lastProgress.outSeconds).toBeCloseTo(2, 3);
+    expect(seen.at(-1)).toBe(lastProgress.outSeconds);
+  });
+
+  it('by an exit code names it', async () => {
+    await expect(runFfmpeg(tools, ['-i', 'file:/nonexistent', '-f', 'null', '-'], limits)).rejects.toEqual(
+      failure({ kind: 'exit', code: 1 }),
+    );
+  });
+
+  it('by a signal from outside names it', async () => {
+    const killed = await script('killed', 'kill -9 $$');
+    await expect(runFfmpeg(killed, [], limits)).rejects.toEqual(
+      failure({ kind: 'signal', signal: 'SIGKILL' }),
+    );
+  });
+
+  it('by the wall limit', async () => {
+    await expect(runFfmpeg(tools, ENDLESS, { ...limits, wallLimitMs: 300 })).rejects.toEqual(
+      failure({ kind: 'wall-limit', afterMs: 300 }),
+    );
+  });
+
+  it('that never began is an ordinary error', async () => {
+    const missing = { ...tools, launcher: [], ffmpegPath: '/nonexistent/ffmpeg' };
+    await expect(runFfmpeg(missing, SHORT, limits)).rejects.toMatchObject({ code: 'ENOENT' });
+  });
+
+  it('keeps the end of what was written, at most 64 KiB', async () => {
+    const talkative = await script(
+      'talkative',
+      'head -c 1000000 /dev/zero | tr "\\0" x >&2',
+      'echo the end >&2',
+      'exit 3',
+    );
+    const error = await runFfmpeg(talkative, [], limits).catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(ToolFailure);
+    expect((error as ToolFailure).stderr).toHaveLength(64 * 1024);
+    expect((error as ToolFailure).stderr.endsWith('the end\n')).toBe(true);
+  });
+});
+
+describe('an abort', () => {
+  const reason = new Error('cancelled');
+
+  it('rejects with its reason and leaves no process of the group', async () => {
+    const family = await script(
+      'family',
+      `sleep 1000 & echo $! > ${folder.path}/child.pid`,
+      'echo $$ > "$0.pid"',
+      'wait',
+    );
+    const abort = new AbortController();
+    const run = runFfmpeg(family, [], { ...limits, signal: abort.signal });
+    await until(
+      () =>
+        existsSync(folder.at('family.pid')) && readFileSync(folder.at('family.pid'), 'utf8').endsWith('\n'),
+    );
+    const pids = ['child.pid', 'family.pid'].map((name) => Number(readFileSync(folder.at(name), 'utf8')));
+    expect(pids.map(isAlive)).toEqual([true, true]);
+    abort.abort(reason);
+    await expect(run).rejects.toBe(reason);
+    await until(() => !pids.some(isAlive));
+  });
+
+  it('goes on to SIGKILL where SIGTERM is ignored', async () => {
+    const deaf = await script('deaf', "trap '' TERM", 'echo $$ > "$0.pid"', 'while :; do sleep 0.1; done');
+    const abort = new AbortController();
+    const run = runFfmpeg(deaf, [], { ...limits, signal: abort.signal });
+    await until(
+      () => existsSync(folder.at('deaf.pid')) && readFileSync(folder.at('deaf.pid'), 'utf8').endsWith('\n'),
+    );
+    const pid = Number(readFileSync(folder.at('deaf.pid'), 'utf8'));
+    abort.abort(reason);
+    await expect(run).rejects.toBe(reason);
+    await until(() => !isAlive(pid));
+  });
+
+  it('beforehand starts nothing', async () => {
+    const marker = await script('marker', 'touch "$0.started"');
+    await expect(runFfmpeg(marker, [], { ...limits, signal: AbortSignal.abort(reason) })).rejects.toBe(
+      reason,
+    );
+    expect(existsSync(folder.at('marker.started'))).toBe(false);
+  });
+
+  it('wins over what it causes', async () => {
+    const abort = new AbortController();
+    const run = runFfmpeg(tools, ENDLESS, { signal: abort.signal, wallLimitMs: 400 });
+    setTimeout(() => abort.abort(reason), 200);
+    await expect(run).rejects.toBe(reason);
+  });
+});
+
+it('takes ffmpeg along when its own process is killed', async () => {
+  const runner = folder.at('runner.ts');
+  const runModule = fileURLToPath(new URL('../../src/media/run.ts', import.meta.url));
+  await writeFile(
+    runner,
+    `import { runFfmpeg } from ${JSON.stringify(runModule)};
+     const tools = ${JSON.stringify(tools)};
+     await runFfmpeg(tools, ${JSON.stringify(ENDLESS)}, {
+       signal: new AbortController().signal, wallLimitMs: 60_000,
+       onProgress: () => process.stdout.write('running\\n'),
+     });`,
+  );
+  const parent = spawn(process.execPath, [runner], { stdio: ['ignore', 'pipe', 'inherit'] });
+  await once(parent.stdout, 'data');
+  const children = readFileSync(`/proc/${parent.pid}/task/${parent.pid}/children`, 'utf8')
+    .trim()
+    .split(' ')
+    .map(Number);
+  expect(children.filter(isAlive)).toHaveLength(1);
+  parent.kill('SIGKILL');
+  await once(parent, 'exit');
+  await until(() => !children.some(isAlive));
+});
+
+it('gives the tool none of its own environment', async () => {
+  const nosy = await script('nosy', 'env > "$0.env"');
+  process.env.FFREPORT = 'file=/tmp/report';
+  try {
+    await runFfmpeg(nosy, [], limits);
+  } finally {
+    delete process.env.FFREPORT;
+  }
+  const names = readFileSync(folder.at('nosy.env'), 'utf8').match(/^\w+(?==)/gm);
+  expect(names).not.toContain('FFREPORT');
+  expect(names?.filter((name) => !['PATH', 'LANG', 'PWD', 'SHLVL', '_', 'OLDPWD'].includes(name))).toEqual(
+    [],
+  );
+});
+
+describe('an input', () => {
+  it('that is no regular file is refused', async () => {
+    await once(spawn('mkfifo', [folder.at('fifo.mp4')]), 'exit');
+    await writeFile(folder.at('real.mp4'), 'x');
+    await symlink(folder.at('real.mp4'), folder.at('link.mp4'));
+    for (const name of ['fifo.mp4', 'link.mp4', '.']) {
+      await expect(requireRegularFile(folder.at(name))).rejects.toMatchObject({
+        code: 'INVALID_VIDEO',
+        details: 'not a regular file',
+      });
+    }
+    await expect(requireRegularFile(folder.at('real.mp4'))).resolves.toEqual({ sizeBytes: 1 });
+  });
+});
