@@ -59,7 +59,7 @@ function parseHost(host: string, text: string): string {
 
 /** `10.0.0.0/8`, `127.0.0.1`, `[::1]`, `[fd12::/64]`, `[fd12::]/64` or `fd12::/64`; undefined for a name. */
 function parseRange(host: string, text: string): Range | undefined {
-  if (isIP(host) === 6) {
+  if (isIP(host) === 6 || isIP(text) === 6) {
     // `::1:9000` reads as the address ::1 with port 9000 and as the address ::1:9000 without a port.
     throw new Error(`OUTBOUND_ALLOW rule "${text}" is ambiguous: put the IPv6 address in brackets, ${FORM}`);
   }

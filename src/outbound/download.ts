@@ -1,9 +1,9 @@
 /** A stranger's file, streamed to disk within limits, tried again and continued where it broke. */
 import { type FileHandle, open, rm } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { deadlineOf } from './deadline.ts';
 import { OutboundFailed } from './errors.ts';
 import { type Answer, discard, get, headerOf, type Route, refuseEncoded, statusFailure } from './exchange.ts';
-import { timedOut } from './failure.ts';
 import { limitedBody, tooLarge } from './limited-body.ts';
 import { sourceName } from './source-name.ts';
 import { parseContentRange, strongValidator } from './validator.ts';
@@ -78,9 +78,9 @@ interface Transfer {
 export async function download(route: Route, options: DownloadOptions): Promise<Downloaded> {
   const limits = { ...defaultLimits, ...options.limits };
   const file = await open(options.file, 'wx', 0o600);
-  const total = new AbortController();
-  const timer = setTimeout(() => total.abort(timedOut('the download took too long')), limits.totalMs);
-  const signal = AbortSignal.any(options.signal ? [options.signal, total.signal] : [total.signal]);
+  const tooLate = new OutboundFailed('timeout', 'the download took too long', false);
+  const deadline = deadlineOf(limits.totalMs, tooLate, options.signal);
+  const { signal } = deadline;
   const transfer: Transfer = { file, receivedBytes: 0, totalBytes: undefined, validator: undefined };
   try {
     const answer = await withTries(limits, signal, () => receive(route, options, limits, signal, transfer));
@@ -95,7 +95,7 @@ export async function download(route: Route, options: DownloadOptions): Promise<
     await rm(options.file, { force: true });
     throw error;
   } finally {
-    clearTimeout(timer);
+    deadline.clear();
   }
 }
 

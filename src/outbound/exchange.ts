@@ -104,7 +104,8 @@ export function retryAfterSeconds(headers: IncomingHttpHeaders): number | undefi
   const value = headerOf(headers, 'retry-after');
   if (value === undefined) return undefined;
   if (/^\d+$/.test(value)) return Number(value);
-  const at = Date.parse(value);
+  // Date.parse alone would read "-5" as a year.
+  const at = value.endsWith(' GMT') ? Date.parse(value) : Number.NaN;
   return Number.isNaN(at) ? undefined : Math.max(0, Math.ceil((at - Date.now()) / 1_000));
 }
 

@@ -22,6 +22,9 @@ const byCode: Readonly<Record<string, Outcome>> = {
   EPIPE: ['reset', broken, true],
   UND_ERR_SOCKET: ['reset', broken, true],
   UND_ERR_RES_CONTENT_LENGTH_MISMATCH: ['reset', broken, true],
+  // Closed by ourselves, at the end of the process.
+  UND_ERR_DESTROYED: ['reset', broken, true],
+  UND_ERR_CLOSED: ['reset', broken, true],
   UND_ERR_HEADERS_OVERFLOW: ['protocol', notHttp, false],
 };
 
@@ -52,8 +55,4 @@ function codeOf(error: unknown): string {
   if (!(error instanceof Error)) return '';
   if ('code' in error && typeof error.code === 'string') return error.code;
   return error instanceof AggregateError ? codeOf(error.errors[0]) : '';
-}
-
-export function timedOut(message: string): OutboundFailed {
-  return new OutboundFailed('timeout', message, false);
 }

@@ -5,8 +5,8 @@ import type { AllowRule } from './allow-rules.ts';
 import { type Connect, checkedAddresses, connectSocket, guardedConnector } from './connector.ts';
 import { type Downloaded, type DownloadOptions, download } from './download.ts';
 import { OutboundFailed, OutboundRefused } from './errors.ts';
-import { discard, get, type Route, refuseEncoded, statusFailure } from './exchange.ts';
-import { limitedBody } from './limited-body.ts';
+import type { Route } from './exchange.ts';
+import { type FetchBytesOptions, fetchBytes } from './fetch-bytes.ts';
 import { type Policy, type Purpose, parseTarget } from './policy.ts';
 import { type PostAnswer, type PostOptions, post } from './post.ts';
 import { type Resolve, systemResolver } from './resolve.ts';
@@ -22,12 +22,6 @@ export interface OutboundOptions {
   readonly resolve?: Resolve;
   /** Default: TCP and TLS. Tests put a recorder here, which proves what was and what was not connected to. */
   readonly connect?: Connect;
-}
-
-interface FetchBytesOptions {
-  readonly url: string;
-  readonly maxBytes: number;
-  readonly signal?: AbortSignal;
 }
 
 export interface Outbound {
@@ -52,7 +46,6 @@ export interface Outbound {
 }
 
 const RESOLVE_AT_SUBMISSION_MS = 2_000;
-const FETCH_BYTES_TIMEOUT_MS = 60_000;
 const KEEP_ALIVE_MS = 4_000;
 
 export function createOutbound(options: OutboundOptions): Outbound {
@@ -103,24 +96,6 @@ export function createOutbound(options: OutboundOptions): Outbound {
       await Promise.all([agents.source.destroy(), agents.webhook.destroy()]);
     },
   };
-}
-
-async function fetchBytes(route: Route, { url, maxBytes, signal }: FetchBytesOptions): Promise<Uint8Array> {
-  const deadline = AbortSignal.timeout(FETCH_BYTES_TIMEOUT_MS);
-  const stop = AbortSignal.any(signal ? [signal, deadline] : [deadline]);
-  const timeouts = { headersTimeoutMs: 15_000, idleTimeoutMs: 20_000 };
-  const answer = await get(route, { url, headers: {}, ...timeouts, signal: stop });
-  try {
-    if (answer.status !== 200) throw statusFailure(answer);
-    refuseEncoded(answer.headers);
-  } catch (error) {
-    discard(answer.body);
-    throw error;
-  }
-  const chunks: Uint8Array[] = [];
-  const limits = { maxBytes, minBytesPerSecond: 1_024, rateWindowMs: 10_000 };
-  for await (const chunk of limitedBody(answer.body, limits, stop)) chunks.push(chunk);
-  return Buffer.concat(chunks);
 }
 
 /** Scheme, host and port: paths and queries of strangers' URLs may hold their secrets. */

@@ -1,8 +1,9 @@
 /** One POST to a webhook: no redirects, an answer of which little is read. */
 import { type Dispatcher, request } from 'undici';
-import { OutboundRefused } from './errors.ts';
+import { deadlineOf } from './deadline.ts';
+import { OutboundFailed, OutboundRefused } from './errors.ts';
 import { discard, type Route, retryAfterSeconds } from './exchange.ts';
-import { timedOut, toOutboundError } from './failure.ts';
+import { toOutboundError } from './failure.ts';
 import { parseTarget } from './policy.ts';
 
 export interface PostOptions {
@@ -47,12 +48,8 @@ const connectionHeaders = new Set([
 export async function post(route: Route, options: PostOptions): Promise<PostAnswer> {
   const { url } = parseTarget(options.url, 'webhook', route.policy);
   const headers = { 'user-agent': route.userAgent, ...lowerCased(options.headers) };
-  const deadline = new AbortController();
-  const timer = setTimeout(
-    () => deadline.abort(timedOut('the receiver took too long to answer')),
-    options.timeoutMs,
-  );
-  const signal = AbortSignal.any(options.signal ? [options.signal, deadline.signal] : [deadline.signal]);
+  const tooLate = new OutboundFailed('timeout', 'the receiver took too long to answer', true);
+  const deadline = deadlineOf(options.timeoutMs, tooLate, options.signal);
   const startedAt = performance.now();
   try {
     const answer = await request(url, {
@@ -60,7 +57,7 @@ export async function post(route: Route, options: PostOptions): Promise<PostAnsw
       method: 'POST',
       headers,
       body: options.body,
-      signal,
+      signal: deadline.signal,
     });
     const latencyMs = Math.round(performance.now() - startedAt);
     const retryAfter = retryAfterSeconds(answer.headers);
@@ -71,10 +68,10 @@ export async function post(route: Route, options: PostOptions): Promise<PostAnsw
       bodySnippet: await snippet(answer.body),
     };
   } catch (error) {
-    signal.throwIfAborted();
+    deadline.signal.throwIfAborted();
     throw toOutboundError(error);
   } finally {
-    clearTimeout(timer);
+    deadline.clear();
   }
 }
 

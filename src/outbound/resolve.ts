@@ -13,13 +13,16 @@ const noSuchName = new Set(['ENOTFOUND', 'ENODATA']);
  * Asks DNS directly, so that the hosts file and local name services have no say, and so that a name server that never
  * answers holds a socket: `dns.lookup` holds one of the four threads that file access needs too. Only the names that the
  * operator's own rules hold go through the system's `lookup`, because they may well stand in a hosts file.
+ * @param servers addresses of name servers, each with an optional port; default: the system's
  */
-export function systemResolver(ruleHosts: ReadonlySet<string>): Resolve {
+export function systemResolver(ruleHosts: ReadonlySet<string>, servers?: readonly string[]): Resolve {
   return async (hostname, signal) => {
     if (ruleHosts.has(hostname)) {
       return (await dns.lookup(hostname, { all: true })).map(({ address }) => address);
     }
-    const resolver = new dns.Resolver({ timeout: 1_500, tries: 3 });
+    // Both tries (1 s, then 2 s) fit into the deadline at connect: a server that drops AAAA questions leaves time for A.
+    const resolver = new dns.Resolver({ timeout: 1_000, tries: 2 });
+    if (servers !== undefined) resolver.setServers(servers);
     const cancel = () => resolver.cancel();
     signal.addEventListener('abort', cancel);
     try {
@@ -39,13 +42,14 @@ function firstReason(answers: readonly PromiseSettledResult<unknown>[]): unknown
   return reasons.find((reason) => !noSuchName.has(reason?.code)) ?? reasons[0];
 }
 
-/** @throws OutboundFailed of kind `dns`, retryable unless the name does not exist. */
+/** @throws OutboundFailed of kind `dns`, retryable unless the name does not exist; an aborted `signal` is its cause. */
 export async function resolveWithin(
   resolve: Resolve,
   hostname: string,
   deadlineMs: number,
   signal?: AbortSignal,
 ): Promise<readonly string[]> {
+  signal?.throwIfAborted();
   const deadline = new AbortController();
   const timer = setTimeout(() => deadline.abort(), deadlineMs);
   const giveUp = signal === undefined ? deadline.signal : AbortSignal.any([deadline.signal, signal]);

@@ -23,7 +23,7 @@ describe('OUTBOUND_ALLOW is read', () => {
     ['media.example:80x', 'no port'],
     ['media.example:*', 'no port'],
     [':8080', 'no port'],
-    ['http://media.example:8080', 'no host'],
+    ['http://media.example:8080', 'CIDR'],
     ['*.example:8080', 'no host'],
     ['media..example:8080', 'no host'],
     ['user@media.example:8080', 'no host'],
