@@ -1,7 +1,7 @@
 /** Objects as files below one folder. An object appears by a rename on the same volume, so no reader sees half of one. */
 import { randomUUID } from 'node:crypto';
 import { constants, createReadStream, createWriteStream } from 'node:fs';
-import { access, copyFile, lstat, mkdir, open, rename, rm, rmdir, stat } from 'node:fs/promises';
+import { access, copyFile, lstat, mkdir, open, readdir, rename, rm, rmdir, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -14,15 +14,23 @@ export interface FileStorageOptions {
 
 /** Unfinished objects lie here: inside the root, so that the rename stays on its volume. No key can begin with a dot. */
 const UNFINISHED = '.unfinished';
+const ABANDONED_AFTER_MS = 24 * 60 * 60 * 1_000;
 
 export function createFileStorage({ root }: FileStorageOptions): Storage {
+  const unfinishedFolder = join(root, UNFINISHED);
+  let swept: Promise<void> | undefined;
   const pathOf = (key: string) => join(root, checkedKey(key));
 
   /** Has `fill` make a file under a temporary name, then gives it its key; leaves nothing behind on failure. */
   const place = async (key: string, fill: (path: string) => Promise<unknown>): Promise<StoredObject> => {
     const path = pathOf(key);
-    const unfinished = join(root, UNFINISHED, randomUUID());
-    await mkdir(dirname(unfinished), { recursive: true, mode: 0o700 });
+    const unfinished = join(unfinishedFolder, randomUUID());
+    await mkdir(unfinishedFolder, { recursive: true, mode: 0o700 });
+    swept ??= sweep(unfinishedFolder).catch((error: unknown) => {
+      swept = undefined;
+      throw error;
+    });
+    await swept;
     try {
       await fill(unfinished);
       const sizeBytes = await settle(unfinished);
@@ -51,7 +59,9 @@ export function createFileStorage({ root }: FileStorageOptions): Storage {
       return sizeBytes === undefined ? undefined : { key, sizeBytes };
     },
 
-    read: (key, range) => openForReading(key, pathOf(key), range),
+    async read(key, range) {
+      return openForReading(key, pathOf(key), range);
+    },
 
     async localCopy(key) {
       const path = pathOf(key);
@@ -70,6 +80,15 @@ export function createFileStorage({ root }: FileStorageOptions): Storage {
       await access(root, constants.R_OK | constants.W_OK | constants.X_OK);
     },
   };
+}
+
+/** Clears away what a crash left behind. A stream that still arrives keeps its file young. */
+async function sweep(folder: string): Promise<void> {
+  for (const name of await readdir(folder)) {
+    const path = join(folder, name);
+    const { mtimeMs } = await stat(path).catch(() => ({ mtimeMs: Date.now() })); // Finished meanwhile.
+    if (mtimeMs < Date.now() - ABANDONED_AFTER_MS) await rm(path, { force: true });
+  }
 }
 
 /** A key is made of plain segments, so that no key leads outside the root or to a hidden file. */
