@@ -65,8 +65,8 @@ async function untilTold(
   start: (config: Config, ground: Ground, stores: Stores, onStop: (stop: Stop) => void) => Promise<void>,
 ): Promise<void> {
   const told = new Promise<void>((resolve) => {
-    process.once('SIGTERM', resolve);
-    process.once('SIGINT', resolve);
+    process.once('SIGTERM', () => resolve());
+    process.once('SIGINT', () => resolve());
   });
   const config = loadConfig();
   const ground = await openGround(config);

@@ -4,7 +4,6 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { once } from 'node:events';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -111,10 +110,10 @@ async function predecessorGone(folder: string): Promise<void> {
   if (redis === undefined) {
     return;
   }
-  const gone = await once(redis, 'close', { signal: AbortSignal.timeout(PREDECESSOR_TIMEOUT_MS) }).then(
-    () => true,
-    () => false,
-  );
+  const gone = await new Promise<boolean>((resolve) => {
+    redis.once('close', () => resolve(true));
+    setTimeout(() => resolve(false), PREDECESSOR_TIMEOUT_MS).unref();
+  });
   redis.disconnect();
   if (!gone) {
     throw new Error(`another Soundpost uses ${folder}: stop it, or choose another DATA_DIR`);
@@ -146,13 +145,18 @@ function endOf(child: ChildProcess): Promise<string> {
 /** Resolves with undefined once our server is ready, with a sentence when it does not get there. */
 async function answering(socket: string, identity: string): Promise<string | undefined> {
   const redis = new Redis(socket, { maxRetriesPerRequest: null, retryStrategy: () => 20 });
+  // Until the socket is there every attempt fails; not `events.once`, which would take that for the end.
   redis.on('error', () => undefined);
+  const ready = new Promise<boolean>((resolve) => {
+    redis.once('ready', () => resolve(true));
+    setTimeout(() => resolve(false), START_TIMEOUT_MS).unref();
+  });
   try {
-    await once(redis, 'ready', { signal: AbortSignal.timeout(START_TIMEOUT_MS) });
+    if (!(await ready)) {
+      return `it was not ready within ${START_TIMEOUT_MS / 1000} s`;
+    }
     const [, answered] = (await redis.config('GET', 'syslog-ident')) as string[];
     return answered === identity ? undefined : 'another redis-server answers on its socket';
-  } catch {
-    return `it was not ready within ${START_TIMEOUT_MS / 1000} s`;
   } finally {
     redis.disconnect();
   }
