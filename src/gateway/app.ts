@@ -18,14 +18,12 @@ export interface AppServices extends SendAudioServices, InstanceServices, InboxS
   readonly redis: Redis;
   readonly storage: Storage;
   readonly brands: readonly string[];
-  readonly trustProxyHops: number;
   readonly logger: Logger;
 }
 
 export function createApp(services: AppServices): Express {
-  const { access, redis, storage, brands, trustProxyHops, logger } = services;
+  const { access, redis, storage, brands, logger } = services;
   const app = express();
-  app.set('trust proxy', trustProxyHops);
   app.set('query parser', 'simple');
   app.set('etag', false);
   app.use(securityHeaders());

@@ -3,7 +3,7 @@
  * the first answer again, 422 for another body, 409 while the first one runs. A running request holds a lease that
  * it renews; one whose process died loses it, and the next repetition takes over.
  */
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import { GatewayError } from '../contract/gateway-errors.ts';
 import type { Redis } from '../queue/redis.ts';
@@ -65,7 +65,9 @@ export class Idempotency {
    * its body and the next repetition runs the operation again.
    */
   async once<T>(request: KeyedRequest, run: () => Promise<T>): Promise<{ answer: T; replayed: boolean }> {
-    const record = gatewayKey('idempotency', request.scope, request.key);
+    // Callers choose the key, so it is hashed before it becomes part of one of ours.
+    const hashed = createHash('sha256').update(request.key).digest('hex');
+    const record = gatewayKey('idempotency', request.scope, hashed);
     const lease = `${record}:lease`;
     const owner = randomUUID();
     const [outcome, kept] = BeginReply.parse(

@@ -2,12 +2,14 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import type { AudioMessage } from '../contract/gateway.ts';
+import { GatewayError } from '../contract/gateway-errors.ts';
 import type { Logger } from '../logger.ts';
 import type { VoiceNote } from '../media/voice-note.ts';
 import type { Redis } from '../queue/redis.ts';
 import type { Storage } from '../storage/storage.ts';
 import { encryptMedia } from './media-encryption.ts';
 import { gatewayKey } from './redis-keys.ts';
+import { untilAborted } from './until-aborted.ts';
 
 export interface MediaStoreOptions {
   readonly redis: Redis;
@@ -44,7 +46,7 @@ export class MediaStore {
     const media = await encryptMedia(note.path, encrypted, signal);
     // Noted before it is stored: a process that dies in between leaves an id to sweep, never a file that stays.
     await redis.zadd(EXPIRY, Date.now() + keepSeconds * 1000, id);
-    await storage.publish(encrypted, storageKey(id));
+    await stored(untilAborted(storage.publish(encrypted, storageKey(id)), signal), signal);
     const url = new URL(`${publicUrl()}/${storageKey(id)}`);
     return {
       url: url.href,
@@ -78,4 +80,21 @@ export class MediaStore {
       }
     }
   }
+}
+
+async function stored(publishing: Promise<unknown>, signal: AbortSignal): Promise<void> {
+  try {
+    await publishing;
+  } catch (error) {
+    signal.throwIfAborted();
+    throw storageFailure(error);
+  }
+}
+
+/** What callers see when the storage does not do its work. */
+export function storageFailure(error: unknown): GatewayError {
+  return new GatewayError('service_unavailable', 'the gateway cannot reach its storage', {
+    retryAfterSeconds: 5,
+    cause: error,
+  });
 }

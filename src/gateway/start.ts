@@ -48,9 +48,9 @@ export interface GatewayOptions {
   readonly mediaTtlSeconds: number;
   /** Where messages.update is posted, and the `whsec_` secret that signs it; undefined posts nothing. */
   readonly events: { readonly url: string; readonly secret: string } | undefined;
-  /** Proxies in front whose forwarded address is believed. */
-  readonly trustProxyHops: number;
   readonly logger: Logger;
+  /** How long preparing and sending a message may take besides its delay, ms. Default 30 s (decisions B "Audio"). */
+  readonly sendTimeoutMs?: number;
 }
 
 export interface RunningGateway {
@@ -64,6 +64,7 @@ export interface RunningGateway {
   close(): Promise<void>;
 }
 
+const SEND_TIMEOUT_MS = 30_000;
 const SWEEP_INTERVAL_MS = 60 * 60 * 1000;
 /** After this, connections that are still busy are cut. */
 const CLOSE_TIMEOUT_MS = 10_000;
@@ -103,6 +104,7 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
     tools,
     hasher,
     closing: closing.signal,
+    sendTimeoutMs: options.sendTimeoutMs ?? SEND_TIMEOUT_MS,
   });
   const access = new Access({ instances, hasher, apiKey: options.apiKey });
   const inboxSessions = new InboxSessions(redis, hasher);
@@ -138,7 +140,6 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
       sender,
       sessions,
       storage,
-      trustProxyHops: options.trustProxyHops,
       viewers: new Viewers({ access, inboxSessions, instances }),
       workspaces,
     }),

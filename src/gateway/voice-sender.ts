@@ -29,6 +29,8 @@ export interface VoiceSenderOptions {
   readonly hasher: SecretHasher;
   /** Aborted when the gateway stops: what has not reached the network yet is given up. */
   readonly closing: AbortSignal;
+  /** For preparing and sending together; the presence before it comes on top (decisions B: "at most delay + 30 s"). */
+  readonly sendTimeoutMs: number;
 }
 
 export interface VoiceRequest {
@@ -40,9 +42,6 @@ export interface VoiceRequest {
   readonly idempotencyKey: string | undefined;
 }
 
-/** Preparing and sending together, the presence before it not counted (decisions B: "at most delay + 30 s"). */
-const SEND_TIMEOUT_MS = 30_000;
-
 export class VoiceSender {
   readonly #options: VoiceSenderOptions;
 
@@ -51,10 +50,10 @@ export class VoiceSender {
   }
 
   async send(request: VoiceRequest): Promise<SentMessage> {
-    const { sessions, log, closing } = this.#options;
+    const { sessions, log, closing, sendTimeoutMs } = this.#options;
     const { instance, fields } = request;
     const delayMs = fields.delay ?? 0;
-    const deadline = AbortSignal.timeout(SEND_TIMEOUT_MS + delayMs);
+    const deadline = AbortSignal.timeout(sendTimeoutMs + delayMs);
     const signal = AbortSignal.any([deadline, closing]);
     try {
       const session = await sessions.connected(instance);

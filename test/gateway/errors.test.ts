@@ -313,6 +313,7 @@ describe('a multipart body of more than 100 MiB', () => {
         outgoing.destroy();
       });
       outgoing.once('error', reject);
+      outgoing.setMaxListeners(0);
       outgoing.flushHeaders();
       write(outgoing);
     });

@@ -27,15 +27,12 @@ export interface GatewaySetting {
   readonly events?: GatewayOptions['events'];
   /** Default: a free one. */
   readonly port?: number;
+  readonly mediaTtlSeconds?: number;
+  readonly sendTimeoutMs?: number;
 }
 
-export function gatewayOptions({
-  redisUrl,
-  dataDir,
-  outboundAllow,
-  events,
-  port,
-}: GatewaySetting): GatewayOptions {
+export function gatewayOptions(setting: GatewaySetting): GatewayOptions {
+  const { redisUrl, dataDir, outboundAllow, events, port } = setting;
   const logger = createLogger(process.env.TEST_LOG_LEVEL ?? 'silent');
   return {
     host: '127.0.0.1',
@@ -58,9 +55,9 @@ export function gatewayOptions({
       launcher: dieWithParent('KILL', process.env.PATH ?? ''),
     },
     workspacesDir: join(dataDir, 'workspaces'),
-    mediaTtlSeconds: 3600,
+    mediaTtlSeconds: setting.mediaTtlSeconds ?? 3600,
+    ...(setting.sendTimeoutMs === undefined ? {} : { sendTimeoutMs: setting.sendTimeoutMs }),
     events,
-    trustProxyHops: 0,
     logger,
   };
 }

@@ -225,7 +225,7 @@ it('on a phone there is one half at a time', async () => {
   await openInbox();
   await chat(ada.name).click();
   expect(await chat(ada.name).isVisible()).toBe(false);
-  expect(await page.locator('html').evaluate('(root) => root.scrollWidth')).toBe(390);
+  expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(390);
   await page.getByRole('button', { name: 'Back to the chats' }).click();
   await chat(ada.name).waitFor();
 });

@@ -47,6 +47,14 @@ export function dressAvatar(node, { jid, name, isGroup }) {
   node.textContent = letters.join('').toUpperCase() || '#';
 }
 
+/** The time of day; with the date unless it is today. @param {Date} at */
+export function shortTime(at) {
+  const time = { hour: '2-digit', minute: '2-digit' };
+  return at.toDateString() === new Date().toDateString()
+    ? at.toLocaleTimeString([], time)
+    : at.toLocaleString([], { day: 'numeric', month: 'short', ...time });
+}
+
 /** 75 → `1:15` */
 export function clock(seconds) {
   const whole = Math.max(0, Math.round(seconds));

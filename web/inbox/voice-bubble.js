@@ -1,6 +1,6 @@
 // One voice message: play button, waveform that is also the position slider, time, tick.
 import { fromBase64, openVoiceNote } from './decrypt.js';
-import { clock, element, icon, spoken, svg } from './elements.js';
+import { clock, element, icon, shortTime, spoken, svg } from './elements.js';
 import { tick } from './status.js';
 
 const BARS = 64;
@@ -82,7 +82,7 @@ export class VoiceBubble {
     const length = element('span', { class: 'length', textContent: clock(seconds) });
     const time = element('time', {
       dateTime: sentAt.toISOString(),
-      textContent: sentAt.toLocaleTimeString([], { hour: '2-digit', minute: '2-digit' }),
+      textContent: shortTime(sentAt),
     });
     const tickPlace = element('span', { class: 'tick-place' });
     const fault = element('p', { class: 'fault', role: 'alert' });

@@ -20,7 +20,8 @@ export function requestLog(logger: Logger): RequestHandler {
         {
           requestId: id,
           method: request.method,
-          path: request.path,
+          // The pattern, not the path: paths hold people's numbers.
+          route: `${request.baseUrl}${request.route?.path ?? ''}`,
           status: response.statusCode,
           answered: response.writableFinished,
           ms: Math.round(performance.now() - startedAt),

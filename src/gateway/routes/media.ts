@@ -5,13 +5,13 @@
 import { pipeline } from 'node:stream/promises';
 import type { RequestHandler } from 'express';
 import { GatewayError } from '../../contract/gateway-errors.ts';
-import { type ByteRange, ObjectNotFound, type Storage } from '../../storage/storage.ts';
-import { MEDIA_ID, storageKey } from '../media-store.ts';
+import { type ByteRange, ObjectNotFound, type Storage, type StoredObject } from '../../storage/storage.ts';
+import { MEDIA_ID, storageFailure, storageKey } from '../media-store.ts';
 
 export function media(storage: Storage): RequestHandler {
   return async (request, response) => {
     const id = /^([0-9a-f]+)\.enc$/.exec(String(request.params.file))?.[1] ?? '';
-    const found = MEDIA_ID.test(id) ? await storage.stat(storageKey(id)) : undefined;
+    const found = MEDIA_ID.test(id) ? await stat(storage, storageKey(id)) : undefined;
     if (found === undefined) {
       throw missing();
     }
@@ -61,11 +61,19 @@ function wanted(
   return ranges.type === 'bytes' && ranges.length === 1 ? ranges[0] : undefined;
 }
 
+async function stat(storage: Storage, key: string): Promise<StoredObject | undefined> {
+  try {
+    return await storage.stat(key);
+  } catch (error) {
+    throw storageFailure(error);
+  }
+}
+
 async function open(storage: Storage, key: string, range: ByteRange | undefined) {
   try {
     return await storage.read(key, range);
   } catch (error) {
-    throw error instanceof ObjectNotFound ? missing() : error;
+    throw error instanceof ObjectNotFound ? missing() : storageFailure(error);
   }
 }
 

@@ -90,7 +90,7 @@ export class Directory {
     const groupDigits = String(FIRST_GROUP_NUMBER + BigInt(count));
     const place: Place = { digits, groups: [groupDigits], contacts: people.map((person) => person.digits) };
     const group: Group = {
-      subject: 'The Royal Sound Society',
+      subject: 'The Sound Society',
       participants: [
         { digits, admin: 'superadmin' },
         ...people.map((person, index) => ({

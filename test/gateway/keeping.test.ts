@@ -1,0 +1,110 @@
+/** How long things are kept, and what happens when the disk does not take them. */
+import { once } from 'node:events';
+import { mkdir, readdir, readFile, rm, utimes, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { startTestRedis, type TestRedis } from '../redis-server.ts';
+import {
+  ada,
+  chatMessages,
+  eventually,
+  type GatewaySetting,
+  makeFolder,
+  makeTone,
+  startTestGateway,
+  type TestGateway,
+} from './gateway-fixture.ts';
+
+let redis: TestRedis;
+let folder: Awaited<ReturnType<typeof makeFolder>>;
+let gateway: TestGateway;
+
+beforeEach(async () => {
+  redis = await startTestRedis();
+  folder = await makeFolder();
+  gateway = await start({});
+});
+
+afterEach(async () => {
+  await gateway.close();
+  await redis.close();
+  await folder.remove();
+});
+
+const start = (setting: Partial<GatewaySetting>): Promise<TestGateway> =>
+  startTestGateway({ redisUrl: redis.url, dataDir: folder.path, ...setting });
+
+async function restart(setting: Partial<GatewaySetting>): Promise<void> {
+  await gateway.close();
+  gateway = await start(setting);
+}
+
+async function send() {
+  const tone = join(folder.path, 'tone.ogg');
+  await makeTone(tone, 1);
+  const audio = (await readFile(tone)).toString('base64');
+  return gateway.call('POST', '/message/sendMessengerAudio/main', { number: ada.number, audio });
+}
+
+it('a message and its media go when they have been kept long enough', async () => {
+  await restart({ mediaTtlSeconds: 1 });
+  const { body } = await send();
+  const { directPath } = body.message.audioMessage;
+  const media = async () => (await fetch(`${gateway.url}${directPath}`)).status;
+  expect(await media()).toBe(200);
+  await eventually(
+    async () => {
+      await restart({ mediaTtlSeconds: 1 });
+      return media();
+    },
+    (status) => status === 404,
+  );
+  expect(
+    await eventually(
+      () => chatMessages(gateway, 'main', ada.jid),
+      ({ length }) => length === 0,
+    ),
+  ).toEqual([]);
+  expect(await readdir(join(folder.path, 'storage')).then((names) => names.includes('media'))).toBe(false);
+});
+
+it('workspaces that a killed gateway left go at the next start, those of others stay', async () => {
+  const workspaces = join(folder.path, 'workspaces');
+  const longAgo = new Date(Date.now() - 2 * 60 * 60 * 1000);
+  for (const name of ['gateway-old', 'gateway-new', 'worker-old']) {
+    await mkdir(join(workspaces, name));
+    await writeFile(join(workspaces, name, 'voice.ogg'), '');
+  }
+  for (const name of ['gateway-old', 'worker-old']) {
+    await utimes(join(workspaces, name), longAgo, longAgo);
+  }
+  await restart({});
+  expect((await readdir(workspaces)).toSorted()).toEqual(['gateway-new', 'worker-old']);
+});
+
+it('a storage that takes nothing is 503, and nothing appears in the chat', async () => {
+  const storage = join(folder.path, 'storage');
+  await rm(storage, { recursive: true, force: true });
+  // A file where the folder should be: root, too, cannot write below it.
+  await writeFile(storage, '');
+  expect(await send()).toMatchObject({ status: 503, body: { code: 'service_unavailable' } });
+  expect(await chatMessages(gateway, 'main', ada.jid)).toEqual([]);
+  expect((await gateway.call('GET', '/health/ready')).body).toMatchObject({ storage: 'unreachable' });
+});
+
+it('audio that does not come in time is 504', async () => {
+  const silent = createServer(() => undefined);
+  silent.listen(0, '127.0.0.1');
+  await once(silent, 'listening');
+  const address = silent.address();
+  const port = typeof address === 'object' && address !== null ? address.port : 0;
+  await restart({ sendTimeoutMs: 300, outboundAllow: `127.0.0.1:${port}` });
+  const answer = await gateway.call('POST', '/message/sendMessengerAudio/main', {
+    number: ada.number,
+    audio: `http://127.0.0.1:${port}/never.mp3`,
+  });
+  expect(answer).toMatchObject({ status: 504, body: { code: 'timeout' } });
+  silent.closeAllConnections();
+  silent.close();
+});
