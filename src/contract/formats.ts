@@ -5,7 +5,7 @@
 import { z } from 'zod';
 
 export const qualities = ['low', 'medium', 'high', 'extreme'] as const;
-export type Quality = (typeof qualities)[number];
+type Quality = (typeof qualities)[number];
 
 /** Codec names are ffmpeg's, so that a probed track compares with a row directly. */
 export type AudioCodec = 'mp3' | 'aac' | 'flac' | 'pcm' | 'vorbis' | 'opus';

@@ -4,7 +4,7 @@
  */
 import fluent from 'fluent-ffmpeg';
 
-export interface CommandInput {
+interface CommandInput {
   /** A regular local file; the name is ours, never a caller's. */
   readonly file: string;
   readonly demuxer: string;

@@ -32,7 +32,7 @@ export interface ExtractOptions {
   readonly onStep?: (step: 'extracting_audio' | 'normalizing_audio') => void;
 }
 
-export interface ExtractedFile extends RenderedFile {
+interface ExtractedFile extends RenderedFile {
   /** ffmpeg's name: mp3, aac, flac, pcm_s16le … */
   readonly codec: string;
   readonly channels: number;

@@ -27,7 +27,7 @@ export interface Trim {
   readonly endSeconds: number | null;
 }
 
-export interface CopyPlan {
+interface CopyPlan {
   /** The measured bitrate up to which the copy is what was asked for; null: any. */
   readonly maxKbps: number | null;
   /** The size up to which it is (a voice message that has to fit); null: any. */

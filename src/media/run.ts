@@ -55,7 +55,7 @@ export interface RunResult {
 
 /**
  * Runs ffmpeg with arguments from `composeArguments`.
- * @throws {ToolFailure} when it ends in any other way than exit code 0; the signal's reason when it was aborted;
+ * @throws {ToolFailure} when it ends in any other way than exit code 0 with its outputs whole; the signal's reason when it was aborted;
  * another error when it could not be started.
  */
 export function runFfmpeg(
@@ -69,8 +69,14 @@ export function runFfmpeg(
     // The closing statistics, which count packets and samples, are only written from this level on.
     ...['-v', 'verbose', '-nostats', '-progress', `pipe:${PROGRESS_DESCRIPTOR}`],
   ];
-  return supervise('ffmpeg', [...tools.launcher, tools.ffmpegPath, ...globals, ...args], options, STALL_MS);
+  const command = [...tools.launcher, tools.ffmpegPath, ...globals, ...args];
+  const result = await supervise('ffmpeg', command, options, STALL_MS);
+  if (UNFINISHED.test(result.stderr)) throw new ToolFailure('ffmpeg', { kind: 'exit', code: 0 }, result.stderr);
+  return result;
 }
+
+/** A disk that is full when a small file is flushed at its end: ffmpeg says so, and exits with 0. */
+const UNFINISHED = /^Error (writing trailer of|closing file) /m;
 
 export interface FfprobeOptions extends RunLimits {
   readonly maxStdoutBytes: number;

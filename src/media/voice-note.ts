@@ -90,7 +90,7 @@ function isVoiceNote({ container, tracks, isAudioOnly }: Probe): boolean {
   );
 }
 
-export interface WaveformOptions {
+interface WaveformOptions {
   readonly tools: MediaTools;
   readonly file: string;
   /** ffmpeg's demuxer of the file. */
@@ -100,9 +100,7 @@ export interface WaveformOptions {
 }
 
 /** Decodes the first audio track of a file once, for its length and its 64 bars. */
-export async function waveform(
-  options: WaveformOptions,
-): Promise<{ durationSeconds: number; bars: Uint8Array }> {
+async function waveform(options: WaveformOptions): Promise<{ durationSeconds: number; bars: Uint8Array }> {
   const { file, demuxer, maxAudioSeconds } = options;
   const meter = new WaveformMeter();
   await runOnInput(

@@ -4,6 +4,9 @@
 const BARS = 64;
 const FULL_HEIGHT = 100;
 
+/** What is quieter than −60 dB counts as silence: a codec's rounding is no picture of anything. */
+const SILENCE = 0.001;
+
 /** Samples that are summed up at once: 20 ms at {@link WAVEFORM_RATE}. */
 const WINDOW_SAMPLES = 160;
 
@@ -45,7 +48,7 @@ export class WaveformMeter {
     });
     const loudest = Math.max(...levels);
     return Uint8Array.from(levels, (level) =>
-      loudest > 0 ? Math.round((level / loudest) * FULL_HEIGHT) : 0,
+      loudest > SILENCE ? Math.round((level / loudest) * FULL_HEIGHT) : 0,
     );
   }
 

@@ -17,6 +17,8 @@ const folder = mediaFolder();
 const ENDLESS = ['-re', '-f', 'lavfi', '-i', 'anullsrc', '-f', 'null', '-'];
 const SHORT = ['-f', 'lavfi', '-t', '2', '-i', 'anullsrc', '-f', 'null', '-'];
 
+const MKFIFO = '/usr/bin/mkfifo';
+
 const limits: RunOptions = { signal: noAbort, wallLimitMs: 20_000 };
 
 /** A tool that is a shell script of ours, to misbehave as ffmpeg would. */
@@ -61,6 +63,13 @@ describe('an ending', () => {
     await expect(runFfmpeg(tools, ['-i', 'file:/nonexistent', '-f', 'null', '-'], limits)).rejects.toEqual(
       failure({ kind: 'exit', code: 1 }),
     );
+  });
+
+  it('on a full disk is a failure, also where ffmpeg exits with 0', async () => {
+    const args = ['-f', 'lavfi', '-t', '0.1', '-i', 'anullsrc', '-f', 'wav', '/dev/full'];
+    const error = await runFfmpeg(tools, args, limits).catch((thrown: unknown) => thrown);
+    expect(error).toEqual(failure({ kind: 'exit', code: 0 }));
+    expect((error as ToolFailure).stderr).toContain('No space left on device');
   });
 
   it('by a signal from outside names it', async () => {
@@ -188,7 +197,7 @@ it('gives the tool none of its own environment', async () => {
 
 describe('an input', () => {
   it('that is no regular file is refused', async () => {
-    await once(spawn('mkfifo', [folder.at('fifo.mp4')]), 'exit');
+    await once(spawn(MKFIFO, [folder.at('fifo.mp4')]), 'exit');
     await writeFile(folder.at('real.mp4'), 'x');
     await symlink(folder.at('real.mp4'), folder.at('link.mp4'));
     for (const name of ['fifo.mp4', 'link.mp4', '.']) {

@@ -1,0 +1,437 @@
+/** What an extraction makes of its request, and what it refuses. */
+
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { copyFile, readdir, readFile, stat, truncate, writeFile } from 'node:fs/promises';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { OutputRequest } from '../../src/contract/job-request.ts';
+import { extractAudio } from '../../src/media/extract.ts';
+import { planOutput, planVoiceRendition } from '../../src/media/plan.ts';
+import { probe } from '../../src/media/probe.ts';
+import { extract, noAbort, tools } from './extracting.ts';
+import { decodedSamples, decodedSeconds, ffmpeg, inspect, packetHash, packetKbps } from './oracle.ts';
+import { mediaFolder, type SourceName } from './sources.ts';
+
+const folder = mediaFolder();
+
+describe('a track', () => {
+  /** Each track is a tone of its own, so that the output tells which one it was made of. */
+  const tones = [400, 1000, 2500];
+
+  beforeAll(async () => {
+    const inputs = tones.flatMap((tone) => ['-f', 'lavfi', '-i', `sine=${tone}:d=2:r=48000`]);
+    await ffmpeg(
+      ...['-v', 'error', ...inputs, '-map', '0', '-map', '1', '-map', '2', '-c:a', 'aac'],
+      ...['-metadata:s:a:0', 'language=eng', '-metadata:s:a:1', 'language=ger', '-disposition:a:0', '0'],
+      ...['-disposition:a:1', 'default', folder.at('tones.mp4')],
+    );
+  });
+
+  /** Zero crossings of a sine. */
+  async function toneOf(file: string): Promise<number> {
+    const samples = (await decodedSamples(file, 48_000)).subarray(24_000, 72_000);
+    return samples.filter((sample, at) => at > 0 && (samples[at - 1] ?? 0) < 0 && sample >= 0).length;
+  }
+
+  it.each([
+    [undefined, 1],
+    [0, 0],
+    [2, 2],
+    ['en', 0],
+    ['deu', 1],
+  ])('chosen by %s is track %i', async (track, expected) => {
+    const output = folder.at(`track-${track}.mp3`);
+    await extract(folder.at('tones.mp4'), output, { format: 'mp3', track });
+    expect(Math.round((await toneOf(output)) / 10) * 10).toBe(tones[expected]);
+  });
+});
+
+describe('a trim', () => {
+  it.each([
+    ['aac.mp4', 'mp3', 1.234, 2.5],
+    ['opus.webm', 'opus', 0.5, 0.75],
+    ['ac3.ts', 'm4a', 1, 3],
+    ['mp3.avi', 'flac', 2.001, 3.002],
+    ['mp3.mp3', 'mp3', 0.1, 3.5],
+    ['adts.aac', 'wav', 1.5, 2],
+  ] as const)('of %s to %s from %f to %f is exact', async (source: SourceName, format, start, end) => {
+    const input = await folder.source(source);
+    const output = folder.at(`trim-${source}.${format}`);
+    const { output: file, sourceSeconds } = await extract(input, output, { format, start, end });
+    expect(file.copied).toBe(false);
+    expect(sourceSeconds).toBeNull();
+    expect(Math.abs((await decodedSeconds(output)) - (end - start))).toBeLessThan(0.05);
+    expect(file.durationSeconds).toBeCloseTo(end - start, 2);
+  });
+
+  it('begins at the sample that was asked for', async () => {
+    const input = folder.at('ramp.wav');
+    await ffmpeg('-v', 'error', '-f', 'lavfi', '-i', "aevalsrc='t/4':d=3:s=8000", input);
+    await extract(input, folder.at('ramp.flac'), { format: 'flac', start: 1.25, end: 2 });
+    const [first = 0] = await decodedSamples(folder.at('ramp.flac'), 8000);
+    expect(first * 4).toBeCloseTo(1.25, 3);
+  });
+
+  it('without an end goes to the end, and one past the end stops there', async () => {
+    const input = await folder.source('music.wav');
+    const open = await extract(input, folder.at('open.flac'), { format: 'flac', start: 3 });
+    const past = await extract(input, folder.at('past.flac'), { format: 'flac', start: 3, end: 500 });
+    expect(open.output.durationSeconds).toBeCloseTo(1, 2);
+    expect(past.output.durationSeconds).toBeCloseTo(1, 2);
+  });
+
+  it('that begins after the end fails', async () => {
+    await expect(
+      extract(await folder.source('music.wav'), folder.at('after.mp3'), { format: 'mp3', start: 10 }),
+    ).rejects.toMatchObject({
+      code: 'EXTRACTION_FAILED',
+      details: expect.stringContaining('no audio between'),
+    });
+  });
+});
+
+describe('a copy', () => {
+  it('that turns out to be above the bitrate asked for is encoded instead', async () => {
+    // Matroska says nothing of a track's bitrate.
+    const input = folder.at('rich.webm');
+    await ffmpeg(
+      '-v',
+      'error',
+      '-i',
+      await folder.source('music.wav'),
+      '-c:a',
+      'libopus',
+      '-b:a',
+      '192k',
+      input,
+    );
+    const low = await extract(input, folder.at('low.opus'), { format: 'opus', quality: 'low' });
+    const extreme = await extract(input, folder.at('extreme.opus'), { format: 'opus', bitrate: '256k' });
+    expect(low.output.copied).toBe(false);
+    expect(await packetKbps(low.output.path)).toBeLessThan(70);
+    expect(extreme.output.copied).toBe(true);
+    expect(await packetHash(extreme.output.path)).toBe(await packetHash(input));
+  });
+
+  it.each([
+    ['vorbis.webm', 'ogg'],
+    ['mp3.mp3', 'mp3'],
+    ['adts.aac', 'm4a'],
+    ['flac24.mkv', 'flac'],
+  ] as const)('of %s into %s is as long as the source', async (source, format) => {
+    const input = await folder.source(source);
+    const output = folder.at(`copy-${source}.${format}`);
+    const { output: file } = await extract(input, output, { format });
+    const seconds = await decodedSeconds(output);
+    expect(file.copied).toBe(true);
+    expect(Math.abs(file.durationSeconds - seconds)).toBeLessThan(0.03);
+    expect(Math.abs(seconds - (await decodedSeconds(input)))).toBeLessThan(0.05);
+    expect(file.bitrateKbps / (await packetKbps(output))).toBeCloseTo(1, 1);
+  });
+
+  it('of a track that begins late begins at once', async () => {
+    const input = folder.at('late.mkv');
+    await ffmpeg(
+      ...['-v', 'error', '-f', 'lavfi', '-i', 'testsrc2=s=64x64:r=10:d=6', '-itsoffset', '2'],
+      ...[
+        '-i',
+        await folder.source('adts.aac'),
+        '-map',
+        '0',
+        '-map',
+        '1',
+        '-c:v',
+        'mpeg4',
+        '-c:a',
+        'copy',
+        input,
+      ],
+    );
+    const { output } = await extract(input, folder.at('late.m4a'), { format: 'm4a' });
+    const { format } = await inspect(output.path);
+    expect(output.copied).toBe(true);
+    expect(Number(format.duration)).toBeCloseTo(await decodedSeconds(output.path), 1);
+  });
+});
+
+describe('a truncated file', () => {
+  it.each([
+    ['mp4', ['-c:a', 'aac', '-movflags', '+faststart'], 'mp3'],
+    ['mp4', ['-c:a', 'aac', '-movflags', '+faststart'], 'm4a'],
+    ['mkv', ['-c:a', 'aac'], 'opus'],
+    ['webm', ['-c:v', 'libvpx', '-deadline', 'realtime', '-c:a', 'libopus'], 'opus'],
+    ['flv', ['-c:v', 'flv', '-ar', '44100', '-c:a', 'aac'], 'mp3'],
+    ['avi', ['-c:a', 'libmp3lame'], 'wav'],
+    ['wav', ['-vn'], 'mp3'],
+    ['flac', ['-vn'], 'flac'],
+    ['mp3', ['-vn'], 'mp3'],
+  ] as const)('of %s made with %o into %s is corrupt', async (extension, options, format) => {
+    const whole = folder.at(`whole.${extension}`);
+    await ffmpeg(
+      ...[
+        '-v',
+        'error',
+        '-f',
+        'lavfi',
+        '-i',
+        'testsrc2=s=64x64:r=10:d=5',
+        '-f',
+        'lavfi',
+        '-i',
+        'anoisesrc=d=5:r=48000:a=0.3',
+      ],
+      ...['-c:v', 'mpeg4', ...options, whole],
+    );
+    const cut = folder.at(`cut.${extension}`);
+    await copyFile(whole, cut);
+    await truncate(cut, Math.floor((await stat(whole)).size * 0.6));
+    await expect(extract(cut, folder.at('cut.out'), { format })).rejects.toMatchObject({
+      code: 'INVALID_VIDEO',
+      details: expect.stringContaining('truncated'),
+    });
+    expect((await extract(whole, folder.at('whole.out'), { format })).output.durationSeconds).toBeCloseTo(
+      5,
+      0,
+    );
+  });
+
+  it('is not one whose audio is shorter than its video', async () => {
+    for (const [name, ...options] of [
+      ['short.mp4'],
+      ['short.mkv'],
+      ['short.flv', '-c:v', 'flv', '-ar', '44100'],
+    ] as const) {
+      const input = folder.at(name);
+      await ffmpeg(
+        ...[
+          '-v',
+          'error',
+          '-f',
+          'lavfi',
+          '-i',
+          'testsrc2=s=64x64:r=10:d=6',
+          '-f',
+          'lavfi',
+          '-i',
+          'anoisesrc=d=2:a=0.3',
+        ],
+        ...['-c:a', 'aac', ...options, input],
+      );
+      const { output } = await extract(input, folder.at('short.mp3'), { format: 'mp3' });
+      expect(output.durationSeconds).toBeCloseTo(2, 0);
+    }
+  });
+
+  it('is not one with damage in the middle', async () => {
+    const input = folder.at('damaged.mkv');
+    const bytes = await readFile(await folder.source('flac.mkv'));
+    for (let at = bytes.length / 2; at < bytes.length / 2 + 3000; at += 100) bytes[Math.floor(at)] = 0xaa;
+    await writeFile(input, bytes);
+    const { output } = await extract(input, folder.at('damaged.mp3'), { format: 'mp3' });
+    expect(output.durationSeconds).toBeGreaterThan(3);
+  });
+});
+
+describe('limits', () => {
+  it('refuse audio that says it is too long, before reading it', async () => {
+    const run = extract(
+      await folder.source('music.wav'),
+      folder.at('long.mp3'),
+      { format: 'mp3' },
+      { maxAudioSeconds: 2 },
+    );
+    await expect(run).rejects.toMatchObject({
+      code: 'INVALID_VIDEO',
+      details: 'the audio is longer than 2 s',
+    });
+  });
+
+  it('refuse audio that does not say so', async () => {
+    for (const format of ['mp3', 'aac']) {
+      const run = extract(
+        await folder.source('adts.aac'),
+        folder.at('long.out'),
+        { format },
+        { maxAudioSeconds: 2 },
+      );
+      await expect(run).rejects.toMatchObject({
+        code: 'INVALID_VIDEO',
+        details: 'the audio is longer than 2 s',
+      });
+    }
+  });
+
+  it('refuse an output that would be too large', async () => {
+    const run = extract(
+      await folder.source('mp3.mp3'),
+      folder.at('large.wav'),
+      { format: 'wav' },
+      { maxOutputBytes: 100_000 },
+    );
+    await expect(run).rejects.toMatchObject({
+      code: 'EXTRACTION_FAILED',
+      details: 'the output would be larger than 100000 bytes',
+    });
+  });
+
+  it('let a part of a long file through', async () => {
+    const { output } = await extract(
+      await folder.source('music.wav'),
+      folder.at('part.mp3'),
+      { format: 'mp3', start: 1, end: 2 },
+      { maxAudioSeconds: 2 },
+    );
+    expect(output.durationSeconds).toBeCloseTo(1, 2);
+  });
+});
+
+describe('a failure', () => {
+  it('leaves nothing behind', async () => {
+    const before = await readdir(folder.path);
+    await extract(
+      await folder.source('music.wav'),
+      folder.at('nothing.wav'),
+      { format: 'wav' },
+      { maxOutputBytes: 5000 },
+    ).catch(() => {});
+    await extract(await folder.source('music.wav'), folder.at('nothing.mp3'), {
+      format: 'mp3',
+      start: 100,
+      normalize: true,
+    }).catch(() => {});
+    expect(
+      (await readdir(folder.path)).filter((name) => !before.includes(name) && name !== 'music.wav'),
+    ).toEqual([]);
+  });
+
+  it('of the disk is no fault of the input', async () => {
+    const fullDisk = {
+      ...tools,
+      launcher: ['/bin/sh', '-c', 'echo "av_interleaved_write_frame(): No space left on device" >&2; exit 1'],
+    };
+    const run = extract(
+      await folder.source('music.wav'),
+      folder.at('full.wav'),
+      { format: 'wav' },
+      { tools: fullDisk },
+    );
+    await expect(run).rejects.toMatchObject({
+      name: 'ToolFailure',
+      stderr: expect.stringContaining('No space left'),
+    });
+  });
+
+  it('is an abort: ffmpeg goes and so do the files', async () => {
+    const input = folder.at('hour.wav');
+    await ffmpeg('-v', 'error', '-f', 'lavfi', '-i', 'anoisesrc=d=1200:r=8000', input);
+    const abort = new AbortController();
+    const reason = new Error('cancelled');
+    const run = extract(
+      input,
+      folder.at('hour.aac'),
+      { format: 'aac', sampleRate: 48000 },
+      {
+        signal: abort.signal,
+        onProgress: () => abort.abort(reason),
+      },
+    );
+    await expect(run).rejects.toBe(reason);
+    expect(
+      (await readdir(folder.path)).filter(
+        (name) => name.startsWith('hour.aac') || name.startsWith('extract-'),
+      ),
+    ).toEqual([]);
+    const ps = spawn('pgrep', ['-f', folder.at('hour.wav')], { stdio: ['ignore', 'pipe', 'ignore'] });
+    expect((await once(ps, 'exit'))[0]).toBe(1);
+  });
+});
+
+describe('on the way', () => {
+  it('tells how far it is, from little to all, never back', async () => {
+    const fractions: number[] = [];
+    const steps: string[] = [];
+    await extract(
+      await folder.source('clipping.wav'),
+      folder.at('progress.mp3'),
+      { format: 'mp3', normalize: true },
+      {
+        onProgress: (fraction) => fractions.push(fraction),
+        onStep: (step) => steps.push(step),
+      },
+    );
+    expect(steps).toEqual(['extracting_audio', 'normalizing_audio']);
+    expect(fractions.at(-1)).toBe(1);
+    expect(fractions).toEqual(fractions.toSorted((one, other) => one - other));
+    expect(fractions.length).toBeGreaterThan(3);
+  });
+
+  it('stays in one step where nothing is normalised', async () => {
+    const steps: string[] = [];
+    await extract(
+      await folder.source('music.wav'),
+      folder.at('step.mp3'),
+      { format: 'mp3' },
+      { onStep: (step) => steps.push(step) },
+    );
+    expect(steps).toEqual(['extracting_audio']);
+  });
+});
+
+describe('a voice message with the output', () => {
+  async function both(source: SourceName, request: Record<string, unknown>) {
+    const input = await folder.source(source);
+    const output = OutputRequest.parse(request);
+    const probed = await probe(tools, input, { signal: noAbort });
+    return extractAudio({
+      ...{
+        tools,
+        input,
+        probe: probed,
+        plan: planOutput(output, probed),
+        outputPath: folder.at('with-voice.out'),
+      },
+      voice: { plan: planVoiceRendition(output, probed), path: folder.at('with-voice.ogg') },
+      ...{ signal: noAbort, maxAudioSeconds: 3600 },
+    });
+  }
+
+  it.each([
+    { format: 'mp3' },
+    { format: 'm4a' },
+    { format: 'flac', start: 1, end: 3 },
+    { format: 'mp3', normalize: true },
+  ])('is made of %o', async (request) => {
+    const { output, voice } = await both('speech.mp4', request);
+    const { audio } = await inspect(folder.at('with-voice.ogg'));
+    expect(audio).toMatchObject({ codec_name: 'opus', channels: 1 });
+    expect(voice).toMatchObject({ fitsVoiceBubble: true, codec: 'opus', copied: false });
+    expect(output.copied).toBe(request.format === 'm4a');
+    expect((await inspect(output.path)).audio.codec_name).toBe(
+      request.format === 'm4a' ? 'aac' : request.format,
+    );
+    const difference =
+      (await decodedSeconds(output.path)) - (await decodedSeconds(folder.at('with-voice.ogg')));
+    expect(Math.abs(difference)).toBeLessThan(0.05);
+  });
+
+  it('fits a bubble even where the container did not say how long it is', async () => {
+    const input = folder.at('long.aac');
+    await ffmpeg(
+      '-v',
+      'error',
+      '-f',
+      'lavfi',
+      '-i',
+      'anoisesrc=d=240:r=16000:a=0.3',
+      '-c:a',
+      'aac',
+      '-b:a',
+      '24k',
+      input,
+    );
+    const { output } = await extract(input, folder.at('long.ogg'), { format: 'voice' });
+    expect(output.fitsVoiceBubble).toBe(true);
+    expect((await stat(output.path)).size).toBeLessThanOrEqual(512 * 1024);
+    expect(output.durationSeconds).toBeCloseTo(240, 0);
+  });
+});
