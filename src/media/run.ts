@@ -58,7 +58,7 @@ export interface RunResult {
  * @throws {ToolFailure} when it ends in any other way than exit code 0 with its outputs whole; the signal's reason when it was aborted;
  * another error when it could not be started.
  */
-export function runFfmpeg(
+export async function runFfmpeg(
   tools: MediaTools,
   args: readonly string[],
   options: RunOptions,
@@ -71,7 +71,8 @@ export function runFfmpeg(
   ];
   const command = [...tools.launcher, tools.ffmpegPath, ...globals, ...args];
   const result = await supervise('ffmpeg', command, options, STALL_MS);
-  if (UNFINISHED.test(result.stderr)) throw new ToolFailure('ffmpeg', { kind: 'exit', code: 0 }, result.stderr);
+  if (UNFINISHED.test(result.stderr))
+    throw new ToolFailure('ffmpeg', { kind: 'exit', code: 0 }, result.stderr);
   return result;
 }
 
