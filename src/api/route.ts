@@ -3,6 +3,8 @@
  * answers 405, and what the tests of authorisation walk.
  */
 import type { Request, Response } from 'express';
+import type { z } from 'zod';
+import type { ErrorCode } from '../contract/errors.ts';
 import type { Scope } from '../contract/scopes.ts';
 import type { Logger } from '../logger.ts';
 import type { Outbound } from '../outbound/outbound.ts';
@@ -53,6 +55,34 @@ export type Access =
   | { readonly by: 'key'; readonly scope: Scope; readonly rate: 'read' | 'submit' }
   | { readonly by: 'signature'; readonly scope: Scope; readonly rate: 'read' };
 
+/** What the OpenAPI document says about a route; path parameters are told by its path. */
+export interface RouteDocs {
+  readonly operationId: string;
+  readonly summary: string;
+  readonly description?: string;
+  readonly tag: 'Jobs' | 'Batches' | 'Uploads' | 'Downloads' | 'Webhooks' | 'Service';
+  /** An object schema of the query's fields. */
+  readonly query?: z.ZodObject;
+  /** Request headers beside X-API-Key. */
+  readonly headers?: z.ZodObject;
+  /** What the body may be, by media type; `binary` for bytes. */
+  readonly body?: Readonly<Record<string, z.ZodType | 'binary'>>;
+  /** What succeeds, by HTTP status. */
+  readonly answers: Readonly<Record<number, AnswerDocs>>;
+  /** Codes of the catalogue that a caller may meet here, besides those of every route with a key. */
+  readonly errors: readonly ErrorCode[];
+}
+
+export interface AnswerDocs {
+  readonly description: string;
+  /** `data` of the envelope; left out where the answer is no envelope. */
+  readonly data?: z.ZodType;
+  /** Other content, by media type; `binary` for bytes. */
+  readonly content?: Readonly<Record<string, z.ZodType | 'binary'>>;
+  /** Response headers: what each says. */
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
 export interface RouteContext {
   readonly request: Request;
   readonly response: Response;
@@ -66,6 +96,7 @@ export interface Route {
   /** Express path; routes under /v1 also answer under the prefix /audio-extract. */
   readonly path: string;
   readonly access: Access;
+  readonly docs: RouteDocs;
   readonly handle: (context: RouteContext) => Promise<void>;
 }
 
