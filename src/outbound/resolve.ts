@@ -10,9 +10,10 @@ export type Resolve = (hostname: string, signal: AbortSignal) => Promise<readonl
 const noSuchName = new Set(['ENOTFOUND', 'ENODATA']);
 
 /**
- * Asks DNS directly, so that the hosts file and local name services have no say, and so that a name server that never
- * answers holds a socket: `dns.lookup` holds one of the four threads that file access needs too. Only the names that the
- * operator's own rules hold go through the system's `lookup`, because they may well stand in a hosts file.
+ * Asks DNS directly, so that the hosts file and local name services have no say, and so that name servers which never
+ * answer hold nobody up: Node runs two `dns.lookup` at a time in a process (half of libuv's threads), and each waits 10 s
+ * or more for such a server. Only the names that the operator's own rules hold go through the system's `lookup`,
+ * because they may well stand in a hosts file.
  * @param servers addresses of name servers, each with an optional port; default: the system's
  */
 export function systemResolver(ruleHosts: ReadonlySet<string>, servers?: readonly string[]): Resolve {

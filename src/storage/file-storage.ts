@@ -2,13 +2,13 @@
 import { randomUUID } from 'node:crypto';
 import { constants, createReadStream, createWriteStream } from 'node:fs';
 import { access, copyFile, lstat, mkdir, open, readdir, rename, rm, rmdir, stat } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { type ByteRange, ObjectNotFound, type Storage, type StoredObject } from './storage.ts';
 
 export interface FileStorageOptions {
-  /** Absolute path of the folder; made with mode 0700 on the first write. */
+  /** Path of the folder; made with mode 0700 on the first write. */
   readonly root: string;
 }
 
@@ -16,7 +16,8 @@ export interface FileStorageOptions {
 const UNFINISHED = '.unfinished';
 const ABANDONED_AFTER_MS = 24 * 60 * 60 * 1_000;
 
-export function createFileStorage({ root }: FileStorageOptions): Storage {
+export function createFileStorage(options: FileStorageOptions): Storage {
+  const root = resolve(options.root);
   const unfinishedFolder = join(root, UNFINISHED);
   let swept: Promise<void> | undefined;
   const pathOf = (key: string) => join(root, checkedKey(key));
@@ -114,25 +115,27 @@ async function settle(path: string): Promise<number> {
   }
 }
 
+/** Makes the new name itself survive a power cut. When the folder is gone, so is the object, by somebody's removal. */
 async function sync(folder: string): Promise<void> {
-  const handle = await open(folder, 'r');
   try {
-    await handle.sync();
-  } finally {
-    await handle.close();
+    const handle = await open(folder, 'r');
+    await handle.sync().finally(() => handle.close());
+  } catch (error) {
+    if (!hasCode(error, 'ENOENT')) throw error;
   }
 }
 
-/** A removal beside it may take the still empty folder away between the two calls: then once more. */
-async function renameInto(from: string, to: string, attempts = 5): Promise<void> {
-  await mkdir(dirname(to), { recursive: true, mode: 0o700 });
+/** A removal beside it may take the still empty folder away at any moment before the rename: then once more. */
+async function renameInto(from: string, to: string, attempts = 50): Promise<void> {
+  const folder = dirname(to);
   try {
+    await mkdir(folder, { recursive: true, mode: 0o700 });
     await rename(from, to);
   } catch (error) {
     if (!hasCode(error, 'ENOENT') || attempts === 1) throw error;
     return renameInto(from, to, attempts - 1);
   }
-  await sync(dirname(to));
+  await sync(folder);
 }
 
 /** Renames where it can; what lies on another volume (EXDEV) is copied. */
