@@ -77,6 +77,8 @@ export interface AnswerDocs {
   readonly description: string;
   /** `data` of the envelope; left out where the answer is no envelope. */
   readonly data?: z.ZodType;
+  /** Codes that come with this status, whatever the catalogue's row says: a failed job is answered with 200. */
+  readonly failures?: readonly ErrorCode[];
   /** Other content, by media type; `binary` for bytes. */
   readonly content?: Readonly<Record<string, z.ZodType | 'binary'>>;
   /** Response headers: what each says. */

@@ -222,6 +222,15 @@ export type ErrorCode = keyof typeof errorCatalogue;
 
 export const ErrorCode = z.enum(Object.keys(errorCatalogue) as [ErrorCode, ...ErrorCode[]]);
 
+/** What a job can fail with; `GET /v1/status` and downloads answer these with 200, whatever their row says (decisions A4, A7). */
+export const jobFailureCodes = [
+  'DOWNLOAD_FAILED',
+  'INVALID_VIDEO',
+  'EXTRACTION_FAILED',
+  'JOB_CANCELLED',
+  'INTERNAL_ERROR',
+] as const satisfies readonly ErrorCode[];
+
 /** The `error` object of an envelope, of a failed job and of job.failed. */
 export const ErrorBody = z.object({
   code: ErrorCode,

@@ -1,6 +1,8 @@
 /** POST /v1/batch: up to ten jobs, validated whole: one bad item rejects all of them (decisions A2). */
 import { randomBytes } from 'node:crypto';
+import { AcceptedBatch } from '../../contract/answers.ts';
 import { BatchRequest, MAX_BATCH_JOBS } from '../../contract/job-request.ts';
+import { IdempotencyHeaders } from '../../contract/request-headers.ts';
 import { sendData } from '../answer.ts';
 import { readJson } from '../json-body.ts';
 import { setRateLimit } from '../middleware/authentication.ts';
@@ -13,6 +15,28 @@ export const batchRoutes: readonly Route[] = [
     method: 'post',
     path: '/v1/batch',
     access: { by: 'key', scope: 'extract', rate: 'submit' },
+    docs: {
+      operationId: 'submitBatch',
+      summary: 'Submit up to ten jobs at once',
+      description:
+        'The batch is checked whole: one bad job rejects it and nothing is queued. Afterwards each job ends for itself. A `webhook` or `voiceMessage` of the batch holds for every job that has none of its own.',
+      tag: 'Batches',
+      headers: IdempotencyHeaders,
+      body: { 'application/json': BatchRequest },
+      answers: { 202: { description: 'The jobs are queued, in the order given', data: AcceptedBatch } },
+      errors: [
+        'INVALID_REQUEST',
+        'INVALID_SOURCE',
+        'INVALID_OUTPUT',
+        'INVALID_WEBHOOK',
+        'TOO_MANY_JOBS',
+        'PAYLOAD_TOO_LARGE',
+        'UNSUPPORTED_MEDIA_TYPE',
+        'IDEMPOTENCY_IN_PROGRESS',
+        'IDEMPOTENCY_MISMATCH',
+        'QUEUE_FULL',
+      ],
+    },
     handle: batch,
   },
 ];

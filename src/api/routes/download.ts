@@ -1,8 +1,10 @@
 /** GET and HEAD /v1/download/{jobId}: the finished file, whole or a range of it (decisions A4; RFC 9110, RFC 6266). */
 import { pipeline } from 'node:stream/promises';
 import { create as contentDisposition } from 'content-disposition';
-import { ServiceError } from '../../contract/errors.ts';
-import { formatOf } from '../../contract/formats.ts';
+import { z } from 'zod';
+import { jobFailureCodes, ServiceError } from '../../contract/errors.ts';
+import { formatOf, formats } from '../../contract/formats.ts';
+import { DownloadHeaders } from '../../contract/request-headers.ts';
 import type { JobRecord } from '../../queue/job-record.ts';
 import type { ExtractResult } from '../../queue/payloads.ts';
 import type { Rendition } from '../../signing/signed-url.ts';
@@ -12,11 +14,58 @@ import { estimateSeconds } from '../estimate.ts';
 import { findJob, jobIdOf, jobNotFound, ownedJob } from '../owned-job.ts';
 import type { Route, RouteContext } from '../route.ts';
 
+const DownloadQuery = z.object({
+  rendition: z
+    .enum(['output', 'voice'])
+    .optional()
+    .meta({ description: 'voice: the voice note that was made for a voice message. Default output' }),
+  expires: z
+    .string()
+    .regex(/^\d+$/)
+    .optional()
+    .meta({ description: 'Unix seconds; part of a signed address' }),
+  signature: z.string().optional().meta({ description: 'Signs job, rendition and expiry; stands for a key' }),
+});
+
+const fileHeaders = {
+  ETag: 'The SHA-256 of the file',
+  'Content-Disposition': 'attachment, with `filename` and, for names beyond ASCII, `filename*` (RFC 6266)',
+  'Accept-Ranges': 'bytes',
+};
+
+/** The file, as whatever its format is. */
+const audio = Object.fromEntries(
+  Object.values(formats).map(({ mediaType }) => [mediaType, 'binary'] as const),
+);
+
 export const downloadRoutes: readonly Route[] = [
   {
     method: 'get',
     path: '/v1/download/:jobId',
     access: { by: 'signature', scope: 'download', rate: 'read' },
+    docs: {
+      operationId: 'downloadAudio',
+      summary: 'Fetch the finished file',
+      description:
+        'Needs a key with the scope download, or the signed query that `outputFile.url` carries. HEAD is answered alike, without the bytes. A failed job answers its own code with 200.',
+      tag: 'Downloads',
+      query: DownloadQuery,
+      headers: DownloadHeaders,
+      answers: {
+        200: { description: 'The file', content: audio, failures: jobFailureCodes, headers: fileHeaders },
+        206: {
+          description: 'The range that was asked for',
+          content: audio,
+          headers: { ...fileHeaders, 'Content-Range': 'Which bytes these are, of how many' },
+        },
+        304: { description: 'The caller has this file', headers: { ETag: fileHeaders.ETag } },
+        416: {
+          description: 'No byte of the file is in the range',
+          headers: { 'Content-Range': 'How many bytes the file has, as bytes */<size>' },
+        },
+      },
+      errors: ['INVALID_JOB_ID', 'JOB_NOT_FOUND', 'NOT_FOUND', 'JOB_NOT_COMPLETED', 'FILE_EXPIRED'],
+    },
     handle: download,
   },
 ];

@@ -1,6 +1,9 @@
 /** POST /v1/extract: one job, its video named by a URL or an upload, or sent along (decisions A4). */
+import { z } from 'zod';
+import { AcceptedJob } from '../../contract/answers.ts';
 import { ServiceError } from '../../contract/errors.ts';
 import { JobRequest, UploadedJobRequest } from '../../contract/job-request.ts';
+import { IdempotencyHeaders } from '../../contract/request-headers.ts';
 import { sendData } from '../answer.ts';
 import { estimateSeconds } from '../estimate.ts';
 import { takeIn } from '../intake.ts';
@@ -16,6 +19,43 @@ export const extractRoutes: readonly Route[] = [
     method: 'post',
     path: '/v1/extract',
     access: { by: 'key', scope: 'extract', rate: 'submit' },
+    docs: {
+      operationId: 'extractAudio',
+      summary: 'Extract the audio of one video',
+      description:
+        'The video is named by a URL, by an upload, or sent along as the part `file` of a multipart form. The job is queued and works in the background: follow it at `statusUrl`, by its events, or let a webhook tell its end.',
+      tag: 'Jobs',
+      headers: IdempotencyHeaders,
+      body: {
+        'application/json': JobRequest,
+        'multipart/form-data': z.object({
+          file: z.file().meta({ description: 'The video, with its filename' }),
+          request: UploadedJobRequest,
+        }),
+      },
+      answers: {
+        202: {
+          description: 'The job is queued',
+          data: AcceptedJob,
+          headers: {
+            Location: 'The statusUrl',
+            'Retry-After': 'Seconds after which asking for the status pays',
+          },
+        },
+      },
+      errors: [
+        'INVALID_REQUEST',
+        'INVALID_SOURCE',
+        'INVALID_OUTPUT',
+        'INVALID_WEBHOOK',
+        'INVALID_VIDEO',
+        'PAYLOAD_TOO_LARGE',
+        'UNSUPPORTED_MEDIA_TYPE',
+        'IDEMPOTENCY_IN_PROGRESS',
+        'IDEMPOTENCY_MISMATCH',
+        'QUEUE_FULL',
+      ],
+    },
     handle: extract,
   },
 ];

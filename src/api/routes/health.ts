@@ -1,11 +1,27 @@
 /** Whether the process lives, and whether it can work (decisions E, "Health"). */
+import { z } from 'zod';
 import type { Route } from '../route.ts';
+
+const Liveness = z.object({ status: z.literal('ok') });
+
+const Part = z.enum(['up', 'down']);
+const Readiness = z.object({
+  status: z.enum(['ok', 'unavailable']),
+  checks: z.object({ redis: Part, storage: Part }),
+});
 
 export const healthRoutes: readonly Route[] = [
   {
     method: 'get',
     path: '/health/live',
     access: { by: 'public' },
+    docs: {
+      operationId: 'getLiveness',
+      summary: 'Ask whether the process lives',
+      tag: 'Service',
+      answers: { 200: { description: 'It does', content: { 'application/json': Liveness } } },
+      errors: [],
+    },
     async handle({ response }) {
       response.json({ status: 'ok' });
     },
@@ -14,6 +30,16 @@ export const healthRoutes: readonly Route[] = [
     method: 'get',
     path: '/health/ready',
     access: { by: 'public' },
+    docs: {
+      operationId: 'getReadiness',
+      summary: 'Ask whether the service can work',
+      tag: 'Service',
+      answers: {
+        200: { description: 'Redis and the storage answer', content: { 'application/json': Readiness } },
+        503: { description: 'One of them does not', content: { 'application/json': Readiness } },
+      },
+      errors: [],
+    },
     async handle({ response, services }) {
       const [redis, storage] = await Promise.all([
         services.redis.ping().then(isUp, isDown),

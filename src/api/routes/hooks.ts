@@ -1,13 +1,30 @@
 /** POST /hooks/gateway: the gateway tells how far a voice message has come (decisions C). */
 import { ServiceError } from '../../contract/errors.ts';
-import { MessageUpdateEvent } from '../../contract/gateway-events.ts';
+import { GatewayEvent, MessageUpdateEvent } from '../../contract/gateway-events.ts';
+import { SignedEventHeaders } from '../../contract/request-headers.ts';
 import { raiseMessageStatus } from '../../queue/announcement-state.ts';
 import { isWebhookSigned } from '../../signing/standard-webhooks.ts';
 import { readText } from '../json-body.ts';
 import type { Route, RouteContext } from '../route.ts';
 
 export const hookRoutes: readonly Route[] = [
-  { method: 'post', path: '/hooks/gateway', access: { by: 'public' }, handle: gatewayEvent },
+  {
+    method: 'post',
+    path: '/hooks/gateway',
+    access: { by: 'public' },
+    docs: {
+      operationId: 'receiveGatewayEvent',
+      summary: 'Hear from the messaging gateway how far a voice message has come',
+      description:
+        'For the gateway alone: its signature (Standard Webhooks 1.0.0) stands for a key. Events other than messages.update are taken and dropped.',
+      tag: 'Service',
+      headers: SignedEventHeaders,
+      body: { 'application/json': GatewayEvent },
+      answers: { 204: { description: 'Taken' } },
+      errors: ['UNAUTHORIZED', 'INVALID_REQUEST', 'PAYLOAD_TOO_LARGE'],
+    },
+    handle: gatewayEvent,
+  },
 ];
 
 async function gatewayEvent({ request, response, services }: RouteContext): Promise<void> {

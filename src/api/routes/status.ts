@@ -1,5 +1,6 @@
 /** GET /v1/status/{jobId}: how a job is doing. HTTP 200 in every state of an existing job (decisions A4). */
-import { ServiceError } from '../../contract/errors.ts';
+import { jobFailureCodes, ServiceError } from '../../contract/errors.ts';
+import { Job } from '../../contract/job.ts';
 import { readAnnouncements } from '../../queue/announcement-state.ts';
 import { sendData, sendError } from '../answer.ts';
 import { jobAnswer } from '../job-answer.ts';
@@ -11,6 +12,17 @@ export const statusRoutes: readonly Route[] = [
     method: 'get',
     path: '/v1/status/:jobId',
     access: { by: 'key', scope: 'read', rate: 'read' },
+    docs: {
+      operationId: 'getStatus',
+      summary: 'Ask how a job is doing',
+      description:
+        'Answers 200 in every state of an existing job; a failed one answers an error envelope with its own code. Poll every 2 to 5 seconds until the status is completed or failed.',
+      tag: 'Jobs',
+      answers: {
+        200: { description: 'The job, or why it failed', data: Job, failures: jobFailureCodes },
+      },
+      errors: ['INVALID_JOB_ID', 'JOB_NOT_FOUND'],
+    },
     handle: status,
   },
 ];

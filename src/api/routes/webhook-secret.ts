@@ -1,4 +1,5 @@
 /** GET and POST /v1/webhooks/secret: read the secret that webhooks are signed with, or rotate it (decisions D). */
+import { WebhookSecret } from '../../contract/answers.ts';
 import { sendData } from '../answer.ts';
 import { keyOf, type Route } from '../route.ts';
 
@@ -7,6 +8,13 @@ export const webhookSecretRoutes: readonly Route[] = [
     method: 'get',
     path: '/v1/webhooks/secret',
     access: { by: 'key', scope: 'webhooks', rate: 'read' },
+    docs: {
+      operationId: 'getWebhookSecret',
+      summary: 'Read the secret that webhooks are signed with',
+      tag: 'Webhooks',
+      answers: { 200: { description: 'The current secret', data: WebhookSecret } },
+      errors: [],
+    },
     async handle(context) {
       const [secret] = await context.services.webhookSecrets.of(keyOf(context).id);
       context.response.set('Cache-Control', 'no-store');
@@ -17,6 +25,14 @@ export const webhookSecretRoutes: readonly Route[] = [
     method: 'post',
     path: '/v1/webhooks/secret',
     access: { by: 'key', scope: 'webhooks', rate: 'read' },
+    docs: {
+      operationId: 'rotateWebhookSecret',
+      summary: 'Replace the webhook secret by a new one',
+      description: 'For 24 hours every webhook carries a signature by the old secret as well.',
+      tag: 'Webhooks',
+      answers: { 200: { description: 'The new secret', data: WebhookSecret } },
+      errors: [],
+    },
     async handle(context) {
       const secret = await context.services.webhookSecrets.rotate(keyOf(context).id);
       context.response.set('Cache-Control', 'no-store');
