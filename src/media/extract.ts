@@ -2,11 +2,13 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { MediaFailure } from './failure.ts';
+import { type Job, runOnInput } from './input-run.ts';
 import { type Loudness, normalise } from './loudness.ts';
 import { bubbleBitrate, type OutputPlan, VOICE_BUBBLE_BYTES } from './plan.ts';
 import type { Probe } from './probe.ts';
 import { progressReport } from './progress.ts';
-import { type Job, type RenderedFile, type Rendition, render, runOnInput } from './render.ts';
+import { type RenderedFile, render } from './render.ts';
+import type { Rendition } from './rendition.ts';
 import type { MediaTools } from './run.ts';
 
 export interface ExtractOptions {
@@ -22,7 +24,7 @@ export interface ExtractOptions {
   /** A voice message of the same track and part, made in the same decode. */
   readonly voice?: { readonly plan: OutputPlan; readonly path: string };
   readonly signal: AbortSignal;
-  /** Longest audio that is accepted, seconds. */
+  /** Longest audio that is accepted, seconds: of the source, whatever part of it is wanted. */
   readonly maxAudioSeconds: number;
   /** Largest file that may be written; default 8 GiB. */
   readonly maxOutputBytes?: number;
@@ -60,7 +62,7 @@ const DEFAULT_MAX_OUTPUT_BYTES = 8 * 1024 ** 3;
  */
 export async function extractAudio(options: ExtractOptions): Promise<Extraction> {
   const { plan, voice, maxAudioSeconds, outputPath } = options;
-  if ((plan.expectedSeconds ?? 0) > maxAudioSeconds + 1) {
+  if ((plan.track.declaredSeconds ?? 0) > maxAudioSeconds + 1) {
     throw new MediaFailure('INVALID_VIDEO', `the audio is longer than ${maxAudioSeconds} s`);
   }
   const scratch = await mkdtemp(join(options.workspace ?? dirname(outputPath), 'extract-'));
@@ -69,7 +71,7 @@ export async function extractAudio(options: ExtractOptions): Promise<Extraction>
     scratch,
     maxOutputBytes: options.maxOutputBytes ?? DEFAULT_MAX_OUTPUT_BYTES,
     // Encoders run at 40 to 500 times real time; slower than the audio itself is a machine that does not get on.
-    wallLimitMs: 10 * MINUTE + (plan.expectedSeconds ?? maxAudioSeconds) * 1000,
+    wallLimitMs: 10 * MINUTE + (plan.track.declaredSeconds ?? maxAudioSeconds) * 1000,
   };
   const wanted: Rendition[] = [rendition(plan, outputPath)];
   if (voice !== undefined) wanted.push(rendition(voice.plan, voice.path));

@@ -5,9 +5,11 @@
 import { rename } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { branchFilters, filterGraph, type Gain } from './graph.ts';
+import { type Job, runOnInput } from './input-run.ts';
 import type { OutputPlan } from './plan.ts';
 import type { ProgressReport } from './progress.ts';
-import { demuxerOf, type Job, type RenderedFile, type Rendition, render, runOnInput } from './render.ts';
+import { demuxerOf, type RenderedFile, render } from './render.ts';
+import type { Rendition } from './rendition.ts';
 import { loudnessSummary, type MeasuredLoudness } from './statistics.ts';
 
 export interface Loudness {

@@ -3,8 +3,9 @@
  * input: tags as arguments would end at 128 KiB (execve's limit for one), and a trim has to move the chapters.
  */
 import type { Format } from '../contract/formats.ts';
+import type { Tags } from './ffprobe.ts';
 import type { Trim } from './plan.ts';
-import type { Chapter, Cover, Probe, Tags } from './probe.ts';
+import type { Chapter, Cover, Probe } from './probe.ts';
 
 /** Facts about the source's file or encoding, which would be false in the result. */
 const TECHNICAL_TAGS =

@@ -6,8 +6,8 @@ import { bitrateRangeOf, nearestBitrate, takenBitrates } from '../contract/encod
 import { type Format, type FormatName, formatOf, parseBitrate } from '../contract/formats.ts';
 import type { OutputRequest } from '../contract/job-request.ts';
 import { MediaFailure } from './failure.ts';
-import { languageMatch } from './language.ts';
 import type { AudioTrack, Probe } from './probe.ts';
+import { chooseTrack } from './track-choice.ts';
 
 /** The size up to which phones show a voice message as a bubble with a waveform. */
 export const VOICE_BUBBLE_BYTES = 512 * 1024;
@@ -104,35 +104,6 @@ export function planVoiceRendition(output: OutputRequest, probe: Probe): OutputP
     { format: 'voice', preserveMetadata: false, track, start, end, copy, normalize, loudness },
     probe,
   );
-}
-
-function chooseTrack(probe: Probe, asked: number | string | undefined): AudioTrack {
-  const track = asked === undefined ? defaultTrack(probe) : findTrack(probe, asked);
-  if (track === undefined) {
-    const known = probe.tracks.map(describeTrack).join('; ');
-    throw new MediaFailure('EXTRACTION_FAILED', `no audio track ${asked}; the file has ${known}`);
-  }
-  if (track.channels === 0 || track.sampleRate === 0) {
-    throw new MediaFailure('EXTRACTION_FAILED', `audio track ${track.index} holds no audio`);
-  }
-  return track;
-}
-
-function defaultTrack({ tracks }: Probe): AudioTrack {
-  const usable = tracks.filter(({ channels, sampleRate }) => channels > 0 && sampleRate > 0);
-  return usable.find(({ isDefault }) => isDefault) ?? usable[0] ?? tracks[0];
-}
-
-function findTrack({ tracks }: Probe, asked: number | string): AudioTrack | undefined {
-  if (typeof asked === 'number') return tracks[asked];
-  const matches = tracks.filter(({ language }) => languageMatch(asked, language) > 0);
-  const exact = matches.filter(({ language }) => languageMatch(asked, language) === 2);
-  const best = exact.length > 0 ? exact : matches;
-  return best.find(({ isDefault }) => isDefault) ?? best[0];
-}
-
-function describeTrack({ index, language, codec, channels }: AudioTrack): string {
-  return `${index}: ${language ?? 'no language'}, ${codec}, ${channels} channels`;
 }
 
 function planTrim({ start, end }: OutputRequest): Trim | null {

@@ -4,9 +4,9 @@
  */
 import { extractAudio } from './extract.ts';
 import { MediaFailure } from './failure.ts';
+import { runOnInput } from './input-run.ts';
 import { planOutput } from './plan.ts';
 import { type Probe, probe } from './probe.ts';
-import { runOnInput } from './render.ts';
 import type { MediaTools } from './run.ts';
 import { WAVEFORM_RATE, WaveformMeter } from './waveform.ts';
 

@@ -1,0 +1,81 @@
+/** ffprobe's answer about a file, parsed. */
+import { z } from 'zod';
+import { fileArgument, inputGuards } from './command.ts';
+import { blameInput } from './failure.ts';
+import { type MediaTools, runFfprobe } from './run.ts';
+import type { Container } from './sniff.ts';
+
+const PROBE_WALL_MS = 20_000;
+const PROBE_STDOUT_BYTES = 8 * 1024 * 1024;
+
+export type Tags = Readonly<Record<string, string>>;
+
+const decimal = z.string().transform(Number).refine(Number.isFinite).optional().catch(undefined);
+const tags = z.record(z.string(), z.string()).default({}).catch({});
+
+const FfprobeStream = z.object({
+  index: z.int(),
+  codec_type: z.string().optional(),
+  codec_name: z.string().optional(),
+  profile: z.string().optional(),
+  sample_fmt: z.string().optional(),
+  sample_rate: decimal,
+  channels: z.int().optional(),
+  bit_rate: decimal,
+  bits_per_sample: z.int().optional(),
+  bits_per_raw_sample: decimal,
+  start_time: decimal,
+  duration: decimal,
+  width: z.int().optional(),
+  height: z.int().optional(),
+  disposition: z
+    .object({ default: z.int().default(0), attached_pic: z.int().default(0) })
+    .partial()
+    .default({}),
+  tags,
+});
+export type FfprobeStream = z.infer<typeof FfprobeStream>;
+
+const FfprobeAnswer = z.object({
+  format: z.object({ start_time: decimal, duration: decimal, tags }),
+  streams: z.array(FfprobeStream).default([]),
+  chapters: z.array(z.object({ start_time: decimal, end_time: decimal, tags })).default([]),
+});
+export type FfprobeAnswer = z.infer<typeof FfprobeAnswer>;
+
+const SHOWN_ENTRIES = [
+  'format=start_time,duration:format_tags',
+  'stream=index,codec_type,codec_name,profile,sample_fmt,sample_rate,channels,bit_rate,bits_per_sample,bits_per_raw_sample,start_time,duration,width,height',
+  'stream_disposition=default,attached_pic:stream_tags',
+  'chapter=start_time,end_time:chapter_tags=title',
+].join(':');
+
+/** @param file a regular local file of that container. */
+export async function askFfprobe(
+  tools: MediaTools,
+  file: string,
+  container: Container,
+  signal: AbortSignal,
+): Promise<{ answer: FfprobeAnswer; isEstimate: boolean }> {
+  const args = [
+    ...['-v', 'warning', '-of', 'json', '-show_entries', SHOWN_ENTRIES],
+    ...inputGuards(container.demuxer),
+    ...['-i', fileArgument(file)],
+  ];
+  try {
+    const { stdout, stderr } = await runFfprobe(tools, args, {
+      signal,
+      wallLimitMs: PROBE_WALL_MS,
+      maxStdoutBytes: PROBE_STDOUT_BYTES,
+    });
+    return {
+      answer: FfprobeAnswer.parse(JSON.parse(stdout)),
+      // The only place where libavformat says that a duration is not the container's (avformat's estimate_timings).
+      isEstimate: stderr.includes('Estimating duration from bitrate'),
+    };
+  } catch (error) {
+    throw signal.aborted
+      ? error
+      : blameInput(error, 'INVALID_VIDEO', `the ${container.name} file is corrupt or not supported`);
+  }
+}

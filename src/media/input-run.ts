@@ -1,0 +1,50 @@
+/** Runs of ffmpeg over a caller's file, and whose fault it is when one fails. */
+import { type Command, composeArguments } from './command.ts';
+import { blameInput } from './failure.ts';
+import type { Probe } from './probe.ts';
+import { type MediaTools, type RunLimits, runFfmpeg } from './run.ts';
+
+/** What each run needs besides its command. */
+export interface MediaRun extends RunLimits {
+  readonly tools: MediaTools;
+}
+
+/** What all runs of one extraction share. */
+export interface Job extends MediaRun {
+  readonly input: string;
+  readonly probe: Probe;
+  /** Folder of this extraction alone; whoever made it removes it. */
+  readonly scratch: string;
+  /** Longest audio that is accepted, seconds. */
+  readonly maxAudioSeconds: number;
+  /** Largest file that may be written. */
+  readonly maxOutputBytes: number;
+}
+
+/** Runs a command over the input and gives the blame for a failure to it, unless it was this machine's. */
+export async function runOnInput(
+  { tools, signal, wallLimitMs }: MediaRun,
+  command: Command,
+  onSeconds: (seconds: number) => void,
+  onStdout?: (chunk: Buffer) => void,
+): Promise<{ stderr: string; outSeconds: number | undefined }> {
+  try {
+    const { stderr, lastProgress } = await runFfmpeg(tools, composeArguments(command), {
+      signal,
+      wallLimitMs,
+      onProgress: ({ outSeconds }) => {
+        if (outSeconds !== undefined) onSeconds(outSeconds);
+      },
+      ...(onStdout === undefined ? {} : { onStdout }),
+    });
+    return { stderr, outSeconds: lastProgress.outSeconds };
+  } catch (error) {
+    throw signal.aborted
+      ? error
+      : blameInput(
+          error,
+          'EXTRACTION_FAILED',
+          'the codec or the container of the source cannot be processed',
+        );
+  }
+}

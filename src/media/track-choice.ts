@@ -1,0 +1,37 @@
+/** Which of a file's audio tracks is meant (decisions A2, `output.track`). */
+import { MediaFailure } from './failure.ts';
+import { languageMatch } from './language.ts';
+import type { AudioTrack, Probe } from './probe.ts';
+
+/**
+ * @param asked an index or a language; undefined: the default-flagged track, else the first.
+ * @throws {MediaFailure} EXTRACTION_FAILED, listing the tracks, when there is no such one.
+ */
+export function chooseTrack(probe: Probe, asked: number | string | undefined): AudioTrack {
+  const track = asked === undefined ? defaultTrack(probe) : findTrack(probe, asked);
+  if (track === undefined) {
+    const known = probe.tracks.map(describeTrack).join('; ');
+    throw new MediaFailure('EXTRACTION_FAILED', `no audio track ${asked}; the file has ${known}`);
+  }
+  if (track.channels === 0 || track.sampleRate === 0) {
+    throw new MediaFailure('EXTRACTION_FAILED', `audio track ${track.index} holds no audio`);
+  }
+  return track;
+}
+
+function defaultTrack({ tracks }: Probe): AudioTrack {
+  const usable = tracks.filter(({ channels, sampleRate }) => channels > 0 && sampleRate > 0);
+  return usable.find(({ isDefault }) => isDefault) ?? usable[0] ?? tracks[0];
+}
+
+function findTrack({ tracks }: Probe, asked: number | string): AudioTrack | undefined {
+  if (typeof asked === 'number') return tracks[asked];
+  const matches = tracks.filter(({ language }) => languageMatch(asked, language) > 0);
+  const exact = matches.filter(({ language }) => languageMatch(asked, language) === 2);
+  const best = exact.length > 0 ? exact : matches;
+  return best.find(({ isDefault }) => isDefault) ?? best[0];
+}
+
+function describeTrack({ index, language, codec, channels }: AudioTrack): string {
+  return `${index}: ${language ?? 'no language'}, ${codec}, ${channels} channels`;
+}

@@ -1,0 +1,71 @@
+/** The voice message that is made together with an output, and voice as an output of its own. */
+import { stat } from 'node:fs/promises';
+import { describe, expect, it } from 'vitest';
+import { OutputRequest } from '../../src/contract/job-request.ts';
+import { extractAudio } from '../../src/media/extract.ts';
+import { planOutput, planVoiceRendition } from '../../src/media/plan.ts';
+import { probe } from '../../src/media/probe.ts';
+import { extract, noAbort, tools } from './extracting.ts';
+import { decodedSeconds, ffmpeg, inspect } from './oracle.ts';
+import { mediaFolder, type SourceName } from './sources.ts';
+
+const folder = mediaFolder();
+
+describe('a voice message with the output', () => {
+  async function both(source: SourceName, request: Record<string, unknown>) {
+    const input = await folder.source(source);
+    const output = OutputRequest.parse(request);
+    const probed = await probe(tools, input, { signal: noAbort });
+    return extractAudio({
+      ...{
+        tools,
+        input,
+        probe: probed,
+        plan: planOutput(output, probed),
+        outputPath: folder.at('with-voice.out'),
+      },
+      voice: { plan: planVoiceRendition(output, probed), path: folder.at('with-voice.ogg') },
+      ...{ signal: noAbort, maxAudioSeconds: 3600 },
+    });
+  }
+
+  it.each([
+    { format: 'mp3' },
+    { format: 'm4a' },
+    { format: 'flac', start: 1, end: 3 },
+    { format: 'mp3', normalize: true },
+  ])('is made of %o', async (request) => {
+    const { output, voice } = await both('speech.mp4', request);
+    const { audio } = await inspect(folder.at('with-voice.ogg'));
+    expect(audio).toMatchObject({ codec_name: 'opus', channels: 1 });
+    expect(voice).toMatchObject({ fitsVoiceBubble: true, codec: 'opus', copied: false });
+    expect(output.copied).toBe(request.format === 'm4a');
+    expect((await inspect(output.path)).audio.codec_name).toBe(
+      request.format === 'm4a' ? 'aac' : request.format,
+    );
+    const difference =
+      (await decodedSeconds(output.path)) - (await decodedSeconds(folder.at('with-voice.ogg')));
+    expect(Math.abs(difference)).toBeLessThan(0.05);
+  });
+
+  it('fits a bubble even where the container did not say how long it is', async () => {
+    const input = folder.at('long.aac');
+    await ffmpeg(
+      '-v',
+      'error',
+      '-f',
+      'lavfi',
+      '-i',
+      'anoisesrc=d=240:r=16000:a=0.3',
+      '-c:a',
+      'aac',
+      '-b:a',
+      '24k',
+      input,
+    );
+    const { output } = await extract(input, folder.at('long.ogg'), { format: 'voice' });
+    expect(output.fitsVoiceBubble).toBe(true);
+    expect((await stat(output.path)).size).toBeLessThanOrEqual(512 * 1024);
+    expect(output.durationSeconds).toBeCloseTo(240, 0);
+  });
+});
