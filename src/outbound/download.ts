@@ -8,7 +8,7 @@ import { limitedBody, tooLarge } from './limited-body.ts';
 import { sourceName } from './source-name.ts';
 import { parseContentRange, strongValidator } from './validator.ts';
 
-export interface DownloadLimits {
+interface DownloadLimits {
   /** Until the answer's headers are there. Default 15 s. */
   readonly headersTimeoutMs: number;
   /** Between two pieces of the body. Default 20 s. */
@@ -37,7 +37,7 @@ const defaultLimits: DownloadLimits = {
   maxRetryAfterMs: 30_000,
 };
 
-export interface DownloadProgress {
+interface DownloadProgress {
   readonly receivedBytes: number;
   /** As the server declared it; undefined when it did not. */
   readonly totalBytes: number | undefined;
