@@ -9,14 +9,12 @@ const gatewayEventNames = [
   'connection.update',
 ] as const;
 const GatewayEventName = z.enum(gatewayEventNames);
-export type GatewayEventName = z.infer<typeof GatewayEventName>;
 
 /** `data` of messages.update: the status of a message moved forward. */
-export const MessageUpdate = z.object({
+const MessageUpdate = z.object({
   key: MessageKey,
   status: MessageStatus,
 });
-export type MessageUpdate = z.infer<typeof MessageUpdate>;
 
 /** What every event has in common; `data` depends on `event`. */
 export const GatewayEvent = z.object({

@@ -1,7 +1,7 @@
 /** Instances: accounts of the gateway, how they are made and what is answered about them (decisions B "Instances"). */
 import { z } from 'zod';
 
-export const transportKinds = ['loopback', 'xmpp', 'whatsapp'] as const;
+const transportKinds = ['loopback', 'xmpp', 'whatsapp'] as const;
 export const TransportKind = z.enum(transportKinds);
 export type TransportKind = z.infer<typeof TransportKind>;
 

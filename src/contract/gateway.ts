@@ -52,7 +52,6 @@ const Quoted = z.object({
   key: z.object({ id: z.string().min(1).max(128) }),
   message: z.object({ conversation: z.string().max(4096).optional() }).nullish(),
 });
-export type Quoted = z.infer<typeof Quoted>;
 
 /** The body of the audio send operation but for the audio itself, which may also come as a file. */
 export const SendAudioFields = z.object({

@@ -30,7 +30,7 @@ export interface Contact extends Chat {
   readonly blocked: boolean;
 }
 
-export interface PrivacySettings {
+interface PrivacySettings {
   readonly readreceipts: string;
   readonly profile: string;
   readonly status: string;

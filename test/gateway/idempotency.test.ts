@@ -87,6 +87,24 @@ describe('the same Idempotency-Key', () => {
     expect(Number(second?.headers.get('retry-after'))).toBeGreaterThan(0);
   });
 
+  it('stays refused for as long as the first request runs, longer than a lease', async () => {
+    let running = true;
+    const first = send('long', { delay: 7000 }).finally(() => {
+      running = false;
+    });
+    const others: Answer[] = [];
+    await eventually(
+      async () => others.push(await send('long', { delay: 7000 })),
+      () => !running,
+    );
+    const { body } = await first;
+    for (const other of others) {
+      // The last one may have come after the first request's end.
+      expect(other.status === 409 || other.headers.get('idempotent-replayed') === 'true').toBe(true);
+    }
+    expect((await idsIn(ada.jid)).filter((id) => id === body.key.id)).toHaveLength(1);
+  });
+
   it('on another instance is another request', async () => {
     await gateway.call('POST', '/instance/create', { instanceName: 'other' });
     const first = await send('shared');
