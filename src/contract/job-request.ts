@@ -34,15 +34,28 @@ const TrackChoice = z.union([
 
 export const OutputRequest = z
   .strictObject({
-    format: FormatName,
-    quality: z.enum(qualities).optional(),
+    format: FormatName.meta({
+      description:
+        'mp3; aac (ADTS); m4a (AAC in MP4); flac; wav; ogg (Vorbis); opus (Ogg Opus); voice (Ogg Opus voice note, mono)',
+    }),
+    quality: z.enum(qualities).optional().meta({
+      description:
+        'Bitrate by format, or the bit depth of flac and wav. Default high, except that audio which needs no decoding is copied as it is',
+    }),
     bitrate: z
       .string()
       .regex(/^[1-9]\d{0,2}k$/, 'must be of the form 192k')
       .optional()
-      .meta({ description: 'Overrides quality', example: '192k' }),
-    copy: z.enum(['auto', 'never']).default('auto'),
-    normalize: z.boolean().default(false),
+      .meta({
+        description: 'Overrides quality; inside the range of the format. flac and wav take none',
+        example: '192k',
+      }),
+    copy: z.enum(['auto', 'never']).default('auto').meta({
+      description: 'auto: audio that is what was asked for already is copied; never: always encode',
+    }),
+    normalize: z.boolean().default(false).meta({
+      description: 'Bring the loudness to a target by one constant gain, with a true-peak limit of −1 dBTP',
+    }),
     loudness: z
       .number()
       .min(-36)
@@ -53,18 +66,37 @@ export const OutputRequest = z
       description:
         'Index among the audio tracks (0-based) or language; default: the default-flagged, else the first',
     }),
-    start: z.number().min(0).optional().meta({ description: 'Seconds' }),
-    end: z.number().positive().optional().meta({ description: 'Seconds' }),
-    channels: z.union([z.literal(1), z.literal(2)]).optional(),
-    sampleRate: z.int().min(8000).max(192_000).optional().meta({ description: 'Hz' }),
-    preserveMetadata: z.boolean().default(true),
+    start: z
+      .number()
+      .min(0)
+      .optional()
+      .meta({ description: 'Seconds into the source at which the output begins' }),
+    end: z
+      .number()
+      .positive()
+      .optional()
+      .meta({ description: 'Seconds into the source at which the output ends; after start' }),
+    channels: z
+      .union([z.literal(1), z.literal(2)])
+      .optional()
+      .meta({
+        description:
+          'Default: as the source, more than 2 mixed down to 2 except in flac and wav. voice takes only 1',
+      }),
+    sampleRate: z.int().min(8000).max(192_000).optional().meta({
+      description:
+        'Hz, one that the format takes (opus and voice: 48000). Default: as the source, or the nearest',
+    }),
+    preserveMetadata: z.boolean().default(true).meta({
+      description: 'Keep tags, chapters and cover art where the container can hold them',
+    }),
   })
   .superRefine((output, context) => {
     for (const fault of outputFaults(output)) {
       context.addIssue({ code: 'custom', path: [fault.field], message: fault.message });
     }
   })
-  .transform((output) => ({
+  .overwrite((output) => ({
     ...output,
     normalize: output.normalize || output.loudness !== undefined,
   }));
@@ -120,22 +152,30 @@ function outputFaults(output: {
  * `audio` (decisions C; messaging-gateway.md "Send audio message").
  */
 export const VoiceMessageRequest = z.strictObject({
-  instance: z.string().regex(/^[A-Za-z0-9_-]{1,64}$/, 'must be the name or id of a gateway instance'),
+  instance: z
+    .string()
+    .regex(/^[A-Za-z0-9_-]{1,64}$/, 'must be the name or id of a gateway instance')
+    .meta({ description: 'Name or id of the gateway instance that sends', example: 'support' }),
   number: z
     .union([z.string(), z.int().nonnegative()])
     .transform(String)
     .pipe(z.string().min(1).max(128))
-    .meta({ description: 'Recipient number with country code, or a JID' }),
+    .meta({ description: 'Recipient number with country code, or a JID', example: '+12025550123' }),
   delay: z.int().min(0).max(60_000).optional().meta({ description: 'Presence time before the message, ms' }),
   linkPreview: z.boolean().optional(),
   mentionsEveryOne: z.boolean().optional(),
-  mentioned: z.array(z.string().min(1).max(128)).max(1024).optional(),
+  mentioned: z
+    .array(z.string().min(1).max(128))
+    .max(1024)
+    .optional()
+    .meta({ description: 'Who is mentioned: numbers or JIDs' }),
   quoted: z
     .object({
       key: z.object({ id: z.string().min(1).max(128) }),
       message: z.object({ conversation: z.string().max(4096).optional() }).optional(),
     })
-    .optional(),
+    .optional()
+    .meta({ description: 'The message that this one answers; key.id is enough' }),
 });
 export type VoiceMessageRequest = z.infer<typeof VoiceMessageRequest>;
 
@@ -151,7 +191,10 @@ export const JobOptions = z.strictObject({
     .optional()
     .meta({ description: 'Name without extension; default: the name of the source' }),
   webhook: z.string().max(MAX_URL_LENGTH).optional().meta({ description: 'https URL at a public address' }),
-  priority: z.enum(['low', 'normal', 'high']).default('normal'),
+  priority: z
+    .enum(['low', 'normal', 'high'])
+    .default('normal')
+    .meta({ description: 'high needs a key with the scope priority' }),
   voiceMessage: VoiceMessageRequest.optional(),
 });
 export type JobOptions = z.infer<typeof JobOptions>;
@@ -172,7 +215,11 @@ export const UploadedJobRequest = z.strictObject({
 
 export const BatchRequest = z.strictObject({
   jobs: z.array(JobRequest).min(1, 'must hold at least 1 job'),
-  webhook: z.string().max(MAX_URL_LENGTH).optional(),
+  webhook: z
+    .string()
+    .max(MAX_URL_LENGTH)
+    .optional()
+    .meta({ description: 'Told of the end of each job that names no webhook of its own' }),
   voiceMessage: VoiceMessageRequest.optional(),
 });
 export type BatchRequest = z.infer<typeof BatchRequest>;

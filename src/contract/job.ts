@@ -35,34 +35,37 @@ export type Track = z.infer<typeof Track>;
 
 export const InputFile = z.object({
   name: z.string(),
-  size: z.int().min(0),
-  duration: z.number().min(0),
-  format: z.string(),
+  size: z.int().min(0).meta({ description: 'Bytes' }),
+  duration: z.number().min(0).meta({ description: 'Seconds of audio, counted' }),
+  format: z.string().meta({ description: 'The container, as ffmpeg calls it' }),
   tracks: z.array(Track),
 });
 export type InputFile = z.infer<typeof InputFile>;
 
 export const Loudness = z.object({
-  inputLufs: z.number(),
-  outputLufs: z.number(),
-  truePeakDbtp: z.number(),
-  gainDb: z.number(),
+  inputLufs: z.number().meta({ description: 'Integrated loudness of the source, LUFS (BS.1770)' }),
+  outputLufs: z.number().meta({ description: 'Measured on the finished file, LUFS' }),
+  truePeakDbtp: z.number().meta({ description: 'True peak of the finished file, dBTP' }),
+  gainDb: z.number().meta({ description: 'The one gain that was applied, dB' }),
 });
 export type Loudness = z.infer<typeof Loudness>;
 
 export const OutputFile = z.object({
   filename: z.string(),
-  url: z.string(),
-  size: z.int().min(0),
-  duration: z.number().min(0),
+  url: z.string().meta({ description: 'Signed: whoever has it may fetch the file, until expiresAt' }),
+  size: z.int().min(0).meta({ description: 'Bytes' }),
+  duration: z.number().min(0).meta({ description: 'Seconds, counted from the decoded audio' }),
   format: FormatName,
-  bitrate: z.string().regex(/^\d+k$/),
+  bitrate: z
+    .string()
+    .regex(/^\d+k$/)
+    .meta({ description: 'As measured, not as asked for' }),
   codec: z.string(),
   channels: z.int().positive(),
   sampleRate: z.int().positive(),
   sha256: z.string().regex(/^[0-9a-f]{64}$/),
   expiresAt: z.iso.datetime(),
-  copied: z.boolean(),
+  copied: z.boolean().meta({ description: 'The audio of the source, not encoded again' }),
   loudness: Loudness.optional(),
 });
 export type OutputFile = z.infer<typeof OutputFile>;
@@ -80,7 +83,10 @@ export const VoiceMessageState = z.object({
   attempts: z.int().min(0),
   key: MessageKey.nullable(),
   messageStatus: MessageStatus.nullable(),
-  fitsVoiceBubble: z.boolean().nullable(),
+  fitsVoiceBubble: z
+    .boolean()
+    .nullable()
+    .meta({ description: 'Whether phones show it as a voice bubble: at most 512 KiB' }),
   error: z.object({ code: z.string(), message: z.string() }).nullable(),
 });
 export type VoiceMessageState = z.infer<typeof VoiceMessageState>;
@@ -95,20 +101,30 @@ export type WebhookState = z.infer<typeof WebhookState>;
 export const Job = z.object({
   jobId: JobId,
   status: JobStatus,
-  progress: z.int().min(0).max(100),
-  currentStep: ProcessingStep.nullable(),
-  estimatedTimeRemaining: z.number().min(0).optional(),
-  inputFile: InputFile.nullable(),
-  outputFile: OutputFile.nullable(),
+  progress: z
+    .int()
+    .min(0)
+    .max(100)
+    .meta({ description: 'Percent; never goes down, 100 only when completed' }),
+  currentStep: ProcessingStep.nullable().meta({
+    description: 'Null while queued; a failed job keeps its last',
+  }),
+  estimatedTimeRemaining: z
+    .number()
+    .min(0)
+    .optional()
+    .meta({ description: 'Seconds; only while processing' }),
+  inputFile: InputFile.nullable().meta({ description: 'Null until the source was analysed' }),
+  outputFile: OutputFile.nullable().meta({ description: 'Null until completed' }),
   output: OutputRequest,
   options: JobOptions,
   source: z.object({
     type: z.enum(['url', 'upload']),
-    url: z.string().optional(),
+    url: z.string().optional().meta({ description: 'Without its query, which may hold a secret' }),
     file: z.string().optional(),
   }),
   batchId: BatchId.nullable(),
-  retryOf: JobId.nullable(),
+  retryOf: JobId.nullable().meta({ description: 'The failed job that this one tries again' }),
   createdAt: z.iso.datetime(),
   startedAt: z.iso.datetime().nullable(),
   finishedAt: z.iso.datetime().nullable(),
