@@ -91,7 +91,7 @@ export class StreamConsumer {
     const { signal } = this.#closing;
     signal.throwIfAborted();
     try {
-      await handle(entry, signal);
+      await untilAborted(handle(entry, signal), signal);
     } catch (error) {
       signal.throwIfAborted();
       logger.warn({ err: error, stream, entry: entry.id }, 'stream entry failed, it will be taken up again');

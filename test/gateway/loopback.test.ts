@@ -1,0 +1,127 @@
+/** The loopback network by itself, as a transport. */
+import { randomUUID } from 'node:crypto';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { parseAddress } from '../../src/gateway/address.ts';
+import type { Instance } from '../../src/gateway/instances.ts';
+import { MessageLog } from '../../src/gateway/message-log.ts';
+import type { OutgoingVoice, Transport, TransportReports } from '../../src/gateway/transport.ts';
+import { createLoopbackTransport } from '../../src/gateway/transports/loopback/loopback-transport.ts';
+import { createLogger } from '../../src/logger.ts';
+import { closeRedis, connectRedis, type Redis } from '../../src/queue/redis.ts';
+import { startTestRedis, type TestRedis } from '../redis-server.ts';
+import { ada, eventually } from './gateway-fixture.ts';
+
+const logger = createLogger('silent');
+const instance: Instance = {
+  id: randomUUID(),
+  name: 'alone',
+  transport: 'loopback',
+  settings: {
+    rejectCall: false,
+    msgCall: '',
+    groupsIgnore: false,
+    alwaysOnline: false,
+    readMessages: false,
+    readStatus: false,
+    syncFullHistory: false,
+  },
+  createdAt: new Date().toISOString(),
+  tokenHash: '',
+};
+
+let server: TestRedis;
+let redis: Redis;
+let network: Transport;
+let told: string[];
+
+const reports: TransportReports = {
+  statusChanged: async (_instanceId, messageId, status) => void told.push(`${messageId} ${status}`),
+  messageArrived: async () => undefined,
+  presenceChanged: async () => undefined,
+};
+
+beforeEach(async () => {
+  told = [];
+  server = await startTestRedis();
+  redis = connectRedis({ url: server.url, role: 'request', logger });
+  network = connectNetwork();
+});
+
+afterEach(async () => {
+  await network.close();
+  await closeRedis(redis);
+  await server.close();
+});
+
+function connectNetwork(): Transport {
+  const blockingRedis = connectRedis({ url: server.url, role: 'worker', logger });
+  return createLoopbackTransport({ redis, blockingRedis, log: new MessageLog(redis, 60), logger });
+}
+
+async function sendToAda(messageId: string): Promise<void> {
+  const session = await network.open(instance);
+  const message: OutgoingVoice = {
+    messageId,
+    chat: await session.resolve(parseAddress(ada.number, 'number'), 'number'),
+    file: '',
+    content: {
+      url: '',
+      mimetype: '',
+      fileSha256: '',
+      fileLength: '',
+      seconds: 1,
+      ptt: true,
+      mediaKey: '',
+      fileEncSha256: '',
+      directPath: '',
+      mediaKeyTimestamp: '',
+      waveform: '',
+    },
+    context: { quoted: undefined, mentioned: [], mentionsEveryOne: false, linkPreview: false },
+  };
+  await session.sendVoice(message, AbortSignal.timeout(5000));
+}
+
+it('tells of a message that it was taken and delivered', async () => {
+  await network.start(reports);
+  await sendToAda('A');
+  await eventually(
+    async () => told,
+    ({ length }) => length === 2,
+  );
+  expect(told).toEqual(['A SERVER_ACK', 'A DELIVERY_ACK']);
+});
+
+it('takes a message that is sent a second time for the one it has', async () => {
+  await network.start(reports);
+  await sendToAda('A');
+  await sendToAda('A');
+  await sendToAda('B');
+  await eventually(
+    async () => told,
+    (all) => all.includes('B DELIVERY_ACK'),
+  );
+  expect(told).toEqual(['A SERVER_ACK', 'A DELIVERY_ACK', 'B SERVER_ACK', 'B DELIVERY_ACK']);
+});
+
+it('delivers after a restart what it had taken before', async () => {
+  const reached = Promise.withResolvers<void>();
+  await network.start({
+    ...reports,
+    // The process comes to its end in the middle of this delivery.
+    statusChanged: () => {
+      reached.resolve();
+      return new Promise(() => undefined);
+    },
+  });
+  await sendToAda('A');
+  await reached.promise;
+  await network.close();
+  network = connectNetwork();
+  await network.start(reports);
+  await eventually(
+    async () => told,
+    (all) => all.includes('A DELIVERY_ACK'),
+  );
+  expect(told).toEqual(['A SERVER_ACK', 'A DELIVERY_ACK']);
+});
