@@ -8,8 +8,10 @@ import { createLogger, type Logger } from './logger.ts';
 import type { MediaTools } from './media/run.ts';
 import { parseAllowRules } from './outbound/allow-rules.ts';
 import { createOutbound, type Outbound } from './outbound/outbound.ts';
+import { AnnouncementQueue } from './queue/announcement-queue.ts';
 import { ApiKeys } from './queue/api-keys.ts';
 import { type EmbeddedRedis, startEmbeddedRedis } from './queue/embedded-redis.ts';
+import { JobChanges } from './queue/job-changes.ts';
 import { JobQueue } from './queue/job-queue.ts';
 import { closeRedis, connectRedis, type Redis } from './queue/redis.ts';
 import { WebhookSecrets } from './queue/webhook-secrets.ts';
@@ -106,9 +108,19 @@ export async function runApi(ground: Ground, stores: Stores): Promise<ApiProcess
     recordSeconds: config.JOB_TTL_SECONDS,
     logger,
   });
+  const announcements = new AnnouncementQueue({
+    redis: stores.redis,
+    webhookTries: config.WEBHOOK_SCHEDULE_SECONDS.length,
+    recordSeconds: config.JOB_TTL_SECONDS,
+    logger,
+  });
+  const watching = connectRedis({ url: ground.redisUrl, role: 'worker', logger });
+  const changes = new JobChanges(watching, logger);
   const api = await startApi(config.HOST, config.API_PORT, (port) => ({
     redis: stores.redis,
     jobs,
+    announcements,
+    changes,
     keys: stores.keys,
     webhookSecrets: stores.webhookSecrets,
     storage: ground.storage,
@@ -119,6 +131,7 @@ export async function runApi(ground: Ground, stores: Stores): Promise<ApiProcess
       publicUrl: publicUrlOf(config, port),
       readPerMinute: config.RATE_READ_PER_MINUTE,
       submitPerMinute: config.RATE_SUBMIT_PER_MINUTE,
+      unfinishedPerKey: config.UNFINISHED_PER_KEY,
       maxInputBytes: config.MAX_INPUT_BYTES,
       uploadTtlSeconds: config.UPLOAD_TTL_SECONDS,
       outputTtlSeconds: config.OUTPUT_TTL_SECONDS,
@@ -131,8 +144,10 @@ export async function runApi(ground: Ground, stores: Stores): Promise<ApiProcess
   return {
     port: api.port,
     async close(graceMs) {
+      changes.stop();
       await api.close(graceMs);
-      await jobs.close();
+      await Promise.all([jobs.close(), announcements.close(), changes.close()]);
+      await closeRedis(watching);
     },
   };
 }
@@ -157,7 +172,6 @@ export async function runGateway(ground: Ground, apiPort?: number): Promise<Runn
       url: config.GATEWAY_EVENTS_URL ?? `${publicUrlOf(config, apiPort)}/hooks/gateway`,
       secret: secrets.gatewayEventsSecret,
     },
-    trustProxyHops: config.TRUST_PROXY,
     logger: ground.logger,
   });
 }

@@ -8,11 +8,16 @@ import { admit, authenticate } from './middleware/authentication.ts';
 import { errorHandler } from './middleware/errors.ts';
 import type { ApiServices, Route, RouteContext } from './route.ts';
 import { batchRoutes } from './routes/batch.ts';
+import { deliveryRoutes } from './routes/deliveries.ts';
 import { downloadRoutes } from './routes/download.ts';
 import { extractRoutes } from './routes/extract.ts';
 import { healthRoutes } from './routes/health.ts';
 import { hookRoutes } from './routes/hooks.ts';
+import { jobEventRoutes } from './routes/job-events.ts';
+import { jobRoutes } from './routes/jobs.ts';
 import { statusRoutes } from './routes/status.ts';
+import { usageRoutes } from './routes/usage.ts';
+import { voiceMessageRoutes } from './routes/voice-message.ts';
 import { webhookSecretRoutes } from './routes/webhook-secret.ts';
 
 /** Every route of the service, in the order in which they are documented. */
@@ -20,8 +25,13 @@ export const routes: readonly Route[] = [
   ...extractRoutes,
   ...batchRoutes,
   ...statusRoutes,
+  ...jobRoutes,
+  ...jobEventRoutes,
+  ...voiceMessageRoutes,
   ...downloadRoutes,
+  ...deliveryRoutes,
   ...webhookSecretRoutes,
+  ...usageRoutes,
   ...hookRoutes,
   ...healthRoutes,
 ];

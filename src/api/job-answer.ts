@@ -7,17 +7,13 @@ import type { UrlSigner } from '../signing/signed-url.ts';
 
 export function jobAnswer(record: JobRecord, announcements: AnnouncementStates, signer: UrlSigner): Job {
   const { payload, progress, result } = record;
-  const processing = record.status === 'processing';
   return {
     jobId: record.jobId,
     status: record.status,
-    progress: record.status === 'completed' ? 100 : (progress?.progress ?? 0),
-    currentStep: result
-      ? 'finalizing'
-      : processing
-        ? (progress?.currentStep ?? 'downloading_video')
-        : (progress?.currentStep ?? null),
-    ...(processing ? { estimatedTimeRemaining: progress?.estimatedTimeRemaining ?? 0 } : {}),
+    ...shownProgress(record),
+    ...(record.status === 'processing'
+      ? { estimatedTimeRemaining: progress?.estimatedTimeRemaining ?? 0 }
+      : {}),
     inputFile: result?.inputFile ?? progress?.inputFile ?? null,
     outputFile: result && outputFileView(record.jobId, result, signer),
     output: payload.output,
@@ -32,6 +28,18 @@ export function jobAnswer(record: JobRecord, announcements: AnnouncementStates, 
     ...(announcements.webhook ? { webhook: announcements.webhook } : {}),
     ...(record.error ? { error: record.error } : {}),
   };
+}
+
+/** How far a job is: 100 only when it is completed; a failed job keeps the step in which it failed. */
+export function shownProgress({
+  status,
+  progress,
+}: Pick<JobRecord, 'status' | 'progress'>): Pick<Job, 'progress' | 'currentStep'> {
+  if (status === 'completed') {
+    return { progress: 100, currentStep: 'finalizing' };
+  }
+  const firstStep = status === 'processing' ? 'downloading_video' : null;
+  return { progress: progress?.progress ?? 0, currentStep: progress?.currentStep ?? firstStep };
 }
 
 function iso(timeMs: number): string {

@@ -36,3 +36,8 @@ export async function findJob(
 export function jobNotFound(jobId: string): ServiceError {
   return new ServiceError('JOB_NOT_FOUND', `no job ${jobId} is known`);
 }
+
+/** Whether the files of a completed job are gone or about to go. */
+export function isExpired({ erased, result }: JobRecord): boolean {
+  return erased || Date.parse(result?.outputFile.expiresAt ?? '') <= Date.now();
+}

@@ -8,7 +8,9 @@ import type { ErrorCode } from '../contract/errors.ts';
 import type { Scope } from '../contract/scopes.ts';
 import type { Logger } from '../logger.ts';
 import type { Outbound } from '../outbound/outbound.ts';
+import type { AnnouncementQueue } from '../queue/announcement-queue.ts';
 import type { ApiKey, ApiKeys } from '../queue/api-keys.ts';
+import type { JobChanges } from '../queue/job-changes.ts';
 import type { JobQueue } from '../queue/job-queue.ts';
 import type { Redis } from '../queue/redis.ts';
 import type { WebhookSecrets } from '../queue/webhook-secrets.ts';
@@ -21,6 +23,8 @@ export interface ApiServices {
   readonly jobs: JobQueue;
   readonly keys: ApiKeys;
   readonly webhookSecrets: WebhookSecrets;
+  readonly announcements: AnnouncementQueue;
+  readonly changes: JobChanges;
   readonly storage: Storage;
   readonly outbound: Outbound;
   readonly signer: UrlSigner;
@@ -33,6 +37,7 @@ export interface ApiSettings {
   readonly publicUrl: string;
   readonly readPerMinute: number;
   readonly submitPerMinute: number;
+  readonly unfinishedPerKey: number;
   readonly maxInputBytes: number;
   readonly uploadTtlSeconds: number;
   readonly outputTtlSeconds: number;

@@ -1,9 +1,9 @@
 /** Accepting jobs: what a schema cannot check is checked here, then all of them are queued or none. */
-import { randomBytes } from 'node:crypto';
 import { ServiceError } from '../contract/errors.ts';
-import type { JobOptions, JobRequest, Source } from '../contract/job-request.ts';
+import type { JobOptions, JobRequest, Source, VoiceMessageRequest } from '../contract/job-request.ts';
 import { OutboundRefused } from '../outbound/errors.ts';
 import type { ApiKey } from '../queue/api-keys.ts';
+import { idFor } from '../queue/idempotency.ts';
 import type { NewJob } from '../queue/job-queue.ts';
 import type { QueuedSource } from '../queue/payloads.ts';
 import type { RateState, Reservation } from '../queue/reservation.ts';
@@ -24,12 +24,16 @@ export interface RequestedJob {
   readonly path: string;
 }
 
-/** Throws INVALID_SOURCE, INVALID_WEBHOOK, FORBIDDEN, RATE_LIMITED or QUEUE_FULL; then nothing was queued. */
+/**
+ * @param seed of an idempotency key: ids follow from it
+ * Throws INVALID_SOURCE, INVALID_WEBHOOK, FORBIDDEN, RATE_LIMITED or QUEUE_FULL; then nothing was queued.
+ */
 export async function submitJobs(
   services: ApiServices,
   key: ApiKey,
   requested: readonly RequestedJob[],
   context: { batchId: string | null; retryOf: string | null },
+  seed: string | undefined,
 ): Promise<Submission> {
   for (const { request } of requested) {
     demandScopes(key, request.options);
@@ -51,7 +55,7 @@ export async function submitJobs(
       throw new Error('a faulty source was not refused');
     }
     return {
-      jobId: `job_${randomBytes(8).toString('hex')}`,
+      jobId: idFor('job', seed, index),
       payload: {
         version: 1,
         tenant: key.id,
@@ -62,7 +66,7 @@ export async function submitJobs(
       },
     };
   });
-  const reservation = await services.jobs.submit(key.id, jobs);
+  const reservation = await services.jobs.submit(key.id, jobs, seed !== undefined);
   demandReserved(reservation, jobs.length);
   return { jobIds: jobs.map(({ jobId }) => jobId), rate: reservation.rate };
 }
@@ -77,7 +81,12 @@ function demandScopes(key: ApiKey, options: JobOptions): void {
   if (!key.scopes.includes('voice')) {
     throw new ServiceError('FORBIDDEN', 'a voice message needs a key with the scope voice');
   }
-  if (!key.instances.includes('*') && !key.instances.includes(options.voiceMessage.instance)) {
+  demandInstance(key, options.voiceMessage);
+}
+
+/** Throws FORBIDDEN when the key may not send as the instance. */
+export function demandInstance(key: ApiKey, { instance }: VoiceMessageRequest): void {
+  if (!key.instances.includes('*') && !key.instances.includes(instance)) {
     throw new ServiceError('FORBIDDEN', 'this key may not send as the instance of voiceMessage');
   }
 }

@@ -8,7 +8,10 @@ import { Scope } from './scopes.ts';
 export const AcceptedJob = z.object({
   jobId: JobId,
   status: z.literal('queued'),
-  estimatedTime: z.number().min(0).meta({ description: 'Seconds until the job will have ended, from measured throughput' }),
+  estimatedTime: z
+    .number()
+    .min(0)
+    .meta({ description: 'Seconds until the job will have ended, from measured throughput' }),
   statusUrl: z.string(),
 });
 export type AcceptedJob = z.infer<typeof AcceptedJob>;

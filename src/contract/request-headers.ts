@@ -31,3 +31,11 @@ export const SignedEventHeaders = z.object({
     .string()
     .meta({ description: 'Signatures of the form v1,<base64>, separated by spaces' }),
 });
+
+/** GET /v1/jobs/{jobId}/events (WHATWG HTML 9.2). */
+export const LastEventHeaders = z.object({
+  'Last-Event-ID': z
+    .string()
+    .optional()
+    .meta({ description: 'The id of the last event that the caller has seen' }),
+});

@@ -6,8 +6,9 @@ import {
   type VoiceMessageState,
   type WebhookState,
 } from '../contract/job.ts';
+import { attemptsKey, currentDeliveryJob } from './delivery-index.ts';
 import type { JobRecord } from './job-record.ts';
-import { jobKey, ownKey, voiceId, webhookId } from './names.ts';
+import { jobKey, ownKey, webhookId } from './names.ts';
 import { VoiceOutcome } from './payloads.ts';
 import type { Redis } from './redis.ts';
 import { RedisScript } from './script.ts';
@@ -15,9 +16,14 @@ import { RedisScript } from './script.ts';
 /** Field in the record of a voice message, set while a request to the gateway is under way. */
 const SENDING = 'spSending';
 
-const AnnouncementHash = z.object({
+/** The hash of an announcement; what BullMQ keeps there besides is not ours to read. */
+export const AnnouncementHash = z.object({
+  data: z.string().optional(),
+  /** Tries that have ended. */
   atm: z.coerce.number().int().default(0),
-  finishedOn: z.string().optional(),
+  timestamp: z.coerce.number().optional(),
+  delay: z.coerce.number().default(0),
+  finishedOn: z.coerce.number().optional(),
   returnvalue: z.string().optional(),
   failedReason: z.string().optional(),
   [SENDING]: z.string().optional(),
@@ -30,61 +36,79 @@ export interface AnnouncementStates {
 
 /** The states of what the job asked for; one round trip where it asked for anything. */
 export async function readAnnouncements(redis: Redis, record: JobRecord): Promise<AnnouncementStates> {
-  const { webhook, voiceMessage } = record.payload.options;
-  const [webhookState, voiceState] = await Promise.all([
-    webhook === undefined ? undefined : readWebhook(redis, record.jobId),
-    voiceMessage === undefined ? undefined : readVoice(redis, record),
+  const [webhook, voiceMessage] = await Promise.all([
+    record.payload.options.webhook === undefined ? undefined : readWebhook(redis, record.jobId),
+    record.voiceSendId === null ? undefined : readVoice(redis, record, record.voiceSendId),
   ]);
-  return { webhook: webhookState, voiceMessage: voiceState };
+  return { webhook, voiceMessage };
 }
 
 async function readWebhook(redis: Redis, jobId: string): Promise<WebhookState> {
-  const hash = AnnouncementHash.parse(await redis.hgetall(jobKey('webhook', webhookId(jobId))));
-  const delivered = hash.returnvalue !== undefined;
+  const deliveryId = webhookId(jobId);
+  const current = await currentDeliveryJob(redis, jobId, deliveryId);
+  const hash = AnnouncementHash.parse(await redis.hgetall(jobKey('webhook', current)));
+  const status = deliveryStatus(hash);
+  const lastError = hash.failedReason ?? null;
   return {
-    status: delivered ? 'delivered' : hash.finishedOn === undefined ? 'pending' : 'failed',
-    // BullMQ counts a try when it has ended.
-    attempts: hash.atm,
-    lastError: delivered ? null : (hash.failedReason ?? null),
+    status,
+    attempts: await redis.llen(attemptsKey(deliveryId)),
+    lastError:
+      status === 'delivered' ? null : status === 'failed' ? `WEBHOOK_FAILED: ${lastError}` : lastError,
   };
 }
 
-async function readVoice(redis: Redis, record: JobRecord): Promise<VoiceMessageState> {
-  const state = {
-    attempts: 0,
-    key: null,
-    messageStatus: null,
-    fitsVoiceBubble: record.result?.voice?.fitsVoiceBubble ?? null,
-    error: null,
-  };
+export function deliveryStatus(hash: z.infer<typeof AnnouncementHash>): WebhookState['status'] {
+  // A failure that a later try made good stays in the hash, so success is looked for first.
+  return hash.returnvalue !== undefined ? 'delivered' : hash.finishedOn === undefined ? 'pending' : 'failed';
+}
+
+async function readVoice(redis: Redis, record: JobRecord, sendId: string): Promise<VoiceMessageState> {
+  const fitsVoiceBubble = record.result?.voice?.fitsVoiceBubble ?? null;
   if (record.status === 'failed') {
-    return { ...state, status: 'failed', error: { code: 'JOB_FAILED', message: 'the job itself failed' } };
+    const error = { code: 'JOB_FAILED', message: 'the job itself failed' };
+    return { ...NOTHING_SENT, status: 'failed', fitsVoiceBubble, error };
   }
-  const hash = AnnouncementHash.parse(await redis.hgetall(jobKey('voice', voiceId(record.jobId))));
+  const hash = AnnouncementHash.parse(await redis.hgetall(jobKey('voice', sendId)));
   if (hash.returnvalue !== undefined) {
     const outcome = VoiceOutcome.parse(JSON.parse(hash.returnvalue));
     const later = outcome.key && (await readMessageStatus(redis, outcome.key.id));
-    return { ...state, ...outcome, messageStatus: later ?? outcome.messageStatus, attempts: hash.atm };
+    return voiceState(
+      { ...outcome, messageStatus: later ?? outcome.messageStatus },
+      hash.atm,
+      fitsVoiceBubble,
+    );
   }
   if (hash.finishedOn !== undefined) {
-    const message = 'the message could not be handed over';
-    return { ...state, status: 'failed', attempts: hash.atm, error: { code: 'INTERNAL_ERROR', message } };
+    const error = { code: 'INTERNAL_ERROR', message: 'the message could not be handed over' };
+    return { ...NOTHING_SENT, status: 'failed', attempts: hash.atm, fitsVoiceBubble, error };
   }
-  return { ...state, status: hash[SENDING] === undefined ? 'pending' : 'sending', attempts: hash.atm };
+  const status = hash[SENDING] === undefined ? 'pending' : 'sending';
+  return { ...NOTHING_SENT, status, attempts: hash.atm, fitsVoiceBubble };
+}
+
+const NOTHING_SENT = { attempts: 0, key: null, messageStatus: null, error: null };
+
+/** @param attempts tries that have ended */
+export function voiceState(
+  outcome: VoiceOutcome,
+  attempts: number,
+  fitsVoiceBubble: boolean | null,
+): VoiceMessageState {
+  return { ...outcome, attempts, fitsVoiceBubble };
 }
 
 /**
  * Notes that a request to the gateway is about to leave. Answers whether one was under way already: then an earlier
  * try was cut off, and nobody knows whether its message was sent.
  */
-export async function beginSending(redis: Redis, jobId: string): Promise<{ wasSending: boolean }> {
-  const added = await redis.hset(jobKey('voice', voiceId(jobId)), SENDING, '1');
+export async function beginSending(redis: Redis, sendId: string): Promise<{ wasSending: boolean }> {
+  const added = await redis.hset(jobKey('voice', sendId), SENDING, '1');
   return { wasSending: added === 0 };
 }
 
 /** Notes that the gateway did not take the message, so that another try is no second message. */
-export async function endSending(redis: Redis, jobId: string): Promise<void> {
-  await redis.hdel(jobKey('voice', voiceId(jobId)), SENDING);
+export async function endSending(redis: Redis, sendId: string): Promise<void> {
+  await redis.hdel(jobKey('voice', sendId), SENDING);
 }
 
 const raise = new RedisScript(`

@@ -8,8 +8,6 @@ export type Announced<Result> =
   | { readonly outcome: 'final'; readonly error: string };
 
 export interface Try {
-  /** The same for every try: the receiver's means to drop what it has seen. */
-  readonly deliveryId: string;
   /** 1 for the first. */
   readonly number: number;
   /** No further try follows this one. */
@@ -35,7 +33,6 @@ export async function tell<Payload, Result>(
 ): Promise<Result> {
   const number = job.attemptsMade + 1;
   const announced = await handler(payload, {
-    deliveryId: job.id ?? '',
     number,
     last: number >= (job.opts.attempts ?? 1),
   });

@@ -48,21 +48,28 @@ export class JobQueue {
   }
 
   /**
-   * Takes all jobs of one tenant or none. A job id that is known already is left as it is, so that a submission whose
-   * ids follow from an idempotency key can be repeated after a crash.
+   * Takes all jobs of one tenant or none.
+   * @param repeated the ids were made from an idempotency key and may have been added before a crash: those are left as
+   * they are, since a flow that is added a second time would wait for a child that has ended
    */
-  async submit(tenant: string, jobs: readonly NewJob[]): Promise<Reservation> {
+  async submit(tenant: string, jobs: readonly NewJob[], repeated = false): Promise<Reservation> {
+    const fresh = repeated ? await this.#unknown(jobs) : jobs;
     const reservation = await reserveSubmission(
       this.#redis,
       tenant,
-      jobs.map(({ jobId, payload }) => ({ jobId, priority: payload.options.priority })),
+      fresh.map(({ jobId, payload }) => ({ jobId, priority: payload.options.priority })),
       this.#options.limits,
       Date.now(),
     );
-    if (reservation.outcome === 'reserved') {
-      await this.#add(jobs, reservation.priorities);
+    if (reservation.outcome === 'reserved' && fresh.length > 0) {
+      await this.#add(fresh, reservation.priorities);
     }
     return reservation;
+  }
+
+  async #unknown(jobs: readonly NewJob[]): Promise<NewJob[]> {
+    const known = await Promise.all(jobs.map(({ jobId }) => this.#redis.exists(jobKey('extract', jobId))));
+    return jobs.filter((_job, index) => known[index] === 0);
   }
 
   async #add(jobs: readonly NewJob[], priorities: readonly number[]): Promise<void> {

@@ -5,6 +5,7 @@
 import { z } from 'zod';
 import { ErrorBody } from '../contract/errors.ts';
 import type { JobStatus } from '../contract/job.ts';
+import { voiceId } from './names.ts';
 import { ExtractPayload, ExtractProgress, ExtractResult } from './payloads.ts';
 
 /** Fields that we keep in BullMQ's hash beside its own. */
@@ -15,6 +16,8 @@ export const recordFields = {
   progressFloor: 'spProgress',
   /** Set when the caller had the files of a finished job erased. */
   erased: 'spErased',
+  /** Id of the latest sending as a voice message, when it is not the one of the submission. */
+  voiceSend: 'spVoiceSend',
 } as const;
 
 export interface JobRecord {
@@ -26,6 +29,8 @@ export interface JobRecord {
   readonly error: ErrorBody | null;
   /** The files were erased at the caller's wish. */
   readonly erased: boolean;
+  /** Id of the latest sending as a voice message; null when none was asked for. */
+  readonly voiceSendId: string | null;
   /** ms since the epoch. */
   readonly createdAtMs: number;
   readonly startedAtMs: number | null;
@@ -47,6 +52,7 @@ const ExtractHash = z.object({
   failedReason: z.string().optional(),
   [recordFields.cancelled]: z.string().optional(),
   [recordFields.erased]: z.string().optional(),
+  [recordFields.voiceSend]: z.string().optional(),
 });
 
 /** Undefined when there is no such job. Throws when the hash is not one that this version can read. */
@@ -55,24 +61,39 @@ export function readJobRecord(jobId: string, hash: Readonly<Record<string, strin
     return undefined;
   }
   const raw = ExtractHash.parse(hash);
-  // A cancellation counts from the moment it was taken: a worker that was just then finishing does not undo it.
-  const cancelled = raw[recordFields.cancelled] !== undefined;
-  const finished = raw.finishedOn !== undefined;
-  // failedReason survives a later success, so a return value is looked for first.
-  const completed = !cancelled && finished && raw.returnvalue !== undefined;
-  const failed = cancelled || (finished && !completed);
+  const payload = ExtractPayload.parse(JSON.parse(raw.data));
+  const status = statusOf(raw);
   return {
     jobId,
-    payload: ExtractPayload.parse(JSON.parse(raw.data)),
-    status: completed ? 'completed' : failed ? 'failed' : raw.processedOn ? 'processing' : 'queued',
+    payload,
+    status,
     progress: readProgress(raw.progress),
-    result: completed ? ExtractResult.parse(JSON.parse(raw.returnvalue ?? '')) : null,
-    error: cancelled ? cancelledError : failed ? readFailure(raw.failedReason) : null,
+    result: status === 'completed' ? ExtractResult.parse(JSON.parse(raw.returnvalue ?? '')) : null,
+    error: status === 'failed' ? errorOf(raw) : null,
     erased: raw[recordFields.erased] !== undefined,
+    voiceSendId: raw[recordFields.voiceSend] ?? (payload.options.voiceMessage ? voiceId(jobId) : null),
     createdAtMs: raw.timestamp,
     startedAtMs: raw.processedOn ?? null,
     finishedAtMs: raw.finishedOn ?? null,
   };
+}
+
+type ExtractHash = z.infer<typeof ExtractHash>;
+
+function statusOf(raw: ExtractHash): JobStatus {
+  // A cancellation counts from the moment it was taken: a worker that was just then finishing does not undo it.
+  if (raw[recordFields.cancelled] !== undefined) {
+    return 'failed';
+  }
+  if (raw.finishedOn !== undefined) {
+    // failedReason survives a later success, so a return value is looked for first.
+    return raw.returnvalue === undefined ? 'failed' : 'completed';
+  }
+  return raw.processedOn === undefined ? 'queued' : 'processing';
+}
+
+function errorOf(raw: ExtractHash): ErrorBody {
+  return raw[recordFields.cancelled] === undefined ? readFailure(raw.failedReason) : cancelledError;
 }
 
 function readProgress(text: string | undefined): ExtractProgress | null {

@@ -4,8 +4,15 @@
  */
 import { z } from 'zod';
 import { BatchId, JobId, TenantId, UploadId } from '../contract/ids.ts';
-import { InputFile, MessageKey, MessageStatus, OutputFile, ProcessingStep } from '../contract/job.ts';
-import { JobOptions, OutputRequest, UrlSource } from '../contract/job-request.ts';
+import {
+  InputFile,
+  MessageKey,
+  MessageStatus,
+  OutputFile,
+  ProcessingStep,
+  VoiceMessageState,
+} from '../contract/job.ts';
+import { JobOptions, OutputRequest, UrlSource, VoiceMessageRequest } from '../contract/job-request.ts';
 
 const version = z.literal(1);
 
@@ -53,14 +60,27 @@ export const WebhookPayload = z.object({
   version,
   tenant: TenantId,
   jobId: JobId,
+  /** The webhook-id: the same for every try and every replay. */
+  deliveryId: z.string(),
   event: z.enum(['job.completed', 'job.failed', 'voice.updated']),
   url: z.string(),
-  /** When the event happened, ms since the epoch: the schedule counts from here. */
+  /** Of voice.updated: how the sending ended, which the record may not tell yet. */
+  voiceMessage: VoiceMessageState.optional(),
+  /** When the event happened, ms since the epoch. */
   eventTimeMs: z.number(),
+  /** From when the schedule counts, of a replay; else from the event. */
+  scheduleFromMs: z.number().optional(),
 });
 export type WebhookPayload = z.infer<typeof WebhookPayload>;
 
-export const VoicePayload = z.object({ version, tenant: TenantId, jobId: JobId });
+export const VoicePayload = z.object({
+  version,
+  tenant: TenantId,
+  jobId: JobId,
+  /** Names this sending: a result may be sent again. */
+  sendId: z.string(),
+  request: VoiceMessageRequest,
+});
 export type VoicePayload = z.infer<typeof VoicePayload>;
 
 /** What a delivered webhook leaves behind: the HTTP status of the receiver's answer. */

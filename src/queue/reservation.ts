@@ -1,7 +1,8 @@
 /**
  * What has to hold before a job is accepted, checked and taken in one script so that two submissions at once cannot both
- * have the last place: the key's rate, its number of unfinished jobs, the length of the queue. The script also gives
- * each job its place among the keys (docs/decisions/0004-fairness.md).
+ * have a key's last place: its rate, its number of unfinished jobs. (The length of the queue counts jobs once they
+ * are added, so submissions at the same moment may pass its limit by their own number.) The script also gives each job
+ * its place among the keys (docs/decisions/0004-fairness.md).
  */
 import type { Priority } from '../contract/job-request.ts';
 import { jobKey, ownKey, queueKey } from './names.ts';
@@ -39,6 +40,9 @@ const FLOW_STEP: Readonly<Record<Priority, number>> = { high: 1, normal: 4, low:
 const LARGEST_PRIORITY = 2_097_151;
 const REBASE_AT = Math.floor(LARGEST_PRIORITY / 2);
 
+/** A job is added right after its reservation; one that is not there by then never will be. */
+const ADDED_WITHIN_MS = 10_000;
+
 export const RATE_WINDOW_SECONDS = 60;
 
 /** Fixed window: the first request opens it. Shared by submissions and reads, so that the rule stands once. */
@@ -57,9 +61,10 @@ end
 const reserve = new RedisScript(`
 local rateKey, openKey, indexKey, flowsKey, timeKey, waiting, active, delayed = unpack(KEYS)
 local tenant, jobPrefix = ARGV[1], ARGV[2]
-local now, rateLimit, windowMs, openLimit, queueLimit, rebaseAt =
-  tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
-local jobs = cjson.decode(ARGV[9])
+local now, rateLimit, windowMs, openLimit, queueLimit, rebaseAt, addedWithin =
+  tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8]),
+  tonumber(ARGV[9])
+local jobs = cjson.decode(ARGV[10])
 local UNIT = 4294967296
 ${RATE_FUNCTION}
 local function refuse(outcome)
@@ -71,7 +76,8 @@ end
 if redis.call('SCARD', openKey) + #jobs > openLimit then
   for _, id in ipairs(redis.call('SMEMBERS', openKey)) do
     local state = redis.call('HMGET', jobPrefix .. id, 'timestamp', 'finishedOn')
-    if not state[1] or state[2] then redis.call('SREM', openKey, id) end
+    local reserved = tonumber(redis.call('ZSCORE', indexKey, id) or '0')
+    if state[2] or not state[1] and now - reserved > addedWithin then redis.call('SREM', openKey, id) end
   end
   if redis.call('SCARD', openKey) + #jobs > openLimit then return refuse('too-many-unfinished') end
 end
@@ -80,10 +86,8 @@ local taken, remaining, reset = take(rateKey, rateLimit, #jobs, windowMs)
 if not taken then return {'rate-limited', remaining, reset} end
 
 local time = tonumber(redis.call('GET', timeKey) or '1')
-if redis.call('ZCARD', waiting) == 0 and redis.call('LLEN', active) == 0 then
-  redis.call('DEL', flowsKey, timeKey)
-  time = 1
-end
+-- Flows are forgotten when nobody waits, but the time stays: a job may come back for its next try and keep its place.
+if redis.call('ZCARD', waiting) == 0 and redis.call('LLEN', active) == 0 then redis.call('DEL', flowsKey) end
 if time > rebaseAt then
   -- Everything moves back by the same amount, so the order stays. Jobs that may come back to the queue move along.
   local shift = time - 1
@@ -146,6 +150,7 @@ export async function reserveSubmission(
       limits.unfinishedPerTenant,
       limits.queueLimit,
       REBASE_AT,
+      ADDED_WITHIN_MS,
       JSON.stringify(jobs.map(({ jobId, priority }) => ({ id: jobId, step: FLOW_STEP[priority] }))),
     ],
   )) as [Reservation['outcome'], number, number, ...number[]];

@@ -1,7 +1,8 @@
 /** The worker process: wire, consume, close. */
 import { mkdir } from 'node:fs/promises';
-import { readAnnouncements } from '../queue/announcement-state.ts';
-import { Announcements } from '../queue/announcements.ts';
+import { consumeAnnouncements } from '../queue/announcement-consumer.ts';
+import { AnnouncementQueue } from '../queue/announcement-queue.ts';
+import { logAttempt } from '../queue/deliveries.ts';
 import { consumeExtractions } from '../queue/extraction-consumer.ts';
 import { readJobRecord } from '../queue/job-record.ts';
 import { jobKey } from '../queue/names.ts';
@@ -61,21 +62,27 @@ export async function startWorker(options: WorkerOptions): Promise<WorkerProcess
     },
   });
 
-  const announcements = new Announcements({
+  const announcementQueue = new AnnouncementQueue({
     redis,
-    webhookSchedule: options.webhookSchedule,
+    webhookTries: options.webhookSchedule.length,
     recordSeconds: options.jobTtlSeconds,
+    logger,
+  });
+  const announcements = consumeAnnouncements({
+    redis,
+    queue: announcementQueue,
+    webhookSchedule: options.webhookSchedule,
     lockSeconds: options.lockSeconds,
     logger,
     handlers: {
-      webhook: (payload, { deliveryId }) =>
-        deliverWebhook(payload, deliveryId, {
+      webhook: (payload) =>
+        deliverWebhook(payload, {
           outbound: services.outbound,
           logger,
           readJob,
           secretsOf: (tenant) => options.webhookSecrets.of(tenant),
-          bodyOf: async (event, record) =>
-            webhookBody(event, record, await readAnnouncements(redis, record), signer),
+          bodyOf: (event, record) => webhookBody(event, record, signer),
+          logAttempt: (id, attempt) => logAttempt(redis, id, attempt, options.jobTtlSeconds),
         }),
       voice: (payload, attempt) =>
         deliverVoice(payload, attempt, {
@@ -95,6 +102,7 @@ export async function startWorker(options: WorkerOptions): Promise<WorkerProcess
   return {
     async close(graceMs) {
       await Promise.all([extractions.close(graceMs), announcements.close()]);
+      await announcementQueue.close();
     },
   };
 }

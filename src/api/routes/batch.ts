@@ -1,9 +1,15 @@
 /** POST /v1/batch: up to ten jobs, validated whole: one bad item rejects all of them (decisions A2). */
-import { randomBytes } from 'node:crypto';
-import { AcceptedBatch } from '../../contract/answers.ts';
+import { AcceptedBatch, BatchState } from '../../contract/answers.ts';
+import { ServiceError } from '../../contract/errors.ts';
+import { BatchId } from '../../contract/ids.ts';
+import type { JobStatus } from '../../contract/job.ts';
 import { BatchRequest, MAX_BATCH_JOBS } from '../../contract/job-request.ts';
 import { IdempotencyHeaders } from '../../contract/request-headers.ts';
+import { idFor } from '../../queue/idempotency.ts';
+import { findBatch, saveBatch } from '../../queue/job-index.ts';
 import { sendData } from '../answer.ts';
+import { answerOnce } from '../idempotent.ts';
+import { shownProgress } from '../job-answer.ts';
 import { readJson } from '../json-body.ts';
 import { setRateLimit } from '../middleware/authentication.ts';
 import { parseRequest, tooManyJobs } from '../request-faults.ts';
@@ -39,6 +45,19 @@ export const batchRoutes: readonly Route[] = [
     },
     handle: batch,
   },
+  {
+    method: 'get',
+    path: '/v1/batch/:batchId',
+    access: { by: 'key', scope: 'read', rate: 'read' },
+    docs: {
+      operationId: 'getBatch',
+      summary: 'How the jobs of a batch are doing',
+      tag: 'Batches',
+      answers: { 200: { description: 'The jobs in the order of the request', data: BatchState } },
+      errors: ['BATCH_NOT_FOUND'],
+    },
+    handle: batchState,
+  },
 ];
 
 async function batch(context: RouteContext): Promise<void> {
@@ -53,15 +72,49 @@ async function batch(context: RouteContext): Promise<void> {
     path: `jobs[${index}]`,
     request: { ...job, options: { webhook, voiceMessage, ...withoutUndefined(job.options) } },
   }));
-  const batchId = `batch_${randomBytes(8).toString('hex')}`;
-  const { jobIds, rate } = await submitJobs(services, keyOf(context), requested, { batchId, retryOf: null });
-  setRateLimit(response, 'submit', rate);
-  sendData(
-    response,
-    202,
-    { batchId, totalJobs: jobIds.length, jobs: jobIds.map((jobId) => ({ jobId, status: 'queued' })) },
-    `${jobIds.length} jobs were queued`,
-  );
+  await answerOnce(context, JSON.stringify(body), async (seed) => {
+    const key = keyOf(context);
+    const batchId = idFor('batch', seed, 0);
+    const { jobIds, rate } = await submitJobs(services, key, requested, { batchId, retryOf: null }, seed);
+    await saveBatch(services.redis, key.id, batchId, jobIds, services.settings.jobTtlSeconds);
+    setRateLimit(response, 'submit', rate);
+    return {
+      httpStatus: 202,
+      headers: { Location: `${services.settings.publicUrl}/v1/batch/${batchId}` },
+      data: { batchId, totalJobs: jobIds.length, jobs: jobIds.map((jobId) => ({ jobId, status: 'queued' })) },
+      message: `${jobIds.length} job(s) queued`,
+    };
+  });
+}
+
+async function batchState(context: RouteContext): Promise<void> {
+  const { request, response, services } = context;
+  const batchId = BatchId.safeParse(request.params.batchId);
+  const jobIds = batchId.success
+    ? await findBatch(services.redis, keyOf(context).id, batchId.data)
+    : undefined;
+  if (jobIds === undefined) {
+    throw new ServiceError('BATCH_NOT_FOUND', 'no such batch is known');
+  }
+  const records = await services.jobs.readMany(jobIds);
+  const jobs = records.map(({ jobId, status, ...record }) => ({
+    jobId,
+    status,
+    ...shownProgress({ status, ...record }),
+  }));
+  const count = (status: JobStatus): number => jobs.filter((job) => job.status === status).length;
+  response.set('Cache-Control', 'no-store');
+  sendData(response, 200, {
+    batchId: batchId.data,
+    totalJobs: jobIds.length,
+    counts: {
+      queued: count('queued'),
+      processing: count('processing'),
+      completed: count('completed'),
+      failed: count('failed'),
+    },
+    jobs,
+  });
 }
 
 /** Known before the schema looks, since too many jobs have a code of their own. */

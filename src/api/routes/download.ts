@@ -11,7 +11,7 @@ import type { Rendition } from '../../signing/signed-url.ts';
 import { type ByteRange, ObjectNotFound } from '../../storage/storage.ts';
 import { sendError } from '../answer.ts';
 import { estimateSeconds } from '../estimate.ts';
-import { findJob, jobIdOf, jobNotFound, ownedJob } from '../owned-job.ts';
+import { findJob, isExpired, jobIdOf, jobNotFound, ownedJob } from '../owned-job.ts';
 import type { Route, RouteContext } from '../route.ts';
 
 const DownloadQuery = z.object({
@@ -136,8 +136,7 @@ async function sendFile(
   record: JobRecord,
   file: ServedFile,
 ): Promise<void> {
-  const gone = record.erased || Date.parse(record.result?.outputFile.expiresAt ?? '') <= Date.now();
-  const stored = gone ? undefined : await services.storage.stat(file.storageKey);
+  const stored = isExpired(record) ? undefined : await services.storage.stat(file.storageKey);
   if (stored === undefined) {
     throw expired();
   }

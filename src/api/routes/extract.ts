@@ -4,8 +4,8 @@ import { AcceptedJob } from '../../contract/answers.ts';
 import { ServiceError } from '../../contract/errors.ts';
 import { JobRequest, UploadedJobRequest } from '../../contract/job-request.ts';
 import { IdempotencyHeaders } from '../../contract/request-headers.ts';
-import { sendData } from '../answer.ts';
-import { estimateSeconds } from '../estimate.ts';
+import { acceptedJob } from '../accepted-job.ts';
+import { answerOnce } from '../idempotent.ts';
 import { takeIn } from '../intake.ts';
 import { readJson } from '../json-body.ts';
 import { setRateLimit } from '../middleware/authentication.ts';
@@ -62,22 +62,32 @@ export const extractRoutes: readonly Route[] = [
 
 async function extract(context: RouteContext): Promise<void> {
   const { request, response, services } = context;
-  const jobRequest = request.is('multipart/form-data')
+  const { job, fingerprint } = request.is('multipart/form-data')
     ? await readUploaded(context)
-    : parseRequest(JobRequest, await readJson(request, response));
-  const { jobIds, rate } = await submitJobs(services, keyOf(context), [{ request: jobRequest, path: '' }], {
-    batchId: null,
-    retryOf: null,
+    : await readJob(context);
+  await answerOnce(context, fingerprint, async (seed) => {
+    const submitted = [{ request: job, path: '' }];
+    const { jobIds, rate } = await submitJobs(
+      services,
+      keyOf(context),
+      submitted,
+      { batchId: null, retryOf: null },
+      seed,
+    );
+    setRateLimit(response, 'submit', rate);
+    return acceptedJob(services, jobIds[0] ?? '');
   });
-  const [jobId = ''] = jobIds;
-  const estimatedTime = await estimateSeconds(services);
-  const statusUrl = `${services.settings.publicUrl}/v1/status/${jobId}`;
-  setRateLimit(response, 'submit', rate);
-  response.set({ Location: statusUrl, 'Retry-After': String(Math.max(1, Math.ceil(estimatedTime))) });
-  sendData(response, 202, { jobId, status: 'queued', estimatedTime, statusUrl });
 }
 
-async function readUploaded(context: RouteContext): Promise<JobRequest> {
+async function readJob({
+  request,
+  response,
+}: RouteContext): Promise<{ job: JobRequest; fingerprint: string }> {
+  const body = await readJson(request, response);
+  return { job: parseRequest(JobRequest, body), fingerprint: JSON.stringify(body) };
+}
+
+async function readUploaded(context: RouteContext): Promise<{ job: JobRequest; fingerprint: string }> {
   const { request, services } = context;
   const { fields, stored } = await receiveMultipart(
     request,
@@ -88,7 +98,10 @@ async function readUploaded(context: RouteContext): Promise<JobRequest> {
     throw new ServiceError('INVALID_REQUEST', 'the request is not valid', { details: 'file: is required' });
   }
   const parsed = parseRequest(UploadedJobRequest, parseField(fields.get('request')));
-  return { source: { type: 'upload', file: stored.file }, ...parsed };
+  return {
+    job: { source: { type: 'upload', file: stored.file }, ...parsed },
+    fingerprint: JSON.stringify([parsed, stored.name, stored.sizeBytes]),
+  };
 }
 
 function parseField(text: string | undefined): unknown {

@@ -25,31 +25,35 @@ export interface VoiceServices {
 }
 
 export async function deliverVoice(
-  { jobId }: VoicePayload,
+  { jobId, sendId, request }: VoicePayload,
   attempt: Try,
   services: VoiceServices,
 ): Promise<Announced<VoiceOutcome>> {
   const record = await services.readJob(jobId);
-  const request = record?.payload.options.voiceMessage;
-  const voice = record?.result?.voice;
-  if (record === undefined || request === undefined || voice == null) {
+  // A job that did not ask for a voice message has no rendition; the gateway makes one of any audio.
+  const storageKey = record?.result?.voice?.storageKey ?? record?.result?.outputFile.storageKey;
+  if (record?.result == null || storageKey === undefined) {
     return failed('FILE_EXPIRED', 'the voice rendition is no longer available');
   }
-  const { wasSending } = await beginSending(services.redis, jobId);
+  const { wasSending } = await beginSending(services.redis, sendId);
   if (wasSending && !mayRepeat(services)) {
     return unknown('the worker ended while the message was being sent');
   }
   const workspace = await mkdtemp(join(services.workspaces, 'voice-'));
   try {
-    const path = await services.storage.localCopy(voice.storageKey, workspace);
+    const path = await services.storage.localCopy(storageKey, workspace);
     const file = {
       path,
       sizeBytes: (await stat(path)).size,
-      url: services.signer.downloadUrl(jobId, Date.parse(record.result?.outputFile.expiresAt ?? ''), 'voice'),
+      url: services.signer.downloadUrl(
+        jobId,
+        Date.parse(record.result.outputFile.expiresAt),
+        record.result.voice ? 'voice' : 'output',
+      ),
     };
     // The gateway's own record of this key is what makes a repetition safe.
-    const answer = await sendVoiceMessage(services.gateway, request, file, `${jobId}:${request.number}`);
-    return await conclude(answer, jobId, attempt, services);
+    const answer = await sendVoiceMessage(services.gateway, request, file, `${sendId}:${request.number}`);
+    return await conclude(answer, sendId, attempt, services);
   } catch (error) {
     if (error instanceof ObjectNotFound) {
       return failed('FILE_EXPIRED', 'the voice rendition is no longer available');
@@ -66,7 +70,7 @@ function mayRepeat({ gateway, onUnknown }: VoiceServices): boolean {
 
 async function conclude(
   answer: SendAnswer,
-  jobId: string,
+  sendId: string,
   attempt: Try,
   services: VoiceServices,
 ): Promise<Announced<VoiceOutcome>> {
@@ -80,12 +84,15 @@ async function conclude(
     case 'refused':
       return failed(answer.code, answer.message);
     case 'not-now':
-      await endSending(services.redis, jobId);
+      await endSending(services.redis, sendId);
       return attempt.last
         ? failed('GATEWAY_UNAVAILABLE', answer.error)
         : { outcome: 'retry', error: answer.error, retryAfterSeconds: answer.retryAfterSeconds };
     case 'lost':
-      services.logger.warn({ jobId, error: answer.error }, 'nobody knows whether the voice message was sent');
+      services.logger.warn(
+        { sendId, error: answer.error },
+        'nobody knows whether the voice message was sent',
+      );
       return mayRepeat(services) && !attempt.last
         ? { outcome: 'retry', error: answer.error }
         : unknown(answer.error);

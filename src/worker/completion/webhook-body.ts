@@ -1,15 +1,13 @@
 /** What a webhook says about a job (audio-extraction.md "Events", decisions D). */
 
-import type { AnnouncementStates } from '../../queue/announcement-state.ts';
 import type { JobRecord } from '../../queue/job-record.ts';
 import type { WebhookPayload } from '../../queue/payloads.ts';
 import { optionsView, outputFileView } from '../../queue/public-view.ts';
 import type { UrlSigner } from '../../signing/signed-url.ts';
 
 export function webhookBody(
-  { event, eventTimeMs }: WebhookPayload,
+  { event, eventTimeMs, voiceMessage }: WebhookPayload,
   record: JobRecord,
-  announcements: AnnouncementStates,
   signer: UrlSigner,
 ): object {
   const { jobId, payload, result, error } = record;
@@ -29,6 +27,6 @@ export function webhookBody(
     case 'job.failed':
       return { event, jobId, status: 'failed', timestamp, error, ...about };
     case 'voice.updated':
-      return { event, jobId, timestamp, voiceMessage: announcements.voiceMessage ?? null };
+      return { event, jobId, timestamp, voiceMessage };
   }
 }

@@ -1,5 +1,6 @@
 /** Tells the caller's webhook how a job ended (decisions D). The body follows from the record, so every try sends the same. */
 
+import type { DeliveryAttempt } from '../../contract/answers.ts';
 import type { Logger } from '../../logger.ts';
 import { OutboundFailed, OutboundRefused } from '../../outbound/errors.ts';
 import type { Outbound } from '../../outbound/outbound.ts';
@@ -14,8 +15,9 @@ export interface WebhookServices {
   readonly readJob: (jobId: string) => Promise<JobRecord | undefined>;
   /** The tenant's secrets, the current one first. */
   readonly secretsOf: (tenant: string) => Promise<readonly string[]>;
+  readonly logAttempt: (deliveryId: string, attempt: DeliveryAttempt) => Promise<void>;
   /** What the event says about the job. */
-  readonly bodyOf: (payload: WebhookPayload, record: JobRecord) => Promise<object>;
+  readonly bodyOf: (payload: WebhookPayload, record: JobRecord) => object;
 }
 
 const TIMEOUT_MS = 15_000;
@@ -23,16 +25,23 @@ const GONE = 410;
 
 export async function deliverWebhook(
   payload: WebhookPayload,
-  deliveryId: string,
   services: WebhookServices,
 ): Promise<Announced<WebhookDelivered>> {
   const record = await services.readJob(payload.jobId);
   if (record === undefined) {
     return { outcome: 'final', error: 'the record of the job has expired' };
   }
-  const body = JSON.stringify(await services.bodyOf(payload, record));
-  const headers = signWebhook(deliveryId, body, await services.secretsOf(payload.tenant), Date.now());
-  return post(payload, body, headers, services);
+  const body = JSON.stringify(services.bodyOf(payload, record));
+  const headers = signWebhook(payload.deliveryId, body, await services.secretsOf(payload.tenant), Date.now());
+  const startedMs = Date.now();
+  const { announced, httpStatus } = await post(payload, body, headers, services);
+  await services.logAttempt(payload.deliveryId, {
+    at: new Date(startedMs).toISOString(),
+    httpStatus,
+    latencyMs: Date.now() - startedMs,
+    error: announced.outcome === 'done' ? null : announced.error,
+  });
+  return announced;
 }
 
 async function post(
@@ -40,7 +49,7 @@ async function post(
   body: string,
   headers: SignedHeaders,
   { outbound, logger }: WebhookServices,
-): Promise<Announced<WebhookDelivered>> {
+): Promise<{ announced: Announced<WebhookDelivered>; httpStatus: number | null }> {
   try {
     const { status, retryAfterSeconds } = await outbound.post({
       url,
@@ -49,17 +58,20 @@ async function post(
       timeoutMs: TIMEOUT_MS,
     });
     if (status >= 200 && status < 300) {
-      return { outcome: 'done', result: { status } };
+      return { announced: { outcome: 'done', result: { status } }, httpStatus: status };
     }
     const error = `the receiver answered ${status}`;
-    return status === GONE ? { outcome: 'final', error } : { outcome: 'retry', error, retryAfterSeconds };
+    const announced =
+      status === GONE
+        ? { outcome: 'final' as const, error }
+        : { outcome: 'retry' as const, error, retryAfterSeconds };
+    return { announced, httpStatus: status };
   } catch (error) {
     if (error instanceof OutboundRefused) {
       logger.warn({ jobId, reason: error.reason }, 'webhook refused');
-      return { outcome: 'retry', error: error.message };
     }
-    if (error instanceof OutboundFailed) {
-      return { outcome: 'retry', error: error.message };
+    if (error instanceof OutboundRefused || error instanceof OutboundFailed) {
+      return { announced: { outcome: 'retry', error: error.message }, httpStatus: null };
     }
     throw error;
   }

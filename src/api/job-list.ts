@@ -1,0 +1,95 @@
+/** A page of a tenant's jobs. The cursor names the last job that was looked at, so no page changes when jobs are added. */
+
+import { ServiceError } from '../contract/errors.ts';
+import type { Job, JobStatus } from '../contract/job.ts';
+import { readAnnouncements } from '../queue/announcement-state.ts';
+import { type ListPosition, listJobIds } from '../queue/job-index.ts';
+import type { JobRecord } from '../queue/job-record.ts';
+import { jobAnswer } from './job-answer.ts';
+import type { ApiServices } from './route.ts';
+
+export interface ListChoices {
+  readonly status?: JobStatus | undefined;
+  readonly q?: string | undefined;
+  readonly limit: number;
+}
+
+/** Jobs that one request looks at, at the most: a search that finds little goes on with the next page. */
+const LOOK_AT = 500;
+const CURSOR_FORM = /^(\d{1,15})\.(job_[0-9a-f]{16})$/;
+
+/** Throws INVALID_REQUEST for a cursor that is none. */
+export async function listJobs(
+  services: ApiServices,
+  tenant: string,
+  { status, q, limit }: ListChoices,
+  cursor: string | undefined,
+): Promise<{ jobs: Job[]; nextCursor: string | null }> {
+  const filtered = status !== undefined || q !== undefined;
+  const positions = await listJobIds(
+    services.redis,
+    tenant,
+    cursor === undefined ? undefined : readCursor(cursor),
+    // One more than shown tells whether there is a next page.
+    filtered ? LOOK_AT : limit + 1,
+  );
+  const oldestMs = Date.now() - services.settings.jobTtlSeconds * 1000;
+  const records = new Map(
+    (await services.jobs.readMany(positions.map(({ jobId }) => jobId))).map((record) => [
+      record.jobId,
+      record,
+    ]),
+  );
+  const found: JobRecord[] = [];
+  let last: ListPosition | undefined;
+  let looked = 0;
+  for (const position of positions) {
+    if (found.length === limit) {
+      break;
+    }
+    looked += 1;
+    last = position;
+    const record = records.get(position.jobId);
+    const isKept = record !== undefined && (record.finishedAtMs ?? oldestMs) >= oldestMs;
+    if (isKept && matches(record, status, q)) {
+      found.push(record);
+    }
+  }
+  const more = looked < positions.length || (filtered && positions.length === LOOK_AT);
+  const jobs = await Promise.all(
+    found.map(async (record) =>
+      jobAnswer(record, await readAnnouncements(services.redis, record), services.signer),
+    ),
+  );
+  return { jobs, nextCursor: more && last !== undefined ? writeCursor(last) : null };
+}
+
+function matches(record: JobRecord, status: JobStatus | undefined, q: string | undefined): boolean {
+  if (status !== undefined && record.status !== status) {
+    return false;
+  }
+  const { source, options } = record.payload;
+  const texts = [
+    record.jobId,
+    options.filename,
+    record.result?.outputFile.filename,
+    record.progress?.inputFile?.name,
+    // The query of a source may hold a secret, so it is not searched.
+    source.type === 'url' ? source.url.split('?')[0] : source.name,
+  ];
+  return q === undefined || texts.some((text) => text?.toLowerCase().includes(q.toLowerCase()));
+}
+
+function writeCursor({ createdAtMs, jobId }: ListPosition): string {
+  return Buffer.from(`${createdAtMs}.${jobId}`).toString('base64url');
+}
+
+function readCursor(cursor: string): ListPosition {
+  const [, createdAtMs, jobId] = CURSOR_FORM.exec(Buffer.from(cursor, 'base64url').toString()) ?? [];
+  if (createdAtMs === undefined || jobId === undefined) {
+    throw new ServiceError('INVALID_REQUEST', 'the request is not valid', {
+      details: 'cursor: must be the nextCursor of an earlier page',
+    });
+  }
+  return { createdAtMs: Number(createdAtMs), jobId };
+}

@@ -1,0 +1,113 @@
+/** What was sent to a job's webhook, and sending it again; a test of a webhook (decisions D). */
+import { randomUUID } from 'node:crypto';
+import { z } from 'zod';
+import { DeliveryList, WebhookTest } from '../../contract/answers.ts';
+import { ServiceError } from '../../contract/errors.ts';
+import { OutboundFailed, OutboundRefused } from '../../outbound/errors.ts';
+import { listDeliveries } from '../../queue/deliveries.ts';
+import { signWebhook } from '../../signing/standard-webhooks.ts';
+import { sendData } from '../answer.ts';
+import { readJson } from '../json-body.ts';
+import { ownedJob } from '../owned-job.ts';
+import { parseRequest } from '../request-faults.ts';
+import { keyOf, type Route, type RouteContext } from '../route.ts';
+
+const TestRequest = z.strictObject({
+  url: z
+    .string()
+    .max(2048)
+    .meta({ description: 'https URL at a public address', example: 'https://example.com/hook' }),
+});
+
+export const deliveryRoutes: readonly Route[] = [
+  {
+    method: 'get',
+    path: '/v1/jobs/:jobId/deliveries',
+    access: { by: 'key', scope: 'read', rate: 'read' },
+    docs: {
+      operationId: 'listDeliveries',
+      summary: 'What was sent to the webhook of a job, with every try',
+      tag: 'Webhooks',
+      answers: { 200: { description: 'The notifications, oldest first', data: DeliveryList } },
+      errors: ['INVALID_JOB_ID', 'JOB_NOT_FOUND'],
+    },
+    async handle(context) {
+      const { jobId } = await ownedJob(context);
+      context.response.set('Cache-Control', 'no-store');
+      sendData(context.response, 200, { deliveries: await listDeliveries(context.services.redis, jobId) });
+    },
+  },
+  {
+    method: 'post',
+    path: '/v1/jobs/:jobId/deliveries/:deliveryId/replay',
+    access: { by: 'key', scope: 'webhooks', rate: 'read' },
+    docs: {
+      operationId: 'replayDelivery',
+      summary: 'Send a notification again, at once and under the same webhook-id',
+      tag: 'Webhooks',
+      answers: { 202: { description: 'It is being sent', data: DeliveryList } },
+      errors: ['INVALID_JOB_ID', 'JOB_NOT_FOUND', 'NOT_FOUND'],
+    },
+    handle: replay,
+  },
+  {
+    method: 'post',
+    path: '/v1/webhooks/test',
+    access: { by: 'key', scope: 'webhooks', rate: 'read' },
+    docs: {
+      operationId: 'testWebhook',
+      summary: 'Send one signed webhook.test to an address',
+      tag: 'Webhooks',
+      body: { 'application/json': TestRequest },
+      answers: { 200: { description: 'The receiver answered 2xx', data: WebhookTest } },
+      errors: ['INVALID_REQUEST', 'INVALID_WEBHOOK', 'UNSUPPORTED_MEDIA_TYPE', 'PAYLOAD_TOO_LARGE'],
+    },
+    handle: test,
+  },
+];
+
+async function replay(context: RouteContext): Promise<void> {
+  const { request, response, services } = context;
+  const { jobId } = await ownedJob(context);
+  if (!(await services.announcements.replayWebhook(jobId, String(request.params.deliveryId)))) {
+    throw new ServiceError('NOT_FOUND', 'the job has no such delivery');
+  }
+  sendData(response, 202, { deliveries: await listDeliveries(services.redis, jobId) });
+}
+
+const TEST_TIMEOUT_MS = 15_000;
+
+async function test(context: RouteContext): Promise<void> {
+  const { request, response, services } = context;
+  const body = await readJson(request, response);
+  const { url } = parseRequest(TestRequest, body);
+  const text = JSON.stringify({ event: 'webhook.test', timestamp: new Date().toISOString() });
+  const secrets = await services.webhookSecrets.of(keyOf(context).id);
+  try {
+    await services.outbound.checkUrl(url, 'webhook');
+    const { status, latencyMs } = await services.outbound.post({
+      url,
+      body: text,
+      headers: {
+        'content-type': 'application/json',
+        ...signWebhook(`test-${randomUUID()}`, text, secrets, Date.now()),
+      },
+      timeoutMs: TEST_TIMEOUT_MS,
+    });
+    if (status < 200 || status >= 300) {
+      throw invalidWebhook(`the receiver answered ${status}`);
+    }
+    sendData(response, 200, { status, latencyMs: Math.round(latencyMs) });
+  } catch (error) {
+    throw error instanceof OutboundRefused || error instanceof OutboundFailed
+      ? invalidWebhook(error.message, error)
+      : error;
+  }
+}
+
+function invalidWebhook(details: string, cause?: unknown): ServiceError {
+  return new ServiceError('INVALID_WEBHOOK', 'the webhook did not take the test', {
+    details: `url: ${details}`,
+    cause,
+  });
+}

@@ -1,0 +1,129 @@
+/** GET /v1/jobs/{jobId}/events: a job as Server-Sent Events (decisions A4; WHATWG HTML, "Server-sent events"). */
+import type { Job } from '../../contract/job.ts';
+import { processingSteps } from '../../contract/job.ts';
+import { LastEventHeaders } from '../../contract/request-headers.ts';
+import { readAnnouncements } from '../../queue/announcement-state.ts';
+import { jobAnswer } from '../job-answer.ts';
+import { findJob, ownedJob } from '../owned-job.ts';
+import type { Route, RouteContext } from '../route.ts';
+
+export const jobEventRoutes: readonly Route[] = [
+  {
+    method: 'get',
+    path: '/v1/jobs/:jobId/events',
+    access: { by: 'key', scope: 'read', rate: 'read' },
+    docs: {
+      operationId: 'watchJob',
+      summary: 'Watch a job until it ends',
+      description:
+        'Server-Sent Events: `event: job` with the job as GET /v1/jobs/{jobId} gives it, first as it is now, then at each change; a comment each 15 s; closed after the end. A client that comes back with the id of the last event gets 204.',
+      tag: 'Jobs',
+      headers: LastEventHeaders,
+      answers: {
+        200: { description: 'The stream', content: { 'text/event-stream': 'binary' } },
+        204: { description: 'The job has ended and the caller has seen its end', content: {} },
+      },
+      errors: ['INVALID_JOB_ID', 'JOB_NOT_FOUND'],
+    },
+    handle: watch,
+  },
+];
+
+const HEARTBEAT_MS = 15_000;
+/** A change whose message was lost shows with the next look. */
+const LOOK_MS = 5000;
+/** Above every counter of an unfinished job. */
+const LAST_EVENT_ID = 1_000_000;
+
+async function watch(context: RouteContext): Promise<void> {
+  const { request, response, services } = context;
+  const { jobId } = await ownedJob(context);
+  let job = await currentJob(context, jobId);
+  if (job !== undefined && isEnded(job) && Number(request.get('last-event-id')) >= LAST_EVENT_ID) {
+    response.status(204).end();
+    return;
+  }
+  response.status(200).set({
+    'Content-Type': 'text/event-stream',
+    'Cache-Control': 'no-store',
+    // Proxies of the nginx kind hold answers back otherwise.
+    'X-Accel-Buffering': 'no',
+  });
+  const changes = new Changes();
+  const unwatch = services.changes.watch(jobId, () => changes.happened());
+  const looking = setInterval(() => changes.happened(), LOOK_MS);
+  const heartbeat = setInterval(() => response.write(':\n\n'), HEARTBEAT_MS);
+  const ended = AbortSignal.any([services.changes.closing, closedSignal(response)]);
+  ended.addEventListener('abort', () => changes.end(), { once: true });
+  try {
+    let sent = '';
+    // The state is read after the watch began, so no change falls in between.
+    for (job = await currentJob(context, jobId); job !== undefined; job = await currentJob(context, jobId)) {
+      const data = JSON.stringify(job);
+      if (data !== sent) {
+        response.write(`event: job\nid: ${eventId(job)}\ndata: ${data}\n\n`);
+        sent = data;
+      }
+      if (isEnded(job) || !(await changes.next())) {
+        break;
+      }
+    }
+  } finally {
+    unwatch();
+    clearInterval(looking);
+    clearInterval(heartbeat);
+    response.end();
+  }
+}
+
+function closedSignal(response: RouteContext['response']): AbortSignal {
+  const controller = new AbortController();
+  response.once('close', () => controller.abort());
+  return controller.signal;
+}
+
+async function currentJob({ services }: RouteContext, jobId: string): Promise<Job | undefined> {
+  const record = await findJob(services, jobId);
+  return record && jobAnswer(record, await readAnnouncements(services.redis, record), services.signer);
+}
+
+function isEnded({ status }: Job): boolean {
+  return status === 'completed' || status === 'failed';
+}
+
+/** Follows from the state alone, so that it counts on when the caller comes back to another process. */
+function eventId(job: Job): number {
+  if (isEnded(job)) {
+    return LAST_EVENT_ID;
+  }
+  const step = job.currentStep === null ? 0 : processingSteps.indexOf(job.currentStep) + 1;
+  return job.progress * (processingSteps.length + 1) + step;
+}
+
+/** Changes that come while one is being dealt with are one. */
+class Changes {
+  #pending = false;
+  #ended = false;
+  #wake: (() => void) | undefined;
+
+  happened(): void {
+    this.#pending = true;
+    this.#wake?.();
+  }
+
+  end(): void {
+    this.#ended = true;
+    this.#wake?.();
+  }
+
+  /** Resolves with true at the next change, with false once nobody listens any more. */
+  async next(): Promise<boolean> {
+    if (!this.#pending && !this.#ended) {
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+    }
+    this.#pending = false;
+    return !this.#ended;
+  }
+}

@@ -1,0 +1,166 @@
+/** /v1/jobs: the caller's jobs: list, look, cancel or erase, try again (decisions A4). */
+import { z } from 'zod';
+import { AcceptedJob, JobList } from '../../contract/answers.ts';
+import { ServiceError } from '../../contract/errors.ts';
+import { Job, JobStatus } from '../../contract/job.ts';
+import type { JobRequest } from '../../contract/job-request.ts';
+import { IdempotencyHeaders } from '../../contract/request-headers.ts';
+import { readAnnouncements } from '../../queue/announcement-state.ts';
+import type { JobRecord } from '../../queue/job-record.ts';
+import { acceptedJob } from '../accepted-job.ts';
+import { sendData } from '../answer.ts';
+import { answerOnce } from '../idempotent.ts';
+import { jobAnswer } from '../job-answer.ts';
+import { listJobs } from '../job-list.ts';
+import { setRateLimit } from '../middleware/authentication.ts';
+import { ownedJob } from '../owned-job.ts';
+import { parseRequest } from '../request-faults.ts';
+import { type ApiServices, keyOf, type Route, type RouteContext } from '../route.ts';
+import { submitJobs } from '../submission.ts';
+
+const ListQuery = z.object({
+  status: JobStatus.optional().meta({ description: 'Only jobs in this state' }),
+  q: z
+    .string()
+    .max(200)
+    .optional()
+    .meta({ description: 'Only jobs whose id, source, file name or chosen name contains this, in any case' }),
+  limit: z.coerce.number().int().min(1).max(100).default(20),
+  cursor: z.string().max(200).optional().meta({ description: 'nextCursor of the page before' }),
+});
+
+export const jobRoutes: readonly Route[] = [
+  {
+    method: 'get',
+    path: '/v1/jobs',
+    access: { by: 'key', scope: 'read', rate: 'read' },
+    docs: {
+      operationId: 'listJobs',
+      summary: 'List jobs, newest first',
+      description:
+        'A page may hold fewer jobs than `limit`, even none, although more follow: only a `nextCursor` of null is the end.',
+      tag: 'Jobs',
+      query: ListQuery,
+      answers: { 200: { description: 'A page of jobs', data: JobList } },
+      errors: ['INVALID_REQUEST'],
+    },
+    async handle(context) {
+      const { request, response, services } = context;
+      const { cursor, ...query } = parseRequest(ListQuery, request.query);
+      const page = await listJobs(services, keyOf(context).id, query, cursor);
+      response.set('Cache-Control', 'no-store');
+      sendData(response, 200, page);
+    },
+  },
+  {
+    method: 'get',
+    path: '/v1/jobs/:jobId',
+    access: { by: 'key', scope: 'read', rate: 'read' },
+    docs: {
+      operationId: 'getJob',
+      summary: 'A job in every state, a failed one with its error inside',
+      tag: 'Jobs',
+      answers: { 200: { description: 'The job', data: Job } },
+      errors: ['INVALID_JOB_ID', 'JOB_NOT_FOUND'],
+    },
+    async handle(context) {
+      await sendJob(context, await ownedJob(context));
+    },
+  },
+  {
+    method: 'delete',
+    path: '/v1/jobs/:jobId',
+    access: { by: 'key', scope: 'extract', rate: 'read' },
+    docs: {
+      operationId: 'deleteJob',
+      summary: 'Cancel an unfinished job, or erase the files of a finished one',
+      description:
+        'An unfinished job ends failed with JOB_CANCELLED and its job.failed is sent. Of a finished one the files are erased at once; downloads then answer 410.',
+      tag: 'Jobs',
+      answers: { 200: { description: 'The job as it is now', data: Job } },
+      errors: ['INVALID_JOB_ID', 'JOB_NOT_FOUND'],
+    },
+    handle: cancelOrErase,
+  },
+  {
+    method: 'post',
+    path: '/v1/jobs/:jobId/retry',
+    access: { by: 'key', scope: 'extract', rate: 'submit' },
+    docs: {
+      operationId: 'retryJob',
+      summary: 'Try a failed job again, as a new job',
+      tag: 'Jobs',
+      headers: IdempotencyHeaders,
+      answers: {
+        202: {
+          description: 'A new job is queued; its retryOf names the old one',
+          data: AcceptedJob,
+          headers: {
+            Location: 'The statusUrl',
+            'Retry-After': 'Seconds after which asking for the status pays',
+          },
+        },
+      },
+      errors: [
+        'INVALID_JOB_ID',
+        'JOB_NOT_FOUND',
+        'INVALID_REQUEST',
+        'INVALID_SOURCE',
+        'INVALID_WEBHOOK',
+        'IDEMPOTENCY_IN_PROGRESS',
+        'IDEMPOTENCY_MISMATCH',
+        'QUEUE_FULL',
+      ],
+    },
+    handle: retry,
+  },
+];
+
+async function sendJob({ response, services }: RouteContext, record: JobRecord): Promise<void> {
+  response.set('Cache-Control', 'no-store');
+  sendData(
+    response,
+    200,
+    jobAnswer(record, await readAnnouncements(services.redis, record), services.signer),
+  );
+}
+
+async function cancelOrErase(context: RouteContext): Promise<void> {
+  const { services } = context;
+  const { jobId } = await ownedJob(context);
+  if ((await services.jobs.cancel(jobId)) === 'finished') {
+    // Read again: it may have ended just now, and then it has files that the first look did not show.
+    await eraseFiles(services, await ownedJob(context));
+  }
+  await sendJob(context, await ownedJob(context));
+}
+
+async function eraseFiles({ jobs, storage }: ApiServices, { jobId, result }: JobRecord): Promise<void> {
+  // The mark first: a download that comes in between answers 410, not an error.
+  await jobs.markErased(jobId);
+  const keys = [result?.outputFile.storageKey, result?.voice?.storageKey];
+  await Promise.all(keys.filter((key) => key !== undefined).map((key) => storage.remove(key)));
+}
+
+async function retry(context: RouteContext): Promise<void> {
+  const { response, services } = context;
+  const failed = await ownedJob(context);
+  if (failed.status !== 'failed') {
+    throw new ServiceError(
+      'INVALID_REQUEST',
+      `only a failed job can be retried; this one is ${failed.status}`,
+    );
+  }
+  await answerOnce(context, failed.jobId, async (seed) => {
+    const submitted = [{ request: requestOf(failed), path: '' }];
+    const origin = { batchId: null, retryOf: failed.jobId };
+    const { jobIds, rate } = await submitJobs(services, keyOf(context), submitted, origin, seed);
+    setRateLimit(response, 'submit', rate);
+    return acceptedJob(services, jobIds[0] ?? '');
+  });
+}
+
+/** What was asked for, as it would be asked again. */
+function requestOf({ payload: { source, output, options } }: JobRecord): JobRequest {
+  return { source: source.type === 'url' ? source : { type: 'upload', file: source.file }, output, options };
+}

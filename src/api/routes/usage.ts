@@ -1,0 +1,46 @@
+/** GET /v1/usage: what the key used and may use (decisions A4, A6). */
+import { Usage } from '../../contract/answers.ts';
+import { unfinishedIds } from '../../queue/job-index.ts';
+import { takeRate } from '../../queue/rate.ts';
+import type { RateState } from '../../queue/reservation.ts';
+import { sendData } from '../answer.ts';
+import { keyOf, type Route, type RouteContext } from '../route.ts';
+
+export const usageRoutes: readonly Route[] = [
+  {
+    method: 'get',
+    path: '/v1/usage',
+    access: { by: 'key', scope: 'read', rate: 'read' },
+    docs: {
+      operationId: 'getUsage',
+      summary: 'What the key used and may use',
+      tag: 'Service',
+      answers: { 200: { description: 'The key, its rates and its unfinished jobs', data: Usage } },
+      errors: [],
+    },
+    handle: usage,
+  },
+];
+
+async function usage(context: RouteContext): Promise<void> {
+  const { response, services } = context;
+  const { id, name, scopes, instances } = keyOf(context);
+  const { redis, settings, jobs } = services;
+  const [submit, read, ids] = await Promise.all([
+    takeRate(redis, 'submit', id, settings.submitPerMinute, 0),
+    takeRate(redis, 'read', id, settings.readPerMinute, 0),
+    unfinishedIds(redis, id),
+  ]);
+  const unfinished = (await jobs.readMany(ids)).filter(({ finishedAtMs }) => finishedAtMs === null);
+  response.set('Cache-Control', 'no-store');
+  sendData(response, 200, {
+    key: { id, name, scopes, instances },
+    submissions: rateOf(submit.rate),
+    reads: rateOf(read.rate),
+    unfinishedJobs: { limit: settings.unfinishedPerKey, used: unfinished.length },
+  });
+}
+
+function rateOf({ limit, remaining, resetSeconds }: RateState): object {
+  return { limit, remaining, resetSeconds };
+}

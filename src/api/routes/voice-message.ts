@@ -1,0 +1,73 @@
+/** POST /v1/jobs/{jobId}/voice-message: send a finished result into a chat, or send it again (decisions A4, C). */
+import { randomBytes } from 'node:crypto';
+import { VoiceMessageAccepted } from '../../contract/answers.ts';
+import { ServiceError } from '../../contract/errors.ts';
+import { VoiceMessageRequest } from '../../contract/job-request.ts';
+import { IdempotencyHeaders } from '../../contract/request-headers.ts';
+import { readAnnouncements } from '../../queue/announcement-state.ts';
+import type { JobRecord } from '../../queue/job-record.ts';
+import { answerOnce } from '../idempotent.ts';
+import { readJson } from '../json-body.ts';
+import { isExpired, ownedJob } from '../owned-job.ts';
+import { parseRequest } from '../request-faults.ts';
+import { keyOf, type Route, type RouteContext } from '../route.ts';
+import { demandInstance } from '../submission.ts';
+
+export const voiceMessageRoutes: readonly Route[] = [
+  {
+    method: 'post',
+    path: '/v1/jobs/:jobId/voice-message',
+    access: { by: 'key', scope: 'voice', rate: 'read' },
+    docs: {
+      operationId: 'sendVoiceMessage',
+      summary: 'Send the result of a completed job as a voice message',
+      description:
+        'Each call sends once; the job then tells of the latest sending. An Idempotency-Key makes a repetition safe.',
+      tag: 'Jobs',
+      headers: IdempotencyHeaders,
+      body: { 'application/json': VoiceMessageRequest },
+      answers: { 202: { description: 'It is being sent', data: VoiceMessageAccepted } },
+      errors: [
+        'INVALID_JOB_ID',
+        'JOB_NOT_FOUND',
+        'INVALID_REQUEST',
+        'JOB_NOT_COMPLETED',
+        'FILE_EXPIRED',
+        'PAYLOAD_TOO_LARGE',
+        'UNSUPPORTED_MEDIA_TYPE',
+        'IDEMPOTENCY_IN_PROGRESS',
+        'IDEMPOTENCY_MISMATCH',
+      ],
+    },
+    handle: send,
+  },
+];
+
+async function send(context: RouteContext): Promise<void> {
+  const { request, response, services } = context;
+  const key = keyOf(context);
+  const record = await ownedJob(context);
+  const body = await readJson(request, response);
+  const voiceMessage = parseRequest(VoiceMessageRequest, body);
+  demandInstance(key, voiceMessage);
+  demandFile(record);
+  const { jobId } = record;
+  await answerOnce(context, `${jobId} ${JSON.stringify(body)}`, async (seed) => {
+    const sendId = `${jobId}-voice-${seed ?? randomBytes(8).toString('hex')}`;
+    await services.announcements.resendVoice(key.id, jobId, sendId, voiceMessage);
+    const states = await readAnnouncements(services.redis, { ...record, voiceSendId: sendId });
+    return { httpStatus: 202, data: { jobId, voiceMessage: states.voiceMessage } };
+  });
+}
+
+function demandFile(record: JobRecord): void {
+  if (record.status === 'failed') {
+    throw new ServiceError('INVALID_REQUEST', 'only a completed job has something to send; this one failed');
+  }
+  if (record.result === null) {
+    throw new ServiceError('JOB_NOT_COMPLETED', 'the job has not finished yet', { retryAfterSeconds: 2 });
+  }
+  if (isExpired(record)) {
+    throw new ServiceError('FILE_EXPIRED', 'the file is no longer available');
+  }
+}
