@@ -1,0 +1,38 @@
+/** What runs on this machine, read from /proc: whether a process lives, and what it has started. */
+import { readdirSync, readFileSync } from 'node:fs';
+
+/** A zombie does not count: it has ended, only its parent has not looked yet. */
+export function isAlive(pid: number): boolean {
+  const state = /^State:\s+(\w)/m.exec(read(`/proc/${pid}/status`))?.[1];
+  return state !== undefined && state !== 'Z' && state !== 'X';
+}
+
+/** The process's children, their children and so on. */
+export function descendants(pid: number): number[] {
+  const children = tasks(pid)
+    .flatMap((task) => read(`/proc/${pid}/task/${task}/children`).trim().split(' '))
+    .filter((text) => text !== '')
+    .map(Number);
+  return children.flatMap((child) => [child, ...descendants(child)]);
+}
+
+/** The name of the program, such as `ffmpeg`; empty when the process is gone. */
+export function programOf(pid: number): string {
+  return read(`/proc/${pid}/comm`).trim();
+}
+
+function tasks(pid: number): string[] {
+  try {
+    return readdirSync(`/proc/${pid}/task`);
+  } catch {
+    return [];
+  }
+}
+
+function read(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return '';
+  }
+}

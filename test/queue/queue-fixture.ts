@@ -1,0 +1,188 @@
+/** A job queue on a Redis of its own for every test, and whatever a test opens on it closed afterwards. */
+import { randomBytes } from 'node:crypto';
+import { Queue } from 'bullmq';
+import { afterEach, beforeEach } from 'vitest';
+import { createLogger } from '../../src/logger.ts';
+import {
+  consumeExtractions,
+  type ExtractionConsumer,
+  type ExtractionConsumerOptions,
+  type ExtractionJob,
+} from '../../src/queue/extraction-consumer.ts';
+import { JobQueue } from '../../src/queue/job-queue.ts';
+import type { JobRecord } from '../../src/queue/job-record.ts';
+import { type QueueName, queueNames } from '../../src/queue/names.ts';
+import { ExtractPayload, ExtractResult } from '../../src/queue/payloads.ts';
+import { closeRedis, connectRedis, KEY_PREFIX, type Redis, type RedisRole } from '../../src/queue/redis.ts';
+import type { SubmissionLimits } from '../../src/queue/reservation.ts';
+import { startTestRedis, type TestRedis } from '../redis-server.ts';
+import { until } from '../until.ts';
+
+export const logger = createLogger(process.env.TEST_LOG_LEVEL ?? 'silent');
+
+export const TENANT = 'tenant01';
+
+const LIMITS: SubmissionLimits = {
+  submitPerMinute: 100_000,
+  unfinishedPerTenant: 100_000,
+  queueLimit: 100_000,
+};
+
+export function newJobId(): string {
+  return `job_${randomBytes(8).toString('hex')}`;
+}
+
+/** @param options as in a request */
+export function payloadOf(tenant: string, options: Record<string, unknown> = {}): ExtractPayload {
+  return ExtractPayload.parse({
+    version: 1,
+    tenant,
+    source: { type: 'url', url: 'https://media.example/talk.mp4' },
+    output: { format: 'mp3' },
+    options: { priority: 'normal', ...options },
+    batchId: null,
+    retryOf: null,
+  });
+}
+
+/** What a run of the steps returns. */
+export function resultOf(jobId: string): ExtractResult {
+  return ExtractResult.parse({
+    version: 1,
+    inputFile: { name: 'talk.mp4', size: 1, duration: 1, format: 'mp4', tracks: [] },
+    outputFile: {
+      storageKey: `files/${jobId}/one.mp3`,
+      filename: 'talk.mp3',
+      size: 1,
+      duration: 1,
+      format: 'mp3',
+      bitrate: '192k',
+      codec: 'mp3',
+      channels: 2,
+      sampleRate: 48_000,
+      sha256: '0'.repeat(64),
+      expiresAt: new Date(Date.now() + 3_600_000).toISOString(),
+      copied: false,
+    },
+    voice: null,
+  });
+}
+
+/** Steps that go on until they are told to end. */
+export async function aborted(signal: AbortSignal): Promise<never> {
+  await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+  throw signal.reason;
+}
+
+export class TestQueue {
+  readonly server: TestRedis;
+  /** For looking at what stands in Redis. */
+  readonly redis: Redis;
+  readonly jobs: JobQueue;
+  readonly #closing: (() => Promise<unknown>)[] = [];
+
+  constructor(server: TestRedis, limits: Partial<SubmissionLimits>) {
+    this.server = server;
+    this.redis = this.connect('request');
+    this.jobs = this.jobQueue(limits);
+  }
+
+  connect(role: RedisRole, url = this.server.url): Redis {
+    const redis = connectRedis({ url, role, logger });
+    this.onClose(() => closeRedis(redis));
+    return redis;
+  }
+
+  jobQueue(limits: Partial<SubmissionLimits>): JobQueue {
+    const jobs = new JobQueue({
+      redis: this.redis,
+      limits: { ...LIMITS, ...limits },
+      recordSeconds: 3600,
+      logger,
+    });
+    this.onClose(() => jobs.close());
+    return jobs;
+  }
+
+  /** BullMQ's own view of a queue. */
+  queue(name: QueueName): Queue {
+    const queue = new Queue(queueNames[name], { connection: this.redis, prefix: KEY_PREFIX });
+    this.onClose(() => queue.close());
+    return queue;
+  }
+
+  /** Submits one job and answers its id. */
+  async submit(tenant = TENANT, options: Record<string, unknown> = {}): Promise<string> {
+    const [jobId = ''] = await this.submitMany(1, tenant, options);
+    return jobId;
+  }
+
+  /** Submits jobs one request at a time and answers their ids. */
+  async submitMany(count: number, tenant = TENANT, options: Record<string, unknown> = {}): Promise<string[]> {
+    const jobs = Array.from({ length: count }, () => ({
+      jobId: newJobId(),
+      payload: payloadOf(tenant, options),
+    }));
+    for (const job of jobs) {
+      const { outcome } = await this.jobs.submit(tenant, [job]);
+      if (outcome !== 'reserved') {
+        throw new Error(`the job was not taken: ${outcome}`);
+      }
+    }
+    return jobs.map(({ jobId }) => jobId);
+  }
+
+  /** A worker whose steps are `run`. */
+  consume(
+    run: (job: ExtractionJob) => Promise<ExtractResult>,
+    options: Partial<ExtractionConsumerOptions> = {},
+  ): ExtractionConsumer {
+    const consumer = consumeExtractions({
+      redis: this.connect('worker'),
+      concurrency: 1,
+      lockSeconds: 30,
+      logger,
+      run,
+      ...options,
+    });
+    this.onClose(() => consumer.close(0));
+    return consumer;
+  }
+
+  /** The job's record once it is in one of the states. */
+  async reaches(jobId: string, ...states: JobRecord['status'][]): Promise<JobRecord> {
+    return until(`${jobId} is ${states.join(' or ')}`, async () => {
+      const record = await this.jobs.read(jobId);
+      return record !== undefined && states.includes(record.status) && record;
+    });
+  }
+
+  onClose(close: () => Promise<unknown>): void {
+    this.#closing.push(close);
+  }
+
+  async close(): Promise<void> {
+    for (const close of this.#closing.reverse()) {
+      await close();
+    }
+    await this.server.close();
+  }
+}
+
+/** Call it at the top of a file or a `describe`; the test gets its queue by calling what it answers. */
+export function useQueue(limits: Partial<SubmissionLimits> = {}): () => TestQueue {
+  let queue: TestQueue | undefined;
+  beforeEach(async () => {
+    queue = new TestQueue(await startTestRedis(), limits);
+  });
+  afterEach(async () => {
+    await queue?.close();
+    queue = undefined;
+  });
+  return () => {
+    if (queue === undefined) {
+      throw new Error('there is a queue only while a test runs');
+    }
+    return queue;
+  };
+}
