@@ -17,11 +17,11 @@ export interface EventsPostOptions {
   /** A connection of its own, since reading the stream blocks it. */
   readonly blockingRedis: Redis;
   readonly logger: Logger;
-  /** The wait after the first failure, ms; doubled up to a minute. Default 1 s. */
-  readonly firstRetryMs?: number;
 }
 
 const POSTED_EVENTS = new Set(['messages.update']);
+/** A receiver that cannot read an event, or wants none, will not the next time either; the others must not wait for it. */
+const REFUSED_FOR_GOOD = new Set([400, 410, 413, 415, 422]);
 const TIMEOUT_MS = 15_000;
 const FIRST_RETRY_MS = 1000;
 const LONGEST_RETRY_MS = 60_000;
@@ -61,7 +61,7 @@ export class EventsPost {
       return;
     }
     const happenedAt = Number.parseInt(entry.id, 10);
-    let retryMs = this.#options.firstRetryMs ?? FIRST_RETRY_MS;
+    let retryMs = FIRST_RETRY_MS;
     while (!(await this.#attempt(entry.id, envelope, signal))) {
       if (Date.now() - happenedAt > GIVE_UP_AFTER_MS) {
         this.#options.logger.error({ entry: entry.id }, 'an event was given up: its receiver never took it');
@@ -72,7 +72,7 @@ export class EventsPost {
     }
   }
 
-  /** Whether the receiver took it. */
+  /** Whether there is nothing more to do. */
   async #attempt(entryId: string, body: string, signal: AbortSignal): Promise<boolean> {
     try {
       const response = await fetch(this.#options.url, {
@@ -86,10 +86,10 @@ export class EventsPost {
         signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
       });
       await response.body?.cancel();
-      if (response.ok) {
-        return true;
+      if (!response.ok) {
+        this.#options.logger.warn({ status: response.status }, 'the receiver of events refused one');
       }
-      this.#options.logger.warn({ status: response.status }, 'the receiver of events refused one');
+      return response.ok || REFUSED_FOR_GOOD.has(response.status);
     } catch (error) {
       signal.throwIfAborted();
       this.#options.logger.warn({ err: error }, 'the receiver of events could not be reached');

@@ -118,6 +118,12 @@ describe('messages.update', () => {
     expect(second?.text).toBe(first?.text);
   });
 
+  it('that the receiver cannot read does not hold up the next one', async () => {
+    answers.push(400);
+    const { body } = await gateway.call('POST', SEND, { number: ada.number, audio });
+    expect(await posted(body.key.id, 'DELIVERY_ACK')).toEqual(['SERVER_ACK', 'DELIVERY_ACK']);
+  });
+
   it('of a gateway that stopped before it was taken is posted by the next one', async () => {
     answers.push(503);
     const { body } = await gateway.call('POST', SEND, { number: ada.number, audio });

@@ -229,3 +229,10 @@ it('on a phone there is one half at a time', async () => {
   await page.getByRole('button', { name: 'Back to the chats' }).click();
   await chat(ada.name).waitFor();
 });
+
+it('a slash at the end of its address leads to the page, with the link’s code', async () => {
+  const link = (await gateway.inboxLink()).replace('/inbox?', '/inbox/?');
+  await page.goto(link);
+  await chat(ada.name).waitFor();
+  expect(page.url()).toBe(`${gateway.url}/inbox`);
+});
