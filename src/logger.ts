@@ -27,6 +27,10 @@ const redactedPaths = [
   '*.headers.apikey',
   '*.headers.authorization',
   '*.headers.cookie',
+  // ioredis attaches the command to its errors, with whatever was to be stored.
+  'err.command.args',
+  'err.cause.command.args',
+  'error.command.args',
 ];
 
 /** @param level one of pino's levels, or `silent`. @param destination a file descriptor or stream; default stderr. */

@@ -1,6 +1,13 @@
 /** The Express application: the table of routes, and around it what every request goes through. */
 import { randomUUID } from 'node:crypto';
-import express, { type Express, type NextFunction, type Request, type Response, Router } from 'express';
+import express, {
+  type Express,
+  type NextFunction,
+  type Request,
+  type RequestHandler,
+  type Response,
+  Router,
+} from 'express';
 import helmet from 'helmet';
 import { ServiceError } from '../contract/errors.ts';
 import { sendError } from './answer.ts';
@@ -45,7 +52,7 @@ export function createApp(services: ApiServices): Express {
   app.set('etag', false);
   app.set('query parser', 'simple');
   app.set('trust proxy', services.settings.trustProxy);
-  app.use(helmet());
+  app.use(securityHeaders(services.settings.publicUrl));
   app.use((_request, response, next) => {
     response.locals.requestId = randomUUID();
     response.set('X-Request-Id', response.locals.requestId);
@@ -56,6 +63,18 @@ export function createApp(services: ApiServices): Express {
   app.use(answerUnknown(services));
   app.use(errorHandler(services.logger));
   return app;
+}
+
+/** JSON and files need nothing of a browser; pages set a policy of their own. */
+function securityHeaders(publicUrl: string): RequestHandler {
+  return helmet({
+    contentSecurityPolicy: {
+      useDefaults: false,
+      directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] },
+    },
+    // RFC 6797 7.2: not over http, where a browser would have to ignore it.
+    strictTransportSecurity: publicUrl.startsWith('https:'),
+  });
 }
 
 function versioned(services: ApiServices): Router {

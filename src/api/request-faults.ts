@@ -64,10 +64,19 @@ function faultsOf(issue: z.core.$ZodIssue): Fault[] {
       message: 'is not a field of this object',
     }));
   }
-  if (issue.code === 'invalid_type' && issue.input === undefined) {
+  if (isMissing(issue)) {
     return [{ code: 'INVALID_REQUEST', path, message: 'is required' }];
   }
   return [{ code: codeOf(issue.path), path, message: issue.message }];
+}
+
+/** Nothing was given, rather than something wrong. */
+function isMissing(issue: z.core.$ZodIssue): boolean {
+  if (issue.code === 'invalid_union' && 'discriminator' in issue) {
+    const { input, discriminator } = issue;
+    return typeof input === 'object' && input !== null && !(String(discriminator) in input);
+  }
+  return issue.code !== 'custom' && issue.input === undefined;
 }
 
 /** Which row of the table of fields a path belongs to. */

@@ -32,6 +32,8 @@ const TrackChoice = z.union([
   z.string().regex(/^[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*$/, 'must be an index or a BCP 47 / ISO 639 language'),
 ]);
 
+const BITRATE_FORM = /^[1-9]\d{0,2}k$/;
+
 export const OutputRequest = z
   .strictObject({
     format: FormatName.meta({
@@ -42,14 +44,10 @@ export const OutputRequest = z
       description:
         'Bitrate by format, or the bit depth of flac and wav. Default high, except that audio which needs no decoding is copied as it is',
     }),
-    bitrate: z
-      .string()
-      .regex(/^[1-9]\d{0,2}k$/, 'must be of the form 192k')
-      .optional()
-      .meta({
-        description: 'Overrides quality; inside the range of the format. flac and wav take none',
-        example: '192k',
-      }),
+    bitrate: z.string().regex(BITRATE_FORM, 'must be of the form 192k').optional().meta({
+      description: 'Overrides quality; inside the range of the format. flac and wav take none',
+      example: '192k',
+    }),
     copy: z.enum(['auto', 'never']).default('auto').meta({
       description: 'auto: audio that is what was asked for already is copied; never: always encode',
     }),
@@ -91,11 +89,15 @@ export const OutputRequest = z
       description: 'Keep tags, chapters and cover art where the container can hold them',
     }),
   })
-  .superRefine((output, context) => {
-    for (const fault of outputFaults(output)) {
-      context.addIssue({ code: 'custom', path: [fault.field], message: fault.message });
-    }
-  })
+  .superRefine(
+    (output, context) => {
+      for (const { field, message } of outputFaults(output)) {
+        context.addIssue({ code: 'custom', path: [field], message });
+      }
+    },
+    // Also when a field is faulty by itself, so that every fault is told at once.
+    { when: () => true },
+  )
   .overwrite((output) => ({
     ...output,
     normalize: output.normalize || output.loudness !== undefined,
@@ -108,43 +110,54 @@ interface OutputFault {
   readonly message: string;
 }
 
-/** The rules that tie an output's fields to its format (decisions A2, last column). */
-function outputFaults(output: {
-  format: FormatName;
-  bitrate?: string | undefined;
-  start?: number | undefined;
-  end?: number | undefined;
-  channels?: 1 | 2 | undefined;
-  sampleRate?: number | undefined;
-}): OutputFault[] {
-  const format = formatOf(output.format);
-  const faults: OutputFault[] = [];
-  if (output.bitrate !== undefined) {
-    const kbps = parseBitrate(output.bitrate);
-    if (format.bitrateRange === null) {
-      faults.push({ field: 'bitrate', message: `${output.format} is lossless and takes no bitrate` });
-    } else if (kbps < format.bitrateRange.min || kbps > format.bitrateRange.max) {
-      const { min, max } = format.bitrateRange;
-      faults.push({ field: 'bitrate', message: `must be ${min}k to ${max}k for ${output.format}` });
-    }
+/** What of an output can be told although other fields are faulty. */
+const Readable = z.object({
+  format: FormatName.optional().catch(undefined),
+  bitrate: z.string().regex(BITRATE_FORM).optional().catch(undefined),
+  start: z.number().optional().catch(undefined),
+  end: z.number().optional().catch(undefined),
+  channels: z.number().optional().catch(undefined),
+  sampleRate: z.number().optional().catch(undefined),
+});
+
+/** The rules that tie an output's fields together and to its format (decisions A2, last column). */
+function outputFaults(output: unknown): OutputFault[] {
+  const read = Readable.safeParse(output);
+  if (!read.success) {
+    return [];
   }
-  if (output.end !== undefined && output.end <= (output.start ?? 0)) {
+  const { format: name, bitrate, start = 0, end, channels, sampleRate } = read.data;
+  const faults: OutputFault[] = [];
+  if (end !== undefined && end <= start) {
     faults.push({ field: 'end', message: 'must be greater than start' });
   }
-  if (output.format === 'voice' && output.channels === 2) {
+  if (name === undefined) {
+    return faults;
+  }
+  const { bitrateRange, sampleRates } = formatOf(name);
+  if (bitrate !== undefined) {
+    faults.push(...bitrateFaults(name, parseBitrate(bitrate), bitrateRange));
+  }
+  if (name === 'voice' && channels === 2) {
     faults.push({ field: 'channels', message: 'must be 1 for voice' });
   }
-  if (
-    output.sampleRate !== undefined &&
-    format.sampleRates &&
-    !format.sampleRates.includes(output.sampleRate)
-  ) {
-    faults.push({
-      field: 'sampleRate',
-      message: `must be one of ${format.sampleRates.join(', ')} for ${output.format}`,
-    });
+  if (sampleRate !== undefined && sampleRates !== null && !sampleRates.includes(sampleRate)) {
+    faults.push({ field: 'sampleRate', message: `must be one of ${sampleRates.join(', ')} for ${name}` });
   }
   return faults;
+}
+
+function bitrateFaults(
+  name: FormatName,
+  kbps: number,
+  range: { readonly min: number; readonly max: number } | null,
+): OutputFault[] {
+  if (range === null) {
+    return [{ field: 'bitrate', message: `${name} is lossless and takes no bitrate` }];
+  }
+  return kbps < range.min || kbps > range.max
+    ? [{ field: 'bitrate', message: `must be ${range.min}k to ${range.max}k for ${name}` }]
+    : [];
 }
 
 /**

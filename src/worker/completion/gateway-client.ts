@@ -117,7 +117,10 @@ function classify(status: number, retryAfter: string | null, text: string): Send
       ? { kind: 'sent', key: sent.data.key, messageStatus: sent.data.status }
       : { kind: 'lost', error: 'the answer of the gateway could not be read' };
   }
-  if (NOT_NOW.has(status)) {
+  const parsed = ErrorAnswer.safeParse(json);
+  const code = parsed.success ? parsed.data.code : undefined;
+  // Our gateway is still at the first request with this key: the next try gets its answer.
+  if (NOT_NOW.has(status) || code === 'idempotency_in_progress') {
     const seconds = Number(retryAfter);
     return {
       kind: 'not-now',
@@ -128,13 +131,12 @@ function classify(status: number, retryAfter: string | null, text: string): Send
   if (LOST.has(status)) {
     return { kind: 'lost', error: `the gateway answered ${status}` };
   }
-  const parsed = ErrorAnswer.safeParse(json);
   const said = parsed.success
     ? [parsed.data.response?.message ?? parsed.data.error ?? []].flat().join('; ')
     : '';
   return {
     kind: 'refused',
-    code: (parsed.success ? parsed.data.code : undefined) ?? `HTTP_${status}`,
+    code: code ?? `HTTP_${status}`,
     message: said || `the gateway answered ${status}`,
   };
 }
