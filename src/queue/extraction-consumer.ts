@@ -122,7 +122,8 @@ async function attempt(
       controller.abort(new JobAborted(hold));
     }
   };
-  obey(await startJob(redis, jobId, token));
+  const attemptToken = randomBytes(8).toString('hex');
+  obey(await startJob(redis, jobId, token, attemptToken));
   controller.signal.throwIfAborted();
 
   let latest: ExtractProgress = { progress: 0, currentStep: 'downloading_video', inputFile: null };
@@ -138,7 +139,7 @@ async function attempt(
     const result = await run({
       jobId,
       payload,
-      attemptToken: randomBytes(8).toString('hex'),
+      attemptToken,
       signal: controller.signal,
       report: (state) => {
         latest = state;

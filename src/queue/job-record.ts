@@ -14,6 +14,8 @@ export const recordFields = {
   cancelled: 'spCancelled',
   /** The highest progress written so far: the fence that keeps it from going down. */
   progressFloor: 'spProgress',
+  /** Tokens of all attempts, separated by commas: what the janitor finds their files by. */
+  attempts: 'spAttempts',
   /** Set when the caller had the files of a finished job erased. */
   erased: 'spErased',
   /** Id of the latest sending as a voice message, when it is not the one of the submission. */

@@ -20,18 +20,28 @@ export type Hold =
 
 const start = new RedisScript(`
 local hash, lock, time = unpack(KEYS)
-local token = ARGV[1]
+local token, attempt = unpack(ARGV)
 if redis.call('GET', lock) ~= token then return 'lost' end
+local attempts = redis.call('HGET', hash, '${recordFields.attempts}')
+redis.call('HSET', hash, '${recordFields.attempts}', attempts and attempts .. ',' .. attempt or attempt)
 local priority = tonumber(redis.call('HGET', hash, 'priority') or '0')
 if priority > tonumber(redis.call('GET', time) or '0') then redis.call('SET', time, priority) end
 if redis.call('HEXISTS', hash, '${recordFields.cancelled}') == 1 then return 'cancelled' end
 return 'held'
 `);
 
-/** To be called once when a worker takes the job up: moves the virtual time of the queue on, and looks before it works. */
-export async function startJob(redis: Redis, jobId: string, token: string): Promise<Hold> {
+/**
+ * To be called once when a worker takes the job up: moves the virtual time of the queue on, notes the attempt before it can
+ * leave files behind, and looks before it works.
+ */
+export async function startJob(
+  redis: Redis,
+  jobId: string,
+  token: string,
+  attemptToken: string,
+): Promise<Hold> {
   const hash = jobKey('extract', jobId);
-  return (await start.run(redis, [hash, `${hash}:lock`, VIRTUAL_TIME_KEY], [token])) as Hold;
+  return (await start.run(redis, [hash, `${hash}:lock`, VIRTUAL_TIME_KEY], [token, attemptToken])) as Hold;
 }
 
 const report = new RedisScript(`

@@ -4,6 +4,7 @@ import { createReadStream } from 'node:fs';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { formatOf } from '../../contract/formats.ts';
+import { attemptFiles } from '../../queue/attempt-files.ts';
 import type { ExtractResult } from '../../queue/payloads.ts';
 import type { Step, StepContext } from '../step.ts';
 import { inputFileOf } from './analyze.ts';
@@ -16,17 +17,10 @@ export const finalize: Step<ExtractedAudio, ExtractResult> = async (extracted, c
   const sha256 = await hashOf(join(workspace, 'output'), signal);
   const extension = formatOf(payload.output.format).extension;
   signal.throwIfAborted();
-  const published = await services.storage.publish(
-    join(workspace, 'output'),
-    `files/${context.jobId}/${context.attemptToken}.${extension}`,
-  );
+  const keys = attemptFiles(context.jobId, context.attemptToken, payload.output.format);
+  const published = await services.storage.publish(join(workspace, 'output'), keys.output);
   const voiceFile =
-    voice === null
-      ? null
-      : await services.storage.publish(
-          join(workspace, 'voice'),
-          `files/${context.jobId}/${context.attemptToken}.voice.ogg`,
-        );
+    voice === null ? null : await services.storage.publish(join(workspace, 'voice'), keys.voice);
   return {
     version: 1,
     inputFile: inputFileOf(extracted, sourceSeconds),
