@@ -1,0 +1,28 @@
+/**
+ * Receives Soundpost's webhooks and checks who sent them:
+ *
+ *   SECRET=whsec_… node docs/examples/webhook-receiver.mjs [port, default 9001]
+ */
+import { createServer } from 'node:http';
+import { text } from 'node:stream/consumers';
+import { Webhook } from 'standardwebhooks';
+
+const webhook = new Webhook(process.env.SECRET ?? '');
+
+const server = createServer(async (request, response) => {
+  // The signature is over the bytes as they came: parse only what verify() has accepted.
+  const body = await text(request);
+  try {
+    webhook.verify(body, request.headers);
+  } catch {
+    process.stdout.write('refused: not signed with this secret, or too old\n');
+    response.writeHead(401).end();
+    return;
+  }
+  response.writeHead(204).end();
+  process.stdout.write(`verified ${request.headers['webhook-id']}\n`);
+  process.stdout.write(`${JSON.stringify(JSON.parse(body), null, 2)}\n`);
+});
+server.listen(Number(process.argv[2] ?? 9001), '127.0.0.1', () => {
+  process.stdout.write('waiting for webhooks\n');
+});

@@ -1,0 +1,175 @@
+/** The tables of the documentation that are made from the code. */
+import { z } from 'zod';
+import { routes } from '../src/api/app.ts';
+import { Environment } from '../src/config.ts';
+import { type CatalogueEntry, errorCatalogue } from '../src/contract/errors.ts';
+import { type Format, formats } from '../src/contract/formats.ts';
+import { type GatewayCatalogueEntry, gatewayErrorCatalogue } from '../src/contract/gateway-errors.ts';
+import { code, markdownTable } from './markdown-table.ts';
+
+export function formatTable(): string {
+  return markdownTable(
+    ['`output.format`', 'What you get', 'Media type', 'low', 'medium', 'high', 'extreme', '`output.bitrate`'],
+    Object.entries(formats).map(([name, format]) => [
+      code(name),
+      `${CODEC_NAMES[format.codec]}, \`.${format.extension}\`${format.maxChannels === 1 ? ', mono' : ''}`,
+      code(format.mediaType),
+      ...qualityCells(format),
+      format.bitrateRange === null ? '–' : `${format.bitrateRange.min}k to ${format.bitrateRange.max}k`,
+    ]),
+  );
+}
+
+const CODEC_NAMES: Readonly<Record<Format['codec'], string>> = {
+  mp3: 'MP3',
+  aac: 'AAC',
+  flac: 'FLAC',
+  pcm: 'PCM',
+  vorbis: 'Vorbis',
+  opus: 'Opus',
+};
+
+/** A quality of a lossless format chooses the bit depth (decisions A3). */
+function qualityCells({ quality }: Format): string[] {
+  return quality === 'lossless'
+    ? ['16 bit', '16 bit', "the source's depth, at most 24 bit", 'as high']
+    : [quality.low, quality.medium, quality.high, quality.extreme].map((kbps) => `${kbps}k`);
+}
+
+export function routeTable(): string {
+  return markdownTable(
+    ['Route', 'Key', 'What it does'],
+    routes.map(({ method, path, access, docs }) => [
+      code(`${method.toUpperCase()} ${path.replaceAll(/:(\w+)/g, '{$1}')}`),
+      access.by === 'public'
+        ? 'none'
+        : `\`${access.scope}\`${access.by === 'signature' ? ', or a signed URL' : ''}`,
+      docs.summary,
+    ]),
+  );
+}
+
+export function errorTable(): string {
+  const entries: [string, CatalogueEntry][] = Object.entries(errorCatalogue);
+  return markdownTable(
+    ['Code', 'HTTP', 'Who has to act', 'Again unchanged', 'What it means', 'What to do'],
+    entries.map(([name, { httpStatus, blame, retryable, meaning, remedy }]) => [
+      anchored(name, name),
+      String(httpStatus),
+      `the ${blame}`,
+      retryable ? 'may work later' : 'no',
+      meaning,
+      remedy,
+    ]),
+  );
+}
+
+export function gatewayErrorTable(): string {
+  const entries: [string, GatewayCatalogueEntry][] = Object.entries(gatewayErrorCatalogue);
+  return markdownTable(
+    ['Code', 'HTTP', 'Again unchanged', 'What it means', 'What to do'],
+    entries.map(([name, { httpStatus, retryable, meaning, remedy }]) => [
+      anchored(`gateway-${name}`, name),
+      String(httpStatus),
+      retryable ? 'may work later' : 'no',
+      meaning,
+      remedy,
+    ]),
+  );
+}
+
+function anchored(id: string, name: string): string {
+  return `<a id="${id}"></a>${code(name)}`;
+}
+
+export function configurationTable(): string {
+  const variables = z.toJSONSchema(Environment, { io: 'input', unrepresentable: 'any' }).properties ?? {};
+  return markdownTable(
+    ['Variable', 'Default', 'Value', 'What it is'],
+    Object.entries(variables).map(([name, schema]) => {
+      const rule = typeof schema === 'object' ? schema : {};
+      const { meaning, fallback } = splitDescription(rule.description ?? '');
+      return [
+        `<a id="${name}"></a>${code(name)}`,
+        fallback ?? defaultCell(name, effectiveDefault(name)),
+        valueCell(name, rule),
+        meaning,
+      ];
+    }),
+  );
+}
+
+/** A description says itself what holds without the variable where that is no plain value. */
+function splitDescription(description: string): { meaning: string; fallback: string | undefined } {
+  const parts = description.split('; ');
+  const fallback = parts.find((part) => /^(default|unset)\b/.test(part));
+  return {
+    meaning: parts
+      .filter((part) => part !== fallback)
+      .join('; ')
+      .replace(/, (seconds|bytes)$/, ''),
+    fallback: fallback?.replace(/^(default|unset):? /, ''),
+  };
+}
+
+function effectiveDefault(name: string): unknown {
+  const shape: Readonly<Record<string, z.ZodType>> = Environment.shape;
+  return shape[name]?.safeParse(undefined).data;
+}
+
+function defaultCell(name: string, value: unknown): string {
+  if (value === undefined || value === '') {
+    return 'unset';
+  }
+  // An absolute path would be that of the machine that wrote the page.
+  if (name === 'DATA_DIR') {
+    return code('./data');
+  }
+  const text = Array.isArray(value) ? value.join(',') : String(value);
+  const spoken = typeof value === 'number' ? inWords(name, value) : undefined;
+  return spoken === undefined ? code(text) : `${code(text)} (${spoken})`;
+}
+
+const UNITS: readonly (readonly [suffix: RegExp, size: number, unit: string])[] = [
+  [/_SECONDS$/, 86_400, 'days'],
+  [/_SECONDS$/, 3600, 'hours'],
+  [/_BYTES$/, 1024 ** 3, 'GiB'],
+];
+
+/** Large numbers in a unit that can be read; undefined for what can be read as it is. */
+function inWords(name: string, value: number): string | undefined {
+  const row = UNITS.find(([suffix, size]) => suffix.test(name) && value >= size && value % size === 0);
+  if (row === undefined) {
+    return undefined;
+  }
+  const [, size, unit] = row;
+  const count = value / size;
+  return `${count} ${count === 1 ? unit.replace(/s$/, '') : unit}`;
+}
+
+function valueCell(name: string, rule: z.core.JSONSchema.BaseSchema): string {
+  if (rule.enum !== undefined) {
+    return rule.enum.map((word) => code(String(word))).join(', ');
+  }
+  const unit = /_SECONDS$/.test(name) ? ', seconds' : /_BYTES$/.test(name) ? ', bytes' : '';
+  if (rule.type === 'integer') {
+    const { minimum, exclusiveMinimum, maximum = Number.MAX_SAFE_INTEGER } = rule;
+    const from = minimum ?? Number(exclusiveMinimum ?? 0) + 1;
+    const range = maximum < Number.MAX_SAFE_INTEGER ? `${from} to ${maximum}` : `${from} or more`;
+    return `integer, ${range}${unit}`;
+  }
+  if (rule.type === 'number') {
+    return `number above 0${unit}`;
+  }
+  if (Array.isArray(effectiveDefault(name))) {
+    return `list, separated by commas${unit}`;
+  }
+  if (rule.format === 'uri') {
+    return 'http(s) URL';
+  }
+  return rule.pattern !== undefined
+    ? code(rule.pattern.replaceAll('\\/', '/'))
+    : rule.minLength !== undefined && rule.minLength > 1
+      ? `text, ${rule.minLength} characters or more`
+      : 'text';
+}

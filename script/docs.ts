@@ -1,0 +1,59 @@
+/**
+ * Rewrites the tables in the documentation that are made from the code. Each stands between two marks:
+ *
+ *     <!-- generated: configuration -->
+ *     <!-- end of generated: configuration -->
+ *
+ * With --check it writes nothing and ends with 1 when a page differs from what it would write.
+ * Takes the project's folder as argument; default: the current one.
+ */
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { configurationTable, errorTable, formatTable, gatewayErrorTable, routeTable } from './docs-tables.ts';
+import { importTable, ownerTable } from './import-tables.ts';
+
+/** By page: the tables that it has to hold. */
+const pages: Readonly<Record<string, Readonly<Record<string, () => string>>>> = {
+  'README.md': { formats: formatTable },
+  'docs/api.md': { routes: routeTable },
+  'docs/architecture.md': { imports: importTable, owners: ownerTable },
+  'docs/configuration.md': { configuration: configurationTable },
+  'docs/errors.md': { errors: errorTable, 'gateway-errors': gatewayErrorTable },
+};
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { check: { type: 'boolean', default: false } },
+});
+const folder = positionals[0] ?? '.';
+
+for (const [page, tables] of Object.entries(pages)) {
+  const path = join(folder, page);
+  const before = await readFile(path, 'utf8');
+  const after = Object.entries(tables).reduce(
+    (text, [name, make]) => replaceTable(page, text, name, make()),
+    before,
+  );
+  if (before === after) {
+    continue;
+  }
+  if (values.check) {
+    process.stdout.write(`${page} is not what the code says: run node script/docs.ts\n`);
+    process.exitCode = 1;
+  } else {
+    await writeFile(path, after);
+    process.stdout.write(`${page} rewritten\n`);
+  }
+}
+
+function replaceTable(page: string, text: string, name: string, table: string): string {
+  const begin = `<!-- generated: ${name} -->\n`;
+  const end = `<!-- end of generated: ${name} -->`;
+  const from = text.indexOf(begin);
+  const to = text.indexOf(end, from);
+  if (from < 0 || to < 0) {
+    throw new Error(`${page} has no marks for the table "${name}": add "${begin.trim()}" and "${end}"`);
+  }
+  return `${text.slice(0, from + begin.length)}${table}\n${text.slice(to)}`;
+}

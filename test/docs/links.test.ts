@@ -1,0 +1,55 @@
+import { existsSync, statSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { pages, projectFolder, prose, readPage } from './markdown.ts';
+
+const LINK = /\]\(([^)\s]+)\)/g;
+
+/** GitHub's anchor of a heading: lower case, punctuation dropped, spaces to hyphens. */
+function slug(heading: string): string {
+  return heading
+    .trim()
+    .toLowerCase()
+    .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
+    .replaceAll(' ', '-');
+}
+
+function anchors(page: string): Set<string> {
+  const text = readPage(page);
+  return new Set([
+    ...[...text.matchAll(/^#{1,6} (.*)$/gm)].map(([, heading = '']) => slug(heading)),
+    ...[...text.matchAll(/<a id="([^"]+)">/g)].map(([, id = '']) => id),
+  ]);
+}
+
+/** What is wrong with the page's links to files of this project. */
+function brokenLinks(page: string): string[] {
+  return [...prose(page).matchAll(LINK)]
+    .map(([, target = '']) => target)
+    .filter((target) => !/^[a-z]+:/.test(target))
+    .filter((target) => !resolves(page, target));
+}
+
+function resolves(page: string, target: string): boolean {
+  const [path = '', anchor] = target.split('#');
+  const file = path === '' ? join(projectFolder, page) : join(projectFolder, dirname(page), path);
+  if (!existsSync(file)) {
+    return false;
+  }
+  return (
+    anchor === undefined || (statSync(file).isFile() && anchors(relative(projectFolder, file)).has(anchor))
+  );
+}
+
+describe('links between the pages', () => {
+  it('are looked at: the README links to every page in docs', () => {
+    const linked = [...prose('README.md').matchAll(LINK)].map(([, target = '']) => target);
+    const directly = pages().filter((page) => dirname(page) === 'docs');
+    expect(directly.length).toBeGreaterThan(5);
+    expect(directly.filter((page) => !linked.includes(page))).toEqual([]);
+  });
+
+  it.each(pages())('%s has no link that leads nowhere', (page) => {
+    expect(brokenLinks(page)).toEqual([]);
+  });
+});

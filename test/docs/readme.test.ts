@@ -1,0 +1,169 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { answerSchemas } from './answer-schemas.ts';
+import { type CodeBlock, codeBlocks, shortenedKeys } from './markdown.ts';
+import { Walk } from './walk.ts';
+
+const blocks = codeBlocks('README.md');
+
+const Envelope = z.object({ data: z.record(z.string(), z.unknown()) });
+
+/** What a reader compares: which fields there are and of what kind, not their values. */
+function shapeOf(value: unknown): unknown {
+  if (Array.isArray(value)) {
+    return value.map(shapeOf);
+  }
+  if (typeof value === 'object' && value !== null) {
+    return Object.fromEntries(
+      Object.entries(value)
+        .sort(([a], [b]) => a.localeCompare(b))
+        .map(([key, inner]) => [key, shapeOf(inner)]),
+    );
+  }
+  return value === null ? null : typeof value;
+}
+
+/** The lines that the server prints, with what differs from start to start blanked. */
+function masked(line: string): string {
+  return line
+    .replace(/:\d+/, ':N')
+    .replace(/code=\S+/, 'code=…')
+    .replace(/sp_\w+/, 'sp_…');
+}
+
+describe('the walk through the README', () => {
+  let walk: Walk;
+  beforeAll(async () => {
+    walk = await Walk.begin();
+  });
+  afterAll(() => walk[Symbol.asyncDispose]());
+
+  it('says of every shell block whether it runs', () => {
+    const shell = blocks.filter(({ language }) => language === 'sh');
+    expect(shell.length).toBeGreaterThan(8);
+    expect(
+      shell.filter(
+        ({ mark }) => !/^(runs( as the service| beside| until \w+)?|does not run: .+)$/.test(mark),
+      ),
+    ).toEqual([]);
+  });
+
+  it('gives the answers that it shows', async () => {
+    for (const block of blocks) {
+      const [, follow] = steps.find(([marked]) => marked.test(`${block.mark}\n${block.text}`)) ?? [];
+      await follow?.(block);
+    }
+    expect((await readFile(join(walk.folder, 'here/talk.mp3'))).length).toBeGreaterThan(10_000);
+  });
+
+  /** What the last block printed. */
+  let printed = '';
+  let receiver: AsyncIterator<string> | undefined;
+
+  /** What is done with a block, by its mark; the first that fits. */
+  const steps: readonly (readonly [RegExp, (block: CodeBlock) => Promise<void>])[] = [
+    [/^runs as the service\n/, startService],
+    [
+      /^runs beside\n/,
+      ({ text }) =>
+        walk
+          .beside(text)
+          [Symbol.asyncIterator]()
+          .next()
+          .then(() => undefined),
+    ],
+    [/^runs until /, repeat],
+    [/^runs\n/, runOnce],
+    [/^does not run: .*\n.*webhook-receiver/, startReceiver],
+    [/^answer: announcements/, expectAnnouncements],
+    [/^answer: /, async (block) => expectSame(block, JSON.parse(printed), JSON.parse(block.text))],
+    [/^webhook/, expectWebhook],
+  ];
+
+  async function runOnce({ text }: CodeBlock): Promise<void> {
+    printed = await walk.run(text);
+    setVariables(printed);
+  }
+
+  async function expectAnnouncements(block: CodeBlock): Promise<void> {
+    const { voiceMessage, webhook } = Envelope.parse(JSON.parse(printed)).data;
+    expectSame(block, { voiceMessage, webhook }, JSON.parse(block.text));
+  }
+
+  async function startService(block: CodeBlock): Promise<void> {
+    const shown = blocks[blocks.indexOf(block) + 1]?.text.trim().split('\n') ?? [];
+    const lines = walk.serve(block.text)[Symbol.asyncIterator]();
+    for (const line of shown) {
+      const { value } = await lines.next();
+      expect(masked(String(value))).toBe(masked(line));
+      const [, key] = /^API key {2}(sp_\w+)/.exec(String(value)) ?? [];
+      if (key !== undefined) {
+        walk.variables.KEY = key;
+      }
+    }
+    walk.variables.API = walk.translated('http://127.0.0.1:8080');
+  }
+
+  /** What the reader copies out of an answer into a variable. */
+  function setVariables(printed: string): void {
+    const [jobId] = /job_[0-9a-f]{16}/.exec(printed) ?? [];
+    const [secret] = /whsec_[^"]+/.exec(printed) ?? [];
+    if (jobId !== undefined) {
+      walk.variables.JOB = jobId;
+    }
+    if (secret !== undefined) {
+      walk.variables.SECRET = secret;
+    }
+  }
+
+  async function repeat(block: CodeBlock): Promise<void> {
+    for (;;) {
+      printed = await walk.run(block.text);
+      const { data } = Envelope.parse(JSON.parse(printed));
+      const { status, voiceMessage, webhook } = z
+        .object({
+          status: z.string(),
+          voiceMessage: z.object({ messageStatus: z.string().nullable() }).optional(),
+          webhook: z.object({ status: z.string() }).optional(),
+        })
+        .parse(data);
+      const told = voiceMessage?.messageStatus === 'DELIVERY_ACK' && webhook?.status === 'delivered';
+      if (block.mark === 'runs until told' ? told : status === 'completed') {
+        return;
+      }
+      await delay(100);
+    }
+  }
+
+  async function startReceiver({ text }: CodeBlock): Promise<void> {
+    const command = text.replace(/SECRET=\S+/, `SECRET=${walk.variables.SECRET}`);
+    const lines = walk.beside(command)[Symbol.asyncIterator]();
+    expect((await lines.next()).value).toBe('waiting for webhooks');
+    receiver = lines;
+  }
+
+  async function expectWebhook(block: CodeBlock): Promise<void> {
+    const [first = '', ...shown] = block.text.trim().split('\n');
+    const lines: string[] = [];
+    for (const _ of [first, ...shown]) {
+      lines.push(String((await receiver?.next())?.value));
+    }
+    expect(lines[0]).toBe(`verified ${walk.variables.JOB}-webhook`);
+    expect(first).toMatch(/^verified job_[0-9a-f]{16}-webhook$/);
+    const body: unknown = JSON.parse(lines.slice(1).join('\n'));
+    expect(answerSchemas['job.completed']?.parse(body)).toEqual(body);
+    expectSame(block, body, JSON.parse(shown.join('\n')));
+  }
+
+  function expectSame(block: CodeBlock, live: unknown, shown: unknown): void {
+    const cut = shortenedKeys(block);
+    expect(
+      cut.every((key) => block.text.includes(`"${key}"`)),
+      `shortened: ${cut.join(', ')}`,
+    ).toBe(true);
+    expect(shapeOf(shown), `README.md:${block.line}`).toEqual(shapeOf(live));
+  }
+});
