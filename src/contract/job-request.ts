@@ -27,10 +27,10 @@ export const UploadSource = z.strictObject({
 export const Source = z.discriminatedUnion('type', [UrlSource, UploadSource]);
 export type Source = z.infer<typeof Source>;
 
-const TrackChoice = z.union([
-  z.int().min(0).max(999),
-  z.string().regex(/^[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*$/, 'must be an index or a BCP 47 / ISO 639 language'),
-]);
+const TrackChoice = z.union(
+  [z.int().min(0).max(999), z.string().regex(/^[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*$/)],
+  'must be an index from 0 or a BCP 47 / ISO 639 language',
+);
 
 const BITRATE_FORM = /^[1-9]\d{0,2}k$/;
 
@@ -75,7 +75,7 @@ export const OutputRequest = z
       .optional()
       .meta({ description: 'Seconds into the source at which the output ends; after start' }),
     channels: z
-      .union([z.literal(1), z.literal(2)])
+      .literal([1, 2], 'must be 1 or 2')
       .optional()
       .meta({
         description:
