@@ -8,7 +8,7 @@ import { type ErrorBody, ServiceError } from '../contract/errors.ts';
 import type { Logger } from '../logger.ts';
 import { cancelledError } from './job-record.ts';
 import { type Hold, reportProgress, startJob } from './job-state.ts';
-import { CANCEL_CHANNEL, queueNames } from './names.ts';
+import { CANCEL_CHANNEL, queueKey, queueNames } from './names.ts';
 import { ExtractPayload, type ExtractProgress, type ExtractResult } from './payloads.ts';
 import { KEY_PREFIX, type Redis } from './redis.ts';
 
@@ -68,7 +68,7 @@ export function consumeExtractions(options: ExtractionConsumerOptions): Extracti
     try {
       return await attempt(job, jobId, token, controller, options);
     } catch (error) {
-      throw await asBullError(error, job, token, controller.signal, logger);
+      throw await asBullError(error, job, token, controller.signal, options);
     } finally {
       running.delete(jobId);
       lockLost?.removeEventListener('abort', onLost);
@@ -160,7 +160,7 @@ async function asBullError(
   job: Job,
   token: string,
   signal: AbortSignal,
-  logger: Logger,
+  { redis, logger }: ExtractionConsumerOptions,
 ): Promise<Error> {
   const reason = signal.aborted ? signal.reason : error;
   if (reason instanceof JobAborted) {
@@ -169,6 +169,8 @@ async function asBullError(
     }
     if (reason.why === 'shutdown') {
       await job.moveToWait(token);
+      // BullMQ wakes nobody for a job with a priority that comes back; idle workers would look after 5 s.
+      await redis.zadd(queueKey('extract', 'marker'), 0, '0');
       return new WaitingError();
     }
     logger.warn({ jobId: job.id }, 'the job was given to another worker');

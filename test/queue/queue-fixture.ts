@@ -61,7 +61,7 @@ export function resultOf(jobId: string): ExtractResult {
       channels: 2,
       sampleRate: 48_000,
       sha256: '0'.repeat(64),
-      expiresAt: new Date(Date.now() + 3_600_000).toISOString(),
+      expiresAt: '2100-01-01T00:00:00.000Z',
       copied: false,
     },
     voice: null,

@@ -12,7 +12,7 @@ const jobsOf = (tenant: string, count: number) =>
 
 /** Ids in the order in which workers would get them. */
 async function waitingOrder({ redis }: TestQueue): Promise<string[]> {
-  return redis.zrange(queueKey('extract', 'prioritized'), 0, -1);
+  return redis.zrange(queueKey('extract', 'prioritized'), '0', '-1');
 }
 
 describe('the rate', () => {
@@ -191,7 +191,7 @@ describe('fairness', () => {
     });
     const delayed = queueKey('extract', 'delayed');
     const [, score = '0'] = await until('the job waits for its next try', async () => {
-      const entry = await redis.zrange(delayed, 0, -1, 'WITHSCORES');
+      const entry = await redis.zrange(delayed, '0', '-1', 'WITHSCORES');
       return entry.length > 0 && entry;
     });
     await jobs.submit('tenant02', jobsOf('tenant02', 200));
