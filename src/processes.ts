@@ -1,6 +1,7 @@
 /** What each process is made of: the configuration turned into the options that the parts declare. */
 import { join } from 'node:path';
 import { type ApiProcess, startApi } from './api/start.ts';
+import { IncomingFiles } from './api/uploads/incoming-files.ts';
 import { type Config, searchPath } from './config.ts';
 import { type RunningGateway, startGateway } from './gateway/start.ts';
 import { dieWithParent } from './launcher.ts';
@@ -96,6 +97,11 @@ function publicUrlOf({ PUBLIC_URL, API_PORT }: Config, port = API_PORT): string 
   return PUBLIC_URL ?? `http://127.0.0.1:${port}`;
 }
 
+/** Where the bytes of unfinished tus uploads gather; the janitor removes them there too. No storage key begins with a dot. */
+function incomingFolder({ DATA_DIR }: Config): string {
+  return join(DATA_DIR, 'uploads', '.incoming');
+}
+
 export async function runApi(ground: Ground, stores: Stores): Promise<ApiProcess> {
   const { config, logger, secrets } = ground;
   const jobs = new JobQueue({
@@ -116,6 +122,7 @@ export async function runApi(ground: Ground, stores: Stores): Promise<ApiProcess
   });
   const watching = connectRedis({ url: ground.redisUrl, role: 'worker', logger });
   const changes = new JobChanges(watching, logger);
+  const incoming = await IncomingFiles.open(incomingFolder(config), ground.storage);
   const api = await startApi(config.HOST, config.API_PORT, (port) => ({
     redis: stores.redis,
     jobs,
@@ -124,6 +131,7 @@ export async function runApi(ground: Ground, stores: Stores): Promise<ApiProcess
     keys: stores.keys,
     webhookSecrets: stores.webhookSecrets,
     storage: ground.storage,
+    incoming,
     outbound: ground.outbound,
     signer: new UrlSigner(secrets.urlSigning, publicUrlOf(config, port)),
     logger,

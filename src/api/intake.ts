@@ -1,84 +1,98 @@
-/** Taking a file in: what it is is looked at while it streams into the storage. */
-import { randomBytes } from 'node:crypto';
-import { type Readable, Transform } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
+/** Taking a file in that comes in one piece: what it is is looked at while it streams into the storage. */
+import { Readable } from 'node:stream';
 import { ServiceError } from '../contract/errors.ts';
 import { SNIFF_BYTES, sniffContainer } from '../media/sniff.ts';
-import { saveUpload, type Upload, uploadStorageKey } from '../queue/uploads.ts';
+import {
+  beginUpload,
+  completeUpload,
+  eraseUpload,
+  newUploadId,
+  type Upload,
+  uploadStorageKey,
+  withdrawUpload,
+} from '../queue/uploads.ts';
 import type { ApiServices } from './route.ts';
 
-const LONGEST_NAME = 200;
-
-/** Stores a file as an upload of the tenant. Throws INVALID_VIDEO when its first bytes are no known container. */
-export async function takeIn(
-  { storage, redis, settings }: ApiServices,
-  tenant: string,
-  file: { readonly name: string; readonly content: Readable },
-): Promise<Upload> {
-  const id = `upl_${randomBytes(8).toString('hex')}`;
-  const inspect = containersOnly();
-  const [{ sizeBytes }] = await Promise.all([
-    storage.write(uploadStorageKey(id), inspect),
-    pipeline(file.content, inspect),
-  ]);
-  const upload: Upload = {
-    file: id,
-    tenant,
-    name: cleanName(file.name),
-    sizeBytes,
-    expiresAtMs: Date.now() + settings.uploadTtlSeconds * 1000,
-  };
-  await saveUpload(redis, upload);
-  return upload;
+export interface ReceivedFile {
+  /** The sender's name for it, not yet cleaned. */
+  readonly name: string;
+  readonly content: Readable;
 }
 
-/** Lets a stream through once its head is that of a container that we read. */
-function containersOnly(): Transform {
-  let head: Buffer | undefined = Buffer.alloc(0);
-  const demandContainer = (): void => {
-    if (sniffContainer(head ?? Buffer.alloc(0)) === undefined) {
-      throw new ServiceError('INVALID_VIDEO', 'the file is no video or audio that the service knows');
-    }
-  };
-  return new Transform({
-    transform(chunk: Buffer, _encoding, callback) {
-      if (head === undefined) {
-        callback(null, chunk);
-        return;
-      }
-      head = Buffer.concat([head, chunk]);
-      if (head.length < SNIFF_BYTES) {
-        callback();
-        return;
-      }
-      settle(callback, () => {
-        demandContainer();
-        this.push(head);
-        head = undefined;
-      });
-    },
-    flush(callback) {
-      settle(callback, () => {
-        if (head !== undefined) {
-          demandContainer();
-          this.push(head);
-        }
-      });
-    },
+const LONGEST_NAME = 200;
+/** Longer than a request may take: after that nobody is sending any more, whatever the record says. */
+const ARRIVES_WITHIN_MS = 12 * 60 * 60 * 1000;
+
+/**
+ * Stores a file as a complete upload of the tenant, or leaves nothing.
+ * Throws INVALID_VIDEO when its first bytes are no known container, or what reading the content throws.
+ */
+export async function takeIn(services: ApiServices, tenant: string, received: ReceivedFile): Promise<Upload> {
+  const { storage, redis, settings } = services;
+  const file = newUploadId();
+  const name = cleanName(received.name);
+  await beginUpload(redis, {
+    file,
+    tenant,
+    name,
+    sizeBytes: 0,
+    expiresAtMs: Date.now() + ARRIVES_WITHIN_MS,
+  });
+  try {
+    const content = Readable.from(containersOnly(received.content), { objectMode: false });
+    const { sizeBytes } = await storage.write(uploadStorageKey(file), content);
+    const expiresAtMs = Date.now() + settings.uploadTtlSeconds * 1000;
+    await completeUpload(redis, { file, sizeBytes, expiresAtMs });
+    return { file, tenant, name, sizeBytes, expiresAtMs, state: 'complete' };
+  } catch (error) {
+    // What cannot be removed now is known to the janitor.
+    await discardUpload(services, file).catch(() => undefined);
+    throw error;
+  }
+}
+
+/** Makes an upload unknown at once and removes its bytes, or leaves them to the janitor while a job holds them. */
+export async function discardUpload({ redis, storage, incoming }: ApiServices, file: string): Promise<void> {
+  await withdrawUpload(redis, file);
+  await eraseUpload(redis, file, async () => {
+    await incoming.remove(file);
+    await storage.remove(uploadStorageKey(file));
   });
 }
 
-function settle(callback: (error?: Error | null) => void, work: () => void): void {
-  try {
-    work();
-    callback();
-  } catch (error) {
-    callback(error instanceof Error ? error : new Error(String(error)));
+/** Lets bytes through once their head is that of a container that we read. */
+async function* containersOnly(content: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  let head: Buffer | undefined = Buffer.alloc(0);
+  for await (const chunk of content) {
+    if (head === undefined) {
+      yield chunk;
+      continue;
+    }
+    head = Buffer.concat([head, chunk]);
+    if (head.length >= SNIFF_BYTES) {
+      demandContainer(head);
+      yield head;
+      head = undefined;
+    }
+  }
+  if (head !== undefined) {
+    demandContainer(head);
+    yield head;
+  }
+}
+
+/**
+ * Throws INVALID_VIDEO.
+ * @param head the first {@link SNIFF_BYTES} of a file, or the whole of a shorter one
+ */
+export function demandContainer(head: Uint8Array): void {
+  if (sniffContainer(head) === undefined) {
+    throw new ServiceError('INVALID_VIDEO', 'the file is no video or audio that the service knows');
   }
 }
 
 /** A caller's name for a file is shown and reused, so it loses folders and whatever cannot be printed. */
-function cleanName(name: string): string {
+export function cleanName(name: string): string {
   const base = name.split(/[/\\]/).at(-1) ?? '';
   return base.replaceAll(/\p{Cc}/gu, '').slice(0, LONGEST_NAME) || 'upload';
 }

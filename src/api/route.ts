@@ -16,6 +16,7 @@ import type { Redis } from '../queue/redis.ts';
 import type { WebhookSecrets } from '../queue/webhook-secrets.ts';
 import type { UrlSigner } from '../signing/signed-url.ts';
 import type { Storage } from '../storage/storage.ts';
+import type { IncomingFiles } from './uploads/incoming-files.ts';
 
 /** What the handlers work with; wired in start.ts. */
 export interface ApiServices {
@@ -26,6 +27,8 @@ export interface ApiServices {
   readonly announcements: AnnouncementQueue;
   readonly changes: JobChanges;
   readonly storage: Storage;
+  /** Bytes of uploads that are not complete. */
+  readonly incoming: IncomingFiles;
   readonly outbound: Outbound;
   readonly signer: UrlSigner;
   readonly logger: Logger;
@@ -99,7 +102,7 @@ export interface RouteContext {
 }
 
 export interface Route {
-  readonly method: 'get' | 'post' | 'delete';
+  readonly method: 'get' | 'post' | 'patch' | 'delete' | 'options';
   /** Express path; routes under /v1 also answer under the prefix /audio-extract. */
   readonly path: string;
   readonly access: Access;
