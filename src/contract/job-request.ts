@@ -74,13 +74,10 @@ export const OutputRequest = z
       .positive()
       .optional()
       .meta({ description: 'Seconds into the source at which the output ends; after start' }),
-    channels: z
-      .literal([1, 2], 'must be 1 or 2')
-      .optional()
-      .meta({
-        description:
-          'Default: as the source, more than 2 mixed down to 2 except in flac and wav. voice takes only 1',
-      }),
+    channels: z.literal([1, 2], 'must be 1 or 2').optional().meta({
+      description:
+        'Default: as the source, more than 2 mixed down to 2 except in flac and wav. voice takes only 1',
+    }),
     sampleRate: z.int().min(8000).max(192_000).optional().meta({
       description:
         'Hz, one that the format takes (opus and voice: 48000). Default: as the source, or the nearest',
