@@ -1,0 +1,103 @@
+/** Which command ends a child with its parent, and that ffmpeg works under both. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { dieWithParent } from '../src/launcher.ts';
+import { type MediaTools, runFfmpeg, runFfprobe } from '../src/media/run.ts';
+import { descendants, isAlive, programOf } from './processes.ts';
+import { until } from './until.ts';
+
+const noAbort = new AbortController().signal;
+const ENDLESS = ['-re', '-f', 'lavfi', '-i', 'anullsrc', '-f', 'null', '-'];
+const limits = { signal: noAbort, wallLimitMs: 20_000 };
+
+let folder = '';
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'soundpost-launcher-'));
+});
+afterAll(async () => {
+  await rm(folder, { recursive: true, force: true });
+});
+
+it('is setpriv where that is on the search path, a shell elsewhere', () => {
+  expect(dieWithParent('KILL', process.env.PATH ?? '')).toEqual(['setpriv', '--pdeathsig', 'KILL', '--']);
+  expect(dieWithParent('KILL', folder)[0]).toBe('/bin/sh');
+});
+
+describe.each([
+  ['setpriv', dieWithParent('KILL', process.env.PATH ?? '')],
+  ['the shell', dieWithParent('KILL', '')],
+])('ffmpeg under %s', (_name, launcher) => {
+  const tools: MediaTools = { ffmpegPath: 'ffmpeg', ffprobePath: 'ffprobe', launcher };
+
+  it('runs to its end, and its progress and statistics arrive', async () => {
+    const seen: (number | undefined)[] = [];
+    const args = ['-f', 'lavfi', '-t', '2', '-i', 'anullsrc', '-y', join(folder, 'silence.wav')];
+    const result = await runFfmpeg(tools, args, {
+      ...limits,
+      onProgress: ({ outSeconds }) => seen.push(outSeconds),
+    });
+    expect(seen.at(-1)).toBeCloseTo(2, 1);
+    expect(result.stderr).toContain('88200 samples');
+  });
+
+  it('answers ffprobe’s output', async () => {
+    await writeFile(join(folder, 'empty.wav'), '');
+    const args = [
+      '-v',
+      'error',
+      '-show_entries',
+      'format=duration',
+      '-of',
+      'csv=p=0',
+      join(folder, 'silence.wav'),
+    ];
+    const { stdout } = await runFfprobe(tools, args, { ...limits, maxStdoutBytes: 1000 });
+    expect(Number(stdout)).toBe(2);
+  });
+
+  it('fails with ffmpeg’s exit code', async () => {
+    await expect(
+      runFfmpeg(tools, ['-i', 'file:/nonexistent', '-f', 'null', '-'], limits),
+    ).rejects.toMatchObject({
+      ending: { kind: 'exit', code: 1 },
+    });
+  });
+
+  it('ends with an abort and leaves no process', async () => {
+    const abort = new AbortController();
+    const begun = Promise.withResolvers<void>();
+    const run = runFfmpeg(tools, ENDLESS, {
+      ...limits,
+      signal: abort.signal,
+      onProgress: () => begun.resolve(),
+    });
+    await begun.promise;
+    const started = descendants(process.pid);
+    expect(started.map(programOf)).toContain('ffmpeg');
+    abort.abort(new Error('cancelled'));
+    await expect(run).rejects.toThrow('cancelled');
+    await until('no process is left', () => !started.some(isAlive));
+  });
+
+  it('ends when its parent is killed', async () => {
+    const runner = join(folder, 'runner.ts');
+    await writeFile(
+      runner,
+      `import { runFfmpeg } from ${JSON.stringify(join(import.meta.dirname, '../src/media/run.ts'))};
+       await runFfmpeg(${JSON.stringify(tools)}, ${JSON.stringify(ENDLESS)}, {
+         signal: new AbortController().signal, wallLimitMs: 60_000,
+         onProgress: () => process.stdout.write('running\\n'),
+       });`,
+    );
+    const parent = spawn(process.execPath, [runner], { stdio: ['ignore', 'pipe', 'inherit'] });
+    await once(parent.stdout, 'data');
+    const started = descendants(parent.pid ?? 0);
+    expect(started.map(programOf)).toContain('ffmpeg');
+    parent.kill('SIGKILL');
+    await until('no process is left', () => !started.some(isAlive));
+  });
+});
