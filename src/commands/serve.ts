@@ -10,19 +10,23 @@ import {
   runWorker,
   type Stores,
 } from '../processes.ts';
+import { startHealthServer } from '../worker/health.ts';
 
-type Stop = () => Promise<void>;
+/** What is to be stopped; `traffic` takes in work and stops first, all of it at once. */
+type Phase = 'traffic' | 'gateway' | 'ground';
+type OnStop = (phase: Phase, stop: () => Promise<void>) => void;
 
 /** Everything on one machine: API, gateway, worker and, without REDIS_URL, a Redis. */
 export async function serve(say: (line: string) => void): Promise<void> {
   await untilTold(async (config, ground, stores, onStop) => {
     const newKey = await firstKey(config, stores);
     const api = await runApi(ground, stores);
-    onStop(() => api.close(graceMs(config)));
+    onStop('traffic', () => api.close(graceMs(config)));
     const gateway = await runGateway(ground, api.port);
-    onStop(() => gateway.close());
+    // The worker's last voice messages still go through it.
+    onStop('gateway', () => gateway.close());
     const worker = await runWorker(ground, stores, { api: api.port, gateway: gateway.port });
-    onStop(() => worker.close(graceMs(config)));
+    onStop('traffic', () => worker.close(graceMs(config)));
     say(`API      http://127.0.0.1:${api.port}`);
     say(`Gateway  ${gateway.publicUrl}`);
     say(`Inbox    ${await gateway.inboxLink()} (one use, within 10 minutes)`);
@@ -36,7 +40,7 @@ export async function serveApi(say: (line: string) => void): Promise<void> {
   await untilTold(async (config, ground, stores, onStop) => {
     await bootstrapKey(config, stores);
     const api = await runApi(ground, stores);
-    onStop(() => api.close(graceMs(config)));
+    onStop('traffic', () => api.close(graceMs(config)));
     say(`API      http://127.0.0.1:${api.port}`);
   });
 }
@@ -44,7 +48,7 @@ export async function serveApi(say: (line: string) => void): Promise<void> {
 export async function serveGateway(say: (line: string) => void): Promise<void> {
   await untilTold(async (_config, ground, _stores, onStop) => {
     const gateway = await runGateway(ground);
-    onStop(() => gateway.close());
+    onStop('gateway', () => gateway.close());
     say(`Gateway  ${gateway.publicUrl}`);
   });
 }
@@ -52,17 +56,22 @@ export async function serveGateway(say: (line: string) => void): Promise<void> {
 export async function serveWorker(say: (line: string) => void): Promise<void> {
   await untilTold(async (config, ground, stores, onStop) => {
     const worker = await runWorker(ground, stores);
-    onStop(() => worker.close(graceMs(config)));
-    say('Worker   takes jobs');
+    onStop('traffic', () => worker.close(graceMs(config)));
+    const health = await startHealthServer(config.HOST, config.WORKER_PORT, {
+      redis: () => stores.redis.ping(),
+      storage: () => ground.storage.ping(),
+    });
+    onStop('ground', () => health.close());
+    say(`Worker   takes jobs; health at http://127.0.0.1:${health.port}/health/ready`);
   });
 }
 
 /**
- * Runs until SIGTERM or SIGINT, or until the embedded Redis ends by itself, then stops what was started, last first.
- * Rejects when something could not be started; what was started before it is stopped then.
+ * Runs until SIGTERM or SIGINT, or until the embedded Redis ends by itself, then stops what was started. A second signal ends
+ * the process at once. Rejects when something could not be started; what was started before it is stopped then.
  */
 async function untilTold(
-  start: (config: Config, ground: Ground, stores: Stores, onStop: (stop: Stop) => void) => Promise<void>,
+  start: (config: Config, ground: Ground, stores: Stores, onStop: OnStop) => Promise<void>,
 ): Promise<void> {
   const told = new Promise<void>((resolve) => {
     process.once('SIGTERM', () => resolve());
@@ -71,18 +80,23 @@ async function untilTold(
   const config = loadConfig();
   const ground = await openGround(config);
   const stores = openStores(ground);
-  const stops: Stop[] = [() => ground.close(), () => stores.close()];
+  const stops: Record<Phase, (() => Promise<void>)[]> = {
+    traffic: [],
+    gateway: [],
+    ground: [() => stores.close()],
+  };
   try {
-    await start(config, ground, stores, (stop) => stops.push(stop));
+    await start(config, ground, stores, (phase, stop) => stops[phase].push(stop));
     const broken = await Promise.race([told, ground.embeddedRedis?.died ?? told]);
-    if (typeof broken === 'string') {
+    if (broken !== undefined) {
       throw new Error(broken);
     }
     ground.logger.info('stopping');
   } finally {
-    for (const stop of stops.reverse()) {
-      await stop();
+    for (const phase of ['traffic', 'gateway', 'ground'] as const) {
+      await Promise.all(stops[phase].map((stop) => stop()));
     }
+    await ground.close();
   }
 }
 

@@ -7,6 +7,7 @@ import type { Logger } from '../logger.ts';
 import { type AnnouncementQueue, VOICE_SCHEDULE_SECONDS } from './announcement-queue.ts';
 import { voiceState } from './announcement-state.ts';
 import { type Announced, scheduleBackoff, type Try, tell } from './announcement-tries.ts';
+import { closeWorker } from './close-worker.ts';
 import { type JobRecord, readJobRecord } from './job-record.ts';
 import { jobKey, queueNames, voiceId, webhookId } from './names.ts';
 import {
@@ -36,8 +37,8 @@ export interface AnnouncementConsumerOptions {
 }
 
 export interface AnnouncementConsumer {
-  /** Stops taking announcements and lets those under way end. */
-  close(): Promise<void>;
+  /** Stops taking announcements and lets those under way end for `graceMs`; what is left is made by another worker. */
+  close(graceMs: number): Promise<void>;
 }
 
 /** An announcement must survive many crashes of whoever makes it. */
@@ -65,8 +66,9 @@ export function consumeAnnouncements(options: AnnouncementConsumerOptions): Anno
     ),
   ];
   return {
-    async close() {
-      await Promise.all(workers.map((worker) => worker.close()));
+    async close(graceMs) {
+      // There is nothing to give up: a try that is cut off is made again, and each kind knows how to do that once.
+      await Promise.all(workers.map((worker) => closeWorker(worker, graceMs, () => undefined)));
     },
   };
 }

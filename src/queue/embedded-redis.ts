@@ -116,7 +116,9 @@ async function predecessorGone(folder: string): Promise<void> {
   });
   redis.disconnect();
   if (!gone) {
-    throw new Error(`another Soundpost uses ${folder}: stop it, or choose another DATA_DIR`);
+    throw new Error(
+      `another Soundpost uses ${folder}: stop it, choose another DATA_DIR, or set REDIS_URL so that both use one Redis`,
+    );
   }
 }
 

@@ -6,6 +6,7 @@ import { randomBytes } from 'node:crypto';
 import { type Job, UnrecoverableError, WaitingError, Worker } from 'bullmq';
 import { type ErrorBody, ServiceError } from '../contract/errors.ts';
 import type { Logger } from '../logger.ts';
+import { closeWorker } from './close-worker.ts';
 import { cancelledError } from './job-record.ts';
 import { type Hold, reportProgress, startJob } from './job-state.ts';
 import { CANCEL_CHANNEL, queueKey, queueNames } from './names.ts';
@@ -97,13 +98,11 @@ export function consumeExtractions(options: ExtractionConsumerOptions): Extracti
 
   return {
     async close(graceMs) {
-      const handBack = setTimeout(() => {
+      await closeWorker(worker, graceMs, () => {
         for (const controller of running.values()) {
           controller.abort(new JobAborted('shutdown'));
         }
-      }, graceMs);
-      await worker.close();
-      clearTimeout(handBack);
+      });
       subscriber.disconnect();
     },
   };

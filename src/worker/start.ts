@@ -101,7 +101,7 @@ export async function startWorker(options: WorkerOptions): Promise<WorkerProcess
 
   return {
     async close(graceMs) {
-      await Promise.all([extractions.close(graceMs), announcements.close()]);
+      await Promise.all([extractions.close(graceMs), announcements.close(graceMs)]);
       await announcementQueue.close();
     },
   };

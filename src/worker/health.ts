@@ -1,0 +1,64 @@
+/** Whether a lone worker lives and can work (decisions E, "Health"): a server of two paths. */
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+export interface HealthServer {
+  readonly port: number;
+  close(): Promise<void>;
+}
+
+/** What has to be there for jobs to be taken; each resolves when it is, and rejects when it is not. */
+export type HealthChecks = Readonly<Record<string, () => Promise<unknown>>>;
+
+const CHECK_TIMEOUT_MS = 2000;
+
+/** @param port 0 takes a free one */
+export async function startHealthServer(
+  host: string,
+  port: number,
+  checks: HealthChecks,
+): Promise<HealthServer> {
+  const server = createServer(async (request, response) => {
+    const answer = (status: number, body: object): void => {
+      response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+    };
+    if (request.method !== 'GET' || !['/health/live', '/health/ready'].includes(request.url ?? '')) {
+      answer(404, { status: 'not found' });
+    } else if (request.url === '/health/live') {
+      answer(200, { status: 'ok' });
+    } else {
+      const results = Object.fromEntries(
+        await Promise.all(
+          Object.entries(checks).map(async ([name, check]) => [name, await stateOf(check)] as const),
+        ),
+      );
+      const ready = Object.values(results).every((state) => state === 'up');
+      answer(ready ? 200 : 503, { status: ready ? 'ok' : 'unavailable', checks: results });
+    }
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, host, resolve);
+  });
+  return {
+    port: (server.address() as AddressInfo).port,
+    async close() {
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
+
+async function stateOf(check: () => Promise<unknown>): Promise<'up' | 'down'> {
+  const late = new Promise<'down'>((resolve) => {
+    setTimeout(() => resolve('down'), CHECK_TIMEOUT_MS).unref();
+  });
+  return Promise.race([
+    check().then(
+      () => 'up' as const,
+      () => 'down' as const,
+    ),
+    late,
+  ]);
+}
