@@ -6,7 +6,7 @@ import { JobRequest, UploadedJobRequest } from '../../contract/job-request.ts';
 import { IdempotencyHeaders } from '../../contract/request-headers.ts';
 import { acceptedJob } from '../accepted-job.ts';
 import { answerOnce } from '../idempotent.ts';
-import { takeIn } from '../intake.ts';
+import { discardUpload, takeIn } from '../intake.ts';
 import { readJson } from '../json-body.ts';
 import { setRateLimit } from '../middleware/authentication.ts';
 import { receiveMultipart } from '../multipart.ts';
@@ -89,11 +89,11 @@ async function readJob({
 
 async function readUploaded(context: RouteContext): Promise<{ job: JobRequest; fingerprint: string }> {
   const { request, services } = context;
-  const { fields, stored } = await receiveMultipart(
-    request,
-    { maxFileBytes: services.settings.maxInputBytes },
-    (file) => takeIn(services, keyOf(context).id, file),
-  );
+  const { fields, stored } = await receiveMultipart(request, {
+    maxFileBytes: services.settings.maxInputBytes,
+    store: (file) => takeIn(services, keyOf(context).id, file),
+    discard: (upload) => discardUpload(services, upload.file),
+  });
   if (stored === undefined) {
     throw new ServiceError('INVALID_REQUEST', 'the request is not valid', { details: 'file: is required' });
   }
