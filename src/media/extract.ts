@@ -134,10 +134,12 @@ async function settle(job: Job, wish: Rendition, made: RenderedFile): Promise<Re
   if (file.copied || !encode.fitsBubble) return file;
 
   // The container's duration was wrong, or the encoder went over its bitrate.
-  let kbps = Math.min(encode.bitrateKbps ?? 0, bubbleBitrate(file.durationSeconds));
+  let kbps = encode.bitrateKbps ?? 0;
+  const fitting = bubbleBitrate(file.durationSeconds);
   const lowest = bubbleBitrate(Number.POSITIVE_INFINITY);
   while (file.sizeBytes > VOICE_BUBBLE_BYTES && kbps > lowest) {
-    kbps = Math.max(lowest, Math.floor(Math.min(kbps - 1, (kbps * VOICE_BUBBLE_BYTES) / file.sizeBytes)));
+    const scaled = Math.floor(Math.min(kbps - 1, (kbps * VOICE_BUBBLE_BYTES) / file.sizeBytes));
+    kbps = kbps > fitting ? fitting : Math.max(lowest, scaled);
     file = await renderAnew(job, { ...wish, mode: 'encode', bitrateKbps: kbps });
   }
   return file;

@@ -148,10 +148,13 @@ describe('an abort', () => {
     expect(existsSync(folder.at('marker.started'))).toBe(false);
   });
 
-  it('wins over what it causes', async () => {
+  it('is the reason also when another one comes before the end', async () => {
+    const slow = await script('slow', "trap '' TERM", 'echo $$ > "$0.pid"', 'while :; do sleep 0.1; done');
     const abort = new AbortController();
-    const run = runFfmpeg(tools, ENDLESS, { signal: abort.signal, wallLimitMs: 400 });
-    setTimeout(() => abort.abort(reason), 200);
+    // The wall limit falls into the two seconds between SIGTERM and SIGKILL.
+    const run = runFfmpeg(slow, [], { signal: abort.signal, wallLimitMs: 1500 });
+    await until(() => existsSync(folder.at('slow.pid')));
+    abort.abort(reason);
     await expect(run).rejects.toBe(reason);
   });
 });

@@ -6,7 +6,7 @@ import { extractAudio } from '../../src/media/extract.ts';
 import { planOutput, planVoiceRendition } from '../../src/media/plan.ts';
 import { probe } from '../../src/media/probe.ts';
 import { extract, noAbort, tools } from './extracting.ts';
-import { decodedSeconds, ffmpeg, inspect } from './oracle.ts';
+import { decodedSeconds, ffmpeg, inspect, packetKbps } from './oracle.ts';
 import { mediaFolder, type SourceName } from './sources.ts';
 
 const folder = mediaFolder();
@@ -48,24 +48,16 @@ describe('a voice message with the output', () => {
     expect(Math.abs(difference)).toBeLessThan(0.05);
   });
 
-  it('fits a bubble even where the container did not say how long it is', async () => {
-    const input = folder.at('long.aac');
-    await ffmpeg(
-      '-v',
-      'error',
-      '-f',
-      'lavfi',
-      '-i',
-      'anoisesrc=d=240:r=16000:a=0.3',
-      '-c:a',
-      'aac',
-      '-b:a',
-      '24k',
-      input,
-    );
-    const { output } = await extract(input, folder.at('long.ogg'), { format: 'voice' });
-    expect(output.fitsVoiceBubble).toBe(true);
+  it('fits a bubble even where the container was wrong about its length', async () => {
+    const input = folder.at('long.wav');
+    await ffmpeg('-v', 'error', '-f', 'lavfi', '-i', 'anoisesrc=d=240:r=16000:a=0.3', input);
+    const probed = await probe(tools, input, { signal: noAbort });
+    const plan = planOutput(OutputRequest.parse({ format: 'voice' }), probed);
+    const asIfShort = { ...plan, encode: { ...plan.encode, bitrateKbps: 40 } };
+    const { output } = await extract(input, folder.at('long.ogg'), { format: 'voice' }, { plan: asIfShort });
     expect((await stat(output.path)).size).toBeLessThanOrEqual(512 * 1024);
+    expect(output.fitsVoiceBubble).toBe(true);
     expect(output.durationSeconds).toBeCloseTo(240, 0);
+    expect(await packetKbps(output.path)).toBeGreaterThan(12);
   });
 });
