@@ -23,14 +23,17 @@ import { hookRoutes } from './routes/hooks.ts';
 import { jobEventRoutes } from './routes/job-events.ts';
 import { jobRoutes } from './routes/jobs.ts';
 import { statusRoutes } from './routes/status.ts';
+import { uploadRoutes } from './routes/uploads.ts';
 import { usageRoutes } from './routes/usage.ts';
 import { voiceMessageRoutes } from './routes/voice-message.ts';
 import { webhookSecretRoutes } from './routes/webhook-secret.ts';
+import { overrideMethod } from './uploads/method-override.ts';
 
 /** Every route of the service, in the order in which they are documented. */
 export const routes: readonly Route[] = [
   ...extractRoutes,
   ...batchRoutes,
+  ...uploadRoutes,
   ...statusRoutes,
   ...jobRoutes,
   ...jobEventRoutes,
@@ -58,6 +61,7 @@ export function createApp(services: ApiServices): Express {
     response.set('X-Request-Id', response.locals.requestId);
     next();
   });
+  app.use(overrideMethod);
   app.use(PREFIX, versioned(services));
   app.use(mounted(routes, services));
   app.use(answerUnknown(services));
@@ -90,7 +94,8 @@ function mounted(table: readonly Route[], services: ApiServices): Router {
     router[route.method](route.path, handlerOf(route, services));
   }
   for (const path of new Set(table.map((route) => route.path))) {
-    router.all(path, answerOtherMethod(methodsOf(table, path), services));
+    const onPath = table.filter((route) => route.path === path);
+    router.all(path, answerOtherMethod(onPath, services));
   }
   return router;
 }
@@ -121,15 +126,19 @@ async function keyOf(
   return key;
 }
 
-function methodsOf(table: readonly Route[], path: string): string[] {
-  const methods = table.filter((route) => route.path === path).map((route) => route.method.toUpperCase());
+function methodsOf(onPath: readonly Route[]): string[] {
+  const methods = onPath.map((route) => route.method.toUpperCase());
   return [...methods, ...(methods.includes('GET') ? ['HEAD'] : []), 'OPTIONS'];
 }
 
-function answerOtherMethod(allowed: readonly string[], services: ApiServices) {
+function answerOtherMethod(onPath: readonly Route[], services: ApiServices) {
+  const allowed = methodsOf(onPath);
   return async (request: Request, response: Response): Promise<void> => {
     response.set('Allow', allowed.join(', '));
     if (request.method === 'OPTIONS') {
+      for (const { discovery } of onPath) {
+        response.set(discovery?.(services.settings) ?? {});
+      }
       response.status(204).end();
       return;
     }

@@ -102,11 +102,13 @@ export interface RouteContext {
 }
 
 export interface Route {
-  readonly method: 'get' | 'post' | 'patch' | 'delete' | 'options';
+  readonly method: 'get' | 'post' | 'patch' | 'delete';
   /** Express path; routes under /v1 also answer under the prefix /audio-extract. */
   readonly path: string;
   readonly access: Access;
   readonly docs: RouteDocs;
+  /** Headers of the answer to OPTIONS, where a protocol wants something said there. */
+  readonly discovery?: (settings: ApiSettings) => Readonly<Record<string, string>>;
   readonly handle: (context: RouteContext) => Promise<void>;
 }
 

@@ -45,7 +45,14 @@ export const JobList = z.object({
 });
 
 /** POST /v1/uploads. */
-export const UploadAnswer = z.object({ file: UploadId, size: z.int().min(0), expiresAt: z.iso.datetime() });
+export const UploadAnswer = z.object({
+  file: UploadId,
+  size: z.int().min(0),
+  expiresAt: z.iso.datetime(),
+  complete: z
+    .boolean()
+    .meta({ description: 'Whether all bytes are there; only a complete upload can be the source of a job' }),
+});
 export type UploadAnswer = z.infer<typeof UploadAnswer>;
 
 /** One try at a webhook. */

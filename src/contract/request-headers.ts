@@ -39,3 +39,30 @@ export const LastEventHeaders = z.object({
     .optional()
     .meta({ description: 'The id of the last event that the caller has seen' }),
 });
+
+/** POST /v1/uploads (RFC 6266; tus 1.0, "Creation" and "Creation With Upload"). */
+export const TusUploadHeaders = z.object({
+  'Content-Disposition': z
+    .string()
+    .optional()
+    .meta({ description: 'The name of a raw file', example: 'attachment; filename="talk.mp4"' }),
+  'Tus-Resumable': z
+    .string()
+    .optional()
+    .meta({ description: 'Makes this the beginning of a tus upload; its version is 1.0.0' }),
+  'Upload-Length': z.string().optional().meta({ description: 'tus: size of the whole file in bytes' }),
+  'Upload-Metadata': z.string().optional().meta({
+    description: 'tus: pairs of a key and a value in base64; filename is the name of the file',
+    example: 'filename dGFsay5tcDQ=',
+  }),
+  'Upload-Checksum': z.string().optional().meta({
+    description: 'tus: algorithm and digest in base64 of the bytes that come along',
+    example: 'sha1 Kq5sNclPz7QV2+lfQIuc6R7oRu0=',
+  }),
+});
+
+/** PATCH /v1/uploads/{uploadId} (tus 1.0, "Core protocol" and "Checksum"). */
+export const TusChunkHeaders = TusUploadHeaders.pick({ 'Upload-Checksum': true }).extend({
+  'Tus-Resumable': z.string().meta({ description: 'The version of tus', example: '1.0.0' }),
+  'Upload-Offset': z.string().meta({ description: 'How many bytes have arrived before these', example: '0' }),
+});

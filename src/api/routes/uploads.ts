@@ -1,0 +1,225 @@
+/**
+ * /v1/uploads: files that jobs may name as their source (decisions A5). They come as a multipart form, as a raw body, or in pieces by
+ * tus 1.0, and all end in the same store.
+ *
+ * Every request here takes from the allowance of reads: a large file comes in many chunks, which must not eat the submissions
+ * that it is uploaded for.
+ */
+import { parse as parseContentDisposition } from 'content-disposition';
+import type { Request } from 'express';
+import { z } from 'zod';
+import { UploadAnswer } from '../../contract/answers.ts';
+import { ServiceError } from '../../contract/errors.ts';
+import { UploadId } from '../../contract/ids.ts';
+import { TusChunkHeaders, TusUploadHeaders } from '../../contract/request-headers.ts';
+import { newUploadId, readUpload, type Upload } from '../../queue/uploads.ts';
+import { sendData } from '../answer.ts';
+import { discardUpload, takeIn } from '../intake.ts';
+import { receiveMultipart } from '../multipart.ts';
+import { requestBody } from '../request-body.ts';
+import { type Access, keyOf, type Route, type RouteContext } from '../route.ts';
+import { answerTus, speaksTus, tusDiscovery, uploadNotFound } from '../uploads/tus.ts';
+
+const access: Access = { by: 'key', scope: 'extract', rate: 'read' };
+
+const tusAnswerHeaders = {
+  'Upload-Offset': 'tus: how many bytes have arrived',
+  'Upload-Expires': 'tus: when an unfinished upload is given up',
+};
+
+export const uploadRoutes: readonly Route[] = [
+  {
+    method: 'post',
+    path: '/v1/uploads',
+    access,
+    docs: {
+      operationId: 'createUpload',
+      summary: 'Upload a file for jobs to use',
+      description:
+        'Send the file as the part `file` of a multipart form, or as the body itself with its own Content-Type and its name in Content-Disposition. With `Tus-Resumable: 1.0.0` the request creates a tus upload instead, whose bytes follow by PATCH to `Location` and which can be resumed after a broken connection. An upload may serve any number of jobs until `expiresAt`; a job that uses it keeps it until the job has ended.',
+      tag: 'Uploads',
+      headers: TusUploadHeaders,
+      body: {
+        'multipart/form-data': z.object({
+          file: z.file().meta({ description: 'The video, with its filename' }),
+        }),
+        'application/octet-stream': 'binary',
+        'video/*': 'binary',
+        'audio/*': 'binary',
+        'application/offset+octet-stream': 'binary',
+      },
+      answers: {
+        201: {
+          description: 'The upload, or the beginning of a tus upload',
+          data: UploadAnswer,
+          headers: { Location: 'The address of the upload', ...tusAnswerHeaders },
+        },
+      },
+      errors: ['INVALID_REQUEST', 'INVALID_VIDEO', 'PAYLOAD_TOO_LARGE', 'UNSUPPORTED_MEDIA_TYPE'],
+    },
+    discovery: tusDiscovery,
+    handle: createUpload,
+  },
+  {
+    method: 'get',
+    path: '/v1/uploads/:uploadId',
+    access,
+    docs: {
+      operationId: 'getUpload',
+      summary: 'Look at an upload',
+      description:
+        'HEAD with `Tus-Resumable: 1.0.0` answers as tus has it: `Upload-Offset` and `Upload-Length`, from where an upload can be resumed.',
+      tag: 'Uploads',
+      answers: { 200: { description: 'The upload', data: UploadAnswer, headers: tusAnswerHeaders } },
+      errors: ['UPLOAD_NOT_FOUND'],
+    },
+    discovery: tusDiscovery,
+    handle: getUpload,
+  },
+  {
+    method: 'patch',
+    path: '/v1/uploads/:uploadId',
+    access,
+    docs: {
+      operationId: 'appendToUpload',
+      summary: 'Send the next bytes of a tus upload',
+      description:
+        'Errors have the statuses of tus 1.0: 409 where `Upload-Offset` is not where the upload stands, 412 for another version of tus, 423 while another request writes to the upload, 460 where `Upload-Checksum` does not fit. The last chunk of a file that is no media answers 400, and the upload is gone.',
+      tag: 'Uploads',
+      headers: TusChunkHeaders,
+      body: { 'application/offset+octet-stream': 'binary' },
+      answers: { 204: { description: 'The bytes are stored', headers: tusAnswerHeaders } },
+      errors: [
+        'INVALID_REQUEST',
+        'INVALID_VIDEO',
+        'PAYLOAD_TOO_LARGE',
+        'UNSUPPORTED_MEDIA_TYPE',
+        'UPLOAD_NOT_FOUND',
+      ],
+    },
+    handle: (context) => answerOwned(context, 'PATCH'),
+  },
+  {
+    method: 'delete',
+    path: '/v1/uploads/:uploadId',
+    access,
+    docs: {
+      operationId: 'deleteUpload',
+      summary: 'Delete an upload',
+      description:
+        'It can be named no more. A job that uses it goes on: the bytes are removed when the last such job has ended. With `Tus-Resumable` the answer is 204.',
+      tag: 'Uploads',
+      answers: {
+        200: { description: 'The upload as it was', data: UploadAnswer },
+        204: { description: 'tus: the upload is gone' },
+      },
+      errors: ['UPLOAD_NOT_FOUND'],
+    },
+    handle: (context) => answerOwned(context, 'DELETE'),
+  },
+];
+
+async function createUpload(context: RouteContext): Promise<void> {
+  const { request } = context;
+  if (speaksTus(context)) {
+    const file = newUploadId();
+    const location = locationOf(context, file);
+    await answerTus(context, 'POST', { file, location }, async () => {
+      answer(context, 201, await ownedUpload(context, file));
+    });
+    return;
+  }
+  const upload = request.is('multipart/form-data') ? await takeForm(context) : await takeBody(context);
+  context.response.set('Location', locationOf(context, upload.file));
+  answer(context, 201, upload);
+}
+
+async function takeForm(context: RouteContext): Promise<Upload> {
+  const { request, services } = context;
+  const { stored } = await receiveMultipart(request, {
+    maxFileBytes: services.settings.maxInputBytes,
+    store: (file) => takeIn(services, keyOf(context).id, file),
+    discard: (upload) => discardUpload(services, upload.file),
+  });
+  if (stored === undefined) {
+    throw new ServiceError('INVALID_REQUEST', 'the request is not valid', { details: 'file: is required' });
+  }
+  return stored;
+}
+
+/** What a client says by mistake or by default, and never of a video. */
+const NO_MEDIA = ['application/json', 'urlencoded', 'multipart', 'text/*'];
+
+async function takeBody(context: RouteContext): Promise<Upload> {
+  const { request, services } = context;
+  if (request.get('content-type') === undefined || request.is(NO_MEDIA)) {
+    throw new ServiceError(
+      'UNSUPPORTED_MEDIA_TYPE',
+      'send multipart/form-data, or the file itself under its own type, such as video/mp4',
+    );
+  }
+  if (request.get('content-encoding') !== undefined) {
+    throw new ServiceError('UNSUPPORTED_MEDIA_TYPE', 'send the file as it is, without Content-Encoding');
+  }
+  return takeIn(services, keyOf(context).id, {
+    name: nameOf(request),
+    content: requestBody(request, services.settings.maxInputBytes),
+  });
+}
+
+/** Throws INVALID_REQUEST. */
+function nameOf(request: Request): string {
+  const header = request.get('content-disposition');
+  try {
+    return header === undefined ? '' : (parseContentDisposition(header).parameters.filename ?? '');
+  } catch (cause) {
+    throw new ServiceError('INVALID_REQUEST', 'Content-Disposition is malformed (RFC 6266)', { cause });
+  }
+}
+
+async function getUpload(context: RouteContext): Promise<void> {
+  if (context.request.method === 'HEAD' && speaksTus(context)) {
+    await answerOwned(context, 'HEAD');
+    return;
+  }
+  answer(context, 200, await ownedUpload(context));
+}
+
+/** DELETE goes the way of tus also without its headers, so that it waits its turn where bytes are still arriving. */
+async function answerOwned(context: RouteContext, method: 'HEAD' | 'PATCH' | 'DELETE'): Promise<void> {
+  const upload = await ownedUpload(context);
+  const target = { file: upload.file, location: locationOf(context, upload.file) };
+  const plain = async (): Promise<void> => answer(context, 200, upload);
+  await answerTus(context, method, target, speaksTus(context) ? undefined : plain);
+}
+
+/** Throws UPLOAD_NOT_FOUND: malformed, unknown, foreign and expired are the same answer. */
+async function ownedUpload(
+  context: RouteContext,
+  file: unknown = context.request.params.uploadId,
+): Promise<Upload> {
+  const parsed = UploadId.safeParse(file);
+  const upload = parsed.success
+    ? await readUpload(context.services.redis, keyOf(context).id, parsed.data)
+    : undefined;
+  if (upload === undefined) {
+    throw uploadNotFound();
+  }
+  return upload;
+}
+
+/** Under the prefix by which the caller came. */
+function locationOf({ request, services }: RouteContext, file: string): string {
+  return `${services.settings.publicUrl}${request.baseUrl}/v1/uploads/${file}`;
+}
+
+function answer({ response }: RouteContext, httpStatus: 200 | 201, upload: Upload): void {
+  const data: UploadAnswer = {
+    file: upload.file,
+    size: upload.sizeBytes,
+    expiresAt: new Date(upload.expiresAtMs).toISOString(),
+    complete: upload.state === 'complete',
+  };
+  response.set('Cache-Control', 'no-store');
+  sendData(response, httpStatus, data);
+}

@@ -1,0 +1,64 @@
+/** The checksum extension of tus 1.0, which @tus/server leaves out: `Upload-Checksum: sha1 <base64>` of one request's body. */
+import { createHash, type Hash } from 'node:crypto';
+import { Readable } from 'node:stream';
+import { ServiceError } from '../../contract/errors.ts';
+import { TusRefusal } from './tus-refusal.ts';
+
+/** Names as tus has them, which are those of node:crypto too, and the lengths of their digests in bytes. */
+const DIGEST_BYTES: Readonly<Record<string, number>> = { sha1: 20, sha256: 32, sha512: 64, md5: 16 };
+
+export const checksumAlgorithms = Object.keys(DIGEST_BYTES);
+
+/** 460 Checksum Mismatch; the chunk is discarded. */
+const HTTP_CHECKSUM_MISMATCH = 460;
+
+/** A checksum that comes along with bytes. */
+export class Checksum {
+  readonly #hash: Hash;
+  readonly #expected: Buffer;
+
+  /** Throws INVALID_REQUEST when the header is malformed or names an algorithm that is not in the list. */
+  static parse(header: string): Checksum {
+    const [algorithm = '', text = '', ...rest] = header.split(' ');
+    const expected = Buffer.from(text, 'base64');
+    if (rest.length > 0 || expected.length === 0 || expected.length !== DIGEST_BYTES[algorithm]) {
+      throw new ServiceError(
+        'INVALID_REQUEST',
+        `Upload-Checksum must be one of ${checksumAlgorithms.join(', ')}, a space, and the digest in base64`,
+      );
+    }
+    return new Checksum(algorithm, expected);
+  }
+
+  private constructor(algorithm: string, expected: Buffer) {
+    this.#hash = createHash(algorithm);
+    this.#expected = expected;
+  }
+
+  /** The same bytes, counted in on their way. */
+  over(content: Readable): Readable {
+    const hash = this.#hash;
+    return Readable.from(
+      (async function* () {
+        for await (const chunk of content) {
+          hash.update(chunk);
+          yield chunk;
+        }
+      })(),
+      { objectMode: false },
+    );
+  }
+
+  /** To be called once, after the bytes. Throws a refusal with status 460. */
+  demandMatch(): void {
+    if (!this.#hash.digest().equals(this.#expected)) {
+      throw new TusRefusal(
+        HTTP_CHECKSUM_MISMATCH,
+        new ServiceError(
+          'INVALID_REQUEST',
+          'the bytes that arrived do not have the checksum of Upload-Checksum',
+        ),
+      );
+    }
+  }
+}

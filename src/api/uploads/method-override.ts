@@ -1,0 +1,14 @@
+/** X-HTTP-Method-Override of tus 1.0: for clients whose environment sends no PATCH or DELETE. */
+import type { NextFunction, Request, Response } from 'express';
+
+const OVERRIDES = ['PATCH', 'DELETE', 'HEAD'];
+
+/** Before routing: a POST that speaks tus and names another method is that method. */
+export function overrideMethod(request: Request, _response: Response, next: NextFunction): void {
+  const method = request.get('x-http-method-override')?.toUpperCase();
+  const speaksTus = request.get('tus-resumable') !== undefined;
+  if (request.method === 'POST' && speaksTus && method !== undefined && OVERRIDES.includes(method)) {
+    request.method = method;
+  }
+  next();
+}

@@ -1,0 +1,161 @@
+/**
+ * What @tus/server stores through: one tenant's uploads, during one request. The bytes of an upload gather in {@link IncomingFiles};
+ * with the last one it becomes a complete upload like any other. All of it happens under the lease of the upload, so that a
+ * process that dies anywhere in between leaves what the next request can finish.
+ */
+import type { Readable } from 'node:stream';
+import { finished } from 'node:stream/promises';
+import { DataStore, ERRORS, Metadata, Upload as TusUpload } from '@tus/server';
+import { SNIFF_BYTES } from '../../media/sniff.ts';
+import {
+  beginUpload,
+  completeUpload,
+  markUnchecked,
+  readUpload,
+  type Upload,
+  uploadStorageKey,
+} from '../../queue/uploads.ts';
+import { cleanName, demandContainer, discardUpload } from '../intake.ts';
+import type { ApiServices } from '../route.ts';
+import type { Checksum } from './checksum.ts';
+
+/** Extensions of tus 1.0 that hold here; `checksum` is ours. A length that is not known yet is not among them. */
+export const tusExtensions = ['creation', 'creation-with-upload', 'expiration', 'termination', 'checksum'];
+
+export class TusStore extends DataStore {
+  readonly #services: ApiServices;
+  readonly #tenant: string;
+  readonly #checksum: Checksum | undefined;
+
+  /** @param checksum of the bytes that the request carries */
+  constructor(services: ApiServices, tenant: string, checksum: Checksum | undefined) {
+    super();
+    this.extensions = tusExtensions;
+    this.#services = services;
+    this.#tenant = tenant;
+    this.#checksum = checksum;
+  }
+
+  override async create(upload: TusUpload): Promise<TusUpload> {
+    const { redis, incoming } = this.#services;
+    const sizeBytes = upload.size ?? 0;
+    if (sizeBytes === 0) {
+      demandContainer(Buffer.alloc(0));
+    }
+    await beginUpload(redis, {
+      file: upload.id,
+      tenant: this.#tenant,
+      name: cleanName(upload.metadata?.filename ?? upload.metadata?.name ?? ''),
+      sizeBytes,
+      expiresAtMs: Date.parse(upload.creation_date ?? '') + this.getExpiration(),
+      tusMetadata: upload.metadata && Metadata.stringify(upload.metadata),
+    });
+    await incoming.create(upload.id);
+    return upload;
+  }
+
+  override async getUpload(file: string): Promise<TusUpload> {
+    const upload = await this.#read(file);
+    return new TusUpload({
+      id: file,
+      size: upload.sizeBytes,
+      offset: upload.state === 'complete' ? upload.sizeBytes : await this.#offsetOf(upload),
+      ...(upload.tusMetadata === undefined ? {} : { metadata: Metadata.parse(upload.tusMetadata) }),
+      // @tus/server counts the expiry of an unfinished upload from here.
+      creation_date: new Date(upload.expiresAtMs - this.getExpiration()).toISOString(),
+    });
+  }
+
+  override async write(content: Readable, file: string, offset: number): Promise<number> {
+    const upload = await this.#read(file);
+    if (upload.state === 'complete') {
+      await finished(content.resume());
+      return offset;
+    }
+    const arrivedBytes = this.#checksum
+      ? await this.#writeChecked(content, file, offset, this.#checksum)
+      : await this.#services.incoming.write(file, content, offset);
+    if (arrivedBytes === upload.sizeBytes) {
+      await this.#finish(upload);
+    }
+    return arrivedBytes;
+  }
+
+  override async remove(file: string): Promise<void> {
+    await discardUpload(this.#services, file);
+  }
+
+  override getExpiration(): number {
+    return this.#services.settings.uploadTtlSeconds * 1000;
+  }
+
+  async #read(file: string): Promise<Upload> {
+    const upload = await readUpload(this.#services.redis, this.#tenant, file);
+    if (upload === undefined) {
+      throw ERRORS.FILE_NOT_FOUND;
+    }
+    return upload;
+  }
+
+  /** How much of an incomplete upload counts, after mending what a dead process may have left. */
+  async #offsetOf(upload: Upload): Promise<number> {
+    const { incoming, storage } = this.#services;
+    const { file, sizeBytes, uncheckedFrom } = upload;
+    const arrivedBytes = await incoming.sizeOf(file);
+    if (arrivedBytes === undefined) {
+      // Handed over, but not yet noted as complete?
+      const stored = await storage.stat(uploadStorageKey(file));
+      if (stored?.sizeBytes !== sizeBytes) {
+        throw ERRORS.FILE_NO_LONGER_EXISTS;
+      }
+      await this.#noteComplete(upload);
+      return sizeBytes;
+    }
+    if (uncheckedFrom !== undefined) {
+      return this.#dropUnchecked(file, Math.min(uncheckedFrom, arrivedBytes));
+    }
+    if (arrivedBytes === sizeBytes) {
+      await this.#finish(upload);
+    }
+    return arrivedBytes;
+  }
+
+  /** A chunk counts when all of it is there and its checksum is right; until then the record says that it does not. */
+  async #writeChecked(content: Readable, file: string, offset: number, checksum: Checksum): Promise<number> {
+    const { redis, incoming } = this.#services;
+    await markUnchecked(redis, file, offset);
+    try {
+      const arrivedBytes = await incoming.write(file, checksum.over(content), offset);
+      checksum.demandMatch();
+      await markUnchecked(redis, file, undefined);
+      return arrivedBytes;
+    } catch (error) {
+      await this.#dropUnchecked(file, offset);
+      throw error;
+    }
+  }
+
+  async #dropUnchecked(file: string, offset: number): Promise<number> {
+    await this.#services.incoming.truncate(file, offset);
+    await markUnchecked(this.#services.redis, file, undefined);
+    return offset;
+  }
+
+  /** Throws INVALID_VIDEO for what is no media; the upload is gone then. */
+  async #finish(upload: Upload): Promise<void> {
+    const { incoming } = this.#services;
+    try {
+      demandContainer(await incoming.head(upload.file, SNIFF_BYTES));
+    } catch (error) {
+      await discardUpload(this.#services, upload.file);
+      throw error;
+    }
+    await incoming.handOver(upload.file, uploadStorageKey(upload.file));
+    await this.#noteComplete(upload);
+  }
+
+  async #noteComplete({ file, sizeBytes }: Upload): Promise<void> {
+    const expiresAtMs = Date.now() + this.getExpiration();
+    await completeUpload(this.#services.redis, { file, sizeBytes, expiresAtMs });
+  }
+}

@@ -1,0 +1,201 @@
+/**
+ * tus 1.0 (https://tus.io/protocols/resumable-upload) through @tus/server: a request of ours becomes one of its own, and what it answers,
+ * above all what it refuses, becomes an answer of ours.
+ */
+import { Readable } from 'node:stream';
+import { ERRORS, Server, TUS_RESUMABLE } from '@tus/server';
+import { ServiceError } from '../../contract/errors.ts';
+import { sendError } from '../answer.ts';
+import { requestBody } from '../request-body.ts';
+import { type ApiSettings, keyOf, type RouteContext } from '../route.ts';
+import { Checksum, checksumAlgorithms } from './checksum.ts';
+import { TusRefusal } from './tus-refusal.ts';
+import { TusStore, tusExtensions } from './tus-store.ts';
+import { GIVE_WAY_MS, UploadLocker } from './upload-locker.ts';
+
+const CHUNK_TYPE = 'application/offset+octet-stream';
+const HTTP_PRECONDITION_FAILED = 412;
+const RETRY_AFTER_SECONDS = 2;
+
+/** What @tus/server is told of a request; anything else is none of its business. */
+const FORWARDED = [
+  'content-length',
+  'content-type',
+  'tus-resumable',
+  'upload-concat',
+  'upload-defer-length',
+  'upload-length',
+  'upload-metadata',
+  'upload-offset',
+];
+
+/** Of an answer, what is ours to say. */
+const OWN_HEADERS = new Set(['content-length', 'content-type', 'tus-resumable']);
+
+export type TusMethod = 'POST' | 'HEAD' | 'PATCH' | 'DELETE';
+
+/** Whether the request speaks tus. */
+export function speaksTus({ request }: RouteContext): boolean {
+  return request.get('tus-resumable') !== undefined;
+}
+
+/** Answer of OPTIONS: what a tus client looks up before it begins. */
+export function tusDiscovery({ maxInputBytes }: ApiSettings): Record<string, string> {
+  return {
+    'Tus-Resumable': TUS_RESUMABLE,
+    'Tus-Version': TUS_RESUMABLE,
+    'Tus-Max-Size': String(maxInputBytes),
+    'Tus-Extension': tusExtensions.join(','),
+    'Tus-Checksum-Algorithm': checksumAlgorithms.join(','),
+  };
+}
+
+/**
+ * Answers a request that speaks tus; a refusal comes in our envelope, with the status that tus gives it.
+ * @param file the upload of the path, or the id that a new one is to have
+ * @param location absolute address of the upload
+ * @param reply answers with a body, where there is to be one; the headers of tus stand already then
+ */
+export async function answerTus(
+  context: RouteContext,
+  method: TusMethod,
+  { file, location }: { readonly file: string; readonly location: string },
+  reply?: () => Promise<void>,
+): Promise<void> {
+  const { response } = context;
+  if (speaksTus(context)) {
+    response.set('Tus-Resumable', TUS_RESUMABLE);
+  }
+  try {
+    demandProtocol(context, method);
+    const answer = await callTus(context, method, file, location);
+    for (const [name, value] of answer.headers) {
+      // Who may read an answer across origins is decided for all routes in one place.
+      if (!name.startsWith('access-control-') && !OWN_HEADERS.has(name)) {
+        response.set(name, value);
+      }
+    }
+    if (reply === undefined) {
+      response.status(answer.status).end();
+    } else {
+      await reply();
+    }
+  } catch (error) {
+    if (!(error instanceof TusRefusal)) {
+      throw error;
+    }
+    sendError(response, error.refusal, error.httpStatus);
+  }
+}
+
+/** Throws what tus refuses before it looks at an upload, and what @tus/server would refuse otherwise than tus says. */
+function demandProtocol({ request, response }: RouteContext, method: TusMethod): void {
+  if (method !== 'DELETE' && request.get('tus-resumable') !== TUS_RESUMABLE) {
+    response.set('Tus-Version', TUS_RESUMABLE);
+    throw new TusRefusal(
+      HTTP_PRECONDITION_FAILED,
+      new ServiceError('INVALID_REQUEST', `send Tus-Resumable: ${TUS_RESUMABLE}`),
+    );
+  }
+  if (method !== 'PATCH') {
+    return;
+  }
+  if (request.get('content-type') !== CHUNK_TYPE) {
+    throw new ServiceError('UNSUPPORTED_MEDIA_TYPE', `a chunk has the Content-Type ${CHUNK_TYPE}`);
+  }
+  if (request.get('upload-offset') === undefined) {
+    throw new ServiceError('INVALID_REQUEST', 'a chunk needs Upload-Offset');
+  }
+}
+
+async function callTus(
+  context: RouteContext,
+  method: TusMethod,
+  file: string,
+  location: string,
+): Promise<Response> {
+  const { request, services } = context;
+  const header = request.get('upload-checksum');
+  const checksum = header === undefined ? undefined : Checksum.parse(header);
+  let failure: unknown;
+  const server = new Server({
+    path: '/',
+    datastore: new TusStore(services, keyOf(context).id, checksum),
+    locker: new UploadLocker(services.redis, services.logger),
+    lockDrainTimeout: GIVE_WAY_MS,
+    maxSize: services.settings.maxInputBytes,
+    namingFunction: () => file,
+    getFileIdFromRequest: () => file,
+    generateUrl: () => location,
+    allowedOrigins: () => false,
+    onResponseError(_request, error) {
+      failure = error;
+      return undefined;
+    },
+  });
+  const hasBody = method === 'PATCH' || (method === 'POST' && request.get('content-type') === CHUNK_TYPE);
+  const body = hasBody ? requestBody(request) : undefined;
+  try {
+    const answer = await server.handleWeb(asWebRequest(context, method, body));
+    if (failure !== undefined || answer.status >= 400) {
+      throw translated(
+        failure ?? { status_code: answer.status, body: await answer.text() },
+        services.settings,
+      );
+    }
+    return answer;
+  } finally {
+    body?.destroy();
+  }
+}
+
+function asWebRequest({ request }: RouteContext, method: TusMethod, body: Readable | undefined): Request {
+  const headers = new Headers({ 'Tus-Resumable': TUS_RESUMABLE });
+  for (const name of FORWARDED) {
+    const value = request.get(name);
+    if (value !== undefined) {
+      headers.set(name, value);
+    }
+  }
+  // The address is never looked at: which upload is meant was decided by our own routes.
+  const url = 'http://upload.invalid/';
+  return body === undefined
+    ? new Request(url, { method, headers })
+    : new Request(url, { method, headers, body: asWebStream(body), duplex: 'half' });
+}
+
+function asWebStream(body: Readable): ReadableStream {
+  const strategy = new ByteLengthQueuingStrategy({ highWaterMark: body.readableHighWaterMark });
+  return Readable.toWeb(body, { strategy }) as ReadableStream;
+}
+
+/** @tus/server throws objects of a status and a text, no errors. */
+function translated(failure: unknown, { maxInputBytes }: ApiSettings): unknown {
+  if (typeof failure !== 'object' || failure === null || !('status_code' in failure)) {
+    return failure;
+  }
+  const status = Number(failure.status_code);
+  switch (status) {
+    case ERRORS.FILE_NOT_FOUND.status_code:
+    case ERRORS.FILE_NO_LONGER_EXISTS.status_code:
+      return uploadNotFound();
+    case ERRORS.ERR_MAX_SIZE_EXCEEDED.status_code:
+      return new ServiceError(
+        'PAYLOAD_TOO_LARGE',
+        `that is more than Upload-Length says, or than the ${maxInputBytes} bytes that a file may have`,
+      );
+    case ERRORS.FILE_WRITE_ERROR.status_code:
+      return new ServiceError('SERVICE_UNAVAILABLE', 'the bytes could not be stored', {
+        retryAfterSeconds: RETRY_AFTER_SECONDS,
+        cause: failure,
+      });
+    default: {
+      const text = 'body' in failure ? String(failure.body).trim() : '';
+      return new TusRefusal(status, new ServiceError('INVALID_REQUEST', text || 'tus refuses this request'));
+    }
+  }
+}
+
+export function uploadNotFound(): ServiceError {
+  return new ServiceError('UPLOAD_NOT_FOUND', 'no such upload is known to this key, or it has expired');
+}

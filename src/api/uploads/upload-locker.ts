@@ -1,0 +1,97 @@
+/**
+ * One request at a time for each upload, over all API processes: a lease in Redis. tus wants the newer request to win, because
+ * the older one is often a connection that broke without anybody being told.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Lock, Locker, RequestRelease } from '@tus/server';
+import { ServiceError } from '../../contract/errors.ts';
+import type { Logger } from '../../logger.ts';
+import { type Lease, takeLease } from '../../queue/lease.ts';
+import type { Redis } from '../../queue/redis.ts';
+import { uploadLeaseName } from '../../queue/uploads.ts';
+import { TusRefusal } from './tus-refusal.ts';
+
+/** How long a request that was asked to give way may take to finish what it has. */
+export const GIVE_WAY_MS = 1000;
+
+const LEASE_MS = 10_000;
+const RENEW_MS = 500;
+/** A holder that Redis has not heard for so long gives way while the lease is surely still its own. */
+const UNHEARD_MS = LEASE_MS - GIVE_WAY_MS - 2000;
+const ASK_AGAIN_MS = 100;
+const WAIT_MS = 10_000;
+const HTTP_LOCKED = 423;
+const RETRY_AFTER_SECONDS = 1;
+
+export class UploadLocker implements Locker {
+  readonly #redis: Redis;
+  readonly #logger: Logger;
+
+  constructor(redis: Redis, logger: Logger) {
+    this.#redis = redis;
+    this.#logger = logger;
+  }
+
+  newLock(file: string): Lock {
+    return new UploadLock(this.#redis, this.#logger, file);
+  }
+}
+
+class UploadLock implements Lock {
+  readonly #redis: Redis;
+  readonly #logger: Logger;
+  readonly #file: string;
+  readonly #released = new AbortController();
+  #lease: Lease | undefined;
+
+  constructor(redis: Redis, logger: Logger, file: string) {
+    this.#redis = redis;
+    this.#logger = logger;
+    this.#file = file;
+  }
+
+  /** Throws a refusal with status 423 when the holder does not give way in time. */
+  async lock(gone: AbortSignal, giveWay: RequestRelease): Promise<void> {
+    const wanted = { name: uploadLeaseName(this.#file), leaseMs: LEASE_MS, asking: true };
+    const untilMs = Date.now() + WAIT_MS;
+    for (;;) {
+      this.#lease = await takeLease(this.#redis, wanted);
+      if (this.#lease !== undefined) {
+        void this.#keep(this.#lease, giveWay);
+        return;
+      }
+      if (Date.now() > untilMs) {
+        throw new TusRefusal(
+          HTTP_LOCKED,
+          new ServiceError('SERVICE_UNAVAILABLE', 'another request is working on this upload', {
+            retryAfterSeconds: RETRY_AFTER_SECONDS,
+          }),
+        );
+      }
+      await sleep(ASK_AGAIN_MS, undefined, { signal: gone });
+    }
+  }
+
+  async #keep(lease: Lease, giveWay: RequestRelease): Promise<void> {
+    const { signal } = this.#released;
+    let heardMs = Date.now();
+    while (await sleep(RENEW_MS, true, { signal, ref: false }).catch(() => false)) {
+      const state = await lease.renew().catch(() => 'unheard');
+      if (state === 'held') {
+        heardMs = Date.now();
+      } else if (state !== 'unheard' || Date.now() - heardMs > UNHEARD_MS) {
+        await giveWay();
+      }
+    }
+  }
+
+  async unlock(): Promise<void> {
+    this.#released.abort();
+    try {
+      await this.#lease?.release();
+    } catch (error) {
+      // It runs out by itself; what was done under it stands.
+      this.#logger.warn({ file: this.#file, err: error }, 'the lease of an upload could not be given back');
+    }
+  }
+}
