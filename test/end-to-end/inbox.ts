@@ -1,0 +1,32 @@
+/** The other side of the loopback network: what has arrived in a chat. */
+import type { Json } from '../client.ts';
+
+/** One of the three people that every loopback instance knows. */
+export const ada = { number: '12025550101', jid: '12025550101@people.loopback' };
+
+/** @param access a header that opens the inbox */
+export async function messagesTo(
+  gateway: string,
+  jid: string,
+  access: Record<string, string>,
+): Promise<Json[]> {
+  const response = await fetch(`${gateway}/inbox/api/instances/main/chats/${jid}/messages`, {
+    headers: access,
+  });
+  if (!response.ok) {
+    throw new Error(`the inbox answered ${response.status}`);
+  }
+  return (await response.json()) as Json[];
+}
+
+/** Trades the one-time link of `serve` for a header that opens the inbox. */
+export async function enterInbox(link: string): Promise<Record<string, string>> {
+  const { origin, searchParams } = new URL(link);
+  const response = await fetch(`${origin}/inbox/api/session`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify({ code: searchParams.get('code') }),
+  });
+  const { session } = (await response.json()) as { session: string };
+  return { Authorization: `Bearer ${session}` };
+}

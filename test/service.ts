@@ -1,0 +1,144 @@
+/**
+ * The service as an operator starts it: real processes over a folder of their own, on free ports. Whatever a test
+ * starts is ended by its process id.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { descendants, isAlive } from './processes.ts';
+import { until } from './until.ts';
+
+const ROOT = join(import.meta.dirname, '..');
+
+export type Environment = Readonly<Record<string, string>>;
+
+export interface RunningProcess {
+  readonly pid: number;
+  /** Everything that was written to standard output and standard error so far. */
+  readonly output: () => string;
+  /** The first group of what the pattern finds in the output; waits until it is there. */
+  says(pattern: RegExp): Promise<string>;
+  signal(signal: NodeJS.Signals): void;
+  /** The exit code; null when a signal ended it. */
+  readonly exited: Promise<number | null>;
+}
+
+/** Runs a command of this project's; its output is kept and shown when the test fails in waiting for it. */
+export function startProcess(
+  command: readonly string[],
+  environment: Environment,
+  cwd: string = ROOT,
+): RunningProcess {
+  const [file = '', ...args] = command;
+  const child: ChildProcess = spawn(file, args, {
+    cwd,
+    env: { PATH: process.env.PATH, HOME: process.env.HOME, LANG: 'C.UTF-8', ...environment },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.setEncoding('utf8').on('data', (text: string) => {
+      output += text;
+    });
+  }
+  const exited = once(child, 'exit').then(() => child.exitCode);
+  return {
+    pid: child.pid ?? 0,
+    output: () => output,
+    async says(pattern) {
+      const found = await until(`${command.join(' ')} says ${pattern}`, () => {
+        const match = pattern.exec(output);
+        if (match === null && (child.exitCode !== null || child.signalCode !== null)) {
+          throw new Error(`${command.join(' ')} ended before it said ${pattern}:\n${output}`);
+        }
+        return match ?? undefined;
+      });
+      return found[1] ?? '';
+    },
+    signal: (signal) => {
+      child.kill(signal);
+    },
+    exited,
+  };
+}
+
+/** A folder in which a service has lived, and may live again. */
+export class ServiceHome {
+  readonly folder: string;
+  readonly key = `sp_${randomBytes(4).toString('hex')}_${randomBytes(16).toString('hex')}`;
+  readonly #environment: Environment;
+  readonly #started: RunningProcess[] = [];
+  readonly #pids = new Set<number>();
+
+  constructor(folder: string, environment: Environment) {
+    this.folder = folder;
+    this.#environment = environment;
+  }
+
+  static async make(environment: Environment = {}): Promise<ServiceHome> {
+    return new ServiceHome(await mkdtemp(join(tmpdir(), 'soundpost-service-')), environment);
+  }
+
+  /** Starts `serve`, `api`, `worker` or `gateway`. */
+  start(command: string, environment: Environment = {}): RunningProcess {
+    return this.run([process.execPath, 'src/main.ts', command], environment);
+  }
+
+  run(command: readonly string[], environment: Environment = {}): RunningProcess {
+    const started = startProcess(command, {
+      DATA_DIR: join(this.folder, 'data'),
+      API_PORT: '0',
+      GATEWAY_PORT: '0',
+      WORKER_PORT: '0',
+      BOOTSTRAP_API_KEY: this.key,
+      RATE_SUBMIT_PER_MINUTE: '10000',
+      RATE_READ_PER_MINUTE: '100000',
+      LOG_LEVEL: 'warn',
+      ...this.#environment,
+      ...environment,
+    });
+    this.#started.push(started);
+    return started;
+  }
+
+  /** Everything in one process, ready for requests. */
+  async serve(environment: Environment = {}): Promise<Serving> {
+    const server = this.start('serve', environment);
+    const api = await server.says(/^API\s+(http\S+)/m);
+    const gateway = await server.says(/^Gateway\s+(http\S+)/m);
+    const inbox = await server.says(/^Inbox\s+(http\S+)/m);
+    this.notePids();
+    return { process: server, api, gateway, inbox };
+  }
+
+  /** Remembers what runs now, so that `remove` sees whether it is gone. */
+  notePids(): number[] {
+    const pids = this.#started.flatMap(({ pid }) => [pid, ...descendants(pid)]);
+    for (const pid of pids) this.#pids.add(pid);
+    return pids;
+  }
+
+  /** Ends what still runs, waits until nothing of it is left, and removes the folder. */
+  async remove(): Promise<void> {
+    this.notePids();
+    for (const { pid, signal, exited } of this.#started.reverse()) {
+      if (isAlive(pid)) signal('SIGKILL');
+      await exited;
+    }
+    const pids = [...this.#pids];
+    await until('nothing that the service started is left', () => !pids.some(isAlive));
+    await rm(this.folder, { recursive: true, force: true });
+  }
+}
+
+export interface Serving {
+  readonly process: RunningProcess;
+  /** Base addresses. */
+  readonly api: string;
+  readonly gateway: string;
+  /** One-time link to the inbox. */
+  readonly inbox: string;
+}
