@@ -63,14 +63,46 @@ const InstanceName = z
   // A name that reads as an id could be mistaken for another instance.
   .refine((name) => !InstanceId.safeParse(name).success, 'must not have the form of an id');
 
-export const CreateInstanceRequest = InstanceSettings.partial().extend({
-  instanceName: InstanceName,
-  transport: TransportKind.default('loopback'),
-  token: z
+/** What an instance on XMPP needs. The password is stored encrypted and never answered. */
+export const XmppConnection = z.object({
+  jid: z
     .string()
-    .regex(/^[\x21-\x7e]{16,128}$/, 'must be 16 to 128 visible characters')
-    .nullish(),
+    .regex(/^[^@\s/]+@[^@\s/]+(\/\S+)?$/, 'must be an address of the form name@domain')
+    .max(3071)
+    .meta({ description: 'Address of the account (RFC 7622)', example: 'soundpost@chat.example' }),
+  password: z.string().min(1, 'must not be empty').max(1024),
+  service: z
+    .string()
+    .regex(/^(xmpps?|wss?):\/\/\S+$/, 'must begin with xmpp://, xmpps://, ws:// or wss://')
+    .max(2048)
+    .nullish()
+    .meta({ description: 'Where the server is; default: what the domain of the jid says' }),
+  uploadService: z.string().min(1).max(1023).nullish().meta({
+    description: 'Address of the upload service (XEP-0363); default: found by discovery',
+    example: 'upload.chat.example',
+  }),
+  mucService: z.string().min(1).max(1023).nullish().meta({
+    description: 'Address of the group chats (XEP-0045); default: found by discovery',
+    example: 'rooms.chat.example',
+  }),
 });
+export type XmppConnection = z.infer<typeof XmppConnection>;
+
+export const CreateInstanceRequest = InstanceSettings.partial()
+  .extend({
+    instanceName: InstanceName,
+    transport: TransportKind.default('loopback'),
+    token: z
+      .string()
+      .regex(/^[\x21-\x7e]{16,128}$/, 'must be 16 to 128 visible characters')
+      .nullish(),
+    connection: XmppConnection.nullish(),
+  })
+  .superRefine(({ transport, connection }, context) => {
+    if (transport === 'xmpp' && !connection) {
+      context.addIssue({ code: 'custom', path: ['connection'], message: 'must hold jid and password' });
+    }
+  });
 export type CreateInstanceRequest = z.infer<typeof CreateInstanceRequest>;
 
 /** An instance as it is listed; tokens are never answered again. */

@@ -57,7 +57,7 @@ export class Instances {
   /** Throws name_in_use. The token is answered this once; only its hash is kept. */
   async create(request: CreateInstanceRequest): Promise<{ instance: Instance; token: string }> {
     const token = request.token ?? randomToken();
-    const { instanceName, transport, token: _token, ...settings } = request;
+    const { instanceName, transport, token: _token, connection: _connection, ...settings } = request;
     const instance: Instance = {
       id: randomUUID(),
       name: instanceName,

@@ -7,7 +7,7 @@ import { appendEvent, envelope } from './event-stream.ts';
 import type { Instance, Instances } from './instances.ts';
 import type { MessageLog } from './message-log.ts';
 import {
-  type IncomingVoice,
+  type IncomingMessage,
   type Presence,
   type Session,
   type Transport,
@@ -39,7 +39,11 @@ export class Sessions {
         await this.#options.log.advance(instanceId, messageId, status);
       },
       messageArrived: (instanceId, message) => this.#arrived(instanceId, message),
+      messageEdited: async () => undefined,
       presenceChanged: (instanceId, chatJid, presence) => this.#presence(instanceId, chatJid, presence),
+      connectionChanged: async () => undefined,
+      callChanged: async () => undefined,
+      participantsChanged: async () => undefined,
     };
     await Promise.all(this.#options.transports.map((transport) => transport.start(reports)));
   }
@@ -63,7 +67,7 @@ export class Sessions {
     if (known !== undefined) {
       return known;
     }
-    const opening = this.requireTransport(instance.transport).open(instance);
+    const opening = this.requireTransport(instance.transport).open(instance, undefined, true);
     this.#open.set(instance.id, opening);
     // A failure is told to whoever asked, and tried again by whoever asks next.
     opening.catch(() => this.#open.delete(instance.id));
@@ -88,10 +92,11 @@ export class Sessions {
     await this.requireTransport(instance.transport).remove(instance);
   }
 
-  async #arrived(instanceId: string, incoming: IncomingVoice): Promise<void> {
+  async #arrived(instanceId: string, incoming: IncomingMessage): Promise<void> {
     const { log, instances } = this.#options;
     const instance = await instances.find(instanceId);
-    if (instance === undefined) {
+    const { content } = incoming;
+    if (instance === undefined || content.kind !== 'voice') {
       return;
     }
     const record = await log.intend(
@@ -103,7 +108,7 @@ export class Sessions {
         authorJid: incoming.authorJid,
         authorName: incoming.authorName,
         timestampSeconds: incoming.timestampSeconds,
-        message: { audioMessage: incoming.content },
+        message: { audioMessage: content.audio },
         context: incoming.context,
       },
       'DELIVERY_ACK',

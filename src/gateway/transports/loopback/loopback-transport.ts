@@ -75,6 +75,10 @@ class LoopbackSession implements Session {
     return 'open';
   }
 
+  async connect(): Promise<void> {}
+
+  async logout(): Promise<void> {}
+
   async resolve(address: Address, field: string): Promise<Chat> {
     const { directory, place } = this.#parts;
     if (mayMean(address, 'person', suffixes)) {

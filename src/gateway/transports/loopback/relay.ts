@@ -109,11 +109,12 @@ export class Relay {
     if (recipient?.instanceId) {
       await reports.messageArrived(recipient.instanceId, {
         messageId: message.messageId,
+        isGroup: message.to.isGroup,
         chatJid: message.to.isGroup ? groupJid(message.to.digits) : personJid(message.from.digits),
         authorJid: personJid(message.from.digits),
         authorName: message.from.name,
         timestampSeconds: message.timestampSeconds,
-        content: message.content,
+        content: { kind: 'voice', audio: message.content },
         context: message.context,
       });
     }
