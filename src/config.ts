@@ -101,6 +101,11 @@ export const Environment = z.object({
     .min(0)
     .default(0)
     .describe('Number of proxies in front whose forwarded address is believed'),
+  CORS_ORIGINS: list
+    .default([])
+    .describe(
+      'Comma-separated origins whose web pages may call the API, such as `https://app.example.com`; `*` for any',
+    ),
   WORKER_CONCURRENCY: count
     .default(availableParallelism())
     .describe('Jobs that one worker runs at a time; default: the cores'),

@@ -146,6 +146,7 @@ export async function runApi(ground: Ground, stores: Stores): Promise<ApiProcess
       jobTtlSeconds: config.JOB_TTL_SECONDS,
       workerConcurrency: config.WORKER_CONCURRENCY,
       trustProxy: config.TRUST_PROXY,
+      corsOrigins: config.CORS_ORIGINS,
       gatewayEventsSecret: secrets.gatewayEventsSecret,
     },
   }));

@@ -12,10 +12,12 @@ import helmet from 'helmet';
 import { ServiceError } from '../contract/errors.ts';
 import { sendError } from './answer.ts';
 import { admit, authenticate } from './middleware/authentication.ts';
+import { crossOrigin } from './middleware/cross-origin.ts';
 import { errorHandler } from './middleware/errors.ts';
 import type { ApiServices, Route, RouteContext } from './route.ts';
 import { batchRoutes } from './routes/batch.ts';
 import { deliveryRoutes } from './routes/deliveries.ts';
+import { docsRoutes } from './routes/docs.ts';
 import { downloadRoutes } from './routes/download.ts';
 import { extractRoutes } from './routes/extract.ts';
 import { healthRoutes } from './routes/health.ts';
@@ -44,6 +46,7 @@ export const routes: readonly Route[] = [
   ...usageRoutes,
   ...hookRoutes,
   ...healthRoutes,
+  ...docsRoutes(() => routes),
 ];
 
 /** Webhooks carry paths of this form (audio-extraction.md "Download audio"). */
@@ -56,6 +59,7 @@ export function createApp(services: ApiServices): Express {
   app.set('query parser', 'simple');
   app.set('trust proxy', services.settings.trustProxy);
   app.use(securityHeaders(services.settings.publicUrl));
+  app.use(crossOrigin(services.settings.corsOrigins));
   app.use((_request, response, next) => {
     response.locals.requestId = randomUUID();
     response.set('X-Request-Id', response.locals.requestId);

@@ -49,6 +49,8 @@ export interface ApiSettings {
   readonly workerConcurrency: number;
   /** Proxies in front whose forwarded address is believed. */
   readonly trustProxy: number;
+  /** Origins whose web pages may call the API. */
+  readonly corsOrigins: readonly string[];
   /** Standard Webhooks secret of the events that the gateway posts. */
   readonly gatewayEventsSecret: string;
 }

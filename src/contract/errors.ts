@@ -5,7 +5,7 @@
 import { z } from 'zod';
 
 /** Who has to act for the same request to succeed. */
-export type Blame = 'caller' | 'source' | 'service' | 'receiver';
+type Blame = 'caller' | 'source' | 'service' | 'receiver';
 
 export interface CatalogueEntry {
   /** HTTP status of an answer whose error has this code. */

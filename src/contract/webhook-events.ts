@@ -9,19 +9,17 @@ const aboutJob = {
   jobId: JobId,
   timestamp: z.iso.datetime().meta({ description: 'When the job ended; the same in every attempt' }),
   batchId: BatchId.nullable(),
-  options: JobOptions.meta({ description: 'As in force; the webhook without its query' }),
+  options: JobOptions,
 };
 
 export const JobCompletedEvent = z.object({
   event: z.literal('job.completed'),
   status: z.literal('completed'),
   ...aboutJob,
-  downloadUrl: z
-    .string()
-    .meta({
-      description: 'Path of the file, for a key',
-      example: '/audio-extract/v1/download/job_5f0c2a9be41d7783',
-    }),
+  downloadUrl: z.string().meta({
+    description: 'Path of the file, for a key',
+    example: '/audio-extract/v1/download/job_5f0c2a9be41d7783',
+  }),
   outputFile: OutputFile,
 });
 

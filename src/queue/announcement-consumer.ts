@@ -19,7 +19,7 @@ import {
 } from './payloads.ts';
 import { KEY_PREFIX, type Redis } from './redis.ts';
 
-export interface AnnouncementHandlers {
+interface AnnouncementHandlers {
   readonly webhook: (payload: WebhookPayload, attempt: Try) => Promise<Announced<WebhookDelivered>>;
   readonly voice: (payload: VoicePayload, attempt: Try) => Promise<Announced<VoiceOutcome>>;
 }

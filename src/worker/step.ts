@@ -15,7 +15,7 @@ export interface WorkerServices {
   readonly limits: WorkerLimits;
 }
 
-export interface WorkerLimits {
+interface WorkerLimits {
   readonly maxInputBytes: number;
   readonly maxAudioSeconds: number;
   /** How long a result is kept. */
