@@ -11,12 +11,18 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { configurationTable, errorTable, formatTable, gatewayErrorTable, routeTable } from './docs-tables.ts';
+import { optionFieldTable, outputFieldTable, voiceMessageFieldTable } from './field-tables.ts';
 import { importTable, ownerTable } from './import-tables.ts';
 
 /** By page: the tables that it has to hold. */
 const pages: Readonly<Record<string, Readonly<Record<string, () => string>>>> = {
   'README.md': { formats: formatTable },
-  'docs/api.md': { routes: routeTable },
+  'docs/api.md': {
+    routes: routeTable,
+    output: outputFieldTable,
+    options: optionFieldTable,
+    'voice-message': voiceMessageFieldTable,
+  },
   'docs/architecture.md': { imports: importTable, owners: ownerTable },
   'docs/configuration.md': { configuration: configurationTable },
   'docs/errors.md': { errors: errorTable, 'gateway-errors': gatewayErrorTable },

@@ -24,5 +24,5 @@ const server = createServer(async (request, response) => {
   process.stdout.write(`${JSON.stringify(JSON.parse(body), null, 2)}\n`);
 });
 server.listen(Number(process.argv[2] ?? 9001), '127.0.0.1', () => {
-  process.stdout.write('waiting for webhooks\n');
+  process.stdout.write(`waiting for webhooks on port ${server.address().port}\n`);
 });

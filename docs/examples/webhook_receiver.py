@@ -42,5 +42,5 @@ class Receiver(BaseHTTPRequestHandler):
 
 
 server = HTTPServer(("127.0.0.1", int(sys.argv[1]) if len(sys.argv) > 1 else 9001), Receiver)
-print("waiting for webhooks", flush=True)
+print(f"waiting for webhooks on port {server.server_port}", flush=True)
 server.serve_forever()

@@ -1,0 +1,58 @@
+/** The fields of a request, read out of the contract's schemas. */
+import { z } from 'zod';
+import { JobOptions, OutputRequest, VoiceMessageRequest } from '../src/contract/job-request.ts';
+import { code, markdownTable } from './markdown-table.ts';
+
+type Rule = z.core.JSONSchema.BaseSchema;
+
+export const outputFieldTable = (): string => fieldTable('output', OutputRequest);
+export const optionFieldTable = (): string => fieldTable('options', JobOptions);
+export const voiceMessageFieldTable = (): string => fieldTable('voiceMessage', VoiceMessageRequest);
+
+function fieldTable(parent: string, schema: z.ZodType): string {
+  const { properties = {}, required = [] } = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' });
+  return markdownTable(
+    ['Field', 'Value', 'Default', 'What it is'],
+    Object.entries(properties).map(([name, property]) => {
+      const rule = typeof property === 'object' ? property : {};
+      return [
+        code(`${parent}.${name}`),
+        valueCell(rule),
+        required.includes(name) ? 'required' : rule.default === undefined ? '' : code(String(rule.default)),
+        rule.description ?? '',
+      ];
+    }),
+  );
+}
+
+function valueCell(rule: Rule): string {
+  const words = rule.enum ?? (rule.const === undefined ? undefined : [rule.const]);
+  if (words !== undefined) {
+    return words.map((word) => code(String(word))).join(', ');
+  }
+  if (rule.anyOf !== undefined) {
+    return rule.anyOf.map((choice) => valueCell(choice as Rule)).join(', or ');
+  }
+  switch (rule.type) {
+    case 'integer':
+    case 'number':
+      return `${rule.type}${rangeOf(rule)}`;
+    case 'array':
+      return `list of ${valueCell((rule.items ?? {}) as Rule)}`;
+    case 'string':
+      if (rule.example !== undefined) {
+        return `text such as ${code(String(rule.example))}`;
+      }
+      return rule.maxLength === undefined ? 'text' : `text, at most ${rule.maxLength} characters`;
+    default:
+      return String(rule.type ?? 'any');
+  }
+}
+
+function rangeOf({ minimum, maximum, exclusiveMinimum }: Rule): string {
+  if (exclusiveMinimum !== undefined) {
+    return ` above ${exclusiveMinimum}`;
+  }
+  const isLimited = maximum !== undefined && maximum < Number.MAX_SAFE_INTEGER;
+  return `${minimum === undefined ? '' : `, ${minimum}`}${isLimited ? ` to ${maximum}` : minimum === undefined ? '' : ' or more'}`;
+}
