@@ -7,7 +7,7 @@ import { idFor } from '../queue/idempotency.ts';
 import type { NewJob } from '../queue/job-queue.ts';
 import type { QueuedSource } from '../queue/payloads.ts';
 import type { RateState, Reservation } from '../queue/reservation.ts';
-import { findUpload } from '../queue/uploads.ts';
+import { findUpload, holdUpload } from '../queue/uploads.ts';
 import { faultsError } from './request-faults.ts';
 import type { ApiServices } from './route.ts';
 
@@ -66,9 +66,19 @@ export async function submitJobs(
       },
     };
   });
+  await holdSources(services, jobs);
   const reservation = await services.jobs.submit(key.id, jobs, seed !== undefined);
   demandReserved(reservation, jobs.length);
   return { jobIds: jobs.map(({ jobId }) => jobId), rate: reservation.rate };
+}
+
+/** From here on an upload stays until its job has ended, also past its expiry. Throws INVALID_SOURCE when it is just over. */
+async function holdSources({ redis }: ApiServices, jobs: readonly NewJob[]): Promise<void> {
+  for (const { jobId, payload } of jobs) {
+    if (payload.source.type === 'upload' && !(await holdUpload(redis, payload.source.file, jobId))) {
+      throw new ServiceError('INVALID_SOURCE', 'the upload has expired');
+    }
+  }
 }
 
 function demandScopes(key: ApiKey, options: JobOptions): void {

@@ -62,10 +62,11 @@ export const extractRoutes: readonly Route[] = [
 
 async function extract(context: RouteContext): Promise<void> {
   const { request, response, services } = context;
-  const { job, fingerprint } = request.is('multipart/form-data')
+  const { job, fingerprint, sent } = request.is('multipart/form-data')
     ? await readUploaded(context)
     : await readJob(context);
-  await answerOnce(context, fingerprint, async (seed) => {
+  let queued = false;
+  const submit = async (seed: string | undefined) => {
     const submitted = [{ request: job, path: '' }];
     const { jobIds, rate } = await submitJobs(
       services,
@@ -74,20 +75,33 @@ async function extract(context: RouteContext): Promise<void> {
       { batchId: null, retryOf: null },
       seed,
     );
+    queued = true;
     setRateLimit(response, 'submit', rate);
     return acceptedJob(services, jobIds[0] ?? '');
-  });
+  };
+  try {
+    await answerOnce(context, fingerprint, submit);
+  } finally {
+    // Refused, or answered before: then nobody will ever ask for the file that came along.
+    if (!queued && sent !== undefined) {
+      await discardUpload(services, sent);
+    }
+  }
 }
 
-async function readJob({
-  request,
-  response,
-}: RouteContext): Promise<{ job: JobRequest; fingerprint: string }> {
+interface ReceivedJob {
+  readonly job: JobRequest;
+  readonly fingerprint: string;
+  /** The upload that the request itself brought. */
+  readonly sent: string | undefined;
+}
+
+async function readJob({ request, response }: RouteContext): Promise<ReceivedJob> {
   const body = await readJson(request, response);
-  return { job: parseRequest(JobRequest, body), fingerprint: JSON.stringify(body) };
+  return { job: parseRequest(JobRequest, body), fingerprint: JSON.stringify(body), sent: undefined };
 }
 
-async function readUploaded(context: RouteContext): Promise<{ job: JobRequest; fingerprint: string }> {
+async function readUploaded(context: RouteContext): Promise<ReceivedJob> {
   const { request, services } = context;
   const { fields, stored } = await receiveMultipart(request, {
     maxFileBytes: services.settings.maxInputBytes,
@@ -97,11 +111,17 @@ async function readUploaded(context: RouteContext): Promise<{ job: JobRequest; f
   if (stored === undefined) {
     throw new ServiceError('INVALID_REQUEST', 'the request is not valid', { details: 'file: is required' });
   }
-  const parsed = parseRequest(UploadedJobRequest, parseField(fields.get('request')));
-  return {
-    job: { source: { type: 'upload', file: stored.file }, ...parsed },
-    fingerprint: JSON.stringify([parsed, stored.name, stored.sizeBytes]),
-  };
+  try {
+    const parsed = parseRequest(UploadedJobRequest, parseField(fields.get('request')));
+    return {
+      job: { source: { type: 'upload', file: stored.file }, ...parsed },
+      fingerprint: JSON.stringify([parsed, stored.name, stored.sizeBytes]),
+      sent: stored.file,
+    };
+  } catch (error) {
+    await discardUpload(services, stored.file);
+    throw error;
+  }
 }
 
 function parseField(text: string | undefined): unknown {
