@@ -1,4 +1,5 @@
 /** What each process is made of: the configuration turned into the options that the parts declare. */
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type ApiProcess, startApi } from './api/start.ts';
 import { IncomingFiles } from './api/uploads/incoming-files.ts';
@@ -12,15 +13,19 @@ import { createOutbound, type Outbound } from './outbound/outbound.ts';
 import { AnnouncementQueue } from './queue/announcement-queue.ts';
 import { ApiKeys } from './queue/api-keys.ts';
 import { type EmbeddedRedis, startEmbeddedRedis } from './queue/embedded-redis.ts';
+import { Janitor } from './queue/janitor.ts';
 import { JobChanges } from './queue/job-changes.ts';
 import { JobQueue } from './queue/job-queue.ts';
 import { closeRedis, connectRedis, type Redis } from './queue/redis.ts';
+import { uploadStorageKey } from './queue/uploads.ts';
 import { WebhookSecrets } from './queue/webhook-secrets.ts';
 import { type DerivedSecrets, deriveSecrets, machineSecretKey } from './secrets.ts';
 import { UrlSigner } from './signing/signed-url.ts';
 import { createFileStorage } from './storage/file-storage.ts';
 import type { Storage } from './storage/storage.ts';
 import { startWorker, type WorkerProcess } from './worker/start.ts';
+
+const SWEEP_EVERY_MS = 60 * 1000;
 
 /** What every process needs: secrets, Redis, storage, the way outside. */
 export interface Ground {
@@ -221,8 +226,21 @@ export async function runWorker(
     jobTtlSeconds: config.JOB_TTL_SECONDS,
     workspaces: join(config.DATA_DIR, 'workspaces'),
   });
+  const janitor = new Janitor({
+    redis: stores.redis,
+    outputTtlSeconds: config.OUTPUT_TTL_SECONDS,
+    jobTtlSeconds: config.JOB_TTL_SECONDS,
+    removeObject: (key) => ground.storage.remove(key),
+    async removeUpload(file) {
+      await rm(join(incomingFolder(config), file), { force: true });
+      await ground.storage.remove(uploadStorageKey(file));
+    },
+    logger,
+  });
+  janitor.start(SWEEP_EVERY_MS);
   return {
     async close(graceMs) {
+      await janitor.close();
       await worker.close(graceMs);
       await closeRedis(redis);
     },

@@ -27,6 +27,8 @@ export interface NewJob {
 const ATTEMPTS = 3;
 /** Completed records are removed a few at a time whenever another job ends, so no ending pays for a backlog. */
 const REMOVE_LIMIT = 100;
+/** The janitor reads in the record which files there are, after it is no longer answered. */
+const RECORD_OUTLIVES_SECONDS = 24 * 60 * 60;
 /** The parent must outlive its child's record: removing a parent removes its children. */
 const PARENT_OUTLIVES_SECONDS = 24 * 60 * 60;
 
@@ -73,7 +75,7 @@ export class JobQueue {
   }
 
   async #add(jobs: readonly NewJob[], priorities: readonly number[]): Promise<void> {
-    const keep = { age: this.#options.recordSeconds, limit: REMOVE_LIMIT };
+    const keep = { age: this.#options.recordSeconds + RECORD_OUTLIVES_SECONDS, limit: REMOVE_LIMIT };
     const keepParent = { ...keep, age: keep.age + PARENT_OUTLIVES_SECONDS };
     const nodes = jobs.map(({ jobId, payload }, index) => {
       const extraction = {
