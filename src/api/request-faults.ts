@@ -6,7 +6,7 @@ import type { z } from 'zod';
 import { type ErrorCode, ServiceError } from '../contract/errors.ts';
 import { MAX_BATCH_JOBS } from '../contract/job-request.ts';
 
-interface Fault {
+export interface Fault {
   readonly code: ErrorCode;
   /** Such as `jobs[3].output.bitrate`. */
   readonly path: string;
@@ -33,7 +33,12 @@ export function parseRequest<Schema extends z.ZodType>(schema: Schema, body: unk
   if (parsed.success) {
     return parsed.data;
   }
-  throw faultsError(parsed.error.issues.flatMap((issue) => faultsOf(issue)));
+  throw faultsError(schemaFaults(parsed.error));
+}
+
+/** What a schema found, given the input with `reportInput`. */
+export function schemaFaults({ issues }: z.ZodError): Fault[] {
+  return issues.flatMap((issue) => faultsOf(issue));
 }
 
 export function faultsError(faults: readonly Fault[]): ServiceError {

@@ -1,13 +1,12 @@
 /** Accepting jobs: what a schema cannot check is checked here, then all of them are queued or none. */
 import { ServiceError } from '../contract/errors.ts';
-import type { JobOptions, JobRequest, Source, VoiceMessageRequest } from '../contract/job-request.ts';
-import { OutboundRefused } from '../outbound/errors.ts';
+import type { JobOptions, JobRequest, VoiceMessageRequest } from '../contract/job-request.ts';
 import type { ApiKey } from '../queue/api-keys.ts';
 import { idFor } from '../queue/idempotency.ts';
 import type { NewJob } from '../queue/job-queue.ts';
-import type { QueuedSource } from '../queue/payloads.ts';
 import type { RateState, Reservation } from '../queue/reservation.ts';
-import { findUpload, holdUpload } from '../queue/uploads.ts';
+import { holdUpload } from '../queue/uploads.ts';
+import { checkSource, faultOf, webhookFaults, within } from './address-faults.ts';
 import { faultsError } from './request-faults.ts';
 import type { ApiServices } from './route.ts';
 
@@ -22,6 +21,8 @@ export interface Submission {
 export interface RequestedJob {
   readonly request: JobRequest;
   readonly path: string;
+  /** The field that gave the webhook, where it was not the job's own. */
+  readonly webhookPath?: string;
 }
 
 /**
@@ -35,19 +36,20 @@ export async function submitJobs(
   context: { batchId: string | null; retryOf: string | null },
   seed: string | undefined,
 ): Promise<Submission> {
-  for (const { request } of requested) {
-    demandScopes(key, request.options);
-  }
   const checked = await Promise.all(
-    requested.map(async ({ request, path }) => {
-      const webhookFault = await webhookFaultOf(services, request.options, path);
+    requested.map(async ({ request, path, webhookPath = within(path, 'options.webhook') }) => {
       const source = await checkSource(services, key.id, request.source, path);
-      return { source, faults: [...('message' in source ? [source] : []), ...webhookFault] };
+      const faults = await webhookFaults(services, request.options.webhook, webhookPath);
+      return { source, faults: [...faultOf(source), ...faults] };
     }),
   );
   const faults = checked.flatMap((job) => job.faults);
   if (faults.length > 0) {
-    throw faultsError(faults);
+    // A webhook that several jobs have of their batch is one fault.
+    throw faultsError([...new Map(faults.map((fault) => [fault.path, fault])).values()]);
+  }
+  for (const { request } of requested) {
+    demandScopes(key, request.options);
   }
   const jobs = requested.map(({ request }, index): NewJob => {
     const source = checked[index]?.source;
@@ -98,52 +100,6 @@ function demandScopes(key: ApiKey, options: JobOptions): void {
 export function demandInstance(key: ApiKey, { instance }: VoiceMessageRequest): void {
   if (!key.instances.includes('*') && !key.instances.includes(instance)) {
     throw new ServiceError('FORBIDDEN', 'this key may not send as the instance of voiceMessage');
-  }
-}
-
-type Fault = Parameters<typeof faultsError>[0][number];
-
-async function checkSource(
-  { outbound, redis }: ApiServices,
-  tenant: string,
-  source: Source,
-  path: string,
-): Promise<QueuedSource | Fault> {
-  const at = (field: string): string => (path === '' ? `source.${field}` : `${path}.source.${field}`);
-  if (source.type === 'upload') {
-    const upload = await findUpload(redis, tenant, source.file);
-    return upload === undefined
-      ? { code: 'INVALID_SOURCE', path: at('file'), message: 'is no complete upload of this key' }
-      : { ...source, name: upload.name };
-  }
-  try {
-    await outbound.checkUrl(source.url, 'source');
-    return source;
-  } catch (error) {
-    if (error instanceof OutboundRefused) {
-      return { code: 'INVALID_SOURCE', path: at('url'), message: error.message };
-    }
-    throw error;
-  }
-}
-
-async function webhookFaultOf(
-  { outbound }: ApiServices,
-  options: JobOptions,
-  path: string,
-): Promise<Fault[]> {
-  if (options.webhook === undefined) {
-    return [];
-  }
-  try {
-    await outbound.checkUrl(options.webhook, 'webhook');
-    return [];
-  } catch (error) {
-    if (error instanceof OutboundRefused) {
-      const field = path === '' ? 'options.webhook' : `${path}.options.webhook`;
-      return [{ code: 'INVALID_WEBHOOK', path: field, message: error.message }];
-    }
-    throw error;
   }
 }
 

@@ -7,12 +7,13 @@ import { BatchRequest, MAX_BATCH_JOBS } from '../../contract/job-request.ts';
 import { IdempotencyHeaders } from '../../contract/request-headers.ts';
 import { idFor } from '../../queue/idempotency.ts';
 import { findBatch, saveBatch } from '../../queue/job-index.ts';
+import { parseSubmission } from '../address-faults.ts';
 import { sendData } from '../answer.ts';
 import { answerOnce } from '../idempotent.ts';
 import { shownProgress } from '../job-answer.ts';
 import { readJson } from '../json-body.ts';
 import { setRateLimit } from '../middleware/authentication.ts';
-import { parseRequest, tooManyJobs } from '../request-faults.ts';
+import { tooManyJobs } from '../request-faults.ts';
 import { keyOf, type Route, type RouteContext } from '../route.ts';
 import { submitJobs } from '../submission.ts';
 
@@ -67,12 +68,14 @@ async function batch(context: RouteContext): Promise<void> {
   if (count > MAX_BATCH_JOBS) {
     throw tooManyJobs(count);
   }
-  const { jobs, webhook, voiceMessage } = parseRequest(BatchRequest, body);
+  const parsed = await parseSubmission(services, keyOf(context).id, BatchRequest, body);
+  const { jobs, webhook, voiceMessage } = parsed;
   const requested = jobs.map((job, index) => ({
     path: `jobs[${index}]`,
     request: { ...job, options: { webhook, voiceMessage, ...withoutUndefined(job.options) } },
+    ...(job.options.webhook === undefined ? { webhookPath: 'webhook' } : {}),
   }));
-  await answerOnce(context, JSON.stringify(body), async (seed) => {
+  await answerOnce(context, JSON.stringify(parsed), async (seed) => {
     const key = keyOf(context);
     const batchId = idFor('batch', seed, 0);
     const { jobIds, rate } = await submitJobs(services, key, requested, { batchId, retryOf: null }, seed);

@@ -5,12 +5,12 @@ import { ServiceError } from '../../contract/errors.ts';
 import { JobRequest, UploadedJobRequest } from '../../contract/job-request.ts';
 import { IdempotencyHeaders } from '../../contract/request-headers.ts';
 import { acceptedJob } from '../accepted-job.ts';
+import { parseSubmission } from '../address-faults.ts';
 import { answerOnce } from '../idempotent.ts';
 import { discardUpload, takeIn } from '../intake.ts';
 import { readJson } from '../json-body.ts';
 import { setRateLimit } from '../middleware/authentication.ts';
 import { receiveMultipart } from '../multipart.ts';
-import { parseRequest } from '../request-faults.ts';
 import { keyOf, type Route, type RouteContext } from '../route.ts';
 import { submitJobs } from '../submission.ts';
 
@@ -96,9 +96,11 @@ interface ReceivedJob {
   readonly sent: string | undefined;
 }
 
-async function readJob({ request, response }: RouteContext): Promise<ReceivedJob> {
+async function readJob(context: RouteContext): Promise<ReceivedJob> {
+  const { request, response, services } = context;
   const body = await readJson(request, response);
-  return { job: parseRequest(JobRequest, body), fingerprint: JSON.stringify(body), sent: undefined };
+  const job = await parseSubmission(services, keyOf(context).id, JobRequest, body);
+  return { job, fingerprint: JSON.stringify(job), sent: undefined };
 }
 
 async function readUploaded(context: RouteContext): Promise<ReceivedJob> {
@@ -112,7 +114,13 @@ async function readUploaded(context: RouteContext): Promise<ReceivedJob> {
     throw new ServiceError('INVALID_REQUEST', 'the request is not valid', { details: 'file: is required' });
   }
   try {
-    const parsed = parseRequest(UploadedJobRequest, parseField(fields.get('request')));
+    const tenant = keyOf(context).id;
+    const parsed = await parseSubmission(
+      services,
+      tenant,
+      UploadedJobRequest,
+      parseField(fields.get('request')),
+    );
     return {
       job: { source: { type: 'upload', file: stored.file }, ...parsed },
       fingerprint: JSON.stringify([parsed, stored.name, stored.sizeBytes]),

@@ -47,12 +47,11 @@ async function send(context: RouteContext): Promise<void> {
   const { request, response, services } = context;
   const key = keyOf(context);
   const record = await ownedJob(context);
-  const body = await readJson(request, response);
-  const voiceMessage = parseRequest(VoiceMessageRequest, body);
+  const voiceMessage = parseRequest(VoiceMessageRequest, await readJson(request, response));
   demandInstance(key, voiceMessage);
   demandFile(record);
   const { jobId } = record;
-  await answerOnce(context, `${jobId} ${JSON.stringify(body)}`, async (seed) => {
+  await answerOnce(context, `${jobId} ${JSON.stringify(voiceMessage)}`, async (seed) => {
     const sendId = `${jobId}-voice-${seed ?? randomBytes(8).toString('hex')}`;
     await services.announcements.resendVoice(key.id, jobId, sendId, voiceMessage);
     const states = await readAnnouncements(services.redis, { ...record, voiceSendId: sendId });
