@@ -19,7 +19,7 @@ export const UrlSource = z.strictObject({
   }),
 });
 
-const UploadSource = z.strictObject({
+export const UploadSource = z.strictObject({
   type: z.literal('upload'),
   file: UploadId.meta({ description: 'A complete upload of the same tenant' }),
 });

@@ -23,7 +23,7 @@ export const processingSteps = [
 export const ProcessingStep = z.enum(processingSteps);
 export type ProcessingStep = z.infer<typeof ProcessingStep>;
 
-const Track = z.object({
+export const Track = z.object({
   index: z.int().min(0),
   codec: z.string(),
   language: z.string().nullable(),
@@ -42,7 +42,7 @@ export const InputFile = z.object({
 });
 export type InputFile = z.infer<typeof InputFile>;
 
-const Loudness = z.object({
+export const Loudness = z.object({
   inputLufs: z.number().meta({ description: 'Integrated loudness of the source, LUFS (BS.1770)' }),
   outputLufs: z.number().meta({ description: 'Measured on the finished file, LUFS' }),
   truePeakDbtp: z.number().meta({ description: 'True peak of the finished file, dBTP' }),

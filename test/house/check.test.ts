@@ -2,9 +2,22 @@ import { describe, expect, it } from 'vitest';
 import { run } from './command.ts';
 import { plantTree } from './planted-tree.ts';
 
+/** A script that prints an OpenAPI document with one operation. */
+const printsDocument = (operation: object): string => {
+  const document = {
+    openapi: '3.1.1',
+    info: { title: 'House', version: '1', license: { name: 'MIT', identifier: 'MIT' } },
+    servers: [{ url: 'https://house.example' }],
+    security: [],
+    paths: { '/door': { get: { operationId: 'open', summary: 'Open', ...operation } } },
+  };
+  return `process.stdout.write(\n  '${JSON.stringify(document)}',\n);\n`;
+};
+
 /** A project that is in order, with packages of its own: those of this project would be unused in it. */
 const inOrder: Readonly<Record<string, string>> = {
   'script/bootstrap': '#!/bin/sh\n',
+  'script/openapi-document.ts': printsDocument({ responses: { 200: { description: 'It is open' } } }),
   'package.json': `${JSON.stringify(
     {
       name: 'house',
@@ -41,6 +54,7 @@ const allOk = {
   'lint, format': 'ok',
   'import rules': 'ok',
   'dead code': 'ok',
+  OpenAPI: 'ok',
   vulnerabilities: 'ok',
 };
 
@@ -68,6 +82,17 @@ describe('script/check', () => {
     expect(verdicts(output), output).toEqual({ ...allOk, [name]: 'FAILED' });
     expect(output).toContain(file);
     expect(output).toMatch(new RegExp(`^check: failed: ${name}$`, 'm'));
+    expect(code).toBe(1);
+  });
+
+  it('fails for an OpenAPI document that breaks a rule, and shows the place', async () => {
+    await using tree = await plantTree({
+      ...inOrder,
+      'script/openapi-document.ts': printsDocument({ responses: {} }),
+    });
+    const { code, output } = await run(tree.folder, 'script/check');
+    expect(verdicts(output), output).toEqual({ ...allOk, OpenAPI: 'FAILED' });
+    expect(output).toContain('operation-2xx-response');
     expect(code).toBe(1);
   });
 

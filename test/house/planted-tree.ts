@@ -12,6 +12,7 @@ const settings = [
   'knip.json',
   'package-lock.json',
   'package.json',
+  'redocly.yaml',
   // Without bootstrap: it would install into the node_modules that the tree borrows.
   'script/check',
   'script/env.sh',

@@ -1,8 +1,9 @@
 /** The OpenAPI 3.1 document, made from the table of routes and the schemas that validate (docs/decisions/0005-openapi-from-zod.md). */
-import { createDocument, type ZodOpenApiPathsObject } from 'zod-openapi';
+import { createDocument, type ZodOpenApiOverride, type ZodOpenApiPathsObject } from 'zod-openapi';
 import type { Route } from '../route.ts';
 import { commonHeaders, namedSchemas, securitySchemes } from './components.ts';
 import { operationOf } from './operation.ts';
+import { sharedResponses } from './responses.ts';
 import { webhooks } from './webhooks.ts';
 
 export type OpenApiDocument = ReturnType<typeof createDocument>;
@@ -27,7 +28,7 @@ const TAGS = [
 /** @param publicUrl absolute base of the service, without a slash at the end */
 export function openApiDocument(routes: readonly Route[], publicUrl: string): OpenApiDocument {
   const server = { url: publicUrl };
-  return createDocument(
+  const document = createDocument(
     {
       openapi: '3.1.1',
       info: {
@@ -45,22 +46,64 @@ export function openApiDocument(routes: readonly Route[], publicUrl: string): Op
       security: [{ apiKey: [] }],
       paths: pathsOf(routes, server),
       webhooks,
-      components: { schemas: namedSchemas, securitySchemes, headers: commonHeaders },
-    },
-    {
-      outputIdSuffix: 'InForce',
-      override({ jsonSchema }) {
-        // 3.1 knows only JSON Schema's `examples`; and `binary` is no encoding of text.
-        if ('example' in jsonSchema) {
-          jsonSchema.examples = [jsonSchema.example];
-          delete jsonSchema.example;
-        }
-        if (jsonSchema.contentEncoding === 'binary') {
-          delete jsonSchema.contentEncoding;
-        }
+      components: {
+        schemas: namedSchemas,
+        responses: sharedResponses,
+        securitySchemes,
+        headers: commonHeaders,
       },
     },
+    { outputIdSuffix: 'InForce', override: adjust },
   );
+  return withoutUnused(document);
+}
+
+/** Where zod's JSON Schema is not what a reader of an OpenAPI document needs. */
+const adjust: ZodOpenApiOverride = ({ jsonSchema, io }) => {
+  // Answers may gain fields; clients must not refuse them.
+  if (io === 'output' && jsonSchema.additionalProperties === false) {
+    delete jsonSchema.additionalProperties;
+  }
+  // 3.1 knows only JSON Schema's `examples`.
+  if ('example' in jsonSchema) {
+    jsonSchema.examples = [jsonSchema.example];
+    delete jsonSchema.example;
+  }
+  // `binary` is no encoding of text; and a pattern for dates of 400 characters tells nobody anything.
+  if (jsonSchema.contentEncoding === 'binary') {
+    delete jsonSchema.contentEncoding;
+  }
+  if (jsonSchema.format === 'date-time') {
+    delete jsonSchema.pattern;
+  }
+};
+
+/** Every schema and every error is there to be named; only what something refers to is kept. */
+function withoutUnused({ components = {}, ...document }: OpenApiDocument): OpenApiDocument {
+  const { schemas = {}, responses = {} } = components;
+  const named = new Map(Object.entries({ ...tagged('schemas', schemas), ...tagged('responses', responses) }));
+  const used = new Set<string>();
+  const follow = (part: unknown): void => {
+    for (const [, name = ''] of JSON.stringify(part).matchAll(
+      /"#\/components\/((?:schemas|responses)\/\w+)"/g,
+    )) {
+      if (!used.has(name)) {
+        used.add(name);
+        follow(named.get(name));
+      }
+    }
+  };
+  follow(document);
+  const keep = <Part>(kind: string, parts: Record<string, Part>): Record<string, Part> =>
+    Object.fromEntries(Object.entries(parts).filter(([name]) => used.has(`${kind}/${name}`)));
+  return {
+    ...document,
+    components: { ...components, schemas: keep('schemas', schemas), responses: keep('responses', responses) },
+  };
+}
+
+function tagged(kind: string, parts: object): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(parts).map(([name, part]) => [`${kind}/${name}`, part]));
 }
 
 function pathsOf(routes: readonly Route[], server: { url: string }): ZodOpenApiPathsObject {

@@ -15,20 +15,28 @@ const pathParameters: Readonly<Record<string, z.ZodType>> = {
 };
 
 export function operationOf({ path, access, docs }: Route): ZodOpenApiOperationObject {
-  const inPath = [...path.matchAll(/:(\w+)/g)].map(([, name = '']) => name);
+  const requestParams = parametersOf(path, docs);
   return {
     operationId: docs.operationId,
     summary: docs.summary,
     ...(docs.description === undefined ? {} : { description: docs.description }),
     tags: [docs.tag],
     security: securityOf(access),
-    requestParams: {
-      ...(inPath.length > 0 ? { path: z.object(pick(pathParameters, inPath, docs.operationId)) } : {}),
-      ...(docs.query ? { query: docs.query } : {}),
-      ...(docs.headers ? { header: docs.headers } : {}),
-    },
+    ...(Object.keys(requestParams).length > 0 ? { requestParams } : {}),
     ...(docs.body ? { requestBody: { required: true, content: contentOf(docs.body) } } : {}),
     responses: responsesOf(access, docs),
+  };
+}
+
+function parametersOf(
+  path: string,
+  { operationId, query, headers }: RouteDocs,
+): NonNullable<ZodOpenApiOperationObject['requestParams']> {
+  const inPath = [...path.matchAll(/:(\w+)/g)].map(([, name = '']) => name);
+  return {
+    ...(inPath.length > 0 ? { path: z.object(pick(pathParameters, inPath, operationId)) } : {}),
+    ...(query ? { query } : {}),
+    ...(headers ? { header: headers } : {}),
   };
 }
 

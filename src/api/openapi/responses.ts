@@ -1,29 +1,31 @@
 /** What a route may answer: its successes, and the errors of the catalogue grouped by the status that carries them. */
-import { STATUS_CODES } from 'node:http';
 import { z } from 'zod';
 import type {
+  oas31,
   ZodOpenApiContentObject,
   ZodOpenApiResponseObject,
   ZodOpenApiResponsesObject,
 } from 'zod-openapi';
-import { ErrorBody, type ErrorCode, errorCatalogue } from '../../contract/errors.ts';
+import { ErrorBody, ErrorCode, errorCatalogue } from '../../contract/errors.ts';
 import type { Access, AnswerDocs, RouteDocs } from '../route.ts';
 import { commonHeaders } from './components.ts';
-import { dataExamples, type Examples } from './examples.ts';
+import { type Examples, examplesOf } from './examples.ts';
 
-/** What any request with a key may meet. */
-const errorsOfKeys: readonly ErrorCode[] = ['UNAUTHORIZED', 'FORBIDDEN', 'RATE_LIMITED'];
-/** What any request may meet. */
-const errorsOfAll: readonly ErrorCode[] = ['INTERNAL_ERROR', 'SERVICE_UNAVAILABLE'];
+/** What any request with a key may meet besides what its route names. */
+const errorsOfKeys = ['UNAUTHORIZED', 'FORBIDDEN', 'RATE_LIMITED', 'SERVICE_UNAVAILABLE'] as const;
+
+/** Whose answers say when to come back. */
+const errorsWithWait: readonly ErrorCode[] = [
+  'RATE_LIMITED',
+  'QUEUE_FULL',
+  'SERVICE_UNAVAILABLE',
+  'JOB_NOT_COMPLETED',
+];
 
 export function responsesOf(access: Access, docs: RouteDocs): ZodOpenApiResponsesObject {
   const keyed = access.by !== 'public';
-  const codes = new Set([
-    ...docs.errors,
-    ...(keyed ? errorsOfKeys : []),
-    ...(docs.tag === 'Service' ? [] : errorsOfAll),
-  ]);
-  const byStatus = Map.groupBy(codes, (code) => errorCatalogue[code].httpStatus);
+  const codes = new Set<ErrorCode>([...docs.errors, ...(keyed ? errorsOfKeys : []), 'INTERNAL_ERROR']);
+  const byStatus = Map.groupBy(codes, (code): number => errorCatalogue[code].httpStatus);
   const statuses = new Set([...Object.keys(docs.answers).map(Number), ...byStatus.keys()]);
   return Object.fromEntries(
     [...statuses]
@@ -32,16 +34,38 @@ export function responsesOf(access: Access, docs: RouteDocs): ZodOpenApiResponse
   );
 }
 
+/** An error that alone has a status on some route with a key, by a name such as JobNotFound. */
+export const sharedResponses: Readonly<Record<string, ZodOpenApiResponseObject>> = Object.fromEntries(
+  ErrorCode.options.map((code) => [componentName(code), describeResponse(true, undefined, [code])]),
+);
+
+function componentName(code: ErrorCode): string {
+  return code.toLowerCase().replaceAll(/(?:^|_)(\w)/g, (_, letter: string) => letter.toUpperCase());
+}
+
 function responseOf(
+  keyed: boolean,
+  answer: AnswerDocs | undefined,
+  errors: readonly ErrorCode[],
+): ZodOpenApiResponseObject | oas31.ReferenceObject {
+  const [code, ...others] = errors;
+  return keyed && answer === undefined && code !== undefined && others.length === 0
+    ? { $ref: `#/components/responses/${componentName(code)}` }
+    : describeResponse(keyed, answer, errors);
+}
+
+function describeResponse(
   keyed: boolean,
   answer: AnswerDocs | undefined,
   errors: readonly ErrorCode[],
 ): ZodOpenApiResponseObject {
   const codes = [...errors, ...(answer?.failures ?? [])];
   const description = [
-    ...(answer ? [answer.description] : []),
-    ...errors.map((code) => `${code}: ${errorCatalogue[code].meaning}`),
-  ].join('\n\n');
+    ...(answer ? [answer.description, ''] : []),
+    ...codes.map((code) => `- \`${code}\`: ${errorCatalogue[code].meaning}`),
+  ]
+    .join('\n')
+    .trim();
   const content = contentOf(answer, codes);
   return {
     description,
@@ -53,9 +77,9 @@ function responseOf(
 function contentOf(answer: AnswerDocs | undefined, codes: readonly ErrorCode[]): ZodOpenApiContentObject {
   const content: ZodOpenApiContentObject = {};
   for (const [mediaType, schema] of Object.entries(answer?.content ?? {})) {
-    const examples = schema === 'binary' ? undefined : dataExamples(schema);
+    const examples = schema === 'binary' ? undefined : examplesOf(schema);
     content[mediaType] = {
-      schema: schema === 'binary' ? { type: 'string', format: 'binary' } : schema,
+      schema: schema === 'binary' ? bytesOf(mediaType) : schema,
       ...(examples ? { examples } : {}),
     };
   }
@@ -71,6 +95,10 @@ function contentOf(answer: AnswerDocs | undefined, codes: readonly ErrorCode[]):
     };
   }
   return content;
+}
+
+function bytesOf(mediaType: string): { type: 'string'; format?: 'binary' } {
+  return mediaType.startsWith('text/') ? { type: 'string' } : { type: 'string', format: 'binary' };
 }
 
 function successEnvelope(data: z.ZodType): z.ZodObject {
@@ -89,7 +117,7 @@ function errorEnvelope(codes: readonly ErrorCode[]): z.ZodObject {
 }
 
 function successExamples(answer: AnswerDocs | undefined): Examples {
-  const examples = answer?.data ? dataExamples(answer.data) : undefined;
+  const examples = answer?.data ? examplesOf(answer.data) : undefined;
   return Object.fromEntries(
     Object.entries(examples ?? {}).map(([name, { value, ...about }]) => [
       name,
@@ -116,9 +144,7 @@ function headersOf(
     name,
     name in commonHeaders ? refer(name) : { description, schema: { type: 'string' } },
   ]);
-  const waits = errors.some((code) =>
-    ['RATE_LIMITED', 'QUEUE_FULL', 'SERVICE_UNAVAILABLE', 'JOB_NOT_COMPLETED'].includes(code),
-  );
+  const waits = errors.some((code) => errorsWithWait.includes(code));
   const common = [
     'X-Request-Id',
     ...(keyed ? ['RateLimit-Policy', 'RateLimit'] : []),

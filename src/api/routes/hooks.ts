@@ -21,7 +21,7 @@ export const hookRoutes: readonly Route[] = [
       headers: SignedEventHeaders,
       body: { 'application/json': GatewayEvent },
       answers: { 204: { description: 'Taken' } },
-      errors: ['UNAUTHORIZED', 'INVALID_REQUEST', 'PAYLOAD_TOO_LARGE'],
+      errors: ['UNAUTHORIZED', 'INVALID_REQUEST', 'PAYLOAD_TOO_LARGE', 'SERVICE_UNAVAILABLE'],
     },
     handle: gatewayEvent,
   },
