@@ -1,6 +1,7 @@
 /** The Express application: the table of routes, and around it what every request goes through. */
 import { randomUUID } from 'node:crypto';
 import express, {
+  type ErrorRequestHandler,
   type Express,
   type NextFunction,
   type Request,
@@ -69,6 +70,7 @@ export function createApp(services: ApiServices): Express {
   app.use(PREFIX, versioned(services));
   app.use(mounted(routes, services));
   app.use(answerUnknown(services));
+  app.use(answerUndecodable(services));
   app.use(errorHandler(services.logger));
   return app;
 }
@@ -156,5 +158,15 @@ function answerUnknown(services: ApiServices) {
   return async (request: Request, _response: Response, _next: NextFunction): Promise<void> => {
     await authenticate(request, services);
     throw new ServiceError('NOT_FOUND', 'there is nothing at this path');
+  };
+}
+
+/** Neither is a path that cannot be decoded told from another one. */
+function answerUndecodable(services: ApiServices): ErrorRequestHandler {
+  return async (error: unknown, request, _response, next): Promise<void> => {
+    if (error instanceof URIError) {
+      await authenticate(request, services);
+    }
+    next(error);
   };
 }

@@ -34,9 +34,9 @@ export async function answerOnce(
     answer = await work(run?.seed);
   } catch (error) {
     // A refusal changed nothing. After anything else the record stays: a repetition finds out with the same ids.
-    if (error instanceof ServiceError) {
-      await run?.abandon();
-    }
+    const leave = error instanceof ServiceError ? run?.abandon() : run?.interrupt();
+    // While Redis is away the lease ends by itself, and the caller is to hear of the first error.
+    await leave?.catch(() => undefined);
     throw error;
   }
   const { httpStatus, headers = {}, data, message } = answer;

@@ -189,15 +189,15 @@ export const VoiceMessageRequest = z.strictObject({
 });
 export type VoiceMessageRequest = z.infer<typeof VoiceMessageRequest>;
 
-// Control characters and path separators can neither be shown nor stored as a name.
-const SAFE_FILENAME = /^[^\p{Cc}/\\]+$/u;
+// Control characters, path separators and halves of surrogate pairs can neither be shown nor stored as a name.
+const SAFE_FILENAME = /^[^\p{Cc}\p{Cs}/\\]+$/u;
 
 export const JobOptions = z.strictObject({
   filename: z
     .string()
     .min(1)
     .max(200)
-    .regex(SAFE_FILENAME, 'must not contain path separators or control characters')
+    .regex(SAFE_FILENAME, 'must not contain path separators, control characters or half characters')
     .optional()
     .meta({ description: 'Name without extension; default: the name of the source' }),
   webhook: z.string().max(MAX_URL_LENGTH).optional().meta({ description: 'https URL at a public address' }),

@@ -26,12 +26,14 @@ export interface IdempotentRun {
   finish(answer: KeptAnswer): Promise<void>;
   /** Nothing was done: the key may be used again, also for another body. */
   abandon(): Promise<void>;
+  /** Nobody knows what was done: the same request may be begun again at once, with the same seed. */
+  interrupt(): Promise<void>;
 }
 
 const KEEP_MS = 24 * 60 * 60 * 1000;
 /** How long a request may be silent before another one may take it over: its process has died. */
-const LEASE_MS = 30_000;
-const RENEW_MS = 10_000;
+const LEASE_MS = 10_000;
+const RENEW_MS = 3000;
 
 const Kept = z.object({ httpStatus: z.int(), headers: z.record(z.string(), z.string()), body: z.unknown() });
 
@@ -95,6 +97,10 @@ export async function beginIdempotent(
       async abandon() {
         clearInterval(renewing);
         await abandon.run(redis, [key], [owner]);
+      },
+      async interrupt() {
+        clearInterval(renewing);
+        await renew.run(redis, [key], [owner, 0]);
       },
     },
   };

@@ -1,4 +1,5 @@
 /** GET and HEAD /v1/download/{jobId}: the finished file, whole or a range of it (decisions A4; RFC 9110, RFC 6266). */
+import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { create as contentDisposition } from 'content-disposition';
 import { z } from 'zod';
@@ -8,8 +9,9 @@ import { DownloadHeaders } from '../../contract/request-headers.ts';
 import type { JobRecord } from '../../queue/job-record.ts';
 import type { ExtractResult } from '../../queue/payloads.ts';
 import type { Rendition } from '../../signing/signed-url.ts';
-import { type ByteRange, ObjectNotFound } from '../../storage/storage.ts';
+import { type ByteRange, ObjectNotFound, type Storage } from '../../storage/storage.ts';
 import { sendError } from '../answer.ts';
+import { isNoneMatch, rangeOf } from '../byte-range.ts';
 import { estimateSeconds } from '../estimate.ts';
 import { findJob, isExpired, jobIdOf, jobNotFound, ownedJob } from '../owned-job.ts';
 import type { Route, RouteContext } from '../route.ts';
@@ -132,81 +134,73 @@ function fileOf({ outputFile, voice }: ExtractResult, rendition: Rendition): Ser
 }
 
 async function sendFile(
-  { request, response, services }: RouteContext,
+  { request, response, services: { storage } }: RouteContext,
   record: JobRecord,
   file: ServedFile,
 ): Promise<void> {
-  const stored = isExpired(record) ? undefined : await services.storage.stat(file.storageKey);
+  const stored = isExpired(record) ? undefined : await storage.stat(file.storageKey);
   if (stored === undefined) {
     throw expired();
   }
-  response.set({
+  const { sizeBytes } = stored;
+  const etag = file.etag === undefined ? undefined : `"${file.etag}"`;
+  const headers = {
     'Accept-Ranges': 'bytes',
     'Cache-Control': 'private, no-cache',
     'Content-Disposition': contentDisposition(file.filename),
     'Content-Security-Policy': "sandbox; default-src 'none'",
     'Content-Type': file.mediaType,
-    ...(file.etag === undefined ? {} : { ETag: `"${file.etag}"` }),
-  });
-  if (request.fresh) {
-    response.status(304).end();
+    ...(etag === undefined ? {} : { ETag: etag }),
+  };
+  if (isNoneMatch(request.get('if-none-match'), etag)) {
+    const { 'Content-Type': _, ...kept } = headers;
+    response.status(304).set(kept).end();
     return;
   }
-  const range = rangeOf(request, response, stored.sizeBytes);
+  const range = requestedRange(request, etag, sizeBytes);
   if (range === 'unsatisfiable') {
-    response.removeHeader('Content-Disposition');
-    response.status(416).set('Content-Range', `bytes */${stored.sizeBytes}`).end();
+    response
+      .status(416)
+      .set({ 'Content-Range': `bytes */${sizeBytes}`, 'Cache-Control': 'no-store' })
+      .end();
     return;
   }
-  const length = range ? range.end - range.start + 1 : stored.sizeBytes;
-  response.status(range ? 206 : 200).set('Content-Length', String(length));
+  const length = range ? range.end - range.start + 1 : sizeBytes;
+  // Opened before anything is said of the file: it may have been erased just now.
+  const content = request.method === 'HEAD' ? undefined : await open(storage, file.storageKey, range);
+  response.status(range ? 206 : 200).set({ ...headers, 'Content-Length': String(length) });
   if (range) {
-    response.set('Content-Range', `bytes ${range.start}-${range.end}/${stored.sizeBytes}`);
+    response.set('Content-Range', `bytes ${range.start}-${range.end}/${sizeBytes}`);
   }
-  if (request.method === 'HEAD' || length === 0) {
+  if (content === undefined) {
     response.end();
     return;
   }
-  await stream(services, file.storageKey, range, response);
-}
-
-async function stream(
-  { storage }: RouteContext['services'],
-  storageKey: string,
-  range: ByteRange | undefined,
-  response: RouteContext['response'],
-): Promise<void> {
-  try {
-    await pipeline(await storage.read(storageKey, range), response);
-  } catch (error) {
-    if (error instanceof ObjectNotFound && !response.headersSent) {
-      throw expired();
-    }
+  await pipeline(content, response).catch((error: unknown) => {
     // A caller that hangs up in the middle is no fault of ours.
     if (!(error instanceof Error && 'code' in error && error.code === 'ERR_STREAM_PREMATURE_CLOSE')) {
       throw error;
     }
+  });
+}
+
+async function open(storage: Storage, storageKey: string, range: ByteRange | undefined): Promise<Readable> {
+  try {
+    return await storage.read(storageKey, range);
+  } catch (error) {
+    throw error instanceof ObjectNotFound ? expired() : error;
   }
 }
 
-/** One range is served; several at once, another unit or a stale If-Range get the whole file (RFC 9110 14.2, 13.1.5). */
-function rangeOf(
+/** Ranges are for GET alone (RFC 9110 14.2), and with an If-Range only of the very file that it names (13.1.5). */
+function requestedRange(
   request: RouteContext['request'],
-  response: RouteContext['response'],
+  etag: string | undefined,
   sizeBytes: number,
 ): ByteRange | 'unsatisfiable' | undefined {
   const condition = request.get('if-range');
-  if (condition !== undefined && condition !== response.get('ETag')) {
-    return undefined;
-  }
-  const ranges = request.range(sizeBytes);
-  if (ranges === -1) {
-    return 'unsatisfiable';
-  }
-  if (ranges === undefined || ranges === -2 || ranges.type !== 'bytes' || ranges.length !== 1) {
-    return undefined;
-  }
-  return ranges[0];
+  const applies = request.method === 'GET' && (condition === undefined || condition === etag);
+  return applies ? rangeOf(request.get('range'), sizeBytes) : undefined;
 }
 
 function expired(): ServiceError {

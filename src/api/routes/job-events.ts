@@ -49,6 +49,11 @@ async function watch(context: RouteContext): Promise<void> {
     // Proxies of the nginx kind hold answers back otherwise.
     'X-Accel-Buffering': 'no',
   });
+  if (request.method === 'HEAD') {
+    // Held open it would block whatever comes next on the connection, though its answer is complete.
+    response.end();
+    return;
+  }
   const changes = new Changes();
   const unwatch = services.changes.watch(jobId, () => changes.happened());
   const looking = setInterval(() => changes.happened(), LOOK_MS);
