@@ -118,7 +118,7 @@ function effectiveDefault(name: string): unknown {
 }
 
 function defaultCell(name: string, value: unknown): string {
-  if (value === undefined || value === '') {
+  if (value === undefined || value === '' || (Array.isArray(value) && value.length === 0)) {
     return 'unset';
   }
   // An absolute path would be that of the machine that wrote the page.
