@@ -8,6 +8,8 @@ export interface Schema {
   readonly description?: string | undefined;
   readonly properties?: Readonly<Record<string, Schema>> | undefined;
   readonly required?: readonly string[] | undefined;
+  /** False where unknown fields are refused, as in what callers send. */
+  readonly additionalProperties?: unknown;
   readonly items?: Schema | undefined;
   readonly anyOf?: readonly Schema[] | undefined;
   readonly oneOf?: readonly Schema[] | undefined;

@@ -17,7 +17,7 @@ export function operationView({ path, method, operation }: Listed, parts: Docume
     <p class="address"><span class="method ${method}">${method}</span> <code>${path}</code>${scopesView(operation)}</p>
     ${prose(operation.description)}
     ${parametersView(operation)}
-    ${bodyView(operation, parts)}
+    ${bodyView(operation, parts, 'written')}
     ${answersView(operation, parts)}
     <div class="commands">${curlCommands(base, path, method, operation).map(
       ({ title, text }) =>
@@ -30,7 +30,7 @@ export function webhookView({ path: event, operation }: Listed, parts: DocumentP
   return html`<section class="operation" id="${operation.operationId}">
     <h3><a href="#${operation.operationId}">${operation.summary}</a></h3>
     <p class="address"><span class="method event">event</span> <code>${event}</code></p>
-    ${bodyView(operation, parts)}
+    ${bodyView(operation, parts, 'read')}
     ${Object.values(operation.requestBody?.content ?? {}).map(examplesView)}
   </section>`;
 }
@@ -48,20 +48,19 @@ function parametersView({ parameters }: Operation): Html {
     return html``;
   }
   const rows = parameters.map(({ name, in: place, required, schema, description }) =>
-    fieldRow(
-      name,
-      schema,
-      required,
-      `${description ?? ''}${description === undefined ? '' : '. '}In the ${place}`,
-    ),
+    fieldRow(name, { ...schema, description }, required ? 'required' : '', place),
   );
   return html`<h4>Parameters</h4><table class="fields"><tbody>${rows}</tbody></table>`;
 }
 
-function bodyView({ requestBody }: Operation, { components }: DocumentParts): Html[] {
+function bodyView(
+  { requestBody }: Operation,
+  { components }: DocumentParts,
+  side: 'written' | 'read',
+): Html[] {
   return Object.entries(requestBody?.content ?? {}).map(
-    ([mediaType, { schema = {} }]) =>
-      html`<h4>Body <span class="media">${mediaType}</span> ${schema.$ref === undefined ? '' : typeView(schema)}</h4>${fieldTable(schema, components.schemas)}`,
+    ([mediaType, { schema = {} }], index) =>
+      html`<h4>Body <span class="media">${mediaType}</span> ${schema.$ref === undefined ? '' : typeView(schema)}</h4>${fieldTable(schema, { side, expand: index === 0 ? components.schemas : {} })}`,
   );
 }
 
@@ -104,7 +103,7 @@ function successView(status: string, response: Response, { components }: Documen
   );
   return html`<div class="answer">
     <p><span class="status good">${status}</span> ${inline(description)}</p>
-    ${Object.entries(response.content).map(([mediaType, { schema = {} }]) => contentView(mediaType, schema))}
+    ${contentsView(response.content)}
     ${
       ownHeaders.length === 0
         ? ''
@@ -117,19 +116,24 @@ function successView(status: string, response: Response, { components }: Documen
   </div>`;
 }
 
-function contentView(mediaType: string, schema: Schema): Html {
-  const data = variants(schema)
-    .flatMap(({ properties }) => (properties?.success ? [properties.data] : []))
-    .find((part) => part !== undefined);
+function contentsView(content: Content): Html {
+  const media = Object.entries(content).filter(
+    ([, { schema = {} }]) => !variants(schema).every(isErrorEnvelope),
+  );
+  const types = media.map(([mediaType]) => mediaType).filter((mediaType) => mediaType !== 'application/json');
+  return html`${types.length === 0 ? '' : html`<p class="media">${types.join(', ')}</p>`}${media.map(
+    ([, { schema = {} }]) => jsonView(schema),
+  )}`;
+}
+
+/** Of an envelope, what it holds. */
+function jsonView(schema: Schema): Html {
+  const data = variants(schema).find(({ properties }) => properties?.success && properties.data)?.properties
+    ?.data;
   if (data !== undefined) {
-    return html`<p><code>data</code> ${typeView(data)}</p>${data.$ref === undefined && data.properties ? fieldTable(data) : ''}`;
+    return html`<p><code>data</code> ${typeView(data)}</p>${data.properties ? fieldTable(data) : ''}`;
   }
-  return schema.properties === undefined ||
-    errorCodes({ description: '', headers: {}, content: { [mediaType]: { schema } } }).length > 0
-    ? variants(schema).every(isErrorEnvelope)
-      ? html``
-      : html`<p><span class="media">${mediaType}</span></p>`
-    : html`<p><span class="media">${mediaType}</span></p>${fieldTable(schema)}`;
+  return schema.properties ? fieldTable(schema) : html``;
 }
 
 function variants(schema: Schema): readonly Schema[] {
