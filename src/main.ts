@@ -10,6 +10,10 @@ const say = (line: string): void => {
   process.stdout.write(`${line}\n`);
 };
 
+const complain = (sentence: string): void => {
+  process.stderr.write(`soundpost: ${sentence}\n`);
+};
+
 const program = new Command('soundpost')
   .description('Extracts the audio from videos as a service and posts it into a chat as a voice message')
   .exitOverride();
@@ -39,7 +43,7 @@ keys
   .option('--scopes <list>', 'comma-separated; default: all')
   .option('--instances <list>', 'gateway instances that it may send as, * for any; default: none')
   .option('--json', 'print JSON')
-  .action(async (choices: KeyChoices) => say(await createKey(choices)));
+  .action(async (choices: KeyChoices) => say(await createKey(choices, complain)));
 keys
   .command('list')
   .description('show the keys, without their secrets')
@@ -61,7 +65,7 @@ try {
 } catch (error) {
   process.exitCode = exitCodeOf(error);
   if (!(error instanceof CommanderError)) {
-    process.stderr.write(`soundpost: ${error instanceof Error ? error.message : String(error)}\n`);
+    complain(error instanceof Error ? error.message : String(error));
   }
 }
 

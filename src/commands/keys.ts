@@ -19,13 +19,17 @@ export interface KeyChoices {
   readonly json?: boolean;
 }
 
-export async function createKey(choices: KeyChoices): Promise<string> {
+/** @param hint takes a sentence about a key that cannot do what its scopes promise */
+export async function createKey(choices: KeyChoices, hint: (sentence: string) => void): Promise<string> {
   const parsed = Scope.array().safeParse(split(choices.scopes) ?? scopes);
   if (!parsed.success) {
     throw new UsageError(`--scopes: each must be one of ${scopes.join(', ')}`);
   }
   const wanted = { name: choices.name, scopes: parsed.data, instances: split(choices.instances) ?? [] };
   const key = await withKeys((keys) => keys.create(wanted));
+  if (wanted.scopes.includes('voice') && wanted.instances.length === 0) {
+    hint('this key may send voice messages, but as no instance: name them with --instances, or give *');
+  }
   return choices.json ? JSON.stringify({ key, ...wanted }) : key;
 }
 

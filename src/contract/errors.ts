@@ -88,21 +88,21 @@ export const errorCatalogue = {
     blame: 'caller',
     retryable: false,
     meaning: 'No such job is known to this key.',
-    remedy: 'Check the id; the record of a job is kept for 7 days.',
+    remedy: 'Check the id; records are kept for JOB_TTL_SECONDS, 7 days unless the operator chose otherwise.',
   },
   BATCH_NOT_FOUND: {
     httpStatus: 404,
     blame: 'caller',
     retryable: false,
     meaning: 'No such batch is known to this key.',
-    remedy: 'Check the id; the record of a batch is kept for 7 days.',
+    remedy: 'Check the id; records are kept for JOB_TTL_SECONDS, 7 days unless the operator chose otherwise.',
   },
   UPLOAD_NOT_FOUND: {
     httpStatus: 404,
     blame: 'caller',
     retryable: false,
     meaning: 'No such upload is known to this key, or it has expired.',
-    remedy: 'Upload the file again; an upload is kept for 24 hours.',
+    remedy: 'Upload the file again; its expiresAt says how long it is kept.',
   },
   NOT_FOUND: {
     httpStatus: 404,
@@ -151,7 +151,7 @@ export const errorCatalogue = {
     blame: 'caller',
     retryable: false,
     meaning: 'The file, or the signed URL to it, is no longer available.',
-    remedy: 'Retry the job, or read the job again for a fresh URL.',
+    remedy: 'Read the job again for a fresh URL; when its file has expired, submit it again.',
   },
   PAYLOAD_TOO_LARGE: {
     httpStatus: 413,

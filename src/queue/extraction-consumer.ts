@@ -31,7 +31,7 @@ export interface ExtractionJob {
   readonly attemptToken: string;
   /** Aborted with a {@link JobAborted} when the job was cancelled, given to another worker, or is handed back. */
   readonly signal: AbortSignal;
-  /** Notes the state to be written with the next tick; cheap, call it as often as there is news. */
+  /** Notes the state, to be written with the next tick or, of a new step, at once; call it as often as there is news. */
   report(state: ExtractProgress): void;
 }
 
@@ -128,12 +128,13 @@ async function attempt(
   let latest: ExtractProgress = { progress: 0, currentStep: 'downloading_video', inputFile: null };
   const write = (): Promise<void> => reportProgress(redis, jobId, token, latest).then(obey);
   let writing = write();
-  const ticker = setInterval(() => {
-    // Also without news: the answer carries the cancellation. One write at a time, in order.
+  // One write at a time, in order. Also without news, every so often: the answer carries the cancellation.
+  const writeNext = (): void => {
     writing = writing.then(write).catch((error: Error) => {
       logger.warn({ jobId, error: error.message }, 'progress could not be written');
     });
-  }, TICK_MS);
+  };
+  const ticker = setInterval(writeNext, TICK_MS);
   try {
     const result = await run({
       jobId,
@@ -141,7 +142,11 @@ async function attempt(
       attemptToken,
       signal: controller.signal,
       report: (state) => {
+        const isNewStep = state.currentStep !== latest.currentStep;
         latest = state;
+        if (isNewStep) {
+          writeNext();
+        }
       },
     });
     controller.signal.throwIfAborted();
