@@ -38,7 +38,12 @@ export const VoiceUpdatedEvent = z.object({
   voiceMessage: VoiceMessageState,
 });
 
-/** POST /v1/webhooks/test. */
+/** What POST /v1/webhooks/test is asked with. */
+export const WebhookTestRequest = z.strictObject({
+  url: z.string().max(2048).meta({ description: 'https URL at a public address' }),
+});
+
+/** What POST /v1/webhooks/test sends. */
 export const WebhookTestEvent = z.object({
   event: z.literal('webhook.test'),
   timestamp: z.iso.datetime(),

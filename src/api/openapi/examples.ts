@@ -25,6 +25,7 @@ import {
   JobFailedEvent,
   VoiceUpdatedEvent,
   WebhookTestEvent,
+  WebhookTestRequest,
 } from '../../contract/webhook-events.ts';
 
 /** By a name that is unique among those of one schema. */
@@ -226,6 +227,7 @@ const bySchema = new Map<z.ZodType, Examples>([
   example(WebhookSecret, {
     secret: { summary: 'A secret', value: { secret: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw' } },
   }),
+  example(WebhookTestRequest, { hook: { summary: 'A receiver', value: { url: webhook } } }),
   example(WebhookTest, { taken: { summary: 'Taken', value: { status: 204, latencyMs: 87 } } }),
   example(VoiceMessageAccepted, {
     pending: {

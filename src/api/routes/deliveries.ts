@@ -1,8 +1,8 @@
 /** What was sent to a job's webhook, and sending it again; a test of a webhook (decisions D). */
 import { randomUUID } from 'node:crypto';
-import { z } from 'zod';
 import { DeliveryList, WebhookTest } from '../../contract/answers.ts';
 import { ServiceError } from '../../contract/errors.ts';
+import { WebhookTestRequest } from '../../contract/webhook-events.ts';
 import { OutboundFailed, OutboundRefused } from '../../outbound/errors.ts';
 import { listDeliveries } from '../../queue/deliveries.ts';
 import { signWebhook } from '../../signing/standard-webhooks.ts';
@@ -11,13 +11,6 @@ import { readJson } from '../json-body.ts';
 import { ownedJob } from '../owned-job.ts';
 import { parseRequest } from '../request-faults.ts';
 import { keyOf, type Route, type RouteContext } from '../route.ts';
-
-const TestRequest = z.strictObject({
-  url: z
-    .string()
-    .max(2048)
-    .meta({ description: 'https URL at a public address', example: 'https://example.com/hook' }),
-});
 
 export const deliveryRoutes: readonly Route[] = [
   {
@@ -58,7 +51,7 @@ export const deliveryRoutes: readonly Route[] = [
       operationId: 'testWebhook',
       summary: 'Send one signed webhook.test to an address',
       tag: 'Webhooks',
-      body: { 'application/json': TestRequest },
+      body: { 'application/json': WebhookTestRequest },
       answers: { 200: { description: 'The receiver answered 2xx', data: WebhookTest } },
       errors: ['INVALID_REQUEST', 'INVALID_WEBHOOK', 'UNSUPPORTED_MEDIA_TYPE', 'PAYLOAD_TOO_LARGE'],
     },
@@ -80,7 +73,7 @@ const TEST_TIMEOUT_MS = 15_000;
 async function test(context: RouteContext): Promise<void> {
   const { request, response, services } = context;
   const body = await readJson(request, response);
-  const { url } = parseRequest(TestRequest, body);
+  const { url } = parseRequest(WebhookTestRequest, body);
   const text = JSON.stringify({ event: 'webhook.test', timestamp: new Date().toISOString() });
   const secrets = await services.webhookSecrets.of(keyOf(context).id);
   try {

@@ -1,0 +1,179 @@
+import { describe, expect, it } from 'vitest';
+import { startChromium } from '../gateway/chromium.ts';
+import { type Answer, type Ask, useClips, useService } from './api-fixture.ts';
+import { DocumentChecks } from './openapi-checks.ts';
+
+const clip = useClips('tone.mp4', 'silent.mp4');
+const service = useService();
+
+describe('GET /openapi.json', () => {
+  it('needs no key and names the address of the service', async () => {
+    const { status, headers, body } = await service().call('GET', '/openapi.json', { key: null });
+    expect([status, headers['content-type']]).toEqual([200, 'application/json; charset=utf-8']);
+    expect(body.openapi).toBe('3.1.1');
+    expect(body.servers[0].url).toBe(service().url);
+  });
+
+  it('has a strong ETag, may be cached, and is not sent again to who has it', async () => {
+    const { headers, bytes } = await service().call('GET', '/openapi.json', { key: null });
+    expect(headers.etag).toMatch(/^"[0-9a-f]{64}"$/);
+    expect(headers['cache-control']).toBe('public, max-age=300');
+    const again = await service().call('GET', '/openapi.json', {
+      key: null,
+      headers: { 'if-none-match': headers.etag ?? '' },
+    });
+    expect([again.status, again.bytes.length, bytes.length > 0]).toEqual([304, 0, true]);
+    const other = await service().call('GET', '/openapi.json', {
+      key: null,
+      headers: { 'if-none-match': '"x"' },
+    });
+    expect(other.status).toBe(200);
+  });
+
+  it('describes only what is mounted, also under /audio-extract', async () => {
+    const { body } = await service().call('GET', '/openapi.json');
+    for (const [path, item] of Object.entries<object>(body.paths)) {
+      const concrete = path.replaceAll(/\{\w+\}/g, 'x');
+      for (const prefix of path.startsWith('/v1/') ? ['', '/audio-extract'] : ['']) {
+        const { status, headers } = await service().call('OPTIONS', prefix + concrete, { key: null });
+        expect([prefix + path, status]).toEqual([prefix + path, 204]);
+        const methods = Object.keys(item).filter((key) => key !== 'servers');
+        expect(headers.allow?.toLowerCase().split(', ')).toEqual(expect.arrayContaining(methods));
+      }
+    }
+  });
+});
+
+describe('what the service answers', () => {
+  const conforming = async (method: string, path: string, concrete: string, ask?: Ask): Promise<Answer> => {
+    const { body: document } = await service().call('GET', '/openapi.json');
+    const answer = await service().call(method, concrete, ask);
+    const mediaType = answer.headers['content-type']?.split(';')[0] ?? '';
+    const faults = new DocumentChecks(document).answerFaults(
+      method,
+      path,
+      answer.status,
+      mediaType,
+      answer.body,
+    );
+    expect(faults, `${method} ${concrete}: ${answer.bytes.toString('utf8').slice(0, 2000)}`).toEqual([]);
+    return answer;
+  };
+
+  it('is what the document says of a job that completes', async () => {
+    const url = await service().outside.file('tone.mp4', clip('tone.mp4'));
+    const hook = service().outside.hook('openapi');
+    const accepted = await conforming('POST', '/v1/extract', '/v1/extract', {
+      json: {
+        source: { type: 'url', url },
+        output: { format: 'mp3', normalize: true },
+        options: { webhook: hook.url },
+      },
+    });
+    const { jobId } = accepted.body.data;
+    await conforming('GET', '/v1/status/{jobId}', `/v1/status/${jobId}`);
+    await conforming('GET', '/v1/download/{jobId}', `/v1/download/${jobId}`);
+    await service().ended(jobId);
+    const [notification] = await hook.got(1);
+    const { body: document } = await service().call('GET', '/openapi.json');
+    const event = '/webhooks/job.completed/post/requestBody/content/application~1json/schema';
+    expect(new DocumentChecks(document).faults(event, notification?.json)).toEqual([]);
+    await conforming('GET', '/v1/status/{jobId}', `/v1/status/${jobId}`);
+    await conforming('GET', '/v1/jobs/{jobId}', `/v1/jobs/${jobId}`);
+    await conforming('GET', '/v1/jobs', '/v1/jobs?limit=3');
+    await conforming('GET', '/v1/jobs/{jobId}/deliveries', `/v1/jobs/${jobId}/deliveries`);
+    await conforming('DELETE', '/v1/jobs/{jobId}', `/v1/jobs/${jobId}`);
+    const gone = await conforming('GET', '/v1/download/{jobId}', `/v1/download/${jobId}`);
+    expect(gone.status).toBe(410);
+  });
+
+  it('is what the document says of a batch with a job that fails', async () => {
+    const url = await service().outside.file('silent.mp4', clip('silent.mp4'));
+    const batch = await conforming('POST', '/v1/batch', '/v1/batch', {
+      json: { jobs: [{ source: { type: 'url', url }, output: { format: 'flac' } }] },
+    });
+    const { batchId, jobs } = batch.body.data;
+    const [{ jobId }] = jobs;
+    expect((await service().ended(jobId)).status).toBe('failed');
+    await conforming('GET', '/v1/batch/{batchId}', `/v1/batch/${batchId}`);
+    await conforming('GET', '/v1/status/{jobId}', `/v1/status/${jobId}`);
+    await conforming('GET', '/v1/jobs/{jobId}', `/v1/jobs/${jobId}`);
+    await conforming('GET', '/v1/download/{jobId}', `/v1/download/${jobId}`);
+    const retried = await conforming('POST', '/v1/jobs/{jobId}/retry', `/v1/jobs/${jobId}/retry`);
+    expect(retried.status).toBe(202);
+  });
+
+  it('is what the document says of the rest', async () => {
+    await conforming('GET', '/v1/usage', '/v1/usage');
+    await conforming('GET', '/v1/webhooks/secret', '/v1/webhooks/secret');
+    await conforming('GET', '/health/live', '/health/live', { key: null });
+    await conforming('GET', '/health/ready', '/health/ready', { key: null });
+  });
+
+  it.each([
+    ['POST', '/v1/extract', '/v1/extract', { json: {} }, 400],
+    ['POST', '/v1/extract', '/v1/extract', { json: {}, key: null }, 401],
+    ['POST', '/v1/extract', '/v1/extract', { body: 'x', headers: { 'content-type': 'text/plain' } }, 415],
+    ['POST', '/v1/batch', '/v1/batch', { json: { jobs: Array(11).fill({}) } }, 400],
+    ['GET', '/v1/jobs/{jobId}', '/v1/jobs/job_0000000000000000', {}, 404],
+    ['GET', '/v1/jobs/{jobId}', '/v1/jobs/1', {}, 400],
+    ['GET', '/v1/download/{jobId}', '/v1/download/job_0000000000000000?signature=x', {}, 403],
+    ['POST', '/hooks/gateway', '/hooks/gateway', { json: {} }, 401],
+  ])('is what the document says of the errors of %s %s', async (method, path, concrete, ask, status) => {
+    const answer = await conforming(method, path, concrete, ask);
+    expect(answer.status).toBe(status);
+  });
+});
+
+describe('GET /docs', () => {
+  it('is one page without scripts, which nothing from elsewhere may join', async () => {
+    const { status, headers, bytes } = await service().call('GET', '/docs', { key: null });
+    const page = bytes.toString('utf8');
+    expect([status, headers['content-type']]).toEqual([200, 'text/html; charset=utf-8']);
+    expect(headers['content-security-policy']).toMatch(
+      /^default-src 'none'; style-src 'sha256-[\w+/]+='; img-src data:; /,
+    );
+    expect(page).not.toMatch(/<script|<iframe|<link[^>]*stylesheet|\son\w+="|\ssrc=|\sstyle=/);
+    expect(headers.etag).toMatch(/^"[0-9a-f]{64}"$/);
+  });
+
+  it('shows every operation, schema and error, and every link in it leads somewhere', async () => {
+    const { body } = await service().call('GET', '/openapi.json', { key: null });
+    const page = (await service().call('GET', '/docs', { key: null })).bytes.toString('utf8');
+    const ids = new Set([...page.matchAll(/\sid="([^"]+)"/g)].map(([, id]) => id));
+    const operations = Object.values<Record<string, { operationId?: string }>>(body.paths)
+      .flatMap((item) => Object.values(item))
+      .flatMap(({ operationId }) => operationId ?? []);
+    const schemas = Object.keys(body.components.schemas).map((name) => `schema-${name}`);
+    expect([...ids]).toEqual(expect.arrayContaining([...operations, ...schemas, 'error-INVALID_REQUEST']));
+    const targets = [...page.matchAll(/href="([^"]+)"/g)].map(([, href = '']) => href);
+    const astray = targets.filter((href) => !(href.startsWith('#') && ids.has(href.slice(1))));
+    expect([...new Set(astray)]).toEqual(['data:,', 'openapi.json']);
+  });
+
+  it.each([
+    ['a phone', { width: 390, height: 844 }],
+    ['a desk', { width: 1280, height: 900 }],
+  ])(
+    'keeps to the width of %s, with its style and without a complaint of the browser',
+    async (_, viewport) => {
+      const browser = await startChromium(viewport);
+      try {
+        const page = await browser.context.newPage();
+        const complaints: string[] = [];
+        page.on('console', (message) => complaints.push(message.text()));
+        page.on('requestfailed', (request) => complaints.push(request.url()));
+        await page.goto(`${service().url}/docs#extractAudio`);
+        const width = await page.evaluate<number>('document.documentElement.scrollWidth');
+        const display = await page.evaluate<string>(
+          "getComputedStyle(document.querySelector('.address')).display",
+        );
+        expect(width).toBe(viewport.width);
+        expect(display).toBe('flex');
+        expect(complaints).toEqual([]);
+      } finally {
+        await browser.close();
+      }
+    },
+  );
+});
