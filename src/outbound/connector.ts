@@ -30,7 +30,7 @@ export interface ConnectorOptions {
   readonly connect: Connect;
 }
 
-const RESOLVE_AT_CONNECT_MS = 5_000;
+export const RESOLVE_AT_CONNECT_MS = 5_000;
 const CONNECT_TIMEOUT_MS = 5_000;
 /** More would not fit into the connect timeout when the first ones are silent. */
 const MAX_ADDRESSES_TRIED = 4;

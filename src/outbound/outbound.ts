@@ -1,14 +1,20 @@
-/** The only way to an address that a caller chose: sources, webhooks, audio URLs given to the gateway. */
+/** The only way to an address that a caller chose: sources, webhooks, audio URLs and accounts given to the gateway. */
 import { Agent } from 'undici';
 import type { Logger } from '../logger.ts';
 import type { AllowRule } from './allow-rules.ts';
-import { type Connect, checkedAddresses, connectSocket, guardedConnector } from './connector.ts';
+import {
+  type Connect,
+  checkedAddresses,
+  connectSocket,
+  guardedConnector,
+  RESOLVE_AT_CONNECT_MS,
+} from './connector.ts';
 import { type Downloaded, type DownloadOptions, download } from './download.ts';
 import { OutboundFailed, OutboundRefused } from './errors.ts';
 import type { Route } from './exchange.ts';
 import { type FetchBytesOptions, fetchBytes } from './fetch-bytes.ts';
 import { type Policy, type Purpose, parseTarget } from './policy.ts';
-import { type PostAnswer, type PostOptions, post } from './post.ts';
+import { type PostAnswer, type PostOptions, type PutOptions, post, put } from './post.ts';
 import { type Resolve, systemResolver } from './resolve.ts';
 
 export interface OutboundOptions {
@@ -41,6 +47,17 @@ export interface Outbound {
   /** Posts to a webhook and returns whatever status it answers. @throws OutboundRefused, OutboundFailed */
   post(options: PostOptions): Promise<PostAnswer>;
 
+  /** Uploads to an account's service and returns whatever status it answers. @throws OutboundRefused, OutboundFailed */
+  put(options: PutOptions): Promise<PostAnswer>;
+
+  /**
+   * Where an account's server may be connected to, for protocols other than HTTP: every address of the host, each
+   * one checked. The connection has to go to one of them, not to the name.
+   * @param withoutTls asks whether it may be talked to in clear, which only a rule of `allow` opens
+   * @throws OutboundRefused, OutboundFailed (dns)
+   */
+  serviceAddresses(hostname: string, port: number, withoutTls?: boolean): Promise<readonly string[]>;
+
   /** Breaks off what is still running and closes all connections. */
   close(): Promise<void>;
 }
@@ -62,8 +79,8 @@ export function createOutbound(options: OutboundOptions): Outbound {
       keepAliveMaxTimeout: KEEP_ALIVE_MS,
       connect: guardedConnector({ policy, purpose, resolve, connect }),
     });
-  // One each: a connection that was checked for one purpose is never reused for the other.
-  const agents = { source: agentFor('source'), webhook: agentFor('webhook') };
+  // One each: a connection that was checked for one purpose is never reused for another.
+  const agents = { source: agentFor('source'), webhook: agentFor('webhook'), service: agentFor('service') };
   const route = (purpose: Purpose): Route => ({ dispatcher: agents[purpose], policy, userAgent });
 
   /** Every refusal leaves its exact reason in the log, and only there. */
@@ -92,8 +109,17 @@ export function createOutbound(options: OutboundOptions): Outbound {
     download: (request) => logged('source', request.url, () => download(route('source'), request)),
     fetchBytes: (request) => logged('source', request.url, () => fetchBytes(route('source'), request)),
     post: (request) => logged('webhook', request.url, () => post(route('webhook'), request)),
+    put: (request) => logged('service', request.url, () => put(route('service'), request)),
+    serviceAddresses: (hostname, port, withoutTls = false) => {
+      const host = hostname.includes(':') ? `[${hostname}]` : hostname;
+      const url = `${withoutTls ? 'http' : 'https'}://${host}:${port}/`;
+      return logged('service', url, async () => {
+        const target = parseTarget(url, 'service', policy);
+        return checkedAddresses(target, policy, resolve, RESOLVE_AT_CONNECT_MS);
+      });
+    },
     close: async () => {
-      await Promise.all([agents.source.destroy(), agents.webhook.destroy()]);
+      await Promise.all(Object.values(agents).map((agent) => agent.destroy()));
     },
   };
 }

@@ -5,8 +5,11 @@ import { type AllowRule, mayOpen, opens } from './allow-rules.ts';
 import { OutboundRefused } from './errors.ts';
 import { isHostName, localName } from './host-names.ts';
 
-/** `source`: read by us. `webhook`: posted to by us, https only. */
-export type Purpose = 'source' | 'webhook';
+/**
+ * `source`: read by us. `webhook`: posted to by us, https only. `service`: what belongs to an account that the operator
+ * set up, TLS only, on whatever public port it is.
+ */
+export type Purpose = 'source' | 'webhook' | 'service';
 
 export interface Policy {
   readonly allow: readonly AllowRule[];
@@ -83,8 +86,8 @@ export function addressRefusal(target: Target, text: string, policy: Policy): st
 }
 
 function routeRefusal({ url, port, purpose }: Target, policy: Policy): string | undefined {
-  if (!policy.ports.includes(port)) return `port ${port} is not open`;
-  if (purpose === 'webhook' && url.protocol !== 'https:') return 'a webhook needs https';
+  if (purpose !== 'service' && !policy.ports.includes(port)) return `port ${port} is not open`;
+  if (purpose !== 'source' && url.protocol !== 'https:') return `a ${purpose} needs https`;
   return undefined;
 }
 

@@ -1,10 +1,11 @@
-/** One POST to a webhook: no redirects, an answer of which little is read. */
+/** One POST to a webhook, one PUT to a service: no redirects, an answer of which little is read. */
+import type { Readable } from 'node:stream';
 import { type Dispatcher, request } from 'undici';
 import { deadlineOf } from './deadline.ts';
 import { OutboundFailed, OutboundRefused } from './errors.ts';
 import { discard, type Route, retryAfterSeconds } from './exchange.ts';
 import { toOutboundError } from './failure.ts';
-import { parseTarget } from './policy.ts';
+import { type Purpose, parseTarget } from './policy.ts';
 
 export interface PostOptions {
   readonly url: string;
@@ -15,6 +16,12 @@ export interface PostOptions {
   /** From the first look-up to the answer's headers. */
   readonly timeoutMs: number;
   readonly signal?: AbortSignal;
+}
+
+export interface PutOptions extends Omit<PostOptions, 'body'> {
+  /** Exactly `sizeBytes` of them: fewer or more break the request off. The caller destroys it. */
+  readonly body: Readable;
+  readonly sizeBytes: number;
 }
 
 export interface PostAnswer {
@@ -46,15 +53,34 @@ const connectionHeaders = new Set([
 
 /** @throws OutboundRefused, OutboundFailed; the reason of `signal` when that aborts */
 export async function post(route: Route, options: PostOptions): Promise<PostAnswer> {
-  const { url } = parseTarget(options.url, 'webhook', route.policy);
-  const headers = { 'user-agent': route.userAgent, ...lowerCased(options.headers) };
+  return send(route, 'webhook', 'POST', options);
+}
+
+/** @throws OutboundRefused, OutboundFailed; the reason of `signal` when that aborts */
+export async function put(route: Route, options: PutOptions): Promise<PostAnswer> {
+  return send(route, 'service', 'PUT', options, { 'content-length': String(options.sizeBytes) });
+}
+
+async function send(
+  route: Route,
+  purpose: Purpose,
+  method: 'POST' | 'PUT',
+  options: PostOptions | PutOptions,
+  ownHeaders: Readonly<Record<string, string>> = {},
+): Promise<PostAnswer> {
+  const { url } = parseTarget(options.url, purpose, route.policy);
+  const headers = {
+    'user-agent': route.userAgent,
+    ...lowerCased(options.headers),
+    ...ownHeaders,
+  };
   const tooLate = new OutboundFailed('timeout', 'the receiver took too long to answer', true);
   const deadline = deadlineOf(options.timeoutMs, tooLate, options.signal);
   const startedAt = performance.now();
   try {
     const answer = await request(url, {
       dispatcher: route.dispatcher,
-      method: 'POST',
+      method,
       headers,
       body: options.body,
       signal: deadline.signal,
