@@ -16,6 +16,8 @@ export function requestBody(request: Request, maxBytes = Number.POSITIVE_INFINIT
       callback(receivedBytes > maxBytes ? tooLarge(maxBytes) : null, chunk);
     },
   });
+  // It may fail before anybody reads it; whoever does is told then.
+  body.on('error', () => undefined);
   const onCut = (): void => {
     if (!request.complete) {
       body.destroy(new ServiceError('INVALID_REQUEST', 'the body was cut short'));

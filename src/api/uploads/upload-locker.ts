@@ -19,7 +19,7 @@ const RENEW_MS = 500;
 /** A holder that Redis has not heard for so long gives way while the lease is surely still its own. */
 const UNHEARD_MS = LEASE_MS - GIVE_WAY_MS - 2000;
 const ASK_AGAIN_MS = 100;
-const WAIT_MS = 10_000;
+const WAIT_MS = 5000;
 const HTTP_LOCKED = 423;
 const RETRY_AFTER_SECONDS = 1;
 

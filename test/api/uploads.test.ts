@@ -1,0 +1,223 @@
+/** Decisions A5: uploads by form and by raw body, what is told of them, who may see them, and what is refused. */
+import { readdir, readFile } from 'node:fs/promises';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { request } from 'undici';
+import { describe, expect, it } from 'vitest';
+import { until } from '../until.ts';
+import { type Answer, type Ask, type TestService, useClips, useService } from './api-fixture.ts';
+
+const MAX_INPUT_BYTES = 1_000_000;
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+const clip = useClips('tone.mp4');
+const service = useService({ environment: { MAX_INPUT_BYTES: String(MAX_INPUT_BYTES) } });
+/** Nobody works there before a test wants it. */
+const idle = useService({ parts: [] });
+
+const video = (): Promise<Buffer> => readFile(clip('tone.mp4'));
+const MP3 = { format: 'mp3' };
+
+function formOf(bytes: Buffer): FormData {
+  const form = new FormData();
+  form.append('file', new Blob([new Uint8Array(bytes)]), 'talk.mp4');
+  return form;
+}
+
+/** @param headers beside the type */
+function raw(body: Buffer, headers: Record<string, string> = {}, ask: Ask = {}): Promise<Answer> {
+  const typed = { 'content-type': 'video/mp4', ...headers };
+  return service().call('POST', '/v1/uploads', { body, headers: typed, ...ask });
+}
+
+async function uploaded(to = service()): Promise<string> {
+  const headers = { 'content-type': 'video/mp4' };
+  return (await to.call('POST', '/v1/uploads', { body: await video(), headers })).body.data.file;
+}
+
+/** Everything that lies in the folder of uploads. */
+async function filesOf({ dataDir }: TestService): Promise<string[]> {
+  const entries = await readdir(join(dataDir, 'uploads'), { recursive: true, withFileTypes: true });
+  return entries.filter((entry) => entry.isFile()).map(({ name }) => name);
+}
+
+describe('an upload', () => {
+  it.each(['form', 'raw body'])('by %s is stored as it came and told', async (way) => {
+    const bytes = await video();
+    const sent = way === 'form' ? { body: formOf(bytes) } : undefined;
+    const answer = sent ? await service().call('POST', '/v1/uploads', sent) : await raw(bytes);
+    expect(answer.status).toBe(201);
+    const { file, size, expiresAt, complete } = answer.body.data;
+    expect(answer.body).toEqual({ success: true, data: { file, size, expiresAt, complete } });
+    expect(file).toMatch(/^upl_[0-9a-f]{16}$/);
+    expect({ size, complete }).toEqual({ size: bytes.length, complete: true });
+    expect(Date.parse(expiresAt) - Date.now()).toBeGreaterThan(DAY_MS - 60_000);
+    expect(Date.parse(expiresAt) - Date.now()).toBeLessThanOrEqual(DAY_MS);
+    expect(answer.headers.location).toBe(`${service().url}/v1/uploads/${file}`);
+    expect(await readFile(join(service().dataDir, 'uploads', file))).toEqual(bytes);
+    const told = await service().call('GET', `/v1/uploads/${file}`);
+    expect([told.status, told.body]).toEqual([200, answer.body]);
+  });
+
+  it('under the prefix is found under the prefix', async () => {
+    const answer = await service().call('POST', '/audio-extract/v1/uploads', {
+      body: await video(),
+      headers: { 'content-type': 'video/mp4' },
+    });
+    const { location = '' } = answer.headers;
+    expect(location).toBe(`${service().url}/audio-extract/v1/uploads/${answer.body.data.file}`);
+    expect((await service().call('GET', location)).body).toEqual(answer.body);
+  });
+
+  it('serves any number of jobs, under the name that it came with', async () => {
+    const name = `attachment; filename*=UTF-8''gr%C3%BC%C3%9Fe%2F..%2Ftalk.mp4`;
+    const { body } = await raw(await video(), { 'content-disposition': name });
+    const source = { type: 'upload', file: body.data.file };
+    const jobs = await Promise.all([1, 2].map(() => service().run({ source, output: MP3 })));
+    for (const job of jobs) {
+      expect(job).toMatchObject({ status: 'completed', inputFile: { name: 'talk.mp4', format: 'mp4' } });
+    }
+  });
+
+  it('that is deleted is unknown, and its bytes are gone', async () => {
+    const file = await uploaded();
+    const before = await service().call('GET', `/v1/uploads/${file}`);
+    const deleted = await service().call('DELETE', `/v1/uploads/${file}`);
+    expect([deleted.status, deleted.body]).toEqual([200, before.body]);
+    expect(await filesOf(service())).not.toContain(file);
+    const again = await service().call('DELETE', `/v1/uploads/${file}`);
+    expect([again.status, again.body.error.code]).toEqual([404, 'UPLOAD_NOT_FOUND']);
+  });
+
+  it('that is deleted stays for the job that uses it', async () => {
+    const file = await uploaded(idle());
+    const job = { source: { type: 'upload', file }, output: MP3 };
+    const jobId = await idle().submit(job);
+    expect((await idle().call('DELETE', `/v1/uploads/${file}`)).status).toBe(200);
+    expect((await idle().call('GET', `/v1/uploads/${file}`)).status).toBe(404);
+    const refused = await idle().call('POST', '/v1/extract', { json: job });
+    expect(refused.body.error.code).toBe('INVALID_SOURCE');
+    expect(await filesOf(idle())).toContain(file);
+    await idle().startWorker();
+    expect(await idle().ended(jobId)).toMatchObject({ status: 'completed' });
+  });
+});
+
+describe('an upload is unknown', () => {
+  it('to another key, which may neither see, delete, nor use it', async () => {
+    const file = await uploaded();
+    const stranger = { key: await service().newKey() };
+    for (const method of ['GET', 'DELETE']) {
+      const { status, body } = await service().call(method, `/v1/uploads/${file}`, stranger);
+      expect([status, body.error.code]).toEqual([404, 'UPLOAD_NOT_FOUND']);
+    }
+    const job = { source: { type: 'upload', file }, output: MP3 };
+    const foreign = await service().call('POST', '/v1/extract', { ...stranger, json: job });
+    const unknown = await service().call('POST', '/v1/extract', {
+      ...stranger,
+      json: { ...job, source: { type: 'upload', file: 'upl_0000000000000000' } },
+    });
+    expect(foreign.status).toBe(400);
+    expect(foreign.body).toEqual(unknown.body);
+    expect(foreign.body.error.code).toBe('INVALID_SOURCE');
+    expect((await service().call('GET', `/v1/uploads/${file}`)).status).toBe(200);
+  });
+
+  it.each(['upl_0000000000000000', 'upl_', '..%2F..%2Fsecret-key', 'UPL_0000000000000000', '%00'])(
+    'as %s',
+    async (file) => {
+      const { status, body } = await service().call('GET', `/v1/uploads/${file}`);
+      expect([status, body.error.code]).toEqual([404, 'UPLOAD_NOT_FOUND']);
+    },
+  );
+});
+
+describe('an upload is refused', () => {
+  const noMedia = Buffer.from('<html>this is no video</html>'.repeat(5000));
+
+  it.each([
+    ['no media', 400, 'INVALID_VIDEO', () => raw(noMedia)],
+    ['short and no media', 400, 'INVALID_VIDEO', () => raw(Buffer.from('x'))],
+    ['empty', 400, 'INVALID_VIDEO', () => raw(Buffer.alloc(0), { 'content-length': '0' })],
+    ['JSON', 415, 'UNSUPPORTED_MEDIA_TYPE', () => service().call('POST', '/v1/uploads', { json: {} })],
+    ['a form of fields', 415, 'UNSUPPORTED_MEDIA_TYPE', () => asType('application/x-www-form-urlencoded')],
+    ['another multipart', 415, 'UNSUPPORTED_MEDIA_TYPE', () => asType('multipart/mixed; boundary=x')],
+    ['of no type', 415, 'UNSUPPORTED_MEDIA_TYPE', () => asType('')],
+    [
+      'compressed',
+      415,
+      'UNSUPPORTED_MEDIA_TYPE',
+      async () => raw(await video(), { 'content-encoding': 'gzip' }),
+    ],
+    ['too large', 413, 'PAYLOAD_TOO_LARGE', async () => raw(await tooMuch())],
+  ])('that is %s', async (_what, status, code, send) => {
+    const before = await filesOf(service());
+    const answer = await send();
+    expect([answer.status, answer.body.success, answer.body.error.code]).toEqual([status, false, code]);
+    expect(await filesOf(service())).toEqual(before);
+  });
+
+  it('that turns out too large on its way', async () => {
+    const before = await filesOf(service());
+    const answer = await request(`${service().url}/v1/uploads`, {
+      method: 'POST',
+      headers: { 'x-api-key': service().key, 'content-type': 'video/mp4' },
+      body: Readable.from([await tooMuch()]),
+    });
+    expect(answer.statusCode).toBe(413);
+    expect(await answer.body.json()).toMatchObject({ error: { code: 'PAYLOAD_TOO_LARGE' } });
+    expect(await filesOf(service())).toEqual(before);
+  });
+
+  it('that is cut short', async () => {
+    const before = await filesOf(service());
+    const socket = connect(Number(new URL(service().url).port), '127.0.0.1');
+    socket.write(
+      `POST /v1/uploads HTTP/1.1\r\nHost: test\r\nX-API-Key: ${service().key}\r\nContent-Type: video/mp4\r\nContent-Length: ${MAX_INPUT_BYTES}\r\n\r\n`,
+    );
+    socket.write(Buffer.concat([await video(), Buffer.alloc(100_000)]));
+    await until('bytes are being stored', unfinished);
+    socket.destroy();
+    await until('nothing is left of it', async () => !(await unfinished()));
+    expect(await filesOf(service())).toEqual(before);
+  });
+
+  it('without the scope', async () => {
+    const key = await service().newKey({ scopes: ['read', 'download'] });
+    const answer = await raw(await video(), {}, { key });
+    expect([answer.status, answer.body.error.code]).toEqual([403, 'FORBIDDEN']);
+  });
+
+  async function asType(type: string): Promise<Answer> {
+    return service().call('POST', '/v1/uploads', {
+      body: await video(),
+      headers: type === '' ? {} : { 'content-type': type },
+    });
+  }
+
+  async function tooMuch(): Promise<Buffer> {
+    return Buffer.concat([await video(), Buffer.alloc(MAX_INPUT_BYTES)]);
+  }
+
+  async function unfinished(): Promise<boolean> {
+    return (await readdir(join(service().dataDir, '.unfinished'))).length > 0;
+  }
+});
+
+describe('a request about uploads', () => {
+  it('takes from the allowance of reads, not of submissions', async () => {
+    const key = await service().newKey();
+    const { headers } = await raw(await video(), {}, { key });
+    expect(headers['ratelimit-policy']).toMatch(/^"read";/);
+    const { body } = await service().call('GET', '/v1/usage', { key });
+    expect(body.data.submissions.remaining).toBe(body.data.submissions.limit);
+  });
+
+  it('is answered 405 for a method that there is not', async () => {
+    const { status, headers } = await service().call('PUT', '/v1/uploads');
+    expect([status, headers.allow]).toEqual([405, 'POST, OPTIONS']);
+    const one = await service().call('PUT', `/v1/uploads/${await uploaded()}`);
+    expect([one.status, one.headers.allow]).toEqual([405, 'GET, PATCH, DELETE, HEAD, OPTIONS']);
+  });
+});
