@@ -2,7 +2,7 @@
 // Who may import whom. Folder by folder as docs/architecture.md has it; test/house/import-rules.test.ts plants a breach
 // of every rule. Run by script/import-rules.ts, which also makes sure that the checker has read every file.
 
-const storageInterface = 'storage/storage\\.ts$';
+const storageInterface = 'storage/(storage|workspaces)\\.ts$';
 // The connection, and how a Lua script is handed to it: the gateway keeps its state in Redis but knows no queue.
 const redisConnection = 'queue/(redis|script)\\.ts$';
 
@@ -10,6 +10,7 @@ const redisConnection = 'queue/(redis|script)\\.ts$';
 const mayImport = {
   contract: [],
   signing: [],
+  client: ['contract/'],
   queue: ['contract/', 'signing/'],
   storage: ['contract/'],
   outbound: ['contract/'],
@@ -64,6 +65,20 @@ export default {
       severity: 'error',
       from: { path: '^src/contract/' },
       to: { pathNot: ['^src/', '(^|node_modules/)zod(/|$)'] },
+    },
+    {
+      name: 'client-needs-nothing',
+      comment: 'the client runs in browsers, and of ours it takes types alone: no zod, no Node',
+      severity: 'error',
+      from: { path: '^src/client/' },
+      to: { pathNot: '^src/client/', dependencyTypesNot: ['type-only'] },
+    },
+    {
+      name: 'client-is-for-others',
+      comment: 'the service does not call itself',
+      severity: 'error',
+      from: { path: '^src/', pathNot: '^src/client/' },
+      to: { path: '^src/client/' },
     },
     {
       name: 'logger-is-handed-in',

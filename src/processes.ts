@@ -23,6 +23,7 @@ import { type DerivedSecrets, deriveSecrets, machineSecretKey } from './secrets.
 import { UrlSigner } from './signing/signed-url.ts';
 import { createFileStorage } from './storage/file-storage.ts';
 import type { Storage } from './storage/storage.ts';
+import { Workspaces } from './storage/workspaces.ts';
 import { startWorker, type WorkerProcess } from './worker/start.ts';
 
 const SWEEP_EVERY_MS = 60 * 1000;
@@ -198,6 +199,7 @@ export async function runWorker(
 ): Promise<WorkerProcess> {
   const { config, logger, secrets } = ground;
   const redis = connectRedis({ url: ground.redisUrl, role: 'worker', logger });
+  const workspaces = await Workspaces.open(join(config.DATA_DIR, 'workspaces'));
   const worker = await startWorker({
     services: {
       outbound: ground.outbound,
@@ -224,7 +226,7 @@ export async function runWorker(
     concurrency: config.WORKER_CONCURRENCY,
     lockSeconds: config.JOB_LOCK_SECONDS,
     jobTtlSeconds: config.JOB_TTL_SECONDS,
-    workspaces: join(config.DATA_DIR, 'workspaces'),
+    workspaces,
   });
   const janitor = new Janitor({
     redis: stores.redis,
@@ -242,6 +244,7 @@ export async function runWorker(
     async close(graceMs) {
       await janitor.close();
       await worker.close(graceMs);
+      await workspaces.close();
       await closeRedis(redis);
     },
   };

@@ -1,5 +1,4 @@
 /** The worker process: wire, consume, close. */
-import { mkdir } from 'node:fs/promises';
 import { consumeAnnouncements } from '../queue/announcement-consumer.ts';
 import { AnnouncementQueue } from '../queue/announcement-queue.ts';
 import { logAttempt } from '../queue/deliveries.ts';
@@ -10,6 +9,7 @@ import type { Redis } from '../queue/redis.ts';
 import { noteJobSeconds } from '../queue/throughput.ts';
 import type { WebhookSecrets } from '../queue/webhook-secrets.ts';
 import type { UrlSigner } from '../signing/signed-url.ts';
+import type { Workspaces } from '../storage/workspaces.ts';
 import type { GatewaySettings } from './completion/gateway-client.ts';
 import { deliverVoice } from './completion/voice.ts';
 import { deliverWebhook } from './completion/webhook.ts';
@@ -30,8 +30,7 @@ export interface WorkerOptions {
   readonly lockSeconds: number;
   /** How long the record of an ended job is kept. */
   readonly jobTtlSeconds: number;
-  /** Folder of the workspaces; made when missing. */
-  readonly workspaces: string;
+  readonly workspaces: Workspaces;
 }
 
 export interface WorkerProcess {
@@ -42,7 +41,6 @@ export interface WorkerProcess {
 export async function startWorker(options: WorkerOptions): Promise<WorkerProcess> {
   const { redis, services, signer, workspaces } = options;
   const { logger } = services;
-  await mkdir(workspaces, { recursive: true, mode: 0o700 });
   const readJob = async (jobId: string) =>
     readJobRecord(jobId, await redis.hgetall(jobKey('extract', jobId)));
 

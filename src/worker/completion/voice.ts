@@ -1,6 +1,5 @@
 /** Sends the result of a job into a chat, at most once unless the operator chose otherwise (decisions C). */
-import { mkdtemp, rm, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { stat } from 'node:fs/promises';
 import type { Logger } from '../../logger.ts';
 import { beginSending, endSending, raiseMessageStatus } from '../../queue/announcement-state.ts';
 import type { Announced, Try } from '../../queue/announcement-tries.ts';
@@ -9,6 +8,7 @@ import type { VoiceOutcome, VoicePayload } from '../../queue/payloads.ts';
 import type { Redis } from '../../queue/redis.ts';
 import type { UrlSigner } from '../../signing/signed-url.ts';
 import { ObjectNotFound, type Storage } from '../../storage/storage.ts';
+import type { Workspaces } from '../../storage/workspaces.ts';
 import { type GatewaySettings, type SendAnswer, sendVoiceMessage } from './gateway-client.ts';
 
 export interface VoiceServices {
@@ -18,7 +18,7 @@ export interface VoiceServices {
   readonly gateway: GatewaySettings;
   /** With another server's gateway: what becomes of a message whose answer was lost. */
   readonly onUnknown: 'keep' | 'resend';
-  readonly workspaces: string;
+  readonly workspaces: Workspaces;
   readonly keepStatusSeconds: number;
   readonly logger: Logger;
   readonly readJob: (jobId: string) => Promise<JobRecord | undefined>;
@@ -39,29 +39,26 @@ export async function deliverVoice(
   if (wasSending && !mayRepeat(services)) {
     return unknown('the worker ended while the message was being sent');
   }
-  const workspace = await mkdtemp(join(services.workspaces, 'voice-'));
-  try {
-    const path = await services.storage.localCopy(storageKey, workspace);
-    const file = {
-      path,
-      sizeBytes: (await stat(path)).size,
-      url: services.signer.downloadUrl(
-        jobId,
-        Date.parse(record.result.outputFile.expiresAt),
-        record.result.voice ? 'voice' : 'output',
-      ),
-    };
-    // The gateway's own record of this key is what makes a repetition safe.
-    const answer = await sendVoiceMessage(services.gateway, request, file, `${sendId}:${request.number}`);
-    return await conclude(answer, sendId, attempt, services);
-  } catch (error) {
-    if (error instanceof ObjectNotFound) {
-      return failed('FILE_EXPIRED', 'the voice rendition is no longer available');
+  const { result } = record;
+  return services.workspaces.use('voice', async (workspace) => {
+    try {
+      const path = await services.storage.localCopy(storageKey, workspace);
+      const rendition = result.voice ? 'voice' : 'output';
+      const file = {
+        path,
+        sizeBytes: (await stat(path)).size,
+        url: services.signer.downloadUrl(jobId, Date.parse(result.outputFile.expiresAt), rendition),
+      };
+      // The gateway's own record of this key is what makes a repetition safe.
+      const answer = await sendVoiceMessage(services.gateway, request, file, `${sendId}:${request.number}`);
+      return await conclude(answer, sendId, attempt, services);
+    } catch (error) {
+      if (error instanceof ObjectNotFound) {
+        return failed('FILE_EXPIRED', 'the voice rendition is no longer available');
+      }
+      throw error;
     }
-    throw error;
-  } finally {
-    await rm(workspace, { recursive: true, force: true });
-  }
+  });
 }
 
 function mayRepeat({ gateway, onUnknown }: VoiceServices): boolean {
