@@ -5,7 +5,7 @@ import { type Html, html, inline } from './html.ts';
 const COMPONENT = '#/components/schemas/';
 
 /** Named schemas by their names. */
-export type Named = Readonly<Record<string, Schema>>;
+type Named = Readonly<Record<string, Schema>>;
 
 interface View {
   /** Schemas to show in the place where they are named, instead of a link alone. */

@@ -1,0 +1,174 @@
+/** The operations of the service, for programs in Node and in browsers. */
+import type { z } from 'zod';
+import type {
+  AcceptedBatch,
+  AcceptedJob,
+  BatchState,
+  DeliveryList,
+  JobList,
+  UploadAnswer,
+  Usage,
+  VoiceMessageAccepted,
+} from '../contract/answers.ts';
+import type { Job, JobStatus } from '../contract/job.ts';
+import type {
+  BatchRequest,
+  JobRequest,
+  UploadedJobRequest,
+  VoiceMessageRequest,
+} from '../contract/job-request.ts';
+import { type ClientOptions, Connection } from './connection.ts';
+import { type CompletedJob, type WaitOptions, waitForEnd } from './wait.ts';
+
+/** A job whose video is sent along. In Node, `openAsBlob` of `node:fs` makes a Blob of a file without reading it into memory. */
+export type FileJobRequest = z.input<typeof UploadedJobRequest> & {
+  readonly file: Blob;
+  /** Default: the file's own name. */
+  readonly filename?: string;
+};
+
+export interface CallOptions {
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface SubmitOptions extends CallOptions {
+  /** The same key with the same request is the same submission, for 24 hours. Default: a new one. */
+  readonly idempotencyKey?: string;
+}
+
+export interface ListOptions extends CallOptions {
+  readonly status?: JobStatus;
+  /** Only jobs whose id, source, file name or chosen name contains this. */
+  readonly q?: string;
+  /** 1 … 100. Default 20. */
+  readonly limit?: number;
+  /** `nextCursor` of the page before. */
+  readonly cursor?: string;
+}
+
+export interface DownloadOptions extends CallOptions {
+  /** `voice`: the voice note that was made for a voice message. Default `output`. */
+  readonly rendition?: 'output' | 'voice';
+  /** The first byte that is wanted, and the last; default: to the end. */
+  readonly range?: { readonly start: number; readonly end?: number };
+}
+
+export interface Uploads {
+  /** Stores a file that any number of jobs may name as their source, until it expires. */
+  create(file: Blob, options?: CallOptions & { readonly filename?: string }): Promise<UploadAnswer>;
+  get(file: string, options?: CallOptions): Promise<UploadAnswer>;
+  delete(file: string, options?: CallOptions): Promise<UploadAnswer>;
+}
+
+/** Every operation throws SoundpostError; what `signal` was aborted with passes through as it is. */
+export interface SoundpostClient {
+  /** Submits one job. */
+  extract(
+    request: z.input<typeof JobRequest> | FileJobRequest,
+    options?: SubmitOptions,
+  ): Promise<AcceptedJob>;
+  /** Submits up to ten jobs, all or none. */
+  batch(
+    request: z.input<typeof BatchRequest>,
+    options?: SubmitOptions,
+  ): Promise<z.infer<typeof AcceptedBatch>>;
+  batchState(batchId: string, options?: CallOptions): Promise<z.infer<typeof BatchState>>;
+  /** A job in every state, a failed one with its `error` inside. */
+  job(jobId: string, options?: CallOptions): Promise<Job>;
+  /** A job; throws its error when it has failed. */
+  status(jobId: string, options?: CallOptions): Promise<Job>;
+  jobs(options?: ListOptions): Promise<z.infer<typeof JobList>>;
+  /** The job once it is completed; throws its error when it fails. */
+  waitFor(jobId: string, options?: WaitOptions): Promise<CompletedJob>;
+  /** The finished file as a response, whose `body` streams it. */
+  download(jobId: string, options?: DownloadOptions): Promise<Response>;
+  /** Ends an unfinished job, or erases the files of a finished one. */
+  cancel(jobId: string, options?: CallOptions): Promise<Job>;
+  /** Tries a failed job again, as a new job. */
+  retry(jobId: string, options?: SubmitOptions): Promise<AcceptedJob>;
+  /** Sends the result of a completed job into a chat. */
+  sendVoiceMessage(
+    jobId: string,
+    request: z.input<typeof VoiceMessageRequest>,
+    options?: SubmitOptions,
+  ): Promise<z.infer<typeof VoiceMessageAccepted>>;
+  /** What was sent to the webhook of a job. */
+  deliveries(jobId: string, options?: CallOptions): Promise<z.infer<typeof DeliveryList>>;
+  usage(options?: CallOptions): Promise<z.infer<typeof Usage>>;
+  readonly uploads: Uploads;
+}
+
+export function createClient(options: ClientOptions): SoundpostClient {
+  const connection = new Connection(options);
+  const get = <Data>(path: string, { signal }: CallOptions = {}): Promise<Data> =>
+    connection.data(path, { signal });
+  const remove = <Data>(path: string, { signal }: CallOptions = {}): Promise<Data> =>
+    connection.data(path, { method: 'DELETE', signal });
+  const submit = <Data>(
+    path: string,
+    body: { json?: unknown; form?: FormData },
+    { signal, idempotencyKey }: SubmitOptions = {},
+  ): Promise<Data> =>
+    connection.data(path, { method: 'POST', ...body, signal, idempotent: { key: idempotencyKey } });
+  return {
+    extract: (request, submitting) => submit('/v1/extract', bodyOf(request), submitting),
+    batch: (request, submitting) => submit('/v1/batch', { json: request }, submitting),
+    batchState: (batchId, calling) => get(`/v1/batch/${part(batchId)}`, calling),
+    job: (jobId, calling) => get(`/v1/jobs/${part(jobId)}`, calling),
+    status: (jobId, calling) => get(`/v1/status/${part(jobId)}`, calling),
+    jobs: ({ signal, ...query } = {}) => get(`/v1/jobs${queryOf(query)}`, { signal }),
+    waitFor: (jobId, waiting = {}) => waitForEnd(connection, part(jobId), waiting),
+    download: (jobId, { signal, rendition, range } = {}) =>
+      connection.response(`/v1/download/${part(jobId)}${queryOf({ rendition })}`, {
+        signal,
+        ...(range ? { headers: { Range: `bytes=${range.start}-${range.end ?? ''}` } } : {}),
+      }),
+    cancel: (jobId, calling) => remove(`/v1/jobs/${part(jobId)}`, calling),
+    retry: (jobId, submitting) => submit(`/v1/jobs/${part(jobId)}/retry`, {}, submitting),
+    sendVoiceMessage: (jobId, request, submitting) =>
+      submit(`/v1/jobs/${part(jobId)}/voice-message`, { json: request }, submitting),
+    deliveries: (jobId, calling) => get(`/v1/jobs/${part(jobId)}/deliveries`, calling),
+    usage: (calling) => get('/v1/usage', calling),
+    uploads: {
+      create: (file, { signal, filename } = {}) =>
+        connection.data('/v1/uploads', { method: 'POST', form: formOf(file, filename), signal }),
+      get: (file, calling) => get(`/v1/uploads/${part(file)}`, calling),
+      delete: (file, calling) => remove(`/v1/uploads/${part(file)}`, calling),
+    },
+  };
+}
+
+function bodyOf(
+  request: z.input<typeof JobRequest> | FileJobRequest,
+): { json: unknown } | { form: FormData } {
+  if (!('file' in request)) {
+    return { json: request };
+  }
+  const { file, filename, ...job } = request;
+  return { form: formOf(file, filename, JSON.stringify(job)) };
+}
+
+/** The request before the file: the service then knows what it is for while the bytes come. */
+function formOf(file: Blob, filename: string | undefined, request?: string): FormData {
+  const form = new FormData();
+  if (request !== undefined) {
+    form.append('request', request);
+  }
+  form.append('file', file, filename ?? (file instanceof File ? file.name : 'upload'));
+  return form;
+}
+
+/** One segment of a path: an id from elsewhere must not lead to another operation. */
+function part(id: string): string {
+  return encodeURIComponent(id);
+}
+
+function queryOf(query: Readonly<Record<string, string | number | undefined>>): string {
+  const given = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) {
+    if (value !== undefined) {
+      given.set(name, String(value));
+    }
+  }
+  return given.size === 0 ? '' : `?${given}`;
+}

@@ -1,0 +1,166 @@
+/** Requests to the service: the key, the envelope, errors, and trying again where that is safe. */
+import type { ErrorBody } from '../contract/errors.ts';
+import { delay } from './delay.ts';
+import { SoundpostError } from './error.ts';
+
+export interface ClientOptions {
+  /** Address of the service, such as `https://audio.example.com`; a path after it is kept. */
+  readonly baseUrl: string;
+  readonly apiKey: string;
+  /** Default: the global one. */
+  readonly fetch?: typeof fetch;
+  /**
+   * How often a request is tried again that got no answer, or one that asks to come back. Requests that create something
+   * carry an Idempotency-Key, so that they do it once. Default 2.
+   */
+  readonly retries?: number;
+}
+
+export interface Sending {
+  readonly method?: 'GET' | 'POST' | 'DELETE';
+  readonly json?: unknown;
+  readonly form?: FormData;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly signal?: AbortSignal | undefined;
+  /** Sends the request under this key, or under a new one. */
+  readonly idempotent?: { readonly key?: string | undefined };
+}
+
+const FIRST_PAUSE_MS = 500;
+/** A longer wait is the caller's to decide. */
+const LONGEST_PAUSE_SECONDS = 30;
+
+export class Connection {
+  readonly #baseUrl: string;
+  readonly #apiKey: string;
+  readonly #fetch: typeof fetch;
+  readonly #retries: number;
+
+  constructor({ baseUrl, apiKey, fetch: ownFetch, retries = 2 }: ClientOptions) {
+    this.#baseUrl = baseUrl.replace(/\/+$/, '');
+    this.#apiKey = apiKey;
+    // A browser's fetch works only as a method of its window.
+    this.#fetch = ownFetch ?? ((input, init) => fetch(input, init));
+    this.#retries = retries;
+  }
+
+  /** The `data` of a successful answer. Throws SoundpostError. */
+  async data<Data>(path: string, sending: Sending = {}): Promise<Data> {
+    const response = await this.response(path, sending);
+    const body = await envelopeOf(response);
+    if (body?.success !== true) {
+      throw unexpected(response);
+    }
+    return body.data as Data;
+  }
+
+  /** An answer that is no error envelope. Throws SoundpostError. */
+  async response(path: string, sending: Sending = {}): Promise<Response> {
+    const headers = this.#headersOf(sending);
+    const repeatable = (sending.method ?? 'GET') !== 'POST' || headers['Idempotency-Key'] !== undefined;
+    for (let tried = 0; ; tried++) {
+      try {
+        return await this.#once(path, sending, headers);
+      } catch (error) {
+        const pauseMs = repeatable && tried < this.#retries ? pauseAfter(error, tried) : undefined;
+        if (pauseMs === undefined) {
+          throw error;
+        }
+        await delay(pauseMs, sending.signal);
+      }
+    }
+  }
+
+  #headersOf({ json, headers, idempotent }: Sending): Record<string, string> {
+    return {
+      'X-API-Key': this.#apiKey,
+      ...(json === undefined ? {} : { 'Content-Type': 'application/json' }),
+      ...(idempotent ? { 'Idempotency-Key': idempotent.key ?? randomKey() } : {}),
+      ...headers,
+    };
+  }
+
+  async #once(path: string, sending: Sending, headers: Record<string, string>): Promise<Response> {
+    const { method = 'GET', json, form, signal } = sending;
+    let response: Response;
+    try {
+      response = await this.#fetch(`${this.#baseUrl}${path}`, {
+        method,
+        headers,
+        body: form ?? (json === undefined ? null : JSON.stringify(json)),
+        signal: signal ?? null,
+        // A redirect would carry the key to wherever it leads.
+        redirect: 'error',
+      });
+    } catch (cause) {
+      signal?.throwIfAborted();
+      throw new SoundpostError(
+        { code: 'NETWORK_ERROR', message: 'the service did not answer' },
+        { httpStatus: 0, cause },
+      );
+    }
+    const body = response.ok && !isJson(response) ? undefined : await envelopeOf(response.clone());
+    if (body?.success === false) {
+      throw new SoundpostError(body.error, { httpStatus: response.status, ...aboutAnswer(response) });
+    }
+    if (!response.ok) {
+      throw unexpected(response);
+    }
+    return response;
+  }
+}
+
+type Envelope = { success: true; data: unknown } | { success: false; error: ErrorBody };
+
+/** Undefined when the body is no envelope. */
+async function envelopeOf(response: Response): Promise<Envelope | undefined> {
+  const body: unknown = isJson(response) ? await response.json().catch(() => undefined) : undefined;
+  if (typeof body !== 'object' || body === null || !('success' in body)) {
+    return undefined;
+  }
+  const hasContent = body.success === true ? 'data' in body : 'error' in body;
+  return hasContent ? (body as Envelope) : undefined;
+}
+
+function isJson(response: Response): boolean {
+  return response.headers.get('content-type')?.startsWith('application/json') ?? false;
+}
+
+function aboutAnswer({ headers }: Response): {
+  requestId: string | undefined;
+  retryAfterSeconds: number | undefined;
+} {
+  const retryAfter = Number.parseInt(headers.get('retry-after') ?? '', 10);
+  return {
+    requestId: headers.get('x-request-id') ?? undefined,
+    retryAfterSeconds: Number.isNaN(retryAfter) ? undefined : retryAfter,
+  };
+}
+
+function unexpected(response: Response): SoundpostError {
+  return new SoundpostError(
+    { code: 'UNEXPECTED_ANSWER', message: `the address answered ${response.status} without an envelope` },
+    { httpStatus: response.status, ...aboutAnswer(response) },
+  );
+}
+
+/** Statuses that a moment may change: the first request still running, the allowance, the service or its proxy away. */
+const PASSING = new Set([0, 409, 429, 502, 503, 504]);
+
+/** Undefined where trying again is of no use, or would take longer than a caller expects. */
+function pauseAfter(error: unknown, tried: number): number | undefined {
+  if (!(error instanceof SoundpostError) || !PASSING.has(error.httpStatus)) {
+    return undefined;
+  }
+  const { retryAfterSeconds = 0 } = error;
+  return retryAfterSeconds > LONGEST_PAUSE_SECONDS
+    ? undefined
+    : Math.max(retryAfterSeconds * 1000, FIRST_PAUSE_MS * 2 ** tried);
+}
+
+/** Not randomUUID: browsers have that only on pages that came by TLS. */
+function randomKey(): string {
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) =>
+    byte.toString(16).padStart(2, '0'),
+  ).join('');
+}

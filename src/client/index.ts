@@ -1,0 +1,17 @@
+/** `soundpost/client`: needs nothing at run time but fetch and WebCrypto, in Node 20 or newer and in browsers. */
+// biome-ignore-all lint/performance/noBarrelFile: the entry of the package, from which nothing of ours imports
+export type { WebhookEvent } from '../contract/webhook-events.ts';
+export {
+  type CallOptions,
+  createClient,
+  type DownloadOptions,
+  type FileJobRequest,
+  type ListOptions,
+  type SoundpostClient,
+  type SubmitOptions,
+  type Uploads,
+} from './client.ts';
+export type { ClientOptions } from './connection.ts';
+export { SoundpostError, type SoundpostErrorCode } from './error.ts';
+export type { CompletedJob, WaitOptions } from './wait.ts';
+export { type VerifyOptions, verifyWebhook, WebhookSignatureError } from './webhook.ts';

@@ -1,0 +1,122 @@
+/** Waiting for the end of a job: by its events where they come through, else by asking. */
+import type { Job, OutputFile } from '../contract/job.ts';
+import type { Connection } from './connection.ts';
+import { delay } from './delay.ts';
+import { SoundpostError } from './error.ts';
+import { readEvents } from './event-stream.ts';
+
+export type CompletedJob = Job & { readonly status: 'completed'; readonly outputFile: OutputFile };
+
+export interface WaitOptions {
+  /** Ends the waiting, not the job: see `cancel`. */
+  readonly signal?: AbortSignal | undefined;
+  /** Called with the job as it is at first, and at each change that is seen. */
+  readonly onProgress?: (job: Job) => void;
+}
+
+/** The service recommends 2 to 5 seconds. */
+const FIRST_POLL_MS = 2000;
+const LONGEST_POLL_MS = 5000;
+/** The service says something every 15 s; a stream that is silent for longer is held up by something on the way. */
+const SILENCE_MS = 20_000;
+/** What asking for the job would be answered as well. */
+const REFUSALS = new Set([400, 401, 403]);
+
+/** Throws SoundpostError with the job's own code when it fails. */
+export async function waitForEnd(
+  connection: Connection,
+  jobId: string,
+  { signal, onProgress }: WaitOptions,
+): Promise<CompletedJob> {
+  let shown = '';
+  const show = (job: Job): CompletedJob | undefined => {
+    const state = JSON.stringify([job.status, job.progress, job.currentStep]);
+    if (state !== shown) {
+      shown = state;
+      onProgress?.(job);
+    }
+    return completedOf(job);
+  };
+  for await (const job of jobEvents(connection, jobId, signal)) {
+    const ended = show(job);
+    if (ended !== undefined) {
+      return ended;
+    }
+  }
+  return poll(connection, jobId, signal, show);
+}
+
+/** Ends early when the stream does not come, or breaks off: then the job has to be asked for. */
+async function* jobEvents(
+  connection: Connection,
+  jobId: string,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<Job> {
+  const silence = new AbortController();
+  const watchdog = new Watchdog(() => silence.abort());
+  try {
+    const response = await connection.response(`/v1/jobs/${jobId}/events`, {
+      headers: { Accept: 'text/event-stream' },
+      signal: signal ? AbortSignal.any([signal, silence.signal]) : silence.signal,
+    });
+    const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') ?? false;
+    if (isStream && response.body !== null) {
+      for await (const { event, data } of readEvents(response.body, () => watchdog.feed())) {
+        if (event === 'job') {
+          yield JSON.parse(data) as Job;
+        }
+      }
+    }
+  } catch (error) {
+    signal?.throwIfAborted();
+    if (error instanceof SoundpostError && REFUSALS.has(error.httpStatus)) {
+      throw error;
+    }
+  } finally {
+    watchdog.stop();
+    silence.abort();
+  }
+}
+
+async function poll(
+  connection: Connection,
+  jobId: string,
+  signal: AbortSignal | undefined,
+  show: (job: Job) => CompletedJob | undefined,
+): Promise<CompletedJob> {
+  for (let pauseMs = FIRST_POLL_MS; ; pauseMs = Math.min(pauseMs * 1.5, LONGEST_POLL_MS)) {
+    const ended = show(await connection.data<Job>(`/v1/jobs/${jobId}`, { signal }));
+    if (ended !== undefined) {
+      return ended;
+    }
+    await delay(pauseMs, signal);
+  }
+}
+
+function completedOf(job: Job): CompletedJob | undefined {
+  if (job.status === 'failed') {
+    throw new SoundpostError(job.error ?? { code: 'INTERNAL_ERROR', message: 'the job failed' }, {
+      httpStatus: 200,
+    });
+  }
+  return job.status === 'completed' ? (job as CompletedJob) : undefined;
+}
+
+class Watchdog {
+  readonly #bite: () => void;
+  #timer: ReturnType<typeof setTimeout>;
+
+  constructor(bite: () => void) {
+    this.#bite = bite;
+    this.#timer = setTimeout(bite, SILENCE_MS);
+  }
+
+  feed(): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(this.#bite, SILENCE_MS);
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer);
+  }
+}
