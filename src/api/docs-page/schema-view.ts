@@ -101,7 +101,7 @@ export function typeView(schema: Schema): Html {
   return html`${schema.format === 'binary' ? 'bytes' : joined(types.map((type) => html`${type}`))}`;
 }
 
-export function schemaLink(reference: string): Html {
+function schemaLink(reference: string): Html {
   const name = reference.slice(COMPONENT.length);
   return html`<a href="#schema-${name}">${name}</a>`;
 }

@@ -118,6 +118,6 @@ function pathsOf(routes: readonly Route[], server: { url: string }): ZodOpenApiP
 }
 
 /** Express's `:jobId` as OpenAPI's `{jobId}`. */
-export function openApiPath(path: string): string {
+function openApiPath(path: string): string {
   return path.replaceAll(/:(\w+)/g, '{$1}');
 }
