@@ -178,7 +178,7 @@ function describeFailure(error: unknown): string {
   const details = error.details === undefined ? '' : ` (${error.details})`;
   const remedy =
     error.code in errorCatalogue ? errorCatalogue[error.code as keyof typeof errorCatalogue].remedy : '';
-  return `${error.code}: ${error.message}${details}. ${remedy}`;
+  return `${error.message}${details}. ${remedy}`;
 }
 
 function isUrl(text: string): boolean {
