@@ -11,6 +11,8 @@ export interface TestRedis {
   /** `unix:///…` */
   readonly url: string;
   readonly socketPath: string;
+  /** For SIGSTOP and SIGCONT: a server that hangs. */
+  readonly pid: number;
   close(): Promise<void>;
 }
 
@@ -47,6 +49,7 @@ export async function startTestRedis(): Promise<TestRedis> {
   return {
     url: `unix://${socketPath}`,
     socketPath,
+    pid: child.pid ?? 0,
     async close() {
       child.kill('SIGTERM');
       await ended;

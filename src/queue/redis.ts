@@ -5,7 +5,8 @@ import type { Logger } from '../logger.ts';
 export type { Redis };
 
 /**
- * - `request`: serves somebody who waits. A command fails at once while Redis is away, and after 2 s in any case.
+ * - `request`: serves somebody who waits. A command fails at once while Redis is away, and in time for an answer within 2 s
+ *   when it hangs.
  * - `worker`: waits for Redis as long as it takes; BullMQ's workers demand it.
  */
 export type RedisRole = 'request' | 'worker';
@@ -17,7 +18,8 @@ export interface RedisTarget {
   readonly logger: Logger;
 }
 
-const COMMAND_TIMEOUT_MS = 2000;
+// Commands wait behind a pipeline that is under way, so one may take twice as long.
+const COMMAND_TIMEOUT_MS = 900;
 const LONGEST_RECONNECT_DELAY_MS = 2000;
 
 /** All keys of the service begin with this; the braces make them one slot of a Redis Cluster. */

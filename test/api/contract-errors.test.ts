@@ -1,0 +1,287 @@
+import { rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { type ErrorCode, errorCatalogue } from '../../src/contract/errors.ts';
+import { startTestRedis, type TestRedis } from '../redis-server.ts';
+import { ServiceHome } from '../service.ts';
+import { until } from '../until.ts';
+import { type Answer, type Ask, type Json, useClips, useService } from './api-fixture.ts';
+
+const SILENT = 'https://silent.example/a';
+
+const clip = useClips('tone.mp4', 'silent.mp4');
+const service = useService({
+  environment: { WEBHOOK_SCHEDULE_SECONDS: '0,0.1' },
+  names: { 'silent.example': [] },
+});
+/** Without a worker, and with the smallest limits. */
+const strict = useService({
+  parts: [],
+  environment: { QUEUE_LIMIT: '1', RATE_READ_PER_MINUTE: '2' },
+});
+
+let tone = '';
+const from = (url: string): object => ({ type: 'url', url });
+const job = (url = tone): Json => ({ source: from(url), output: { format: 'mp3' } });
+const extract = (json: unknown, ask: Ask = {}): Promise<Answer> =>
+  service().call('POST', '/v1/extract', { json, ...ask });
+const get = (path: string, ask: Ask = {}): Promise<Answer> => service().call('GET', path, ask);
+/** What the status of a job says that ended this way. */
+const statusOf = async (request: object): Promise<Answer> =>
+  get(`/v1/status/${(await service().run(request)).jobId}`);
+
+beforeAll(async () => {
+  tone = await service().outside.file('tone.mp4', clip('tone.mp4'));
+});
+
+interface Case {
+  readonly how: string;
+  /** Where it is not the catalogue's: a failed job is no failed request. */
+  readonly httpStatus?: number;
+  readonly retryAfter?: true;
+  readonly produce: () => Promise<Answer>;
+}
+
+/** How each code of the catalogue comes about. The compiler and the first test say which one has no case. */
+const cases: Record<ErrorCode, Case> = {
+  UNAUTHORIZED: { how: 'no key', produce: () => get('/v1/jobs', { key: null }) },
+  FORBIDDEN: {
+    how: 'a key without the scope',
+    produce: async () => get('/v1/jobs', { key: await service().newKey({ scopes: ['extract'] }) }),
+  },
+  INVALID_REQUEST: { how: 'an unknown field', produce: () => extract({ ...job(), extra: 1 }) },
+  INVALID_SOURCE: { how: 'a private address', produce: () => extract(job('http://10.0.0.1/a')) },
+  INVALID_OUTPUT: {
+    how: 'an unknown format',
+    produce: () => extract({ ...job(), output: { format: 'mp4' } }),
+  },
+  INVALID_WEBHOOK: {
+    how: 'a test that the receiver answers with 500',
+    produce: () => {
+      const { url } = service().outside.hook('broken', () => ({ status: 500 }));
+      return service().call('POST', '/v1/webhooks/test', { json: { url } });
+    },
+  },
+  INVALID_JOB_ID: { how: 'an id of another form', produce: () => get('/v1/status/job_1') },
+  TOO_MANY_JOBS: {
+    how: 'eleven jobs',
+    produce: () =>
+      service().call('POST', '/v1/batch', { json: { jobs: Array.from({ length: 11 }, () => job()) } }),
+  },
+  INVALID_VIDEO: {
+    how: 'a form with a text as its file',
+    produce: () => {
+      const form = new FormData();
+      form.append('request', JSON.stringify({ output: { format: 'mp3' } }));
+      form.append('file', new Blob(['no video at all'.repeat(999)]), 'a.mp4');
+      return service().call('POST', '/v1/extract', { body: form });
+    },
+  },
+  JOB_NOT_FOUND: { how: 'an unknown job', produce: () => get('/v1/status/job_0123456789abcdef') },
+  BATCH_NOT_FOUND: { how: 'an unknown batch', produce: () => get('/v1/batch/batch_0123456789abcdef') },
+  UPLOAD_NOT_FOUND: { how: 'an unknown upload', produce: () => get('/v1/uploads/upl_0123456789abcdef') },
+  NOT_FOUND: { how: 'an unknown path', produce: () => get('/v1/nothing') },
+  METHOD_NOT_ALLOWED: { how: 'another method', produce: () => service().call('PUT', '/v1/extract') },
+  JOB_NOT_COMPLETED: {
+    how: 'a download too early',
+    retryAfter: true,
+    async produce() {
+      const slow = await service().outside.stalling('slow.mp4', clip('tone.mp4'));
+      const jobId = await service().submit(job(slow.url));
+      const answer = await get(`/v1/download/${jobId}`);
+      slow.letGo();
+      return answer;
+    },
+  },
+  EXTRACTION_FAILED: {
+    how: 'a video without sound',
+    httpStatus: 200,
+    produce: async () => statusOf(job(await service().outside.file('silent.mp4', clip('silent.mp4')))),
+  },
+  DOWNLOAD_FAILED: {
+    how: 'a source that answers 404',
+    httpStatus: 200,
+    produce: () => statusOf(job(`http://127.0.0.1:${service().outside.port}/missing.mp4`)),
+  },
+  JOB_CANCELLED: {
+    how: 'a cancelled job',
+    httpStatus: 200,
+    async produce() {
+      const slow = await service().outside.stalling('cancelled.mp4', clip('tone.mp4'));
+      const jobId = await service().submit(job(slow.url));
+      await service().call('DELETE', `/v1/jobs/${jobId}`);
+      return get(`/v1/status/${jobId}`);
+    },
+  },
+  FILE_EXPIRED: {
+    how: 'a download after the files were erased',
+    async produce() {
+      const { jobId } = await service().run(job());
+      await service().call('DELETE', `/v1/jobs/${jobId}`);
+      return get(`/v1/download/${jobId}`);
+    },
+  },
+  PAYLOAD_TOO_LARGE: {
+    how: 'a body of more than 256 KiB',
+    produce: () => extract({ ...job(), extra: 'a'.repeat(256 * 1024) }),
+  },
+  UNSUPPORTED_MEDIA_TYPE: {
+    how: 'a body of another type',
+    produce: () =>
+      service().call('POST', '/v1/batch', { body: 'x', headers: { 'content-type': 'text/plain' } }),
+  },
+  IDEMPOTENCY_MISMATCH: {
+    how: 'another body under the same key',
+    async produce() {
+      const headers = { 'idempotency-key': 'mismatch' };
+      await extract(job(), { headers });
+      return extract({ ...job(), output: { format: 'flac' } }, { headers });
+    },
+  },
+  IDEMPOTENCY_IN_PROGRESS: {
+    how: 'the same request while the first one waits for a name',
+    retryAfter: true,
+    async produce() {
+      const headers = { 'idempotency-key': 'in-progress' };
+      const [first, second] = await Promise.all([
+        extract(job(SILENT), { headers }),
+        extract(job(SILENT), { headers }),
+      ]);
+      return first.status === 409 ? first : second;
+    },
+  },
+  RATE_LIMITED: {
+    how: 'more requests than the key may make in a minute',
+    retryAfter: true,
+    async produce() {
+      await strict().call('GET', '/v1/jobs');
+      await strict().call('GET', '/v1/jobs');
+      return strict().call('GET', '/v1/jobs');
+    },
+  },
+  QUEUE_FULL: {
+    how: 'one job more than may wait',
+    retryAfter: true,
+    async produce() {
+      const url = `http://127.0.0.1:${strict().outside.port}/a`;
+      await strict().submit(job(url));
+      return strict().call('POST', '/v1/extract', { json: job(url) });
+    },
+  },
+  SERVICE_UNAVAILABLE: {
+    how: 'a Redis that hangs',
+    retryAfter: true,
+    async produce() {
+      process.kill(strict().redis.pid, 'SIGSTOP');
+      const answer = await strict().call('GET', '/v1/jobs');
+      process.kill(strict().redis.pid, 'SIGCONT');
+      return answer;
+    },
+  },
+  INTERNAL_ERROR: {
+    how: 'a storage that takes no file, three times',
+    httpStatus: 200,
+    async produce() {
+      const broken = join(service().dataDir, 'files');
+      await rm(broken, { recursive: true, force: true });
+      await writeFile(broken, 'no folder');
+      const answer = await statusOf(job());
+      await rm(broken);
+      return answer;
+    },
+  },
+  WEBHOOK_FAILED: {
+    how: 'a receiver that never answers 2xx',
+    httpStatus: 200,
+    async produce() {
+      const { url } = service().outside.hook('never', () => ({ status: 500 }));
+      const { jobId } = await service().run({ ...job(), options: { webhook: url } });
+      const { webhook } = await until('the webhook was given up', async () => {
+        const now = await service().job(jobId);
+        return now.webhook.status === 'failed' && now;
+      });
+      expect(webhook).toEqual({ status: 'failed', attempts: 2, lastError: expect.any(String) });
+      const [code, message] = webhook.lastError.split(': ');
+      const answer = await get(`/v1/status/${jobId}`);
+      expect(answer.body).toMatchObject({ success: true, data: { status: 'completed', webhook } });
+      // It is the job's record that carries this one: the job itself has not failed.
+      return { ...answer, body: { success: false, error: { code, message } } };
+    },
+  },
+};
+
+describe('Errors', () => {
+  it('every code of the catalogue has a case here', () => {
+    expect(Object.keys(cases).toSorted()).toEqual(Object.keys(errorCatalogue).toSorted());
+  });
+
+  const table = (Object.entries(cases) as [ErrorCode, Case][]).map(([code, made]) => ({ code, ...made }));
+
+  it.each(table)('$code: $how', async ({ code, httpStatus, retryAfter, produce }) => {
+    const { status, headers, body } = await produce();
+    expect({ status, body }).toEqual({
+      status: httpStatus ?? errorCatalogue[code].httpStatus,
+      body: {
+        success: false,
+        error: expect.objectContaining({ code, message: expect.stringMatching(/\S/) }),
+      },
+    });
+    expect(
+      Object.keys(body.error).filter((field) => !['code', 'message', 'details'].includes(field)),
+    ).toEqual([]);
+    expect(['string', 'undefined']).toContain(typeof body.error.details);
+    expect(headers['cache-control']).toBe('no-store');
+    expect(headers['content-type']).toMatch(/^application\/json/);
+    if (retryAfter) {
+      expect(headers['retry-after']).toMatch(/^[1-9]\d*$/);
+    }
+    expect(JSON.stringify(body)).not.toMatch(/127\.0\.0\.1|10\.0\.0\.1|\/tmp|node_modules|\n/);
+  });
+});
+
+describe('A6. Redis unreachable', () => {
+  let redis: TestRedis;
+  let home: ServiceHome;
+  let api = '';
+  beforeAll(async () => {
+    redis = await startTestRedis();
+    home = await ServiceHome.make({
+      REDIS_URL: redis.url,
+      SECRET_KEY: 'the root secret of these tests, 32 bytes',
+    });
+    api = await home.start('api').says(/^API\s+(http\S+)/m);
+  });
+  afterAll(async () => {
+    await home.remove();
+    await redis.close();
+  });
+
+  it.each(['hangs', 'has ended'])('one that %s makes every answer 503 within 2 s', async (what) => {
+    expect((await service().call('GET', `${api}/v1/jobs`, { key: home.key })).status).toBe(200);
+    if (what === 'hangs') {
+      process.kill(redis.pid, 'SIGSTOP');
+      onTestFinished(() => void process.kill(redis.pid, 'SIGCONT'));
+    } else {
+      await redis.close();
+    }
+    const requests: [string, string, Ask?][] = [
+      ['GET', '/v1/jobs'],
+      ['GET', '/v1/status/job_0123456789abcdef'],
+      ['POST', '/v1/extract', { json: job('https://media.example/') }],
+      ['POST', '/v1/batch', { json: { jobs: [job('https://media.example/')] } }],
+      ['GET', '/v1/download/job_0123456789abcdef'],
+      ['DELETE', '/v1/jobs/job_0123456789abcdef'],
+    ];
+    const answers = await Promise.all(
+      requests.map(async ([method, path, ask]) => {
+        const before = performance.now();
+        const { status, body } = await service().call(method, `${api}${path}`, { key: home.key, ...ask });
+        return [path, status, body.error.code, performance.now() - before < 2000];
+      }),
+    );
+    expect(answers).toEqual(requests.map(([, path]) => [path, 503, 'SERVICE_UNAVAILABLE', true]));
+    const ready = await service().call('GET', `${api}/health/ready`, { key: null });
+    expect([ready.status, ready.body.checks.redis]).toEqual([503, 'down']);
+    expect((await service().call('GET', `${api}/health/live`, { key: null })).status).toBe(200);
+  });
+});
