@@ -175,10 +175,9 @@ function describeFailure(error: unknown): string {
   if (!(error instanceof SoundpostError)) {
     return error instanceof Error ? error.message : String(error);
   }
-  const details = error.details === undefined ? '' : ` (${error.details})`;
   const remedy =
     error.code in errorCatalogue ? errorCatalogue[error.code as keyof typeof errorCatalogue].remedy : '';
-  return `${error.message}${details}. ${remedy}`;
+  return `${error.message}. ${remedy}`;
 }
 
 function isUrl(text: string): boolean {
