@@ -132,7 +132,9 @@ describe('the embedded Redis', () => {
     await redis.set('job', 'accepted');
     await expect(
       startEmbeddedRedis({ folder: join(folder, 'redis'), launcher: launchers.setpriv }),
-    ).rejects.toThrow(`another Soundpost uses ${join(folder, 'redis')}: stop it, or choose another DATA_DIR`);
+    ).rejects.toThrow(
+      `another Soundpost uses ${join(folder, 'redis')}: stop it, choose another DATA_DIR, or set REDIS_URL`,
+    );
     expect(servers.filter(isAlive)).toEqual(servers);
     expect(await redis.get('job')).toBe('accepted');
     expect(await runningEmbeddedRedis(join(folder, 'redis'))).toBe(url);

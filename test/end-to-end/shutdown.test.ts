@@ -1,0 +1,161 @@
+/** How `serve` ends: told to, with work under way, and killed. Nothing that was accepted is lost. */
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { Client, receiveWebhooks, type WebhookReceiver } from '../client.ts';
+import { descendants, isAlive, programOf } from '../processes.ts';
+import { ServiceHome } from '../service.ts';
+import { until } from '../until.ts';
+import { serveVideos, type VideoServer } from '../video-server.ts';
+import { useVideos } from './videos.ts';
+
+const videos = useVideos({ long: true });
+let home: ServiceHome;
+let web: VideoServer;
+let hooks: WebhookReceiver;
+
+beforeEach(async () => {
+  web = await serveVideos(videos.folder);
+  hooks = await receiveWebhooks();
+  home = await ServiceHome.make({ OUTBOUND_ALLOW: `${web.allow},${hooks.allow}`, WORKER_CONCURRENCY: '2' });
+});
+afterEach(async () => {
+  await home.remove();
+  await hooks.close();
+  await web.close();
+});
+
+const job = (name: string, output: object = { format: 'mp3' }) => ({
+  source: { type: 'url', url: web.url(name) },
+  output,
+  options: { webhook: hooks.url },
+});
+
+async function seconds<T>(work: Promise<T>): Promise<{ result: T; seconds: number }> {
+  const startedMs = Date.now();
+  const result = await work;
+  return { result, seconds: (Date.now() - startedMs) / 1000 };
+}
+
+const workspaces = () =>
+  readdirSync(join(home.folder, 'data', 'workspaces')).filter((name) => name.startsWith('job_'));
+
+it('SIGTERM under load: running jobs finish, waiting ones stay, and a restart does those', async () => {
+  web.hold();
+  const first = await home.serve({ SHUTDOWN_SECONDS: '30', LOG_LEVEL: 'info' });
+  const client = new Client(first.api, home.key);
+  const ids: string[] = [];
+  for (let count = 0; count < 6; count += 1) ids.push(await client.submit(job('talk.mp4')));
+  await until('two downloads have begun', () => web.requests.length === 2);
+  first.process.signal('SIGTERM');
+  await first.process.says(/("msg":"stopping"|)/);
+  await until('no request is taken any more, or the stop waits for the jobs', () =>
+    isAlive(first.process.pid),
+  );
+  web.letGo();
+  const { result, seconds: took } = await seconds(first.process.exited);
+  expect(result).toBe(0);
+  expect(took).toBeLessThan(30);
+  expect(workspaces()).toEqual([]);
+  // Those that ran were finished; none was begun after the signal.
+  expect(web.requests).toHaveLength(2);
+
+  const second = await home.serve();
+  const again = new Client(second.api, home.key);
+  await Promise.all(ids.map((jobId) => again.completed(jobId)));
+  expect(web.requests).toHaveLength(6);
+  for (const jobId of ids) {
+    const notifications = await hooks.notifications(jobId, 'job.completed');
+    expect(new Set(notifications.map(({ headers }) => headers['webhook-id'])).size).toBe(1);
+  }
+});
+
+it('SIGTERM with a job that takes too long: it is handed back within the bound and done after a restart', async () => {
+  web.hold();
+  const first = await home.serve({ SHUTDOWN_SECONDS: '1' });
+  const client = new Client(first.api, home.key);
+  const jobId = await client.submit(job('talk.mp4'));
+  await until('the download has begun', () => web.requests.length === 1);
+  first.process.signal('SIGTERM');
+  const { result, seconds: took } = await seconds(first.process.exited);
+  expect(result).toBe(0);
+  expect(took).toBeLessThan(10);
+  expect(workspaces()).toEqual([]);
+  expect(hooks.received).toEqual([]);
+
+  web.letGo();
+  const second = await home.serve();
+  await new Client(second.api, home.key).completed(jobId);
+  expect(await hooks.notifications(jobId, 'job.completed')).toHaveLength(1);
+});
+
+it('SIGTERM while a receiver of webhooks does not answer: the end does not wait for it, and it is told later', async () => {
+  const silent = await receiveWebhooks(() => 503);
+  const first = await home.serve({
+    SHUTDOWN_SECONDS: '1',
+    OUTBOUND_ALLOW: `${web.allow},${silent.allow}`,
+    WEBHOOK_SCHEDULE_SECONDS: '0,1,2,3,4,5,6,7,8,9,10',
+  });
+  const client = new Client(first.api, home.key);
+  const jobId = await client.submit({ ...job('talk.mp4'), options: { webhook: silent.url } });
+  await silent.notifications(jobId, 'job.completed');
+  first.process.signal('SIGTERM');
+  const { result, seconds: took } = await seconds(first.process.exited);
+  expect(result).toBe(0);
+  expect(took).toBeLessThan(10);
+  const before = silent.received.length;
+  await home.serve({
+    OUTBOUND_ALLOW: `${web.allow},${silent.allow}`,
+    WEBHOOK_SCHEDULE_SECONDS: '0,1,2,3,4,5,6,7,8,9,10',
+  });
+  await until('it is tried again', () => silent.received.length > before);
+  expect(new Set(silent.received.map(({ headers }) => headers['webhook-id'])).size).toBe(1);
+  await silent.close();
+});
+
+it('SIGKILL of script/server leaves no process, and the next start finishes what was accepted', async () => {
+  const server = home.run(['script/server'], { JOB_LOCK_SECONDS: '1' });
+  const api = await server.says(/^API\s+(http\S+)/m);
+  const client = new Client(api, home.key);
+  const jobId = await client.submit(job('long.wav', { format: 'flac', normalize: true }));
+  const children = await until('ffmpeg and redis-server run', () => {
+    const pids = descendants(server.pid);
+    const programs = pids.map(programOf);
+    return programs.includes('ffmpeg') && programs.includes('redis-server') && pids;
+  });
+  server.signal('SIGKILL');
+  await server.exited;
+  await until('no child is left', () => !children.some(isAlive));
+
+  const next = await home.serve({ JOB_LOCK_SECONDS: '1' });
+  await new Client(next.api, home.key).completed(jobId);
+  expect(await hooks.notifications(jobId, 'job.completed')).toHaveLength(1);
+});
+
+it('SIGKILL of everything at once loses no accepted job', async () => {
+  web.hold();
+  const first = await home.serve({ JOB_LOCK_SECONDS: '1' });
+  const client = new Client(first.api, home.key);
+  const ids = [
+    await client.submit(job('talk.mp4')),
+    await client.submit(job('talk.mp4')),
+    await client.submit(job('talk.mp4')),
+  ];
+  await until('two downloads have begun', () => web.requests.length === 2);
+  for (const pid of home.notePids().reverse()) process.kill(pid, 'SIGKILL');
+  await first.process.exited;
+  web.letGo();
+  const second = await home.serve({ JOB_LOCK_SECONDS: '1' });
+  const again = new Client(second.api, home.key);
+  await Promise.all(ids.map((jobId) => again.completed(jobId)));
+});
+
+it('a second service over the same folder is refused with a sentence, and the first one goes on', async () => {
+  const first = await home.serve();
+  const second = home.start('serve');
+  expect(await second.exited).toBe(1);
+  expect(second.output()).toContain('another Soundpost uses');
+  expect(second.output()).toContain('choose another DATA_DIR');
+  const { status } = await new Client(first.api, home.key).call('GET', '/health/ready');
+  expect(status).toBe(200);
+});
