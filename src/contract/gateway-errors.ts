@@ -113,7 +113,8 @@ export const gatewayErrorCatalogue = {
   rate_limited: {
     httpStatus: 429,
     retryable: true,
-    meaning: 'The instance has more to send than its network takes.',
+    meaning:
+      'The instance has more to send than its network takes, or an address brought too many wrong keys.',
     remedy: 'Wait for Retry-After seconds.',
   },
   internal_error: {

@@ -1,20 +1,79 @@
 /** What the gateway tells about an instance: to GATEWAY_EVENTS_URL, to webhooks and to the voice inbox (decisions B). */
 import { z } from 'zod';
+import { MessageContent } from './gateway.ts';
+import { ConnectionState } from './gateway-instances.ts';
 import { MessageKey, MessageStatus } from './job.ts';
 
-const gatewayEventNames = [
+export const gatewayEventNames = [
   'messages.upsert',
   'messages.update',
-  'presence.update',
   'connection.update',
+  'call',
+  'group-participants.update',
+  'presence.update',
 ] as const;
 const GatewayEventName = z.enum(gatewayEventNames);
+export type GatewayEventName = z.infer<typeof GatewayEventName>;
 
-/** `data` of messages.update: the status of a message moved forward. */
+/** `data` of messages.upsert: a message was sent or has arrived. */
+const MessageUpsert = z.object({
+  key: MessageKey,
+  pushName: z.string().nullable(),
+  message: MessageContent,
+  messageTimestamp: z.string(),
+  status: MessageStatus,
+});
+
+/** `data` of messages.update: the status of a message moved forward, or its text was changed. */
 const MessageUpdate = z.object({
   key: MessageKey,
   status: MessageStatus,
+  message: MessageContent.optional().meta({ description: 'What it says now, after a change' }),
 });
+
+/** `data` of connection.update. */
+const ConnectionUpdate = z.object({
+  instance: z.string(),
+  state: ConnectionState,
+  reason: z.string().optional(),
+});
+
+/** `data` of call. */
+const CallUpdate = z.object({
+  id: z.string(),
+  from: z.string().meta({ description: 'JID of the caller' }),
+  date: z.iso.datetime(),
+  isVideo: z.boolean(),
+  status: z.enum(['offer', 'reject', 'timeout', 'terminate', 'accept']),
+});
+
+/** `data` of group-participants.update. */
+const ParticipantsUpdate = z.object({
+  id: z.string().meta({ description: 'JID of the group' }),
+  author: z.string().nullable().meta({ description: 'JID of who did it' }),
+  participants: z.array(z.string()),
+  action: z.enum(['add', 'remove', 'promote', 'demote']),
+});
+
+/** `data` of presence.update. */
+const PresenceUpdate = z.object({
+  id: z.string().meta({ description: 'JID of the chat' }),
+  presences: z.record(z.string(), z.object({ lastKnownPresence: z.string() })),
+});
+
+/** What `data` is, by event. */
+export const gatewayEventData = {
+  'messages.upsert': MessageUpsert,
+  'messages.update': MessageUpdate,
+  'connection.update': ConnectionUpdate,
+  call: CallUpdate,
+  'group-participants.update': ParticipantsUpdate,
+  'presence.update': PresenceUpdate,
+} as const satisfies Record<GatewayEventName, z.ZodType>;
+
+export type GatewayEventData = {
+  readonly [Name in GatewayEventName]: z.input<(typeof gatewayEventData)[Name]>;
+};
 
 /** What every event has in common; `data` depends on `event`. */
 export const GatewayEvent = z.object({

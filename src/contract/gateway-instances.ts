@@ -1,5 +1,6 @@
 /** Instances: accounts of the gateway, how they are made and what is answered about them (decisions B "Instances"). */
 import { z } from 'zod';
+import { Flag } from './gateway.ts';
 
 const transportKinds = ['loopback', 'xmpp', 'whatsapp'] as const;
 export const TransportKind = z.enum(transportKinds);
@@ -25,13 +26,40 @@ const settingsFields = {
 export const InstanceSettings = z.object(settingsFields);
 export type InstanceSettings = z.infer<typeof InstanceSettings>;
 
+/** The same as a caller gives them: an absent one keeps its value, or has its default in a new instance. */
+export const SetSettingsRequest = z.object({
+  rejectCall: Flag.nullish().meta({ description: 'Reject calls automatically' }),
+  msgCall: z
+    .string()
+    .max(4096)
+    .nullish()
+    .meta({ description: 'Sent when a call was rejected automatically' }),
+  groupsIgnore: Flag.nullish().meta({ description: 'Ignore messages of groups' }),
+  alwaysOnline: Flag.nullish().meta({ description: 'Always show online' }),
+  readMessages: Flag.nullish().meta({ description: 'Send read receipts for what arrives' }),
+  readStatus: Flag.nullish().meta({
+    description: 'See when own messages were read and played; default true',
+  }),
+  syncFullHistory: Flag.nullish().meta({ description: 'Fetch the whole history from the network' }),
+});
+export type SetSettingsRequest = z.infer<typeof SetSettingsRequest>;
+
+/** The settings after a change; whatever is absent or null stays as it is. */
+export function changedSettings(settings: InstanceSettings, change: SetSettingsRequest): InstanceSettings {
+  const given = Object.entries(change).filter(
+    ([name, value]) => name in settingsFields && value !== undefined && value !== null,
+  );
+  return InstanceSettings.parse({ ...settings, ...Object.fromEntries(given) });
+}
+
 export const defaultInstanceSettings: InstanceSettings = {
   rejectCall: false,
   msgCall: '',
   groupsIgnore: false,
   alwaysOnline: false,
   readMessages: false,
-  readStatus: false,
+  // Without it nobody would learn that a message was read; an extraction's messageStatus would stop at delivered.
+  readStatus: true,
   syncFullHistory: false,
 };
 
@@ -88,21 +116,19 @@ export const XmppConnection = z.object({
 });
 export type XmppConnection = z.infer<typeof XmppConnection>;
 
-export const CreateInstanceRequest = InstanceSettings.partial()
-  .extend({
-    instanceName: InstanceName,
-    transport: TransportKind.default('loopback'),
-    token: z
-      .string()
-      .regex(/^[\x21-\x7e]{16,128}$/, 'must be 16 to 128 visible characters')
-      .nullish(),
-    connection: XmppConnection.nullish(),
-  })
-  .superRefine(({ transport, connection }, context) => {
-    if (transport === 'xmpp' && !connection) {
-      context.addIssue({ code: 'custom', path: ['connection'], message: 'must hold jid and password' });
-    }
-  });
+export const CreateInstanceRequest = SetSettingsRequest.extend({
+  instanceName: InstanceName,
+  transport: TransportKind.default('loopback'),
+  token: z
+    .string()
+    .regex(/^[\x21-\x7e]{16,128}$/, 'must be 16 to 128 visible characters')
+    .nullish(),
+  connection: XmppConnection.nullish(),
+}).superRefine(({ transport, connection }, context) => {
+  if (transport === 'xmpp' && !connection) {
+    context.addIssue({ code: 'custom', path: ['connection'], message: 'must hold jid and password' });
+  }
+});
 export type CreateInstanceRequest = z.infer<typeof CreateInstanceRequest>;
 
 /** An instance as it is listed; tokens are never answered again. */
@@ -126,3 +152,23 @@ export const ConnectionStateAnswer = z.object({
   instance: z.object({ instanceName: z.string(), state: ConnectionState }),
 });
 export type ConnectionStateAnswer = z.infer<typeof ConnectionStateAnswer>;
+
+/** GET /instance/connect while there is something to pair; otherwise it answers the state. */
+export const PairingAnswer = z.object({
+  pairingCode: z.string().nullable().meta({ description: 'To be typed on the phone' }),
+  code: z.string().meta({ description: 'What the picture holds' }),
+  base64: z.string().meta({ description: 'The picture, as data:image/png;base64,…' }),
+  count: z.int().min(1),
+});
+
+export const SetSettingsAnswer = z.object({
+  settings: z.object({ instanceName: z.string(), settings: InstanceSettingsAnswer }),
+});
+
+/** DELETE /instance/logout and /instance/delete. */
+export const InstanceGoneAnswer = z.object({
+  status: z.literal('SUCCESS'),
+  error: z.literal(false),
+  response: z.object({ message: z.string() }),
+});
+export type InstanceGoneAnswer = z.infer<typeof InstanceGoneAnswer>;

@@ -17,9 +17,17 @@ export const AudioMessage = z.object({
   fileEncSha256: z.string(),
   directPath: z.string(),
   mediaKeyTimestamp: z.string(),
-  waveform: z.string(),
+  waveform: z.string().meta({ description: '64 bytes of 0 to 100, base64' }),
+  caption: z.string().optional().meta({ description: 'Text under the player, set by updateMessage' }),
 });
 export type AudioMessage = z.infer<typeof AudioMessage>;
+
+/** What a message says: a voice message or a text. */
+export const MessageContent = z.union([
+  z.object({ audioMessage: AudioMessage }),
+  z.object({ conversation: z.string() }),
+]);
+export type MessageContent = z.infer<typeof MessageContent>;
 
 export const SentMessage = z.object({
   key: MessageKey,
@@ -30,17 +38,20 @@ export const SentMessage = z.object({
 export type SentMessage = z.infer<typeof SentMessage>;
 
 /** Longest presence before a message (decisions B). */
-const MAX_DELAY_MS = 60_000;
+export const MAX_DELAY_MS = 60_000;
 
 /** A phone number as digits, with or without `+ ( ) - space`, or a JID; an integer is taken as its digits. */
-const Recipient = z
+export const Recipient = z
   .union([z.string(), z.int().nonnegative()], 'must be a phone number or a JID')
   .transform(String)
   .pipe(z.string().trim().min(1, 'must not be empty').max(128));
 
 // A multipart field is always text, and public clients also send text in JSON.
-const Flag = z.union([z.boolean(), z.stringbool({ truthy: ['true', '1'], falsy: ['false', '0', ''] })]);
-const Milliseconds = z.union([
+export const Flag = z.union([
+  z.boolean(),
+  z.stringbool({ truthy: ['true', '1'], falsy: ['false', '0', ''] }),
+]);
+export const Milliseconds = z.union([
   z.int(),
   z
     .string()

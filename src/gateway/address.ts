@@ -50,3 +50,24 @@ export function mayMean(
     ? FOREIGN_PERSON_SUFFIXES.has(address.suffix)
     : address.suffix === FOREIGN_GROUP_SUFFIX;
 }
+
+/** Whether a number or JID, as a caller wrote it, means this JID of an instance's own network. */
+export function meansJid(text: string, jid: string, isGroup: boolean): boolean {
+  const at = jid.lastIndexOf('@');
+  const [local, suffix] = [jid.slice(0, at), jid.slice(at + 1)];
+  if (text.trim().toLowerCase() === jid.toLowerCase()) {
+    return true;
+  }
+  let address: Address;
+  try {
+    address = parseAddress(text, 'where');
+  } catch {
+    return false;
+  }
+  const kind = isGroup ? 'group' : 'person';
+  return (
+    address.digits !== '' &&
+    address.digits === local &&
+    mayMean(address, kind, { person: suffix, group: suffix })
+  );
+}

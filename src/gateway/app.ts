@@ -1,31 +1,23 @@
 /** Which path leads where. The order matters: what needs no key, then the key, then everything else. */
-import express, { type Express } from 'express';
+import express, { type Express, type RequestHandler } from 'express';
 import helmet from 'helmet';
-import type { Logger } from '../logger.ts';
-import type { Redis } from '../queue/redis.ts';
-import type { Storage } from '../storage/storage.ts';
 import { inboxPage } from './inbox/inbox-page.ts';
-import { type InboxServices, inboxRoutes } from './inbox/inbox-routes.ts';
+import { inboxRoutes } from './inbox/inbox-routes.ts';
+import type { Access } from './middleware/access.ts';
 import { errorAnswer, notFound, otherMethods } from './middleware/error-answer.ts';
 import { requestLog } from './middleware/request-log.ts';
+import type { Route } from './route.ts';
 import { live, ready } from './routes/health.ts';
-import { type InstanceServices, instanceRoutes } from './routes/instances.ts';
 import { media } from './routes/media.ts';
-import { operationRoutes } from './routes/operations.ts';
-import { type SendAudioServices, sendAudio } from './routes/send-audio.ts';
+import { keyedRoutes } from './routes/routes.ts';
+import type { GatewayServices } from './services.ts';
 
-export interface AppServices extends SendAudioServices, InstanceServices, InboxServices {
-  readonly redis: Redis;
-  readonly storage: Storage;
-  readonly brands: readonly string[];
-  readonly logger: Logger;
-}
-
-export function createApp(services: AppServices): Express {
-  const { access, redis, storage, brands, logger } = services;
+export function createApp(services: GatewayServices): Express {
+  const { access, redis, storage, logger, trustProxy } = services;
   const app = express();
   app.set('query parser', 'simple');
   app.set('etag', false);
+  app.set('trust proxy', trustProxy);
   app.use(securityHeaders());
   app.use(requestLog(logger));
 
@@ -36,14 +28,25 @@ export function createApp(services: AppServices): Express {
   app.use('/inbox', inboxPage());
 
   app.use(access.requireKey);
-  for (const brand of brands) {
-    app.route(`/message/send${brand}Audio/:instance`).post(sendAudio(services)).all(otherMethods('POST'));
+  for (const [path, routes] of Map.groupBy(keyedRoutes(services), ({ path }) => path)) {
+    const mounted = app.route(path);
+    for (const route of routes) {
+      mounted[route.method](...admission(route, access), async (request, response) => {
+        await route.handle(request, response, () => access.instanceOf(request));
+      });
+    }
+    mounted.all(otherMethods(routes.map(({ method }) => method.toUpperCase()).join(', ')));
   }
-  app.use(operationRoutes(access));
-  app.use(instanceRoutes(services));
   app.use(notFound);
   app.use(errorAnswer({ logger, redisReady: () => redis.status === 'ready' }));
   return app;
+}
+
+function admission({ access: by, path }: Route, access: Access): RequestHandler[] {
+  return [
+    ...(by === 'gateway' ? [access.requireGatewayKey] : []),
+    ...(path.endsWith('/:instance') ? [access.requireInstance] : []),
+  ];
 }
 
 function securityHeaders(): express.RequestHandler {

@@ -3,7 +3,7 @@
  * tells of (message-log.ts), so neither exists without the other; posting them on and showing them live read from here.
  */
 import { z } from 'zod';
-import type { GatewayEvent } from '../contract/gateway-events.ts';
+import type { GatewayEvent, GatewayEventData, GatewayEventName } from '../contract/gateway-events.ts';
 import type { Redis } from '../queue/redis.ts';
 import type { Instance } from './instances.ts';
 import { gatewayKey } from './redis-keys.ts';
@@ -47,11 +47,11 @@ export function parseEvent(entry: StreamEntry): StoredEvent {
   return StoredEvent.parse(entry.fields);
 }
 
-export function envelope(
+export function envelope<Name extends GatewayEventName>(
   instance: Pick<Instance, 'name'>,
   ownJid: string,
-  event: GatewayEvent['event'],
-  data: unknown,
+  event: Name,
+  data: GatewayEventData[Name],
 ): string {
   const body: GatewayEvent = {
     event,

@@ -4,14 +4,19 @@ import { z } from 'zod';
 import { GatewayError } from '../contract/gateway-errors.ts';
 import {
   type CreateInstanceRequest,
+  changedSettings,
   defaultInstanceSettings,
   InstanceId,
   InstanceSettings,
+  type SetSettingsRequest,
   TransportKind,
+  XmppConnection,
 } from '../contract/gateway-instances.ts';
 import type { Redis } from '../queue/redis.ts';
 import { RedisScript } from '../queue/script.ts';
 import { gatewayKey } from './redis-keys.ts';
+import { changeRecord, readRecord } from './redis-record.ts';
+import type { Sealer } from './sealer.ts';
 import { randomToken, type SecretHasher } from './tokens.ts';
 
 const Instance = z.object({
@@ -21,6 +26,10 @@ const Instance = z.object({
   settings: InstanceSettings,
   createdAt: z.iso.datetime(),
   tokenHash: z.string(),
+  /** Somebody took it off its network; it stays off until it is told to connect. */
+  loggedOut: z.boolean().default(false),
+  /** What its network needs, sealed; see {@link Instances.connectionOf}. */
+  sealedConnection: z.string().optional(),
 });
 export type Instance = z.infer<typeof Instance>;
 
@@ -42,32 +51,42 @@ return 'created'
 
 const TOKEN_PURPOSE = 'instance token';
 
-export class Instances {
-  readonly #redis: Redis;
-  readonly #hasher: SecretHasher;
-  readonly #gatewayKey: string;
+export interface InstancesOptions {
+  readonly redis: Redis;
+  readonly hasher: SecretHasher;
+  readonly sealer: Sealer;
+  /** The gateway's own key, which may not be used as a token, since it opens every instance. */
+  readonly apiKey: string;
+}
 
-  /** @param gatewayApiKey may not be used as a token, since it opens every instance. */
-  constructor(redis: Redis, hasher: SecretHasher, gatewayApiKey: string) {
-    this.#redis = redis;
-    this.#hasher = hasher;
-    this.#gatewayKey = gatewayApiKey;
+export class Instances {
+  readonly #options: InstancesOptions;
+  readonly #redis: Redis;
+
+  constructor(options: InstancesOptions) {
+    this.#options = options;
+    this.#redis = options.redis;
   }
 
   /** Throws name_in_use. The token is answered this once; only its hash is kept. */
   async create(request: CreateInstanceRequest): Promise<{ instance: Instance; token: string }> {
+    const { hasher, sealer, apiKey } = this.#options;
     const token = request.token ?? randomToken();
-    const { instanceName, transport, token: _token, connection: _connection, ...settings } = request;
+    const id = randomUUID();
     const instance: Instance = {
-      id: randomUUID(),
-      name: instanceName,
-      transport,
-      settings: InstanceSettings.parse({ ...defaultInstanceSettings, ...settings }),
+      id,
+      name: request.instanceName,
+      transport: request.transport,
+      settings: changedSettings(defaultInstanceSettings, request),
       createdAt: new Date().toISOString(),
-      tokenHash: this.#hasher.hash(TOKEN_PURPOSE, token),
+      tokenHash: hasher.hash(TOKEN_PURPOSE, token),
+      loggedOut: false,
+      ...(request.connection
+        ? { sealedConnection: sealer.seal(connectionLabel(id), JSON.stringify(request.connection)) }
+        : {}),
     };
     const taken = new GatewayError('bad_request', 'token: is in use already; leave it out to have one made');
-    if (this.#hasher.matches(token, this.#gatewayKey)) {
+    if (hasher.matches(token, apiKey)) {
       throw taken;
     }
     const outcome = await createScript.run(
@@ -87,12 +106,12 @@ export class Instances {
   /** @param nameOrId as it stands in a path. */
   async find(nameOrId: string): Promise<Instance | undefined> {
     const id = InstanceId.safeParse(nameOrId).success ? nameOrId : await this.#redis.hget(NAMES, nameOrId);
-    return id === null ? undefined : this.#record(id);
+    return id === null ? undefined : readRecord(this.#redis, recordOf(id));
   }
 
   async findByToken(token: string): Promise<Instance | undefined> {
-    const id = await this.#redis.hget(TOKENS, this.#hasher.hash(TOKEN_PURPOSE, token));
-    return id === null ? undefined : this.#record(id);
+    const id = await this.#redis.hget(TOKENS, this.#options.hasher.hash(TOKEN_PURPOSE, token));
+    return id === null ? undefined : readRecord(this.#redis, recordOf(id));
   }
 
   /** All of them, oldest first. */
@@ -101,6 +120,26 @@ export class Instances {
     return records
       .map((record) => Instance.parse(JSON.parse(record)))
       .toSorted((a, b) => a.createdAt.localeCompare(b.createdAt) || a.name.localeCompare(b.name));
+  }
+
+  /** What the instance's network needs, in the clear. */
+  connectionOf({ id, sealedConnection }: Instance): XmppConnection | undefined {
+    return sealedConnection === undefined
+      ? undefined
+      : XmppConnection.parse(JSON.parse(this.#options.sealer.open(connectionLabel(id), sealedConnection)));
+  }
+
+  /** Throws instance_not_found. */
+  changeSettings(instance: Instance, change: SetSettingsRequest): Promise<Instance> {
+    return this.#change(instance, (record) => ({
+      ...record,
+      settings: changedSettings(record.settings, change),
+    }));
+  }
+
+  /** Throws instance_not_found. */
+  setLoggedOut(instance: Instance, loggedOut: boolean): Promise<Instance> {
+    return this.#change(instance, (record) => ({ ...record, loggedOut }));
   }
 
   async remove(instance: Instance): Promise<void> {
@@ -112,8 +151,18 @@ export class Instances {
       .exec();
   }
 
-  async #record(id: string): Promise<Instance | undefined> {
-    const record = await this.#redis.hget(RECORDS, id);
-    return record === null ? undefined : Instance.parse(JSON.parse(record));
+  async #change(instance: Instance, change: (record: Instance) => Instance): Promise<Instance> {
+    const changed = await changeRecord(this.#redis, recordOf(instance.id), change);
+    if (changed === undefined) {
+      throw instanceNotFound();
+    }
+    return changed;
   }
 }
+
+export function instanceNotFound(): GatewayError {
+  return new GatewayError('instance_not_found', 'instance: no instance has this name or id');
+}
+
+const recordOf = (id: string) => ({ key: RECORDS, field: id, schema: Instance });
+const connectionLabel = (id: string): string => `connection of ${id}`;

@@ -4,37 +4,19 @@
  * dies in between leaves something that the repeated request finds.
  */
 import { z } from 'zod';
-import { AudioMessage } from '../contract/gateway.ts';
-import { MessageKey, MessageStatus } from '../contract/job.ts';
+import type { MessageStatus } from '../contract/job.ts';
 import type { Redis } from '../queue/redis.ts';
 import { RedisScript } from '../queue/script.ts';
 import { EVENT_STREAM, EVENT_STREAM_LENGTH, envelope } from './event-stream.ts';
+import {
+  type LoggedMessage,
+  MESSAGE_FIELDS,
+  MessageRecord,
+  messageAnswer,
+  parseLogged,
+  withText,
+} from './message-record.ts';
 import { gatewayKey } from './redis-keys.ts';
-
-const MessageRecord = z.object({
-  instanceId: z.string(),
-  instanceName: z.string(),
-  ownJid: z.string(),
-  key: MessageKey,
-  /** Who wrote it, where that was somebody else. */
-  authorJid: z.string().optional(),
-  authorName: z.string().optional(),
-  timestampSeconds: z.int(),
-  message: z.object({ audioMessage: AudioMessage }),
-  context: z.object({
-    quoted: z.object({ id: z.string(), text: z.string().optional() }).optional(),
-    mentioned: z.array(z.string()).readonly(),
-    mentionsEveryOne: z.boolean(),
-    linkPreview: z.boolean(),
-  }),
-});
-export type MessageRecord = z.infer<typeof MessageRecord>;
-
-export interface LoggedMessage extends MessageRecord {
-  readonly status: MessageStatus;
-  /** False while the record is only an intent. */
-  readonly settled: boolean;
-}
 
 export interface ChatSummary {
   readonly jid: string;
@@ -58,15 +40,16 @@ const STATUS_RANK: Readonly<Record<MessageStatus, number>> = {
  */
 const settleScript = new RedisScript(`
 local message, chat, chats, unread, events = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local rank, word, now, id, jid, incoming = tonumber(ARGV[1]), ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+local rank, word, at, id, jid, kind = tonumber(ARGV[1]), ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local instanceId, upsert, update, length, oldest = ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11]
 local current = redis.call('HGET', message, 'rank')
 if not current then return 0 end
 if redis.call('HSETNX', message, 'settled', '1') == 1 then
-  redis.call('ZADD', chat, now, id)
+  redis.call('ZADD', chat, at, id)
   redis.call('ZREMRANGEBYSCORE', chat, '-inf', oldest)
-  redis.call('ZADD', chats, now, jid)
-  if incoming == '1' then redis.call('HINCRBY', unread, jid, 1) end
+  redis.call('ZADD', chats, 'GT', at, jid)
+  if kind == 'history' then return 0 end
+  if kind == 'incoming' then redis.call('HINCRBY', unread, jid, 1) end
   redis.call('XADD', events, 'MAXLEN', '~', length, '*', 'instanceId', instanceId, 'event', 'messages.upsert', 'envelope', upsert)
 end
 if tonumber(current) >= rank or redis.call('HGET', message, 'status') == 'ERROR' then return 0 end
@@ -82,6 +65,18 @@ if redis.call('HSETNX', KEYS[1], 'record', ARGV[1]) == 1 then
 end
 return redis.call('HGET', KEYS[1], 'record')
 `);
+
+const editScript = new RedisScript(`
+local message, events = KEYS[1], KEYS[2]
+local text, instanceId, update, length = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+if redis.call('EXISTS', message) == 0 or redis.call('HGET', message, 'text') == text then return 0 end
+redis.call('HSET', message, 'text', text)
+redis.call('XADD', events, 'MAXLEN', '~', length, '*', 'instanceId', instanceId, 'event', 'messages.update', 'envelope', update)
+return 1
+`);
+
+/** How a message comes to its chat: history is old news, which neither counts as unread nor is told. */
+type Arrival = 'outgoing' | 'incoming' | 'history';
 
 const messageKey = (instanceId: string, messageId: string): string =>
   gatewayKey('message', instanceId, messageId);
@@ -110,24 +105,31 @@ export class MessageLog {
   }
 
   async find(instanceId: string, messageId: string): Promise<LoggedMessage | undefined> {
-    const [record, status, settled] = await this.#redis.hmget(
-      messageKey(instanceId, messageId),
-      'record',
-      'status',
-      'settled',
-    );
-    return parseLogged(record, status, settled);
+    return parseLogged(await this.#redis.hmget(messageKey(instanceId, messageId), ...MESSAGE_FIELDS));
   }
 
-  /** The network took the message: it appears in its chat. */
-  async settle(record: MessageRecord): Promise<void> {
-    await this.#settle(record, record.key.fromMe ? 'PENDING' : 'DELIVERY_ACK');
+  /** The network took the message, or brought it: it appears in its chat. */
+  async settle(record: MessageRecord, isHistory = false): Promise<void> {
+    const arrival = isHistory ? 'history' : record.key.fromMe ? 'outgoing' : 'incoming';
+    await this.#settle(record, record.key.fromMe ? 'PENDING' : 'DELIVERY_ACK', arrival);
   }
 
   /** Moves a status forward. Answers whether it moved; an unknown message does not. */
   async advance(instanceId: string, messageId: string, status: MessageStatus): Promise<boolean> {
     const logged = await this.find(instanceId, messageId);
-    return logged === undefined ? false : this.#settle(logged, status);
+    return logged !== undefined && this.#settle(logged, status, logged.key.fromMe ? 'outgoing' : 'incoming');
+  }
+
+  /** The text, or caption, is another one now. */
+  async edit(logged: LoggedMessage, text: string): Promise<void> {
+    const { instanceId, instanceName, ownJid, key, status } = logged;
+    const message = withText(logged.message, text);
+    const update = envelope({ name: instanceName }, ownJid, 'messages.update', { key, status, message });
+    await editScript.run(
+      this.#redis,
+      [messageKey(instanceId, key.id), EVENT_STREAM],
+      [text, instanceId, update, EVENT_STREAM_LENGTH],
+    );
   }
 
   /** Newest first. */
@@ -165,10 +167,11 @@ export class MessageLog {
     await this.#redis.unlink(...keys);
   }
 
-  async #settle(record: MessageRecord, status: MessageStatus): Promise<boolean> {
+  async #settle(record: MessageRecord, status: MessageStatus, arrival: Arrival): Promise<boolean> {
     const { instanceId, key, ownJid } = record;
     const instance = { name: record.instanceName };
     const now = Date.now();
+    const first = key.fromMe ? 'PENDING' : 'DELIVERY_ACK';
     const moved = await settleScript.run(
       this.#redis,
       [
@@ -181,12 +184,12 @@ export class MessageLog {
       [
         STATUS_RANK[status],
         status,
-        now,
+        arrival === 'history' ? record.timestampSeconds * 1000 : now,
         key.id,
         key.remoteJid,
-        key.fromMe ? '0' : '1',
+        arrival,
         instanceId,
-        envelope(instance, ownJid, 'messages.upsert', upsertData(record, 'PENDING')),
+        envelope(instance, ownJid, 'messages.upsert', messageAnswer(record, first)),
         envelope(instance, ownJid, 'messages.update', { key, status }),
         EVENT_STREAM_LENGTH,
         now - this.#keepSeconds * 1000,
@@ -194,29 +197,4 @@ export class MessageLog {
     );
     return moved === 1;
   }
-}
-
-function upsertData(record: MessageRecord, status: MessageStatus): unknown {
-  return {
-    key: record.key,
-    pushName: record.authorName,
-    message: record.message,
-    messageTimestamp: String(record.timestampSeconds),
-    status: record.key.fromMe ? status : 'DELIVERY_ACK',
-  };
-}
-
-function parseLogged(
-  record: string | null | undefined,
-  status: string | null | undefined,
-  settled: string | null | undefined,
-): LoggedMessage | undefined {
-  if (typeof record !== 'string') {
-    return undefined;
-  }
-  return {
-    ...MessageRecord.parse(JSON.parse(record)),
-    status: MessageStatus.parse(status),
-    settled: settled === '1',
-  };
 }

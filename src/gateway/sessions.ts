@@ -1,51 +1,42 @@
-/** Which instance is on which network, and what the networks report back. */
+/** Which instance is on which network, from the start of the gateway to its end. */
+import { EventEmitter, once } from 'node:events';
 import { GatewayError } from '../contract/gateway-errors.ts';
 import type { ConnectionState, TransportKind } from '../contract/gateway-instances.ts';
 import type { Logger } from '../logger.ts';
-import type { Redis } from '../queue/redis.ts';
-import { appendEvent, envelope } from './event-stream.ts';
 import type { Instance, Instances } from './instances.ts';
-import type { MessageLog } from './message-log.ts';
-import {
-  type IncomingMessage,
-  type Presence,
-  type Session,
-  type Transport,
-  type TransportReports,
-  UnsupportedOperation,
-} from './transport.ts';
+import { type Session, type Transport, type TransportReports, UnsupportedOperation } from './transport.ts';
 
 export interface SessionsOptions {
-  readonly redis: Redis;
   readonly instances: Instances;
-  readonly log: MessageLog;
   readonly transports: readonly Transport[];
   readonly logger: Logger;
 }
+
+/** How long a request waits for an instance that is just connecting. */
+const CONNECTING_MS = 10_000;
 
 export class Sessions {
   readonly #options: SessionsOptions;
   readonly #transports: ReadonlyMap<TransportKind, Transport>;
   readonly #open = new Map<string, Promise<Session>>();
+  /** Emits an instance's id when its connection changed. */
+  readonly #changes = new EventEmitter().setMaxListeners(0);
 
   constructor(options: SessionsOptions) {
     this.#options = options;
     this.#transports = new Map(options.transports.map((transport) => [transport.kind, transport]));
   }
 
-  async start(): Promise<void> {
-    const reports: TransportReports = {
-      statusChanged: async (instanceId, messageId, status) => {
-        await this.#options.log.advance(instanceId, messageId, status);
-      },
-      messageArrived: (instanceId, message) => this.#arrived(instanceId, message),
-      messageEdited: async () => undefined,
-      presenceChanged: (instanceId, chatJid, presence) => this.#presence(instanceId, chatJid, presence),
-      connectionChanged: async () => undefined,
-      callChanged: async () => undefined,
-      participantsChanged: async () => undefined,
-    };
+  /** Resolves when the transports run; the instances connect meanwhile, so that what waits for them arrives. */
+  async start(reports: TransportReports): Promise<void> {
     await Promise.all(this.#options.transports.map((transport) => transport.start(reports)));
+    for (const instance of await this.#options.instances.list()) {
+      if (this.#transports.has(instance.transport)) {
+        this.of(instance).catch((error: unknown) =>
+          this.#options.logger.error({ err: error, instance: instance.name }, 'connecting failed'),
+        );
+      }
+    }
   }
 
   async close(): Promise<void> {
@@ -67,64 +58,60 @@ export class Sessions {
     if (known !== undefined) {
       return known;
     }
-    const opening = this.requireTransport(instance.transport).open(instance, undefined, true);
+    const opening = this.requireTransport(instance.transport).open(
+      instance,
+      this.#options.instances.connectionOf(instance),
+      !instance.loggedOut,
+    );
     this.#open.set(instance.id, opening);
     // A failure is told to whoever asked, and tried again by whoever asks next.
     opening.catch(() => this.#open.delete(instance.id));
     return opening;
   }
 
-  /** The instance on its network, ready to send. Throws not_connected. */
-  async connected(instance: Instance): Promise<Session> {
+  /** The instance on its network, ready to send; waits a little for one that is connecting. Throws not_connected. */
+  async connected(instance: Instance, signal?: AbortSignal): Promise<Session> {
     const session = await this.of(instance);
-    if (session.state() !== 'open') {
+    const patience = AbortSignal.any([AbortSignal.timeout(CONNECTING_MS), ...(signal ? [signal] : [])]);
+    while (this.stateOf(instance, session) === 'connecting' && !patience.aborted) {
+      await once(this.#changes, instance.id, { signal: patience }).catch(() => undefined);
+    }
+    signal?.throwIfAborted();
+    if (this.stateOf(instance, session) !== 'open') {
       throw new GatewayError('not_connected', `instance ${instance.name} is not connected to its network`);
     }
     return session;
   }
 
+  /** What was logged out is closed, whatever another process' session makes of it. */
+  stateOf(instance: Instance, session: Session): ConnectionState {
+    return instance.loggedOut ? 'close' : session.state();
+  }
+
   async state(instance: Instance): Promise<ConnectionState> {
-    return (await this.of(instance)).state();
+    return this.stateOf(instance, await this.of(instance));
+  }
+
+  /** To be told when an instance's connection changed. */
+  noteChange(instanceId: string): void {
+    this.#changes.emit(instanceId);
+  }
+
+  /** Begins to connect. Answers the instance as it is now. */
+  async connect(instance: Instance): Promise<Instance> {
+    const current = await this.#options.instances.setLoggedOut(instance, false);
+    await (await this.of(current)).connect();
+    return current;
+  }
+
+  async logout(instance: Instance): Promise<void> {
+    const current = await this.#options.instances.setLoggedOut(instance, true);
+    await (await this.of(current)).logout();
   }
 
   async remove(instance: Instance): Promise<void> {
+    const transport = this.requireTransport(instance.transport);
     this.#open.delete(instance.id);
-    await this.requireTransport(instance.transport).remove(instance);
-  }
-
-  async #arrived(instanceId: string, incoming: IncomingMessage): Promise<void> {
-    const { log, instances } = this.#options;
-    const instance = await instances.find(instanceId);
-    const { content } = incoming;
-    if (instance === undefined || content.kind !== 'voice') {
-      return;
-    }
-    const record = await log.intend(
-      {
-        instanceId,
-        instanceName: instance.name,
-        ownJid: (await this.of(instance)).ownJid,
-        key: { remoteJid: incoming.chatJid, fromMe: false, id: incoming.messageId },
-        authorJid: incoming.authorJid,
-        authorName: incoming.authorName,
-        timestampSeconds: incoming.timestampSeconds,
-        message: { audioMessage: content.audio },
-        context: incoming.context,
-      },
-      'DELIVERY_ACK',
-    );
-    await log.settle(record);
-  }
-
-  async #presence(instanceId: string, chatJid: string, presence: Presence): Promise<void> {
-    const { redis, instances } = this.#options;
-    const instance = await instances.find(instanceId);
-    if (instance === undefined) {
-      return;
-    }
-    const { ownJid } = await this.of(instance);
-    const data = { id: chatJid, presences: { [ownJid]: { lastKnownPresence: presence } } };
-    const event = 'presence.update';
-    await appendEvent(redis, { instanceId, event, envelope: envelope(instance, ownJid, event, data) });
+    await transport.remove(instance);
   }
 }

@@ -14,15 +14,24 @@ import { Idempotency } from './idempotency.ts';
 import { InboxSessions } from './inbox/inbox-sessions.ts';
 import { LiveEvents } from './inbox/live-events.ts';
 import { Viewers } from './inbox/viewer.ts';
+import { Incoming } from './incoming.ts';
 import { Instances } from './instances.ts';
 import { MediaStore } from './media-store.ts';
 import { MessageLog } from './message-log.ts';
 import { Access } from './middleware/access.ts';
+import { WrongKeys } from './middleware/wrong-keys.ts';
+import { OutgoingOrder } from './outgoing-order.ts';
 import { gatewayKey } from './redis-keys.ts';
+import { Sealer } from './sealer.ts';
+import { type SendLimits, SendRate } from './send-rate.ts';
 import { Sessions } from './sessions.ts';
+import { TextSender } from './text-sender.ts';
 import { SecretHasher } from './tokens.ts';
 import { createLoopbackTransport } from './transports/loopback/loopback-transport.ts';
+import { VoiceNotes } from './voice-notes.ts';
 import { VoiceSender } from './voice-sender.ts';
+import { WebhookSender } from './webhooks/webhook-sender.ts';
+import { Webhooks } from './webhooks/webhooks.ts';
 import { Workspaces } from './workspace.ts';
 
 export interface GatewayOptions {
@@ -37,6 +46,8 @@ export interface GatewayOptions {
   readonly apiKey: string;
   /** HMAC key under which tokens and sessions are stored; the same in every process of the gateway. */
   readonly keyPepper: Buffer;
+  /** 32 bytes: AES-256 key under which accounts' passwords and webhook secrets are stored. */
+  readonly encryptionKey: Buffer;
   /** `redis://…`, `rediss://…`, or `unix:///path/to/socket`. */
   readonly redisUrl: string;
   readonly storage: Storage;
@@ -49,6 +60,12 @@ export interface GatewayOptions {
   /** Where messages.update is posted, and the `whsec_` secret that signs it; undefined posts nothing. */
   readonly events: { readonly url: string; readonly secret: string } | undefined;
   readonly logger: Logger;
+  /** Messages that an instance may send within 60 s, by network; 0 is no limit. Default: whatsapp 20, xmpp 60. */
+  readonly sendsPerMinute?: SendLimits;
+  /** When an instance's webhook is told of an event, seconds after it (decisions D). */
+  readonly webhookSchedule?: readonly number[];
+  /** Proxies in front whose forwarded address is believed. Default 0. */
+  readonly trustProxy?: number;
   /** How long preparing and sending a message may take besides its delay, ms. Default 30 s (decisions B "Audio"). */
   readonly sendTimeoutMs?: number;
 }
@@ -65,6 +82,7 @@ export interface RunningGateway {
 }
 
 const SEND_TIMEOUT_MS = 30_000;
+const WEBHOOK_SCHEDULE_SECONDS = [0, 5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400];
 const SWEEP_INTERVAL_MS = 60 * 60 * 1000;
 /** After this, connections that are still busy are cut. */
 const CLOSE_TIMEOUT_MS = 10_000;
@@ -84,10 +102,19 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
   let publicUrl = options.publicUrl ?? '';
 
   const hasher = new SecretHasher(options.keyPepper);
-  const instances = new Instances(redis, hasher, options.apiKey);
+  const sealer = new Sealer(options.encryptionKey);
+  const instances = new Instances({ redis, hasher, sealer, apiKey: options.apiKey });
   const log = new MessageLog(redis, options.mediaTtlSeconds);
-  const loopback = createLoopbackTransport({ redis, blockingRedis: connect('worker'), log, logger });
-  const sessions = new Sessions({ redis, instances, log, transports: [loopback], logger });
+  const loopback = createLoopbackTransport({
+    redis,
+    blockingRedis: connect('worker'),
+    log,
+    instances,
+    publicUrl: () => publicUrl,
+    keepSeconds: options.mediaTtlSeconds,
+    logger,
+  });
+  const sessions = new Sessions({ instances, transports: [loopback], logger });
   const media = new MediaStore({
     redis,
     storage,
@@ -95,27 +122,52 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
     keepSeconds: options.mediaTtlSeconds,
     logger,
   });
+  const notes = new VoiceNotes({ media, outbound, tools });
   const workspaces = new Workspaces(options.workspacesDir);
+  const order = new OutgoingOrder();
+  const rate = new SendRate(redis, options.sendsPerMinute);
+  const texts = new TextSender({ log, rate, order, closing: closing.signal });
   const sender = new VoiceSender({
     sessions,
     log,
-    media,
-    outbound,
-    tools,
+    notes,
+    rate,
     hasher,
     closing: closing.signal,
     sendTimeoutMs: options.sendTimeoutMs ?? SEND_TIMEOUT_MS,
   });
-  const access = new Access({ instances, hasher, apiKey: options.apiKey });
+  const incoming = new Incoming({
+    redis,
+    instances,
+    sessions,
+    log,
+    notes,
+    texts,
+    workspaces,
+    closing: closing.signal,
+    logger,
+  });
+  const webhooks = new Webhooks(redis, sealer);
+  const webhookSender = new WebhookSender({
+    redis,
+    blockingRedis: connect('worker'),
+    webhooks,
+    outbound,
+    scheduleSeconds: options.webhookSchedule ?? WEBHOOK_SCHEDULE_SECONDS,
+    logger,
+  });
+  const wrongKeys = new WrongKeys(redis);
+  const access = new Access({ instances, hasher, apiKey: options.apiKey, wrongKeys });
   const inboxSessions = new InboxSessions(redis, hasher);
   const events = new LiveEvents(redis, connect('worker'), logger);
   const eventsPost =
     options.events && new EventsPost({ ...options.events, blockingRedis: connect('worker'), logger });
 
   await eventsPost?.start();
+  await webhookSender.start();
   await events.start();
-  await sessions.start();
   await seedFirstInstance(redis, instances);
+  await sessions.start(incoming);
   const sweep = async (): Promise<void> => {
     await Promise.all([media.sweep(), workspaces.sweep()]).catch((error: unknown) =>
       logger.warn({ err: error }, 'removing expired media failed'),
@@ -136,12 +188,20 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
       instances,
       log,
       logger,
+      notes,
+      order,
+      outbound,
+      publicUrl: () => publicUrl,
       redis,
       sender,
       sessions,
       storage,
-      viewers: new Viewers({ access, inboxSessions, instances }),
+      texts,
+      trustProxy: options.trustProxy ?? 0,
+      viewers: new Viewers({ access, inboxSessions, instances, wrongKeys }),
+      webhooks,
       workspaces,
+      wrongKeys,
     }),
   );
   server.listen(options.port, options.host);
@@ -166,7 +226,7 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
       await closed;
       clearInterval(idle);
       clearTimeout(cut);
-      await Promise.all([eventsPost?.close(), events.close(), sessions.close()]);
+      await Promise.all([eventsPost?.close(), webhookSender.close(), events.close(), sessions.close()]);
       await closeRedis(redis);
     },
   };

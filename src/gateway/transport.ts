@@ -6,7 +6,7 @@
  * What not every network can do is an optional member: where it is absent the operation answers 501 `unsupported`,
  * so that nothing can pretend to have succeeded.
  */
-import type { AudioMessage } from '../contract/gateway.ts';
+import type { AudioMessage, MessageContent } from '../contract/gateway.ts';
 import { GatewayError } from '../contract/gateway-errors.ts';
 import type {
   ConnectionState,
@@ -14,6 +14,7 @@ import type {
   TransportKind,
   XmppConnection,
 } from '../contract/gateway-instances.ts';
+import type { PrivacySettings } from '../contract/gateway-operations.ts';
 import type { MessageKey, MessageStatus } from '../contract/job.ts';
 import type { Address } from './address.ts';
 import type { Instance } from './instances.ts';
@@ -41,16 +42,6 @@ export interface Contact extends Chat {
   readonly isSaved: boolean;
   readonly blocked: boolean;
   readonly profilePicUrl?: string;
-}
-
-/** all, contacts, contact_blacklist or none; online: all or match_last_seen. */
-export interface PrivacySettings {
-  readonly readreceipts: string;
-  readonly profile: string;
-  readonly status: string;
-  readonly online: string;
-  readonly last: string;
-  readonly groupadd: string;
 }
 
 export interface MessageContext {
@@ -120,8 +111,11 @@ export interface Session {
   /** JID of the instance's own account; empty while it is not known yet. */
   readonly ownJid: string;
   state(): ConnectionState;
-  /** Begins to connect after a logout or an end of the connection; while open or connecting it changes nothing. */
-  connect(): Promise<void>;
+  /**
+   * Begins to connect after a logout or an end of the connection; while open or connecting it changes nothing.
+   * @param pairingNumber digits of the phone on which a pairing code is to be typed; for networks that pair by one
+   */
+  connect(pairingNumber?: string): Promise<void>;
   /** Leaves the network. The gateway remembers it, so that a restart does not connect again. */
   logout(): Promise<void>;
   /** What is needed for pairing right now; undefined when nothing is. */
@@ -150,7 +144,8 @@ export interface Session {
   acceptInvite?(inviteCode: string): Promise<{ groupJid: string }>;
   /** The chat is a person's, never a group's. */
   setBlocked?(chat: Chat, blocked: boolean): Promise<void>;
-  privacySettings?(): Promise<PrivacySettings>;
+  /** In the words of {@link PrivacySettings}; the gateway refuses to pass on any other. */
+  privacySettings?(): Promise<Readonly<Record<keyof PrivacySettings, string>>>;
   /**
    * The instance's settings changed. What a network need not do itself: groupsIgnore, readStatus, and the text after a
    * rejected call are seen to by the gateway.
@@ -162,11 +157,28 @@ export interface Session {
   readonly otherSide?: OtherSide;
 }
 
+/** Somebody whom the gateway plays. */
+export interface Persona {
+  readonly jid: string;
+  readonly name: string;
+  /** Whether this person has blocked the instance. */
+  readonly hasBlocked: boolean;
+}
+
 export interface OtherSide {
   /** Whoever is on the other side of this chat looked at it. */
   opened(chatJid: string): Promise<void>;
   /** Whoever is on the other side of this chat started the player. */
   played(chatJid: string, messageId: string): Promise<void>;
+  /** Who can be played in this chat; nobody where the other side is an instance with an inbox of its own. */
+  people(chatJid: string): Promise<Persona[]>;
+  /** Writes or speaks to the instance, or to the group of both. What a blocked person says bounces. */
+  reply(chatJid: string, personJid: string, content: MessageContent): Promise<{ delivered: boolean }>;
+  typing(chatJid: string, personJid: string, presence: Presence): Promise<void>;
+  /** Rings until the instance rejects it or the person hangs up. */
+  call(personJid: string): Promise<{ callId: string }>;
+  hangUp(callId: string): Promise<void>;
+  setBlocked(personJid: string, blocked: boolean): Promise<void>;
 }
 
 /** How a network tells what happened. Each call may come late, twice or out of order. */
@@ -237,7 +249,8 @@ export interface Transport {
   readonly kind: TransportKind;
   /**
    * Takes up, or finds, the instance's place on the network; repeating it changes nothing. Resolves at once, while it
-   * may still be connecting: reports.connectionChanged tells the rest.
+   * may still be connecting: reports.connectionChanged tells the rest, and is not to be awaited in here, since it waits
+   * for this very session.
    * @param connect whether to connect now; false for an instance that was logged out
    */
   open(instance: Instance, connection: Connection | undefined, connect: boolean): Promise<Session>;

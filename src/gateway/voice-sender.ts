@@ -1,35 +1,33 @@
 /**
- * Operation 1, from a parsed request to the network's acceptance: find the recipient, prepare the voice note once,
- * keep its encrypted copy, record the intent, show presence, send, settle.
+ * Operation 1, from a parsed request to the network's acceptance: find the recipient, take a place among what the instance
+ * sends, prepare the voice note once, keep its encrypted copy, record the intent, show presence, send, settle.
  */
 import { randomBytes } from 'node:crypto';
-import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import type { SendAudioFields, SentMessage } from '../contract/gateway.ts';
+import type { AudioMessage, SendAudioFields, SentMessage } from '../contract/gateway.ts';
 import { GatewayError } from '../contract/gateway-errors.ts';
-import { MediaFailure } from '../media/failure.ts';
-import type { MediaTools } from '../media/run.ts';
-import { prepareVoiceNote } from '../media/voice-note.ts';
-import type { Outbound } from '../outbound/outbound.ts';
 import { parseAddress } from './address.ts';
-import { type AudioInput, materialize } from './audio-input.ts';
+import type { AudioInput } from './audio-input.ts';
 import type { Instance } from './instances.ts';
-import type { MediaStore } from './media-store.ts';
-import type { MessageLog, MessageRecord } from './message-log.ts';
+import type { MessageLog } from './message-log.ts';
+import type { MessageRecord } from './message-record.ts';
+import { stopping, until, untilDue } from './outgoing.ts';
+import type { Turn } from './outgoing-order.ts';
+import type { SendRate, Slot } from './send-rate.ts';
 import type { Sessions } from './sessions.ts';
 import type { SecretHasher } from './tokens.ts';
 import type { Chat, MessageContext, Session } from './transport.ts';
+import type { VoiceNotes } from './voice-notes.ts';
 
 export interface VoiceSenderOptions {
   readonly sessions: Sessions;
   readonly log: MessageLog;
-  readonly media: MediaStore;
-  readonly outbound: Outbound;
-  readonly tools: MediaTools;
+  readonly notes: VoiceNotes;
+  readonly rate: SendRate;
   readonly hasher: SecretHasher;
   /** Aborted when the gateway stops: what has not reached the network yet is given up. */
   readonly closing: AbortSignal;
-  /** For preparing and sending together; the presence before it comes on top (decisions B: "at most delay + 30 s"). */
+  /** For preparing and sending together; waiting for its turn and the presence before it come on top. */
   readonly sendTimeoutMs: number;
 }
 
@@ -40,6 +38,21 @@ export interface VoiceRequest {
   readonly workspace: string;
   /** The caller's Idempotency-Key: the message's id follows from it. */
   readonly idempotencyKey: string | undefined;
+  /** The request's place among those of the instance; whoever took it leaves it. */
+  readonly turn: Turn;
+}
+
+/** What is left of the time for preparing and sending. */
+interface Budget {
+  leftMs: number;
+}
+
+/** A request whose recipient is known. */
+interface Addressed {
+  readonly session: Session;
+  readonly chat: Chat;
+  readonly context: MessageContext;
+  readonly messageId: string;
 }
 
 export class VoiceSender {
@@ -50,60 +63,117 @@ export class VoiceSender {
   }
 
   async send(request: VoiceRequest): Promise<SentMessage> {
-    const { sessions, log, closing, sendTimeoutMs } = this.#options;
-    const { instance, fields } = request;
-    const delayMs = fields.delay ?? 0;
-    const deadline = AbortSignal.timeout(sendTimeoutMs + delayMs);
-    const signal = AbortSignal.any([deadline, closing]);
-    try {
-      const session = await sessions.connected(instance);
-      const chat = await session.resolve(parseAddress(fields.number, 'number'), 'number');
-      const context = messageContext(fields);
-      const messageId = this.#messageId(request);
-      const earlier = await log.find(instance.id, messageId);
-      if (earlier?.settled) {
-        return answer(earlier);
-      }
-      const { record, file } = await this.#prepare(request, session, chat, context, messageId, signal);
-      if (delayMs > 0) {
-        await session.showPresence(chat, 'recording');
-        await wait(delayMs, undefined, { signal }).finally(() => session.showPresence(chat, 'paused'));
-      }
-      await session.sendVoice(
-        { messageId, chat, file, content: record.message.audioMessage, context },
-        signal,
-      );
-      await log.settle(record);
-      return answer(record);
-    } catch (error) {
-      throw this.#explained(error, deadline);
+    const { log, rate } = this.#options;
+    const budget: Budget = { leftMs: this.#options.sendTimeoutMs };
+    const addressed = await this.#inTime(budget, (signal) => this.#address(request, signal));
+    const earlier = await log.find(request.instance.id, addressed.messageId);
+    if (earlier?.settled) {
+      return answer(earlier);
     }
+    const slot = await rate.reserve(request.instance, [addressed.messageId]);
+    const prepared = await this.#beforeNetwork(slot, async () => {
+      const made = await this.#inTime(budget, (signal) => this.#prepare(request, addressed, signal));
+      await this.#waitForNetwork(request, addressed, slot);
+      return made;
+    });
+    await this.#inTime(budget, (signal) =>
+      addressed.session.sendVoice(
+        {
+          messageId: addressed.messageId,
+          chat: addressed.chat,
+          file: prepared.file,
+          content: prepared.audioMessage,
+          context: addressed.context,
+        },
+        signal,
+      ),
+    );
+    await log.settle(prepared.record);
+    return answer(prepared.record);
+  }
+
+  async #address(request: VoiceRequest, signal: AbortSignal): Promise<Addressed> {
+    const { instance, fields } = request;
+    const session = await this.#options.sessions.connected(instance, signal);
+    return {
+      session,
+      chat: await session.resolve(parseAddress(fields.number, 'number'), 'number'),
+      context: messageContext(fields),
+      messageId: this.#messageId(request),
+    };
   }
 
   /** The file to send and the record of it; a record that a crashed attempt left is the one that counts. */
   async #prepare(
     { instance, audio, workspace }: VoiceRequest,
-    session: Session,
-    chat: Chat,
-    context: MessageContext,
-    messageId: string,
+    { session, chat, context, messageId }: Addressed,
     signal: AbortSignal,
-  ): Promise<{ record: MessageRecord; file: string }> {
-    const { outbound, tools, media, log } = this.#options;
-    const input = await materialize(audio, outbound, workspace, signal);
-    const output = join(workspace, 'voice.ogg');
-    const note = await prepareVoiceNote({ tools, input, output, workspace, signal });
-    const audioMessage = await media.keep(note, workspace, signal);
+  ): Promise<{ record: MessageRecord; audioMessage: AudioMessage; file: string }> {
+    const { notes, log } = this.#options;
+    const note = await notes.make(audio, workspace, signal);
     const record = await log.intend({
       instanceId: instance.id,
       instanceName: instance.name,
       ownJid: session.ownJid,
       key: { remoteJid: chat.jid, fromMe: true, id: messageId },
       timestampSeconds: Math.floor(Date.now() / 1000),
-      message: { audioMessage },
+      message: { audioMessage: note.audioMessage },
       context,
     });
-    return { record, file: note.path };
+    return { record, file: note.file, audioMessage: audioOf(record) };
+  }
+
+  /** Shows the presence that the caller asked for, just before the message may go, and waits until it may. */
+  async #waitForNetwork(
+    { fields, turn }: VoiceRequest,
+    { session, chat }: Addressed,
+    slot: Slot,
+  ): Promise<void> {
+    const { closing } = this.#options;
+    const delayMs = fields.delay ?? 0;
+    try {
+      if (delayMs > 0) {
+        await until(slot.atMs - delayMs, closing);
+        await session.showPresence(chat, 'recording');
+        await wait(delayMs, undefined, { signal: closing }).finally(() =>
+          session.showPresence(chat, 'paused'),
+        );
+      }
+      await untilDue(turn, slot, closing);
+    } catch (error) {
+      throw closing.aborted ? stopping(error) : error;
+    }
+  }
+
+  /** What ends before the network has the message needs no slot. */
+  async #beforeNetwork<T>(slot: Slot, work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      await slot.release().catch(() => undefined);
+      throw error;
+    }
+  }
+
+  async #inTime<T>(budget: Budget, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const { closing } = this.#options;
+    const startedAt = performance.now();
+    const deadline = AbortSignal.timeout(Math.max(1, Math.floor(budget.leftMs)));
+    try {
+      return await work(AbortSignal.any([deadline, closing]));
+    } catch (error) {
+      if (error instanceof GatewayError) {
+        throw error;
+      }
+      if (deadline.aborted) {
+        throw new GatewayError('timeout', 'the audio could not be prepared and sent in time', {
+          cause: error,
+        });
+      }
+      throw closing.aborted ? stopping(error) : error;
+    } finally {
+      budget.leftMs -= performance.now() - startedAt;
+    }
   }
 
   #messageId({ instance, idempotencyKey }: VoiceRequest): string {
@@ -112,27 +182,6 @@ export class VoiceSender {
         ? randomBytes(16).toString('hex')
         : this.#options.hasher.hash('message id', `${instance.id} ${idempotencyKey}`).slice(0, 32);
     return id.toUpperCase();
-  }
-
-  #explained(error: unknown, deadline: AbortSignal): unknown {
-    if (error instanceof GatewayError) {
-      return error;
-    }
-    if (error instanceof MediaFailure) {
-      return new GatewayError('not_audio', `audio: ${error.details}`, { cause: error });
-    }
-    if (deadline.aborted) {
-      return new GatewayError('timeout', 'the audio could not be prepared and sent in time', {
-        cause: error,
-      });
-    }
-    if (this.#options.closing.aborted) {
-      return new GatewayError('service_unavailable', 'the gateway is stopping; send the request again', {
-        retryAfterSeconds: 5,
-        cause: error,
-      });
-    }
-    return error;
   }
 }
 
@@ -147,6 +196,18 @@ function messageContext(fields: SendAudioFields): MessageContext {
   };
 }
 
-function answer({ key, message, timestampSeconds }: MessageRecord): SentMessage {
-  return { key, message, messageTimestamp: String(timestampSeconds), status: 'PENDING' };
+function audioOf({ message }: MessageRecord): AudioMessage {
+  if (!('audioMessage' in message)) {
+    throw new Error('a text was recorded under the id of a voice message');
+  }
+  return message.audioMessage;
+}
+
+function answer(record: MessageRecord): SentMessage {
+  return {
+    key: record.key,
+    message: { audioMessage: audioOf(record) },
+    messageTimestamp: String(record.timestampSeconds),
+    status: 'PENDING',
+  };
 }

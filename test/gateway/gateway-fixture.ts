@@ -13,6 +13,7 @@ import { createFileStorage } from '../../src/storage/file-storage.ts';
 
 export const API_KEY = 'gateway-key-of-the-tests-0123456789';
 const PEPPER = Buffer.alloc(32, 7);
+const ENCRYPTION_KEY = Buffer.alloc(32, 8);
 
 /** The people of every loopback network (decisions B "Loopback"). */
 export const ada = { number: '12025550101', jid: '12025550101@people.loopback', name: 'Ada Lovelace' };
@@ -41,6 +42,7 @@ export function gatewayOptions(setting: GatewaySetting): GatewayOptions {
     brands: ['Messenger', 'WhatsApp'],
     apiKey: API_KEY,
     keyPepper: PEPPER,
+    encryptionKey: ENCRYPTION_KEY,
     redisUrl,
     storage: createFileStorage({ root: join(dataDir, 'storage') }),
     outbound: createOutbound({

@@ -67,7 +67,7 @@ describe('an instance', () => {
       groups_ignore: false,
       always_online: false,
       read_messages: true,
-      read_status: false,
+      read_status: true,
       sync_full_history: false,
     });
     const listed = (await gateway.call('GET', '/instance/fetchInstances')).body;

@@ -2,8 +2,10 @@
 import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { parseAddress } from '../../src/gateway/address.ts';
-import type { Instance } from '../../src/gateway/instances.ts';
+import { type Instance, Instances } from '../../src/gateway/instances.ts';
 import { MessageLog } from '../../src/gateway/message-log.ts';
+import { Sealer } from '../../src/gateway/sealer.ts';
+import { SecretHasher } from '../../src/gateway/tokens.ts';
 import type { OutgoingVoice, Transport, TransportReports } from '../../src/gateway/transport.ts';
 import { createLoopbackTransport } from '../../src/gateway/transports/loopback/loopback-transport.ts';
 import { createLogger } from '../../src/logger.ts';
@@ -27,6 +29,7 @@ const instance: Instance = {
   },
   createdAt: new Date().toISOString(),
   tokenHash: '',
+  loggedOut: false,
 };
 
 let server: TestRedis;
@@ -59,7 +62,20 @@ afterEach(async () => {
 
 function connectNetwork(): Transport {
   const blockingRedis = connectRedis({ url: server.url, role: 'worker', logger });
-  return createLoopbackTransport({ redis, blockingRedis, log: new MessageLog(redis, 60), logger });
+  return createLoopbackTransport({
+    redis,
+    blockingRedis,
+    log: new MessageLog(redis, 60),
+    instances: new Instances({
+      redis,
+      hasher: new SecretHasher(Buffer.alloc(32)),
+      sealer: new Sealer(Buffer.alloc(32)),
+      apiKey: 'not used here',
+    }),
+    publicUrl: () => 'http://gateway.test',
+    keepSeconds: 60,
+    logger,
+  });
 }
 
 async function sendToAda(messageId: string): Promise<void> {

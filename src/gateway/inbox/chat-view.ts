@@ -1,54 +1,32 @@
 /** What the inbox page shows of chats and messages. */
+import { type ChatOverview, listChats } from '../chat-records.ts';
 import type { Instance } from '../instances.ts';
-import type { LoggedMessage, MessageLog } from '../message-log.ts';
+import type { MessageLog } from '../message-log.ts';
+import type { LoggedMessage } from '../message-record.ts';
 import type { Session } from '../transport.ts';
 
 /** A page shows this many of a chat's last messages. */
 const PAGE_MESSAGES = 200;
 
-interface ChatView {
-  readonly jid: string;
-  readonly name: string;
-  readonly isGroup: boolean;
-  /** ms since 1970; null for a chat without messages. */
-  readonly updatedAtMs: number | null;
-  readonly unreadCount: number;
+interface ChatView extends ChatOverview {
   readonly lastMessage: MessageView | null;
 }
 
-interface MessageView extends Pick<LoggedMessage, 'key' | 'authorName' | 'message' | 'context' | 'status'> {
-  readonly timestampSeconds: number;
-}
+interface MessageView
+  extends Pick<
+    LoggedMessage,
+    'key' | 'authorJid' | 'authorName' | 'message' | 'context' | 'status' | 'edited' | 'timestampSeconds'
+  > {}
 
 /** Chats with messages first, the newest at the top; then the rest of the address book. */
-export async function listChats(instance: Instance, session: Session, log: MessageLog): Promise<ChatView[]> {
-  const [active, contacts] = await Promise.all([log.chats(instance.id), session.contacts()]);
-  const known = new Map(contacts.map((contact) => [contact.jid, contact]));
-  const views = await Promise.all(
-    active.map(async ({ jid, updatedAtMs, unreadCount }): Promise<ChatView> => {
-      const [last] = await log.messages(instance.id, jid, 1);
-      return {
-        jid,
-        name: known.get(jid)?.name ?? last?.authorName ?? jid,
-        isGroup: known.get(jid)?.isGroup ?? false,
-        updatedAtMs,
-        unreadCount,
-        lastMessage: last === undefined ? null : messageView(last),
-      };
+export async function chatViews(instance: Instance, session: Session, log: MessageLog): Promise<ChatView[]> {
+  const chats = await listChats(instance, session, log);
+  return Promise.all(
+    chats.map(async (chat) => {
+      const [last] = await log.messages(instance.id, chat.jid, 1);
+      return { ...chat, lastMessage: last === undefined ? null : messageView(last) };
     }),
   );
-  const started = new Set(active.map(({ jid }) => jid));
-  const quiet = contacts
-    .filter(({ jid }) => !started.has(jid))
-    .map(({ jid, name, isGroup }) => ({
-      jid,
-      name,
-      isGroup,
-      updatedAtMs: null,
-      unreadCount: 0,
-      lastMessage: null,
-    }));
-  return [...views, ...quiet];
 }
 
 /** Oldest first. */
@@ -63,11 +41,22 @@ export async function listMessages(
 
 function messageView({
   key,
+  authorJid,
   authorName,
   message,
   context,
   status,
+  edited,
   timestampSeconds,
 }: LoggedMessage): MessageView {
-  return { key, authorName, message, context, status, timestampSeconds };
+  return {
+    key,
+    ...(authorJid === undefined ? {} : { authorJid }),
+    ...(authorName === undefined ? {} : { authorName }),
+    message,
+    context,
+    status,
+    edited,
+    timestampSeconds,
+  };
 }

@@ -1,25 +1,17 @@
 /** The data behind the inbox page. The page is the only client, so this is no part of the gateway's contract. */
 import { Router } from 'express';
 import { z } from 'zod';
-import type { MessageLog } from '../message-log.ts';
 import { unauthorized } from '../middleware/access.ts';
 import { jsonBody } from '../middleware/json-body.ts';
-import type { Sessions } from '../sessions.ts';
-import { UnsupportedOperation } from '../transport.ts';
-import { listChats, listMessages } from './chat-view.ts';
-import { type EventFeedOptions, eventFeed } from './event-feed.ts';
-import type { InboxSessions } from './inbox-sessions.ts';
-
-export interface InboxServices extends EventFeedOptions {
-  readonly inboxSessions: InboxSessions;
-  readonly sessions: Sessions;
-  readonly log: MessageLog;
-}
+import type { GatewayServices } from '../services.ts';
+import { chatViews, listMessages } from './chat-view.ts';
+import { eventFeed } from './event-feed.ts';
+import { peopleRoutes } from './people-routes.ts';
 
 const RedeemRequest = z.object({ code: z.string().min(1).max(128) });
 
-export function inboxRoutes(services: InboxServices): Router {
-  const { viewers, sessions, log, inboxSessions } = services;
+export function inboxRoutes(services: GatewayServices): Router {
+  const { viewers, sessions, log, inboxSessions, wrongKeys } = services;
   const router = Router();
   router.use((_request, response, next) => {
     response.setHeader('Cache-Control', 'no-store');
@@ -28,7 +20,9 @@ export function inboxRoutes(services: InboxServices): Router {
 
   router.post('/session', jsonBody, async (request, response) => {
     const parsed = RedeemRequest.safeParse(request.body);
-    const session = parsed.success ? await inboxSessions.redeem(parsed.data.code) : undefined;
+    const session = await wrongKeys.guard(request, async () =>
+      parsed.success ? inboxSessions.redeem(parsed.data.code) : undefined,
+    );
     if (session === undefined) {
       throw unauthorized();
     }
@@ -48,7 +42,7 @@ export function inboxRoutes(services: InboxServices): Router {
             id: instance.id,
             name: instance.name,
             transport: instance.transport,
-            state: session.state(),
+            state: sessions.stateOf(instance, session),
             ownJid: session.ownJid,
             readOnly: session.otherSide === undefined,
           };
@@ -59,7 +53,7 @@ export function inboxRoutes(services: InboxServices): Router {
 
   router.get('/instances/:instance/chats', async (request, response) => {
     const instance = await viewers.instance(request);
-    response.json(await listChats(instance, await sessions.of(instance), log));
+    response.json(await chatViews(instance, await sessions.of(instance), log));
   });
 
   router.get('/instances/:instance/chats/:jid/messages', async (request, response) => {
@@ -67,25 +61,6 @@ export function inboxRoutes(services: InboxServices): Router {
     response.json(await listMessages(instance, request.params.jid, log));
   });
 
-  router.post('/instances/:instance/chats/:jid/opened', async (request, response) => {
-    const instance = await viewers.instance(request);
-    const { otherSide } = await sessions.of(instance);
-    if (otherSide === undefined) {
-      throw new UnsupportedOperation('playing the other side', instance.transport);
-    }
-    await otherSide.opened(request.params.jid);
-    response.status(204).end();
-  });
-
-  router.post('/instances/:instance/chats/:jid/messages/:id/played', async (request, response) => {
-    const instance = await viewers.instance(request);
-    const { otherSide } = await sessions.of(instance);
-    if (otherSide === undefined) {
-      throw new UnsupportedOperation('playing the other side', instance.transport);
-    }
-    await otherSide.played(request.params.jid, request.params.id);
-    response.status(204).end();
-  });
-
+  router.use(peopleRoutes(services));
   return router;
 }

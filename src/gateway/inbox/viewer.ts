@@ -1,8 +1,8 @@
 /** Who looks into the inbox, and what they may see. */
 import type { Request, RequestHandler } from 'express';
-import { GatewayError } from '../../contract/gateway-errors.ts';
-import type { Instance, Instances } from '../instances.ts';
+import { type Instance, type Instances, instanceNotFound } from '../instances.ts';
 import { type Access, unauthorized } from '../middleware/access.ts';
+import type { WrongKeys } from '../middleware/wrong-keys.ts';
 import type { InboxSessions } from './inbox-sessions.ts';
 
 /** Ids of the instances that may be seen. */
@@ -12,6 +12,7 @@ export interface ViewersOptions {
   readonly access: Access;
   readonly inboxSessions: InboxSessions;
   readonly instances: Instances;
+  readonly wrongKeys: WrongKeys;
 }
 
 export class Viewers {
@@ -34,11 +35,14 @@ export class Viewers {
 
   /** What this request may see now; undefined for nothing. */
   async identify(request: Request): Promise<Visible | undefined> {
+    const { inboxSessions, access, wrongKeys } = this.#options;
     const session = /^Bearer (\S{1,128})$/.exec(request.get('authorization') ?? '')?.[1];
     if (session !== undefined) {
-      return (await this.#options.inboxSessions.isOpen(session)) ? 'all' : undefined;
+      return wrongKeys.guard(request, async () =>
+        (await inboxSessions.isOpen(session)) ? 'all' : undefined,
+      );
     }
-    const principal = await this.#options.access.principalOf(request.get('apikey'));
+    const principal = await access.principalOf(request);
     if (principal?.kind === 'instance') {
       return new Set([principal.instance.id]);
     }
@@ -60,7 +64,7 @@ export class Viewers {
     const visible = this.visibleTo(request);
     const instance = await this.#options.instances.find(String(request.params.instance));
     if (instance === undefined || (visible !== 'all' && !visible.has(instance.id))) {
-      throw new GatewayError('instance_not_found', 'instance: no instance has this name or id');
+      throw instanceNotFound();
     }
     return instance;
   }

@@ -4,8 +4,9 @@
  */
 import type { Request, RequestHandler } from 'express';
 import { GatewayError } from '../../contract/gateway-errors.ts';
-import type { Instance, Instances } from '../instances.ts';
+import { type Instance, type Instances, instanceNotFound } from '../instances.ts';
 import type { SecretHasher } from '../tokens.ts';
+import type { WrongKeys } from './wrong-keys.ts';
 
 type Principal = { readonly kind: 'gateway' } | { readonly kind: 'instance'; readonly instance: Instance };
 
@@ -16,6 +17,7 @@ export interface AccessOptions {
   readonly instances: Instances;
   readonly hasher: SecretHasher;
   readonly apiKey: string;
+  readonly wrongKeys: WrongKeys;
 }
 
 export class Access {
@@ -29,7 +31,7 @@ export class Access {
 
   /** Refuses whoever has no valid key, for whatever path. */
   readonly requireKey: RequestHandler = async (request, _response, next) => {
-    const principal = await this.principalOf(request.get('apikey'));
+    const principal = await this.principalOf(request);
     if (principal === undefined) {
       throw unauthorized();
     }
@@ -62,7 +64,7 @@ export class Access {
     }
     const instance = await this.#options.instances.find(named);
     if (instance === undefined) {
-      throw new GatewayError('instance_not_found', 'instance: no instance has this name or id');
+      throw instanceNotFound();
     }
     this.#instances.set(request, instance);
     next();
@@ -77,18 +79,24 @@ export class Access {
     return instance;
   }
 
-  /** Whom a key stands for; undefined for none and for a wrong one. */
-  async principalOf(key: string | undefined): Promise<Principal | undefined> {
-    const { hasher, apiKey, instances } = this.#options;
-    if (key === undefined || key === '' || key.length > LONGEST_KEY) {
+  /** Whom the request's key stands for; undefined for none and for a wrong one. Throws rate_limited. */
+  async principalOf(request: Request): Promise<Principal | undefined> {
+    const { hasher, apiKey, instances, wrongKeys } = this.#options;
+    const key = request.get('apikey');
+    if (key === undefined || key === '') {
       return undefined;
     }
-    if (hasher.matches(key, apiKey)) {
-      return { kind: 'gateway' };
-    }
-    // Found by its keyed hash: how long the look-up takes says nothing about any other token.
-    const instance = await instances.findByToken(key);
-    return instance === undefined ? undefined : { kind: 'instance', instance };
+    return wrongKeys.guard(request, async () => {
+      if (key.length > LONGEST_KEY) {
+        return undefined;
+      }
+      if (hasher.matches(key, apiKey)) {
+        return { kind: 'gateway' };
+      }
+      // Found by its keyed hash: how long the look-up takes says nothing about any other token.
+      const instance = await instances.findByToken(key);
+      return instance === undefined ? undefined : { kind: 'instance', instance };
+    });
   }
 }
 

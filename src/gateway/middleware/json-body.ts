@@ -8,8 +8,10 @@ const parse = express.json({ limit: MAX_JSON_BYTES, type: ['application/json', '
 
 /** Reads a JSON body. A request without a body reads as `{}`; one of another type is refused. */
 export const jsonBody: RequestHandler = (request, response, next) => {
+  // Some clients say that their body has no bytes, and then no type either.
+  const isEmpty = request.get('content-length') === '0' && request.get('transfer-encoding') === undefined;
   // `is` answers null for a request without a body, false for one of another type.
-  if (request.is(['json', '+json']) === false) {
+  if (!isEmpty && request.is(['json', '+json']) === false) {
     throw new GatewayError('unsupported_media_type', 'Content-Type: must be application/json');
   }
   parse(request, response, (error?: unknown) => {

@@ -1,91 +1,155 @@
 /** Instance management (decisions B "Instances"). */
-import { type RequestHandler, Router } from 'express';
+import { z } from 'zod';
 import {
-  type ConnectionStateAnswer,
-  type CreateInstanceAnswer,
+  ConnectionStateAnswer,
+  CreateInstanceAnswer,
   CreateInstanceRequest,
-  type InstanceAnswer,
+  InstanceAnswer,
+  InstanceGoneAnswer,
+  PairingAnswer,
   settingsAnswer,
 } from '../../contract/gateway-instances.ts';
-import type { Instance, Instances } from '../instances.ts';
-import type { MessageLog } from '../message-log.ts';
-import type { Access } from '../middleware/access.ts';
-import { badRequest, otherMethods } from '../middleware/error-answer.ts';
-import { jsonBody } from '../middleware/json-body.ts';
+import type { Instance } from '../instances.ts';
+import { type Route, route } from '../route.ts';
+import type { GatewayServices } from '../services.ts';
 import type { Sessions } from '../sessions.ts';
 
-export interface InstanceServices {
-  readonly access: Access;
-  readonly instances: Instances;
-  readonly sessions: Sessions;
-  readonly log: MessageLog;
+export function instanceRoutes(services: GatewayServices): Route[] {
+  return [...management(services), ...connection(services)];
 }
 
-export function instanceRoutes(services: InstanceServices): Router {
-  const { access } = services;
-  const router = Router();
-  router
-    .route('/instance/create')
-    .post(access.requireGatewayKey, jsonBody, create(services))
-    .all(otherMethods('POST'));
-  router
-    .route('/instance/fetchInstances')
-    .get(access.requireGatewayKey, list(services))
-    .all(otherMethods('GET'));
-  router
-    .route('/instance/connectionState/:instance')
-    .get(access.requireInstance, connectionState(services))
-    .all(otherMethods('GET'));
-  router
-    .route('/instance/delete/:instance')
-    .delete(access.requireGatewayKey, access.requireInstance, remove(services))
-    .all(otherMethods('DELETE'));
-  return router;
+function management({ instances, sessions, log, webhooks }: GatewayServices): Route[] {
+  return [
+    route({
+      method: 'post',
+      path: '/instance/create',
+      access: 'gateway',
+      docs: {
+        operationId: 'createInstance',
+        summary: 'Make an instance',
+        description:
+          'Instances on loopback and xmpp connect at once, on whatsapp when told to. The token is answered this once.',
+        tag: 'Instances',
+        answer: {
+          status: 201,
+          description: 'The instance, its token and its settings',
+          body: CreateInstanceAnswer,
+        },
+        errors: ['name_in_use', 'unsupported'],
+      },
+      body: CreateInstanceRequest,
+      async run({ body }) {
+        sessions.requireTransport(body.transport);
+        const { instance, token } = await instances.create(body);
+        return {
+          instance: await describe(instance, sessions),
+          hash: token,
+          settings: settingsAnswer(instance.settings),
+        };
+      },
+    }),
+    route({
+      method: 'get',
+      path: '/instance/fetchInstances',
+      access: 'gateway',
+      docs: {
+        operationId: 'fetchInstances',
+        summary: 'List the instances',
+        tag: 'Instances',
+        answer: { status: 200, description: 'All of them, the oldest first', body: z.array(InstanceAnswer) },
+        errors: [],
+      },
+      async run() {
+        return Promise.all((await instances.list()).map((instance) => describe(instance, sessions)));
+      },
+    }),
+    route({
+      method: 'delete',
+      path: '/instance/delete/:instance',
+      access: 'gateway',
+      docs: {
+        operationId: 'deleteInstance',
+        summary: 'Delete an instance with everything that belongs to it',
+        tag: 'Instances',
+        answer: { status: 200, description: 'It is gone', body: InstanceGoneAnswer },
+        errors: [],
+      },
+      async run({ instance }) {
+        // The record goes last: a removal that broke off can be repeated.
+        await sessions.remove(instance);
+        await webhooks.remove(instance);
+        await log.forget(instance.id);
+        await instances.remove(instance);
+        return gone('Instance deleted');
+      },
+    }),
+  ];
 }
 
-function create({ instances, sessions }: InstanceServices): RequestHandler {
-  return async (request, response) => {
-    const parsed = CreateInstanceRequest.safeParse(request.body);
-    if (!parsed.success) {
-      throw badRequest(parsed.error);
-    }
-    sessions.requireTransport(parsed.data.transport);
-    const { instance, token } = await instances.create(parsed.data);
-    const body: CreateInstanceAnswer = {
-      instance: await describe(instance, sessions),
-      hash: token,
-      settings: settingsAnswer(instance.settings),
-    };
-    response.status(201).json(body);
-  };
+function connection({ sessions }: GatewayServices): Route[] {
+  return [
+    route({
+      method: 'get',
+      path: '/instance/connect/:instance',
+      access: 'instance',
+      docs: {
+        operationId: 'connectInstance',
+        summary: 'Connect the instance to its network',
+        description:
+          'An instance that has to be paired with a phone answers the code and its picture until it is; any other answers its state.',
+        tag: 'Instances',
+        answer: {
+          status: 200,
+          description: 'What to pair it with, or its state',
+          body: z.union([PairingAnswer, ConnectionStateAnswer]),
+        },
+        errors: ['network_refused'],
+      },
+      async run({ instance }) {
+        const current = await sessions.connect(instance);
+        const session = await sessions.of(current);
+        return session.pairing?.() ?? stateAnswer(current, sessions);
+      },
+    }),
+    route({
+      method: 'get',
+      path: '/instance/connectionState/:instance',
+      access: 'instance',
+      docs: {
+        operationId: 'fetchConnectionState',
+        summary: 'Ask whether the instance is connected',
+        tag: 'Instances',
+        answer: { status: 200, description: 'Its state', body: ConnectionStateAnswer },
+        errors: [],
+      },
+      run: ({ instance }) => stateAnswer(instance, sessions),
+    }),
+    route({
+      method: 'delete',
+      path: '/instance/logout/:instance',
+      access: 'instance',
+      docs: {
+        operationId: 'logoutInstance',
+        summary: 'Take the instance off its network',
+        description: 'It keeps its name, token and settings, and stays off until it is told to connect.',
+        tag: 'Instances',
+        answer: { status: 200, description: 'It is off', body: InstanceGoneAnswer },
+        errors: [],
+      },
+      async run({ instance }) {
+        await sessions.logout(instance);
+        return gone('Instance logged out');
+      },
+    }),
+  ];
 }
 
-function list({ instances, sessions }: InstanceServices): RequestHandler {
-  return async (_request, response) => {
-    const all = await instances.list();
-    response.json(await Promise.all(all.map((instance) => describe(instance, sessions))));
-  };
+async function stateAnswer(instance: Instance, sessions: Sessions): Promise<ConnectionStateAnswer> {
+  return { instance: { instanceName: instance.name, state: await sessions.state(instance) } };
 }
 
-function connectionState({ access, sessions }: InstanceServices): RequestHandler {
-  return async (request, response) => {
-    const instance = access.instanceOf(request);
-    const body: ConnectionStateAnswer = {
-      instance: { instanceName: instance.name, state: await sessions.state(instance) },
-    };
-    response.json(body);
-  };
-}
-
-function remove({ access, instances, sessions, log }: InstanceServices): RequestHandler {
-  return async (request, response) => {
-    const instance = access.instanceOf(request);
-    // The record goes last: a removal that broke off can be repeated.
-    await sessions.remove(instance);
-    await log.forget(instance.id);
-    await instances.remove(instance);
-    response.json({ status: 'SUCCESS', error: false, response: { message: 'Instance deleted' } });
-  };
+function gone(message: string): InstanceGoneAnswer {
+  return { status: 'SUCCESS', error: false, response: { message } };
 }
 
 async function describe(instance: Instance, sessions: Sessions): Promise<InstanceAnswer> {

@@ -1,14 +1,15 @@
 /**
- * Who is on the loopback network: three people, the gateway's own instances, and their groups. Kept in Redis, so that
- * every process of the gateway is on the same network and a restart changes nothing.
+ * Who is on the loopback network: three people and the gateway's own instances, their address books, and whom each has
+ * blocked. Kept in Redis, so that every process of the gateway is on the same network and a restart changes nothing.
  */
 import { z } from 'zod';
 import type { Redis } from '../../../queue/redis.ts';
 import { RedisScript } from '../../../queue/script.ts';
 import type { Instance } from '../../instances.ts';
 import { gatewayKey } from '../../redis-keys.ts';
-
-export const suffixes = { person: 'people.loopback', group: 'groups.loopback' } as const;
+import { changeRecord, readRecord } from '../../redis-record.ts';
+import { personJid } from './addresses.ts';
+import { GROUPS, type Group, newInviteCode } from './groups.ts';
 
 /** 202-555-01XX is set aside for fiction by the North American Numbering Plan, so these can be nobody's. */
 const people = [
@@ -24,20 +25,17 @@ const FIRST_GROUP_NUMBER = 120_363_000_000_000_000n;
 const Member = z.object({ name: z.string(), instanceId: z.string().nullable() });
 export type Member = z.infer<typeof Member>;
 
-const Group = z.object({
-  subject: z.string(),
-  participants: z.array(z.object({ digits: z.string(), admin: z.enum(['superadmin', 'admin']).nullable() })),
-});
-export type Group = z.infer<typeof Group>;
-
 const Place = z.object({ digits: z.string(), groups: z.array(z.string()), contacts: z.array(z.string()) });
 /** Where an instance stands on the network: its number, its groups and its address book. */
 export type Place = z.infer<typeof Place>;
 
 const MEMBERS = gatewayKey('loopback', 'members');
-const GROUPS = gatewayKey('loopback', 'groups');
 const PLACES = gatewayKey('loopback', 'places');
 const COUNTER = gatewayKey('loopback', 'counter');
+/** Digits of those who show that they are there. */
+const AVAILABLE = gatewayKey('loopback', 'available');
+const blockedKey = (digits: string): string => gatewayKey('loopback', 'blocked', digits);
+const placeOf = (instanceId: string) => ({ key: PLACES, field: instanceId, schema: Place });
 
 /** Gives an instance its place once; whoever comes second finds it. */
 const settleScript = new RedisScript(`
@@ -60,28 +58,72 @@ export class Directory {
   }
 
   async placeOf(instance: Instance): Promise<Place> {
-    const known = await this.#redis.hget(PLACES, instance.id);
-    return known === null ? this.#settle(instance) : Place.parse(JSON.parse(known));
+    return (await readRecord(this.#redis, placeOf(instance.id))) ?? this.#settle(instance);
   }
 
-  async member(digits: string): Promise<Member | undefined> {
-    const member = await this.#redis.hget(MEMBERS, digits);
-    return member === null ? undefined : Member.parse(JSON.parse(member));
+  async enterGroup(instance: Instance, groupDigits: string): Promise<void> {
+    await changeRecord(this.#redis, placeOf(instance.id), (place) => ({
+      ...place,
+      groups: [...new Set([...place.groups, groupDigits])],
+    }));
   }
 
-  async group(digits: string): Promise<Group | undefined> {
-    const group = await this.#redis.hget(GROUPS, digits);
-    return group === null ? undefined : Group.parse(JSON.parse(group));
+  member(digits: string): Promise<Member | undefined> {
+    return readRecord(this.#redis, { key: MEMBERS, field: digits, schema: Member });
   }
 
-  async remove(instance: Instance): Promise<void> {
-    const place = await this.placeOf(instance);
-    await this.#redis
-      .multi()
-      .hdel(PLACES, instance.id)
-      .hdel(MEMBERS, place.digits)
-      .hdel(GROUPS, ...place.groups)
-      .exec();
+  /** Digits and instance of everybody on the network who is an instance. */
+  async instances(): Promise<{ digits: string; instanceId: string }[]> {
+    const all = await this.#redis.hgetall(MEMBERS);
+    return Object.entries(all).flatMap(([digits, stored]) => {
+      const { instanceId } = Member.parse(JSON.parse(stored));
+      return instanceId === null ? [] : [{ digits, instanceId }];
+    });
+  }
+
+  async setBlocked(digits: string, other: string, blocked: boolean): Promise<void> {
+    await (blocked
+      ? this.#redis.sadd(blockedKey(digits), other)
+      : this.#redis.srem(blockedKey(digits), other));
+  }
+
+  async hasBlocked(digits: string, other: string): Promise<boolean> {
+    return (await this.#redis.sismember(blockedKey(digits), other)) === 1;
+  }
+
+  async blockedBy(digits: string): Promise<ReadonlySet<string>> {
+    return new Set(await this.#redis.smembers(blockedKey(digits)));
+  }
+
+  /** Nothing passes between two of whom one has blocked the other. */
+  async apart(digits: string, other: string): Promise<boolean> {
+    return (await this.hasBlocked(digits, other)) || (await this.hasBlocked(other, digits));
+  }
+
+  /** Answers whether that is new. */
+  async setAvailable(digits: string, available: boolean): Promise<boolean> {
+    const changed = available
+      ? await this.#redis.sadd(AVAILABLE, digits)
+      : await this.#redis.srem(AVAILABLE, digits);
+    return changed === 1;
+  }
+
+  async isAvailable(digits: string): Promise<boolean> {
+    return (await this.#redis.sismember(AVAILABLE, digits)) === 1;
+  }
+
+  async remove(instance: Instance): Promise<Place | undefined> {
+    const place = await readRecord(this.#redis, placeOf(instance.id));
+    if (place !== undefined) {
+      await this.#redis
+        .multi()
+        .hdel(PLACES, instance.id)
+        .hdel(MEMBERS, place.digits)
+        .del(blockedKey(place.digits))
+        .srem(AVAILABLE, place.digits)
+        .exec();
+    }
+    return place;
   }
 
   async #settle(instance: Instance): Promise<Place> {
@@ -91,6 +133,7 @@ export class Directory {
     const place: Place = { digits, groups: [groupDigits], contacts: people.map((person) => person.digits) };
     const group: Group = {
       subject: 'The Sound Society',
+      inviteCode: newInviteCode(groupDigits),
       participants: [
         { digits, admin: 'superadmin' },
         ...people.map((person, index) => ({
@@ -119,9 +162,19 @@ export class Directory {
     );
     return Place.parse(JSON.parse(z.string().parse(stored)));
   }
-}
 
-export const personJid = (digits: string): string => `${digits}@${suffixes.person}`;
-export const groupJid = (digits: string): string => `${digits}@${suffixes.group}`;
-/** The number part of a JID of this network. */
-export const digitsOf = (jid: string): string => jid.slice(0, jid.indexOf('@'));
+  async nameOf(digits: string): Promise<string> {
+    return (await this.member(digits))?.name ?? digits;
+  }
+
+  /** Everybody and every group of an address book, as JIDs with names. */
+  async addressBook(place: Place): Promise<{ jid: string; digits: string; name: string }[]> {
+    const found = await Promise.all(
+      place.contacts.map(async (digits) => {
+        const member = await this.member(digits);
+        return member === undefined ? [] : [{ jid: personJid(digits), digits, name: member.name }];
+      }),
+    );
+    return found.flat();
+  }
+}

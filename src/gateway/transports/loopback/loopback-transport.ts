@@ -1,22 +1,14 @@
 /** The gateway's own small chat network as a transport: for trying out, for tests, and for the voice inbox. */
-import { GatewayError } from '../../../contract/gateway-errors.ts';
 import type { Logger } from '../../../logger.ts';
 import type { Redis } from '../../../queue/redis.ts';
-import { type Address, mayMean } from '../../address.ts';
-import type { Instance } from '../../instances.ts';
+import type { Instances } from '../../instances.ts';
 import type { MessageLog } from '../../message-log.ts';
-import type {
-  Chat,
-  Contact,
-  OtherSide,
-  OutgoingVoice,
-  Participant,
-  Presence,
-  Session,
-  Transport,
-  TransportReports,
-} from '../../transport.ts';
-import { Directory, digitsOf, groupJid, type Place, personJid, suffixes } from './directory.ts';
+import type { Transport, TransportReports } from '../../transport.ts';
+import { Archive } from './archive.ts';
+import { Calls } from './calls.ts';
+import { Directory } from './directory.ts';
+import { Groups } from './groups.ts';
+import { LoopbackSession } from './loopback-session.ts';
 import { PeopleSide } from './people-side.ts';
 import { Relay } from './relay.ts';
 
@@ -25,131 +17,53 @@ export interface LoopbackOptions {
   /** A connection that the network's deliveries may block. */
   readonly blockingRedis: Redis;
   readonly log: MessageLog;
+  readonly instances: Instances;
+  /** Absolute base of invitations, without a slash at the end. */
+  readonly publicUrl: () => string;
+  /** How long the network remembers messages, seconds. */
+  readonly keepSeconds: number;
   readonly logger: Logger;
 }
 
-export function createLoopbackTransport({ redis, blockingRedis, log, logger }: LoopbackOptions): Transport {
+export function createLoopbackTransport(options: LoopbackOptions): Transport {
+  const { redis, blockingRedis, log, instances, publicUrl, keepSeconds, logger } = options;
   const directory = new Directory(redis);
-  const relay = new Relay({ redis, directory, blockingRedis, logger });
+  const groups = new Groups(redis);
+  const archive = new Archive(redis, keepSeconds);
+  const relay = new Relay({ redis, directory, groups, archive, instances, blockingRedis, logger });
+  const calls = new Calls(redis);
   let reports: TransportReports | undefined;
   return {
     kind: 'loopback',
-    async open(instance) {
+    async open(instance, _connection, connect) {
       if (reports === undefined) {
         throw new Error('the loopback network was not started');
       }
       const place = await directory.placeOf(instance);
-      const otherSide = new PeopleSide({ instance, directory, log, reports });
-      return new LoopbackSession({ instance, place, directory, relay, reports, otherSide });
+      const parts = { instance, digits: place.digits, directory, groups, archive, relay, calls, reports };
+      const session = new LoopbackSession({
+        ...parts,
+        publicUrl,
+        otherSide: new PeopleSide({ ...parts, log }),
+        isAway: await relay.isAway(place.digits),
+      });
+      if (connect) {
+        await session.connect();
+      }
+      return session;
     },
-    remove: (instance) => directory.remove(instance),
+    async remove(instance) {
+      const place = await directory.remove(instance);
+      if (place !== undefined) {
+        await Promise.all(place.groups.map((group) => groups.leave(group, place.digits)));
+        await archive.forget([place.digits]);
+        await relay.forget(place.digits);
+      }
+    },
     async start(to) {
       reports = to;
       await relay.start(to);
     },
     close: () => relay.close(),
   };
-}
-
-interface SessionParts {
-  readonly instance: Instance;
-  readonly place: Place;
-  readonly directory: Directory;
-  readonly relay: Relay;
-  readonly reports: TransportReports;
-  readonly otherSide: OtherSide;
-}
-
-class LoopbackSession implements Session {
-  readonly #parts: SessionParts;
-  readonly ownJid: string;
-  readonly otherSide: OtherSide;
-
-  constructor(parts: SessionParts) {
-    this.#parts = parts;
-    this.ownJid = personJid(parts.place.digits);
-    this.otherSide = parts.otherSide;
-  }
-
-  state(): 'open' {
-    return 'open';
-  }
-
-  async connect(): Promise<void> {}
-
-  async logout(): Promise<void> {}
-
-  async resolve(address: Address, field: string): Promise<Chat> {
-    const { directory, place } = this.#parts;
-    if (mayMean(address, 'person', suffixes)) {
-      const member = await directory.member(address.digits);
-      if (member !== undefined) {
-        return { jid: personJid(address.digits), name: member.name, isGroup: false };
-      }
-    }
-    if (mayMean(address, 'group', suffixes) && place.groups.includes(address.digits)) {
-      const group = await directory.group(address.digits);
-      if (group !== undefined) {
-        return { jid: groupJid(address.digits), name: group.subject, isGroup: true };
-      }
-    }
-    throw new GatewayError('unknown_recipient', `${field}: nobody on the network has this number`);
-  }
-
-  async sendVoice(message: OutgoingVoice): Promise<void> {
-    const { relay, instance, place } = this.#parts;
-    await relay.accept({
-      messageId: message.messageId,
-      from: { instanceId: instance.id, digits: place.digits, name: instance.name },
-      to: { digits: digitsOf(message.chat.jid), isGroup: message.chat.isGroup },
-      timestampSeconds: Math.floor(Date.now() / 1000),
-      content: message.content,
-      context: message.context,
-    });
-  }
-
-  async showPresence(chat: Chat, presence: Presence): Promise<void> {
-    await this.#parts.reports.presenceChanged(this.#parts.instance.id, chat.jid, presence);
-  }
-
-  async contacts(): Promise<Contact[]> {
-    const { directory, place } = this.#parts;
-    const contacts: Contact[] = [];
-    for (const digits of place.contacts) {
-      const member = await directory.member(digits);
-      if (member !== undefined) {
-        const { name } = member;
-        contacts.push({ jid: personJid(digits), name, isGroup: false, isSaved: true, blocked: false });
-      }
-    }
-    for (const digits of place.groups) {
-      const group = await directory.group(digits);
-      if (group !== undefined) {
-        const { subject } = group;
-        contacts.push({
-          jid: groupJid(digits),
-          name: subject,
-          isGroup: true,
-          isSaved: true,
-          blocked: false,
-        });
-      }
-    }
-    return contacts;
-  }
-
-  async participants(address: Address): Promise<Participant[]> {
-    const { directory, place } = this.#parts;
-    const group = place.groups.includes(address.digits) ? await directory.group(address.digits) : undefined;
-    if (group === undefined) {
-      throw new GatewayError('group_not_found', 'groupJid: the instance is in no group with this JID');
-    }
-    return Promise.all(
-      group.participants.map(async ({ digits, admin }) => ({
-        jid: personJid(digits),
-        name: (await directory.member(digits))?.name ?? digits,
-        admin,
-      })),
-    );
-  }
 }

@@ -1,0 +1,160 @@
+/**
+ * The ten operations beside sending audio (messaging-gateway.md "Endpoints"; decisions B). Objects are not strict: fields
+ * that the gateway does not know are ignored, because public clients send some.
+ */
+import { z } from 'zod';
+import { MAX_DELAY_MS, MessageContent, Milliseconds, Recipient } from './gateway.ts';
+import { MessageKey, MessageStatus } from './job.ts';
+
+/** As long as a text of WhatsApp's may be. */
+const MAX_TEXT_LENGTH = 65_536;
+const MAX_INVITED = 256;
+
+export const UpdateMessageRequest = z.object({
+  number: Recipient.meta({ description: 'Number or JID of the chat' }),
+  text: z
+    .string()
+    .min(1, 'must not be empty')
+    .max(MAX_TEXT_LENGTH)
+    .meta({ description: 'New text; a voice message gets it as its caption' }),
+  key: z
+    .object({
+      remoteJid: z.string().max(128).nullish(),
+      fromMe: z.boolean().nullish(),
+      id: z.string().min(1, 'must not be empty').max(128),
+    })
+    .meta({ description: 'Key of the message, as the send operation answered it' }),
+});
+
+export const SendInviteRequest = z.object({
+  groupJid: Recipient.meta({ description: 'JID of the group' }),
+  description: z.string().max(4096).nullish().meta({ description: 'Text before the address' }),
+  numbers: z.array(Recipient).min(1, 'must name somebody').max(MAX_INVITED),
+});
+
+export const SendInviteAnswer = z.object({ send: z.literal(true), inviteUrl: z.string() });
+
+export const Presence = z.enum(['composing', 'recording', 'paused', 'available', 'unavailable']);
+
+/** How long a presence lasts that came without a delay. */
+const DEFAULT_PRESENCE_MS = 3000;
+
+const presenceFields = {
+  number: Recipient.nullish(),
+  delay: Milliseconds.pipe(z.int().min(0).max(MAX_DELAY_MS))
+    .nullish()
+    .meta({
+      description: `How long it is shown before \`paused\` follows, ms; default ${DEFAULT_PRESENCE_MS}`,
+    }),
+  presence: Presence.nullish().meta({ description: 'Default: composing' }),
+};
+
+/** The fields stand at the top level or inside `options`; the top level wins. */
+export const SendPresenceRequest = z
+  .object({ ...presenceFields, options: z.object(presenceFields).nullish() })
+  .transform(({ options, ...top }, context) => {
+    const number = top.number ?? options?.number;
+    if (number === undefined || number === null) {
+      context.addIssue({ code: 'custom', path: ['number'], message: 'must be a phone number or a JID' });
+      return z.NEVER;
+    }
+    return {
+      number,
+      delayMs: top.delay ?? options?.delay ?? DEFAULT_PRESENCE_MS,
+      presence: top.presence ?? options?.presence ?? 'composing',
+    };
+  });
+
+export const BlockStatusRequest = z.object({
+  number: Recipient,
+  status: z.enum(['block', 'unblock'], 'must be block or unblock'),
+});
+
+const Page = z.coerce.number().int().min(1).max(1_000_000);
+
+/** Both lists: all, or what `where` names, or one page. */
+const FindRequest = z.object({
+  where: z
+    .object({
+      id: z.string().max(128).nullish().meta({ description: 'JID or number' }),
+      remoteJid: z.string().max(128).nullish().meta({ description: 'The same under its other name' }),
+    })
+    .nullish(),
+  page: Page.nullish().meta({ description: 'Counted from 1' }),
+  offset: Page.nullish().meta({ description: 'Size of a page; default 50 where a page is named' }),
+});
+export const FindContactsRequest = FindRequest;
+export const FindChatsRequest = FindRequest;
+export type FindRequest = z.infer<typeof FindRequest>;
+
+export const ContactRecord = z.object({
+  id: z.string(),
+  remoteJid: z.string(),
+  pushName: z.string(),
+  profilePicUrl: z.string().nullable(),
+  isGroup: z.boolean(),
+  isSaved: z.boolean().meta({ description: 'Whether it stands in the address book' }),
+  blocked: z.boolean(),
+});
+export type ContactRecord = z.infer<typeof ContactRecord>;
+
+export const MessageRecordAnswer = z.object({
+  key: MessageKey,
+  pushName: z.string().nullable().meta({ description: 'Who wrote it; null for an own message' }),
+  message: MessageContent,
+  messageTimestamp: z.string(),
+  status: MessageStatus,
+});
+export type MessageRecordAnswer = z.infer<typeof MessageRecordAnswer>;
+
+export const ChatRecord = z.object({
+  id: z.string(),
+  remoteJid: z.string(),
+  pushName: z.string(),
+  isGroup: z.boolean(),
+  updatedAt: z.iso.datetime().nullable().meta({ description: 'Time of the last message' }),
+  unreadCount: z.int().min(0),
+  lastMessage: MessageRecordAnswer.nullable(),
+});
+export type ChatRecord = z.infer<typeof ChatRecord>;
+
+/** The query of what is asked about a group. */
+export const GroupQuery = z.object({
+  groupJid: z
+    .string('must be the JID of a group')
+    .trim()
+    .min(1, 'must be the JID of a group')
+    .max(128)
+    .meta({ description: 'JID of the group' }),
+});
+
+export const InviteCodeAnswer = z.object({ inviteUrl: z.string(), inviteCode: z.string() });
+
+export const AcceptInviteQuery = z.object({
+  inviteCode: z.string('must be an invite code').trim().min(1, 'must be an invite code').max(128),
+});
+export const AcceptInviteAnswer = z.object({ accepted: z.literal(true), groupJid: z.string() });
+export const RevokeInviteAnswer = z.object({ revoked: z.literal(true), ...InviteCodeAnswer.shape });
+
+export const ParticipantsAnswer = z.object({
+  participants: z.array(
+    z.object({
+      id: z.string(),
+      admin: z.enum(['superadmin', 'admin']).nullable(),
+      name: z.string(),
+    }),
+  ),
+});
+
+const audience = z.enum(['all', 'contacts', 'contact_blacklist', 'none']);
+
+/** Who may see or do what with the account. */
+export const PrivacySettings = z.object({
+  readreceipts: audience,
+  profile: audience,
+  status: audience,
+  online: z.enum(['all', 'match_last_seen']),
+  last: audience,
+  groupadd: audience,
+});
+export type PrivacySettings = z.infer<typeof PrivacySettings>;

@@ -1,0 +1,77 @@
+/** Where an instance's events go (decisions B "Instances"): `POST /webhook/set/{instance}`. */
+import { z } from 'zod';
+import { type GatewayEventName, gatewayEventNames } from './gateway-events.ts';
+
+/** What the receiver's connection, or our signature, needs for itself. */
+const RESERVED_HEADERS =
+  /^(host|content-length|content-type|transfer-encoding|connection|keep-alive|upgrade|expect|te|trailer|proxy-.*|webhook-.*)$/i;
+const MAX_HEADERS = 20;
+
+const Headers = z
+  .record(
+    // RFC 9110, 5.6.2 and 5.5.
+    z
+      .string()
+      .max(128)
+      .regex(/^[!#$%&'*+.^_`|~\w-]+$/, 'must be a header name'),
+    z
+      .string()
+      .max(4096)
+      .regex(/^[\x20-\x7e\x80-\xff]*$/, 'must be a header value'),
+  )
+  .superRefine((headers, context) => {
+    const names = Object.keys(headers);
+    for (const name of names.filter((candidate) => RESERVED_HEADERS.test(candidate))) {
+      context.addIssue({ code: 'custom', path: [name], message: 'is set by the gateway itself' });
+    }
+    if (names.length > MAX_HEADERS) {
+      context.addIssue({ code: 'custom', message: `must be ${MAX_HEADERS} at most` });
+    }
+  });
+
+/** `MESSAGES_UPSERT` as well as `messages.upsert`; undefined for what this gateway does not tell. */
+function eventNamed(text: string): GatewayEventName | undefined {
+  const plain = text.toLowerCase().replaceAll(/[._-]/g, '');
+  return gatewayEventNames.find((name) => name.replaceAll(/[.-]/g, '') === plain);
+}
+
+/** Presences are many; they are told only to who names them. */
+const usualEvents = gatewayEventNames.filter((name) => name !== 'presence.update');
+
+const Webhook = z.object({
+  enabled: z.boolean().nullish().meta({ description: 'Default true' }),
+  url: z.string().min(1, 'must not be empty').max(2048).meta({
+    description: 'https URL of a public address',
+    example: 'https://example.com/hooks/messages',
+  }),
+  headers: Headers.nullish().meta({ description: 'Sent along with every event' }),
+  events: z
+    .array(z.string().max(64))
+    .max(64)
+    .nullish()
+    .transform((names) =>
+      names === null || names === undefined || names.length === 0
+        ? usualEvents
+        : [...new Set(names.map(eventNamed).filter((name) => name !== undefined))],
+    )
+    .meta({
+      description:
+        'Either spelling, messages.upsert or MESSAGES_UPSERT; absent or empty: all but presence.update. Names that this gateway does not know are left out.',
+    }),
+});
+
+export const SetWebhookRequest = z.object({ webhook: Webhook });
+
+export const WebhookAnswer = z.object({
+  webhook: z.object({
+    instanceName: z.string(),
+    enabled: z.boolean(),
+    url: z.string(),
+    headers: z.record(z.string(), z.string()),
+    events: z.array(z.enum(gatewayEventNames)),
+    secret: z
+      .string()
+      .meta({ description: 'whsec_… of Standard Webhooks 1.0.0; every event is signed with it' }),
+  }),
+});
+export type WebhookAnswer = z.infer<typeof WebhookAnswer>;

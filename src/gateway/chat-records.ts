@@ -1,0 +1,76 @@
+/** The chats of an instance: those of the log, those that the network remembers, and the rest of the address book. */
+import type { ChatRecord } from '../contract/gateway-operations.ts';
+import type { Instance } from './instances.ts';
+import type { ChatSummary, MessageLog } from './message-log.ts';
+import { messageAnswer } from './message-record.ts';
+import type { Chat, Session } from './transport.ts';
+
+/** A chat with its last message; `updatedAtMs` is null where nobody knows of one. */
+export interface ChatOverview extends Chat {
+  readonly updatedAtMs: number | null;
+  readonly unreadCount: number;
+}
+
+/** Chats with messages first, the newest at the top. */
+export async function listChats(
+  instance: Instance,
+  session: Session,
+  log: MessageLog,
+): Promise<ChatOverview[]> {
+  const [logged, contacts, archived] = await Promise.all([
+    log.chats(instance.id),
+    session.contacts(),
+    session.chats?.() ?? [],
+  ]);
+  const summaries = new Map<string, ChatSummary>(logged.map((summary) => [summary.jid, summary]));
+  const times = new Map(archived.map(({ jid, updatedAtMs }) => [jid, updatedAtMs]));
+  const known = new Map<string, Chat>([...archived, ...contacts].map((chat) => [chat.jid, chat]));
+  const chats = await Promise.all(
+    [...new Set([...summaries.keys(), ...known.keys()])].map(async (jid): Promise<ChatOverview> => {
+      const { name, isGroup } = known.get(jid) ?? (await describeStranger(instance, jid, log));
+      const summary = summaries.get(jid);
+      const updatedAtMs = Math.max(summary?.updatedAtMs ?? 0, times.get(jid) ?? 0);
+      return {
+        jid,
+        name,
+        isGroup,
+        updatedAtMs: updatedAtMs === 0 ? null : updatedAtMs,
+        unreadCount: summary?.unreadCount ?? 0,
+      };
+    }),
+  );
+  return chats.toSorted((one, other) => (other.updatedAtMs ?? 0) - (one.updatedAtMs ?? 0));
+}
+
+export async function chatRecords(
+  instance: Instance,
+  session: Session,
+  log: MessageLog,
+): Promise<ChatRecord[]> {
+  const chats = await listChats(instance, session, log);
+  return Promise.all(
+    chats.map(async ({ jid, name, isGroup, updatedAtMs, unreadCount }) => {
+      const [last] = await log.messages(instance.id, jid, 1);
+      return {
+        id: jid,
+        remoteJid: jid,
+        pushName: name,
+        isGroup,
+        updatedAt: updatedAtMs === null ? null : new Date(updatedAtMs).toISOString(),
+        unreadCount,
+        lastMessage: last === undefined ? null : messageAnswer(last, last.status),
+      };
+    }),
+  );
+}
+
+/** Somebody who wrote and stands in no address book. */
+async function describeStranger(
+  instance: Instance,
+  jid: string,
+  log: MessageLog,
+): Promise<Pick<Chat, 'name' | 'isGroup'>> {
+  const messages = await log.messages(instance.id, jid, 20);
+  const name = messages.findLast(({ key }) => !key.fromMe)?.authorName;
+  return { name: name ?? jid.slice(0, jid.indexOf('@')), isGroup: false };
+}

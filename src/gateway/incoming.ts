@@ -1,0 +1,237 @@
+/** What the networks report, put into the log and told on: messages, edits, presences, calls, groups, connections. */
+import { createHash } from 'node:crypto';
+import type { MessageContent } from '../contract/gateway.ts';
+import { GatewayError } from '../contract/gateway-errors.ts';
+import type { GatewayEventData, GatewayEventName } from '../contract/gateway-events.ts';
+import type { ConnectionState } from '../contract/gateway-instances.ts';
+import type { MessageStatus } from '../contract/job.ts';
+import type { Logger } from '../logger.ts';
+import type { Redis } from '../queue/redis.ts';
+import { parseAddress } from './address.ts';
+import type { AudioInput } from './audio-input.ts';
+import { appendEvent, envelope } from './event-stream.ts';
+import type { Instance, Instances } from './instances.ts';
+import type { MessageLog } from './message-log.ts';
+import type { Sessions } from './sessions.ts';
+import type { TextSender } from './text-sender.ts';
+import type {
+  IncomingCall,
+  IncomingContent,
+  IncomingEdit,
+  IncomingMessage,
+  ParticipantsChange,
+  Presence,
+  TransportReports,
+} from './transport.ts';
+import type { VoiceNotes } from './voice-notes.ts';
+import type { Workspaces } from './workspace.ts';
+
+export interface IncomingOptions {
+  readonly redis: Redis;
+  readonly instances: Instances;
+  readonly sessions: Sessions;
+  readonly log: MessageLog;
+  readonly notes: VoiceNotes;
+  readonly texts: TextSender;
+  readonly workspaces: Workspaces;
+  /** Aborted when the gateway stops. */
+  readonly closing: AbortSignal;
+  readonly logger: Logger;
+}
+
+/** Fetching and preparing what somebody sent. */
+const FETCH_TIMEOUT_MS = 60_000;
+
+export class Incoming implements TransportReports {
+  readonly #options: IncomingOptions;
+
+  constructor(options: IncomingOptions) {
+    this.#options = options;
+  }
+
+  async statusChanged(instanceId: string, messageId: string, status: MessageStatus): Promise<void> {
+    const { log, instances } = this.#options;
+    const looks = status !== 'READ' && status !== 'PLAYED';
+    // `readStatus`: whether the instance sees that its messages were read and played.
+    if (
+      looks ||
+      (await instances.find(instanceId))?.settings.readStatus ||
+      !(await this.#isOwn(instanceId, messageId))
+    ) {
+      await log.advance(instanceId, messageId, status);
+    }
+  }
+
+  async messageArrived(instanceId: string, incoming: IncomingMessage): Promise<void> {
+    const { log, instances, sessions } = this.#options;
+    const instance = await instances.find(instanceId);
+    if (instance === undefined || (incoming.isGroup && instance.settings.groupsIgnore && !incoming.fromMe)) {
+      return;
+    }
+    const fromMe = incoming.fromMe ?? false;
+    // A message that comes again is not fetched again.
+    const known = await log.find(instanceId, incoming.messageId);
+    const message = known?.message ?? (await this.#contentOf(incoming.content, instance));
+    if (message === undefined) {
+      return;
+    }
+    const record = await log.intend(
+      {
+        instanceId,
+        instanceName: instance.name,
+        ownJid: (await sessions.of(instance)).ownJid,
+        key: { remoteJid: incoming.chatJid, fromMe, id: incoming.messageId },
+        ...(fromMe ? {} : { authorJid: incoming.authorJid, authorName: incoming.authorName }),
+        timestampSeconds: incoming.timestampSeconds,
+        message,
+        context: incoming.context,
+      },
+      fromMe ? 'SERVER_ACK' : 'DELIVERY_ACK',
+    );
+    await log.settle(record, incoming.isHistory);
+  }
+
+  async messageEdited(instanceId: string, { messageId, authorJid, text }: IncomingEdit): Promise<void> {
+    const { log } = this.#options;
+    const logged = await log.find(instanceId, messageId);
+    // Nobody changes what others wrote.
+    if (logged !== undefined && (logged.authorJid ?? logged.ownJid) === authorJid) {
+      await log.edit(logged, text);
+    }
+  }
+
+  async presenceChanged(
+    instanceId: string,
+    chatJid: string,
+    presence: Presence,
+    whoseJid?: string,
+  ): Promise<void> {
+    await this.#tell(instanceId, 'presence.update', (ownJid) => ({
+      id: chatJid,
+      presences: { [whoseJid ?? ownJid]: { lastKnownPresence: presence } },
+    }));
+  }
+
+  async connectionChanged(instanceId: string, state: ConnectionState, reason?: string): Promise<void> {
+    this.#options.sessions.noteChange(instanceId);
+    await this.#tell(instanceId, 'connection.update', (_ownJid, { name }) => ({
+      instance: name,
+      state,
+      ...(reason === undefined ? {} : { reason }),
+    }));
+  }
+
+  async callChanged(instanceId: string, call: IncomingCall): Promise<void> {
+    await this.#tellCall(instanceId, call);
+    const instance = await this.#options.instances.find(instanceId);
+    if (call.status === 'offer' && instance?.settings.rejectCall) {
+      await this.#reject(instance, call);
+    }
+  }
+
+  async participantsChanged(instanceId: string, change: ParticipantsChange): Promise<void> {
+    await this.#tell(instanceId, 'group-participants.update', () => ({
+      id: change.groupJid,
+      author: change.authorJid ?? null,
+      participants: [...change.participants],
+      action: change.action,
+    }));
+  }
+
+  async #isOwn(instanceId: string, messageId: string): Promise<boolean> {
+    return (await this.#options.log.find(instanceId, messageId))?.key.fromMe ?? false;
+  }
+
+  async #contentOf(content: IncomingContent, instance: Instance): Promise<MessageContent | undefined> {
+    switch (content.kind) {
+      case 'text':
+        return { conversation: content.text };
+      case 'voice':
+        return { audioMessage: content.audio };
+      case 'file':
+        return this.#voice({ kind: 'file', path: content.path }, instance);
+      case 'url':
+        return (
+          (await this.#voice({ kind: 'url', url: content.url }, instance)) ?? {
+            conversation: content.fallback,
+          }
+        );
+    }
+  }
+
+  /** undefined for what is no sound, or cannot be had. */
+  async #voice(audio: AudioInput, instance: Instance): Promise<MessageContent | undefined> {
+    const { notes, workspaces, closing, logger } = this.#options;
+    const signal = AbortSignal.any([AbortSignal.timeout(FETCH_TIMEOUT_MS), closing]);
+    try {
+      const { audioMessage } = await workspaces.use((workspace) => notes.make(audio, workspace, signal));
+      return { audioMessage };
+    } catch (error) {
+      closing.throwIfAborted();
+      logger.warn({ err: error, instance: instance.name }, 'what somebody sent is no sound that can be kept');
+      return undefined;
+    }
+  }
+
+  async #reject(instance: Instance, call: IncomingCall): Promise<void> {
+    const { sessions, texts, logger } = this.#options;
+    const session = await sessions.of(instance);
+    if (session.rejectCall === undefined) {
+      logger.warn({ instance: instance.name }, 'this network cannot reject calls');
+      return;
+    }
+    await session.rejectCall(call);
+    await this.#tellCall(instance.id, { ...call, status: 'reject' });
+    const { msgCall } = instance.settings;
+    const sendText = session.sendText?.bind(session);
+    if (msgCall === '' || sendText === undefined) {
+      return;
+    }
+    try {
+      const chat = await session.resolve(parseAddress(call.fromJid, 'from'), 'from');
+      // From the call's id, so that a call which is reported twice is answered once.
+      const messageId = createHash('sha256')
+        .update(`${instance.id} ${call.callId}`)
+        .digest('hex')
+        .slice(0, 32);
+      await texts.send(
+        instance,
+        session,
+        [{ messageId: messageId.toUpperCase(), chat, text: msgCall }],
+        sendText,
+      );
+    } catch (error) {
+      // Whoever calls too often to be answered is not answered.
+      if (!(error instanceof GatewayError)) throw error;
+      logger.warn({ err: error, instance: instance.name }, 'a rejected call was not answered');
+    }
+  }
+
+  async #tellCall(instanceId: string, call: IncomingCall): Promise<void> {
+    await this.#tell(instanceId, 'call', () => ({
+      id: call.callId,
+      from: call.fromJid,
+      date: new Date(call.timestampSeconds * 1000).toISOString(),
+      isVideo: call.isVideo,
+      status: call.status,
+    }));
+  }
+
+  async #tell<Name extends GatewayEventName>(
+    instanceId: string,
+    event: Name,
+    data: (ownJid: string, instance: Instance) => GatewayEventData[Name],
+  ): Promise<void> {
+    const { redis, instances, sessions } = this.#options;
+    const instance = await instances.find(instanceId);
+    if (instance === undefined) {
+      return;
+    }
+    const { ownJid } = await sessions.of(instance);
+    await appendEvent(redis, {
+      instanceId,
+      event,
+      envelope: envelope(instance, ownJid, event, data(ownJid, instance)),
+    });
+  }
+}

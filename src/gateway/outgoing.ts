@@ -1,0 +1,35 @@
+/** When a message may go to its network: after those before it, and within the rate of the network. */
+import { setTimeout as wait } from 'node:timers/promises';
+import { GatewayError } from '../contract/gateway-errors.ts';
+import type { Turn } from './outgoing-order.ts';
+import { LONGEST_WAIT_MS, type Slot } from './send-rate.ts';
+
+/** Resolves when the slot has come and the turn too. Throws rate_limited when those before take too long. */
+export async function untilDue(turn: Turn, slot: Slot, signal: AbortSignal): Promise<void> {
+  await until(slot.atMs, signal);
+  const tooLong = AbortSignal.timeout(LONGEST_WAIT_MS);
+  try {
+    await turn.come(AbortSignal.any([signal, tooLong]));
+  } catch (error) {
+    signal.throwIfAborted();
+    throw new GatewayError('rate_limited', 'the messages before this one take more than a minute', {
+      retryAfterSeconds: 10,
+      cause: error,
+    });
+  }
+}
+
+export async function until(atMs: number, signal: AbortSignal): Promise<void> {
+  const leftMs = atMs - Date.now();
+  if (leftMs > 0) {
+    await wait(leftMs, undefined, { signal });
+  }
+}
+
+/** What callers see when the gateway stops before the network has their message. */
+export function stopping(cause: unknown): GatewayError {
+  return new GatewayError('service_unavailable', 'the gateway is stopping; send the request again', {
+    retryAfterSeconds: 5,
+    cause,
+  });
+}

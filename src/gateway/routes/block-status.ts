@@ -1,0 +1,42 @@
+/** `POST /message/updateBlockStatus/{instance}` (messaging-gateway.md "Update block status"; decisions B for the alias). */
+import { GatewayError } from '../../contract/gateway-errors.ts';
+import { BlockStatusRequest } from '../../contract/gateway-operations.ts';
+import { parseAddress } from '../address.ts';
+import { type Route, route } from '../route.ts';
+import type { GatewayServices } from '../services.ts';
+import { UnsupportedOperation } from '../transport.ts';
+
+const paths = [
+  { path: '/message/updateBlockStatus/:instance', operationId: 'updateBlockStatus' },
+  { path: '/chat/updateBlockStatus/:instance', operationId: 'updateBlockStatusOfChat' },
+] as const;
+
+export function blockStatusRoutes({ sessions }: GatewayServices): Route[] {
+  return paths.map(({ path, operationId }) =>
+    route({
+      method: 'post',
+      path,
+      access: 'instance',
+      docs: {
+        operationId,
+        summary: 'Block or unblock a contact',
+        description: 'What a blocked contact sends bounces, and so does what is sent to it.',
+        tag: 'Chats',
+        answer: { status: 201, description: 'Done' },
+        errors: ['unknown_recipient', 'unsupported', 'network_refused', 'not_connected'],
+      },
+      body: BlockStatusRequest,
+      async run({ instance, body: { number, status } }) {
+        const session = await sessions.connected(instance);
+        if (session.setBlocked === undefined) {
+          throw new UnsupportedOperation('blocking', instance.transport);
+        }
+        const chat = await session.resolve(parseAddress(number, 'number'), 'number');
+        if (chat.isGroup) {
+          throw new GatewayError('bad_request', 'number: a group cannot be blocked');
+        }
+        await session.setBlocked(chat, status === 'block');
+      },
+    }),
+  );
+}

@@ -1,0 +1,29 @@
+/** `POST /settings/set/{instance}` (messaging-gateway.md "Set settings"). */
+import { SetSettingsAnswer, SetSettingsRequest, settingsAnswer } from '../../contract/gateway-instances.ts';
+import { type Route, route } from '../route.ts';
+import type { GatewayServices } from '../services.ts';
+
+export function settingsRoutes({ instances, sessions }: GatewayServices): Route[] {
+  return [
+    route({
+      method: 'post',
+      path: '/settings/set/:instance',
+      access: 'instance',
+      docs: {
+        operationId: 'setSettings',
+        summary: 'Set how the instance behaves',
+        description: 'A setting that is left out keeps its value; the answer always carries the six.',
+        tag: 'Settings',
+        answer: { status: 201, description: 'The settings as they are now', body: SetSettingsAnswer },
+        errors: [],
+      },
+      body: SetSettingsRequest,
+      async run({ instance, body }) {
+        const changed = await instances.changeSettings(instance, body);
+        const session = await sessions.of(changed);
+        await session.applySettings?.(changed.settings);
+        return { settings: { instanceName: changed.name, settings: settingsAnswer(changed.settings) } };
+      },
+    }),
+  ];
+}

@@ -1,0 +1,68 @@
+/** `POST /webhook/set/{instance}` and `GET /webhook/find/{instance}` (decisions B "Instances"). */
+import { GatewayError } from '../../contract/gateway-errors.ts';
+import { SetWebhookRequest, WebhookAnswer } from '../../contract/gateway-webhooks.ts';
+import { OutboundRefused } from '../../outbound/errors.ts';
+import type { Outbound } from '../../outbound/outbound.ts';
+import { type Route, route } from '../route.ts';
+import type { GatewayServices } from '../services.ts';
+
+export function webhookRoutes({ webhooks, outbound }: GatewayServices): Route[] {
+  return [
+    route({
+      method: 'post',
+      path: '/webhook/set/:instance',
+      access: 'instance',
+      docs: {
+        operationId: 'setWebhook',
+        summary: 'Say where the events of the instance go',
+        description:
+          'Every event is signed by Standard Webhooks 1.0.0 with the secret that is answered, and told again until the receiver takes it, for a day.',
+        tag: 'Webhooks',
+        answer: { status: 201, description: 'The webhook as it is now', body: WebhookAnswer },
+        errors: [],
+      },
+      body: SetWebhookRequest,
+      async run({ instance, body: { webhook } }) {
+        const enabled = webhook.enabled ?? true;
+        if (enabled) {
+          await requireReachable(webhook.url, outbound);
+        }
+        const { url, events } = webhook;
+        const kept = await webhooks.set(instance.id, {
+          enabled,
+          url,
+          headers: webhook.headers ?? {},
+          events,
+        });
+        return { webhook: { instanceName: instance.name, ...kept } };
+      },
+    }),
+    route({
+      method: 'get',
+      path: '/webhook/find/:instance',
+      access: 'instance',
+      docs: {
+        operationId: 'findWebhook',
+        summary: 'Ask where the events of the instance go',
+        tag: 'Webhooks',
+        answer: { status: 200, description: 'The webhook, or null', body: WebhookAnswer.nullable() },
+        errors: [],
+      },
+      async run({ instance }) {
+        const webhook = await webhooks.of(instance.id);
+        return webhook === undefined ? null : { webhook: { instanceName: instance.name, ...webhook } };
+      },
+    }),
+  ];
+}
+
+async function requireReachable(url: string, outbound: Outbound): Promise<void> {
+  try {
+    await outbound.checkUrl(url, 'webhook');
+  } catch (error) {
+    if (error instanceof OutboundRefused) {
+      throw new GatewayError('bad_request', `webhook.url: ${error.message}`, { cause: error });
+    }
+    throw error;
+  }
+}

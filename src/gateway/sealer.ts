@@ -1,0 +1,33 @@
+/** Encryption at rest of what others could use: accounts' passwords, webhook secrets, session keys (decisions E, SECRET_KEY). */
+import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
+
+/** AES-256-GCM: a nonce of 96 bits (NIST SP 800-38D), a tag of 128. */
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+
+export class Sealer {
+  readonly #key: Buffer;
+
+  /** @param key 32 bytes */
+  constructor(key: Buffer) {
+    this.#key = key;
+  }
+
+  /** @param label says whose and what it is; only the same label opens it again, so nobody can swap two of them */
+  seal(label: string, text: string): string {
+    const nonce = randomBytes(NONCE_BYTES);
+    const cipher = createCipheriv('aes-256-gcm', this.#key, nonce).setAAD(Buffer.from(label));
+    const sealed = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()]);
+    return Buffer.concat([nonce, cipher.getAuthTag(), sealed]).toString('base64');
+  }
+
+  /** Throws when it was sealed with another key or label, or changed since. */
+  open(label: string, sealed: string): string {
+    const bytes = Buffer.from(sealed, 'base64');
+    const decipher = createDecipheriv('aes-256-gcm', this.#key, bytes.subarray(0, NONCE_BYTES))
+      .setAAD(Buffer.from(label))
+      .setAuthTag(bytes.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES));
+    const opened = decipher.update(bytes.subarray(NONCE_BYTES + TAG_BYTES));
+    return Buffer.concat([opened, decipher.final()]).toString('utf8');
+  }
+}

@@ -1,0 +1,104 @@
+/**
+ * How many messages an instance may hand to its network within any 60 s (decisions B, SENDS_PER_MINUTE), so that a burst
+ * gets no account banned. The times at which the last ones went, or will go, are kept in Redis: a restart forgets none.
+ */
+import { z } from 'zod';
+import { GatewayError } from '../contract/gateway-errors.ts';
+import type { TransportKind } from '../contract/gateway-instances.ts';
+import type { Redis } from '../queue/redis.ts';
+import { RedisScript } from '../queue/script.ts';
+import type { Instance } from './instances.ts';
+import { gatewayKey } from './redis-keys.ts';
+
+const WINDOW_MS = 60_000;
+/** A send that would wait longer is refused. */
+export const LONGEST_WAIT_MS = 60_000;
+
+/**
+ * A sorted set of slots by time. The earliest time for a new one is a window after the one that many places back, and not
+ * before the last one. All wanted slots are taken or none.
+ */
+const reserveScript = new RedisScript(`
+local slots = KEYS[1]
+local limit, count, now, window, longest = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+redis.call('ZREMRANGEBYSCORE', slots, '-inf', now - window)
+local known = redis.call('ZRANGE', slots, 0, -1, 'WITHSCORES')
+local times = {}
+for index = 2, #known, 2 do times[#times + 1] = tonumber(known[index]) end
+for index = 1, count do
+  local at = now
+  local before = times[#times - limit + 1]
+  if before then at = math.max(at, before + window) end
+  if times[#times] then at = math.max(at, times[#times]) end
+  times[#times + 1] = at
+end
+local last = times[#times]
+if last - now > longest then return {0, last} end
+for index = 1, count do
+  redis.call('ZADD', slots, times[#times - count + index], ARGV[5 + index])
+end
+redis.call('PEXPIRE', slots, last - now + window)
+return {1, last}
+`);
+
+const Reserved = z.tuple([z.int(), z.coerce.number()]);
+
+export type SendLimits = Readonly<Partial<Record<TransportKind, number>>>;
+
+/** WhatsApp bans accounts that send quickly; servers of open networks throttle. The loopback network is our own. */
+const defaultLimits: SendLimits = { whatsapp: 20, xmpp: 60 };
+
+export interface Slot {
+  /** When the message may go, ms since 1970. */
+  readonly atMs: number;
+  /** Gives the slot back: the message was not sent. */
+  release(): Promise<void>;
+}
+
+export class SendRate {
+  readonly #redis: Redis;
+  readonly #limits: SendLimits;
+
+  /** @param limits messages a minute; 0 is no limit */
+  constructor(redis: Redis, limits: SendLimits = {}) {
+    this.#redis = redis;
+    this.#limits = { ...defaultLimits, ...limits };
+  }
+
+  /**
+   * The slot of the last of `messageIds`, which go out together. A message that has one already gets a new one.
+   * Throws rate_limited when it lies too far ahead.
+   */
+  async reserve(instance: Instance, messageIds: readonly string[]): Promise<Slot> {
+    const limit = this.#limits[instance.transport] ?? 0;
+    const now = Date.now();
+    if (limit === 0) {
+      return { atMs: now, release: async () => undefined };
+    }
+    const key = gatewayKey('send-slots', instance.id);
+    const [taken, atMs] = Reserved.parse(
+      await reserveScript.run(
+        this.#redis,
+        [key],
+        [limit, messageIds.length, now, WINDOW_MS, LONGEST_WAIT_MS, ...messageIds],
+      ),
+    );
+    if (taken === 0) {
+      throw rateLimited(limit, atMs - now - LONGEST_WAIT_MS);
+    }
+    return {
+      atMs,
+      release: async () => {
+        await this.#redis.zrem(key, ...messageIds);
+      },
+    };
+  }
+}
+
+function rateLimited(limit: number, waitMs: number): GatewayError {
+  return new GatewayError(
+    'rate_limited',
+    `the instance may send ${limit} messages a minute and has more than a minute's worth waiting`,
+    { retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1000)) },
+  );
+}

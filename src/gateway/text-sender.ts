@@ -1,0 +1,62 @@
+/** Texts that the gateway sends on an instance's behalf: invitations, and what is said after a rejected call. */
+import type { Instance } from './instances.ts';
+import type { MessageLog } from './message-log.ts';
+import { plainContext } from './message-record.ts';
+import { stopping, untilDue } from './outgoing.ts';
+import type { OutgoingOrder } from './outgoing-order.ts';
+import type { SendRate } from './send-rate.ts';
+import type { OutgoingText, Session } from './transport.ts';
+
+export interface TextSenderOptions {
+  readonly log: MessageLog;
+  readonly rate: SendRate;
+  readonly order: OutgoingOrder;
+  /** Aborted when the gateway stops. */
+  readonly closing: AbortSignal;
+}
+
+export class TextSender {
+  readonly #options: TextSenderOptions;
+
+  constructor(options: TextSenderOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Sends them one after the other. Throws rate_limited before the first when there is no room for all.
+   * @param hand gives one to the network
+   */
+  async send<Text extends OutgoingText>(
+    instance: Instance,
+    { ownJid }: Session,
+    texts: readonly Text[],
+    hand: (text: Text, signal: AbortSignal) => Promise<void>,
+  ): Promise<void> {
+    const { log, rate, order, closing } = this.#options;
+    const turn = order.join(instance.id);
+    try {
+      const slot = await rate.reserve(
+        instance,
+        texts.map(({ messageId }) => messageId),
+      );
+      await untilDue(turn, slot, closing);
+      for (const text of texts) {
+        const record = await log.intend({
+          instanceId: instance.id,
+          instanceName: instance.name,
+          ownJid,
+          key: { remoteJid: text.chat.jid, fromMe: true, id: text.messageId },
+          timestampSeconds: Math.floor(Date.now() / 1000),
+          message: { conversation: text.text },
+          context: plainContext,
+        });
+        await hand(text, closing);
+        await log.settle(record);
+      }
+    } catch (error) {
+      throw closing.aborted ? stopping(error) : error;
+    } finally {
+      turn.leave();
+    }
+  }
+}

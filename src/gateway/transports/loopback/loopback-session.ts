@@ -1,0 +1,328 @@
+/** An instance on the loopback network. */
+import type { MessageContent } from '../../../contract/gateway.ts';
+import { GatewayError } from '../../../contract/gateway-errors.ts';
+import type { ConnectionState, InstanceSettings } from '../../../contract/gateway-instances.ts';
+import type { PrivacySettings } from '../../../contract/gateway-operations.ts';
+import { type Address, mayMean } from '../../address.ts';
+import type { Instance } from '../../instances.ts';
+import { plainContext } from '../../message-record.ts';
+import type {
+  Chat,
+  Contact,
+  IncomingCall,
+  MessageContext,
+  MessageEdit,
+  OtherSide,
+  OutgoingInvite,
+  OutgoingText,
+  OutgoingVoice,
+  Participant,
+  Presence,
+  Session,
+  TransportReports,
+} from '../../transport.ts';
+import { digitsOf, groupJid, personJid, suffixes } from './addresses.ts';
+import type { Archive } from './archive.ts';
+import type { Calls } from './calls.ts';
+import type { Directory } from './directory.ts';
+import { type Group, type Groups, groupNotFound } from './groups.ts';
+import { incoming, type Relay, Relayed } from './relay.ts';
+
+export interface LoopbackSessionParts {
+  readonly instance: Instance;
+  readonly digits: string;
+  readonly directory: Directory;
+  readonly groups: Groups;
+  readonly archive: Archive;
+  readonly relay: Relay;
+  readonly calls: Calls;
+  readonly reports: TransportReports;
+  readonly publicUrl: () => string;
+  readonly otherSide: OtherSide;
+  readonly isAway: boolean;
+}
+
+export class LoopbackSession implements Session {
+  readonly #parts: LoopbackSessionParts;
+  readonly ownJid: string;
+  readonly otherSide: OtherSide;
+  #settings: InstanceSettings;
+  #state: ConnectionState;
+
+  constructor(parts: LoopbackSessionParts) {
+    this.#parts = parts;
+    this.#settings = parts.instance.settings;
+    this.#state = parts.isAway ? 'close' : 'open';
+    this.ownJid = personJid(parts.digits);
+    this.otherSide = parts.otherSide;
+  }
+
+  state(): ConnectionState {
+    return this.#state;
+  }
+
+  async connect(): Promise<void> {
+    const { relay, digits, reports, instance } = this.#parts;
+    this.#state = 'open';
+    if (await relay.comeBack(digits)) {
+      await reports.connectionChanged(instance.id, 'open');
+      await this.#syncHistory();
+    }
+    if (this.#settings.alwaysOnline) {
+      await this.#showAvailable(true);
+    }
+  }
+
+  async logout(): Promise<void> {
+    const { relay, digits, reports, instance } = this.#parts;
+    this.#state = 'close';
+    await relay.leave(digits);
+    await this.#showAvailable(false);
+    await reports.connectionChanged(instance.id, 'close', 'logged out');
+  }
+
+  async applySettings(settings: InstanceSettings): Promise<void> {
+    const before = this.#settings;
+    this.#settings = settings;
+    if (settings.alwaysOnline !== before.alwaysOnline) {
+      await this.#showAvailable(settings.alwaysOnline);
+    }
+    if (settings.syncFullHistory && !before.syncFullHistory) {
+      await this.#syncHistory();
+    }
+  }
+
+  async resolve(address: Address, field: string): Promise<Chat> {
+    const { directory } = this.#parts;
+    if (mayMean(address, 'person', suffixes)) {
+      const member = await directory.member(address.digits);
+      if (member !== undefined) {
+        return { jid: personJid(address.digits), name: member.name, isGroup: false };
+      }
+    }
+    const group = await this.#ownGroup(address);
+    if (group !== undefined) {
+      return { jid: groupJid(address.digits), name: group.subject, isGroup: true };
+    }
+    throw new GatewayError('unknown_recipient', `${field}: nobody on the network has this number`);
+  }
+
+  async sendVoice({ messageId, chat, content, context }: OutgoingVoice): Promise<void> {
+    await this.#send(messageId, chat, { audioMessage: content }, context);
+  }
+
+  async sendText({ messageId, chat, text }: OutgoingText): Promise<void> {
+    await this.#send(messageId, chat, { conversation: text }, plainContext);
+  }
+
+  async sendInvite(invite: OutgoingInvite): Promise<void> {
+    await this.sendText(invite);
+  }
+
+  async editMessage({ chat, key, text }: MessageEdit): Promise<void> {
+    const { relay, digits, instance } = this.#parts;
+    await relay.accept({
+      messageId: key.id,
+      from: { instanceId: instance.id, digits, name: instance.name },
+      to: { digits: digitsOf(chat.jid), isGroup: chat.isGroup },
+      timestampSeconds: nowSeconds(),
+      // Only the text travels; what it becomes is for the receiver's copy of the message to say.
+      content: { conversation: text },
+      context: plainContext,
+      isEdit: true,
+    });
+  }
+
+  async showPresence(chat: Chat, presence: Presence): Promise<void> {
+    const { directory, groups, digits, reports, instance } = this.#parts;
+    if (presence === 'available' || presence === 'unavailable') {
+      await this.#showAvailable(presence === 'available');
+    }
+    const other = digitsOf(chat.jid);
+    if (!chat.isGroup && (await directory.apart(digits, other))) {
+      return;
+    }
+    await reports.presenceChanged(instance.id, chat.jid, presence);
+    const group = chat.isGroup ? await groups.find(other) : undefined;
+    const watching = chat.isGroup
+      ? (group?.participants ?? []).map((participant) => participant.digits)
+      : [other];
+    for (const watcher of watching.filter((candidate) => candidate !== digits)) {
+      const member = await directory.member(watcher);
+      if (member?.instanceId) {
+        const chatJid = chat.isGroup ? chat.jid : this.ownJid;
+        await reports.presenceChanged(member.instanceId, chatJid, presence, this.ownJid);
+      }
+    }
+  }
+
+  async contacts(): Promise<Contact[]> {
+    const { directory, groups, digits, instance } = this.#parts;
+    const place = await directory.placeOf(instance);
+    const [people, blocked] = await Promise.all([directory.addressBook(place), directory.blockedBy(digits)]);
+    const inGroups = await Promise.all(
+      place.groups.map(async (group) => ({ digits: group, found: await groups.find(group) })),
+    );
+    return [
+      ...people.map((person) => ({
+        jid: person.jid,
+        name: person.name,
+        isGroup: false,
+        isSaved: true,
+        blocked: blocked.has(person.digits),
+      })),
+      ...inGroups.flatMap((group) =>
+        group.found === undefined
+          ? []
+          : [
+              {
+                jid: groupJid(group.digits),
+                name: group.found.subject,
+                isGroup: true,
+                isSaved: true,
+                blocked: false,
+              },
+            ],
+      ),
+    ];
+  }
+
+  async participants(address: Address): Promise<Participant[]> {
+    const group = await this.#requireGroup(address);
+    return Promise.all(
+      group.participants.map(async ({ digits, admin }) => ({
+        jid: personJid(digits),
+        name: await this.#parts.directory.nameOf(digits),
+        admin,
+      })),
+    );
+  }
+
+  async inviteCode(address: Address): Promise<{ inviteUrl: string; inviteCode: string }> {
+    return this.#invitation(address, false);
+  }
+
+  async revokeInvite(address: Address): Promise<{ inviteUrl: string; inviteCode: string }> {
+    return this.#invitation(address, true);
+  }
+
+  async acceptInvite(inviteCode: string): Promise<{ groupJid: string }> {
+    const { groups, directory, digits, instance, reports } = this.#parts;
+    const { groupDigits, isNew } = await groups.enter(inviteCode, digits);
+    // Also when it is not new: a process may have died between the two.
+    await directory.enterGroup(instance, groupDigits);
+    const jid = groupJid(groupDigits);
+    if (isNew) {
+      const group = await groups.find(groupDigits);
+      for (const participant of group?.participants ?? []) {
+        const member = await directory.member(participant.digits);
+        if (member?.instanceId) {
+          await reports.participantsChanged(member.instanceId, {
+            groupJid: jid,
+            action: 'add',
+            participants: [this.ownJid],
+            authorJid: this.ownJid,
+          });
+        }
+      }
+      await this.#syncHistory();
+    }
+    return { groupJid: jid };
+  }
+
+  async setBlocked(chat: Chat, blocked: boolean): Promise<void> {
+    await this.#parts.directory.setBlocked(this.#parts.digits, digitsOf(chat.jid), blocked);
+  }
+
+  async privacySettings(): Promise<PrivacySettings> {
+    const { readMessages, alwaysOnline } = this.#settings;
+    return {
+      readreceipts: readMessages ? 'all' : 'none',
+      profile: 'all',
+      status: 'all',
+      online: alwaysOnline ? 'all' : 'match_last_seen',
+      // Nobody on this network learns when somebody was last there.
+      last: 'none',
+      // An invitation lets an instance in only when it accepts it.
+      groupadd: 'none',
+    };
+  }
+
+  async rejectCall({ callId }: IncomingCall): Promise<void> {
+    await this.#parts.calls.end(callId);
+  }
+
+  async #send(
+    messageId: string,
+    chat: Chat,
+    content: MessageContent,
+    context: MessageContext,
+  ): Promise<void> {
+    const { relay, instance, digits } = this.#parts;
+    await relay.accept({
+      messageId,
+      from: { instanceId: instance.id, digits, name: instance.name },
+      to: { digits: digitsOf(chat.jid), isGroup: chat.isGroup },
+      timestampSeconds: nowSeconds(),
+      content,
+      context: { ...context, mentioned: [...context.mentioned] },
+    });
+  }
+
+  /** To everybody on the network: who is there is no secret on it, but to those who are blocked. */
+  async #showAvailable(available: boolean): Promise<void> {
+    const { directory, digits, instance, reports } = this.#parts;
+    if (!(await directory.setAvailable(digits, available))) {
+      return;
+    }
+    const presence = available ? 'available' : 'unavailable';
+    await reports.presenceChanged(instance.id, this.ownJid, presence);
+    for (const other of await directory.instances()) {
+      if (other.digits !== digits && !(await directory.apart(digits, other.digits))) {
+        await reports.presenceChanged(other.instanceId, this.ownJid, presence, this.ownJid);
+      }
+    }
+  }
+
+  /** `syncFullHistory`: everything that the network remembers of the instance and its groups. */
+  async #syncHistory(): Promise<void> {
+    const { archive, directory, instance, digits, reports } = this.#parts;
+    if (!this.#settings.syncFullHistory) {
+      return;
+    }
+    const { groups } = await directory.placeOf(instance);
+    for (const owner of [digits, ...groups]) {
+      for (const message of await archive.of(owner, Relayed)) {
+        const fromMe = message.from.digits === digits;
+        const chatJid = fromMe && !message.to.isGroup ? { chatJid: personJid(message.to.digits) } : {};
+        await reports.messageArrived(instance.id, incoming(message, { ...chatJid, fromMe, isHistory: true }));
+      }
+    }
+  }
+
+  async #invitation(address: Address, renew: boolean): Promise<{ inviteUrl: string; inviteCode: string }> {
+    const { groups, digits, publicUrl } = this.#parts;
+    const group = await this.#requireGroup(address);
+    if (!group.participants.some((participant) => participant.digits === digits && participant.admin)) {
+      throw new GatewayError('network_refused', 'groupJid: only an admin of the group may invite');
+    }
+    const inviteCode = await groups.inviteCode(address.digits, renew);
+    return { inviteCode, inviteUrl: `${publicUrl()}/i/${inviteCode}` };
+  }
+
+  async #requireGroup(address: Address): Promise<Group> {
+    const group = await this.#ownGroup(address);
+    if (group === undefined) {
+      throw groupNotFound('groupJid');
+    }
+    return group;
+  }
+
+  async #ownGroup(address: Address): Promise<Group | undefined> {
+    const { groups, digits } = this.#parts;
+    const group = mayMean(address, 'group', suffixes) ? await groups.find(address.digits) : undefined;
+    return group?.participants.some((participant) => participant.digits === digits) ? group : undefined;
+  }
+}
+
+const nowSeconds = (): number => Math.floor(Date.now() / 1000);

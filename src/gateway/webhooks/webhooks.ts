@@ -1,0 +1,55 @@
+/** Where the events of each instance go: address, headers, wanted events and signing secret. */
+import { randomBytes } from 'node:crypto';
+import { z } from 'zod';
+import { gatewayEventNames } from '../../contract/gateway-events.ts';
+import type { Redis } from '../../queue/redis.ts';
+import { gatewayKey } from '../redis-keys.ts';
+import type { Sealer } from '../sealer.ts';
+
+const Webhook = z.object({
+  enabled: z.boolean(),
+  url: z.string(),
+  headers: z.record(z.string(), z.string()),
+  events: z.array(z.enum(gatewayEventNames)),
+  /** `whsec_<base64>` */
+  secret: z.string(),
+});
+export type Webhook = z.infer<typeof Webhook>;
+
+const WEBHOOKS = gatewayKey('webhooks');
+/** Standard Webhooks asks for 24 to 64 random bytes. */
+const SECRET_BYTES = 32;
+
+export class Webhooks {
+  readonly #redis: Redis;
+  readonly #sealer: Sealer;
+
+  constructor(redis: Redis, sealer: Sealer) {
+    this.#redis = redis;
+    this.#sealer = sealer;
+  }
+
+  /** Addresses and headers hold their owner's secrets, so all of it is sealed. */
+  async of(instanceId: string): Promise<Webhook | undefined> {
+    const sealed = await this.#redis.hget(WEBHOOKS, instanceId);
+    return sealed === null
+      ? undefined
+      : Webhook.parse(JSON.parse(this.#sealer.open(labelOf(instanceId), sealed)));
+  }
+
+  /** The secret stays what it was, so that receivers need not be told of a changed address. */
+  async set(instanceId: string, webhook: Omit<Webhook, 'secret'>): Promise<Webhook> {
+    const known = await this.of(instanceId);
+    const secret = known?.secret ?? `whsec_${randomBytes(SECRET_BYTES).toString('base64')}`;
+    const complete: Webhook = { ...webhook, secret };
+    const sealed = this.#sealer.seal(labelOf(instanceId), JSON.stringify(complete));
+    await this.#redis.hset(WEBHOOKS, instanceId, sealed);
+    return complete;
+  }
+
+  async remove({ id }: { readonly id: string }): Promise<void> {
+    await this.#redis.hdel(WEBHOOKS, id);
+  }
+}
+
+const labelOf = (instanceId: string): string => `webhook of ${instanceId}`;
