@@ -1,4 +1,5 @@
 /** Decisions A5: uploads by form and by raw body, what is told of them, who may see them, and what is refused. */
+import { once } from 'node:events';
 import { readdir, readFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
@@ -170,12 +171,25 @@ describe('an upload is refused', () => {
     expect(await filesOf(service())).toEqual(before);
   });
 
+  it.each(['at once', 'on its way'])(
+    '%s, and a sender hears of it who sends everything first',
+    async (when) => {
+      const bytes = Buffer.concat([await video(), Buffer.alloc(20 * MAX_INPUT_BYTES)]);
+      const chunked = `Transfer-Encoding: chunked\r\n\r\n${bytes.length.toString(16)}`;
+      const socket = connect(Number(new URL(service().url).port), '127.0.0.1');
+      socket.pause();
+      socket.write(rawHead(when === 'at once' ? `Content-Length: ${bytes.length}\r\n` : chunked));
+      await new Promise((resolve) => socket.write(bytes, resolve));
+      const [answer] = await once(socket.resume(), 'data');
+      expect(String(answer)).toMatch(/^HTTP\/1.1 413 /);
+      socket.destroy();
+    },
+  );
+
   it('that is cut short', async () => {
     const before = await filesOf(service());
     const socket = connect(Number(new URL(service().url).port), '127.0.0.1');
-    socket.write(
-      `POST /v1/uploads HTTP/1.1\r\nHost: test\r\nX-API-Key: ${service().key}\r\nContent-Type: video/mp4\r\nContent-Length: ${MAX_INPUT_BYTES}\r\n\r\n`,
-    );
+    socket.write(rawHead(`Content-Length: ${MAX_INPUT_BYTES}\r\n`));
     socket.write(Buffer.concat([await video(), Buffer.alloc(100_000)]));
     await until('bytes are being stored', unfinished);
     socket.destroy();
@@ -188,6 +202,16 @@ describe('an upload is refused', () => {
     const answer = await raw(await video(), {}, { key });
     expect([answer.status, answer.body.error.code]).toEqual([403, 'FORBIDDEN']);
   });
+
+  function rawHead(length: string): string {
+    return [
+      'POST /v1/uploads HTTP/1.1',
+      'Host: test',
+      `X-API-Key: ${service().key}`,
+      'Content-Type: video/mp4',
+      `${length}\r\n`,
+    ].join('\r\n');
+  }
 
   async function asType(type: string): Promise<Answer> {
     return service().call('POST', '/v1/uploads', {

@@ -120,19 +120,17 @@ export class TusStore extends DataStore {
     return arrivedBytes;
   }
 
-  /** A chunk counts when all of it is there and its checksum is right; until then the record says that it does not. */
+  /**
+   * A chunk counts when all of it is there and its checksum is right. Until then the record says that it does not, and the next
+   * request drops it: after a mismatch, a broken connection and the death of the process alike.
+   */
   async #writeChecked(content: Readable, file: string, offset: number, checksum: Checksum): Promise<number> {
     const { redis, incoming } = this.#services;
     await markUnchecked(redis, file, offset);
-    try {
-      const arrivedBytes = await incoming.write(file, checksum.over(content), offset);
-      checksum.demandMatch();
-      await markUnchecked(redis, file, undefined);
-      return arrivedBytes;
-    } catch (error) {
-      await this.#dropUnchecked(file, offset);
-      throw error;
-    }
+    const arrivedBytes = await incoming.write(file, checksum.over(content), offset);
+    checksum.demandMatch();
+    await markUnchecked(redis, file, undefined);
+    return arrivedBytes;
   }
 
   async #dropUnchecked(file: string, offset: number): Promise<number> {
