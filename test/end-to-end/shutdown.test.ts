@@ -37,8 +37,7 @@ async function seconds<T>(work: Promise<T>): Promise<{ result: T; seconds: numbe
   return { result, seconds: (Date.now() - startedMs) / 1000 };
 }
 
-const workspaces = () =>
-  readdirSync(join(home.folder, 'data', 'workspaces')).filter((name) => name.startsWith('job_'));
+const workspaces = () => readdirSync(join(home.folder, 'data', 'workspaces'));
 
 it('SIGTERM under load: running jobs finish, waiting ones stay, and a restart does those', async () => {
   web.hold();

@@ -1,0 +1,276 @@
+/** What is told to others about a job: once, on its schedule, whatever breaks in between. */
+import { describe, expect, it } from 'vitest';
+import { ServiceError } from '../../src/contract/errors.ts';
+import {
+  type AnnouncementConsumer,
+  type AnnouncementConsumerOptions,
+  consumeAnnouncements,
+} from '../../src/queue/announcement-consumer.ts';
+import { AnnouncementQueue } from '../../src/queue/announcement-queue.ts';
+import { readAnnouncements } from '../../src/queue/announcement-state.ts';
+import { completionId, queueKey, voiceId, webhookId } from '../../src/queue/names.ts';
+import type { WebhookPayload } from '../../src/queue/payloads.ts';
+import { startRedisProxy } from '../gateway/redis-proxy.ts';
+import { until } from '../until.ts';
+import { logger, resultOf, TENANT, useQueue } from './queue-fixture.ts';
+
+const queue = useQueue();
+const HOOK = { webhook: 'https://client.example/hook' };
+const VOICE = { voiceMessage: { instance: 'main', number: '12025550101' } };
+const SENT = { status: 'sent', key: null, messageStatus: null, error: null } as const;
+
+function announce(
+  handlers: Partial<AnnouncementConsumerOptions['handlers']> = {},
+  more: { schedule?: readonly number[]; lockSeconds?: number; url?: string } = {},
+): AnnouncementConsumer {
+  const redis = queue().connect('worker', more.url);
+  const schedule = more.schedule ?? [0, 0.1, 0.2];
+  const announcements = new AnnouncementQueue({
+    redis,
+    webhookTries: schedule.length,
+    recordSeconds: 3600,
+    logger,
+  });
+  const consumer = consumeAnnouncements({
+    redis,
+    queue: announcements,
+    webhookSchedule: schedule,
+    lockSeconds: more.lockSeconds ?? 30,
+    logger,
+    handlers: {
+      webhook: async () => ({ outcome: 'done', result: { status: 200 } }),
+      voice: async () => ({ outcome: 'done', result: SENT }),
+      ...handlers,
+    },
+  });
+  queue().onClose(() => announcements.close());
+  queue().onClose(() => consumer.close(0));
+  return consumer;
+}
+
+const complete = () => queue().consume(async ({ jobId }) => resultOf(jobId));
+
+async function states(jobId: string) {
+  const record = await queue().jobs.read(jobId);
+  if (record === undefined) throw new Error('no record');
+  return readAnnouncements(queue().redis, record);
+}
+
+const idsIn = async (name: 'webhook' | 'voice') => {
+  const jobs = await queue().queue(name).getJobs();
+  return jobs.map((job) => job.id).toSorted();
+};
+
+describe('the end of a job', () => {
+  it('is told to its webhook, and its result sent into the chat', async () => {
+    const told: WebhookPayload[] = [];
+    const sent: string[] = [];
+    announce({
+      async webhook(payload) {
+        told.push(payload);
+        return { outcome: 'done', result: { status: 200 } };
+      },
+      async voice({ jobId }) {
+        sent.push(jobId);
+        return { outcome: 'done', result: SENT };
+      },
+    });
+    complete();
+    const jobId = await queue().submit(TENANT, { ...HOOK, ...VOICE });
+    const { finishedAtMs } = await queue().reaches(jobId, 'completed');
+    await until('both are told', () => told.length >= 2 && sent.length >= 1);
+    const [completed, updated] = told.toSorted((a) => (a.event === 'job.completed' ? -1 : 1));
+    expect(completed).toMatchObject({
+      event: 'job.completed',
+      jobId,
+      url: HOOK.webhook,
+      deliveryId: webhookId(jobId),
+      eventTimeMs: finishedAtMs,
+    });
+    expect(updated).toMatchObject({
+      event: 'voice.updated',
+      jobId,
+      voiceMessage: { status: 'sent', attempts: 1 },
+    });
+    await expect
+      .poll(() => states(jobId))
+      .toMatchObject({ webhook: { status: 'delivered' }, voiceMessage: { status: 'sent' } });
+    expect(sent).toEqual([jobId]);
+  });
+
+  it('by failure is told, and nothing is sent', async () => {
+    const told: WebhookPayload[] = [];
+    announce({
+      async webhook(payload) {
+        told.push(payload);
+        return { outcome: 'done', result: { status: 200 } };
+      },
+    });
+    queue().consume(async () => {
+      throw new ServiceError('INVALID_VIDEO', 'the file is no media');
+    });
+    const jobId = await queue().submit(TENANT, { ...HOOK, ...VOICE });
+    await expect.poll(() => told).toMatchObject([{ event: 'job.failed', jobId }]);
+    expect(await states(jobId)).toMatchObject({
+      voiceMessage: { status: 'failed', error: { code: 'JOB_FAILED' } },
+    });
+    expect(await idsIn('voice')).toEqual([]);
+  });
+
+  it('by cancellation while it waits is told', async () => {
+    const told: WebhookPayload[] = [];
+    announce({
+      async webhook(payload) {
+        told.push(payload);
+        return { outcome: 'done', result: { status: 200 } };
+      },
+    });
+    const jobId = await queue().submit(TENANT, HOOK);
+    await queue().jobs.cancel(jobId);
+    await expect.poll(() => told).toMatchObject([{ event: 'job.failed', jobId }]);
+  });
+
+  it('is announced once, although whoever announced it was cut off in the middle', async () => {
+    const jobId = await queue().submit(TENANT, { ...HOOK, ...VOICE });
+    // The webhook is added by then, the voice message is not.
+    const proxy = await startRedisProxy(queue().server.socketPath, {
+      command: voiceId(jobId),
+      reachesRedis: false,
+    });
+    const hang = () => new Promise<never>(() => undefined);
+    announce({ webhook: hang, voice: hang }, { url: proxy.url, lockSeconds: 0.5 });
+    // Closed first, so that nothing waits for answers that cannot come.
+    queue().onClose(() => proxy.close());
+    complete();
+    await proxy.stopped;
+    expect(await idsIn('webhook')).toEqual([webhookId(jobId)]);
+    expect(await idsIn('voice')).toEqual([]);
+
+    const told: string[] = [];
+    const sent: string[] = [];
+    announce(
+      {
+        async webhook({ event }) {
+          told.push(event);
+          return { outcome: 'done', result: { status: 200 } };
+        },
+        async voice(payload) {
+          sent.push(payload.jobId);
+          return { outcome: 'done', result: SENT };
+        },
+      },
+      { lockSeconds: 0.5 },
+    );
+    await until('the rest is announced', () => told.length >= 2);
+    const completion = queue().queue('completion');
+    await until(
+      'the announcing itself has ended',
+      async () => (await completion.getJobState(completionId(jobId))) === 'completed',
+    );
+    expect(told.toSorted()).toEqual(['job.completed', 'voice.updated']);
+    expect(sent).toEqual([jobId]);
+    expect(await idsIn('webhook')).toEqual([webhookId(jobId), webhookId(voiceId(jobId))].toSorted());
+  });
+});
+
+describe('a webhook', () => {
+  /** Tells the end of a job; `answer` says what became of the nth try. */
+  async function tellOne(
+    schedule: readonly number[],
+    answer: (nth: number) => Awaited<ReturnType<AnnouncementConsumerOptions['handlers']['webhook']>>,
+  ) {
+    const tries: { atMs: number; number: number; last: boolean; deliveryId: string; eventTimeMs: number }[] =
+      [];
+    announce(
+      {
+        async webhook({ deliveryId, eventTimeMs }, { number, last }) {
+          tries.push({ atMs: Date.now(), number, last, deliveryId, eventTimeMs });
+          return answer(tries.length);
+        },
+      },
+      { schedule },
+    );
+    complete();
+    const jobId = await queue().submit(TENANT, HOOK);
+    return { jobId, tries };
+  }
+
+  it('is tried on its schedule, counted from the event, always under the same id', async () => {
+    const { jobId, tries } = await tellOne([0, 0.4, 0.8], (nth) =>
+      nth < 3 ? { outcome: 'retry', error: `try ${nth}` } : { outcome: 'done', result: { status: 204 } },
+    );
+    await expect
+      .poll(() => states(jobId), { timeout: 10_000 })
+      .toMatchObject({
+        webhook: { status: 'delivered', lastError: null },
+      });
+    expect(tries.map(({ number, last, deliveryId }) => ({ number, last, deliveryId }))).toEqual(
+      [1, 2, 3].map((number) => ({ number, last: number === 3, deliveryId: webhookId(jobId) })),
+    );
+    const afterEvent = tries.map(({ atMs, eventTimeMs }) => atMs - eventTimeMs);
+    expect(afterEvent[1]).toBeGreaterThanOrEqual(400);
+    expect(afterEvent[2]).toBeGreaterThanOrEqual(800);
+  });
+
+  it('is given up when its tries are used up, and the job stays completed', async () => {
+    const { jobId, tries } = await tellOne([0, 0.05, 0.1], (nth) => ({
+      outcome: 'retry',
+      error: `the receiver answered ${500 + nth}`,
+    }));
+    await expect
+      .poll(() => states(jobId), { timeout: 10_000 })
+      .toMatchObject({ webhook: { status: 'failed' } });
+    expect((await states(jobId)).webhook?.lastError).toBe('WEBHOOK_FAILED: the receiver answered 503');
+    expect(tries).toHaveLength(3);
+    expect(await queue().jobs.read(jobId)).toMatchObject({ status: 'completed' });
+  });
+
+  it('is not tried again where the receiver wants none any more', async () => {
+    const { jobId, tries } = await tellOne([0, 0.05, 0.1], () => ({
+      outcome: 'final',
+      error: 'the receiver answered 410',
+    }));
+    await expect.poll(() => states(jobId)).toMatchObject({ webhook: { status: 'failed' } });
+    expect(tries).toHaveLength(1);
+    expect(await queue().redis.zcard(queueKey('webhook', 'delayed'))).toBe(0);
+  });
+
+  it('waits as long as the receiver asks', async () => {
+    const { tries } = await tellOne([0, 0.05], (nth) =>
+      nth === 1
+        ? { outcome: 'retry', error: '429', retryAfterSeconds: 1 }
+        : { outcome: 'done', result: { status: 200 } },
+    );
+    await until('the second try', () => tries.length === 2);
+    expect((tries[1]?.atMs ?? 0) - (tries[0]?.atMs ?? 0)).toBeGreaterThanOrEqual(1000);
+  });
+
+  it('waits no longer than an hour, whatever the receiver asks', async () => {
+    const { jobId } = await tellOne([0, 0.05], () => ({
+      outcome: 'retry',
+      error: '429',
+      retryAfterSeconds: 1_000_000,
+    }));
+    await expect.poll(() => queue().redis.zcard(queueKey('webhook', 'delayed'))).toBe(1);
+    const job = await queue().queue('webhook').getJob(webhookId(jobId));
+    expect(job?.delay).toBeGreaterThanOrEqual(3_600_000);
+    expect(job?.delay).toBeLessThanOrEqual(3_600_000 * 1.1);
+  });
+
+  it('whose making failed through our fault is tried again', async () => {
+    let tries = 0;
+    announce({
+      async webhook() {
+        tries += 1;
+        if (tries === 1) throw new Error('the storage is away');
+        return { outcome: 'done', result: { status: 200 } };
+      },
+    });
+    complete();
+    const jobId = await queue().submit(TENANT, HOOK);
+    await expect
+      .poll(() => states(jobId), { timeout: 5000 })
+      .toMatchObject({ webhook: { status: 'delivered' } });
+    expect(tries).toBe(2);
+  });
+});
