@@ -1,4 +1,5 @@
 /** POST with an Idempotency-Key (decisions A6): the same request gets the first answer again. */
+import { createHash, type Hash } from 'node:crypto';
 import { ServiceError } from '../contract/errors.ts';
 import { IdempotencyHeaders } from '../contract/request-headers.ts';
 import { beginIdempotent, type IdempotentRun, type KeptAnswer } from '../queue/idempotency.ts';
@@ -10,6 +11,11 @@ export interface Answer {
   readonly headers?: Readonly<Record<string, string>>;
   readonly data: object;
   readonly message?: string;
+}
+
+/** A hash of a body that is too large to be kept, where a repetition will have to be told from another request. */
+export function bodyHash({ request }: RouteContext): Hash | undefined {
+  return request.get('idempotency-key') === undefined ? undefined : createHash('sha256');
 }
 
 const RETRY_IN_PROGRESS_SECONDS = 2;

@@ -1,4 +1,5 @@
 /** Taking a file in that comes in one piece: what it is is looked at while it streams into the storage. */
+import type { Hash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { ServiceError } from '../contract/errors.ts';
 import { SNIFF_BYTES, sniffContainer } from '../media/sniff.ts';
@@ -17,6 +18,8 @@ export interface ReceivedFile {
   /** The sender's name for it, not yet cleaned. */
   readonly name: string;
   readonly content: Readable;
+  /** Sees every byte that is stored. */
+  readonly hash?: Hash | undefined;
 }
 
 const LONGEST_NAME = 200;
@@ -39,7 +42,7 @@ export async function takeIn(services: ApiServices, tenant: string, received: Re
     expiresAtMs: Date.now() + ARRIVES_WITHIN_MS,
   });
   try {
-    const content = Readable.from(containersOnly(received.content), { objectMode: false });
+    const content = Readable.from(containersOnly(received.content, received.hash), { objectMode: false });
     const { sizeBytes } = await storage.write(uploadStorageKey(file), content);
     const expiresAtMs = Date.now() + settings.uploadTtlSeconds * 1000;
     await completeUpload(redis, { file, sizeBytes, expiresAtMs });
@@ -61,9 +64,10 @@ export async function discardUpload({ redis, storage, incoming }: ApiServices, f
 }
 
 /** Lets bytes through once their head is that of a container that we read. */
-async function* containersOnly(content: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+async function* containersOnly(content: AsyncIterable<Buffer>, hash?: Hash): AsyncGenerator<Buffer> {
   let head: Buffer | undefined = Buffer.alloc(0);
   for await (const chunk of content) {
+    hash?.update(chunk);
     if (head === undefined) {
       yield chunk;
       continue;

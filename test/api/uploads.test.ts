@@ -245,3 +245,39 @@ describe('a request about uploads', () => {
     expect([one.status, one.headers.allow]).toEqual([405, 'GET, PATCH, DELETE, HEAD, OPTIONS']);
   });
 });
+
+describe('an upload with an Idempotency-Key', () => {
+  it.each(['form', 'raw body'])(
+    'by %s is answered again with the first upload, and kept once',
+    async (way) => {
+      const bytes = await video();
+      const headers = { 'idempotency-key': `upload by ${way}` };
+      const send = (): Promise<Answer> =>
+        way === 'form'
+          ? service().call('POST', '/v1/uploads', { body: formOf(bytes), headers })
+          : raw(bytes, headers);
+      const first = await send();
+      expect(first.status).toBe(201);
+      const before = (await filesOf(service())).length;
+      const again = await send();
+      expect(again.status).toBe(201);
+      expect(again.headers['idempotent-replayed']).toBe('true');
+      expect(again.headers.location).toBe(first.headers.location);
+      expect(again.body).toEqual(first.body);
+      expect(await filesOf(service())).toHaveLength(before);
+    },
+  );
+
+  it('is refused for other bytes of the same length and name', async () => {
+    const bytes = await video();
+    const headers = { 'idempotency-key': 'one key for two files' };
+    expect((await raw(bytes, headers)).status).toBe(201);
+    const other = Buffer.from(bytes);
+    other[other.length - 1] = (other.at(-1) ?? 0) ^ 1;
+    const before = (await filesOf(service())).length;
+    const answer = await raw(other, headers);
+    expect(answer.status).toBe(422);
+    expect(answer.body.error.code).toBe('IDEMPOTENCY_MISMATCH');
+    expect(await filesOf(service())).toHaveLength(before);
+  });
+});

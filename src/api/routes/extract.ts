@@ -6,7 +6,7 @@ import { JobRequest, UploadedJobRequest } from '../../contract/job-request.ts';
 import { IdempotencyHeaders } from '../../contract/request-headers.ts';
 import { acceptedJob } from '../accepted-job.ts';
 import { parseSubmission } from '../address-faults.ts';
-import { answerOnce } from '../idempotent.ts';
+import { answerOnce, bodyHash } from '../idempotent.ts';
 import { discardUpload, takeIn } from '../intake.ts';
 import { readJson } from '../json-body.ts';
 import { setRateLimit } from '../middleware/authentication.ts';
@@ -105,9 +105,10 @@ async function readJob(context: RouteContext): Promise<ReceivedJob> {
 
 async function readUploaded(context: RouteContext): Promise<ReceivedJob> {
   const { request, services } = context;
+  const hash = bodyHash(context);
   const { fields, stored } = await receiveMultipart(request, {
     maxFileBytes: services.settings.maxInputBytes,
-    store: (file) => takeIn(services, keyOf(context).id, file),
+    store: (file) => takeIn(services, keyOf(context).id, { ...file, hash }),
     discard: (upload) => discardUpload(services, upload.file),
   });
   if (stored === undefined) {
@@ -123,7 +124,7 @@ async function readUploaded(context: RouteContext): Promise<ReceivedJob> {
     );
     return {
       job: { source: { type: 'upload', file: stored.file }, ...parsed },
-      fingerprint: JSON.stringify([parsed, stored.name, stored.sizeBytes]),
+      fingerprint: JSON.stringify([parsed, stored.name, hash?.digest('hex')]),
       sent: stored.file,
     };
   } catch (error) {

@@ -5,15 +5,17 @@
  * Every request here takes from the allowance of reads: a large file comes in many chunks, which must not eat the submissions
  * that it is uploaded for.
  */
+import type { Hash } from 'node:crypto';
 import { parse as parseContentDisposition } from 'content-disposition';
 import type { Request } from 'express';
 import { z } from 'zod';
 import { UploadAnswer } from '../../contract/answers.ts';
 import { ServiceError } from '../../contract/errors.ts';
 import { UploadId } from '../../contract/ids.ts';
-import { TusChunkHeaders, TusUploadHeaders } from '../../contract/request-headers.ts';
+import { IdempotencyHeaders, TusChunkHeaders, TusUploadHeaders } from '../../contract/request-headers.ts';
 import { newUploadId, readUpload, type Upload } from '../../queue/uploads.ts';
 import { sendData } from '../answer.ts';
+import { answerOnce, bodyHash } from '../idempotent.ts';
 import { discardUpload, takeIn } from '../intake.ts';
 import { receiveMultipart } from '../multipart.ts';
 import { requestBody } from '../request-body.ts';
@@ -38,7 +40,7 @@ export const uploadRoutes: readonly Route[] = [
       description:
         'Send the file as the part `file` of a multipart form, or as the body itself with its own Content-Type and its name in Content-Disposition. With `Tus-Resumable: 1.0.0` the request creates a tus upload instead, whose bytes follow by PATCH to `Location` and which can be resumed after a broken connection. An upload may serve any number of jobs until `expiresAt`; a job that uses it keeps it until the job has ended.',
       tag: 'Uploads',
-      headers: TusUploadHeaders,
+      headers: TusUploadHeaders.extend(IdempotencyHeaders.shape),
       body: {
         'multipart/form-data': z.object({
           file: z.file().meta({ description: 'The video, with its filename' }),
@@ -55,7 +57,14 @@ export const uploadRoutes: readonly Route[] = [
           headers: { Location: 'The address of the upload', ...tusAnswerHeaders },
         },
       },
-      errors: ['INVALID_REQUEST', 'INVALID_VIDEO', 'PAYLOAD_TOO_LARGE', 'UNSUPPORTED_MEDIA_TYPE'],
+      errors: [
+        'IDEMPOTENCY_IN_PROGRESS',
+        'IDEMPOTENCY_MISMATCH',
+        'INVALID_REQUEST',
+        'INVALID_VIDEO',
+        'PAYLOAD_TOO_LARGE',
+        'UNSUPPORTED_MEDIA_TYPE',
+      ],
     },
     discovery: tusDiscovery,
     handle: createUpload,
@@ -129,16 +138,33 @@ async function createUpload(context: RouteContext): Promise<void> {
     });
     return;
   }
-  const upload = request.is('multipart/form-data') ? await takeForm(context) : await takeBody(context);
-  context.response.set('Location', locationOf(context, upload.file));
-  answer(context, 201, upload);
+  const hash = bodyHash(context);
+  const upload = await (request.is('multipart/form-data')
+    ? takeForm(context, hash)
+    : takeBody(context, hash));
+  let isAnswer = false;
+  try {
+    await answerOnce(context, `${upload.name} ${hash?.digest('hex')}`, async () => {
+      isAnswer = true;
+      return {
+        httpStatus: 201,
+        headers: { Location: locationOf(context, upload.file) },
+        data: answerOf(upload),
+      };
+    });
+  } finally {
+    // Sent a second time: the first upload is the one that is answered.
+    if (!isAnswer) {
+      await discardUpload(context.services, upload.file);
+    }
+  }
 }
 
-async function takeForm(context: RouteContext): Promise<Upload> {
+async function takeForm(context: RouteContext, hash: Hash | undefined): Promise<Upload> {
   const { request, services } = context;
   const { stored } = await receiveMultipart(request, {
     maxFileBytes: services.settings.maxInputBytes,
-    store: (file) => takeIn(services, keyOf(context).id, file),
+    store: (file) => takeIn(services, keyOf(context).id, { ...file, hash }),
     discard: (upload) => discardUpload(services, upload.file),
   });
   if (stored === undefined) {
@@ -150,7 +176,7 @@ async function takeForm(context: RouteContext): Promise<Upload> {
 /** What a client says by mistake or by default, and never of a video. */
 const NO_MEDIA = ['application/json', 'urlencoded', 'multipart', 'text/*'];
 
-async function takeBody(context: RouteContext): Promise<Upload> {
+async function takeBody(context: RouteContext, hash: Hash | undefined): Promise<Upload> {
   const { request, services } = context;
   if (request.get('content-type') === undefined || request.is(NO_MEDIA)) {
     throw new ServiceError(
@@ -164,6 +190,7 @@ async function takeBody(context: RouteContext): Promise<Upload> {
   return takeIn(services, keyOf(context).id, {
     name: nameOf(request),
     content: requestBody(request, services.settings.maxInputBytes),
+    hash,
   });
 }
 
@@ -209,12 +236,15 @@ function locationOf({ request, services }: RouteContext, file: string): string {
 }
 
 function answer({ response }: RouteContext, httpStatus: 200 | 201, upload: Upload): void {
-  const data: UploadAnswer = {
+  response.set('Cache-Control', 'no-store');
+  sendData(response, httpStatus, answerOf(upload));
+}
+
+function answerOf(upload: Upload): UploadAnswer {
+  return {
     file: upload.file,
     size: upload.sizeBytes,
     expiresAt: new Date(upload.expiresAtMs).toISOString(),
     complete: upload.state === 'complete',
   };
-  response.set('Cache-Control', 'no-store');
-  sendData(response, httpStatus, data);
 }
