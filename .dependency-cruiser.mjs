@@ -28,6 +28,7 @@ const onlyIn = {
   'fluent-ffmpeg': ['src/media/'],
   '@aws-sdk': ['src/storage/s3-storage\\.ts'],
   pino: ['src/logger\\.ts'],
+  '@xmpp': ['src/gateway/transports/xmpp/'],
   // Requests to addresses that others chose go through outbound; clients of configured services are listed after it.
   undici: ['src/outbound/'],
 };

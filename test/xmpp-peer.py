@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """The other side of a chat, by another implementation of XMPP than the one under test (python3-slixmpp).
 
-Driven by lines of JSON: a request on standard input is {"id", "do", ...}, its answer on standard output {"id",
-"result"} or {"id", "error"}; whatever the network sends appears in between as {"event", ...}. Ends with its input.
+Driven by lines of JSON: a request on standard input is {"ask", "do", ...}, its answer on standard output {"ask",
+"result"} or {"ask", "error"}; whatever the network sends appears in between as {"event", ...}. Ends with its input.
 """
 import asyncio
 import hashlib
@@ -279,15 +279,15 @@ async def serve(peer):
 
 
 async def answer(peer, request):
-    id, do = request.pop('id'), request.pop('do')
+    number, do = request.pop('ask'), request.pop('do')
     try:
-        say({'id': id, 'result': await getattr(peer, do)(**request)})
+        say({'ask': number, 'result': await getattr(peer, do)(**request)})
     except IqError as error:
-        say({'id': id, 'error': error.condition})
+        say({'ask': number, 'error': error.condition})
     except IqTimeout:
-        say({'id': id, 'error': 'timeout'})
+        say({'ask': number, 'error': 'timeout'})
     except Exception as error:  # told to the test, which fails by it
-        say({'id': id, 'error': repr(error)})
+        say({'ask': number, 'error': repr(error)})
 
 
 async def main():

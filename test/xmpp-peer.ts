@@ -57,8 +57,8 @@ export async function startPeer(setting: PeerSetting): Promise<XmppPeer> {
   createInterface({ input: child.stdout }).on('line', (line) => {
     const said: PeerEvent = JSON.parse(line);
     if (said.event === undefined) {
-      answers.get(said.id)?.(said);
-      answers.delete(said.id);
+      answers.get(said.ask)?.(said);
+      answers.delete(said.ask);
       return;
     }
     events.push(said);
@@ -89,7 +89,7 @@ export async function startPeer(setting: PeerSetting): Promise<XmppPeer> {
       look();
     });
 
-  let lastId = 0;
+  let asked = 0;
   const kill = async (): Promise<void> => {
     child.kill('SIGKILL');
     await ended;
@@ -106,11 +106,11 @@ export async function startPeer(setting: PeerSetting): Promise<XmppPeer> {
       seen,
       do: (name, fields = {}) =>
         new Promise((resolve, reject) => {
-          const id = ++lastId;
-          answers.set(id, ({ result, error }) =>
+          const ask = ++asked;
+          answers.set(ask, ({ result, error }) =>
             error === undefined ? resolve(result) : reject(new Error(`${name}: ${error}`)),
           );
-          child.stdin.write(`${JSON.stringify({ id, do: name, ...fields })}\n`);
+          child.stdin.write(`${JSON.stringify({ ask, do: name, ...fields })}\n`);
         }),
       close: kill,
     };

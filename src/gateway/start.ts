@@ -28,6 +28,7 @@ import { Sessions } from './sessions.ts';
 import { TextSender } from './text-sender.ts';
 import { SecretHasher } from './tokens.ts';
 import { createLoopbackTransport } from './transports/loopback/loopback-transport.ts';
+import { createXmppTransport } from './transports/xmpp/xmpp-transport.ts';
 import { VoiceNotes } from './voice-notes.ts';
 import { VoiceSender } from './voice-sender.ts';
 import { WebhookSender } from './webhooks/webhook-sender.ts';
@@ -114,7 +115,8 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
     keepSeconds: options.mediaTtlSeconds,
     logger,
   });
-  const sessions = new Sessions({ instances, transports: [loopback], logger });
+  const xmpp = createXmppTransport({ redis, outbound, log, logger });
+  const sessions = new Sessions({ instances, transports: [loopback, xmpp], logger });
   const media = new MediaStore({
     redis,
     storage,

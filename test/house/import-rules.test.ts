@@ -107,6 +107,7 @@ const breaches: readonly (readonly [rule: string, file: string, text: string])[]
   ['@aws-sdk-owner', 'src/storage/d.ts', importing('@aws-sdk/client-s3')],
   ['undici-owner', 'src/worker/e.ts', importing('undici')],
   ['pino-owner', 'src/worker/f.ts', importing('pino')],
+  ['@xmpp-owner', 'src/gateway/e.ts', importing('@xmpp/client')],
   ['logger-is-handed-in', 'src/worker/g.ts', importing('../logger.ts')],
   ['settings-are-handed-in', 'src/api/g.ts', importing('../config.ts')],
   ['settings-are-handed-in', 'src/gateway/g.ts', "import type { something } from '../config.ts';\n"],

@@ -1,0 +1,115 @@
+/** The server's archive of messages (XEP-0313), read page by page (XEP-0059). */
+import { randomUUID } from 'node:crypto';
+import { attribute, childText, type Element, xml } from './element.ts';
+import { submission } from './form.ts';
+import { bareOf } from './jid.ts';
+import { ns } from './namespaces.ts';
+import type { Stream } from './stream.ts';
+
+export interface ArchivedMessage {
+  readonly archiveId: string;
+  /** When the server took it, ms since 1970. */
+  readonly atMs: number;
+  readonly message: Element;
+}
+
+export interface ArchivePage {
+  readonly messages: readonly ArchivedMessage[];
+  /** Whether there is nothing further in the direction that was asked for. */
+  readonly complete: boolean;
+  readonly firstId: string | undefined;
+  readonly lastId: string | undefined;
+}
+
+export interface ArchiveQuery {
+  /** Default: the account's own archive. */
+  readonly room?: string;
+  /** Bare; messages from and to nobody else. */
+  readonly with?: string;
+  /** Not before this, ms since 1970. */
+  readonly startMs?: number;
+  /** Forward, from behind this id; an empty one from the beginning … */
+  readonly after?: string;
+  /** … or backward, from in front of this id; an empty one from the end. */
+  readonly before?: string;
+  readonly max: number;
+}
+
+const PAGE_TIMEOUT_MS = 20_000;
+
+export class Archive {
+  readonly #stream: Stream;
+  readonly #ownJid: string;
+  readonly #reading = new Map<string, { readonly from: string; readonly messages: ArchivedMessage[] }>();
+
+  constructor(stream: Stream, ownJid: string) {
+    this.#stream = stream;
+    this.#ownJid = ownJid;
+  }
+
+  /** @returns whether the stanza is part of a page that is being read, and so no message of its own */
+  take(stanza: Element): boolean {
+    const result = stanza.getChild('result', ns.archive);
+    if (result === undefined) {
+      return false;
+    }
+    const reading = this.#reading.get(attribute(result, 'queryid') ?? '');
+    // Anybody can send such a stanza; only the archive that was asked is believed.
+    if (reading !== undefined && bareOf(attribute(stanza, 'from') ?? this.#ownJid) === reading.from) {
+      const archived = archivedMessage(result);
+      if (archived !== undefined) {
+        reading.messages.push(archived);
+      }
+    }
+    return true;
+  }
+
+  /** @throws StanzaError: item-not-found when `after` or `before` is no longer in the archive */
+  async page(query: ArchiveQuery): Promise<ArchivePage> {
+    const queryId = randomUUID();
+    const reading = { from: query.room ?? this.#ownJid, messages: [] };
+    this.#reading.set(queryId, reading);
+    try {
+      const answer = await this.#stream.query('set', request(queryId, query), {
+        ...(query.room === undefined ? {} : { to: query.room }),
+        timeoutMs: PAGE_TIMEOUT_MS,
+      });
+      const fin = answer.getChild('fin', ns.archive);
+      const set = fin?.getChild('set', ns.resultSet);
+      return {
+        messages: reading.messages,
+        complete: attribute(fin, 'complete') === 'true',
+        firstId: childText(set, 'first'),
+        lastId: childText(set, 'last'),
+      };
+    } finally {
+      this.#reading.delete(queryId);
+    }
+  }
+}
+
+function request(queryId: string, query: ArchiveQuery): Element {
+  const filter = submission(new Map(), {
+    FORM_TYPE: ns.archive,
+    ...(query.with === undefined ? {} : { with: query.with }),
+    ...(query.startMs === undefined ? {} : { start: new Date(query.startMs).toISOString() }),
+  });
+  const set = xml('set', { xmlns: ns.resultSet }, xml('max', {}, String(query.max)));
+  if (query.after) {
+    set.append(xml('after', {}, query.after));
+  }
+  if (query.before !== undefined) {
+    set.append(xml('before', {}, query.before));
+  }
+  return xml('query', { xmlns: ns.archive, queryid: queryId }, filter, set);
+}
+
+function archivedMessage(result: Element): ArchivedMessage | undefined {
+  const forwarded = result.getChild('forwarded', ns.forward);
+  const message = forwarded?.getChild('message');
+  const archiveId = attribute(result, 'id');
+  const atMs = Date.parse(attribute(forwarded?.getChild('delay', ns.delay), 'stamp') ?? '');
+  return message === undefined || archiveId === undefined || Number.isNaN(atMs)
+    ? undefined
+    : { archiveId, atMs, message };
+}

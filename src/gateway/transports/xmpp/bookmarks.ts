@@ -1,0 +1,77 @@
+/** The rooms that the account's owner keeps (XEP-0402), in the account's own store on the server. */
+import { attribute, childText, type Element, xml } from './element.ts';
+import { isNothingThere } from './failure.ts';
+import { submission } from './form.ts';
+import { bareOf, localOf } from './jid.ts';
+import { ns } from './namespaces.ts';
+import type { Stream } from './stream.ts';
+
+export interface Bookmark {
+  readonly room: string;
+  readonly name: string;
+  /** Entered without being asked. */
+  readonly autojoin: boolean;
+  readonly nick: string | undefined;
+  readonly password: string | undefined;
+}
+
+export async function readBookmarks(stream: Stream): Promise<Bookmark[]> {
+  const items = xml('items', { node: ns.bookmarks });
+  try {
+    const answer = await stream.query('get', xml('pubsub', { xmlns: ns.pubsub }, items));
+    const found = answer.getChild('pubsub', ns.pubsub)?.getChild('items')?.getChildren('item') ?? [];
+    return found.flatMap((item) => bookmark(item) ?? []);
+  } catch (error) {
+    // Nothing was ever kept, or the server keeps nothing.
+    if (isNothingThere(error)) {
+      return [];
+    }
+    throw error;
+  }
+}
+
+/** XEP-0402 §3.3 asks for these options, so that nobody else reads the list and no bookmark replaces another. */
+const publishOptions = {
+  FORM_TYPE: 'http://jabber.org/protocol/pubsub#publish-options',
+  'pubsub#persist_items': 'true',
+  'pubsub#max_items': 'max',
+  'pubsub#send_last_published_item': 'never',
+  'pubsub#access_model': 'whitelist',
+};
+
+export async function addBookmark(
+  stream: Stream,
+  { room, name, autojoin, nick, password }: Bookmark,
+): Promise<void> {
+  const conference = xml(
+    'conference',
+    { xmlns: ns.bookmarks, name, autojoin: String(autojoin) },
+    ...(nick === undefined ? [] : [xml('nick', {}, nick)]),
+    ...(password === undefined ? [] : [xml('password', {}, password)]),
+  );
+  await stream.query(
+    'set',
+    xml(
+      'pubsub',
+      { xmlns: ns.pubsub },
+      xml('publish', { node: ns.bookmarks }, xml('item', { id: room }, conference)),
+      xml('publish-options', {}, submission(new Map(), publishOptions)),
+    ),
+  );
+}
+
+function bookmark(item: Element): Bookmark | undefined {
+  const room = bareOf(attribute(item, 'id') ?? '');
+  const conference = item.getChild('conference', ns.bookmarks);
+  if (conference === undefined || !room.includes('@')) {
+    return undefined;
+  }
+  const autojoin = attribute(conference, 'autojoin');
+  return {
+    room,
+    name: attribute(conference, 'name') ?? localOf(room),
+    autojoin: autojoin === 'true' || autojoin === '1',
+    nick: childText(conference, 'nick'),
+    password: childText(conference, 'password'),
+  };
+}

@@ -1,0 +1,117 @@
+/** Which services belong to the account's server (XEP-0030): where files are uploaded, where the rooms are. */
+import { type Element, xml } from './element.ts';
+import { readForm } from './form.ts';
+import { ns } from './namespaces.ts';
+import type { Stream } from './stream.ts';
+
+export interface UploadService {
+  readonly jid: string;
+  readonly maxBytes: number | undefined;
+}
+
+export interface DiscoveryOptions {
+  readonly stream: Stream;
+  readonly domain: string;
+  /** As the operator named them; undefined asks the server. */
+  readonly uploadService: string | undefined;
+  readonly mucService: string | undefined;
+}
+
+/** A server has a handful; one that lists thousands is not asked about all of them. */
+const MAX_ITEMS = 32;
+const ITEM_TIMEOUT_MS = 5_000;
+
+interface Services {
+  readonly upload: UploadService | undefined;
+  readonly muc: string | undefined;
+}
+
+export class Discovery {
+  readonly #options: DiscoveryOptions;
+  #services: Promise<Services> | undefined;
+  readonly #rooms = new Map<string, Promise<boolean>>();
+
+  constructor(options: DiscoveryOptions) {
+    this.#options = options;
+  }
+
+  /** What was learnt may have changed with a new session. */
+  forget(): void {
+    this.#services = undefined;
+    this.#rooms.clear();
+  }
+
+  async upload(): Promise<UploadService | undefined> {
+    return (await this.#find()).upload;
+  }
+
+  /** The service that rooms of the account's own server live on. */
+  async muc(): Promise<string | undefined> {
+    return this.#options.mucService ?? (await this.#find()).muc;
+  }
+
+  /** Whether addresses at this domain are rooms. */
+  hasRooms(domain: string): Promise<boolean> {
+    const known = this.#rooms.get(domain);
+    if (known !== undefined) {
+      return known;
+    }
+    const asked = this.info(domain).then(isMuc, () => false);
+    this.#rooms.set(domain, asked);
+    return asked;
+  }
+
+  /** @throws StanzaError for an entity that does not exist or does not answer */
+  async info(jid: string): Promise<Element> {
+    const answer = await this.#options.stream.query('get', xml('query', { xmlns: ns.discoInfo }), {
+      to: jid,
+      timeoutMs: ITEM_TIMEOUT_MS,
+    });
+    return answer.getChild('query', ns.discoInfo) ?? answer;
+  }
+
+  #find(): Promise<Services> {
+    this.#services ??= this.#ask().catch((error: unknown) => {
+      this.#services = undefined;
+      throw error;
+    });
+    return this.#services;
+  }
+
+  async #ask(): Promise<Services> {
+    const { stream, domain, uploadService } = this.#options;
+    const items = await stream.query('get', xml('query', { xmlns: ns.discoItems }), { to: domain });
+    const listed = items.getChild('query', ns.discoItems)?.getChildren('item') ?? [];
+    const jids = listed.map((item) => String(item.attrs.jid)).filter((jid) => !jid.includes('@'));
+    const asked = new Set([...(uploadService ? [uploadService] : []), domain, ...jids.slice(0, MAX_ITEMS)]);
+    const infos = await Promise.all(
+      [...asked].map(async (jid) => ({ jid, info: await this.info(jid).catch(() => undefined) })),
+    );
+    const found = infos.flatMap(({ jid, info }) => (info === undefined ? [] : [{ jid, info }]));
+    const uploads = found.filter(({ info }) => hasFeature(info, ns.upload));
+    const upload = uploadService ? uploads.find(({ jid }) => jid === uploadService) : uploads[0];
+    return {
+      upload: upload && { jid: upload.jid, maxBytes: maxBytes(upload.info) },
+      muc: found.find(({ info }) => isMuc(info))?.jid,
+    };
+  }
+}
+
+export function hasFeature(info: Element, feature: string): boolean {
+  return info.getChildren('feature').some(({ attrs }) => attrs.var === feature);
+}
+
+function isMuc(info: Element): boolean {
+  const isConference = info.getChildren('identity').some(({ attrs }) => attrs.category === 'conference');
+  return isConference && hasFeature(info, ns.muc);
+}
+
+/** XEP-0363 §4: a form in the answer says how large a file may be. */
+function maxBytes(info: Element): number | undefined {
+  const values = info
+    .getChildren('x', ns.form)
+    .map(readForm)
+    .find((form) => form.get('FORM_TYPE')?.[0] === ns.upload);
+  const size = Number(values?.get('max-file-size')?.[0]);
+  return Number.isFinite(size) && size > 0 ? size : undefined;
+}

@@ -1,0 +1,50 @@
+/** Whom a voice message mentions and what it answers, in the words of XMPP. */
+import { GatewayError } from '../../../contract/gateway-errors.ts';
+import { parseAddress } from '../../address.ts';
+import type { Chat, MessageContext } from '../../transport.ts';
+import type { Account } from './account.ts';
+import { resolveChat } from './directory.ts';
+import type { Mention, Quotation } from './voice-stanza.ts';
+
+export async function quotationOf(
+  { memory, log, instanceId, ownJid }: Account,
+  chat: Chat,
+  { quoted }: MessageContext,
+): Promise<Quotation | undefined> {
+  if (quoted === undefined) {
+    return undefined;
+  }
+  const logged = await log.find(instanceId, quoted.id);
+  const authorJid = logged?.key.fromMe ? ownJid : logged?.authorJid;
+  const id = (chat.isGroup && (await memory.roomId(quoted.id))) || quoted.id;
+  return { id, authorJid, text: quoted.text };
+}
+
+export async function mentionsOf(
+  account: Account,
+  chat: Chat,
+  { mentioned, mentionsEveryOne }: MessageContext,
+): Promise<Mention[]> {
+  const { rooms, ownJid } = account;
+  const everybody =
+    mentionsEveryOne && chat.isGroup
+      ? (await rooms.participants(chat.jid)).filter(({ jid }) => jid !== ownJid)
+      : [];
+  const named = await Promise.all(
+    mentioned.map(async (text, index) => {
+      const field = `mentioned[${index}]`;
+      const person = await resolveChat(account, parseAddress(text, field), field);
+      if (person.isGroup) {
+        throw new GatewayError('bad_request', `${field}: must be a person`);
+      }
+      return person;
+    }),
+  );
+  const room = chat.isGroup ? rooms.joined(chat.jid) : undefined;
+  const mentions = [...everybody, ...named].map(({ jid, name }) => ({
+    jid,
+    // Clients look for the name that somebody has in the room.
+    name: room?.nickOf(jid) ?? (name || account.addressBook.knownName(jid)),
+  }));
+  return [...new Map(mentions.map((mention) => [mention.jid, mention])).values()];
+}
