@@ -1,0 +1,273 @@
+/** A job from its source to its file, on real media: what it makes, what it reports, and that nothing of it stays behind. */
+import { createHash, randomBytes } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { ExtractPayload, ExtractProgress, ExtractResult } from '../../src/queue/payloads.ts';
+import { ExtractPayload as Payload } from '../../src/queue/payloads.ts';
+import { uploadStorageKey } from '../../src/queue/uploads.ts';
+import { runExtraction } from '../../src/worker/extraction.ts';
+import { mediaFolder } from '../media/sources.ts';
+import { descendants, isAlive, programOf } from '../processes.ts';
+import { until } from '../until.ts';
+import { serveVideos, type VideoServer } from '../video-server.ts';
+import { makeSurroundings, type Surroundings } from './worker-fixture.ts';
+
+const folder = mediaFolder();
+let web: VideoServer;
+let around: Surroundings;
+
+beforeAll(async () => {
+  web = await serveVideos(folder.path);
+  around = await makeSurroundings(web.allow);
+  await Promise.all([folder.source('speech.mp4'), folder.source('silent-video.mp4')]);
+  await writeFile(folder.at('notes.mp4'), 'This is no video.\n'.repeat(100));
+});
+afterAll(async () => {
+  await around.close();
+  await web.close();
+});
+afterEach(() => {
+  // In whatever way a job has ended.
+  expect(around.left()).toEqual([]);
+});
+
+interface Run {
+  readonly jobId: string;
+  readonly reports: readonly ExtractProgress[];
+  readonly abort: (reason: Error) => void;
+  readonly result: Promise<ExtractResult>;
+}
+
+function start(source: string | ExtractPayload['source'], output: object, options: object = {}): Run {
+  const reports: ExtractProgress[] = [];
+  const controller = new AbortController();
+  const jobId = `job_${randomBytes(8).toString('hex')}`;
+  const result = runExtraction(
+    {
+      jobId,
+      attemptToken: 'thisattempt',
+      signal: controller.signal,
+      report: (state) => reports.push(state),
+      payload: Payload.parse({
+        version: 1,
+        tenant: 'tenant01',
+        source: typeof source === 'string' ? { type: 'url', url: web.url(source) } : source,
+        output,
+        options: { priority: 'normal', ...options },
+        batchId: null,
+        retryOf: null,
+      }),
+    },
+    around.services,
+    around.workspaces,
+  );
+  result.catch(() => undefined);
+  return { jobId, reports, abort: (reason) => controller.abort(reason), result };
+}
+
+async function sha256Of(storageKey: string): Promise<string> {
+  const hash = createHash('sha256');
+  for await (const chunk of await around.storage.read(storageKey)) hash.update(chunk);
+  return hash.digest('hex');
+}
+
+/** Steps in the order in which they came, each once. */
+const stepsOf = (reports: readonly ExtractProgress[]) => [
+  ...new Set(reports.map(({ currentStep }) => currentStep)),
+];
+
+describe('a job', () => {
+  it('stores what it made under a name of its own and says what that is', async () => {
+    const { jobId, result } = start('speech.mp4', { format: 'mp3' });
+    const { inputFile, outputFile, voice } = await result;
+    expect(inputFile).toMatchObject({
+      name: 'speech.mp4',
+      format: 'mp4',
+      tracks: [{ index: 0, codec: 'aac', channels: 2 }],
+    });
+    expect(outputFile).toMatchObject({
+      storageKey: `files/${jobId}/thisattempt.mp3`,
+      filename: 'speech.mp3',
+      format: 'mp3',
+      codec: 'mp3',
+      copied: false,
+    });
+    expect(await around.storage.stat(outputFile.storageKey)).toMatchObject({ sizeBytes: outputFile.size });
+    expect(await sha256Of(outputFile.storageKey)).toBe(outputFile.sha256);
+    const hours = (Date.parse(outputFile.expiresAt) - Date.now()) / 3_600_000;
+    expect(hours).toBeGreaterThan(0.99);
+    expect(hours).toBeLessThanOrEqual(1);
+    expect(voice).toBeNull();
+  });
+
+  it('is called as its caller wants', async () => {
+    const { result } = start('speech.mp4', { format: 'voice' }, { filename: 'Interview Nr. 1' });
+    expect((await result).outputFile.filename).toBe('Interview Nr. 1.ogg');
+  });
+
+  it('makes a voice rendition beside it when a message was asked for', async () => {
+    const { jobId, result } = start(
+      'speech.mp4',
+      { format: 'flac' },
+      { voiceMessage: { instance: 'main', number: '1' } },
+    );
+    const { voice } = await result;
+    expect(voice).toMatchObject({
+      storageKey: `files/${jobId}/thisattempt.voice.ogg`,
+      fitsVoiceBubble: true,
+    });
+    expect(await around.storage.stat(voice?.storageKey ?? 'none')).toBeDefined();
+  });
+
+  it('of an upload leaves the upload where it is', async () => {
+    const key = uploadStorageKey('upl_0123456789abcdef');
+    const source = { type: 'upload', file: 'upl_0123456789abcdef', name: 'my talk.mp4' } as const;
+    await around.storage.write(key, createReadStream(folder.at('speech.mp4')));
+    for (let round = 0; round < 2; round += 1) {
+      expect((await start(source, { format: 'opus' }).result).outputFile.filename).toBe('my talk.opus');
+    }
+    expect(await around.storage.stat(key)).toBeDefined();
+  });
+});
+
+describe('progress', () => {
+  it.each([
+    [{ format: 'mp3' }, ['downloading_video', 'analyzing_video', 'extracting_audio', 'finalizing']],
+    [
+      { format: 'mp3', normalize: true },
+      ['downloading_video', 'analyzing_video', 'extracting_audio', 'normalizing_audio', 'finalizing'],
+    ],
+    [
+      { format: 'flac', loudness: -20 },
+      ['downloading_video', 'analyzing_video', 'extracting_audio', 'normalizing_audio', 'finalizing'],
+    ],
+  ])('of %o goes through its steps in order and only up, to 99 at most', async (output, steps) => {
+    const { reports, result } = start('speech.mp4', output);
+    await result;
+    expect(stepsOf(reports)).toEqual(steps);
+    const order = reports.map(({ currentStep }) => steps.indexOf(currentStep));
+    expect(order).toEqual(order.toSorted((a, b) => a - b));
+    const percents = reports.map(({ progress }) => progress);
+    expect(percents).toEqual(percents.toSorted((a, b) => a - b));
+    expect(percents[0]).toBe(0);
+    expect(percents.at(-1)).toBeGreaterThan(90);
+    expect(percents.at(-1)).toBeLessThanOrEqual(99);
+  });
+
+  it('shows what the input is as soon as that is known', async () => {
+    const { reports, result } = start('speech.mp4', { format: 'mp3' });
+    await result;
+    const known = reports.map(({ inputFile }) => inputFile?.name);
+    expect(known[0]).toBeUndefined();
+    expect(reports.find(({ currentStep }) => currentStep === 'extracting_audio')?.inputFile?.name).toBe(
+      'speech.mp4',
+    );
+  });
+});
+
+describe('a job fails', () => {
+  it.each([
+    [
+      'for a source that is not there',
+      'missing.mp4',
+      { format: 'mp3' },
+      'DOWNLOAD_FAILED',
+      'downloading_video',
+    ],
+    ['for a text that is called a video', 'notes.mp4', { format: 'mp3' }, 'INVALID_VIDEO', 'analyzing_video'],
+    [
+      'for a video without sound',
+      'silent-video.mp4',
+      { format: 'mp3' },
+      'EXTRACTION_FAILED',
+      'analyzing_video',
+    ],
+    [
+      'for a track that is not there',
+      'speech.mp4',
+      { format: 'mp3', track: 7 },
+      'EXTRACTION_FAILED',
+      'analyzing_video',
+    ],
+  ])('%s', async (_what, name, output, code, step) => {
+    const { jobId, reports, result } = start(name, output);
+    await expect(result).rejects.toMatchObject({ name: 'ServiceError', code });
+    expect(reports.at(-1)?.currentStep).toBe(step);
+    expect(await around.storage.stat(`files/${jobId}/thisattempt.mp3`)).toBeUndefined();
+  });
+
+  it('for an address that nobody opened, and says no more than that', async () => {
+    const { result } = start({ type: 'url', url: 'http://127.0.0.1:1/talk.mp4' }, { format: 'mp3' });
+    const error = await result.catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({ code: 'DOWNLOAD_FAILED' });
+    expect(JSON.stringify(error)).not.toContain('127.0.0.1');
+  });
+
+  it('for an upload that has expired', async () => {
+    const { result } = start(
+      { type: 'upload', file: 'upl_ffffffffffffffff', name: 'a.mp4' },
+      { format: 'mp3' },
+    );
+    await expect(result).rejects.toMatchObject({
+      code: 'DOWNLOAD_FAILED',
+      message: 'the upload has expired',
+    });
+  });
+});
+
+describe('a job that is given up', () => {
+  const reason = new Error('the job was given up');
+
+  it('in its download ends with the reason', async () => {
+    web.hold();
+    const before = web.requests.length;
+    const { abort, result } = start('speech.mp4', { format: 'mp3' });
+    await until('the download has begun', () => web.requests.length > before);
+    expect(around.left()).toHaveLength(1);
+    abort(reason);
+    await expect(result).rejects.toBe(reason);
+    web.letGo();
+  });
+
+  it('while ffmpeg runs ends ffmpeg too', async () => {
+    await writeLong();
+    const { jobId, abort, result } = start('long.wav', { format: 'flac', normalize: true });
+    const running = await until('ffmpeg runs', () => {
+      const pids = descendants(process.pid).filter((pid) => programOf(pid) === 'ffmpeg');
+      return pids.length > 0 && pids;
+    });
+    abort(reason);
+    await expect(result).rejects.toBe(reason);
+    await until('ffmpeg is gone', () => !running.some(isAlive));
+    expect(await around.storage.stat(`files/${jobId}/thisattempt.flac`)).toBeUndefined();
+  });
+
+  it('at once ends with the reason', async () => {
+    const { abort, result } = start('speech.mp4', { format: 'mp3' });
+    abort(reason);
+    await expect(result).rejects.toBe(reason);
+  });
+});
+
+/** Half an hour of silence, 8 kHz: the smallest thing that keeps ffmpeg busy for some seconds. */
+async function writeLong(): Promise<void> {
+  const samples = Buffer.alloc(30 * 60 * 8000 * 2);
+  for (let offset = 0; offset < samples.length; offset += 2)
+    samples.writeInt16LE((offset * 7919) % 20_000, offset);
+  const header = Buffer.alloc(44);
+  header.write('RIFF', 0);
+  header.writeUInt32LE(36 + samples.length, 4);
+  header.write('WAVEfmt ', 8);
+  header.writeUInt32LE(16, 16);
+  header.writeUInt16LE(1, 20);
+  header.writeUInt16LE(1, 22);
+  header.writeUInt32LE(8000, 24);
+  header.writeUInt32LE(16_000, 28);
+  header.writeUInt16LE(2, 32);
+  header.writeUInt16LE(16, 34);
+  header.write('data', 36);
+  header.writeUInt32LE(samples.length, 40);
+  await writeFile(join(folder.path, 'long.wav'), Buffer.concat([header, samples]));
+}

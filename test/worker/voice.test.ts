@@ -1,0 +1,285 @@
+/** Handing a result to the messaging gateway: what it is sent, and what each of its answers means (decisions C). */
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Readable } from 'node:stream';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { readJobRecord } from '../../src/queue/job-record.ts';
+import { ownKey } from '../../src/queue/names.ts';
+import type { VoicePayload } from '../../src/queue/payloads.ts';
+import { closeRedis, connectRedis, type Redis } from '../../src/queue/redis.ts';
+import { UrlSigner } from '../../src/signing/signed-url.ts';
+import { deliverVoice } from '../../src/worker/completion/voice.ts';
+import { payloadOf, resultOf } from '../queue/queue-fixture.ts';
+import { startTestRedis, type TestRedis } from '../redis-server.ts';
+import { logger, makeSurroundings, type Surroundings } from './worker-fixture.ts';
+
+const JOB = 'job_0123456789abcdef';
+const VOICE_KEY = `files/${JOB}/one.voice.ogg`;
+const KEY = { remoteJid: '12025550101@people.loopback', fromMe: true, id: 'MESSAGE1' };
+const SENT = { key: KEY, message: {}, messageTimestamp: '1', status: 'PENDING' };
+const request = { instance: 'main', number: '12025550101', delay: 0, quoted: { key: { id: 'Q1' } } };
+
+interface Seen {
+  readonly path: string;
+  readonly headers: IncomingMessage['headers'];
+  readonly body: Buffer;
+}
+
+let redisServer: TestRedis;
+let redis: Redis;
+let around: Surroundings;
+let seen: Seen[];
+let answer: (response: ServerResponse, nth: number) => void;
+let url = '';
+let closeGateway: () => Promise<void>;
+
+beforeEach(async () => {
+  redisServer = await startTestRedis();
+  redis = connectRedis({ url: redisServer.url, role: 'request', logger });
+  around = await makeSurroundings();
+  await around.storage.write(VOICE_KEY, Readable.from([Buffer.from('OggS voice')]));
+  seen = [];
+  const server = createServer(async (incoming, response) => {
+    const body = Buffer.concat(await incoming.toArray());
+    seen.push({ path: incoming.url ?? '', headers: incoming.headers, body });
+    answer(response, seen.length);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  let open = true;
+  closeGateway = async () => {
+    if (!open) return;
+    open = false;
+    server.closeAllConnections();
+    server.close();
+    await once(server, 'close');
+  };
+});
+afterEach(async () => {
+  expect(around.left()).toEqual([]);
+  await closeGateway();
+  await closeRedis(redis);
+  await redisServer.close();
+  await around.close();
+});
+
+interface Setting {
+  readonly kind: 'soundpost' | 'other';
+  readonly onUnknown?: 'keep' | 'resend';
+  readonly last?: boolean;
+  readonly voiceKey?: string;
+  readonly brand?: string;
+}
+
+async function deliver({
+  kind,
+  onUnknown = 'keep',
+  last = false,
+  voiceKey = VOICE_KEY,
+  brand = 'Messenger',
+}: Setting) {
+  const result = { ...resultOf(JOB), voice: { storageKey: voiceKey, fitsVoiceBubble: true, seconds: 1 } };
+  const record = readJobRecord(JOB, {
+    data: JSON.stringify(payloadOf('tenant01', { voiceMessage: request })),
+    timestamp: '1',
+    processedOn: '2',
+    finishedOn: '3',
+    returnvalue: JSON.stringify(result),
+  });
+  const payload = {
+    version: 1,
+    tenant: 'tenant01',
+    jobId: JOB,
+    sendId: `${JOB}-voice`,
+    request,
+  } satisfies VoicePayload;
+  return deliverVoice(
+    payload,
+    { number: last ? 10 : 1, last },
+    {
+      redis,
+      storage: around.storage,
+      signer: new UrlSigner(Buffer.alloc(32, 1), 'https://sound.example'),
+      gateway: { url, kind, brand, apiKey: 'the gateway key' },
+      onUnknown,
+      workspaces: around.workspaces,
+      keepStatusSeconds: 60,
+      logger,
+      readJob: async () => record,
+    },
+  );
+}
+
+const json =
+  (status: number, body: unknown, headers: Record<string, string> = {}) =>
+  (response: ServerResponse) => {
+    response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(body));
+  };
+const cut = (response: ServerResponse) => response.socket?.destroy();
+
+const sent = { outcome: 'done', result: { status: 'sent', key: KEY, messageStatus: 'PENDING', error: null } };
+const retry = (retryAfterSeconds?: number) => ({
+  outcome: 'retry',
+  error: expect.any(String),
+  ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
+});
+const failed = (code: string, message: unknown = expect.any(String)) => ({
+  outcome: 'done',
+  result: { status: 'failed', key: null, messageStatus: null, error: { code, message } },
+});
+const unknown = { outcome: 'done', result: { status: 'unknown', key: null, error: { code: 'ANSWER_LOST' } } };
+const refusal = {
+  status: 400,
+  error: 'Bad Request',
+  code: 'invalid_number',
+  response: { message: ['number: is unknown'] },
+};
+
+describe('an answer of the gateway', () => {
+  it.each([
+    ['200', json(200, SENT), sent, sent],
+    ['201', json(201, SENT), sent, sent],
+    ['429 with Retry-After', json(429, {}, { 'retry-after': '7' }), retry(7), retry(7)],
+    [
+      '429 without',
+      json(429, {}),
+      { ...retry(), retryAfterSeconds: undefined },
+      { ...retry(), retryAfterSeconds: undefined },
+    ],
+    ['503', json(503, {}), retry(), retry()],
+    [
+      '400',
+      json(400, refusal),
+      failed('invalid_number', 'number: is unknown'),
+      failed('invalid_number', 'number: is unknown'),
+    ],
+    [
+      '401 that says nothing',
+      (response: ServerResponse) => response.writeHead(401).end(),
+      failed('HTTP_401'),
+      failed('HTTP_401'),
+    ],
+    [
+      '404',
+      json(404, { error: 'Not Found' }),
+      failed('HTTP_404', 'Not Found'),
+      failed('HTTP_404', 'Not Found'),
+    ],
+    ['413', json(413, {}), failed('HTTP_413'), failed('HTTP_413')],
+    ['501', json(501, {}), failed('HTTP_501'), failed('HTTP_501')],
+    ['500', json(500, {}), retry(), unknown],
+    ['502', json(502, {}), retry(), unknown],
+    ['504', json(504, {}), retry(), unknown],
+    ['that cannot be read', json(200, { hello: 'world' }), retry(), unknown],
+    ['that never comes, the connection being cut', cut, retry(), unknown],
+  ])('%s', async (_what, play, ofOurs, ofAnother) => {
+    answer = play;
+    expect(await deliver({ kind: 'soundpost' })).toMatchObject(ofOurs);
+    await redis.flushall();
+    expect(await deliver({ kind: 'other' })).toMatchObject(ofAnother);
+    expect(seen).toHaveLength(2);
+  });
+
+  it('cannot come from a gateway that is not there: that is tried again, with either', async () => {
+    await closeGateway();
+    expect(await deliver({ kind: 'soundpost' })).toMatchObject(retry());
+    expect(await deliver({ kind: 'other' })).toMatchObject(retry());
+  });
+});
+
+describe('a message that may have been sent', () => {
+  it('is sent again where the operator chose so', async () => {
+    answer = cut;
+    expect(await deliver({ kind: 'other', onUnknown: 'resend' })).toMatchObject({ outcome: 'retry' });
+  });
+
+  it('by a worker that was killed is unknown with another server, and asked for again with ours', async () => {
+    answer = json(200, SENT);
+    // A worker was killed between its request and its note of the answer.
+    await deliver({ kind: 'other' });
+    expect(await deliver({ kind: 'other' })).toMatchObject(unknown);
+    expect(seen).toHaveLength(1);
+    expect(await deliver({ kind: 'soundpost' })).toMatchObject(sent);
+    expect(seen).toHaveLength(2);
+  });
+
+  it('was not by a gateway that had no time: the next try is an ordinary one', async () => {
+    answer = (response, nth) => (nth === 1 ? json(503, {})(response) : json(200, SENT)(response));
+    expect(await deliver({ kind: 'other' })).toMatchObject(retry());
+    expect(await deliver({ kind: 'other' })).toMatchObject(sent);
+  });
+});
+
+describe('the last try', () => {
+  it.each([
+    ['that meets a busy gateway has failed', json(503, {}), failed('GATEWAY_UNAVAILABLE')],
+    ['whose answer is lost is unknown', cut, unknown],
+  ])('%s', async (_what, play, outcome) => {
+    answer = play;
+    expect(await deliver({ kind: 'soundpost', last: true })).toMatchObject(outcome);
+  });
+});
+
+describe('what the gateway is sent', () => {
+  it('by our own protocol is a form with the file, and a key that makes a repetition safe', async () => {
+    answer = json(200, SENT);
+    await deliver({ kind: 'soundpost' });
+    const [{ path, headers, body } = { path: '', headers: {}, body: Buffer.alloc(0) }] = seen;
+    expect(path).toBe('/message/sendMessengerAudio/main');
+    expect(headers).toMatchObject({
+      apikey: 'the gateway key',
+      'idempotency-key': `${JOB}-voice:12025550101`,
+    });
+    const form = await new Response(new Uint8Array(body), {
+      headers: { 'content-type': String(headers['content-type']) },
+    }).formData();
+    expect(form.get('number')).toBe('12025550101');
+    expect(form.get('delay')).toBe('0');
+    expect(JSON.parse(String(form.get('quoted')))).toEqual(request.quoted);
+    expect(form.has('instance')).toBe(false);
+    const file = form.get('file');
+    expect(file).toBeInstanceOf(Blob);
+    expect(file instanceof Blob && (await file.text())).toBe('OggS voice');
+  });
+
+  it('by the documents’ protocol is JSON with the file as base64, under the brand of that server', async () => {
+    answer = json(201, SENT);
+    await deliver({ kind: 'other', brand: 'WhatsApp' });
+    const [{ path, headers, body } = { path: '', headers: {}, body: Buffer.alloc(0) }] = seen;
+    expect(path).toBe('/message/sendWhatsAppAudio/main');
+    expect(headers).toMatchObject({ apikey: 'the gateway key', 'content-type': 'application/json' });
+    const { instance: _, ...fields } = request;
+    expect(JSON.parse(body.toString())).toEqual({
+      ...fields,
+      audio: Buffer.from('OggS voice').toString('base64'),
+    });
+  });
+
+  it('is an address where the file is over 12 MiB', async () => {
+    answer = json(201, SENT);
+    const large = `files/${JOB}/large.voice.ogg`;
+    await around.storage.write(large, Readable.from([Buffer.alloc(12 * 1024 * 1024 + 1)]));
+    await deliver({ kind: 'other', voiceKey: large });
+    const { audio } = JSON.parse(seen[0]?.body.toString() ?? '{}');
+    expect(audio).toMatch(
+      new RegExp(`^https://sound\\.example/v1/download/${JOB}\\?rendition=voice&expires=\\d+&signature=`),
+    );
+  });
+
+  it('is nothing when the rendition has expired', async () => {
+    answer = json(200, SENT);
+    expect(await deliver({ kind: 'soundpost', voiceKey: 'files/gone/gone.ogg' })).toMatchObject(
+      failed('FILE_EXPIRED'),
+    );
+    expect(seen).toEqual([]);
+  });
+});
+
+it('a word about the message that came before the answer is kept', async () => {
+  await redis.set(ownKey('message-status', KEY.id), 'DELIVERY_ACK');
+  answer = json(200, SENT);
+  await deliver({ kind: 'soundpost' });
+  expect(await redis.get(ownKey('message-status', KEY.id))).toBe('DELIVERY_ACK');
+});

@@ -1,0 +1,65 @@
+/** The worker's surroundings as they are in production: storage on a disk, the guarded way out, ffmpeg, a folder for workspaces. */
+
+import { readdirSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { dieWithParent } from '../../src/launcher.ts';
+import { createLogger } from '../../src/logger.ts';
+import { parseAllowRules } from '../../src/outbound/allow-rules.ts';
+import { createOutbound, type Outbound } from '../../src/outbound/outbound.ts';
+import { createFileStorage } from '../../src/storage/file-storage.ts';
+import type { Storage } from '../../src/storage/storage.ts';
+import { Workspaces } from '../../src/storage/workspaces.ts';
+import type { WorkerServices } from '../../src/worker/step.ts';
+
+export const logger = createLogger(process.env.TEST_LOG_LEVEL ?? 'silent');
+
+export interface Surroundings {
+  readonly folder: string;
+  readonly storage: Storage;
+  readonly outbound: Outbound;
+  readonly services: WorkerServices;
+  readonly workspaces: Workspaces;
+  /** Folders of work that is under way, or was left behind. */
+  left(): string[];
+  close(): Promise<void>;
+}
+
+/** @param allow `host:port` rules of the servers that a test talks to */
+export async function makeSurroundings(allow = ''): Promise<Surroundings> {
+  const folder = await mkdtemp(join(tmpdir(), 'soundpost-test-worker-'));
+  const storage = createFileStorage({ root: join(folder, 'storage') });
+  const outbound = createOutbound({
+    allow: parseAllowRules(allow),
+    ports: [80, 443],
+    logger,
+    userAgent: 'soundpost-tests',
+  });
+  const workspaces = await Workspaces.open(join(folder, 'workspaces'));
+  return {
+    folder,
+    storage,
+    outbound,
+    workspaces,
+    services: {
+      outbound,
+      storage,
+      logger,
+      tools: {
+        ffmpegPath: 'ffmpeg',
+        ffprobePath: 'ffprobe',
+        launcher: dieWithParent('KILL', process.env.PATH ?? ''),
+      },
+      limits: { maxInputBytes: 100 * 1024 * 1024, maxAudioSeconds: 3600, outputTtlSeconds: 3600 },
+    },
+    left: () =>
+      readdirSync(join(folder, 'workspaces')).flatMap((owner) =>
+        readdirSync(join(folder, 'workspaces', owner)),
+      ),
+    async close() {
+      await outbound.close();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
