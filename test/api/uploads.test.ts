@@ -265,7 +265,7 @@ describe('an upload with an Idempotency-Key', () => {
       expect(again.headers.location).toBe(first.headers.location);
       expect(again.body).toEqual(first.body);
       // The second copy goes once the answer is out.
-      await until(async () => (await filesOf(service())).length === before);
+      await until('the second copy to go', async () => (await filesOf(service())).length === before);
     },
   );
 
@@ -280,6 +280,6 @@ describe('an upload with an Idempotency-Key', () => {
     expect(answer.status).toBe(422);
     expect(answer.body.error.code).toBe('IDEMPOTENCY_MISMATCH');
     // The second copy goes once the answer is out.
-    await until(async () => (await filesOf(service())).length === before);
+    await until('the second copy to go', async () => (await filesOf(service())).length === before);
   });
 });
