@@ -21,8 +21,6 @@ export const AnnouncementHash = z.object({
   data: z.string().optional(),
   /** Tries that have ended. */
   atm: z.coerce.number().int().default(0),
-  timestamp: z.coerce.number().optional(),
-  delay: z.coerce.number().default(0),
   finishedOn: z.coerce.number().optional(),
   returnvalue: z.string().optional(),
   failedReason: z.string().optional(),

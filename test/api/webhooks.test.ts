@@ -1,0 +1,306 @@
+import { Webhook } from 'standardwebhooks';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { until } from '../until.ts';
+import { type Answer, type Hook, type Json, type Notification, useClips, useService } from './api-fixture.ts';
+
+const SCHEDULE = [0, 0.3, 0.6, 0.9];
+
+const clip = useClips('tone.mp4');
+const service = useService({ environment: { WEBHOOK_SCHEDULE_SECONDS: SCHEDULE.join(',') } });
+
+let tone = '';
+beforeAll(async () => {
+  tone = await service().outside.file('tone.mp4', clip('tone.mp4'));
+});
+
+const secretOf = async (key = service().key): Promise<string> =>
+  (await service().call('GET', '/v1/webhooks/secret', { key })).body.data.secret;
+const isVerified = (secret: string, { text, headers }: Notification): boolean => {
+  try {
+    new Webhook(secret).verify(text, { ...headers });
+    return true;
+  } catch {
+    return false;
+  }
+};
+
+/** A job that ends at once: its source is missing. */
+const submit = (hook: Hook, key = service().key): Promise<string> =>
+  service().submit(
+    {
+      source: { type: 'url', url: `http://127.0.0.1:${service().outside.port}/missing.mp4` },
+      output: { format: 'mp3' },
+      options: { webhook: hook.url },
+    },
+    { key },
+  );
+const webhookIs = (jobId: string, status: string): Promise<Json> =>
+  until(`the webhook of ${jobId} is ${status}`, async () => {
+    const { webhook } = await service().job(jobId);
+    return webhook.status === status && webhook;
+  });
+const deliveriesOf = async (jobId: string): Promise<Json[]> =>
+  (await service().call('GET', `/v1/jobs/${jobId}/deliveries`)).body.data.deliveries;
+
+describe('D. Webhooks: signatures', () => {
+  it('are those of Standard Webhooks 1.0.0', async () => {
+    const hook = service().outside.hook('signed');
+    await submit(hook);
+    const [told] = await hook.got(1);
+    const { headers, text } = told as Notification;
+    expect(headers['content-type']).toBe('application/json');
+    expect(headers['webhook-signature']).toMatch(/^v1,[A-Za-z0-9+/]{43}=$/);
+    expect(Math.abs(Date.now() / 1000 - Number(headers['webhook-timestamp']))).toBeLessThan(5);
+    const secret = await secretOf();
+    expect(secret).toMatch(/^whsec_/);
+    expect(Buffer.from(secret.slice(6), 'base64').length).toBeGreaterThanOrEqual(24);
+    expect(isVerified(secret, told as Notification)).toBe(true);
+    expect(isVerified(secret, { ...(told as Notification), text: `${text} ` })).toBe(false);
+    expect(isVerified(await secretOf(await service().newKey()), told as Notification)).toBe(false);
+  });
+
+  it('are two for a day after a rotation: of the new secret and of the old one', async () => {
+    const key = await service().newKey();
+    const hook = service().outside.hook('rotated');
+    const old = await secretOf(key);
+    await submit(hook, key);
+    const rotation = await service().call('POST', '/v1/webhooks/secret', { key });
+    const { secret } = rotation.body.data;
+    expect([rotation.status, rotation.headers['cache-control']]).toEqual([200, 'no-store']);
+    expect(secret).not.toBe(old);
+    expect(await secretOf(key)).toBe(secret);
+    await hook.got(1);
+    await submit(hook, key);
+    const told = (await hook.got(2))[1] as Notification;
+    expect(told.headers['webhook-signature']?.split(' ')).toHaveLength(2);
+    expect([isVerified(secret, told), isVerified(old, told)]).toEqual([true, true]);
+    // A second rotation retires the first secret.
+    const { body } = await service().call('POST', '/v1/webhooks/secret', { key });
+    await submit(hook, key);
+    const last = (await hook.got(3))[2] as Notification;
+    expect([body.data.secret, secret, old].map((one) => isVerified(one, last))).toEqual([true, true, false]);
+  });
+});
+
+describe('D. Webhooks: attempts', () => {
+  it('follow the schedule under one id and with one body until the receiver answers 2xx; each is kept', async () => {
+    const hook = service().outside.hook('third', (nth) => ({ status: nth < 3 ? 500 : 200 }));
+    const jobId = await submit(hook);
+    const told = await hook.got(3);
+    expect(await webhookIs(jobId, 'delivered')).toEqual({
+      status: 'delivered',
+      attempts: 3,
+      lastError: null,
+    });
+    expect(new Set(told.map(({ headers }) => headers['webhook-id'])).size).toBe(1);
+    expect(new Set(told.map(({ text }) => text)).size).toBe(1);
+    const endedMs = Date.parse((await service().job(jobId)).finishedAt);
+    for (const [index, { atMs }] of told.entries()) {
+      expect(atMs).toBeGreaterThanOrEqual(endedMs + (SCHEDULE[index] ?? 0) * 1000);
+    }
+    const secret = await secretOf();
+    expect(told.map((one) => isVerified(secret, one))).toEqual([true, true, true]);
+    const [delivery, ...more] = await deliveriesOf(jobId);
+    expect(more).toEqual([]);
+    const attempt = (httpStatus: number): object => ({
+      at: expect.stringMatching(/Z$/),
+      httpStatus,
+      latencyMs: expect.any(Number),
+      error: httpStatus === 200 ? null : `the receiver answered ${httpStatus}`,
+    });
+    expect(delivery).toEqual({
+      deliveryId: told[0]?.headers['webhook-id'],
+      event: 'job.failed',
+      status: 'delivered',
+      nextAttemptAt: null,
+      attempts: [attempt(500), attempt(500), attempt(200)],
+    });
+  });
+
+  it('end with the schedule: WEBHOOK_FAILED on the job, which stays what it was', async () => {
+    const hook = service().outside.hook('never', () => ({ status: 503 }));
+    const jobId = await service().submit({
+      source: { type: 'url', url: tone },
+      output: { format: 'mp3' },
+      options: { webhook: hook.url },
+    });
+    expect(await webhookIs(jobId, 'failed')).toEqual({
+      status: 'failed',
+      attempts: SCHEDULE.length,
+      lastError: 'WEBHOOK_FAILED: the receiver answered 503',
+    });
+    expect(hook.received).toHaveLength(SCHEDULE.length);
+    expect((await service().job(jobId)).status).toBe('completed');
+    expect((await deliveriesOf(jobId))[0]).toMatchObject({ status: 'failed', nextAttemptAt: null });
+  });
+
+  it('a redirect is a failure, and nobody follows it', async () => {
+    const target = service().outside.hook('target');
+    const hook = service().outside.hook('moved', (nth) =>
+      nth === 1 ? { status: 307, headers: { location: target.url } } : { status: 204 },
+    );
+    const jobId = await submit(hook);
+    await hook.got(2);
+    await webhookIs(jobId, 'delivered');
+    expect(target.received).toEqual([]);
+    expect((await deliveriesOf(jobId))[0].attempts[0]).toMatchObject({
+      httpStatus: 307,
+      error: expect.any(String),
+    });
+  });
+
+  it('410 stops them', async () => {
+    const hook = service().outside.hook('gone', () => ({ status: 410 }));
+    const jobId = await submit(hook);
+    expect(await webhookIs(jobId, 'failed')).toMatchObject({ attempts: 1 });
+    // Long enough for all that the schedule would have brought.
+    const other = service().outside.hook('other', () => ({ status: 500 }));
+    await webhookIs(await submit(other), 'failed');
+    expect(hook.received).toHaveLength(1);
+  });
+
+  it('wait for as long as Retry-After asks', async () => {
+    const hook = service().outside.hook('later', (nth) =>
+      nth === 1 ? { status: 429, headers: { 'retry-after': '2' } } : { status: 204 },
+    );
+    const jobId = await submit(hook);
+    await hook.got(1);
+    const waiting = await until('the next attempt is known', async () => {
+      const [delivery] = await deliveriesOf(jobId);
+      return delivery?.attempts.length === 1 && delivery.nextAttemptAt !== null && delivery;
+    });
+    expect(waiting).toMatchObject({ status: 'pending', nextAttemptAt: expect.stringMatching(/Z$/) });
+    expect((await service().job(jobId)).webhook).toMatchObject({
+      status: 'pending',
+      attempts: 1,
+      lastError: 'the receiver answered 429',
+    });
+    const [first, second] = await hook.got(2);
+    expect((second?.atMs ?? 0) - (first?.atMs ?? 0)).toBeGreaterThanOrEqual(2000);
+  });
+
+  it('the next one is told by its time', async () => {
+    const hook = service().outside.hook('told', (nth) =>
+      nth < 3 ? { status: 503, headers: { 'retry-after': '1' } } : { status: 204 },
+    );
+    const jobId = await submit(hook);
+    const { nextAttemptAt } = await until('two attempts are over', async () => {
+      const [delivery] = await deliveriesOf(jobId);
+      return delivery?.attempts.length === 2 && delivery.nextAttemptAt !== null && delivery;
+    });
+    const third = (await hook.got(3))[2];
+    expect(Math.abs((third?.atMs ?? 0) - Date.parse(nextAttemptAt))).toBeLessThan(500);
+  });
+
+  it('a connection that breaks is a failure without a status', async () => {
+    const url = service().outside.on('/broken', (_incoming, response) => response.destroy());
+    const jobId = await submit({ url, received: [], got: async () => [] });
+    await webhookIs(jobId, 'failed');
+    const [{ attempts }] = await deliveriesOf(jobId);
+    expect(attempts).toHaveLength(SCHEDULE.length);
+    expect(attempts[0]).toMatchObject({ httpStatus: null, error: expect.stringMatching(/\S/) });
+    expect(JSON.stringify(attempts)).not.toContain('127.0.0.1');
+  });
+});
+
+describe('D. Webhooks: replay', () => {
+  it('sends a delivered notification again at once, under its id', async () => {
+    const hook = service().outside.hook('replayed');
+    const jobId = await submit(hook);
+    const [first] = await hook.got(1);
+    await webhookIs(jobId, 'delivered');
+    const [{ deliveryId }] = await deliveriesOf(jobId);
+    const path = `/v1/jobs/${jobId}/deliveries/${deliveryId}/replay`;
+    const { status, body } = await service().call('POST', path);
+    expect(status).toBe(202);
+    expect(body.data.deliveries).toHaveLength(1);
+    const [, second] = await hook.got(2);
+    expect(second?.headers['webhook-id']).toBe(first?.headers['webhook-id']);
+    expect(second?.text).toBe(first?.text);
+    expect(isVerified(await secretOf(), second as Notification)).toBe(true);
+    const delivery = await until('the replay is logged', async () => {
+      const [one] = await deliveriesOf(jobId);
+      return one.attempts.length === 2 && one.status === 'delivered' && one;
+    });
+    expect(delivery.deliveryId).toBe(deliveryId);
+  });
+
+  it('of a failed one begins the schedule anew, and may succeed', async () => {
+    let mended = false;
+    const hook = service().outside.hook('mended', () => ({ status: mended ? 204 : 500 }));
+    const jobId = await submit(hook);
+    await webhookIs(jobId, 'failed');
+    mended = true;
+    const [{ deliveryId }] = await deliveriesOf(jobId);
+    await service().call('POST', `/v1/jobs/${jobId}/deliveries/${deliveryId}/replay`);
+    expect(await webhookIs(jobId, 'delivered')).toEqual({
+      status: 'delivered',
+      attempts: SCHEDULE.length + 1,
+      lastError: null,
+    });
+  });
+
+  it('of what is not there, or of another job, is 404', async () => {
+    const hook = service().outside.hook('unreplayed');
+    const [mine, another] = [await submit(hook), await submit(hook)];
+    await hook.got(2);
+    const [{ deliveryId }] = await deliveriesOf(another);
+    const stranger = await service().newKey();
+    const replay = (jobId: string, id: string, key = service().key): Promise<Answer> =>
+      service().call('POST', `/v1/jobs/${jobId}/deliveries/${id}/replay`, { key });
+    expect((await replay(mine, 'nothing')).body.error.code).toBe('NOT_FOUND');
+    expect((await replay(mine, deliveryId)).body.error.code).toBe('NOT_FOUND');
+    expect((await replay(another, deliveryId, stranger)).body.error.code).toBe('JOB_NOT_FOUND');
+    expect(hook.received).toHaveLength(2);
+  });
+
+  it('a job without a webhook has no deliveries', async () => {
+    const source = { type: 'url', url: tone };
+    const { jobId, ...job } = await service().run({ source, output: { format: 'mp3' } });
+    expect(job).not.toHaveProperty('webhook');
+    expect(await deliveriesOf(jobId)).toEqual([]);
+  });
+});
+
+describe('D. Webhooks: POST /v1/webhooks/test', () => {
+  const test = (json: unknown): Promise<Answer> => service().call('POST', '/v1/webhooks/test', { json });
+
+  it('sends one signed webhook.test', async () => {
+    const hook = service().outside.hook('tested', () => ({ status: 201 }));
+    const { status, body } = await test({ url: hook.url });
+    expect([status, body]).toEqual([
+      200,
+      { success: true, data: { status: 201, latencyMs: expect.any(Number) } },
+    ]);
+    expect(hook.received).toHaveLength(1);
+    const [told] = hook.received;
+    expect(told?.json).toEqual({ event: 'webhook.test', timestamp: expect.stringMatching(/Z$/) });
+    expect(isVerified(await secretOf(), told as Notification)).toBe(true);
+  });
+
+  it.each([500, 404, 302, 410])('a receiver that answers %i is INVALID_WEBHOOK', async (answered) => {
+    const hook = service().outside.hook(`answers${answered}`, () => ({ status: answered }));
+    const { status, body } = await test({ url: hook.url });
+    expect([status, body.error.code]).toEqual([400, 'INVALID_WEBHOOK']);
+    expect(body.error.details).toContain(String(answered));
+    expect(hook.received).toHaveLength(1);
+  });
+
+  it.each([
+    ['this machine listens', 'http://127.0.0.1:9/hook', 'INVALID_WEBHOOK'],
+    ['not public', 'https://10.0.0.1/hook', 'INVALID_WEBHOOK'],
+    ['no address', 'hook', 'INVALID_WEBHOOK'],
+  ])('an address where %s', async (_what, url, code) => {
+    const { status, body } = await test({ url });
+    expect([status, body.error.code]).toEqual([400, code]);
+    expect(body.error.details).not.toMatch(/127|ECONN|10\.0/);
+  });
+
+  it.each([[{}], [{ url: 7 }], [{ url: 'https://media.example/', extra: 1 }]])(
+    '%j is INVALID_REQUEST',
+    async (json) => {
+      const { status, body } = await test(json);
+      expect([status, body.error.code]).toEqual([400, 'INVALID_REQUEST']);
+    },
+  );
+});
