@@ -1,7 +1,8 @@
 /** GET /openapi.json and GET /docs: what the service can do, for programs and for people (decisions A6). */
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { docsPage } from '../docs-page/page.ts';
+import { errorCatalogue } from '../../contract/errors.ts';
+import { docsPage } from '../../docs-page/page.ts';
 import { openApiDocument } from '../openapi/document.ts';
 import type { Route, RouteContext } from '../route.ts';
 
@@ -75,7 +76,12 @@ export function docsRoutes(allRoutes: () => readonly Route[]): readonly Route[] 
         send(
           context,
           pageOf('docs', publicUrl, () => {
-            const { html, contentSecurityPolicy } = docsPage(openApiDocument(allRoutes(), publicUrl));
+            const { html, contentSecurityPolicy } = docsPage(openApiDocument(allRoutes(), publicUrl), {
+              title: 'Soundpost API',
+              aboutKey: 'Each operation names the scope that the key must have.',
+              errors: errorCatalogue,
+              sampleFile: 'video.mp4',
+            });
             return {
               body: html,
               headers: {

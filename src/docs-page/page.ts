@@ -4,13 +4,13 @@
  */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { errorCatalogue } from '../../contract/errors.ts';
-import { DocumentParts } from './document-parts.ts';
-import { type Html, html, prose } from './html.ts';
-import { type Listed, operationView, webhookView } from './operation-view.ts';
+import type { Listed } from './curl.ts';
+import { DocumentParts, keyHeader } from './document-parts.ts';
+import { type Html, html, inline, prose } from './html.ts';
+import { operationView, webhookView } from './operation-view.ts';
 import { fieldTable, typeView } from './schema-view.ts';
 
-const STYLE_FILE = new URL('../../../web/docs/docs.css', import.meta.url);
+const STYLE_FILE = new URL('../../web/docs/docs.css', import.meta.url);
 
 export interface DocsPage {
   readonly html: string;
@@ -18,12 +18,31 @@ export interface DocsPage {
   readonly contentSecurityPolicy: string;
 }
 
-/** @param document an OpenAPI document as openApiDocument makes it */
-export function docsPage(document: object): DocsPage {
+/** One row of an error catalogue. */
+interface DescribedError {
+  readonly httpStatus: number;
+  readonly retryable: boolean;
+  readonly meaning: string;
+  readonly remedy: string;
+}
+
+export interface DocsPageOptions {
+  /** What stands in the tab of the browser. */
+  readonly title: string;
+  /** A sentence about the key, after the name of its header; may hold `code`. */
+  readonly aboutKey: string;
+  /** Error codes, in the order of the table. */
+  readonly errors: Readonly<Record<string, DescribedError>>;
+  /** A file's name for commands that send one. */
+  readonly sampleFile: string;
+}
+
+/** @param document an OpenAPI document, of 3.0 or 3.1, as the services make them */
+export function docsPage(document: object, options: DocsPageOptions): DocsPage {
   const parts = DocumentParts.parse(document);
   const style = readFileSync(STYLE_FILE, 'utf8');
   const styleHash = createHash('sha256').update(style).digest('base64');
-  const body = bodyOf(parts).text;
+  const body = bodyOf(parts, options).text;
   return {
     html: `<!doctype html>
 <html lang="en">
@@ -31,7 +50,7 @@ export function docsPage(document: object): DocsPage {
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<title>Soundpost API</title>
+<title>${html`${options.title}`.text}</title>
 <link rel="icon" href="data:,">
 <style>${style}</style>
 </head>
@@ -42,7 +61,7 @@ ${body}
   };
 }
 
-function bodyOf(parts: DocumentParts): Html {
+function bodyOf(parts: DocumentParts, { aboutKey, errors, sampleFile }: DocsPageOptions): Html {
   const operations = Object.entries(parts.paths).flatMap(([path, item]) =>
     item.map((one) => ({ path, ...one })),
   );
@@ -69,11 +88,11 @@ function bodyOf(parts: DocumentParts): Html {
     <h4>Address</h4>
     <ul class="servers">${parts.servers.map(({ url, description }) => html`<li><code>${url}</code> ${description}</li>`)}</ul>
     <h4>Key</h4>
-    <p>Send it in the header <code>X-API-Key</code>. Each operation names the scope that the key must have.</p>
+    <p>Send it in the header <code>${keyHeader(parts)}</code>. ${inline(aboutKey)}</p>
   </header>
   ${groups.map(
     ({ name, description, operations: listed }) =>
-      html`<h2 id="${name}">${name}</h2><p>${description}</p>${listed.map((one) => operationView(one, parts))}`,
+      html`<h2 id="${name}">${name}</h2><p>${description}</p>${listed.map((one) => operationView(one, parts, sampleFile))}`,
   )}
   <h2 id="events">Events</h2>
   ${prose(events[0]?.operation.description)}
@@ -88,7 +107,7 @@ function bodyOf(parts: DocumentParts): Html {
       }</section>`,
   )}
   <h2 id="errors">Errors</h2>
-  ${errorsView()}
+  ${errorsView(errors)}
 </main>
 </body>`;
 }
@@ -100,10 +119,10 @@ function contentsView(title: string, listed: readonly Listed[]): Html {
   )}</ul></details>`;
 }
 
-function errorsView(): Html {
+function errorsView(errors: DocsPageOptions['errors']): Html {
   return html`<table class="errors">
     <thead><tr><th scope="col">Code</th><th scope="col">Meaning</th><th scope="col">What to do</th></tr></thead>
-    <tbody>${Object.entries(errorCatalogue).map(
+    <tbody>${Object.entries(errors).map(
       ([code, { httpStatus, meaning, remedy, retryable }]) => html`<tr id="error-${code}">
         <th scope="row"><code>${code}</code> <span class="status">${httpStatus}</span></th>
         <td>${meaning}</td>

@@ -1,17 +1,11 @@
 /** One operation as a section of the page. */
-import { curlCommands } from './curl.ts';
-import type { Content, DocumentParts, Method, Operation, Response, Schema } from './document-parts.ts';
+import { curlCommands, type Listed } from './curl.ts';
+import type { Content, DocumentParts, Operation, Response, Schema } from './document-parts.ts';
 import { type Html, html, inline, prose } from './html.ts';
 import { fieldRow, fieldTable, typeView } from './schema-view.ts';
 
-export interface Listed {
-  readonly path: string;
-  readonly method: Method;
-  readonly operation: Operation;
-}
-
-export function operationView({ path, method, operation }: Listed, parts: DocumentParts): Html {
-  const base = parts.servers[0]?.url ?? '';
+export function operationView(listed: Listed, parts: DocumentParts, sampleFile: string): Html {
+  const { path, method, operation } = listed;
   return html`<section class="operation" id="${operation.operationId}">
     <h3><a href="#${operation.operationId}">${operation.summary}</a></h3>
     <p class="address"><span class="method ${method}">${method}</span> <code>${path}</code>${scopesView(operation)}</p>
@@ -19,7 +13,7 @@ export function operationView({ path, method, operation }: Listed, parts: Docume
     ${parametersView(operation)}
     ${bodyView(operation, parts, 'written')}
     ${answersView(operation, parts)}
-    <div class="commands">${curlCommands(base, path, method, operation).map(
+    <div class="commands">${curlCommands(listed, parts, sampleFile).map(
       ({ title, text }) =>
         html`<figure>${title === '' ? '' : html`<figcaption>${title}</figcaption>`}<pre tabindex="0"><code>${text}</code></pre></figure>`,
     )}</div>
@@ -38,9 +32,11 @@ export function webhookView({ path: event, operation }: Listed, parts: DocumentP
 function scopesView({ security }: Operation): Html {
   const scopes = security.flatMap((requirement) => requirement.apiKey ?? []);
   const signed = security.some((requirement) => 'signedUrl' in requirement) ? html` or signed address` : '';
-  return scopes.length === 0
-    ? html` <span class="scope">no key</span>`
-    : html` <span class="scope">scope ${scopes.join(', ')}${signed}</span>`;
+  // A key without scopes opens all that it opens at all.
+  if (scopes.length === 0) {
+    return security.length === 0 ? html` <span class="scope">no key</span>` : html``;
+  }
+  return html` <span class="scope">scope ${scopes.join(', ')}${signed}</span>`;
 }
 
 function parametersView({ parameters }: Operation): Html {
@@ -93,7 +89,7 @@ function sharedResponse(reference: string, { components }: DocumentParts): Respo
 }
 
 /** Nothing for a status that only errors have. */
-function successView(status: string, response: Response, { components }: DocumentParts): Html {
+function successView(status: string, response: Response, parts: DocumentParts): Html {
   const [description = ''] = response.description.split('\n');
   if (description.startsWith('- ')) {
     return html``;
@@ -103,35 +99,38 @@ function successView(status: string, response: Response, { components }: Documen
   );
   return html`<div class="answer">
     <p><span class="status good">${status}</span> ${inline(description)}</p>
-    ${contentsView(response.content)}
+    ${contentsView(response.content, parts)}
     ${
       ownHeaders.length === 0
         ? ''
         : html`<ul class="headers">${ownHeaders.map(
             ([name, { description: says, $ref }]) =>
-              html`<li><code>${name}</code> ${inline(says ?? components.headers[$ref?.split('/').at(-1) ?? '']?.description ?? '')}</li>`,
+              html`<li><code>${name}</code> ${inline(says ?? parts.components.headers[$ref?.split('/').at(-1) ?? '']?.description ?? '')}</li>`,
           )}</ul>`
     }
     ${Object.values(response.content).map(examplesView)}
   </div>`;
 }
 
-function contentsView(content: Content): Html {
+function contentsView(content: Content, { components }: DocumentParts): Html {
   const media = Object.entries(content).filter(
     ([, { schema = {} }]) => !variants(schema).every(isErrorEnvelope),
   );
   const types = media.map(([mediaType]) => mediaType).filter((mediaType) => mediaType !== 'application/json');
   return html`${types.length === 0 ? '' : html`<p class="media">${types.join(', ')}</p>`}${media.map(
-    ([, { schema = {} }]) => jsonView(schema),
+    ([, { schema = {} }]) => jsonView(schema, components.schemas),
   )}`;
 }
 
 /** Of an envelope, what it holds. */
-function jsonView(schema: Schema): Html {
+function jsonView(schema: Schema, named: Readonly<Record<string, Schema>>): Html {
   const data = variants(schema).find(({ properties }) => properties?.success && properties.data)?.properties
     ?.data;
   if (data !== undefined) {
     return html`<p><code>data</code> ${typeView(data)}</p>${data.properties ? fieldTable(data) : ''}`;
+  }
+  if (schema.$ref !== undefined || schema.items !== undefined) {
+    return html`<p>${typeView(schema)}</p>${fieldTable(schema.items ?? schema, { expand: named })}`;
   }
   return schema.properties ? fieldTable(schema) : html``;
 }
@@ -141,13 +140,13 @@ function variants(schema: Schema): readonly Schema[] {
 }
 
 function isErrorEnvelope({ properties }: Schema): boolean {
-  return properties?.error !== undefined && properties.success !== undefined;
+  return properties?.error !== undefined && (properties.success ?? properties.requestId) !== undefined;
 }
 
 function errorCodes({ content }: Response): string[] {
   return variants(content['application/json']?.schema ?? {})
     .filter(isErrorEnvelope)
-    .flatMap(({ properties }) => properties?.error?.properties?.code?.enum ?? [])
+    .flatMap(({ properties }) => (properties?.error?.properties?.code ?? properties?.code)?.enum ?? [])
     .map(String);
 }
 
@@ -155,7 +154,13 @@ function errorCodes({ content }: Response): string[] {
 function examplesView({ examples = {} }: Content[string]): Html[] {
   return Object.values(examples)
     .filter(
-      ({ value }) => !(typeof value === 'object' && value !== null && 'error' in value && 'success' in value),
+      ({ value }) =>
+        !(
+          typeof value === 'object' &&
+          value !== null &&
+          'error' in value &&
+          ('success' in value || 'requestId' in value)
+        ),
     )
     .map(
       ({ summary, value }) =>

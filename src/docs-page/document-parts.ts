@@ -102,16 +102,34 @@ const PathItem = z
     ),
   );
 
-export const DocumentParts = z.object({
-  info: z.object({ title: z.string(), version: z.string(), summary: z.string(), description: z.string() }),
+const Document = z.object({
+  info: z.object({
+    title: z.string(),
+    version: z.string(),
+    summary: z.string().default(''),
+    description: z.string(),
+  }),
   servers: z.array(z.object({ url: z.string(), description: z.string().optional() })).min(1),
   tags: z.array(z.object({ name: z.string(), description: z.string() })),
   paths: z.record(z.string(), PathItem),
-  webhooks: z.record(z.string(), PathItem),
+  webhooks: z.record(z.string(), PathItem).optional(),
+  /** The same for OpenAPI 3.0, which has none. */
+  'x-webhooks': z.record(z.string(), PathItem).optional(),
   components: z.object({
     schemas: z.record(z.string(), Schema),
-    responses: z.record(z.string(), Response),
+    responses: z.record(z.string(), Response).default({}),
     headers: z.record(z.string(), Header),
+    securitySchemes: z.object({ apiKey: z.object({ name: z.string() }) }),
   }),
 });
+
+export const DocumentParts = Document.transform(({ 'x-webhooks': events = {}, ...parts }) => ({
+  ...parts,
+  webhooks: parts.webhooks ?? events,
+}));
 export type DocumentParts = z.infer<typeof DocumentParts>;
+
+/** The header that carries the key. */
+export function keyHeader({ components }: DocumentParts): string {
+  return components.securitySchemes.apiKey.name;
+}

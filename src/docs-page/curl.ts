@@ -1,5 +1,18 @@
 /** A request as a command that a reader can run. */
-import type { Content, Method, Operation } from './document-parts.ts';
+import {
+  type Content,
+  type DocumentParts,
+  keyHeader,
+  type Method,
+  type Operation,
+} from './document-parts.ts';
+
+/** An operation and where it is. */
+export interface Listed {
+  readonly path: string;
+  readonly method: Method;
+  readonly operation: Operation;
+}
 
 export interface Command {
   readonly title: string;
@@ -7,15 +20,20 @@ export interface Command {
 }
 
 /** One command for each example of the body, or one where there is none. */
-export function curlCommands(base: string, path: string, method: Method, operation: Operation): Command[] {
+export function curlCommands(
+  { path, method, operation }: Listed,
+  parts: DocumentParts,
+  sampleFile: string,
+): Command[] {
+  const base = parts.servers[0]?.url ?? '';
   const address = `${base}${path.replaceAll(/\{(\w+)\}/g, (_, name: string) => `$${shellName(name)}`)}`;
-  const options = optionsOf(operation);
+  const options = optionsOf(operation, keyHeader(parts));
   const head = ['curl', ...(method === 'get' ? [] : [`-X ${method.toUpperCase()}`]), ...options.before].join(
     ' ',
   );
   const lines = [`${head} "${address}"`, ...options.headers];
   const bodies = Object.entries(operation.requestBody?.content ?? {}).flatMap(([mediaType, part]) =>
-    bodyCommands(mediaType, part),
+    bodyCommands(mediaType, part, sampleFile),
   );
   return (bodies.length > 0 ? bodies : [{ title: '', lines: [] }]).map((body) => ({
     title: body.title,
@@ -23,32 +41,36 @@ export function curlCommands(base: string, path: string, method: Method, operati
   }));
 }
 
-function optionsOf({ security, responses }: Operation): { before: string[]; headers: string[] } {
+function optionsOf(
+  { security, responses }: Operation,
+  header: string,
+): { before: string[]; headers: string[] } {
   const media = Object.values(responses).flatMap((response) =>
     'content' in response ? Object.keys(response.content) : [],
   );
   const streams = media.includes('text/event-stream') ? ['-N'] : [];
   const saves = media.some((type) => type.startsWith('audio/')) ? ['-OJ'] : [];
   const keyed = security.some((requirement) => 'apiKey' in requirement);
-  return { before: [...streams, ...saves], headers: keyed ? ['-H "X-API-Key: $API_KEY"'] : [] };
+  return { before: [...streams, ...saves], headers: keyed ? [`-H "${header}: $API_KEY"`] : [] };
 }
 
 function bodyCommands(
   mediaType: string,
   { schema, examples }: Content[string],
+  sampleFile: string,
 ): { title: string; lines: string[] }[] {
   if (mediaType === 'multipart/form-data') {
     const [form] = Object.values(examples ?? {});
     const parts = Object.entries(schema?.properties ?? {}).map(([name, part]) =>
       part.format === 'binary'
-        ? `-F ${name}=@video.mp4`
+        ? `-F ${name}=@${sampleFile}`
         : `-F ${quoted(`${name}=${JSON.stringify(partOf(form?.value, name))};type=application/json`)}`,
     );
     return [{ title: form?.summary ?? '', lines: parts }];
   }
   const contentType = `-H "Content-Type: ${mediaType}"`;
   if (schema?.format === 'binary') {
-    return [{ title: 'The bytes of a file', lines: [contentType, '--data-binary @video.mp4'] }];
+    return [{ title: 'The bytes of a file', lines: [contentType, `--data-binary @${sampleFile}`] }];
   }
   return Object.values(examples ?? {}).map(({ summary = '', value }) => ({
     title: summary,
