@@ -1,6 +1,6 @@
 /** Instances: accounts of the gateway, how they are made and what is answered about them (decisions B "Instances"). */
 import { z } from 'zod';
-import { Flag } from './gateway.ts';
+import { Flag, Recipient } from './gateway.ts';
 
 const transportKinds = ['loopback', 'xmpp', 'whatsapp'] as const;
 export const TransportKind = z.enum(transportKinds);
@@ -152,6 +152,13 @@ export const ConnectionStateAnswer = z.object({
   instance: z.object({ instanceName: z.string(), state: ConnectionState }),
 });
 export type ConnectionStateAnswer = z.infer<typeof ConnectionStateAnswer>;
+
+/** GET /instance/connect. */
+export const ConnectQuery = z.object({
+  number: Recipient.nullish().meta({
+    description: 'Number of the phone, to get a code that can be typed on it (whatsapp)',
+  }),
+});
 
 /** GET /instance/connect while there is something to pair; otherwise it answers the state. */
 export const PairingAnswer = z.object({

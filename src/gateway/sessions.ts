@@ -98,9 +98,9 @@ export class Sessions {
   }
 
   /** Begins to connect. Answers the instance as it is now. */
-  async connect(instance: Instance): Promise<Instance> {
+  async connect(instance: Instance, pairingNumber?: string): Promise<Instance> {
     const current = await this.#options.instances.setLoggedOut(instance, false);
-    await (await this.of(current)).connect();
+    await (await this.of(current)).connect(pairingNumber);
     return current;
   }
 

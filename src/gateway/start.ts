@@ -28,6 +28,7 @@ import { Sessions } from './sessions.ts';
 import { TextSender } from './text-sender.ts';
 import { SecretHasher } from './tokens.ts';
 import { createLoopbackTransport } from './transports/loopback/loopback-transport.ts';
+import { createWhatsAppTransport } from './transports/whatsapp/whatsapp-transport.ts';
 import { createXmppTransport } from './transports/xmpp/xmpp-transport.ts';
 import { VoiceNotes } from './voice-notes.ts';
 import { VoiceSender } from './voice-sender.ts';
@@ -116,7 +117,9 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
     logger,
   });
   const xmpp = createXmppTransport({ redis, outbound, log, logger });
-  const sessions = new Sessions({ instances, transports: [loopback, xmpp], logger });
+  const workspaces = new Workspaces(options.workspacesDir);
+  const whatsapp = createWhatsAppTransport({ redis, sealer, workspaces, logger });
+  const sessions = new Sessions({ instances, transports: [loopback, xmpp, whatsapp], logger });
   const media = new MediaStore({
     redis,
     storage,
@@ -125,7 +128,6 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
     logger,
   });
   const notes = new VoiceNotes({ media, outbound, tools });
-  const workspaces = new Workspaces(options.workspacesDir);
   const order = new OutgoingOrder();
   const rate = new SendRate(redis, options.sendsPerMinute);
   const texts = new TextSender({ log, rate, order, closing: closing.signal });

@@ -202,9 +202,12 @@ const cases: Case[] = [
     says: /^instanceName: /,
   },
   {
-    name: 'a transport does not stand yet',
+    name: 'a network has no such thing',
     code: 'unsupported',
-    ask: () => gateway.call('POST', '/instance/create', { instanceName: 'x', transport: 'whatsapp' }),
+    async ask() {
+      await gateway.call('POST', '/instance/create', { instanceName: 'phone', transport: 'whatsapp' });
+      return gateway.call('POST', '/inbox/api/instances/phone/chats/nobody/opened');
+    },
     says: /whatsapp/,
   },
   {

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import {
   ConnectionStateAnswer,
+  ConnectQuery,
   CreateInstanceAnswer,
   CreateInstanceRequest,
   InstanceAnswer,
@@ -9,6 +10,7 @@ import {
   PairingAnswer,
   settingsAnswer,
 } from '../../contract/gateway-instances.ts';
+import { parseAddress } from '../address.ts';
 import type { Instance } from '../instances.ts';
 import { type Route, route } from '../route.ts';
 import type { GatewayServices } from '../services.ts';
@@ -103,10 +105,12 @@ function connection({ sessions }: GatewayServices): Route[] {
           description: 'What to pair it with, or its state',
           body: z.union([PairingAnswer, ConnectionStateAnswer]),
         },
-        errors: ['network_refused'],
+        errors: ['network_refused', 'unsupported'],
       },
-      async run({ instance }) {
-        const current = await sessions.connect(instance);
+      query: ConnectQuery,
+      async run({ instance, query: { number } }) {
+        const pairingNumber = number ? parseAddress(number, 'number').digits : undefined;
+        const current = await sessions.connect(instance, pairingNumber);
         const session = await sessions.of(current);
         return session.pairing?.() ?? stateAnswer(current, sessions);
       },

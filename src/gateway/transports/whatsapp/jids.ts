@@ -1,0 +1,19 @@
+/** Addresses of WhatsApp: people by number (`s.whatsapp.net`) or by a number of WhatsApp's own (`lid`), and groups. */
+export const suffixes = { person: 's.whatsapp.net', group: 'g.us' } as const;
+export const LID_SUFFIX = 'lid';
+
+export const personJid = (digits: string): string => `${digits}@${suffixes.person}`;
+export const isGroupJid = (jid: string): boolean => jid.endsWith(`@${suffixes.group}`);
+export const isLid = (jid: string): boolean => jid.endsWith(`@${LID_SUFFIX}`);
+export const isPersonJid = (jid: string): boolean => jid.endsWith(`@${suffixes.person}`) || isLid(jid);
+
+/** Without the device (`number:device@…`), and with the suffix that is in use today. */
+export function bareJid(jid: string): string {
+  const [user = '', server = ''] = jid.split('@');
+  return `${user.split(':')[0]}@${server === 'c.us' ? suffixes.person : server}`;
+}
+
+/** The part before `@`, without the device. */
+export function userOf(jid: string): string {
+  return bareJid(jid).split('@')[0] ?? '';
+}

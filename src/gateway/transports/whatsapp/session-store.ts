@@ -1,0 +1,149 @@
+/**
+ * What makes the gateway a device of somebody's account: Baileys' credentials and Signal keys, in Redis, each value
+ * sealed under the gateway's key. Whoever had them could read and write in the account's name.
+ */
+import { setTimeout as wait } from 'node:timers/promises';
+import type { AuthenticationCreds, AuthenticationState, SignalDataTypeMap } from 'baileys';
+import type { Logger } from '../../../logger.ts';
+import type { Redis } from '../../../queue/redis.ts';
+import { gatewayKey } from '../../redis-keys.ts';
+import type { Sealer } from '../../sealer.ts';
+import type { BaileysLibrary } from './library.ts';
+
+export interface SessionStoreOptions {
+  readonly redis: Redis;
+  readonly sealer: Sealer;
+  readonly instanceId: string;
+  readonly logger: Logger;
+}
+
+const CREDENTIALS = 'credentials';
+const keyField = (type: string, id: string): string => `${type}:${id}`;
+const SAVE_AGAIN_MS = 1000;
+
+export class SessionStore {
+  readonly #options: SessionStoreOptions;
+  readonly #hash: string;
+  readonly #closing = new AbortController();
+  #saving: Promise<void> = Promise.resolve();
+
+  constructor(options: SessionStoreOptions) {
+    this.#options = options;
+    this.#hash = gatewayKey('whatsapp', options.instanceId, 'session');
+  }
+
+  /** The stored session, or a new one that has yet to be paired. */
+  async load(library: BaileysLibrary): Promise<AuthenticationState> {
+    const [stored] = await this.#read([CREDENTIALS]);
+    const creds: AuthenticationCreds =
+      stored === undefined ? library.initAuthCreds() : JSON.parse(stored, library.BufferJSON.reviver);
+    return { creds, keys: this.#keys(library) };
+  }
+
+  /**
+   * Writes the credentials as they are now. Never rejects: they are written again until Redis has them, because a session
+   * whose credentials are older than what the server has seen is a broken one.
+   */
+  save(library: BaileysLibrary, creds: AuthenticationCreds): Promise<void> {
+    const text = JSON.stringify(creds, library.BufferJSON.replacer);
+    this.#saving = this.#saving.then(() => this.#write(text));
+    return this.#saving;
+  }
+
+  async erase(): Promise<void> {
+    await this.#saving;
+    await this.#options.redis.unlink(this.#hash);
+  }
+
+  /** Waits for what is being written; what Redis does not take now is lost. */
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await this.#saving;
+  }
+
+  async #write(text: string): Promise<void> {
+    const { redis, logger, instanceId } = this.#options;
+    for (;;) {
+      try {
+        await redis.hset(this.#hash, CREDENTIALS, this.#seal(CREDENTIALS, text));
+        return;
+      } catch (error) {
+        logger.warn({ err: error, instanceId }, 'the credentials of a whatsapp session could not be stored');
+        if (this.#closing.signal.aborted) {
+          return;
+        }
+        await wait(SAVE_AGAIN_MS, undefined, { signal: this.#closing.signal }).catch(() => undefined);
+      }
+    }
+  }
+
+  #keys(library: BaileysLibrary): AuthenticationState['keys'] {
+    const { redis } = this.#options;
+    return {
+      get: async <T extends keyof SignalDataTypeMap>(type: T, ids: string[]) => {
+        const values = await this.#read(ids.map((id) => keyField(type, id)));
+        const found: { [id: string]: SignalDataTypeMap[T] } = {};
+        for (const [index, id] of ids.entries()) {
+          const value = values[index];
+          if (value !== undefined) {
+            found[id] = reviveKey(library, type, JSON.parse(value, library.BufferJSON.reviver));
+          }
+        }
+        return found;
+      },
+      set: async (data) => {
+        // All or nothing: a ratchet that moved without its counterpart cannot decrypt any more.
+        const transaction = redis.multi();
+        for (const [type, entries] of Object.entries(data)) {
+          for (const [id, value] of Object.entries(entries)) {
+            const field = keyField(type, id);
+            if (value === null || value === undefined) {
+              transaction.hdel(this.#hash, field);
+            } else {
+              const text = JSON.stringify(value, library.BufferJSON.replacer);
+              transaction.hset(this.#hash, field, this.#seal(field, text));
+            }
+          }
+        }
+        await transaction.exec();
+      },
+      clear: () => this.erase(),
+    };
+  }
+
+  async #read(fields: string[]): Promise<(string | undefined)[]> {
+    if (fields.length === 0) {
+      return [];
+    }
+    const sealed = await this.#options.redis.hmget(this.#hash, ...fields);
+    return sealed.map((value, index) =>
+      value === null ? undefined : this.#options.sealer.open(this.#label(fields[index] ?? ''), value),
+    );
+  }
+
+  #seal(field: string, text: string): string {
+    return this.#options.sealer.seal(this.#label(field), text);
+  }
+
+  #label(field: string): string {
+    return `whatsapp session ${this.#options.instanceId} ${field}`;
+  }
+}
+
+/** Keys of the app state are used as protobuf messages; JSON has made plain objects of them. */
+function reviveKey<T extends keyof SignalDataTypeMap>(
+  library: BaileysLibrary,
+  type: T,
+  value: SignalDataTypeMap[T],
+): SignalDataTypeMap[T] {
+  if (type !== 'app-state-sync-key') {
+    return value;
+  }
+  const key: unknown = library.proto.Message.AppStateSyncKeyData.fromObject(value as object);
+  return key as SignalDataTypeMap[T];
+}
+
+/** Whether a phone has taken this device in. */
+export function isPaired(creds: AuthenticationCreds): boolean {
+  return creds.account !== undefined && creds.me !== undefined;
+}

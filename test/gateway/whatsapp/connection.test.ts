@@ -1,0 +1,240 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import {
+  type DisconnectReason,
+  disconnectReasons,
+} from '../../../src/gateway/transports/whatsapp/disconnect-reasons.ts';
+import { until } from '../../until.ts';
+import { OWN_NUMBER, type Setting, startSetting } from './whatsapp-fixture.ts';
+
+const PNG_SIGNATURE = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
+
+let setting: Setting;
+beforeEach(async () => {
+  setting = await startSetting();
+});
+afterEach(() => setting.close());
+
+describe('the connection of the WhatsApp transport, against a typed fake socket', () => {
+  describe('pairing', () => {
+    it('begins only when somebody connects', async () => {
+      const session = await setting.session();
+      expect(session.state()).toBe('close');
+      expect(session.pairing()).toBeUndefined();
+      expect(session.ownJid).toBe('');
+      expect(setting.network.sockets).toHaveLength(0);
+    });
+
+    it('shows a picture of the code that the phone has to see', async () => {
+      const session = await setting.session();
+      await session.connect();
+      const first = session.pairing();
+      expect(first).toMatchObject({ pairingCode: null, count: 1 });
+      expect(first?.code).toMatch(/^2@/);
+      const [head, base64 = ''] = first?.base64.split(',') ?? [];
+      expect(head).toBe('data:image/png;base64');
+      expect(Buffer.from(base64, 'base64').subarray(0, 8)).toEqual(PNG_SIGNATURE);
+      expect(session.state()).toBe('connecting');
+    });
+
+    it('replaces the picture when WhatsApp does, and counts', async () => {
+      const session = await setting.session();
+      await session.connect();
+      const first = session.pairing();
+      const code = setting.network.socket.showQr();
+      expect(session.pairing()).toMatchObject({ code, count: 2 });
+      expect(session.pairing()?.base64).not.toBe(first?.base64);
+    });
+
+    it('answers the same picture to whoever connects meanwhile', async () => {
+      const session = await setting.session();
+      await session.connect();
+      const first = session.pairing();
+      await session.connect();
+      expect(session.pairing()).toEqual(first);
+      expect(setting.network.sockets).toHaveLength(1);
+    });
+
+    it('asks for a code to type when a number is given', async () => {
+      const session = await setting.session();
+      await session.connect(OWN_NUMBER);
+      expect(session.pairing()).toMatchObject({ pairingCode: 'ABCD1234', count: 1 });
+      expect(setting.network.socket.callsOf('requestPairingCode')).toEqual([[OWN_NUMBER]]);
+      setting.network.socket.showQr();
+      expect(session.pairing()).toMatchObject({ pairingCode: 'ABCD1234', count: 2 });
+    });
+
+    it('asks for the code as well when the number comes later', async () => {
+      const session = await setting.session();
+      await session.connect();
+      await session.connect(OWN_NUMBER);
+      expect(session.pairing()).toMatchObject({ pairingCode: 'ABCD1234', count: 1 });
+    });
+
+    it('shows the picture also when WhatsApp gives no code', async () => {
+      const session = await setting.session();
+      const connected = session.connect(OWN_NUMBER);
+      const socket = await setting.network.nextSocket();
+      socket.requestPairingCode = async () => {
+        throw new Error('not now');
+      };
+      await connected;
+      expect(session.pairing()).toMatchObject({ pairingCode: null, count: 1 });
+    });
+
+    it('connects again as the new device, at once, and is open', async () => {
+      const session = await setting.openSession();
+      expect(session.pairing()).toBeUndefined();
+      expect(session.ownJid).toBe(`${OWN_NUMBER}@s.whatsapp.net`);
+      expect(setting.network.sockets).toHaveLength(2);
+      expect(setting.retries).toEqual([]);
+      expect(setting.reported.connections).toEqual(['connecting', 'open']);
+    });
+
+    it('gives up when nobody scans, and begins anew when somebody connects', async () => {
+      const session = await setting.session();
+      await session.connect(OWN_NUMBER);
+      setting.network.socket.drop(408);
+      await until('it is closed', () => session.state() === 'close');
+      expect(session.pairing()).toBeUndefined();
+      expect(setting.reported.connections.at(-1)).toBe(
+        'close: not paired: the connection was lost, or timed out',
+      );
+      await session.connect();
+      expect(session.pairing()).toMatchObject({ pairingCode: null, count: 1 });
+      // What the pairing code had left in the credentials would make Baileys log in instead of pairing.
+      expect(setting.network.socket.config.auth.creds.me).toBeUndefined();
+    });
+  });
+
+  describe('when it ends', () => {
+    const expected = ({ consequence }: DisconnectReason): string =>
+      consequence === 'retry' || consequence === 'restart' ? 'open' : 'close';
+
+    it.each(disconnectReasons.map((reason) => [reason.code, reason.name, reason] as const))(
+      'with %d %s it does what the table says',
+      async (code, _name, reason) => {
+        const session = await setting.openSession();
+        const before = setting.network.sockets.length;
+        setting.network.socket.drop(code);
+        await until(
+          'it has come to rest',
+          () => setting.reported.connections.length > 2 && session.state() === expected(reason),
+        );
+        const again = setting.network.sockets.length - before;
+        const stored = await setting.redis.hexists(
+          `{soundpost}:gateway:whatsapp:${setting.instance.id}:session`,
+          'credentials',
+        );
+        expect({ again, stored, retries: setting.retries }).toEqual(
+          {
+            retry: { again: 1, stored: 1, retries: [1] },
+            restart: { again: 1, stored: 1, retries: [] },
+            stay: { again: 0, stored: 1, retries: [] },
+            forget: { again: 0, stored: 0, retries: [] },
+          }[reason.consequence],
+        );
+        if (expected(reason) === 'close') {
+          expect(setting.reported.connections.at(-1)).toBe(`close: ${reason.meaning}`);
+        }
+      },
+    );
+
+    it.each([[undefined], [599]])(
+      'with the unknown code %s it connects again and keeps the session',
+      async (code) => {
+        const session = await setting.openSession();
+        setting.network.socket.drop(code);
+        await until('it is open again', () => setting.retries.length === 1 && session.state() === 'open');
+      },
+    );
+
+    it('waits longer from attempt to attempt, until one succeeds', async () => {
+      const session = await setting.openSession();
+      const breakOff = async (): Promise<void> => {
+        const next = setting.network.nextSocket();
+        setting.network.socket.drop(428);
+        (await next).open = () => undefined;
+      };
+      // Both sockets of the pairing have been handed out to nobody.
+      await setting.network.nextSocket();
+      await setting.network.nextSocket();
+      await breakOff();
+      await breakOff();
+      await breakOff();
+      expect(setting.retries).toEqual([1, 2, 3]);
+      expect(session.state()).toBe('connecting');
+      setting.network.socket.emit({ 'connection.update': { connection: 'open' } });
+      expect(session.state()).toBe('open');
+      setting.network.socket.drop(428);
+      await until('it is open', () => setting.retries.length === 4 && session.state() === 'open');
+      expect(setting.retries).toEqual([1, 2, 3, 1]);
+    });
+
+    it('refuses what needs it meanwhile', async () => {
+      const session = await setting.openSession();
+      setting.network.socket.drop(440);
+      await until('it is closed', () => session.state() === 'close');
+      await expect(session.privacySettings()).rejects.toMatchObject({ code: 'not_connected' });
+    });
+
+    it('comes back when somebody connects after another process had the session', async () => {
+      const session = await setting.openSession();
+      setting.network.socket.drop(440);
+      await until('it is closed', () => session.state() === 'close');
+      await session.connect();
+      expect(session.state()).toBe('open');
+      expect(session.pairing()).toBeUndefined();
+    });
+  });
+
+  describe('over a restart of the gateway', () => {
+    it('comes back as the same device without pairing', async () => {
+      await setting.openSession();
+      const { creds } = setting.network.socket.config.auth;
+      await setting.restart();
+      const session = await setting.session();
+      expect(session.ownJid).toBe(`${OWN_NUMBER}@s.whatsapp.net`);
+      await until('it is open', () => session.state() === 'open');
+      expect(setting.network.socket.config.auth.creds).toEqual(creds);
+    });
+
+    it('stays away when it was logged out', async () => {
+      await setting.openSession();
+      await setting.restart();
+      const sockets = setting.network.sockets.length;
+      const session = await setting.transport().open(setting.instance, undefined, false);
+      expect(session.state()).toBe('close');
+      expect(setting.network.sockets).toHaveLength(sockets);
+    });
+
+    it('ends its connection when the gateway stops, and does not connect again', async () => {
+      const session = await setting.openSession();
+      const { socket, sockets } = setting.network;
+      const before = sockets.length;
+      await setting.restart();
+      expect(socket.ended).toBe(true);
+      expect(session.state()).toBe('close');
+      expect(setting.network.sockets).toHaveLength(before);
+    });
+  });
+
+  describe('logging out', () => {
+    it('takes the device off the account and forgets everything of it', async () => {
+      const session = await setting.openSession();
+      const { socket } = setting.network;
+      await session.logout();
+      expect(socket.callsOf('logout')).toHaveLength(1);
+      expect(session.state()).toBe('close');
+      expect(session.ownJid).toBe('');
+      expect(await setting.redis.keys('*whatsapp*')).toEqual([]);
+      await session.connect();
+      expect(session.pairing()).toMatchObject({ count: 1 });
+    });
+
+    it('removing an instance leaves nothing behind', async () => {
+      await setting.openSession();
+      await setting.transport().remove(setting.instance);
+      expect(await setting.redis.keys('*whatsapp*')).toEqual([]);
+    });
+  });
+});

@@ -1,0 +1,193 @@
+/** The WhatsApp transport on a Redis of the test's own and a fake of the network, with everything that it reports. */
+import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import { defaultInstanceSettings } from '../../../src/contract/gateway-instances.ts';
+import type { Instance } from '../../../src/gateway/instances.ts';
+import { Sealer } from '../../../src/gateway/sealer.ts';
+import type {
+  Chat,
+  IncomingCall,
+  IncomingEdit,
+  IncomingMessage,
+  MessageContext,
+  OutgoingVoice,
+  ParticipantsChange,
+  Transport,
+  TransportReports,
+} from '../../../src/gateway/transport.ts';
+import { WhatsAppSession } from '../../../src/gateway/transports/whatsapp/session.ts';
+import { createWhatsAppTransport } from '../../../src/gateway/transports/whatsapp/whatsapp-transport.ts';
+import { Workspaces } from '../../../src/gateway/workspace.ts';
+import { createLogger } from '../../../src/logger.ts';
+import { closeRedis, connectRedis, type Redis } from '../../../src/queue/redis.ts';
+import { startTestRedis, type TestRedis } from '../../redis-server.ts';
+import { until } from '../../until.ts';
+import { makeFolder } from '../gateway-fixture.ts';
+import { FakeWhatsApp, personJid } from './fake-whatsapp.ts';
+
+export const OWN_NUMBER = '4915112345678';
+export const ada = { number: '4915100000001', jid: personJid('4915100000001'), name: 'Ada' };
+export const hedy = { number: '4915100000002', jid: personJid('4915100000002'), name: 'Hedy' };
+
+export const plain: MessageContext = {
+  quoted: undefined,
+  mentioned: [],
+  mentionsEveryOne: false,
+  linkPreview: false,
+};
+
+export const adasChat: Chat = { jid: ada.jid, name: ada.name, isGroup: false };
+
+class Reported implements TransportReports {
+  readonly statuses: string[] = [];
+  readonly messages: IncomingMessage[] = [];
+  readonly edits: IncomingEdit[] = [];
+  readonly presences: string[] = [];
+  readonly connections: string[] = [];
+  readonly calls: IncomingCall[] = [];
+  readonly changes: ParticipantsChange[] = [];
+  /** Called while a message is being reported. */
+  onMessage: ((message: IncomingMessage) => Promise<void>) | undefined;
+
+  async statusChanged(_instanceId: string, messageId: string, status: string): Promise<void> {
+    this.statuses.push(`${messageId} ${status}`);
+  }
+
+  async messageArrived(_instanceId: string, message: IncomingMessage): Promise<void> {
+    await this.onMessage?.(message);
+    this.messages.push(message);
+  }
+
+  async messageEdited(_instanceId: string, edit: IncomingEdit): Promise<void> {
+    this.edits.push(edit);
+  }
+
+  async presenceChanged(_id: string, chatJid: string, presence: string, whose?: string): Promise<void> {
+    this.presences.push(`${chatJid} ${whose} ${presence}`);
+  }
+
+  async connectionChanged(_instanceId: string, state: string, reason?: string): Promise<void> {
+    this.connections.push(reason === undefined ? state : `${state}: ${reason}`);
+  }
+
+  async callChanged(_instanceId: string, call: IncomingCall): Promise<void> {
+    this.calls.push(call);
+  }
+
+  async participantsChanged(_instanceId: string, change: ParticipantsChange): Promise<void> {
+    this.changes.push(change);
+  }
+}
+
+export interface Setting {
+  readonly network: FakeWhatsApp;
+  readonly reported: Reported;
+  readonly redis: Redis;
+  readonly redisUrl: string;
+  readonly instance: Instance;
+  readonly retries: number[];
+  transport(): Transport;
+  session(): Promise<WhatsAppSession>;
+  /** Pairs the instance with the phone of {@link OWN_NUMBER}. */
+  openSession(): Promise<WhatsAppSession>;
+  /** Ends the transport and starts another one on the same Redis. */
+  restart(): Promise<void>;
+  close(): Promise<void>;
+}
+
+const KEY = Buffer.alloc(32, 3);
+
+export async function startSetting(settings: Partial<Instance['settings']> = {}): Promise<Setting> {
+  const server: TestRedis = await startTestRedis();
+  const folder = await makeFolder();
+  const logger = createLogger(process.env.TEST_LOG_LEVEL ?? 'silent');
+  const redis = connectRedis({ url: server.url, role: 'request', logger });
+  const network = new FakeWhatsApp();
+  network.addPerson(ada.number, ada.name);
+  network.addPerson(hedy.number, hedy.name);
+  const reported = new Reported();
+  const retries: number[] = [];
+  const instance: Instance = {
+    id: randomUUID(),
+    name: 'phone',
+    transport: 'whatsapp',
+    settings: { ...defaultInstanceSettings, ...settings },
+    createdAt: new Date().toISOString(),
+    tokenHash: '',
+    loggedOut: false,
+  };
+  const begin = async (): Promise<Transport> => {
+    const transport = createWhatsAppTransport({
+      redis,
+      sealer: new Sealer(KEY),
+      workspaces: new Workspaces(join(folder.path, 'workspaces')),
+      logger,
+      library: async () => network.library,
+      retryDelayMs: (attempt) => {
+        retries.push(attempt);
+        return 0;
+      },
+    });
+    await transport.start(reported);
+    return transport;
+  };
+  let transport = await begin();
+  const session = async (): Promise<WhatsAppSession> => {
+    const opened = await transport.open(instance, undefined, true);
+    if (!(opened instanceof WhatsAppSession)) {
+      throw new Error('the transport opened something else');
+    }
+    return opened;
+  };
+  return {
+    network,
+    reported,
+    redis,
+    redisUrl: server.url,
+    instance,
+    retries,
+    transport: () => transport,
+    session,
+    async openSession() {
+      const opened = await session();
+      await opened.connect();
+      network.socket.scan(OWN_NUMBER);
+      await until('the session is open', () => opened.state() === 'open');
+      return opened;
+    },
+    async restart() {
+      await transport.close();
+      transport = await begin();
+    },
+    async close() {
+      await transport.close();
+      await closeRedis(redis);
+      await server.close();
+      await folder.remove();
+    },
+  };
+}
+
+/** A voice note as the gateway hands it over. @param file on the local disk */
+export function voiceNote(file: string, more: Partial<OutgoingVoice> = {}): OutgoingVoice {
+  return {
+    messageId: '3EB0000000000000000A',
+    chat: adasChat,
+    file,
+    content: {
+      url: 'http://127.0.0.1/media/x.enc',
+      mimetype: 'audio/ogg; codecs=opus',
+      fileSha256: '',
+      fileLength: '1',
+      seconds: 3,
+      ptt: true,
+      mediaKey: '',
+      fileEncSha256: '',
+      directPath: '/media/x.enc',
+      mediaKeyTimestamp: '1',
+      waveform: Buffer.from(Array.from({ length: 64 }, (_, index) => index)).toString('base64'),
+    },
+    context: plain,
+    ...more,
+  };
+}
