@@ -2,12 +2,17 @@
  * Composes argument lists for ffmpeg. fluent-ffmpeg does the composing and nothing else: it spawns with fixed options,
  * so that neither a launcher nor a process group would be possible; run.ts spawns the list that is made here.
  */
+import { dirname, resolve } from 'node:path';
 import fluent from 'fluent-ffmpeg';
+import { DECODERS } from './decoders.ts';
+import type { FileAccess } from './sandbox.ts';
 
 interface CommandInput {
   /** A regular local file; the name is ours, never a caller's. */
   readonly file: string;
   readonly demuxer: string;
+  /** Whether its video is wanted, so that other decoders than those for sound may find out about it; default not. */
+  readonly withVideo?: boolean;
 }
 
 export interface CommandOutput {
@@ -43,9 +48,17 @@ export function inputGuards(demuxer: string): string[] {
   ];
 }
 
-/** The prefix keeps a name that holds a colon from being read as a protocol. */
+/** Absolute, for a sandbox has a folder of its own; the prefix keeps a name that holds a colon from being read as a protocol. */
 export function fileArgument(file: string): string {
-  return `file:${file}`;
+  return `file:${resolve(file)}`;
+}
+
+/** What a command has to reach. */
+export function accessOf({ inputs, outputs }: Command): FileAccess {
+  return {
+    reads: inputs.map(({ file }) => file),
+    writes: outputs.flatMap(({ file }) => (file === undefined ? [] : [dirname(file)])),
+  };
 }
 
 /** A list that is not in the published types, made by the same code that `run()` uses. */
@@ -57,7 +70,9 @@ export function composeArguments(command: Command): string[] {
   const composer = fluent();
   for (const input of command.inputs) {
     // Options are spread: an array's elements would be split at a space.
-    composer.input(fileArgument(input.file)).inputOptions(...inputGuards(input.demuxer), '-threads', '1');
+    const decoders = input.withVideo ? [] : ['-codec_whitelist', DECODERS];
+    const guards = [...inputGuards(input.demuxer), ...decoders, '-threads', '1'];
+    composer.input(fileArgument(input.file)).inputOptions(...guards);
   }
   if (command.graph !== undefined) composer.complexFilter(command.graph);
   for (const output of command.outputs) {

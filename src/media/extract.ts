@@ -169,7 +169,7 @@ async function endOfFile(job: Job): Promise<number> {
   const { outSeconds = 0 } = await runOnInput(
     job,
     {
-      inputs: [{ file: job.input, demuxer: job.probe.container.demuxer }],
+      inputs: [{ file: job.input, demuxer: job.probe.container.demuxer, withVideo: true }],
       outputs: [{ muxer: 'null', options: ['-map', '0:v?', '-map', '0:a?', '-c', 'copy'] }],
     },
     () => {},

@@ -44,9 +44,10 @@ export class ToolFailure extends Error {
   }
 }
 
-// strerror(3) texts of faults that lie with this machine, whatever the input was.
+// strerror(3) texts of faults that lie with this machine, whatever the input was. What ffmpeg repeats of a file's tags is
+// indented, so that a title cannot pass for one.
 const MACHINE_FAULT =
-  /No space left on device|Disk quota exceeded|Read-only file system|Too many open files|Resource temporarily unavailable|received signal 15/;
+  /^\S.*(No space left on device|Disk quota exceeded|Read-only file system|Too many open files|Resource temporarily unavailable|received signal 15)/m;
 
 // ffmpeg's own code for "more than two thirds of the frames could not be decoded" (-max_error_rate).
 const TOO_MANY_DECODE_ERRORS = 69;
@@ -63,8 +64,18 @@ export function blameInput(error: unknown, code: MediaFailureCode, details: stri
   if (ending.kind === 'exit' && ending.code === TOO_MANY_DECODE_ERRORS) {
     return new MediaFailure('INVALID_VIDEO', 'most of the audio could not be decoded', { cause: error });
   }
-  if (ending.kind === 'stalled' || ending.kind === 'wall-limit') {
+  if (ending.kind === 'stalled' || ending.kind === 'wall-limit' || isOverCpuLimit(error)) {
     return new MediaFailure(code, 'processing did not end within its time limit', { cause: error });
   }
+  if (ending.kind === 'signal' && ending.signal === 'SIGXFSZ') {
+    return new MediaFailure(code, 'the output would be larger than is allowed', { cause: error });
+  }
   return new MediaFailure(code, details, { cause: error });
+}
+
+/** ffmpeg catches SIGXCPU (24) and exits; ffprobe is ended by it. */
+function isOverCpuLimit({ ending, stderr }: ToolFailure): boolean {
+  return ending.kind === 'signal'
+    ? ending.signal === 'SIGXCPU'
+    : /^Exiting normally, received signal 24/m.test(stderr);
 }

@@ -67,6 +67,7 @@ export async function askFfprobe(
       signal,
       wallLimitMs: PROBE_WALL_MS,
       maxStdoutBytes: PROBE_STDOUT_BYTES,
+      access: { reads: [file], writes: [] },
     });
     return {
       answer: FfprobeAnswer.parse(JSON.parse(stdout)),

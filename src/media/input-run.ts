@@ -1,13 +1,18 @@
 /** Runs of ffmpeg over a caller's file, and whose fault it is when one fails. */
-import { type Command, composeArguments } from './command.ts';
+import { accessOf, type Command, composeArguments } from './command.ts';
 import { blameInput } from './failure.ts';
 import type { Probe } from './probe.ts';
 import { type MediaTools, type RunLimits, runFfmpeg } from './run.ts';
 
 /** What each run needs besides its command. */
-export interface MediaRun extends RunLimits {
+export interface MediaRun extends Pick<RunLimits, 'signal' | 'wallLimitMs'> {
   readonly tools: MediaTools;
+  /** Largest file that may be written; default none may. */
+  readonly maxOutputBytes?: number;
 }
+
+/** `-fs` is looked at between packets, and an index is written after it; what goes further is cut off by a signal. */
+const OVERSHOOT_BYTES = 64 * 1024 * 1024;
 
 /** What all runs of one extraction share. */
 export interface Job extends MediaRun {
@@ -23,7 +28,7 @@ export interface Job extends MediaRun {
 
 /** Runs a command over the input and gives the blame for a failure to it, unless it was this machine's. */
 export async function runOnInput(
-  { tools, signal, wallLimitMs }: MediaRun,
+  { tools, signal, wallLimitMs, maxOutputBytes }: MediaRun,
   command: Command,
   onSeconds: (seconds: number) => void,
   onStdout?: (chunk: Buffer) => void,
@@ -32,6 +37,8 @@ export async function runOnInput(
     const { stderr, lastProgress } = await runFfmpeg(tools, composeArguments(command), {
       signal,
       wallLimitMs,
+      access: accessOf(command),
+      maxFileBytes: maxOutputBytes === undefined ? 0 : maxOutputBytes + OVERSHOOT_BYTES,
       onProgress: ({ outSeconds }) => {
         if (outSeconds !== undefined) onSeconds(outSeconds);
       },

@@ -4,7 +4,11 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { lstat } from 'node:fs/promises';
+import { constants } from 'node:os';
+import type { Readable } from 'node:stream';
 import { type BadEnding, MediaFailure, ToolFailure } from './failure.ts';
+import { type FileAccess, MEMORY_BYTES, type Sandbox, sandboxPrefix } from './sandbox.ts';
+import { keepTail, type Progress, watchProgress } from './tool-output.ts';
 
 const SECOND = 1000;
 
@@ -14,8 +18,6 @@ const TERM_TO_KILL_MS = 2 * SECOND;
 /** ffmpeg reports at least each half second; a run that says nothing for this long hangs. */
 const STALL_MS = 30 * SECOND;
 
-const STDERR_BYTES = 64 * 1024;
-
 // Not descriptor 3: a launcher may hold its lifeline to this process there.
 const PROGRESS_DESCRIPTOR = 4;
 
@@ -24,14 +26,11 @@ export interface MediaTools {
   readonly ffprobePath: string;
   /**
    * Command prefix for both tools, such as `['setpriv', '--pdeathsig', 'KILL', '--']`: it has to exec or to stay the parent of
-   * what follows, pass descriptors on, and see to it that the tool ends with this process. A sandbox goes here too.
+   * what follows, pass descriptors on, and see to it that the tool ends with this process.
    */
   readonly launcher: readonly string[];
-}
-
-export interface Progress {
-  /** How far the outputs have come, seconds; undefined while nothing is out. */
-  readonly outSeconds: number | undefined;
+  /** From `detectSandbox`; left out: none, and no limits. */
+  readonly sandbox?: Sandbox;
 }
 
 export interface RunLimits {
@@ -39,6 +38,14 @@ export interface RunLimits {
   readonly signal: AbortSignal;
   /** The longest that the run may take in all. */
   readonly wallLimitMs: number;
+  /** What a sandbox lets the run reach; default nothing. */
+  readonly access?: FileAccess;
+  /** Private memory, bytes; default {@link MEMORY_BYTES}. */
+  readonly maxMemoryBytes?: number;
+  /** Time on processors, seconds; default the wall limit. */
+  readonly maxCpuSeconds?: number;
+  /** Largest file that may be written; default 0, which leaves the pipes. */
+  readonly maxFileBytes?: number;
 }
 
 export interface RunOptions extends RunLimits {
@@ -69,7 +76,7 @@ export async function runFfmpeg(
     // The closing statistics, which count packets and samples, are only written from this level on.
     ...['-v', 'verbose', '-nostats', '-progress', `pipe:${PROGRESS_DESCRIPTOR}`],
   ];
-  const command = [...tools.launcher, tools.ffmpegPath, ...globals, ...args];
+  const command = [...prefix(tools, options), tools.ffmpegPath, ...globals, ...args];
   const result = await supervise('ffmpeg', command, options, STALL_MS);
   if (UNFINISHED.test(result.stderr))
     throw new ToolFailure('ffmpeg', { kind: 'exit', code: 0 }, result.stderr);
@@ -90,7 +97,8 @@ export async function runFfprobe(
   options: FfprobeOptions,
 ): Promise<RunResult & { stdout: string }> {
   const chunks: Buffer[] = [];
-  const command = [...tools.launcher, tools.ffprobePath, '-max_alloc', '268435456', '-hide_banner', ...args];
+  const limits = ['-max_alloc', '268435456', '-hide_banner'];
+  const command = [...prefix(tools, options), tools.ffprobePath, ...limits, ...args];
   const result = await supervise(
     'ffprobe',
     command,
@@ -99,6 +107,19 @@ export async function runFfprobe(
     options.maxStdoutBytes,
   );
   return { ...result, stdout: Buffer.concat(chunks).toString('utf8') };
+}
+
+const NO_FILES: FileAccess = { reads: [], writes: [] };
+
+function prefix({ launcher, sandbox }: MediaTools, options: RunLimits): string[] {
+  if (sandbox === undefined) return [...launcher];
+  const { access = NO_FILES, wallLimitMs } = options;
+  const limits = {
+    memoryBytes: options.maxMemoryBytes ?? MEMORY_BYTES,
+    cpuSeconds: options.maxCpuSeconds ?? wallLimitMs / SECOND,
+    fileBytes: options.maxFileBytes ?? 0,
+  };
+  return [...launcher, ...sandboxPrefix(sandbox, access, limits)];
 }
 
 /**
@@ -127,8 +148,8 @@ async function supervise(
 
   let lastSign = Date.now();
   let lastProgress: Progress = { outSeconds: undefined };
-  const stderr = keepTail(child);
-  watchProgress(child, (progress) => {
+  const stderr = keepTail(child.stderr);
+  watchProgress(child.stdio[PROGRESS_DESCRIPTOR] as Readable, (progress) => {
     lastSign = Date.now();
     lastProgress = progress;
     options.onProgress?.(progress);
@@ -171,8 +192,14 @@ interface Exit {
   readonly signal: NodeJS.Signals | null;
 }
 
+const SIGNALS = new Map(
+  Object.entries(constants.signals).map(([name, number]) => [number, name as NodeJS.Signals]),
+);
+
 function badEnding({ code, signal }: Exit): BadEnding | undefined {
-  if (signal !== null) return { kind: 'signal', signal };
+  // A launcher that stays the parent answers for a tool that a signal ended by 128 and the signal's number (POSIX 2.8.2).
+  const ended = signal ?? SIGNALS.get((code ?? 0) - 128);
+  if (ended !== undefined) return { kind: 'signal', signal: ended };
   return code === 0 || code === null ? undefined : { kind: 'exit', code };
 }
 
@@ -220,37 +247,4 @@ class Reaper {
       // ESRCH: the group is gone already.
     }
   }
-}
-
-/** Reads standard error to the end, so that the tool never blocks on it, and keeps the last of it. */
-function keepTail(child: ChildProcess): () => string {
-  let tail = Buffer.alloc(0);
-  child.stderr?.on('data', (chunk: Buffer) => {
-    tail = Buffer.concat([tail, chunk]);
-    if (tail.length > STDERR_BYTES) tail = tail.subarray(tail.length - STDERR_BYTES);
-  });
-  return () => tail.toString('utf8');
-}
-
-/** `-progress` writes blocks of `key=value` lines, each closed by a `progress=` line. */
-function watchProgress(child: ChildProcess, report: (progress: Progress) => void): void {
-  const stream = child.stdio[PROGRESS_DESCRIPTOR];
-  if (!stream || !('setEncoding' in stream)) return;
-  stream.setEncoding('utf8');
-  let rest = '';
-  let outSeconds: number | undefined;
-  stream.on('data', (text: string) => {
-    const lines = (rest + text).split('\n');
-    rest = lines.pop() ?? '';
-    for (const line of lines) {
-      const [key, value] = line.split('=', 2);
-      if (key === 'out_time_us') {
-        // "N/A" before the first packet.
-        const seconds = Number(value) / 1_000_000;
-        if (Number.isFinite(seconds)) outSeconds = Math.max(0, seconds);
-      } else if (key === 'progress') {
-        report({ outSeconds });
-      }
-    }
-  });
 }

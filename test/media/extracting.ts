@@ -1,15 +1,19 @@
 /** The whole way through the media layer, as the worker takes it. */
 import { OutputRequest } from '../../src/contract/job-request.ts';
+import { detectSandbox } from '../../src/media/detect-sandbox.ts';
 import { type Extraction, type ExtractOptions, extractAudio } from '../../src/media/extract.ts';
 import { planOutput } from '../../src/media/plan.ts';
 import { probe } from '../../src/media/probe.ts';
 import type { MediaTools } from '../../src/media/run.ts';
 
-export const tools: MediaTools = {
+/** Without a sandbox, for tools that are scripts of a test. */
+export const bareTools: MediaTools = {
   ffmpegPath: 'ffmpeg',
   ffprobePath: 'ffprobe',
   launcher: ['setpriv', '--pdeathsig', 'KILL', '--'],
 };
+
+export const tools: MediaTools = { ...bareTools, sandbox: await detectSandbox(bareTools) };
 
 export const noAbort = new AbortController().signal;
 
