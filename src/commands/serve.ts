@@ -20,7 +20,8 @@ type OnStop = (phase: Phase, stop: () => Promise<void>) => void;
 export async function serve(say: (line: string) => void): Promise<void> {
   await untilTold(async (config, ground, stores, onStop) => {
     const newKey = await firstKey(config, stores);
-    const api = await runApi(ground, stores);
+    const { sandbox } = await ground.tools();
+    const api = await runApi(ground, stores, sandbox?.level);
     onStop('traffic', () => api.close(graceMs(config)));
     const gateway = await runGateway(ground, api.port);
     // The worker's last voice messages still go through it.
@@ -57,10 +58,16 @@ export async function serveWorker(say: (line: string) => void): Promise<void> {
   await untilTold(async (config, ground, stores, onStop) => {
     const worker = await runWorker(ground, stores);
     onStop('traffic', () => worker.close(graceMs(config)));
-    const health = await startHealthServer(config.HOST, config.WORKER_PORT, {
-      redis: () => stores.redis.ping(),
-      storage: () => ground.storage.ping(),
-    });
+    const { sandbox } = await ground.tools();
+    const health = await startHealthServer(
+      config.HOST,
+      config.WORKER_PORT,
+      {
+        redis: () => stores.redis.ping(),
+        storage: () => ground.storage.ping(),
+      },
+      { sandbox: sandbox?.level ?? 'none' },
+    );
     onStop('ground', () => health.close());
     say(`Worker   takes jobs; health at http://127.0.0.1:${health.port}/health/ready`);
   });
@@ -93,11 +100,23 @@ async function untilTold(
     }
     ground.logger.info('stopping');
   } finally {
+    endInAnyCase(config, ground);
     for (const phase of ['traffic', 'gateway', 'ground'] as const) {
       await Promise.all(stops[phase].map((stop) => stop()));
     }
     await ground.close();
   }
+}
+
+/** Beyond the grace of SHUTDOWN_SECONDS, for aborts to take effect and connections to close. */
+const CLOSE_MARGIN_MS = 20_000;
+
+/** A Redis that hangs, or whatever else does not let itself be closed, must not keep the process. */
+function endInAnyCase(config: Config, { logger }: Ground): void {
+  setTimeout(() => {
+    logger.error('not everything could be closed in time; jobs that were running go to another worker');
+    process.exit(1);
+  }, graceMs(config) + CLOSE_MARGIN_MS).unref();
 }
 
 function graceMs(config: Config): number {

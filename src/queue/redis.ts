@@ -1,4 +1,5 @@
 /** Connections to Redis, one kind for each way of failing (architecture.md "Known traps"). */
+import { setTimeout as delay } from 'node:timers/promises';
 import { Redis, type RedisOptions } from 'ioredis';
 import type { Logger } from '../logger.ts';
 
@@ -51,11 +52,15 @@ export function connectRedis({ url, role, logger }: RedisTarget): Redis {
   return redis;
 }
 
-/** Closes a connection without waiting for a Redis that is not there. */
+const QUIT_TIMEOUT_MS = 2000;
+
+/** Closes a connection without waiting for a Redis that is not there, or hangs. */
 export async function closeRedis(redis: Redis): Promise<void> {
   if (redis.status === 'ready') {
-    await redis.quit().catch(() => redis.disconnect());
-  } else {
-    redis.disconnect();
+    await Promise.race([
+      redis.quit().catch(() => undefined),
+      delay(QUIT_TIMEOUT_MS, undefined, { ref: false }),
+    ]);
   }
+  redis.disconnect();
 }

@@ -1,9 +1,14 @@
 /** How `serve` ends: told to, with work under way, and killed. Nothing that was accepted is lost. */
 import { readdirSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { createLogger } from '../../src/logger.ts';
+import { connectRedis } from '../../src/queue/redis.ts';
 import { Client, receiveWebhooks, type WebhookReceiver } from '../client.ts';
 import { descendants, isAlive, programOf } from '../processes.ts';
+import { startTestRedis } from '../redis-server.ts';
 import { ServiceHome } from '../service.ts';
 import { until } from '../until.ts';
 import { serveVideos, type VideoServer } from '../video-server.ts';
@@ -110,6 +115,48 @@ it('SIGTERM while a receiver of webhooks does not answer: the end does not wait 
   await until('it is tried again', () => silent.received.length > before);
   expect(new Set(silent.received.map(({ headers }) => headers['webhook-id'])).size).toBe(1);
   await silent.close();
+});
+
+it('SIGTERM while a client is in the middle of an upload does not wait for the rest of it', async () => {
+  const first = await home.serve({ SHUTDOWN_SECONDS: '1' });
+  const { hostname, port } = new URL(first.api);
+  const socket = connect(Number(port), hostname);
+  socket.on('error', () => undefined);
+  const head = 'POST /v1/extract HTTP/1.1\r\nHost: sound.example\r\nContent-Length: 1000000\r\n';
+  const body = '--b\r\nContent-Disposition: form-data; name="file"; filename="a.mp4"\r\n\r\n';
+  socket.write(
+    `${head}X-API-Key: ${home.key}\r\nContent-Type: multipart/form-data; boundary=b\r\n\r\n${body}`,
+  );
+  socket.write(await readFile(videos.talk).then((bytes) => bytes.subarray(0, 20_000)));
+  await until('the upload arrives', () => readdirSync(join(home.folder, 'data')).includes('.unfinished'));
+  first.process.signal('SIGTERM');
+  const { result, seconds: took } = await seconds(first.process.exited);
+  expect(result).toBe(0);
+  expect(took).toBeLessThan(15);
+  socket.destroy();
+});
+
+it('SIGTERM while Redis hangs ends the process all the same', async () => {
+  const redis = await startTestRedis();
+  const worker = home.start('worker', {
+    REDIS_URL: redis.url,
+    SECRET_KEY: 'a secret that all processes share, of 32 bytes or more',
+    SHUTDOWN_SECONDS: '1',
+  });
+  await worker.says(/^Worker/m);
+  const client = connectRedis({ url: redis.url, role: 'request', logger: createLogger('silent') });
+  const [, pid] = /process_id:(\d+)/.exec(await client.info('server')) ?? [];
+  client.disconnect();
+  process.kill(Number(pid), 'SIGSTOP');
+  try {
+    worker.signal('SIGTERM');
+    const { seconds: took } = await seconds(worker.exited);
+    // The second of grace, and what closing may take beyond it.
+    expect(took).toBeLessThan(30);
+  } finally {
+    process.kill(Number(pid), 'SIGCONT');
+    await redis.close();
+  }
 });
 
 it('SIGKILL of script/server leaves no process, and the next start finishes what was accepted', async () => {
