@@ -134,6 +134,12 @@ export const Environment = z.object({
   JOB_LOCK_SECONDS: seconds
     .default(30)
     .describe('How long a worker may be silent before its job is given to another'),
+  SANDBOX: z
+    .enum(['auto', 'required'])
+    .default('auto')
+    .describe(
+      'Whether a process that runs ffmpeg may start where it cannot be confined: `auto` says so in the log, `required` refuses',
+    ),
   SHUTDOWN_SECONDS: seconds.default(30).describe('How long running jobs may finish after SIGTERM'),
   LOG_LEVEL: z
     .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'])

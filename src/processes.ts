@@ -3,11 +3,13 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type ApiProcess, startApi } from './api/start.ts';
 import { IncomingFiles } from './api/uploads/incoming-files.ts';
-import { type Config, searchPath } from './config.ts';
+import { type Config, ConfigurationError, searchPath } from './config.ts';
 import { type RunningGateway, startGateway } from './gateway/start.ts';
 import { dieWithParent } from './launcher.ts';
 import { createLogger, type Logger } from './logger.ts';
+import { detectSandbox } from './media/detect-sandbox.ts';
 import type { MediaTools } from './media/run.ts';
+import type { SandboxLevel } from './media/sandbox.ts';
 import { parseAllowRules } from './outbound/allow-rules.ts';
 import { createOutbound, type Outbound } from './outbound/outbound.ts';
 import { AnnouncementQueue } from './queue/announcement-queue.ts';
@@ -37,7 +39,8 @@ export interface Ground {
   readonly embeddedRedis: EmbeddedRedis | undefined;
   readonly storage: Storage;
   readonly outbound: Outbound;
-  readonly tools: MediaTools;
+  /** ffmpeg, and the sandbox for it, which is looked for when this is called first: not every process runs ffmpeg. */
+  tools(): Promise<MediaTools>;
   close(): Promise<void>;
 }
 
@@ -60,6 +63,7 @@ export async function openGround(config: Config): Promise<Ground> {
           launcher: dieWithParent('TERM', searchPath),
         })
       : undefined;
+  let tools: Promise<MediaTools> | undefined;
   return {
     config,
     logger,
@@ -68,16 +72,33 @@ export async function openGround(config: Config): Promise<Ground> {
     embeddedRedis,
     storage,
     outbound,
-    tools: {
-      ffmpegPath: 'ffmpeg',
-      ffprobePath: 'ffprobe',
-      launcher: dieWithParent('KILL', searchPath),
+    tools() {
+      tools ??= confinedTools(config, logger);
+      return tools;
     },
     async close() {
       await outbound.close();
       await embeddedRedis?.close();
     },
   };
+}
+
+async function confinedTools({ SANDBOX }: Config, logger: Logger): Promise<MediaTools> {
+  const tools = {
+    ffmpegPath: 'ffmpeg',
+    ffprobePath: 'ffprobe',
+    launcher: dieWithParent('KILL', searchPath),
+  };
+  const sandbox = await detectSandbox(tools);
+  if (sandbox.level === 'none') {
+    const remedy =
+      'ffmpeg cannot be confined here: install bubblewrap (apt-get install bubblewrap) beside ffmpeg; in a container, allow user namespaces too (docs/operations.md "Sandbox")';
+    if (SANDBOX === 'required') throw new ConfigurationError(`SANDBOX=required, but ${remedy}`);
+    logger.warn({ sandbox }, remedy);
+  } else {
+    logger.info({ sandbox }, 'ffmpeg is confined');
+  }
+  return { ...tools, sandbox };
 }
 
 /** The connection on which requests are answered, and the stores behind it. */
@@ -108,7 +129,8 @@ function incomingFolder({ DATA_DIR }: Config): string {
   return join(DATA_DIR, 'uploads', '.incoming');
 }
 
-export async function runApi(ground: Ground, stores: Stores): Promise<ApiProcess> {
+/** @param sandbox how this process confines ffmpeg, where it runs it too */
+export async function runApi(ground: Ground, stores: Stores, sandbox?: SandboxLevel): Promise<ApiProcess> {
   const { config, logger, secrets } = ground;
   const jobs = new JobQueue({
     redis: stores.redis,
@@ -154,6 +176,7 @@ export async function runApi(ground: Ground, stores: Stores): Promise<ApiProcess
       trustProxy: config.TRUST_PROXY,
       corsOrigins: config.CORS_ORIGINS,
       gatewayEventsSecret: secrets.gatewayEventsSecret,
+      ...(sandbox === undefined ? {} : { sandbox }),
     },
   }));
   return {
@@ -181,7 +204,7 @@ export async function runGateway(ground: Ground, apiPort?: number): Promise<Runn
     redisUrl: ground.redisUrl,
     storage: ground.storage,
     outbound: ground.outbound,
-    tools: ground.tools,
+    tools: await ground.tools(),
     workspacesDir: join(config.DATA_DIR, 'workspaces'),
     mediaTtlSeconds: config.MEDIA_TTL_SECONDS,
     webhookSchedule: config.WEBHOOK_SCHEDULE_SECONDS,
@@ -201,13 +224,14 @@ export async function runWorker(
   ports: { readonly api?: number; readonly gateway?: number } = {},
 ): Promise<WorkerProcess> {
   const { config, logger, secrets } = ground;
+  const tools = await ground.tools();
   const redis = connectRedis({ url: ground.redisUrl, role: 'worker', logger });
   const workspaces = await Workspaces.open(join(config.DATA_DIR, 'workspaces'));
   const worker = await startWorker({
     services: {
       outbound: ground.outbound,
       storage: ground.storage,
-      tools: ground.tools,
+      tools,
       logger,
       limits: {
         maxInputBytes: config.MAX_INPUT_BYTES,

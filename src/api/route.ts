@@ -7,6 +7,7 @@ import type { z } from 'zod';
 import type { ErrorCode } from '../contract/errors.ts';
 import type { Scope } from '../contract/scopes.ts';
 import type { Logger } from '../logger.ts';
+import type { SandboxLevel } from '../media/sandbox.ts';
 import type { Outbound } from '../outbound/outbound.ts';
 import type { AnnouncementQueue } from '../queue/announcement-queue.ts';
 import type { ApiKey, ApiKeys } from '../queue/api-keys.ts';
@@ -53,6 +54,8 @@ export interface ApiSettings {
   readonly corsOrigins: readonly string[];
   /** Standard Webhooks secret of the events that the gateway posts. */
   readonly gatewayEventsSecret: string;
+  /** How this process confines ffmpeg; left out where it runs none. */
+  readonly sandbox?: SandboxLevel;
 }
 
 /**

@@ -13,7 +13,7 @@ import { keyedRoutes } from './routes/routes.ts';
 import type { GatewayServices } from './services.ts';
 
 export function createApp(services: GatewayServices): Express {
-  const { access, redis, storage, logger, trustProxy } = services;
+  const { access, redis, storage, sandbox, logger, trustProxy } = services;
   const app = express();
   app.set('query parser', 'simple');
   app.set('etag', false);
@@ -22,7 +22,7 @@ export function createApp(services: GatewayServices): Express {
   app.use(requestLog(logger));
 
   app.get('/health/live', live);
-  app.get('/health/ready', ready(redis, storage));
+  app.get('/health/ready', ready(redis, storage, sandbox));
   app.route('/media/:file').get(media(storage)).all(otherMethods('GET, HEAD'));
   app.use('/inbox/api', inboxRoutes(services));
   app.use('/inbox', inboxPage());

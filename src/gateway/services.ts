@@ -1,5 +1,6 @@
 /** What the routes work with; wired in start.ts. */
 import type { Logger } from '../logger.ts';
+import type { SandboxLevel } from '../media/sandbox.ts';
 import type { Outbound } from '../outbound/outbound.ts';
 import type { Redis } from '../queue/redis.ts';
 import type { Storage } from '../storage/storage.ts';
@@ -41,6 +42,8 @@ export interface GatewayServices {
   /** Aborted when the gateway stops. */
   readonly closing: AbortSignal;
   readonly logger: Logger;
+  /** How ffmpeg is confined. */
+  readonly sandbox: SandboxLevel;
   readonly brands: readonly string[];
   /** Proxies in front whose forwarded address is believed. */
   readonly trustProxy: number;

@@ -197,6 +197,7 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
       outbound,
       publicUrl: () => publicUrl,
       redis,
+      sandbox: tools.sandbox?.level ?? 'none',
       sender,
       sessions,
       storage,

@@ -6,7 +6,8 @@ import { resolve } from 'node:path';
  * - `namespaces`: no network; files are kept from it only by the rules on demuxers and protocols;
  * - `none`: those rules alone.
  */
-export type SandboxLevel = 'bubblewrap' | 'namespaces' | 'none';
+export const sandboxLevels = ['bubblewrap', 'namespaces', 'none'] as const;
+export type SandboxLevel = (typeof sandboxLevels)[number];
 
 export interface Sandbox {
   readonly level: SandboxLevel;

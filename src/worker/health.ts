@@ -12,11 +12,15 @@ export type HealthChecks = Readonly<Record<string, () => Promise<unknown>>>;
 
 const CHECK_TIMEOUT_MS = 2000;
 
-/** @param port 0 takes a free one */
+/**
+ * @param port 0 takes a free one
+ * @param facts what else an operator wants to see of a worker, as it stands in the answer
+ */
 export async function startHealthServer(
   host: string,
   port: number,
   checks: HealthChecks,
+  facts: Readonly<Record<string, string>> = {},
 ): Promise<HealthServer> {
   const server = createServer(async (request, response) => {
     const answer = (status: number, body: object): void => {
@@ -33,7 +37,7 @@ export async function startHealthServer(
         ),
       );
       const ready = Object.values(results).every((state) => state === 'up');
-      answer(ready ? 200 : 503, { status: ready ? 'ok' : 'unavailable', checks: results });
+      answer(ready ? 200 : 503, { status: ready ? 'ok' : 'unavailable', checks: results, ...facts });
     }
   });
   await new Promise<void>((resolve, reject) => {

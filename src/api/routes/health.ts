@@ -1,5 +1,6 @@
 /** Whether the process lives, and whether it can work (decisions E, "Health"). */
 import { z } from 'zod';
+import { sandboxLevels } from '../../media/sandbox.ts';
 import type { Route } from '../route.ts';
 
 const Liveness = z.object({ status: z.literal('ok') });
@@ -8,6 +9,10 @@ const Part = z.enum(['up', 'down']);
 const Readiness = z.object({
   status: z.enum(['ok', 'unavailable']),
   checks: z.object({ redis: Part, storage: Part }),
+  sandbox: z
+    .enum(sandboxLevels)
+    .optional()
+    .meta({ description: 'How ffmpeg is confined, where this process runs it' }),
 });
 
 export const healthRoutes: readonly Route[] = [
@@ -46,9 +51,11 @@ export const healthRoutes: readonly Route[] = [
         services.storage.ping().then(isUp, isDown),
       ]);
       const ready = redis === 'up' && storage === 'up';
-      response
-        .status(ready ? 200 : 503)
-        .json({ status: ready ? 'ok' : 'unavailable', checks: { redis, storage } });
+      response.status(ready ? 200 : 503).json({
+        status: ready ? 'ok' : 'unavailable',
+        checks: { redis, storage },
+        sandbox: services.settings.sandbox,
+      });
     },
   },
 ];

@@ -1,5 +1,6 @@
 /** `GET /health/live` and `GET /health/ready`, without a key (decisions E "Health"). */
 import type { RequestHandler } from 'express';
+import type { SandboxLevel } from '../../media/sandbox.ts';
 import type { Redis } from '../../queue/redis.ts';
 import type { Storage } from '../../storage/storage.ts';
 
@@ -10,7 +11,7 @@ export const live: RequestHandler = (_request, response) => {
   response.set('Cache-Control', 'no-store').json({ status: 'ok' });
 };
 
-export function ready(redis: Redis, storage: Storage): RequestHandler {
+export function ready(redis: Redis, storage: Storage, sandbox: SandboxLevel): RequestHandler {
   return async (_request, response) => {
     const [redisAnswers, storageAnswers] = await Promise.all([
       answers(redis.ping()),
@@ -24,6 +25,7 @@ export function ready(redis: Redis, storage: Storage): RequestHandler {
         status: ok ? 'ok' : 'unavailable',
         redis: redisAnswers ? 'ok' : 'unreachable',
         storage: storageAnswers ? 'ok' : 'unreachable',
+        sandbox,
       });
   };
 }
