@@ -12,7 +12,7 @@ import express, {
 import helmet from 'helmet';
 import { ServiceError } from '../contract/errors.ts';
 import { sendError } from './answer.ts';
-import { admit, authenticate } from './middleware/authentication.ts';
+import { admit, admitAnywhere, authenticate } from './middleware/authentication.ts';
 import { crossOrigin } from './middleware/cross-origin.ts';
 import { errorHandler } from './middleware/errors.ts';
 import type { ApiServices, Route, RouteContext } from './route.ts';
@@ -148,24 +148,24 @@ function answerOtherMethod(onPath: readonly Route[], services: ApiServices) {
       response.status(204).end();
       return;
     }
-    await authenticate(request, services);
+    await admitAnywhere(await authenticate(request, services), response, services);
     sendError(response, new ServiceError('METHOD_NOT_ALLOWED', `use one of ${allowed.join(', ')}`));
   };
 }
 
 /** A stranger does not learn which paths there are. */
 function answerUnknown(services: ApiServices) {
-  return async (request: Request, _response: Response, _next: NextFunction): Promise<void> => {
-    await authenticate(request, services);
+  return async (request: Request, response: Response, _next: NextFunction): Promise<void> => {
+    await admitAnywhere(await authenticate(request, services), response, services);
     throw new ServiceError('NOT_FOUND', 'there is nothing at this path');
   };
 }
 
 /** Neither is a path that cannot be decoded told from another one. */
 function answerUndecodable(services: ApiServices): ErrorRequestHandler {
-  return async (error: unknown, request, _response, next): Promise<void> => {
+  return async (error: unknown, request, response, next): Promise<void> => {
     if (error instanceof URIError) {
-      await authenticate(request, services);
+      await admitAnywhere(await authenticate(request, services), response, services);
     }
     next(error);
   };

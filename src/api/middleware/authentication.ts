@@ -35,21 +35,41 @@ export async function admit(
   key: ApiKey,
   access: Exclude<Access, { by: 'public' }>,
   response: Response,
-  { redis, settings }: ApiServices,
+  services: ApiServices,
 ): Promise<void> {
-  // Submissions are taken from the allowance where they are reserved: all of a batch, or nothing.
-  const [limit, cost] =
-    access.rate === 'submit' ? [settings.submitPerMinute, 0] : [settings.readPerMinute, 1];
-  const { allowed, rate } = await takeRate(redis, access.rate, key.id, limit, cost);
-  setRateLimit(response, access.rate, rate);
+  const refusal = await takeAllowance(key, access.rate, response, services);
   if (!key.scopes.includes(access.scope)) {
     throw new ServiceError('FORBIDDEN', `this needs a key with the scope ${access.scope}`);
   }
-  if (!allowed) {
-    throw new ServiceError('RATE_LIMITED', `this key may make ${limit} requests a minute`, {
-      retryAfterSeconds: rate.resetSeconds,
-    });
+  if (refusal !== undefined) {
+    throw refusal;
   }
+}
+
+/** A request that leads nowhere is counted like one that reads. Throws RATE_LIMITED; sets the RateLimit fields. */
+export async function admitAnywhere(key: ApiKey, response: Response, services: ApiServices): Promise<void> {
+  const refusal = await takeAllowance(key, 'read', response, services);
+  if (refusal !== undefined) {
+    throw refusal;
+  }
+}
+
+/** @returns the RATE_LIMITED to throw when the allowance is used up */
+async function takeAllowance(
+  key: ApiKey,
+  policy: 'read' | 'submit',
+  response: Response,
+  { redis, settings }: ApiServices,
+): Promise<ServiceError | undefined> {
+  // Submissions are taken from the allowance where they are reserved: all of a batch, or nothing.
+  const [limit, cost] = policy === 'submit' ? [settings.submitPerMinute, 0] : [settings.readPerMinute, 1];
+  const { allowed, rate } = await takeRate(redis, policy, key.id, limit, cost);
+  setRateLimit(response, policy, rate);
+  return allowed
+    ? undefined
+    : new ServiceError('RATE_LIMITED', `this key may make ${limit} requests a minute`, {
+        retryAfterSeconds: rate.resetSeconds,
+      });
 }
 
 /** RateLimit and RateLimit-Policy (draft-ietf-httpapi-ratelimit-headers). */

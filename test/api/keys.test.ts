@@ -1,0 +1,239 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { routes } from '../../src/api/app.ts';
+import { type Scope, scopes } from '../../src/contract/scopes.ts';
+import { startTestRedis } from '../redis-server.ts';
+import { ServiceHome, type Serving } from '../service.ts';
+import { type Answer, type Ask, type Json, useService } from './api-fixture.ts';
+
+const service = useService({ parts: [], environment: { TRUST_PROXY: '1' } });
+
+const job = (): Json => ({
+  source: { type: 'url', url: `http://127.0.0.1:${service().outside.port}/a.mp4` },
+  output: { format: 'mp3' },
+});
+
+/** A path with what it names replaced by ids of the right form that nobody has. */
+const concrete = (path: string): string =>
+  path
+    .replace(':jobId', 'job_0123456789abcdef')
+    .replace(':batchId', 'batch_0123456789abcdef')
+    .replace(':uploadId', 'upl_0123456789abcdef')
+    .replace(/:\w+/, 'x');
+
+const guarded = routes.flatMap(({ method, path, access }) =>
+  access.by === 'public' ? [] : [{ method: method.toUpperCase(), path, scope: access.scope }],
+);
+
+describe('A6. Scopes: each route demands its own', () => {
+  it('and there are routes to look at', () => {
+    expect(guarded.length).toBeGreaterThan(15);
+    expect(new Set(guarded.map(({ scope }) => scope))).toEqual(
+      new Set(scopes.filter((one) => one !== 'priority')),
+    );
+  });
+
+  it.each(guarded)('$method $path: $scope', async ({ method, path, scope }) => {
+    const ask = async (wanted: readonly Scope[]): Promise<Answer> =>
+      service().call(method, concrete(path), { key: await service().newKey({ scopes: wanted }) });
+    const without = await ask(scopes.filter((one) => one !== scope));
+    expect([without.status, without.body.error.code]).toEqual([403, 'FORBIDDEN']);
+    expect(without.body.error.message).toContain(scope);
+    expect((await ask([scope])).body?.error?.code).not.toBe('FORBIDDEN');
+  });
+});
+
+describe('A6. Without a key', () => {
+  it.each(guarded)('$method $path answers 401', async ({ method, path }) => {
+    const { status, body } = await service().call(method, concrete(path), { key: null });
+    expect([status, body.error.code]).toEqual([401, 'UNAUTHORIZED']);
+  });
+
+  it.each([
+    ['GET', '/v1/nothing'],
+    ['GET', '/nothing'],
+    ['PUT', '/v1/extract'],
+    ['GET', '/v1/status/job_1'],
+    ['GET', '/v1/status/%ff'],
+    ['GET', '/audio-extract/v1/nothing'],
+  ])('so does %s %s: a stranger does not learn what there is', async (method, path) => {
+    const { status, body } = await service().call(method, path, { key: null });
+    expect([status, body.error.code]).toEqual([401, 'UNAUTHORIZED']);
+  });
+
+  it.each(['/health/live', '/health/ready'])('%s answers', async (path) => {
+    expect((await service().call('GET', path, { key: null })).status).toBe(200);
+  });
+
+  it('an event of the gateway has to be signed', async () => {
+    const headers = { 'webhook-id': '1', 'webhook-timestamp': '1', 'webhook-signature': 'v1,AAAA' };
+    const answer = await service().call('POST', '/hooks/gateway', { key: null, json: {}, headers });
+    expect(answer.status).toBe(401);
+  });
+});
+
+describe('A6. Keys', () => {
+  it.each([
+    ['nothing', ''],
+    ['some word', 'secret'],
+    ['an unknown id', `sp_aaaaaaaa_${'a'.repeat(40)}`],
+    ['too short a secret', 'sp_aaaaaaaa_abc'],
+    ['two of them', `sp_aaaaaaaa_${'a'.repeat(40)}, sp_bbbbbbbb_${'b'.repeat(40)}`],
+    ['an id that means something to Redis', `sp_*_${'a'.repeat(40)}`],
+  ])('%s is no key', async (_what, key) => {
+    const { status, body } = await service().call('GET', '/v1/jobs', { key });
+    expect([status, body.error.code]).toEqual([401, 'UNAUTHORIZED']);
+  });
+
+  it('a key with another secret is none', async () => {
+    const key = await service().newKey();
+    const other = key.slice(0, -1) + (key.endsWith('a') ? 'b' : 'a');
+    expect((await service().call('GET', '/v1/jobs', { key: other })).status).toBe(401);
+    expect((await service().call('GET', '/v1/jobs', { key })).status).toBe(200);
+  });
+
+  it("somebody else's job answers exactly as an unknown one, whatever is asked of it", async () => {
+    const jobId = await service().submit(job());
+    const stranger = await service().newKey();
+    const unknown = 'job_0123456789abcdef';
+    const ask = async (method: string, path: string, id: string): Promise<Json> => {
+      const json = method === 'POST' ? { instance: 'main', number: '1' } : undefined;
+      const answer = await service().call(method, path.replace(':jobId', id), { key: stranger, json });
+      return [answer.status, answer.bytes.toString().replaceAll(id, 'ID')];
+    };
+    const ofJobs = guarded.filter(({ path }) => path.includes(':jobId'));
+    expect(ofJobs.length).toBeGreaterThan(8);
+    for (const { method, path } of ofJobs) {
+      const foreign = await ask(method, path, jobId);
+      expect([path, foreign]).toEqual([path, await ask(method, path, unknown)]);
+      expect([path, foreign[0]]).toEqual([path, 404]);
+    }
+    expect((await service().job(jobId)).status).toBe('queued');
+  });
+
+  it('wrong ones are limited by address', async () => {
+    const ask = (address: string, key: string): Promise<Answer> =>
+      service().call('GET', '/v1/jobs', { key, headers: { 'x-forwarded-for': address } });
+    const wrong = `sp_aaaaaaaa_${'a'.repeat(40)}`;
+    const answers: Answer[] = [];
+    for (let n = 0; n < 61; n += 1) answers.push(await ask('203.0.113.7', wrong));
+    expect(answers.slice(0, 60).every(({ status }) => status === 401)).toBe(true);
+    expect(answers[60]).toMatchObject({ status: 429, body: { error: { code: 'RATE_LIMITED' } } });
+    expect(answers[60]?.headers['retry-after']).toMatch(/^[1-9]\d?$/);
+    expect((await ask('203.0.113.8', wrong)).status).toBe(401);
+    expect((await ask('203.0.113.8', service().key)).status).toBe(200);
+  });
+});
+
+describe('A6. keys on the command line', () => {
+  let home: ServiceHome;
+  let serving: Serving;
+  beforeAll(async () => {
+    home = await ServiceHome.make();
+    serving = await home.serve();
+  });
+  afterAll(() => home.remove());
+
+  async function keys(
+    at: ServiceHome,
+    args: readonly string[],
+    environment = {},
+  ): Promise<{ code: number | null; said: string }> {
+    const run = at.run([process.execPath, 'src/main.ts', 'keys', ...args], environment);
+    const code = await run.exited;
+    return { code, said: run.output().trim() };
+  }
+  const ask = (key: string, path = '/v1/jobs', more: Ask = {}): Promise<Answer> =>
+    service().call('GET', `${serving.api}${path}`, { key, ...more });
+
+  it('beside a running service: create, list, rotate, revoke', async () => {
+    const created = await keys(home, ['create', '--name', 'shop', '--scopes', 'extract,read', '--json']);
+    expect(created.code).toBe(0);
+    const { key, ...rest } = JSON.parse(created.said);
+    expect(key).toMatch(/^sp_[a-z0-9]{8}_[A-Za-z0-9]{32,64}$/);
+    expect(rest).toEqual({ name: 'shop', scopes: ['extract', 'read'], instances: [] });
+    const [, id = '', secret = ''] = key.split('_');
+    expect((await ask(key)).status).toBe(200);
+
+    const listed = await keys(home, ['list', '--json']);
+    expect(listed.said).not.toContain(secret);
+    expect(JSON.parse(listed.said)).toContainEqual({
+      id,
+      ...rest,
+      createdAtMs: expect.any(Number),
+      revoked: false,
+    });
+    expect((await keys(home, ['list'])).said).toContain(`${id}  extract,read  shop`);
+
+    // A new secret is the same tenant, and the old one works on.
+    const rotated = await keys(home, ['rotate', id]);
+    expect([rotated.code, rotated.said.split('_')[1]]).toEqual([0, id]);
+    expect(rotated.said).not.toBe(key);
+    const usages = await Promise.all([ask(key, '/v1/usage'), ask(rotated.said, '/v1/usage')]);
+    expect(usages.map(({ body }) => body.data.key)).toEqual([
+      { id, name: 'shop', scopes: ['extract', 'read'], instances: [] },
+      { id, name: 'shop', scopes: ['extract', 'read'], instances: [] },
+    ]);
+
+    const revoked = await keys(home, ['revoke', id]);
+    const afterMs = performance.now();
+    expect(revoked.code).toBe(0);
+    expect((await Promise.all([ask(key), ask(rotated.said)])).map(({ status }) => status)).toEqual([
+      401, 401,
+    ]);
+    expect(performance.now() - afterMs).toBeLessThan(1000);
+    expect((await keys(home, ['list'])).said).toContain(`${id}  revoked  shop`);
+    expect((await keys(home, ['rotate', id])).code).toBe(2);
+  });
+
+  it('wrong usage ends with 2 and says what is wrong', async () => {
+    const wrong: [string[], RegExp][] = [
+      [['create'], /--name/],
+      [['create', '--name', 'x', '--scopes', 'everything'], /--scopes: .*extract/],
+      [['revoke', 'nobody00'], /no key nobody00/],
+      [['rotate', 'nobody00'], /no key nobody00/],
+      [['revoke'], /missing required argument/],
+      [['destroy'], /unknown command/],
+    ];
+    const answers = await Promise.all(wrong.map(([args]) => keys(home, args)));
+    for (const [index, { code, said }] of answers.entries()) {
+      expect([wrong[index]?.[0], code]).toEqual([wrong[index]?.[0], 2]);
+      expect(said).toMatch(wrong[index]?.[1] ?? /^$/);
+      expect(said).not.toMatch(/\n\s+at /);
+    }
+  });
+
+  it('without a service: the key is there when one starts', async () => {
+    const asleep = await ServiceHome.make();
+    const created = await keys(asleep, ['create', '--name', 'early', '--instances', 'main,other']);
+    expect(created.code).toBe(0);
+    const listed = JSON.parse((await keys(asleep, ['list', '--json'])).said);
+    expect(listed).toMatchObject([{ name: 'early', scopes: [...scopes], instances: ['main', 'other'] }]);
+    const { api } = await asleep.serve();
+    expect((await service().call('GET', `${api}/v1/jobs`, { key: created.said })).status).toBe(200);
+    await asleep.remove();
+  });
+
+  it('a Redis that is not there ends with 1, a faulty environment with 2', async () => {
+    const environment = { REDIS_URL: 'unix:///nowhere.sock', SECRET_KEY: 'x'.repeat(32) };
+    const [away, faulty] = await Promise.all([
+      keys(home, ['list'], environment),
+      keys(home, ['list'], { ...environment, SECRET_KEY: '', API_PORT: 'many' }),
+    ]);
+    expect([away.code, faulty.code]).toEqual([1, 2]);
+    expect(faulty.said).toMatch(/API_PORT[\s\S]*SECRET_KEY|SECRET_KEY[\s\S]*API_PORT/);
+  });
+
+  it('a bootstrap key with another secret under the same id is refused', async () => {
+    const redis = await startTestRedis();
+    const environment = { REDIS_URL: redis.url, SECRET_KEY: 'x'.repeat(32) };
+    const first = home.start('api', environment);
+    await first.says(/^API\s+(http\S+)/m);
+    const conflict = home.start('api', { ...environment, BOOTSTRAP_API_KEY: `${home.key}x` });
+    expect(await conflict.exited).toBe(2);
+    expect(conflict.output()).toMatch(/BOOTSTRAP_API_KEY/);
+    expect(conflict.output()).not.toContain(home.key);
+    first.signal('SIGTERM');
+    expect(await first.exited).toBe(0);
+    await redis.close();
+  });
+});
