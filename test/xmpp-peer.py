@@ -126,13 +126,12 @@ def presence_event(presence):
 
 
 class Peer(slixmpp.ClientXMPP):
-    def __init__(self, jid, password):
+    def __init__(self, jid, password, acknowledges):
         super().__init__(jid, password)
-        for number in ('0004', '0030', '0045', '0054', '0060', '0066', '0085', '0191', '0249', '0308', '0333',
-                       '0353', '0441'):
+        for number in ('0004', '0030', '0045', '0054', '0060', '0066', '0085', '0191', '0249', '0308', '0199',
+                       '0333', '0353', '0441'):
             self.register_plugin('xep_' + number)
-        # Receipts are sent when a test says so.
-        self.register_plugin('xep_0184', {'auto_ack': False})
+        self.register_plugin('xep_0184', {'auto_ack': acknowledges})
         self.add_event_handler('session_start', self.begin)
         self.add_event_handler('failed_auth', lambda _: say({'event': 'failed'}))
         self.register_handler(Callback(
@@ -158,6 +157,10 @@ class Peer(slixmpp.ClientXMPP):
             message['replace']['id'] = replace
         message.send()
         return message['id']
+
+    async def round_trip(self):
+        """Whatever the server had to say to what was sent before has come when this ends."""
+        await self.plugin['xep_0199'].send_ping(self.boundjid.host)
 
     async def voice(self, to, path, kind='chat'):
         url = await self.share(path)
@@ -292,7 +295,7 @@ async def answer(peer, request):
 
 async def main():
     setting = json.loads(sys.argv[1])
-    peer = Peer(setting['jid'], setting['password'])
+    peer = Peer(setting['jid'], setting['password'], setting.get('acknowledges', False))
     peer.connect(('127.0.0.1', setting['port']), disable_starttls=True, force_starttls=False)
     await serve(peer)
 

@@ -33,6 +33,8 @@ export interface PeerSetting {
   readonly port: number;
   readonly jid: string;
   readonly password: string;
+  /** Sends receipts by itself; default: when a test says so. */
+  readonly acknowledges?: boolean;
 }
 
 const WAIT_MS = 15_000;

@@ -30,6 +30,7 @@ export interface GatewaySetting {
   readonly port?: number;
   readonly mediaTtlSeconds?: number;
   readonly sendTimeoutMs?: number;
+  readonly sendsPerMinute?: GatewayOptions['sendsPerMinute'];
 }
 
 export function gatewayOptions(setting: GatewaySetting): GatewayOptions {
@@ -59,6 +60,7 @@ export function gatewayOptions(setting: GatewaySetting): GatewayOptions {
     workspacesDir: join(dataDir, 'workspaces'),
     mediaTtlSeconds: setting.mediaTtlSeconds ?? 3600,
     ...(setting.sendTimeoutMs === undefined ? {} : { sendTimeoutMs: setting.sendTimeoutMs }),
+    ...(setting.sendsPerMinute === undefined ? {} : { sendsPerMinute: setting.sendsPerMinute }),
     events,
     logger,
   };

@@ -26,7 +26,7 @@ export async function openLoopback(outboundAllow: string): Promise<NetworkUnderT
     transport: 'loopback',
     apiKey: API_KEY,
     nobody: '4930123456',
-    has: { captions: true, played: true },
+    has: { captions: true, played: true, directory: true },
     url: () => gateway.url,
     newAccount: async () => ({}),
     furnish: (instance) => furnish(instance, call, events),

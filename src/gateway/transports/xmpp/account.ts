@@ -13,6 +13,8 @@ import type { MessageLog } from '../../message-log.ts';
 import type { TransportReports } from '../../transport.ts';
 import { AddressBook } from './address-book.ts';
 import { Archive } from './archive.ts';
+import { tellsOfBookmarks } from './bookmarks.ts';
+import { announcement, capabilities } from './capabilities.ts';
 import { CatchUp } from './catch-up.ts';
 import { Delivery } from './delivery.ts';
 import { Discovery } from './discovery.ts';
@@ -35,24 +37,6 @@ export interface AccountOptions {
   readonly reports: TransportReports;
   readonly logger: Logger;
 }
-
-/** What others may ask the account's device for, and what they may send to it (XEP-0030). */
-const features = [
-  ns.discoInfo,
-  ns.chatMarkers,
-  ns.chatStates,
-  ns.conference,
-  ns.correction,
-  ns.fallback,
-  ns.fileSharing,
-  ns.call,
-  ns.outOfBand,
-  ns.ping,
-  ns.receipts,
-  ns.reference,
-  ns.reply,
-  ns.stanzaId,
-];
 
 export class Account implements StreamListener {
   readonly instanceId: string;
@@ -147,8 +131,14 @@ export class Account implements StreamListener {
   async applySettings(settings: InstanceSettings): Promise<void> {
     const before = this.#settings;
     this.#settings = settings;
-    if (before.alwaysOnline !== settings.alwaysOnline && this.stream.state === 'open') {
+    if (this.stream.state !== 'open') {
+      return;
+    }
+    if (before.alwaysOnline !== settings.alwaysOnline) {
       await this.#showPresence();
+    }
+    if (before.groupsIgnore) {
+      this.#enterKeptRooms();
     }
   }
 
@@ -174,11 +164,7 @@ export class Account implements StreamListener {
 
   opened(): void {
     this.#catchUp.start();
-    if (!this.#settings.groupsIgnore) {
-      this.groups
-        .enterBookmarked()
-        .catch((error: unknown) => this.#logger.warn({ err: error }, 'the kept rooms could not be read'));
-    }
+    this.#enterKeptRooms();
   }
 
   stateChanged(state: ConnectionState, reason?: string): void {
@@ -205,14 +191,7 @@ export class Account implements StreamListener {
 
   query(query: IncomingQuery): Element | true | undefined {
     if (query.type === 'get' && query.child.is('query', ns.discoInfo)) {
-      const identity = xml('identity', { category: 'client', type: 'bot', name: 'Soundpost' });
-      const node = attribute(query.child, 'node');
-      return xml(
-        'query',
-        { xmlns: ns.discoInfo, ...(node === undefined ? {} : { node }) },
-        identity,
-        ...features.map((feature) => xml('feature', { var: feature })),
-      );
+      return capabilities(attribute(query.child, 'node'));
     }
     return this.addressBook.changed(query) ? true : undefined;
   }
@@ -221,6 +200,9 @@ export class Account implements StreamListener {
     if (stanza.name === 'presence') {
       await this.inbound.presence(stanza);
       return;
+    }
+    if (bareOf(attribute(stanza, 'from') ?? this.ownJid) === this.ownJid && tellsOfBookmarks(stanza)) {
+      this.#enterKeptRooms();
     }
     await this.inbound.message(stanza);
     const archived = stanza
@@ -231,9 +213,18 @@ export class Account implements StreamListener {
     }
   }
 
+  /** Rooms that shall be ignored are entered only when something is sent to them. */
+  #enterKeptRooms(): void {
+    if (!this.#settings.groupsIgnore) {
+      this.groups
+        .enterKept()
+        .catch((error: unknown) => this.#logger.warn({ err: error }, 'the kept rooms could not be read'));
+    }
+  }
+
   /** RFC 6121 §4.7.2.1: somebody who is away still gets everything. */
   async #showPresence(): Promise<void> {
     const show = this.#settings.alwaysOnline ? [] : [xml('show', {}, 'away')];
-    await this.stream.send(xml('presence', {}, ...show));
+    await this.stream.send(xml('presence', {}, ...show, announcement()));
   }
 }

@@ -1,6 +1,6 @@
 /** The rooms that the account's owner keeps (XEP-0402), in the account's own store on the server. */
 import { attribute, childText, type Element, xml } from './element.ts';
-import { isNothingThere } from './failure.ts';
+import { conditionOf, isNothingThere, refusal } from './failure.ts';
 import { submission } from './form.ts';
 import { bareOf, localOf } from './jid.ts';
 import { ns } from './namespaces.ts';
@@ -15,6 +15,7 @@ export interface Bookmark {
   readonly password: string | undefined;
 }
 
+/** Throws network_refused, not_connected. */
 export async function readBookmarks(stream: Stream): Promise<Bookmark[]> {
   const items = xml('items', { node: ns.bookmarks });
   try {
@@ -26,22 +27,39 @@ export async function readBookmarks(stream: Stream): Promise<Bookmark[]> {
     if (isNothingThere(error)) {
       return [];
     }
-    throw error;
+    throw refusal('reading the kept rooms', error);
   }
 }
 
 /** XEP-0402 §3.3 asks for these options, so that nobody else reads the list and no bookmark replaces another. */
-const publishOptions = {
+const privately = {
   FORM_TYPE: 'http://jabber.org/protocol/pubsub#publish-options',
+  'pubsub#access_model': 'whitelist',
+};
+const publishOptions = {
+  ...privately,
   'pubsub#persist_items': 'true',
   'pubsub#max_items': 'max',
   'pubsub#send_last_published_item': 'never',
-  'pubsub#access_model': 'whitelist',
 };
 
-export async function addBookmark(
+/** Throws network_refused, not_connected. */
+export async function addBookmark(stream: Stream, bookmark: Bookmark): Promise<void> {
+  try {
+    await publish(stream, bookmark, publishOptions).catch(async (error: unknown) => {
+      // Another client has made the list with other options (XEP-0060 §7.1.5); only who may read it is not up to it.
+      if (conditionOf(error) !== 'conflict') throw error;
+      await publish(stream, bookmark, privately);
+    });
+  } catch (error) {
+    throw refusal('keeping the room', error);
+  }
+}
+
+async function publish(
   stream: Stream,
   { room, name, autojoin, nick, password }: Bookmark,
+  options: Readonly<Record<string, string>>,
 ): Promise<void> {
   const conference = xml(
     'conference',
@@ -55,9 +73,15 @@ export async function addBookmark(
       'pubsub',
       { xmlns: ns.pubsub },
       xml('publish', { node: ns.bookmarks }, xml('item', { id: room }, conference)),
-      xml('publish-options', {}, submission(new Map(), publishOptions)),
+      xml('publish-options', {}, submission(new Map(), options)),
     ),
   );
+}
+
+/** Whether the account's store tells that the list has changed. */
+export function tellsOfBookmarks(message: Element): boolean {
+  const items = message.getChild('event', ns.pubsubEvent)?.getChild('items');
+  return attribute(items, 'node') === ns.bookmarks;
 }
 
 function bookmark(item: Element): Bookmark | undefined {

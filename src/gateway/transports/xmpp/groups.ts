@@ -34,9 +34,7 @@ export class Groups {
 
   async all(): Promise<Group[]> {
     const { stream, rooms } = this.#options;
-    const bookmarks = await readBookmarks(stream).catch((error: unknown) => {
-      throw refusal('reading the kept rooms', error);
-    });
+    const bookmarks = await readBookmarks(stream);
     const kept = new Set(bookmarks.map(({ room }) => room));
     const others = rooms.all().filter(({ jid }) => !kept.has(jid));
     return [
@@ -96,7 +94,7 @@ export class Groups {
     }
   }
 
-  async enterBookmarked(): Promise<void> {
+  async enterKept(): Promise<void> {
     const bookmarks = await readBookmarks(this.#options.stream);
     const wanted = bookmarks.filter(({ autojoin }) => autojoin);
     // A room that cannot be entered now is tried again when it is used.
@@ -125,9 +123,7 @@ export class Groups {
     await this.#exists(room);
     await rooms.join(room, { nick, password });
     const bookmark: Bookmark = { room, name: localOf(room), autojoin: true, nick, password };
-    await addBookmark(stream, bookmark).catch((error: unknown) => {
-      throw refusal('keeping the group', error);
-    });
+    await addBookmark(stream, bookmark);
     return room;
   }
 
@@ -174,7 +170,8 @@ export class Groups {
     const { stream } = this.#options;
     const bookmark = (await readBookmarks(stream)).find(({ room }) => room === jid);
     if (bookmark !== undefined && bookmark.password !== password) {
-      await addBookmark(stream, { ...bookmark, password });
+      // Where it cannot be kept, an owner still finds it in the room's configuration.
+      await addBookmark(stream, { ...bookmark, password }).catch(() => undefined);
     }
   }
 }

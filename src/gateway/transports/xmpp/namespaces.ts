@@ -5,6 +5,7 @@ export const ns = {
   blocking: 'urn:xmpp:blocking', // XEP-0191
   bookmarks: 'urn:xmpp:bookmarks:1', // XEP-0402
   call: 'urn:xmpp:jingle-message:0', // XEP-0353
+  capabilities: 'http://jabber.org/protocol/caps', // XEP-0115
   carbons: 'urn:xmpp:carbons:2', // XEP-0280
   chatMarkers: 'urn:xmpp:chat-markers:0', // XEP-0333
   chatStates: 'http://jabber.org/protocol/chatstates', // XEP-0085
@@ -28,6 +29,7 @@ export const ns = {
   outOfBand: 'jabber:x:oob', // XEP-0066
   ping: 'urn:xmpp:ping', // XEP-0199
   pubsub: 'http://jabber.org/protocol/pubsub', // XEP-0060
+  pubsubEvent: 'http://jabber.org/protocol/pubsub#event', // XEP-0060 §7.1.2
   pubsubOwner: 'http://jabber.org/protocol/pubsub#owner', // XEP-0060 §8
   receipts: 'urn:xmpp:receipts', // XEP-0184
   reference: 'urn:xmpp:reference:0', // XEP-0372
