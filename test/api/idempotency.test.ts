@@ -1,0 +1,259 @@
+import { once } from 'node:events';
+import { createConnection, createServer } from 'node:net';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startTestRedis, type TestRedis } from '../redis-server.ts';
+import { ServiceHome } from '../service.ts';
+import { until } from '../until.ts';
+import { type Answer, type Ask, type Json, useClips, useService } from './api-fixture.ts';
+
+const clip = useClips('tone.mp4');
+const service = useService({
+  parts: ['worker', 'gateway'],
+  names: { 'silent.example': [] },
+});
+
+let tone = '';
+beforeAll(async () => {
+  tone = await service().outside.file('tone.mp4', clip('tone.mp4'));
+});
+
+const job = (url = tone): Json => ({ source: { type: 'url', url }, output: { format: 'mp3' } });
+
+/** A tenant of its own, so that what it has can be counted. */
+async function tenant(): Promise<{
+  key: string;
+  post: (path: string, idempotencyKey: string, json?: unknown, ask?: Ask) => Promise<Answer>;
+  jobs: () => Promise<string[]>;
+}> {
+  const key = await service().newKey();
+  return {
+    key,
+    post: (path, idempotencyKey, json, ask = {}) =>
+      service().call('POST', path, { key, json, headers: { 'idempotency-key': idempotencyKey }, ...ask }),
+    jobs: async () => {
+      const { body } = await service().call('GET', '/v1/jobs?limit=100', { key });
+      return body.data.jobs.map(({ jobId }: Json) => jobId);
+    },
+  };
+}
+
+const isReplay = ({ headers }: Answer): boolean => headers['idempotent-replayed'] === 'true';
+
+describe('A6. Idempotency-Key: the same request gets the first answer again', () => {
+  it('POST /v1/extract', async () => {
+    const { post, jobs } = await tenant();
+    const first = await post('/v1/extract', 'one', job());
+    const again = await post('/v1/extract', 'one', job());
+    expect([first.status, isReplay(first)]).toEqual([202, false]);
+    expect([again.status, isReplay(again), again.body]).toEqual([202, true, first.body]);
+    expect([again.headers.location, again.headers['retry-after']]).toEqual([
+      first.headers.location,
+      first.headers['retry-after'],
+    ]);
+    expect(await jobs()).toEqual([first.body.data.jobId]);
+  });
+
+  it('POST /v1/batch', async () => {
+    const { post, jobs } = await tenant();
+    const json = { jobs: [job(), job(), job()] };
+    const first = await post('/v1/batch', 'one', json);
+    const again = await post('/v1/batch', 'one', json);
+    expect([again.status, isReplay(again), again.body]).toEqual([202, true, first.body]);
+    expect(await jobs()).toHaveLength(3);
+  });
+
+  it('POST /v1/jobs/{jobId}/retry', async () => {
+    const { key, post, jobs } = await tenant();
+    const missing = job(`http://127.0.0.1:${service().outside.port}/missing.mp4`);
+    const failed = await service().submit(missing, { key });
+    await until('it has failed', async () => (await service().job(failed, { key })).status === 'failed');
+    const first = await post(`/v1/jobs/${failed}/retry`, 'one');
+    const again = await post(`/v1/jobs/${failed}/retry`, 'one');
+    expect([again.status, isReplay(again), again.body]).toEqual([202, true, first.body]);
+    expect(await jobs()).toHaveLength(2);
+    const second: string = first.body.data.jobId;
+    await until('it has failed, too', async () => (await service().job(second, { key })).status === 'failed');
+    expect((await post(`/v1/jobs/${second}/retry`, 'one')).status).toBe(422);
+  });
+
+  it('POST /v1/jobs/{jobId}/voice-message', async () => {
+    const { key, post } = await tenant();
+    const jobId = await service().submit(job(), { key });
+    await until('it is done', async () => (await service().job(jobId, { key })).status === 'completed');
+    const path = `/v1/jobs/${jobId}/voice-message`;
+    const message = { instance: 'main', number: '12025550103' };
+    const first = await post(path, 'one', message);
+    expect(first.status).toBe(202);
+    const { key: sent } = await until('it is sent', async () => {
+      const { voiceMessage } = await service().job(jobId, { key });
+      return voiceMessage.status === 'sent' && voiceMessage;
+    });
+    const again = await post(path, 'one', message);
+    expect([again.status, isReplay(again), again.body]).toEqual([202, true, first.body]);
+    expect((await post(path, 'one', { ...message, number: '12025550101' })).status).toBe(422);
+    const chat = '/inbox/api/instances/main/chats/12025550103@people.loopback/messages';
+    const arrived: Json[] = (await service().gateway('GET', chat)).body;
+    expect(arrived.map((one) => one.key.id)).toEqual([sent.id]);
+  });
+
+  it('POST /v1/extract with a file, whatever boundary the form has', async () => {
+    const { post, jobs } = await tenant();
+    const bytes = (await service().call('GET', tone, { key: null })).bytes;
+    const form = (request: object): FormData => {
+      const body = new FormData();
+      body.append('request', JSON.stringify(request));
+      body.append('file', new Blob([new Uint8Array(bytes)]), 'a.mp4');
+      return body;
+    };
+    const request = { output: { format: 'mp3' } };
+    const first = await post('/v1/extract', 'form', undefined, { body: form(request) });
+    const again = await post('/v1/extract', 'form', undefined, { body: form(request) });
+    expect([first.status, again.status, isReplay(again)]).toEqual([202, 202, true]);
+    expect(again.body).toEqual(first.body);
+    const other = await post('/v1/extract', 'form', undefined, {
+      body: form({ output: { format: 'flac' } }),
+    });
+    expect(other.status).toBe(422);
+    expect(await jobs()).toHaveLength(1);
+  });
+});
+
+describe('A6. Idempotency-Key: refusals', () => {
+  it('another body is 422 and does nothing, on the same route or on another', async () => {
+    const { post, jobs } = await tenant();
+    await post('/v1/extract', 'one', job());
+    const other = await post('/v1/extract', 'one', { ...job(), output: { format: 'flac' } });
+    const elsewhere = await post('/v1/batch', 'one', { jobs: [job()] });
+    for (const { status, body } of [other, elsewhere]) {
+      expect([status, body.error.code]).toEqual([422, 'IDEMPOTENCY_MISMATCH']);
+    }
+    expect(await jobs()).toHaveLength(1);
+  });
+
+  it('while the first runs it is 409 with Retry-After, or its answer; there is one job', async () => {
+    const { post, jobs } = await tenant();
+    const slow = job('https://silent.example/a.mp4');
+    const answers = await Promise.all(Array.from({ length: 8 }, () => post('/v1/extract', 'one', slow)));
+    const begun = answers.filter(({ status }) => status === 202);
+    const refused = answers.filter(({ status }) => status === 409);
+    expect([begun.length, refused.length]).toEqual([1, 7]);
+    for (const { body, headers } of refused) {
+      expect(body.error.code).toBe('IDEMPOTENCY_IN_PROGRESS');
+      expect(headers['retry-after']).toMatch(/^[1-9]\d*$/);
+    }
+    expect(await jobs()).toEqual([begun[0]?.body.data.jobId]);
+  });
+
+  it('many at once without a wait are one job', async () => {
+    const { post, jobs } = await tenant();
+    const answers = await Promise.all(Array.from({ length: 20 }, () => post('/v1/extract', 'one', job())));
+    expect(answers.filter(({ status }) => status !== 202 && status !== 409)).toEqual([]);
+    const ids = new Set(answers.flatMap(({ body }) => (body.success ? [body.data.jobId] : [])));
+    expect(await jobs()).toEqual([...ids]);
+    expect(ids.size).toBe(1);
+  });
+
+  it.each([
+    ['empty', ''],
+    ['too long', 'a'.repeat(256)],
+  ])('a key that is %s is INVALID_REQUEST', async (_what, idempotencyKey) => {
+    const { post } = await tenant();
+    const { status, body } = await post('/v1/extract', idempotencyKey, job());
+    expect([status, body.error.code]).toEqual([400, 'INVALID_REQUEST']);
+  });
+
+  it('255 characters are a key', async () => {
+    const { post } = await tenant();
+    expect((await post('/v1/extract', 'a'.repeat(255), job())).status).toBe(202);
+  });
+
+  it('a refused request leaves its key free, also for another body', async () => {
+    const { post } = await tenant();
+    expect((await post('/v1/extract', 'one', { ...job(), extra: 1 })).status).toBe(400);
+    expect((await post('/v1/extract', 'one', job('http://10.0.0.1/a'))).status).toBe(400);
+    const taken = await post('/v1/extract', 'one', job());
+    expect([taken.status, isReplay(taken)]).toEqual([202, false]);
+  });
+
+  it('keys are a tenant’s own', async () => {
+    const [one, two] = [await tenant(), await tenant()];
+    const first = await one.post('/v1/extract', 'shared', job());
+    const second = await two.post('/v1/extract', 'shared', job());
+    expect([second.status, isReplay(second)]).toEqual([202, false]);
+    expect(second.body.data.jobId).not.toBe(first.body.data.jobId);
+  });
+});
+
+describe('A6. Idempotency-Key: the process is killed between accepting and answering', () => {
+  let redis: TestRedis;
+  let home: ServiceHome;
+  beforeAll(async () => {
+    redis = await startTestRedis();
+    home = await ServiceHome.make({ SECRET_KEY: 'the root secret of these tests, 32 bytes or more' });
+  });
+  afterAll(async () => {
+    await home.remove();
+    await redis.close();
+  });
+
+  /** A way to Redis that is cut when a command with the text comes along: it and everything after it is lost. */
+  async function cutAt(text: string): Promise<{ url: string; cut: Promise<void>; close: () => void }> {
+    const { promise: cut, resolve } = Promise.withResolvers<void>();
+    let open = true;
+    const path = `${redis.socketPath}.cut`;
+    const server = createServer((api) => {
+      const upstream = createConnection(redis.socketPath);
+      for (const socket of [api, upstream]) socket.on('error', () => socket.destroy());
+      api.on('close', () => upstream.destroy());
+      api.on('data', (chunk) => {
+        if (open && chunk.includes(text)) {
+          open = false;
+          resolve();
+        }
+        if (open) upstream.write(chunk);
+      });
+      upstream.on('data', (chunk) => open && api.write(chunk));
+    });
+    server.listen(path);
+    await once(server, 'listening');
+    return { url: `unix://${path}`, cut, close: () => server.close() };
+  }
+
+  it('the request sent again makes no second job, and its webhook is sent once', async () => {
+    const clipUrl = await service().outside.file('killed.mp4', clip('tone.mp4'));
+    const hook = service().outside.hook('killed');
+    const environment = { OUTBOUND_ALLOW: `127.0.0.1:${service().outside.port}` };
+    // The estimate is what is asked for right after the job was queued.
+    const way = await cutAt('mean-job-seconds');
+    const doomed = home.start('api', { ...environment, REDIS_URL: way.url });
+    const address = await doomed.says(/^API\s+(http\S+)/m);
+    const ask = (base: string): Promise<Answer> =>
+      service().call('POST', `${base}/v1/extract`, {
+        key: home.key,
+        json: { ...job(clipUrl), options: { webhook: hook.url } },
+        headers: { 'idempotency-key': 'killed' },
+      });
+    const lost = ask(address).catch(() => 'no answer');
+    await way.cut;
+    doomed.signal('SIGKILL');
+    expect(await lost).toBe('no answer');
+    way.close();
+
+    const api = await home.start('api', { ...environment, REDIS_URL: redis.url }).says(/^API\s+(http\S+)/m);
+    const list = async (): Promise<Json[]> =>
+      (await service().call('GET', `${api}/v1/jobs`, { key: home.key })).body.data.jobs;
+    const [queued, ...more] = await list();
+    expect([queued.status, more]).toEqual(['queued', []]);
+    const answer = await until('the killed request is given up', async () => {
+      const again = await ask(api);
+      return again.status !== 409 && again;
+    });
+    expect([answer.status, answer.body.data.jobId]).toEqual([202, queued.jobId]);
+    expect(await list()).toHaveLength(1);
+    await home.start('worker', { ...environment, REDIS_URL: redis.url, PUBLIC_URL: api }).says(/^Worker/m);
+    await hook.got(1);
+    expect((await list()).map(({ status }) => status)).toEqual(['completed']);
+    expect((await ask(api)).headers['idempotent-replayed']).toBe('true');
+    expect(hook.received).toHaveLength(1);
+  });
+});
