@@ -3,7 +3,7 @@
  * that the gateway does not know are ignored, because public clients send some.
  */
 import { z } from 'zod';
-import { MAX_DELAY_MS, MessageContent, Milliseconds, Recipient } from './gateway.ts';
+import { DOCUMENTED_TYPE, MAX_DELAY_MS, MessageContent, Milliseconds, Recipient } from './gateway.ts';
 import { MessageKey, MessageStatus } from './job.ts';
 
 /** As long as a text of WhatsApp's may be. */
@@ -11,7 +11,7 @@ const MAX_TEXT_LENGTH = 65_536;
 const MAX_INVITED = 256;
 
 export const UpdateMessageRequest = z.object({
-  number: Recipient.meta({ description: 'Number or JID of the chat' }),
+  number: Recipient.meta({ description: 'Number of the chat, or JID', [DOCUMENTED_TYPE]: undefined }),
   text: z
     .string()
     .min(1, 'must not be empty')
@@ -27,7 +27,10 @@ export const UpdateMessageRequest = z.object({
 });
 
 export const SendInviteRequest = z.object({
-  groupJid: Recipient.meta({ description: 'JID of the group' }),
+  groupJid: Recipient.meta({
+    description: 'JID of the group',
+    example: '120363000000000001@groups.loopback',
+  }),
   description: z.string().max(4096).nullish().meta({ description: 'Text before the address' }),
   numbers: z.array(Recipient).min(1, 'must name somebody').max(MAX_INVITED),
 });

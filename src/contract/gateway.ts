@@ -7,16 +7,16 @@ import { MessageKey, MessageStatus } from './job.ts';
 
 /** The content of a voice message; hashes and keys are base64, lengths and times decimal strings. */
 export const AudioMessage = z.object({
-  url: z.string(),
+  url: z.string().meta({ description: 'Where the encrypted file is; needs no key' }),
   mimetype: z.string(),
-  fileSha256: z.string(),
-  fileLength: z.string(),
-  seconds: z.int().min(1),
+  fileSha256: z.string().meta({ description: 'SHA-256 of the plain file, base64' }),
+  fileLength: z.string().meta({ description: 'Bytes of the plain file, as a decimal string' }),
+  seconds: z.int().min(1).meta({ description: 'Duration, rounded, at least 1' }),
   ptt: z.boolean(),
-  mediaKey: z.string(),
-  fileEncSha256: z.string(),
-  directPath: z.string(),
-  mediaKeyTimestamp: z.string(),
+  mediaKey: z.string().meta({ description: '32 bytes, base64; whoever has it can open the file' }),
+  fileEncSha256: z.string().meta({ description: 'SHA-256 of the encrypted file, base64' }),
+  directPath: z.string().meta({ description: 'Path of url' }),
+  mediaKeyTimestamp: z.string().meta({ description: 'Epoch seconds, as a decimal string' }),
   waveform: z.string().meta({ description: '64 bytes of 0 to 100, base64' }),
   caption: z.string().optional().meta({ description: 'Text under the player, set by updateMessage' }),
 });
@@ -32,7 +32,7 @@ export type MessageContent = z.infer<typeof MessageContent>;
 export const SentMessage = z.object({
   key: MessageKey,
   message: z.object({ audioMessage: AudioMessage }),
-  messageTimestamp: z.string(),
+  messageTimestamp: z.string().meta({ description: 'Epoch seconds, as a decimal string' }),
   status: MessageStatus,
 });
 export type SentMessage = z.infer<typeof SentMessage>;
@@ -40,43 +40,72 @@ export type SentMessage = z.infer<typeof SentMessage>;
 /** Longest presence before a message (decisions B). */
 export const MAX_DELAY_MS = 60_000;
 
+/**
+ * What a document of the interface calls a field that takes more than one type: callers that follow it write this one.
+ * Read from a schema's metadata by whoever makes the document.
+ */
+export const DOCUMENTED_TYPE = 'x-documented-type';
+
 /** A phone number as digits, with or without `+ ( ) - space`, or a JID; an integer is taken as its digits. */
 export const Recipient = z
   .union([z.string(), z.int().nonnegative()], 'must be a phone number or a JID')
   .transform(String)
-  .pipe(z.string().trim().min(1, 'must not be empty').max(128));
+  .pipe(z.string().trim().min(1, 'must not be empty').max(128))
+  .meta({
+    [DOCUMENTED_TYPE]: 'string',
+    description: 'Number with country code, or JID; an integer is taken as well',
+    example: '12025550101',
+  });
 
 // A multipart field is always text, and public clients also send text in JSON.
-export const Flag = z.union([
-  z.boolean(),
-  z.stringbool({ truthy: ['true', '1'], falsy: ['false', '0', ''] }),
-]);
-export const Milliseconds = z.union([
-  z.int(),
-  z
-    .string()
-    .regex(/^\d{1,9}$/, 'must be an integer')
-    .transform(Number),
-]);
+export const Flag = z
+  .union([z.boolean(), z.stringbool({ truthy: ['true', '1'], falsy: ['false', '0', ''] })])
+  .meta({ [DOCUMENTED_TYPE]: 'boolean' });
+export const Milliseconds = z
+  .union([
+    z.int(),
+    z
+      .string()
+      .regex(/^\d{1,9}$/, 'must be an integer')
+      .transform(Number),
+  ])
+  .meta({ [DOCUMENTED_TYPE]: 'integer' });
 
 const Quoted = z.object({
-  key: z.object({ id: z.string().min(1).max(128) }),
-  message: z.object({ conversation: z.string().max(4096).optional() }).nullish(),
+  key: z.object({
+    id: z
+      .string()
+      .min(1)
+      .max(128)
+      .meta({ description: 'Id of the quoted message; an unknown one is no error' }),
+  }),
+  message: z
+    .object({ conversation: z.string().max(4096).optional().meta({ description: 'Its content' }) })
+    .nullish(),
 });
 
 /** The body of the audio send operation but for the audio itself, which may also come as a file. */
 export const SendAudioFields = z.object({
   number: Recipient,
-  delay: Milliseconds.pipe(z.int().min(0).max(MAX_DELAY_MS)).nullish(),
+  delay: Milliseconds.pipe(z.int().min(0).max(MAX_DELAY_MS))
+    .nullish()
+    .meta({ description: 'How long `recording` is shown before the message is sent, ms; 60,000 at most' }),
   quoted: Quoted.nullish(),
-  mentioned: z.array(Recipient).max(1024).nullish(),
-  mentionsEveryOne: Flag.nullish(),
-  linkPreview: Flag.nullish(),
+  mentioned: z
+    .array(Recipient)
+    .max(1024)
+    .nullish()
+    .meta({ description: 'Numbers or JIDs of whom to mention' }),
+  mentionsEveryOne: Flag.nullish().meta({ description: 'Mention everybody in the group' }),
+  linkPreview: Flag.nullish().meta({ description: 'Taken, and of no effect: a voice message holds no link' }),
 });
 export type SendAudioFields = z.infer<typeof SendAudioFields>;
 
 /** The body of the audio send operation as JSON. */
 export const SendAudioRequest = SendAudioFields.extend({
-  audio: z.string('must be an http(s) URL, base64 or a data URI').min(1, 'must not be empty'),
+  audio: z.string('must be an http(s) URL, base64 or a data URI').min(1, 'must not be empty').meta({
+    description: 'http(s) URL of a public address, base64 or a base64 data URI; the body may have 24 MiB',
+    example: 'https://example.com/greeting.mp3',
+  }),
 });
 export type SendAudioRequest = z.infer<typeof SendAudioRequest>;

@@ -7,13 +7,16 @@ import type { Access } from './middleware/access.ts';
 import { errorAnswer, notFound, otherMethods } from './middleware/error-answer.ts';
 import { requestLog } from './middleware/request-log.ts';
 import type { Route } from './route.ts';
+import { docsRoutes } from './routes/docs.ts';
 import { live, ready } from './routes/health.ts';
+import { openInvitation } from './routes/invitations.ts';
 import { media } from './routes/media.ts';
 import { keyedRoutes } from './routes/routes.ts';
 import type { GatewayServices } from './services.ts';
 
 export function createApp(services: GatewayServices): Express {
-  const { access, redis, storage, sandbox, logger, trustProxy } = services;
+  const { access, redis, storage, sandbox, logger, trustProxy, publicUrl } = services;
+  const routes = keyedRoutes(services);
   const app = express();
   app.set('query parser', 'simple');
   app.set('etag', false);
@@ -24,18 +27,20 @@ export function createApp(services: GatewayServices): Express {
   app.get('/health/live', live);
   app.get('/health/ready', ready(redis, storage, sandbox));
   app.route('/media/:file').get(media(storage)).all(otherMethods('GET, HEAD'));
+  app.use(docsRoutes(routes, publicUrl));
+  app.route('/i/:code').get(openInvitation).all(otherMethods('GET, HEAD'));
   app.use('/inbox/api', inboxRoutes(services));
   app.use('/inbox', inboxPage());
 
   app.use(access.requireKey);
-  for (const [path, routes] of Map.groupBy(keyedRoutes(services), ({ path }) => path)) {
+  for (const [path, samePath] of Map.groupBy(routes, (route) => route.path)) {
     const mounted = app.route(path);
-    for (const route of routes) {
+    for (const route of samePath) {
       mounted[route.method](...admission(route, access), async (request, response) => {
         await route.handle(request, response, () => access.instanceOf(request));
       });
     }
-    mounted.all(otherMethods(routes.map(({ method }) => method.toUpperCase()).join(', ')));
+    mounted.all(otherMethods(samePath.map(({ method }) => method.toUpperCase()).join(', ')));
   }
   app.use(notFound);
   app.use(errorAnswer({ logger, redisReady: () => redis.status === 'ready' }));
