@@ -29,6 +29,8 @@ const RECIPIENT = '12025550101';
 const INSTANCE = 'main';
 const OUTPUT_FOLDER = 'demo-output';
 const POLL_MS = 200;
+/** Exit code of what a signal ended. */
+const INTERRUPTED = 130;
 const BAR_WIDTH = 30;
 
 const { values, positionals } = parseArgs({
@@ -50,24 +52,37 @@ try {
 }
 
 async function demo(video: string | undefined, stopAfterwards: boolean): Promise<void> {
+  // From here on a signal ends the demo in order: the service is a process of its own and would stay.
+  const told = interrupted();
   const source = await prepareSource(video);
   const receiver = await startReceiver();
   try {
     say('▸ starting API, worker, gateway and Redis');
     const service = await startService(join(folder, 'data'), receiver.address);
     try {
-      await runJob(service, source, receiver);
+      const done = runJob(service, source, receiver).then(() => true);
+      if (!(await Promise.race([done, told]))) {
+        // Its requests fail when the service goes.
+        done.catch(() => undefined);
+        process.exitCode = INTERRUPTED;
+        return;
+      }
       if (stopAfterwards) {
         return;
       }
       say('Everything keeps running; Ctrl-C stops it.');
-      await Promise.race([service.ended, once(process, 'SIGINT'), once(process, 'SIGTERM')]);
+      await Promise.race([service.ended, told]);
     } finally {
       await service.stop();
     }
   } finally {
     receiver.close();
   }
+}
+
+async function interrupted(): Promise<false> {
+  await Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')]);
+  return false;
 }
 
 async function prepareSource(video: string | undefined): Promise<string> {

@@ -14,6 +14,7 @@ export interface ApiProcess {
 const REQUEST_TIMEOUT_MS = 6 * 60 * 60 * 1000;
 const HEADERS_TIMEOUT_MS = 15_000;
 const KEEP_ALIVE_MS = 5000;
+const CLOSE_IDLE_EVERY_MS = 50;
 
 /**
  * Rejects when the port is taken.
@@ -40,9 +41,11 @@ export async function startApi(
     port: listening,
     async close(graceMs) {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-      server.closeIdleConnections();
+      // Kept-alive connections become idle one after the other, as their answers end.
+      const idle = setInterval(() => server.closeIdleConnections(), CLOSE_IDLE_EVERY_MS);
       const cut = setTimeout(() => server.closeAllConnections(), graceMs);
       await closed;
+      clearInterval(idle);
       clearTimeout(cut);
     },
   };

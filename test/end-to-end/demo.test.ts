@@ -43,7 +43,7 @@ it('makes a talking video of its own and takes it all the way', async () => {
   expect(output).toMatch(/mp3 \(mp3\), \d+\.\d\d s, [\d.]+ KiB, \d+k, 48000 Hz/);
   expect(output).toContain('job.completed, signature valid');
   expect(output).toMatch(/✓ voice {5}delivered to 12025550101 on the loopback network/);
-  expect(output).toMatch(/Listen in the voice inbox: http:\/\/\S+\/inbox\?code=\S+/);
+  expect(output).toMatch(/Listen in the voice inbox\b.*: http:\/\/\S+\/inbox\?code=\S+/);
   expect(output).toContain('100 %');
   expect(code).toBe(0);
   expect(existsSync(join(folder, 'demo-output', 'soundpost-sample.mp3'))).toBe(true);
@@ -80,6 +80,18 @@ it('stays without --once until it is interrupted, and leaves no process then', a
   expect(pids.length).toBeGreaterThan(2);
   running.signal('SIGINT');
   expect(await running.exited).toBe(0);
+  await until('no process is left', () => !pids.some(isAlive));
+  expect(left()).toEqual([]);
+});
+
+it('leaves no process when it is ended before the job is', async () => {
+  const running = startProcess([DEMO, '--once', videos.talk], { TMPDIR: folder }, folder);
+  started.push(running);
+  await running.says(/▸ submitting/);
+  const pids = [running.pid, ...descendants(running.pid)];
+  expect(pids.length).toBeGreaterThan(2);
+  running.signal('SIGTERM');
+  expect(await running.exited).toBe(130);
   await until('no process is left', () => !pids.some(isAlive));
   expect(left()).toEqual([]);
 });

@@ -136,6 +136,33 @@ it('SIGTERM while a client is in the middle of an upload does not wait for the r
   socket.destroy();
 });
 
+it('SIGTERM ends streams of events, also one that is opened after it on a connection that is there', async () => {
+  web.hold();
+  const first = await home.serve({ SHUTDOWN_SECONDS: '20', LOG_LEVEL: 'info' });
+  const client = new Client(first.api, home.key);
+  const jobId = await client.submit(job('talk.mp4'));
+  const { hostname, port } = new URL(first.api);
+  const socket = connect(Number(port), hostname);
+  let text = '';
+  socket.setEncoding('utf8').on('data', (chunk: string) => {
+    text += chunk;
+  });
+  const request = `GET /v1/jobs/${jobId}/events HTTP/1.1\r\nHost: sound.example\r\nX-API-Key: ${home.key}\r\n\r\n`;
+  // A request whose head is not complete: the connection is busy, so the stop does not close it.
+  socket.write(request.slice(0, -2));
+  await client.call('GET', '/health/live');
+  first.process.signal('SIGTERM');
+  await first.process.says(/"msg":"stopping"/);
+  const startedMs = Date.now();
+  socket.write('\r\n');
+  await until('the stream has ended', () => socket.readableEnded || socket.destroyed, 15_000);
+  expect(text).toContain('event: job');
+  web.letGo();
+  expect(await first.process.exited).toBe(0);
+  // It did not take the whole of the grace.
+  expect(Date.now() - startedMs).toBeLessThan(15_000);
+});
+
 it('SIGTERM while Redis hangs ends the process all the same', async () => {
   const redis = await startTestRedis();
   const worker = home.start('worker', {

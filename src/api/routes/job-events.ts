@@ -60,6 +60,10 @@ async function watch(context: RouteContext): Promise<void> {
   const heartbeat = setInterval(() => response.write(':\n\n'), HEARTBEAT_MS);
   const ended = AbortSignal.any([services.changes.closing, closedSignal(response)]);
   ended.addEventListener('abort', () => changes.end(), { once: true });
+  if (ended.aborted) {
+    // The request came on an open connection after the server was told to stop: no event tells of it any more.
+    changes.end();
+  }
   try {
     let sent = '';
     // The state is read after the watch began, so no change falls in between.
