@@ -68,6 +68,8 @@ export class FakeWhatsApp {
   readonly refused = new Map<string, string>();
   /** Whether the server acknowledges messages. */
   acknowledges = true;
+  /** Whether the phones of the recipients are on and say so. */
+  delivers = false;
   /** The number of the phone that scans every picture at once; undefined waits for {@link FakeSocket.scan}. */
   phone: string | undefined;
   readonly #waiting: ((socket: FakeSocket) => void)[] = [];
@@ -233,6 +235,23 @@ export class FakeSocket implements WhatsAppSocket {
     this.emit({ 'messages.update': [{ key: { remoteJid: jid, fromMe: true, id }, update }] });
   }
 
+  /** The phone of `whose` tells how far a message of this id got there: of groups in a form of its own. */
+  receipt(jid: string, id: string, whose: string, word: 'DELIVERY_ACK' | 'READ' | 'PLAYED'): void {
+    if (!jid.endsWith('@g.us')) {
+      this.status(jid, id, baileys.proto.WebMessageInfo.Status[word]);
+      return;
+    }
+    const when = word === 'DELIVERY_ACK' ? { receiptTimestamp: 1 } : { readTimestamp: 1 };
+    this.emit({
+      'message-receipt.update': [
+        {
+          key: { remoteJid: jid, fromMe: true, id, participant: whose },
+          receipt: { userJid: whose, ...when },
+        },
+      ],
+    });
+  }
+
   acknowledge(id: string, error?: string): void {
     for (const listener of this.#acknowledged) {
       listener({ tag: 'ack', attrs: { class: 'message', id, ...(error === undefined ? {} : { error }) } });
@@ -366,6 +385,12 @@ export class FakeSocket implements WhatsAppSocket {
       this.status(jid, id, baileys.proto.WebMessageInfo.Status.ERROR, [refused]);
     } else if (this.#network.acknowledges) {
       this.acknowledge(id);
+      await nextTurn();
+      if (this.#network.delivers) {
+        for (const { id: member } of this.#network.groups.get(jid)?.participants ?? [{ id: jid }]) {
+          this.receipt(jid, id, member, 'DELIVERY_ACK');
+        }
+      }
     }
   }
 

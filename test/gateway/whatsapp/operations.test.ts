@@ -302,7 +302,7 @@ describe('the operations of the WhatsApp transport, against a typed fake socket'
   });
 
   describe('contacts and chats', () => {
-    it('hold what WhatsApp has told, and every group', async () => {
+    it('hold what WhatsApp has told, and every group, by name', async () => {
       setting.network.socket.emit({
         'contacts.upsert': [{ id: ada.jid, name: 'Ada of the address book' }],
       });
@@ -344,8 +344,8 @@ describe('the operations of the WhatsApp transport, against a typed fake socket'
       await setting.restart();
       const again = await setting.session();
       expect(await again.chats()).toEqual([
-        { jid: ada.jid, name: 'Ada', isGroup: false, updatedAtMs: 1_700_000_000_000 },
         { jid: groupJid, name: 'The Sound Society', isGroup: true, updatedAtMs: 1_700_000_100_000 },
+        { jid: ada.jid, name: 'Ada', isGroup: false, updatedAtMs: 1_700_000_000_000 },
       ]);
       expect(await again.contacts()).toContainEqual(expect.objectContaining({ jid: ada.jid, isSaved: true }));
     });
@@ -509,6 +509,12 @@ describe('the operations of the WhatsApp transport, against a typed fake socket'
       expect(setting.network.socket.config.syncFullHistory).toBe(true);
       expect(setting.network.socket.config.shouldSyncHistoryMessage?.({})).toBe(true);
     });
+  });
+
+  it('a request under way when the connection breaks says so', async () => {
+    // Baileys rejects it with the close code of the WebSocket and nothing else.
+    setting.network.socket.fetchPrivacySettings = () => Promise.reject(1006);
+    await expect(session.privacySettings()).rejects.toMatchObject({ code: 'not_connected' });
   });
 
   it('a request that WhatsApp answers with "slow down" says so', async () => {

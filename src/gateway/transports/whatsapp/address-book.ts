@@ -43,7 +43,7 @@ export class AddressBook {
       this.#redis.hgetall(this.#people),
       this.#redis.hgetall(this.#groups),
     ]);
-    return [
+    const contacts: Contact[] = [
       ...Object.entries(people).map(([jid, text]) => {
         const person = Person.parse(JSON.parse(text));
         return {
@@ -60,15 +60,20 @@ export class AddressBook {
         return { jid, name, isGroup: true, isSaved: true, blocked: false };
       }),
     ];
+    // Redis gives them in any order, and pages need one.
+    return contacts.toSorted((a, b) => a.name.localeCompare(b.name) || a.jid.localeCompare(b.jid));
   }
 
   async chats(): Promise<NetworkChat[]> {
     const chats = await this.#redis.hgetall(this.#chats);
-    return Promise.all(
+    const found = await Promise.all(
       Object.entries(chats).map(async ([jid, text]) => {
         const { name, updatedAtMs } = ChatRecord.parse(JSON.parse(text));
         return { jid, name: name ?? (await this.nameOf(jid)), isGroup: isGroupJid(jid), updatedAtMs };
       }),
+    );
+    return found.toSorted(
+      (a, b) => (b.updatedAtMs ?? 0) - (a.updatedAtMs ?? 0) || a.jid.localeCompare(b.jid),
     );
   }
 

@@ -2,8 +2,13 @@
 import { z } from 'zod';
 import { GatewayError, type GatewayErrorCode } from '../../../contract/gateway-errors.ts';
 
+/** Baileys' `DisconnectReason.connectionClosed`. */
+const CONNECTION_CLOSED = 428;
+
 /** Baileys puts the server's code into `data`, and its own into the status of the Boom error. */
 const Refusal = z.union([
+  // The WebSocket's close code (RFC 6455, 7.4), with which Baileys rejects whatever was under way.
+  z.number().transform(() => CONNECTION_CLOSED),
   z.object({ data: z.number().positive() }).transform(({ data }) => data),
   z.object({ output: z.object({ statusCode: z.number() }) }).transform(({ output }) => output.statusCode),
 ]);
@@ -14,7 +19,7 @@ export type Meanings = Readonly<Record<number, readonly [code: GatewayErrorCode,
 /** Faults of the connection, as Baileys tells them to a request that was under way. */
 const connectionFaults: Meanings = {
   408: ['network_refused', 'WhatsApp did not answer in time'],
-  428: ['not_connected', 'the connection to WhatsApp ended'],
+  [CONNECTION_CLOSED]: ['not_connected', 'the connection to WhatsApp ended'],
   429: ['rate_limited', 'WhatsApp asks to slow down'],
 };
 
