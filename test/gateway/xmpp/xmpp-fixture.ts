@@ -37,6 +37,7 @@ export const numbers = {
   soundpost: '12025550111',
   ada: '12025550112',
   hedy: '12025550113',
+  nikola: '12025550114',
   nobody: '12025550199',
 } as const;
 
@@ -101,7 +102,10 @@ export const newId = (): string => randomBytes(16).toString('hex').toUpperCase()
 export async function startWorld(more: Partial<ProsodySetting> = {}): Promise<World> {
   const folder = await makeFolder();
   const accounts = Object.fromEntries(
-    [numbers.soundpost, numbers.ada, numbers.hedy].map((number) => [number, passwordOf(number)]),
+    [numbers.soundpost, numbers.ada, numbers.hedy, numbers.nikola].map((number) => [
+      number,
+      passwordOf(number),
+    ]),
   );
   const prosody = await startTestProsody({ accounts, ...more });
   const server: TestRedis = await startTestRedis();

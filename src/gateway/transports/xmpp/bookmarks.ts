@@ -31,36 +31,29 @@ export async function readBookmarks(stream: Stream): Promise<Bookmark[]> {
   }
 }
 
-/** XEP-0402 §3.3 asks for these options, so that nobody else reads the list and no bookmark replaces another. */
-const privately = {
-  FORM_TYPE: 'http://jabber.org/protocol/pubsub#publish-options',
-  'pubsub#access_model': 'whitelist',
-};
-const publishOptions = {
-  ...privately,
+/** XEP-0402 §3.3 asks for these, so that nobody else reads the list and no bookmark pushes another one out. */
+const nodeOptions = {
   'pubsub#persist_items': 'true',
   'pubsub#max_items': 'max',
   'pubsub#send_last_published_item': 'never',
+  'pubsub#access_model': 'whitelist',
 };
 
 /** Throws network_refused, not_connected. */
 export async function addBookmark(stream: Stream, bookmark: Bookmark): Promise<void> {
   try {
-    await publish(stream, bookmark, publishOptions).catch(async (error: unknown) => {
-      // Another client has made the list with other options (XEP-0060 §7.1.5); only who may read it is not up to it.
+    await publish(stream, bookmark).catch(async (error: unknown) => {
+      // Another client has made the list with other options (XEP-0060 §7.1.5).
       if (conditionOf(error) !== 'conflict') throw error;
-      await publish(stream, bookmark, privately);
+      await configure(stream);
+      await publish(stream, bookmark);
     });
   } catch (error) {
     throw refusal('keeping the room', error);
   }
 }
 
-async function publish(
-  stream: Stream,
-  { room, name, autojoin, nick, password }: Bookmark,
-  options: Readonly<Record<string, string>>,
-): Promise<void> {
+async function publish(stream: Stream, { room, name, autojoin, nick, password }: Bookmark): Promise<void> {
   const conference = xml(
     'conference',
     { xmlns: ns.bookmarks, name, autojoin: String(autojoin) },
@@ -73,9 +66,18 @@ async function publish(
       'pubsub',
       { xmlns: ns.pubsub },
       xml('publish', { node: ns.bookmarks }, xml('item', { id: room }, conference)),
-      xml('publish-options', {}, submission(new Map(), options)),
+      xml('publish-options', {}, options('publish-options')),
     ),
   );
+}
+
+async function configure(stream: Stream): Promise<void> {
+  const form = xml('configure', { node: ns.bookmarks }, options('node_config'));
+  await stream.query('set', xml('pubsub', { xmlns: ns.pubsubOwner }, form));
+}
+
+function options(form: 'publish-options' | 'node_config'): Element {
+  return submission(new Map(), { FORM_TYPE: `${ns.pubsub}#${form}`, ...nodeOptions });
 }
 
 /** Whether the account's store tells that the list has changed. */

@@ -2,6 +2,7 @@
 import { GatewayError } from '../../../contract/gateway-errors.ts';
 import type { Chat } from '../../transport.ts';
 import { untilAborted } from '../../until-aborted.ts';
+import { StanzaInDoubt } from './acknowledgements.ts';
 import type { AddressBook } from './address-book.ts';
 import type { Archive } from './archive.ts';
 import { attribute, type Element } from './element.ts';
@@ -10,7 +11,7 @@ import { bareOf, resourceOf } from './jid.ts';
 import type { Memory } from './memory.ts';
 import { ns } from './namespaces.ts';
 import type { Rooms } from './rooms.ts';
-import { StanzaInDoubt, type Stream } from './stream.ts';
+import type { Stream } from './stream.ts';
 
 export interface DeliveryOptions {
   readonly stream: Stream;

@@ -91,9 +91,10 @@ export class Rooms {
       entering?.reject(conditions[0]?.getName() ?? 'undefined-condition');
     } else if (own && attribute(stanza, 'type') === 'unavailable') {
       this.#joined.delete(jid);
-    } else if (own) {
-      // One's own presence comes after everybody else's (XEP-0045 §7.2.2).
-      entering?.resolve();
+    } else if (own && entering !== undefined) {
+      // One's own presence comes after everybody else's (XEP-0045 §7.2.2), and right before what was said.
+      this.#joined.set(jid, room);
+      entering.resolve();
     }
     return room;
   }
@@ -199,7 +200,6 @@ export class Rooms {
         xml('presence', { to: `${room.jid}/${room.nick}` }, xml('x', { xmlns: ns.muc }, history, ...secret)),
       );
       await promise;
-      this.#joined.set(room.jid, room);
       return room;
     } finally {
       clearTimeout(timer);

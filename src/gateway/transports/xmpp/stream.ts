@@ -6,6 +6,9 @@ import { EventEmitter, once } from 'node:events';
 import { GatewayError } from '../../../contract/gateway-errors.ts';
 import type { ConnectionState } from '../../../contract/gateway-instances.ts';
 import type { Logger } from '../../../logger.ts';
+import { OutboundRefused } from '../../../outbound/errors.ts';
+import { untilAborted } from '../../until-aborted.ts';
+import { Acknowledgements, StanzaInDoubt } from './acknowledgements.ts';
 import { type Element, xml } from './element.ts';
 import { endpointsOf } from './endpoints.ts';
 import {
@@ -39,43 +42,30 @@ export interface IncomingQuery {
   readonly child: Element;
 }
 
-/** The session ended before the server had said that it has the stanza: it may have it or not. */
-export class StanzaInDoubt extends Error {}
-
 const FIRST_RETRY_MS = 500;
 const LONGEST_RETRY_MS = 60_000;
 /** From connecting to being online; a login by SCRAM alone may take a second. */
 const ONLINE_TIMEOUT_MS = 20_000;
 const QUERY_TIMEOUT_MS = 15_000;
 const STOP_TIMEOUT_MS = 1_000;
-/** A connection on which the server stays silent for longer is given up. */
-const SILENCE_MS = 20_000;
 
-/** What the types do not say of the library's stream management: it is an emitter since 0.14. */
-type StreamManagement = EventEmitter & {
-  enabled: boolean;
-  requestAckDebounce: number;
-  timeout: number;
-};
-
-interface Wait {
-  readonly resolve: () => void;
-  readonly reject: (reason: unknown) => void;
+/** A connection with what belongs to it. */
+interface Line extends GuardedClient {
+  readonly acknowledgements: Acknowledgements;
 }
 
 export class Stream {
   readonly #options: StreamOptions;
   readonly #listener: StreamListener;
   readonly #events = new EventEmitter();
-  #guarded: GuardedClient | undefined;
+  #line: Line | undefined;
   #state: ConnectionState = 'close';
   #retry: NodeJS.Timeout | undefined;
   #retryMs = FIRST_RETRY_MS;
   #onlineTimer: NodeJS.Timeout | undefined;
+  #isAttempting = false;
   /** Counts the sessions: what belongs to an earlier one has no say any more. */
   #session = 0;
-  #managementOffered = false;
-  readonly #waits = new WeakMap<Element, Wait>();
 
   constructor(options: StreamOptions, listener: StreamListener) {
     this.#options = options;
@@ -89,29 +79,31 @@ export class Stream {
 
   /** Begins to connect; does nothing while connected or connecting. */
   start(): void {
-    if (this.#guarded !== undefined) {
+    if (this.#line !== undefined) {
       return;
     }
     const guarded = createGuardedClient(this.#options);
-    this.#guarded = guarded;
+    const acknowledgements = new Acknowledgements(guarded.client, () => this.#open(line));
+    const line: Line = { ...guarded, acknowledgements };
+    this.#line = line;
     this.#retryMs = FIRST_RETRY_MS;
-    this.#listen(guarded);
+    this.#listen(line);
     this.#setState('connecting');
-    void this.#attempt(guarded);
+    void this.#attempt(line);
   }
 
   /** Leaves the network. */
   async stop(reason?: string): Promise<void> {
-    const guarded = this.#guarded;
-    this.#guarded = undefined;
+    const line = this.#line;
+    this.#line = undefined;
     clearTimeout(this.#retry);
     clearTimeout(this.#onlineTimer);
     this.#retry = undefined;
     this.#session++;
     this.#setState('close', reason);
-    if (guarded !== undefined) {
-      guarded.client.timeout = STOP_TIMEOUT_MS;
-      await guarded.client.stop().catch(() => undefined);
+    if (line !== undefined) {
+      line.client.timeout = STOP_TIMEOUT_MS;
+      await line.client.stop().catch(() => undefined);
     }
   }
 
@@ -138,24 +130,15 @@ export class Stream {
    * @throws StanzaInDoubt; GatewayError not_connected; the reason of `signal`
    */
   async deliver(stanza: Element, signal: AbortSignal): Promise<void> {
-    const { client } = this.#online();
-    const managed = management(client).enabled;
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const abort = (): void => reject(signal.reason);
-    signal.addEventListener('abort', abort, { once: true });
-    this.#waits.set(stanza, { resolve, reject });
-    try {
-      signal.throwIfAborted();
-      await client.send(stanza).catch((cause: unknown) => {
-        throw new StanzaInDoubt('the connection broke', { cause });
-      });
-      // A server works off what one client sends in its order, so an answer to anything later is an acknowledgement.
-      await (managed ? promise : Promise.race([promise, this.#ping()]));
-    } finally {
-      signal.removeEventListener('abort', abort);
-      this.#waits.delete(stanza);
-      promise.catch(() => undefined);
-    }
+    const { client, acknowledgements } = this.#online();
+    signal.throwIfAborted();
+    const acknowledged = acknowledgements.of(stanza);
+    const { isOn } = acknowledgements;
+    await client.send(stanza).catch((cause: unknown) => {
+      throw new StanzaInDoubt('the connection broke', { cause });
+    });
+    // A server works off what one client sends in its order, so an answer to anything later is an acknowledgement too.
+    await untilAborted(isOn ? acknowledged : this.#ping(), signal);
   }
 
   /** @throws the reason of `signal`; GatewayError not_connected when nobody connects any more */
@@ -171,11 +154,11 @@ export class Stream {
     }
   }
 
-  #online(): GuardedClient {
-    if (this.#guarded?.client.status !== 'online') {
+  #online(): Line {
+    if (this.#line?.client.status !== 'online') {
       throw notConnected();
     }
-    return this.#guarded;
+    return this.#line;
   }
 
   async #ping(): Promise<void> {
@@ -189,27 +172,16 @@ export class Stream {
     }
   }
 
-  #listen(guarded: GuardedClient): void {
-    const { client } = guarded;
-    const sm = management(client);
-    // A caller waits for each acknowledgement, so it is asked for at once.
-    sm.requestAckDebounce = 0;
-    sm.timeout = SILENCE_MS;
-    client.on('error', (error) => this.#failed(guarded, error));
-    client.on('nonza', (nonza) => this.#noticeManagement(nonza));
+  #listen(line: Line): void {
+    const { client } = line;
+    client.on('error', (error) => this.#failed(line, error));
     client.on('stanza', (stanza) => {
       if (stanza.name !== 'iq') {
         this.#listener.stanza(stanza);
       }
     });
-    client.on('online', () => void this.#begin(guarded));
-    client.on('disconnect', () => this.#lost(guarded));
-    sm.on('ack', (stanza: Element) => this.#waits.get(stanza)?.resolve());
-    sm.on('fail', (stanza: Element) =>
-      this.#waits.get(stanza)?.reject(new StanzaInDoubt('the session ended')),
-    );
-    // The library calls itself online only after it has told of the resumption.
-    sm.on('resumed', () => setImmediate(() => this.#open(guarded)));
+    client.on('online', () => void this.#begin(line));
+    client.on('disconnect', () => this.#lost(line));
     client.middleware.use(async (context, next) => {
       const { stanza } = context;
       const child = stanza.getChildElements()[0];
@@ -221,99 +193,90 @@ export class Stream {
     });
   }
 
-  #noticeManagement(nonza: Element): void {
-    if (nonza.is('features', 'http://etherx.jabber.org/streams')) {
-      this.#managementOffered = nonza.getChild('sm', ns.streamManagement) !== undefined;
-    } else if (nonza.is('enabled', ns.streamManagement) || nonza.is('failed', ns.streamManagement)) {
-      // The library takes note of it a few turns later.
-      setImmediate(() => this.#events.emit('management'));
+  async #attempt(line: Line): Promise<void> {
+    this.#isAttempting = true;
+    const failure = await this.#tryEndpoints(line);
+    this.#isAttempting = false;
+    if (this.#line !== line) {
+      // Nobody wants it any more.
+      cut(line);
+    } else if (failure !== undefined) {
+      this.#failed(line, failure);
+      this.#lost(line);
     }
   }
 
-  async #attempt(guarded: GuardedClient): Promise<void> {
-    let reason: unknown;
-    try {
-      for (const endpoint of await endpointsOf(this.#options.domain, this.#options.service)) {
-        try {
-          await guarded.open(endpoint);
-          this.#expectOnline(guarded);
-          return;
-        } catch (error) {
-          reason = error;
-        }
+  /** @returns why none of them could be connected to, or undefined when one was */
+  async #tryEndpoints(line: Line): Promise<Error | undefined> {
+    const { domain, service } = this.#options;
+    let failure = new Error('the domain names no server');
+    for (const endpoint of await endpointsOf(domain, service)) {
+      try {
+        this.#expectOnline(line);
+        await line.open(endpoint);
+        return undefined;
+      } catch (error) {
+        failure = error instanceof Error ? error : new Error(String(error));
       }
-    } catch (error) {
-      reason = error;
     }
-    this.#options.logger.info({ err: reason }, 'the XMPP server could not be connected to');
-    this.#lost(guarded);
+    return failure;
   }
 
-  /** Not for a server that takes the connection and then says nothing, nor for one that nobody wants any more. */
-  #expectOnline(guarded: GuardedClient): void {
-    if (this.#guarded !== guarded) {
-      cut(guarded);
-      return;
-    }
+  /** For a server that takes the connection and then says nothing. */
+  #expectOnline(line: Line): void {
     clearTimeout(this.#onlineTimer);
     this.#onlineTimer = setTimeout(() => {
-      if (this.#guarded === guarded && this.#state !== 'open') {
-        cut(guarded);
+      if (this.#line === line && this.#state !== 'open') {
+        cut(line);
       }
     }, ONLINE_TIMEOUT_MS);
     this.#onlineTimer.unref();
   }
 
   /** A new session, as opposed to a resumed one. */
-  async #begin(guarded: GuardedClient): Promise<void> {
+  async #begin(line: Line): Promise<void> {
     const session = ++this.#session;
     try {
-      // The library answers wrongly to what arrives between "online" and <enabled/>, and the server then ends the stream.
-      if (this.#managementOffered && !management(guarded.client).enabled) {
-        await Promise.race([this.#once('management'), this.#once('lost')]);
-      }
-      if (this.#guarded === guarded) {
+      await line.acknowledgements.ready();
+      if (this.#line === line) {
         await this.#listener.prepare();
       }
       if (session === this.#session) {
-        this.#open(guarded);
+        this.#open(line);
       }
     } catch (error) {
       if (session === this.#session) {
         this.#options.logger.warn({ err: error }, 'the XMPP session could not be prepared');
-        cut(guarded);
+        cut(line);
       }
     }
   }
 
-  #once(event: 'management' | 'lost'): Promise<void> {
-    return new Promise((resolve) => this.#events.once(event, () => resolve()));
-  }
-
-  #open(guarded: GuardedClient): void {
-    if (this.#guarded === guarded) {
+  #open(line: Line): void {
+    if (this.#line === line) {
       this.#retryMs = FIRST_RETRY_MS;
       this.#setState('open');
       this.#listener.opened();
     }
   }
 
-  #failed(guarded: GuardedClient, error: Error): void {
+  #failed(line: Line, error: Error): void {
     const refusal = finalRefusal(error);
-    if (refusal !== undefined && this.#guarded === guarded) {
+    if (refusal !== undefined && this.#line === line) {
       this.#options.logger.warn({ err: error }, 'the XMPP server will not be tried again');
       void this.stop(refusal);
       return;
     }
     this.#options.logger.info({ err: error }, 'XMPP connection trouble');
-    if (this.#state !== 'open') {
-      cut(guarded);
+    // What fails on the way to an open session ends it; the library would leave it as it is.
+    if (this.#state !== 'open' && !this.#isAttempting) {
+      cut(line);
     }
   }
 
-  #lost(guarded: GuardedClient): void {
-    this.#events.emit('lost');
-    if (this.#guarded !== guarded) {
+  #lost(line: Line): void {
+    // One endpoint after the other is tried before the next wait.
+    if (this.#line !== line || this.#isAttempting) {
       return;
     }
     this.#setState('connecting');
@@ -324,7 +287,7 @@ export class Stream {
     const waitMs = this.#retryMs * (0.5 + Math.random() / 2);
     this.#retry = setTimeout(() => {
       this.#retry = undefined;
-      void this.#attempt(guarded);
+      void this.#attempt(line);
     }, waitMs);
     this.#retryMs = Math.min(LONGEST_RETRY_MS, this.#retryMs * 2);
   }
@@ -339,10 +302,6 @@ export class Stream {
   }
 }
 
-function management(client: GuardedClient['client']): StreamManagement {
-  return client.streamManagement as unknown as StreamManagement;
-}
-
 /**
  * Ends the connection at once. The library's own way waits for the server, and if the next connection has begun by
  * then it closes that one.
@@ -350,11 +309,11 @@ function management(client: GuardedClient['client']): StreamManagement {
 function cut({ client }: GuardedClient): void {
   const socket = client.socket as (Partial<Cuttable> & { socket?: Cuttable | null }) | null;
   // The library's TLS socket holds Node's.
-  (socket?.socket ?? socket)?.destroy?.();
+  (socket?.socket ?? socket)?.destroy?.(new Error('given up'));
 }
 
 interface Cuttable {
-  destroy(): void;
+  destroy(reason: Error): void;
 }
 
 function notConnected(): GatewayError {
@@ -368,6 +327,9 @@ const passing = new Set(['temporary-auth-failure', 'aborted']);
 function finalRefusal(error: Error): string | undefined {
   if (error instanceof ConnectionRefused) {
     return error.message;
+  }
+  if (error instanceof OutboundRefused) {
+    return 'the server lies at an address that the operator has not allowed (OUTBOUND_ALLOW)';
   }
   const condition = error.name === 'SASLError' && 'condition' in error ? String(error.condition) : undefined;
   return condition === undefined || passing.has(condition)
