@@ -233,6 +233,20 @@ describe('the operations of the WhatsApp transport, against a typed fake socket'
       });
     });
 
+    it('quotes a message as one of this chat, under whichever address of the person it came', async () => {
+      const key = { remoteJid: '5566@lid', remoteJidAlt: ada.jid, fromMe: false, id: 'Q3' };
+      setting.network.socket.emit({
+        'messages.upsert': { type: 'notify', messages: [{ key, message: { conversation: 'hello' } }] },
+      });
+      await until('it arrived', () => setting.reported.messages.length === 1);
+      await session.sendVoice(
+        voiceNote(note, { context: { ...plain, quoted: { id: 'Q3', text: undefined } } }),
+        soon(),
+      );
+      expect(audioOf()?.contextInfo).toMatchObject({ stanzaId: 'Q3', participant: ada.jid });
+      expect(audioOf()?.contextInfo?.remoteJid).toBeFalsy();
+    });
+
     it('quotes a message that it does not know with the caller’s text', async () => {
       const context = { ...plain, quoted: { id: 'Q2', text: 'said long ago' } };
       await session.sendVoice(voiceNote(note, { context }), soon());

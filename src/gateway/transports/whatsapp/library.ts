@@ -41,8 +41,12 @@ export interface BaileysLibrary
   makeWASocket(config: UserFacingSocketConfig): WhatsAppSocket;
 }
 
-/** As in package.json; a test holds them together. */
-export const INSTALL_COMMAND = 'npm install --no-save --ignore-scripts baileys@7.0.0-rc14';
+/**
+ * The version of package.json; a test holds them together. `--save-prod` because npm would take the package for the
+ * development dependency that it also is, and leave it out; `--no-save` changes no file.
+ */
+export const INSTALL_COMMAND =
+  'npm install --no-save --save-prod --omit=dev --ignore-scripts baileys@7.0.0-rc14';
 
 /** Throws unsupported, naming what to install. */
 export async function loadBaileys(): Promise<BaileysLibrary> {

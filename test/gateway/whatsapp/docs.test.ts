@@ -1,0 +1,25 @@
+import { describe, expect, it } from 'vitest';
+import { disconnectReasons } from '../../../src/gateway/transports/whatsapp/disconnect-reasons.ts';
+import { INSTALL_COMMAND } from '../../../src/gateway/transports/whatsapp/library.ts';
+import { codeBlocks, readPage } from '../../docs/markdown.ts';
+
+const page = 'docs/whatsapp.md';
+
+describe(page, () => {
+  it('has the command that an error names', () => {
+    expect(codeBlocks(page).map(({ text }) => text.trim())).toContain(INSTALL_COMMAND);
+  });
+
+  it('says of every end of a connection what follows from it', () => {
+    const told = [...readPage(page).matchAll(/^\| (\d{3}) \| .* \| (.*) \|$/gm)].map(
+      ([, code, what = '']) => [Number(code), what.split(';')[0]],
+    );
+    const words = {
+      forget: 'forgets the session',
+      stay: 'stays away',
+      retry: 'connects again',
+      restart: 'connects again, at once',
+    };
+    expect(told).toEqual(disconnectReasons.map(({ code, consequence }) => [code, words[consequence]]));
+  });
+});
