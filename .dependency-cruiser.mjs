@@ -35,8 +35,8 @@ const onlyIn = {
   undici: ['src/outbound/'],
 };
 
-const compositionRoots = '^src/(main|processes|commands/[^/]+|[^/]+/start)\\.ts$';
-const besidesFolders = 'commands/[^/]+|config|launcher|logger|main|processes|secrets';
+const compositionRoots = '^src/(main|(processes|commands)/[^/]+|[^/]+/start)\\.ts$';
+const besidesFolders = '(commands|processes)/[^/]+|config|launcher|logger|main|secrets';
 const homes = `^src/((${Object.keys(mayImport).join('|')})/|(${besidesFolders})\\.ts$)`;
 
 /** @type {import('dependency-cruiser').IForbiddenRuleType[]} */
@@ -115,7 +115,7 @@ export default {
       name: 'start-is-imported-by-main',
       comment: 'a composition root is the top: only the command line and tests start it',
       severity: 'error',
-      from: { path: '^src/', pathNot: '^src/(main|processes|commands/[^/]+)\\.ts$' },
+      from: { path: '^src/', pathNot: '^src/(main|(processes|commands)/[^/]+)\\.ts$' },
       to: { path: '^src/[^/]+/start\\.ts$' },
     },
     {

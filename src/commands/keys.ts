@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { loadConfig } from '../config.ts';
 import { Scope, scopes } from '../contract/scopes.ts';
-import { openGround, openStores } from '../processes.ts';
+import { openGround, openStores } from '../processes/ground.ts';
 import type { ApiKeys } from '../queue/api-keys.ts';
 import { runningEmbeddedRedis } from '../queue/embedded-redis.ts';
 

@@ -1,15 +1,10 @@
 /** `serve`, `api`, `worker`, `gateway`: start, say where, and stop in the right order when told to. */
 import { type Config, loadConfig } from '../config.ts';
 import { scopes } from '../contract/scopes.ts';
-import {
-  type Ground,
-  openGround,
-  openStores,
-  runApi,
-  runGateway,
-  runWorker,
-  type Stores,
-} from '../processes.ts';
+import { runApi } from '../processes/api.ts';
+import { runGateway } from '../processes/gateway.ts';
+import { type Ground, openGround, openStores, type Stores } from '../processes/ground.ts';
+import { runWorker } from '../processes/worker.ts';
 import { startHealthServer } from '../worker/health.ts';
 
 /** What is to be stopped; `traffic` takes in work and stops first, all of it at once. */

@@ -1,0 +1,31 @@
+/** The messaging gateway: the configuration turned into the options that its parts declare. */
+import { type RunningGateway, startGateway } from '../gateway/start.ts';
+import type { Ground } from './ground.ts';
+import { publicUrlOf, workspacesFolder } from './places.ts';
+
+/** @param apiPort port of the API where it is known; its events go there */
+export async function runGateway(ground: Ground, apiPort?: number): Promise<RunningGateway> {
+  const { config, secrets } = ground;
+  return startGateway({
+    host: config.HOST,
+    port: config.GATEWAY_PORT,
+    publicUrl: config.GATEWAY_PUBLIC_URL,
+    brands: config.GATEWAY_BRANDS,
+    apiKey: config.GATEWAY_API_KEY ?? secrets.gatewayApiKey,
+    keyPepper: secrets.keyPepper,
+    encryptionKey: secrets.encryption,
+    redisUrl: ground.redisUrl,
+    storage: ground.storage,
+    outbound: ground.outbound,
+    tools: await ground.tools(),
+    workspacesDir: workspacesFolder(config),
+    mediaTtlSeconds: config.MEDIA_TTL_SECONDS,
+    webhookSchedule: config.WEBHOOK_SCHEDULE_SECONDS,
+    trustProxy: config.TRUST_PROXY,
+    events: {
+      url: config.GATEWAY_EVENTS_URL ?? `${publicUrlOf(config, apiPort)}/hooks/gateway`,
+      secret: secrets.gatewayEventsSecret,
+    },
+    logger: ground.logger,
+  });
+}

@@ -1,0 +1,105 @@
+/** What every process stands on: the configuration turned into secrets, Redis, storage and the way outside. */
+import { join } from 'node:path';
+import { type Config, ConfigurationError, searchPath } from '../config.ts';
+import { dieWithParent } from '../launcher.ts';
+import { createLogger, type Logger } from '../logger.ts';
+import { detectSandbox } from '../media/detect-sandbox.ts';
+import type { MediaTools } from '../media/run.ts';
+import { parseAllowRules } from '../outbound/allow-rules.ts';
+import { createOutbound, type Outbound } from '../outbound/outbound.ts';
+import { ApiKeys } from '../queue/api-keys.ts';
+import { type EmbeddedRedis, startEmbeddedRedis } from '../queue/embedded-redis.ts';
+import { closeRedis, connectRedis, type Redis } from '../queue/redis.ts';
+import { WebhookSecrets } from '../queue/webhook-secrets.ts';
+import { type DerivedSecrets, deriveSecrets, machineSecretKey } from '../secrets.ts';
+import { createFileStorage } from '../storage/file-storage.ts';
+import type { Storage } from '../storage/storage.ts';
+
+/** What every process needs: secrets, Redis, storage, the way outside. */
+export interface Ground {
+  readonly config: Config;
+  readonly logger: Logger;
+  readonly secrets: DerivedSecrets;
+  readonly redisUrl: string;
+  readonly embeddedRedis: EmbeddedRedis | undefined;
+  readonly storage: Storage;
+  readonly outbound: Outbound;
+  /** ffmpeg, and the sandbox for it, which is looked for when this is called first: not every process runs ffmpeg. */
+  tools(): Promise<MediaTools>;
+  close(): Promise<void>;
+}
+
+export async function openGround(config: Config): Promise<Ground> {
+  const logger = createLogger(config.LOG_LEVEL);
+  const secrets = deriveSecrets(config.SECRET_KEY ?? (await machineSecretKey(config.DATA_DIR)));
+  const allow = parseAllowRules(config.OUTBOUND_ALLOW);
+  if (config.OUTBOUND_ALLOW !== '') {
+    logger.info(
+      { allow: config.OUTBOUND_ALLOW },
+      'these addresses may be reached although they are not public',
+    );
+  }
+  const storage = await createFileStorage({ root: config.DATA_DIR });
+  const outbound = createOutbound({ allow, ports: config.OUTBOUND_PORTS, logger, userAgent: 'Soundpost' });
+  const embeddedRedis =
+    config.REDIS_URL === undefined
+      ? await startEmbeddedRedis({
+          folder: join(config.DATA_DIR, 'redis'),
+          launcher: dieWithParent('TERM', searchPath),
+        })
+      : undefined;
+  let tools: Promise<MediaTools> | undefined;
+  return {
+    config,
+    logger,
+    secrets,
+    redisUrl: config.REDIS_URL ?? embeddedRedis?.url ?? '',
+    embeddedRedis,
+    storage,
+    outbound,
+    tools() {
+      tools ??= confinedTools(config, logger);
+      return tools;
+    },
+    async close() {
+      await outbound.close();
+      await embeddedRedis?.close();
+    },
+  };
+}
+
+async function confinedTools({ SANDBOX }: Config, logger: Logger): Promise<MediaTools> {
+  const tools = {
+    ffmpegPath: 'ffmpeg',
+    ffprobePath: 'ffprobe',
+    launcher: dieWithParent('KILL', searchPath),
+  };
+  const sandbox = await detectSandbox(tools);
+  if (sandbox.level === 'none') {
+    const remedy =
+      'ffmpeg cannot be confined here: install bubblewrap (apt-get install bubblewrap) beside ffmpeg; in a container, allow user namespaces too (docs/operations.md "Sandbox")';
+    if (SANDBOX === 'required') throw new ConfigurationError(`SANDBOX=required, but ${remedy}`);
+    logger.warn({ sandbox }, remedy);
+  } else {
+    logger.info({ sandbox }, 'ffmpeg is confined');
+  }
+  return { ...tools, sandbox };
+}
+
+/** The connection on which requests are answered, and the stores behind it. */
+export interface Stores {
+  readonly redis: Redis;
+  readonly keys: ApiKeys;
+  readonly webhookSecrets: WebhookSecrets;
+  close(): Promise<void>;
+}
+
+export function openStores({ redisUrl, logger, secrets }: Ground): Stores {
+  const redis = connectRedis({ url: redisUrl, role: 'request', logger });
+  return {
+    redis,
+    keys: new ApiKeys(redis, secrets.keyPepper),
+    webhookSecrets: new WebhookSecrets(redis, secrets.encryption),
+    close: () => closeRedis(redis),
+  };
+}

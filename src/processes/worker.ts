@@ -1,0 +1,73 @@
+/** The worker and its janitor: the configuration turned into the options that their parts declare. */
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Janitor } from '../queue/janitor.ts';
+import { closeRedis, connectRedis } from '../queue/redis.ts';
+import { uploadStorageKey } from '../queue/uploads.ts';
+import { UrlSigner } from '../signing/signed-url.ts';
+import { Workspaces } from '../storage/workspaces.ts';
+import { startWorker, type WorkerProcess } from '../worker/start.ts';
+import type { Ground, Stores } from './ground.ts';
+import { incomingFolder, publicUrlOf, workspacesFolder } from './places.ts';
+
+const SWEEP_EVERY_MS = 60 * 1000;
+
+/** @param ports those of the API and the gateway where they are known */
+export async function runWorker(
+  ground: Ground,
+  stores: Stores,
+  ports: { readonly api?: number; readonly gateway?: number } = {},
+): Promise<WorkerProcess> {
+  const { config, logger, secrets } = ground;
+  const tools = await ground.tools();
+  const redis = connectRedis({ url: ground.redisUrl, role: 'worker', logger });
+  const workspaces = await Workspaces.open(workspacesFolder(config));
+  const worker = await startWorker({
+    services: {
+      outbound: ground.outbound,
+      storage: ground.storage,
+      tools,
+      logger,
+      limits: {
+        maxInputBytes: config.MAX_INPUT_BYTES,
+        maxAudioSeconds: config.MAX_AUDIO_SECONDS,
+        outputTtlSeconds: config.OUTPUT_TTL_SECONDS,
+      },
+    },
+    redis,
+    signer: new UrlSigner(secrets.urlSigning, publicUrlOf(config, ports.api)),
+    webhookSecrets: stores.webhookSecrets,
+    gateway: {
+      url: config.GATEWAY_URL ?? `http://127.0.0.1:${ports.gateway ?? config.GATEWAY_PORT}`,
+      kind: config.GATEWAY_KIND,
+      brand: config.GATEWAY_BRAND,
+      apiKey: config.GATEWAY_API_KEY ?? secrets.gatewayApiKey,
+    },
+    voiceOnUnknown: config.VOICE_ON_UNKNOWN,
+    webhookSchedule: config.WEBHOOK_SCHEDULE_SECONDS,
+    concurrency: config.WORKER_CONCURRENCY,
+    lockSeconds: config.JOB_LOCK_SECONDS,
+    jobTtlSeconds: config.JOB_TTL_SECONDS,
+    workspaces,
+  });
+  const janitor = new Janitor({
+    redis: stores.redis,
+    outputTtlSeconds: config.OUTPUT_TTL_SECONDS,
+    jobTtlSeconds: config.JOB_TTL_SECONDS,
+    removeObject: (key) => ground.storage.remove(key),
+    async removeUpload(file) {
+      await rm(join(incomingFolder(config), file), { force: true });
+      await ground.storage.remove(uploadStorageKey(file));
+    },
+    logger,
+  });
+  janitor.start(SWEEP_EVERY_MS);
+  return {
+    async close(graceMs) {
+      await janitor.close();
+      await worker.close(graceMs);
+      await workspaces.close();
+      await closeRedis(redis);
+    },
+  };
+}
