@@ -226,7 +226,7 @@ describe('the connection of the WhatsApp transport, against a typed fake socket'
       expect(socket.callsOf('logout')).toHaveLength(1);
       expect(session.state()).toBe('close');
       expect(session.ownJid).toBe('');
-      expect(await setting.redis.keys('*whatsapp*')).toEqual([]);
+      expect(await setting.redis.keys(`*${setting.instance.id}*`)).toEqual([]);
       await session.connect();
       expect(session.pairing()).toMatchObject({ count: 1 });
     });
@@ -234,7 +234,7 @@ describe('the connection of the WhatsApp transport, against a typed fake socket'
     it('removing an instance leaves nothing behind', async () => {
       await setting.openSession();
       await setting.transport().remove(setting.instance);
-      expect(await setting.redis.keys('*whatsapp*')).toEqual([]);
+      expect(await setting.redis.keys(`*${setting.instance.id}*`)).toEqual([]);
     });
   });
 });

@@ -178,6 +178,12 @@ describe('the operations of the WhatsApp transport, against a typed fake socket'
         code: 'network_refused',
         messages: ['WhatsApp refused to take the message'],
       });
+      // Nobody waits for the server any more, and nobody is told when the connection ends.
+      setting.network.socket.drop(428);
+      await until(
+        'it is open again',
+        () => setting.network.sockets.length === 3 && session.state() === 'open',
+      );
     });
 
     it('is the same message when it is sent again, and sent once when the server had it', async () => {

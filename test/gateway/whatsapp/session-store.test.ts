@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import * as baileys from 'baileys';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { Sealer } from '../../../src/gateway/sealer.ts';
 import { SessionStore } from '../../../src/gateway/transports/whatsapp/session-store.ts';
 import { createLogger } from '../../../src/logger.ts';
@@ -10,11 +10,12 @@ import { startTestRedis, type TestRedis } from '../../redis-server.ts';
 const logger = createLogger('silent');
 let server: TestRedis;
 let redis: Redis;
-beforeEach(async () => {
+beforeAll(async () => {
   server = await startTestRedis();
   redis = connectRedis({ url: server.url, role: 'request', logger });
 });
-afterEach(async () => {
+afterEach(() => redis.del(HASH, HASH.replace(':one:', ':two:')));
+afterAll(async () => {
   await closeRedis(redis);
   await server.close();
 });

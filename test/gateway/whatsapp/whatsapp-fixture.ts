@@ -1,6 +1,7 @@
 /** The WhatsApp transport on a Redis of the test's own and a fake of the network, with everything that it reports. */
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
+import { afterAll } from 'vitest';
 import { defaultInstanceSettings } from '../../../src/contract/gateway-instances.ts';
 import type { Instance } from '../../../src/gateway/instances.ts';
 import { Sealer } from '../../../src/gateway/sealer.ts';
@@ -83,7 +84,6 @@ export interface Setting {
   readonly network: FakeWhatsApp;
   readonly reported: Reported;
   readonly redis: Redis;
-  readonly redisUrl: string;
   readonly instance: Instance;
   readonly retries: number[];
   transport(): Transport;
@@ -97,8 +97,13 @@ export interface Setting {
 
 const KEY = Buffer.alloc(32, 3);
 
+/** One for all tests of a file: each setting has an instance of its own, whose id stands in all its keys. */
+let redisOfFile: Promise<TestRedis> | undefined;
+afterAll(async () => (await redisOfFile)?.close());
+
 export async function startSetting(settings: Partial<Instance['settings']> = {}): Promise<Setting> {
-  const server: TestRedis = await startTestRedis();
+  redisOfFile ??= startTestRedis();
+  const server = await redisOfFile;
   const folder = await makeFolder();
   const logger = createLogger(process.env.TEST_LOG_LEVEL ?? 'silent');
   const redis = connectRedis({ url: server.url, role: 'request', logger });
@@ -143,7 +148,6 @@ export async function startSetting(settings: Partial<Instance['settings']> = {})
     network,
     reported,
     redis,
-    redisUrl: server.url,
     instance,
     retries,
     transport: () => transport,
@@ -162,7 +166,6 @@ export async function startSetting(settings: Partial<Instance['settings']> = {})
     async close() {
       await transport.close();
       await closeRedis(redis);
-      await server.close();
       await folder.remove();
     },
   };

@@ -23,7 +23,12 @@ export class Acknowledgements {
     });
     // A send that fails by itself never looks at this promise.
     answer.catch(() => undefined);
-    return answer.finally(() => this.#waiting.delete(messageId));
+    return answer;
+  }
+
+  /** However the send ended. */
+  forget(messageId: string): void {
+    this.#waiting.delete(messageId);
   }
 
   taken(messageId: string): void {

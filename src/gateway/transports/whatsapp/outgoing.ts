@@ -85,10 +85,14 @@ export class Outgoing {
       'take the message',
       line.socket.sendMessage(chat.jid, content, { messageId, ...(quoted ? { quoted } : {}) }),
     );
-    const sent = await untilAborted(sending, signal);
-    await untilAborted(taken, signal);
-    if (sent !== undefined) {
-      await kept.keep(line.library, sent);
+    try {
+      const sent = await untilAborted(sending, signal);
+      await untilAborted(taken, signal);
+      if (sent !== undefined) {
+        await kept.keep(line.library, sent);
+      }
+    } finally {
+      acknowledgements.forget(messageId);
     }
   }
 
