@@ -14,7 +14,7 @@ import { ExtractPayload, type ExtractProgress, type ExtractResult } from './payl
 import { KEY_PREFIX, type Redis } from './redis.ts';
 
 /** Why the signal of a running job was aborted. */
-export class JobAborted extends Error {
+class JobAborted extends Error {
   override readonly name = 'JobAborted';
   readonly why: 'cancelled' | 'lost' | 'shutdown';
   constructor(why: JobAborted['why']) {

@@ -18,15 +18,3 @@ export async function messagesTo(
   }
   return (await response.json()) as Json[];
 }
-
-/** Trades the one-time link of `serve` for a header that opens the inbox. */
-export async function enterInbox(link: string): Promise<Record<string, string>> {
-  const { origin, searchParams } = new URL(link);
-  const response = await fetch(`${origin}/inbox/api/session`, {
-    method: 'POST',
-    headers: { 'Content-Type': 'application/json' },
-    body: JSON.stringify({ code: searchParams.get('code') }),
-  });
-  const { session } = (await response.json()) as { session: string };
-  return { Authorization: `Bearer ${session}` };
-}

@@ -5,6 +5,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { dieWithParent } from '../../src/launcher.ts';
 import { runningEmbeddedRedis, startEmbeddedRedis } from '../../src/queue/embedded-redis.ts';
@@ -43,7 +44,7 @@ async function start(
 async function startProcess(
   launcher: readonly string[] = launchers.setpriv,
 ): Promise<{ child: ChildProcess; url: string; servers: number[] }> {
-  const script = join(import.meta.dirname, 'embedded-redis-process.ts');
+  const script = fileURLToPath(new URL('./embedded-redis-process.ts', import.meta.url));
   const child = spawn(process.execPath, [script, join(folder, 'redis'), ...launcher], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });

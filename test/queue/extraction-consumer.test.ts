@@ -1,7 +1,7 @@
 /** What Redis, other workers and a shutdown demand of whoever runs a job. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import type { ExtractionJob } from '../../src/queue/extraction-consumer.ts';
 import { jobKey, queueKey } from '../../src/queue/names.ts';
@@ -124,7 +124,7 @@ describe('a job whose worker is killed', () => {
   async function startWorker() {
     const child = spawn(
       process.execPath,
-      [join(import.meta.dirname, 'worker-process.ts'), queue().server.url, '0.5'],
+      [fileURLToPath(new URL('./worker-process.ts', import.meta.url)), queue().server.url, '0.5'],
       { stdio: ['ignore', 'pipe', 'inherit'] },
     );
     return {
