@@ -24,6 +24,7 @@ import type {
 import { createXmppTransport } from '../../../src/gateway/transports/xmpp/xmpp-transport.ts';
 import { createLogger } from '../../../src/logger.ts';
 import { parseAllowRules } from '../../../src/outbound/allow-rules.ts';
+import { OutboundRefused } from '../../../src/outbound/errors.ts';
 import { createOutbound, type Outbound } from '../../../src/outbound/outbound.ts';
 import { closeRedis, connectRedis, type Redis } from '../../../src/queue/redis.ts';
 import { DOMAIN, type ProsodySetting, startTestProsody, type TestProsody } from '../../prosody.ts';
@@ -62,7 +63,6 @@ export interface World {
   readonly prosody: TestProsody;
   readonly redis: Redis;
   readonly log: MessageLog;
-  readonly outbound: Outbound;
   readonly folder: string;
   /** A client of the other implementation, logged in. */
   peer(number: string): Promise<XmppPeer>;
@@ -79,6 +79,10 @@ export interface ConnectSetting {
   readonly password?: string;
   /** Where to connect to; default: the server itself. */
   readonly port?: number;
+  /** Whether the operator has allowed that address. Default true. */
+  readonly isAllowed?: boolean;
+  /** As with a public address, which no rule has opened for talking in clear. */
+  readonly onlyEncrypted?: boolean;
   /** Default true: resolves when the session is open. */
   readonly waitUntilOpen?: boolean;
 }
@@ -112,19 +116,12 @@ export async function startWorld(more: Partial<ProsodySetting> = {}): Promise<Wo
   const logger = createLogger(process.env.TEST_LOG_LEVEL ?? 'silent');
   const redis = connectRedis({ url: server.url, role: 'request', logger });
   const log = new MessageLog(redis, 3600);
-  const outbound = createOutbound({
-    allow: parseAllowRules(`${prosody.outboundAllow},127.0.0.2:${prosody.port}`),
-    ports: [443],
-    logger,
-    userAgent: 'soundpost-tests',
-  });
   const peers: XmppPeer[] = [];
   const connections: Connected[] = [];
   return {
     prosody,
     redis,
     log,
-    outbound,
     folder: folder.path,
     async peer(number) {
       const peer = await startPeer({
@@ -136,14 +133,13 @@ export async function startWorld(more: Partial<ProsodySetting> = {}): Promise<Wo
       return peer;
     },
     async connect(setting = {}) {
-      const connected = await connect({ prosody, redis, log, outbound, logger }, setting);
+      const connected = await connect({ prosody, redis, log, logger }, setting);
       connections.push(connected);
       return connected;
     },
     async close() {
       await Promise.all(peers.map((peer) => peer.close()));
       await Promise.all(connections.map((connected) => connected.close()));
-      await outbound.close();
       await closeRedis(redis);
       await server.close();
       await prosody.close();
@@ -152,12 +148,13 @@ export async function startWorld(more: Partial<ProsodySetting> = {}): Promise<Wo
   };
 }
 
-type Parts = Pick<World, 'prosody' | 'redis' | 'log' | 'outbound'> & {
+type Parts = Pick<World, 'prosody' | 'redis' | 'log'> & {
   readonly logger: ReturnType<typeof createLogger>;
 };
 
 async function connect(parts: Parts, setting: ConnectSetting): Promise<Connected> {
-  const { prosody, redis, log, outbound, logger } = parts;
+  const { prosody, redis, log, logger } = parts;
+  const outbound = outboundFor(prosody, setting, logger);
   const number = setting.number ?? numbers.soundpost;
   const instance: Instance = setting.instance ?? {
     id: randomUUID(),
@@ -239,7 +236,31 @@ async function connect(parts: Parts, setting: ConnectSetting): Promise<Connected
       reports.flatMap((report) =>
         report.kind === 'status' && report.messageId === messageId ? [report.status] : [],
       ),
-    close: () => transport.close(),
+    async close() {
+      await transport.close();
+      await outbound.close();
+    },
+  };
+}
+
+function outboundFor(
+  prosody: TestProsody,
+  { port, isAllowed = true, onlyEncrypted = false }: ConnectSetting,
+  logger: Parts['logger'],
+): Outbound {
+  const line = port !== undefined && isAllowed ? `,127.0.0.1:${port}` : '';
+  const outbound = createOutbound({
+    allow: parseAllowRules(`${prosody.outboundAllow}${line}`),
+    ports: [443],
+    logger,
+    userAgent: 'soundpost-tests',
+  });
+  return {
+    ...outbound,
+    async serviceAddresses(hostname, to, withoutTls) {
+      if (withoutTls && onlyEncrypted) throw new OutboundRefused('a service needs https');
+      return outbound.serviceAddresses(hostname, to, withoutTls);
+    },
   };
 }
 
@@ -251,6 +272,8 @@ function recorder(reports: Report[], log: MessageLog): TransportReports {
         reports.push({ kind: 'status', messageId, status });
     },
     async messageArrived(instanceId, message) {
+      // As the core does: the same message again is no news.
+      if ((await log.find(instanceId, message.messageId)) !== undefined) return;
       reports.push({ kind: 'message', message });
       const conversation = message.content.kind === 'text' ? message.content.text : 'a voice message';
       const record = await log.intend({

@@ -19,7 +19,8 @@ const PAGE_MESSAGES = 100;
 export class CatchUp {
   readonly #options: CatchUpOptions;
   #running: Promise<void> = Promise.resolve();
-  #isRunning = false;
+  /** Runs that have not ended, the waiting ones among them. */
+  #runs = 0;
 
   constructor(options: CatchUpOptions) {
     this.#options = options;
@@ -28,20 +29,23 @@ export class CatchUp {
   /** Reads on from what was seen last; the account's whole archive when that is wanted and it is the first time. */
   start(): void {
     const { logger } = this.#options;
+    this.#runs++;
     this.#running = this.#running
       .then(() => this.#run())
-      .catch((error: unknown) => logger.warn({ err: error }, 'reading the archive broke off'));
+      .catch((error: unknown) => logger.warn({ err: error }, 'reading the archive broke off'))
+      .finally(() => {
+        this.#runs--;
+      });
   }
 
   /** A message came live under this id in the archive. While the archive is read, that comes to it by itself. */
   async seen(archiveId: string): Promise<void> {
-    if (!this.#isRunning) {
+    if (this.#runs === 0) {
       await this.#options.memory.setLastSeen(archiveId);
     }
   }
 
   async #run(): Promise<void> {
-    this.#isRunning = true;
     try {
       const last = await this.#options.memory.lastSeen();
       if (last !== null) {
@@ -58,8 +62,6 @@ export class CatchUp {
       } else if (!isNothingThere(error)) {
         throw error;
       }
-    } finally {
-      this.#isRunning = false;
     }
   }
 

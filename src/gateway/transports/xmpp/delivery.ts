@@ -1,12 +1,11 @@
 /** A message of the instance's own, brought to the network once: whatever breaks meanwhile, and however often it is tried. */
-import { GatewayError } from '../../../contract/gateway-errors.ts';
+import { setImmediate } from 'node:timers/promises';
 import type { Chat } from '../../transport.ts';
 import { untilAborted } from '../../until-aborted.ts';
-import { StanzaInDoubt } from './acknowledgements.ts';
 import type { AddressBook } from './address-book.ts';
 import type { Archive } from './archive.ts';
 import { attribute, type Element } from './element.ts';
-import { bounce, isNothingThere } from './failure.ts';
+import { Bounced, conditionOf, isNothingThere, refusal } from './failure.ts';
 import { bareOf, resourceOf } from './jid.ts';
 import type { Memory } from './memory.ts';
 import { ns } from './namespaces.ts';
@@ -47,14 +46,14 @@ export class Delivery {
     const { memory } = this.#options;
     const startedMs = Date.now();
     const earlierMs = await untilAborted(memory.beginSending(messageId), signal);
-    if (earlierMs !== undefined && (await this.#isArchived(chat, messageId, earlierMs))) {
+    if (earlierMs !== undefined && (await this.#wasTaken(chat, messageId, earlierMs))) {
       return 'known';
     }
     const made = await stanza();
     signal.throwIfAborted();
     const bounced = new Promise<never>((_resolve, reject) => {
       this.#onBounce.set(messageId, (condition) =>
-        reject(bounce(condition, chat.isGroup || this.#options.addressBook.has(chat.jid))),
+        reject(new Bounced(condition, chat.isGroup || this.#options.addressBook.has(chat.jid))),
       );
     });
     // What comes back later than the acknowledgement is told as a status.
@@ -62,6 +61,10 @@ export class Delivery {
     try {
       await Promise.race([bounced, this.#handOver(made, chat, messageId, earlierMs ?? startedMs, signal)]);
       return 'sent';
+    } catch (error) {
+      // What came back may be tried again, and would be found in the archive then.
+      if (error instanceof Bounced) await memory.forgetSending(messageId);
+      throw error;
     } finally {
       this.#onBounce.delete(messageId);
     }
@@ -81,18 +84,27 @@ export class Delivery {
     signal: AbortSignal,
   ): Promise<void> {
     const { stream } = this.#options;
-    for (;;) {
+    for (let attempt = 1; ; attempt++) {
+      await stream.untilOpen(signal);
       try {
-        await stream.deliver(stanza, signal);
+        if (attempt === 1 || !(await this.#isArchived(chat, messageId, sinceMs))) {
+          await stream.deliver(stanza, signal);
+        }
         return;
       } catch (error) {
-        if (!(error instanceof StanzaInDoubt)) throw error;
-      }
-      await stream.untilOpen(signal);
-      if (await this.#isArchived(chat, messageId, sinceMs)) {
-        return;
+        signal.throwIfAborted();
+        // What the network answers is final; a connection that broke is not, even if it has not been noticed yet.
+        const isFinal = conditionOf(error) !== undefined || stream.state === 'close';
+        if (isFinal) throw refusal('number', error);
+        await setImmediate();
       }
     }
+  }
+
+  async #wasTaken(chat: Chat, messageId: string, sinceMs: number): Promise<boolean> {
+    return this.#isArchived(chat, messageId, sinceMs).catch((error: unknown) => {
+      throw refusal('reading the archive', error);
+    });
   }
 
   /** Without an archive nobody can say; the origin id then lets the receiver see that both are one. */
@@ -100,24 +112,23 @@ export class Delivery {
     const { archive } = this.#options;
     const where = chat.isGroup ? { room: chat.jid } : { with: chat.jid };
     const startMs = sinceMs - CLOCK_DIFFERENCE_MS;
+    // What came back was not delivered and may go again, so each bounce takes one attempt from the count.
+    let attempts = 0;
     try {
       for (let after = ''; ; ) {
         const page = await archive.page({ ...where, startMs, after, max: PAGE_MESSAGES });
-        if (page.messages.some(({ message }) => this.#isThat(message, messageId))) {
-          return true;
+        for (const { message } of page.messages) {
+          attempts += this.#isThat(message, messageId) ? 1 : 0;
+          attempts -= isBounceOf(message, messageId) ? 1 : 0;
         }
         if (page.complete || page.lastId === undefined) {
-          return false;
+          return attempts > 0;
         }
         after = page.lastId;
       }
     } catch (error) {
       if (isNothingThere(error)) return false;
-      throw error instanceof GatewayError
-        ? error
-        : new GatewayError('network_refused', 'the archive of the network could not be read', {
-            cause: error,
-          });
+      throw error;
     }
   }
 
@@ -129,4 +140,8 @@ export class Delivery {
     const originId = attribute(message.getChild('origin-id', ns.stanzaId), 'id');
     return own && (originId === messageId || attribute(message, 'id') === messageId);
   }
+}
+
+function isBounceOf(message: Element, messageId: string): boolean {
+  return attribute(message, 'type') === 'error' && attribute(message, 'id') === messageId;
 }

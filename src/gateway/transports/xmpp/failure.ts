@@ -41,13 +41,16 @@ export function refusal(
   );
 }
 
-/** For a message that came back. @param isContact somebody of the address book exists, whatever the server says */
-export function bounce(condition: string, isContact: boolean): GatewayError {
-  if (unreachableServer.has(condition) || (nobodyThere.has(condition) && !isContact)) {
-    return new GatewayError(
-      'unknown_recipient',
-      'number: nobody on the network takes messages at this address',
+/** A message came back. */
+export class Bounced extends GatewayError {
+  /** @param isContact somebody of the address book exists, whatever the server says */
+  constructor(condition: string, isContact: boolean) {
+    const nobody = unreachableServer.has(condition) || (nobodyThere.has(condition) && !isContact);
+    super(
+      nobody ? 'unknown_recipient' : 'network_refused',
+      nobody
+        ? 'number: nobody on the network takes messages at this address'
+        : `number: the message came back (${condition})`,
     );
   }
-  return new GatewayError('network_refused', `number: the message came back (${condition})`);
 }

@@ -28,6 +28,10 @@ export class Memory {
     return earlier === null ? undefined : Number(earlier);
   }
 
+  async forgetSending(messageId: string): Promise<void> {
+    await this.#redis.del(this.#key('attempt', messageId));
+  }
+
   /** Archive id of the last message that was dealt with. */
   lastSeen(): Promise<string | null> {
     return this.#redis.get(this.#key('seen'));

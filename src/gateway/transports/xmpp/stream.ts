@@ -130,15 +130,17 @@ export class Stream {
    * @throws StanzaInDoubt; GatewayError not_connected; the reason of `signal`
    */
   async deliver(stanza: Element, signal: AbortSignal): Promise<void> {
-    const { client, acknowledgements } = this.#online();
+    const line = this.#online();
+    const { client, acknowledgements } = line;
     signal.throwIfAborted();
     const acknowledged = acknowledgements.of(stanza);
     const { isOn } = acknowledgements;
     await client.send(stanza).catch((cause: unknown) => {
+      cut(line);
       throw new StanzaInDoubt('the connection broke', { cause });
     });
     // A server works off what one client sends in its order, so an answer to anything later is an acknowledgement too.
-    await untilAborted(isOn ? acknowledged : this.#ping(), signal);
+    await untilAborted(isOn ? acknowledged : this.#answer(), signal);
   }
 
   /** @throws the reason of `signal`; GatewayError not_connected when nobody connects any more */
@@ -161,14 +163,21 @@ export class Stream {
     return this.#line;
   }
 
-  async #ping(): Promise<void> {
+  /** Resolves when the server has answered to something, whatever; rejects when the connection breaks first. */
+  async #answer(): Promise<void> {
+    const lost = new AbortController();
+    const onLost = (): void => lost.abort(new StanzaInDoubt('the connection broke'));
+    this.#events.once('lost', onLost);
     try {
-      await this.query('get', xml('ping', { xmlns: ns.ping }), { to: this.#options.domain });
+      const asked = this.query('get', xml('ping', { xmlns: ns.ping }), { to: this.#options.domain });
+      await untilAborted(asked, lost.signal);
     } catch (cause) {
       // A refusal is an answer too.
       if (!(cause instanceof Error && cause.name === 'StanzaError')) {
         throw new StanzaInDoubt('the connection broke', { cause });
       }
+    } finally {
+      this.#events.off('lost', onLost);
     }
   }
 
@@ -280,6 +289,7 @@ export class Stream {
       return;
     }
     this.#setState('connecting');
+    this.#events.emit('lost');
     if (this.#retry !== undefined) {
       return;
     }

@@ -1,0 +1,78 @@
+/** Stands between a gateway and its XMPP server, and lets a test break the connection at a moment of its choice. */
+import { once } from 'node:events';
+import { type AddressInfo, createConnection, createServer, type Socket } from 'node:net';
+
+export interface CuttableLine {
+  readonly port: number;
+  /** Everything that came from the server, as text. */
+  received(): string;
+  /** How many connections were made. */
+  connections(): number;
+  /** From now on the server still hears everything, but its answers no longer come through. */
+  deafen(): void;
+  /** Resolves when a text has gone to the server. */
+  sent(text: string): Promise<void>;
+  /** Breaks what is connected, without a word; new connections work. */
+  cut(): void;
+  close(): Promise<void>;
+}
+
+export async function startCuttableLine(serverPort: number): Promise<CuttableLine> {
+  const pairs = new Set<{ client: Socket; upstream: Socket; deaf: boolean }>();
+  const waiting = new Map<string, () => void>();
+  let fromServer = '';
+  let toServer = '';
+  let count = 0;
+  const server = createServer((client) => {
+    count++;
+    const upstream = createConnection(serverPort, '127.0.0.1');
+    const pair = { client, upstream, deaf: false };
+    pairs.add(pair);
+    for (const socket of [client, upstream]) {
+      socket.setNoDelay();
+      socket.on('error', () => socket.destroy());
+      socket.on('close', () => {
+        client.destroy();
+        upstream.destroy();
+        pairs.delete(pair);
+      });
+    }
+    client.on('data', (chunk) => {
+      toServer += chunk;
+      upstream.write(chunk, () => {
+        for (const [text, resolve] of waiting) if (toServer.includes(text)) resolve();
+      });
+    });
+    upstream.on('data', (chunk) => {
+      if (pair.deaf) return;
+      fromServer += chunk;
+      client.write(chunk);
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const cut = (): void => {
+    for (const { client, upstream } of pairs) {
+      client.destroy();
+      upstream.resetAndDestroy();
+    }
+  };
+  return {
+    port: (server.address() as AddressInfo).port,
+    received: () => fromServer,
+    connections: () => count,
+    deafen() {
+      for (const pair of pairs) pair.deaf = true;
+    },
+    sent: (text) =>
+      new Promise((resolve) => {
+        waiting.set(text, resolve);
+        if (toServer.includes(text)) resolve();
+      }),
+    cut,
+    async close() {
+      cut();
+      await once(server.close(), 'close');
+    },
+  };
+}
