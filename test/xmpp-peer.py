@@ -158,6 +158,10 @@ class Peer(slixmpp.ClientXMPP):
         message.send()
         return message['id']
 
+    async def forge(self, stanza):
+        """Anything at all, as somebody would who means harm."""
+        self.send_raw(stanza)
+
     async def round_trip(self):
         """Whatever the server had to say to what was sent before has come when this ends."""
         await self.plugin['xep_0199'].send_ping(self.boundjid.host)

@@ -8,8 +8,11 @@ export interface CuttableLine {
   received(): string;
   /** How many connections were made. */
   connections(): number;
-  /** From now on the server still hears everything, but its answers no longer come through. */
-  deafen(): void;
+  /**
+   * From now on the server still hears everything, but its answers no longer come through on what is connected now.
+   * @param afterSending not before this text has gone to the server
+   */
+  deafen(afterSending?: string): void;
   /** Resolves when a text has gone to the server. */
   sent(text: string): Promise<void>;
   /** Breaks what is connected, without a word; new connections work. */
@@ -23,6 +26,7 @@ export async function startCuttableLine(serverPort: number): Promise<CuttableLin
   let fromServer = '';
   let toServer = '';
   let count = 0;
+  let deafenAfter: string | undefined;
   const server = createServer((client) => {
     count++;
     const upstream = createConnection(serverPort, '127.0.0.1');
@@ -39,6 +43,10 @@ export async function startCuttableLine(serverPort: number): Promise<CuttableLin
     }
     client.on('data', (chunk) => {
       toServer += chunk;
+      if (deafenAfter !== undefined && toServer.includes(deafenAfter)) {
+        pair.deaf = true;
+        deafenAfter = undefined;
+      }
       upstream.write(chunk, () => {
         for (const [text, resolve] of waiting) if (toServer.includes(text)) resolve();
       });
@@ -61,7 +69,9 @@ export async function startCuttableLine(serverPort: number): Promise<CuttableLin
     port: (server.address() as AddressInfo).port,
     received: () => fromServer,
     connections: () => count,
-    deafen() {
+    deafen(afterSending) {
+      deafenAfter = afterSending;
+      if (afterSending !== undefined) return;
       for (const pair of pairs) pair.deaf = true;
     },
     sent: (text) =>
