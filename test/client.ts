@@ -84,7 +84,7 @@ export class Client {
   }
 }
 
-export interface Notification {
+interface Notification {
   readonly headers: Readonly<Record<string, string>>;
   readonly text: string;
   readonly json: Json;
