@@ -1,9 +1,13 @@
 /** The chats of an instance: those of the log, those that the network remembers, and the rest of the address book. */
 import type { ChatRecord } from '../contract/gateway-operations.ts';
+import { parseAddress } from './address.ts';
 import type { Instance } from './instances.ts';
 import type { ChatSummary, MessageLog } from './message-log.ts';
 import { messageAnswer } from './message-record.ts';
 import type { Chat, Session } from './transport.ts';
+
+/** Among these a name is looked for. */
+const RECENT_MESSAGES = 20;
 
 /** A chat with its last message; `updatedAtMs` is null where nobody knows of one. */
 export interface ChatOverview extends Chat {
@@ -27,7 +31,7 @@ export async function listChats(
   const known = new Map<string, Chat>([...archived, ...contacts].map((chat) => [chat.jid, chat]));
   const chats = await Promise.all(
     [...new Set([...summaries.keys(), ...known.keys()])].map(async (jid): Promise<ChatOverview> => {
-      const { name, isGroup } = known.get(jid) ?? (await describeStranger(instance, jid, log));
+      const { name, isGroup } = known.get(jid) ?? (await describeStranger(instance, session, jid, log));
       const summary = summaries.get(jid);
       const updatedAtMs = Math.max(summary?.updatedAtMs ?? 0, times.get(jid) ?? 0);
       return {
@@ -64,13 +68,22 @@ export async function chatRecords(
   );
 }
 
-/** Somebody who wrote and stands in no address book. */
+/** Somebody who stands in no address book: named as in a message from there, or as the network knows them. */
 async function describeStranger(
   instance: Instance,
+  session: Session,
   jid: string,
   log: MessageLog,
 ): Promise<Pick<Chat, 'name' | 'isGroup'>> {
-  const messages = await log.messages(instance.id, jid, 20);
+  const messages = await log.messages(instance.id, jid, RECENT_MESSAGES);
   const name = messages.findLast(({ key }) => !key.fromMe)?.authorName;
-  return { name: name ?? jid.slice(0, jid.indexOf('@')), isGroup: false };
+  if (name !== undefined) {
+    return { name, isGroup: false };
+  }
+  try {
+    return await session.resolve(parseAddress(jid, 'chat'), 'chat');
+  } catch {
+    // Who has left the network keeps the number as a name.
+    return { name: jid.slice(0, jid.indexOf('@')), isGroup: false };
+  }
 }

@@ -28,6 +28,9 @@ export async function startChromium(viewport: { width: number; height: number })
       // No loudspeaker on a server, and nobody whose click would allow the sound.
       '--autoplay-policy=no-user-gesture-required',
       '--mute-audio',
+      // A microphone that beeps, for whoever is allowed to listen.
+      '--use-fake-device-for-media-stream',
+      '--use-fake-ui-for-media-stream',
     ],
   });
   return {

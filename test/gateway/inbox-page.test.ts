@@ -77,7 +77,7 @@ describe('the inbox', () => {
   it('shows a message that comes while the page is open, plays it, and its tick follows', async () => {
     await openInbox();
     await chat(ada.name).click();
-    await page.getByText('No voice messages yet.').waitFor();
+    await page.getByText('No messages yet.').waitFor();
     let loads = 0;
     page.on('load', () => loads++);
     const { id } = await send(ada.number);
@@ -177,6 +177,190 @@ describe('the inbox', () => {
     await bubble(id).getByRole('button', { name: /^Play/ }).click();
     await bubble(id).getByText('Cannot play: the recording is damaged.').waitFor();
     expect(await bubble(id).getAttribute('data-status')).toBe('READ');
+  });
+});
+
+describe('playing somebody', () => {
+  const reply = () => page.getByRole('textbox', { name: 'Message' });
+  const last = async (jid: string): Promise<{ message: { conversation?: string }; authorName?: string }> =>
+    (await chatMessages(gateway, 'main', jid)).at(-1) as never;
+
+  it('replies as a person, by keyboard, and the instance gets it', async () => {
+    await openInbox();
+    await chat(ada.name).click();
+    await reply().fill('Thank you,\nI will listen');
+    await page.keyboard.press('Enter');
+    const text = page.getByRole('article', { name: `Message from ${ada.name}` }).last();
+    await text.getByText('I will listen').waitFor();
+    expect(await last(ada.jid)).toMatchObject({
+      key: { fromMe: false },
+      authorName: ada.name,
+      message: { conversation: 'Thank you,\nI will listen' },
+    });
+    expect(await reply().inputValue()).toBe('');
+    expect(complaints).toEqual([]);
+  });
+
+  it('chooses who speaks in a group', async () => {
+    await openInbox();
+    await chat('The Sound Society').click();
+    await page.getByLabel('Reply as').selectOption(hedy.name);
+    await reply().fill('Good evening');
+    await page.keyboard.press('Enter');
+    await page
+      .getByRole('article', { name: `Message from ${hedy.name}` })
+      .getByText('Good evening')
+      .waitFor();
+  });
+
+  it('speaks into the microphone, and the voice message can be played', async () => {
+    await openInbox();
+    await chat(ada.name).click();
+    await page.getByRole('button', { name: 'Record a voice message' }).click();
+    await page.getByRole('timer').getByText('0:01').waitFor();
+    await page.getByRole('button', { name: 'Send the recording' }).click();
+    const voice = page.getByRole('article', { name: `Voice message from ${ada.name}` }).last();
+    await voice.getByRole('button', { name: /^Play voice message/ }).click();
+    await eventually(
+      () => voice.getByRole('slider').inputValue(),
+      (seconds) => Number(seconds) > 0.2,
+    );
+    expect(complaints).toEqual([]);
+  });
+
+  it('throws a recording away', async () => {
+    const before = (await chatMessages(gateway, 'main', ada.jid)).length;
+    await openInbox();
+    await chat(ada.name).click();
+    await page.getByRole('button', { name: 'Record a voice message' }).click();
+    await page.getByRole('timer').getByText('0:00').waitFor();
+    await page.keyboard.press('Escape');
+    await reply().waitFor();
+    await reply().fill('No, rather in writing');
+    await page.keyboard.press('Enter');
+    await page.getByText('No, rather in writing').last().waitFor();
+    expect(await chatMessages(gateway, 'main', ada.jid)).toHaveLength(before + 1);
+  });
+
+  it('shows to others that somebody writes', async () => {
+    const other = await browser.context.newPage();
+    await other.goto(await gateway.inboxLink());
+    await other.getByRole('navigation').getByRole('button', { name: 'The Sound Society' }).click();
+    await other.getByLabel('Reply as').waitFor();
+    await openInbox();
+    await chat('The Sound Society').click();
+    await page.getByLabel('Reply as').selectOption(hedy.name);
+    await reply().pressSequentially('Well');
+    await other.getByText(`${hedy.name} is typing…`).waitFor();
+    await reply().fill('');
+    await other.getByText(`${hedy.name} is typing…`).waitFor({ state: 'detached' });
+    await other.close();
+  });
+
+  it('calls the instance, which may reject and say why', async () => {
+    await gateway.call('POST', '/settings/set/main', { rejectCall: true, msgCall: 'Please write instead.' });
+    await openInbox();
+    await chat(hedy.name).click();
+    await page.getByRole('button', { name: `Call main as ${hedy.name}` }).click();
+    await page.locator('#call-text', { hasText: 'main rejected the call' }).waitFor();
+    await page.getByRole('article', { name: 'Message sent' }).getByText('Please write instead.').waitFor();
+    await gateway.call('POST', '/settings/set/main', { rejectCall: false });
+  });
+
+  it('hangs up', async () => {
+    await openInbox();
+    await chat(hedy.name).click();
+    await page.getByRole('button', { name: `Call main as ${hedy.name}` }).click();
+    await page.getByRole('button', { name: 'Hang up' }).click();
+    await page.locator('#call-text', { hasText: `${hedy.name} hung up` }).waitFor();
+  });
+
+  it('blocks the instance: nothing gets through in either direction until it is let in again', async () => {
+    await openInbox();
+    await chat(hedy.name).click();
+    const block = page.getByRole('button', { name: `${hedy.name} blocks main`, pressed: false });
+    await block.click();
+    await page.getByText(`${hedy.name} has blocked main: nothing gets through.`).waitFor();
+    const { id } = await send(hedy.number);
+    await page.locator(`[data-message-id="${id}"][data-status="ERROR"]`).waitFor();
+    expect(await bubble(id).locator('.tick').innerText()).toBe('Not delivered');
+    await reply().fill('Hello?');
+    await page.keyboard.press('Enter');
+    await page.getByRole('alert').getByText('Not delivered').waitFor();
+    await page.getByRole('button', { name: `${hedy.name} blocks main`, pressed: true }).click();
+    await reply().fill('Hello again');
+    await page.keyboard.press('Enter');
+    await page.getByRole('article').getByText('Hello again').waitFor();
+  });
+
+  it('shows a caption and a changed text while the page is open', async () => {
+    const key = await send(ada.number);
+    await openInbox();
+    await chat(ada.name).click();
+    await bubble(key.id).waitFor();
+    await gateway.call('POST', '/chat/updateMessage/main', {
+      number: ada.number,
+      key,
+      text: 'The <b>second</b> take',
+    });
+    await bubble(key.id).getByText('The <b>second</b> take').waitFor();
+    await bubble(key.id).getByText('edited').waitFor();
+    await chat(ada.name).getByText('The <b>second</b> take').waitFor();
+  });
+});
+
+describe('what is only to be listened to', () => {
+  it('the chat with another instance is answered in the inbox of that instance', async () => {
+    const { body } = await gateway.call('POST', '/instance/create', { instanceName: 'office' });
+    const { body: instances } = await gateway.call('GET', '/inbox/api/instances');
+    const { ownJid } = instances.find(({ id }: { id: string }) => id === body.instance.instanceId);
+    const { id } = await send(ownJid);
+    await openInbox();
+    await chat('office').click();
+    await bubble(id).waitFor();
+    await page.getByText('The other side of this chat is an instance with an inbox of its own.').waitFor();
+    expect(await page.getByRole('textbox', { name: 'Message' }).isVisible()).toBe(false);
+    expect(await page.getByRole('button', { name: /^Call/ }).isVisible()).toBe(false);
+    await page.getByRole('combobox', { name: 'Instance' }).selectOption('office');
+    await chat('main').click();
+    await page.getByRole('article', { name: 'Voice message from main' }).waitFor();
+    await gateway.call('DELETE', '/instance/delete/office');
+  });
+
+  it('an instance on another network has no controls', async () => {
+    await gateway.call('POST', '/instance/create', { instanceName: 'far', transport: 'whatsapp' });
+    await openInbox();
+    await page.getByRole('combobox', { name: 'Instance' }).selectOption('far');
+    const { body: instances } = await gateway.call('GET', '/inbox/api/instances');
+    expect(instances.find(({ name }: { name: string }) => name === 'far')).toMatchObject({ readOnly: true });
+    for (const [path, body] of [
+      ['chats/1@s.whatsapp.net/replies', { as: '1@s.whatsapp.net', text: 'x' }],
+      ['calls', { as: '1@s.whatsapp.net' }],
+    ] as const) {
+      const answer = await gateway.call('POST', `/inbox/api/instances/far/${path}`, body);
+      expect([answer.status, answer.body.code]).toEqual([501, 'unsupported']);
+    }
+    await gateway.call('DELETE', '/instance/delete/far');
+  });
+});
+
+describe('an invitation', () => {
+  it('asks which instance enters the group, and shows the group to it', async () => {
+    await gateway.call('POST', '/instance/create', { instanceName: 'guest' });
+    const { body: contacts } = await gateway.call('POST', '/chat/findContacts/main');
+    const group = contacts.find(({ isGroup }: { isGroup: boolean }) => isGroup).id;
+    const { body } = await gateway.call('GET', `/group/inviteCode/main?groupJid=${group}`);
+    await openInbox();
+    await page.goto(body.inviteUrl);
+    await page.getByLabel('Who enters it?').selectOption('guest');
+    await page.getByRole('button', { name: 'Enter the group' }).click();
+    await page.getByRole('dialog').waitFor({ state: 'hidden' });
+    await chat('The Sound Society').first().waitFor();
+    await page.locator('#instances option:checked', { hasText: 'guest' }).waitFor({ state: 'attached' });
+    const { body: members } = await gateway.call('GET', `/group/participants/guest?groupJid=${group}`);
+    expect(members.participants.at(-1)).toMatchObject({ name: 'guest', admin: null });
+    expect(page.url()).toBe(`${gateway.url}/inbox`);
+    await gateway.call('DELETE', '/instance/delete/guest');
   });
 });
 

@@ -6,6 +6,9 @@ const LONGEST_RETRY_MS = 15_000;
 /** The key or session is missing, wrong, or has run out. */
 export class NotSignedIn extends Error {}
 
+/** The gateway answered, and would not. */
+export class Refused extends Error {}
+
 /** @returns {{ apikey?: string, session?: string } | null} */
 function stored() {
   return JSON.parse(sessionStorage.getItem(STORE) ?? 'null');
@@ -56,6 +59,9 @@ async function request(path, init = {}) {
   if (response.status === 401) {
     throw new NotSignedIn();
   }
+  if (response.status >= 400 && response.status < 500) {
+    throw new Refused(`the gateway answered ${response.status}`);
+  }
   if (!response.ok) {
     throw new Error(`the gateway answered ${response.status}`);
   }
@@ -66,8 +72,25 @@ export async function get(path) {
   return (await request(path)).json();
 }
 
-export async function post(path) {
-  await request(path, { method: 'POST' });
+/** @param {object} [body] sent as JSON @returns the answer's JSON; undefined where it has none */
+export async function post(path, body) {
+  const response = await request(path, {
+    method: 'POST',
+    ...(body === undefined
+      ? {}
+      : { headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) }),
+  });
+  return response.status === 204 ? undefined : response.json();
+}
+
+/** @param {Blob} sound */
+export async function postSound(path, sound) {
+  const headers = { 'Content-Type': sound.type };
+  return (await request(path, { method: 'POST', headers, body: sound })).json();
+}
+
+export async function remove(path) {
+  await request(path, { method: 'DELETE' });
 }
 
 /**

@@ -1,7 +1,7 @@
 // One voice message: play button, waveform that is also the position slider, time, tick.
 import { fromBase64, openVoiceNote } from './decrypt.js';
-import { clock, element, icon, shortTime, spoken, svg } from './elements.js';
-import { tick } from './status.js';
+import { clock, element, icon, spoken, svg } from './elements.js';
+import { messageFrame } from './message-frame.js';
 
 const BARS = 64;
 const TALLEST = 30;
@@ -27,7 +27,7 @@ export class VoiceBubble {
   }
 
   get node() {
-    return this.#parts.item;
+    return this.#parts.frame.item;
   }
 
   get status() {
@@ -36,8 +36,13 @@ export class VoiceBubble {
 
   setStatus(status) {
     this.#message.status = status;
-    this.#parts.item.dataset.status = status;
-    this.#parts.tick.replaceChildren(...(this.#message.key.fromMe ? [tick(status)] : []));
+    this.#parts.frame.setStatus(status);
+  }
+
+  /** A voice message keeps its sound; its caption may change. */
+  setContent({ audioMessage }) {
+    this.#parts.caption.textContent = audioMessage?.caption ?? '';
+    this.#parts.frame.markEdited();
   }
 
   /** Ends the sound and frees the decrypted file. */
@@ -49,9 +54,7 @@ export class VoiceBubble {
   }
 
   #build() {
-    const { key, authorName, context, timestampSeconds } = this.#message;
-    const { seconds, waveform } = this.#message.message.audioMessage;
-    const sentAt = new Date(timestampSeconds * 1000);
+    const { seconds, waveform, caption } = this.#message.message.audioMessage;
     const play = element('button', {
       type: 'button',
       class: 'play',
@@ -80,36 +83,15 @@ export class VoiceBubble {
     });
     speed.addEventListener('click', () => this.#faster());
     const length = element('span', { class: 'length', textContent: clock(seconds) });
-    const time = element('time', {
-      dateTime: sentAt.toISOString(),
-      textContent: shortTime(sentAt),
-    });
-    const tickPlace = element('span', { class: 'tick-place' });
     const fault = element('p', { class: 'fault', role: 'alert' });
-    const item = element(
-      'li',
-      { class: `message ${key.fromMe ? 'mine' : 'theirs'}` },
-      element(
-        'article',
-        {
-          class: 'bubble',
-          'aria-label': `Voice message ${key.fromMe ? 'sent' : `from ${authorName ?? 'somebody'}`}`,
-        },
-        key.fromMe ? null : element('p', { class: 'author', textContent: authorName ?? '' }),
-        quotedBlock(context.quoted),
-        element(
-          'div',
-          { class: 'player' },
-          play,
-          element('div', { class: 'wave' }, ...bars, position),
-          speed,
-        ),
-        element('p', { class: 'meta' }, length, mentions(context), time, tickPlace),
-        fault,
-      ),
-    );
-    item.dataset.messageId = key.id;
-    return { item, play, position, wave: position.parentElement, speed, length, tick: tickPlace, fault };
+    const wave = element('div', { class: 'wave' }, ...bars, position);
+    const captionPlace = element('p', { class: 'text', textContent: caption ?? '' });
+    const frame = messageFrame(this.#message, 'Voice message', {
+      content: [element('div', { class: 'player' }, play, wave, speed), captionPlace],
+      beforeTime: length,
+      after: fault,
+    });
+    return { frame, play, position, wave, speed, length, caption: captionPlace, fault };
   }
 
   async #toggle() {
@@ -217,17 +199,4 @@ function waveBars(values) {
       }),
     ),
   );
-}
-
-function quotedBlock(quoted) {
-  return quoted === undefined
-    ? null
-    : element('blockquote', { class: 'quoted', textContent: quoted.text ?? 'Earlier message' });
-}
-
-function mentions({ mentioned, mentionsEveryOne }) {
-  const names = mentionsEveryOne ? ['everyone'] : mentioned.map((address) => address.split('@')[0]);
-  return names.length === 0
-    ? null
-    : element('span', { class: 'mentions', textContent: names.map((name) => `@${name}`).join(' ') });
 }

@@ -1,19 +1,32 @@
 // The list of chats on the left.
+import { get } from './connection.js';
 import { clock, dressAvatar, element, icon } from './elements.js';
+import { byId, state } from './state.js';
 import { tick } from './status.js';
 
-/** @param {HTMLElement} list @param chats as the data route gives them @param {(jid: string) => void} onOpen */
-export function showChats(list, chats, openJid, onOpen) {
+let onOpen = () => undefined;
+
+/** Asks for the chats of the chosen instance. @param {(jid: string) => void} [open] called for a chat that was clicked */
+export async function loadChats(open) {
+  onOpen = open ?? onOpen;
+  const { instance } = state;
+  const chats = instance === null ? [] : await get(`instances/${instance.id}/chats`);
+  if (state.instance === instance) {
+    state.chats = chats;
+    showList();
+  }
+}
+
+export function showList() {
+  const list = byId('chats');
   const focused = list.contains(document.activeElement) ? document.activeElement.dataset.jid : undefined;
-  list.replaceChildren(
-    ...chats.map((chat) => element('li', {}, chatButton(chat, chat.jid === openJid, onOpen))),
-  );
+  list.replaceChildren(...state.chats.map((chat) => element('li', {}, chatButton(chat))));
   if (focused !== undefined) {
     [...list.querySelectorAll('button')].find((button) => button.dataset.jid === focused)?.focus();
   }
 }
 
-function chatButton(chat, isOpen, onOpen) {
+function chatButton(chat) {
   const { lastMessage } = chat;
   const avatar = element('span', { 'aria-hidden': 'true' });
   dressAvatar(avatar, chat);
@@ -29,7 +42,7 @@ function chatButton(chat, isOpen, onOpen) {
       : preview(lastMessage),
   );
   button.dataset.jid = chat.jid;
-  if (isOpen) {
+  if (chat.jid === state.chat?.jid) {
     button.setAttribute('aria-current', 'true');
   }
   button.addEventListener('click', () => onOpen(chat.jid));
@@ -38,15 +51,22 @@ function chatButton(chat, isOpen, onOpen) {
 
 const isHeard = ({ status }) => status === 'READ' || status === 'PLAYED';
 
-function preview(message) {
-  const { seconds } = message.message.audioMessage;
+function preview({ key, message, status }) {
+  const { audioMessage, conversation } = message;
   return element(
     'span',
     { class: 'chat-last' },
-    message.key.fromMe ? tick(message.status) : null,
-    icon('mic'),
-    element('span', { class: 'visually-hidden', textContent: 'Voice message' }),
-    ` ${clock(seconds)}`,
+    key.fromMe ? tick(status) : null,
+    ...(audioMessage === undefined
+      ? [element('span', { class: 'chat-text', textContent: conversation })]
+      : [
+          icon('mic'),
+          element('span', { class: 'visually-hidden', textContent: 'Voice message' }),
+          element('span', {
+            class: 'chat-text',
+            textContent: `${clock(audioMessage.seconds)}${audioMessage.caption ? ` · ${audioMessage.caption}` : ''}`,
+          }),
+        ]),
   );
 }
 

@@ -1,0 +1,70 @@
+// Signing in with a key, a token or the code of a one-time link; and what happens when none of them is good any more.
+import * as connection from './connection.js';
+import { byId } from './state.js';
+
+let onSignedIn = () => undefined;
+let onSignedOut = () => undefined;
+
+/** Signs in with what the address or the tab has, or asks. @param {{ onSignedIn: () => void, onSignedOut: () => void }} listeners */
+export async function begin(listeners) {
+  ({ onSignedIn, onSignedOut } = listeners);
+  const address = new URL(location.href);
+  const code = address.searchParams.get('code');
+  let fault = '';
+  if (code !== null) {
+    // The code is used up at once; it should not stay in the address or in the history either.
+    address.searchParams.delete('code');
+    history.replaceState(null, '', address);
+    if (!(await connection.signInWithCode(code))) {
+      fault = 'That link has been used or is older than 10 minutes.';
+    }
+  }
+  if (connection.isSignedIn()) {
+    onSignedIn();
+  } else {
+    askForKey(fault);
+  }
+}
+
+export function askForKey(fault) {
+  onSignedOut();
+  connection.signOut();
+  byId('inbox').hidden = true;
+  byId('sign-in').hidden = false;
+  byId('sign-in-error').textContent = fault;
+  byId('key').value = '';
+  byId('key').focus();
+}
+
+/** Shows the inbox in place of the question. */
+export function showInbox() {
+  byId('sign-in').hidden = true;
+  byId('inbox').hidden = false;
+}
+
+/** Runs what a click or an event asked for; a key that is no longer good leads back to the question for one. */
+export async function attempt(work) {
+  try {
+    await work();
+  } catch (error) {
+    if (error instanceof connection.NotSignedIn) {
+      askForKey('This key does not open the inbox.');
+    } else {
+      showConnection('lost', 'The gateway does not answer');
+    }
+  }
+}
+
+export function showConnection(kind, text) {
+  const node = byId('connection');
+  node.className = `connection ${kind}`;
+  node.textContent = text;
+}
+
+byId('sign-in-form').addEventListener('submit', (event) => {
+  event.preventDefault();
+  connection.signInWithKey(byId('key').value.trim());
+  onSignedIn();
+});
+
+byId('sign-out').addEventListener('click', () => askForKey(''));
