@@ -101,10 +101,15 @@ export const XmppConnection = z.object({
   password: z.string().min(1, 'must not be empty').max(1024),
   service: z
     .string()
-    .regex(/^(xmpps?|wss?):\/\/\S+$/, 'must begin with xmpp://, xmpps://, ws:// or wss://')
+    .regex(
+      /^xmpps?:\/\/([^\s/@:]+|\[[\da-fA-F:.]+\])(:\d{1,5})?$/,
+      'must be xmpp://host:port or, for TLS from the first byte, xmpps://host:port',
+    )
     .max(2048)
     .nullish()
-    .meta({ description: 'Where the server is; default: what the domain of the jid says' }),
+    .meta({
+      description: 'Where the server is; default: what DNS says for the domain of the jid (RFC 6120)',
+    }),
   uploadService: z.string().min(1).max(1023).nullish().meta({
     description: 'Address of the upload service (XEP-0363); default: found by discovery',
     example: 'upload.chat.example',

@@ -235,6 +235,11 @@ describe('a login', () => {
     expect(world.prosody.log().slice(before)).not.toContain('Authenticated');
   });
 
+  it('goes to the address that was checked, not to whatever the name means to somebody else', async () => {
+    const instance = await world.connect({ host: 'server.chat.example' });
+    expect(instance.session.state()).toBe('open');
+  });
+
   it('waits for a server that is not there yet', async () => {
     const line = await startCuttableLine(world.prosody.port);
     await line.close();

@@ -79,6 +79,8 @@ export interface ConnectSetting {
   readonly password?: string;
   /** Where to connect to; default: the server itself. */
   readonly port?: number;
+  /** The server's name, which only the guard can resolve. Default: its address. */
+  readonly host?: string;
   /** Whether the operator has allowed that address. Default true. */
   readonly isAllowed?: boolean;
   /** As with a public address, which no rule has opened for talking in clear. */
@@ -171,7 +173,7 @@ async function connect(parts: Parts, setting: ConnectSetting): Promise<Connected
   const connection = {
     jid: jidOf(number),
     password: setting.password ?? passwordOf(number),
-    service: `xmpp://127.0.0.1:${setting.port ?? prosody.port}`,
+    service: `xmpp://${setting.host ?? '127.0.0.1'}:${setting.port ?? prosody.port}`,
   };
   const session = await transport.open(instance, connection, true);
   const reported: Connected['reported'] = (what, fits) =>
@@ -245,12 +247,13 @@ async function connect(parts: Parts, setting: ConnectSetting): Promise<Connected
 
 function outboundFor(
   prosody: TestProsody,
-  { port, isAllowed = true, onlyEncrypted = false }: ConnectSetting,
+  { host, port, isAllowed = true, onlyEncrypted = false }: ConnectSetting,
   logger: Parts['logger'],
 ): Outbound {
-  const line = port !== undefined && isAllowed ? `,127.0.0.1:${port}` : '';
+  const place = `${host ?? '127.0.0.1'}:${port ?? prosody.port}`;
   const outbound = createOutbound({
-    allow: parseAllowRules(`${prosody.outboundAllow}${line}`),
+    allow: parseAllowRules([prosody.outboundAllow, ...(isAllowed ? [place] : [])].join(',')),
+    resolve: async () => ['127.0.0.1'],
     ports: [443],
     logger,
     userAgent: 'soundpost-tests',

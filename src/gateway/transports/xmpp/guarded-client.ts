@@ -5,6 +5,7 @@
 import { isIP, type LookupFunction } from 'node:net';
 import { checkServerIdentity, type PeerCertificate } from 'node:tls';
 import { type Client, client as createClient } from '@xmpp/client';
+import { OutboundRefused } from '../../../outbound/errors.ts';
 import type { Outbound } from '../../../outbound/outbound.ts';
 import { xml } from './element.ts';
 import { type Endpoint, serviceUrl } from './endpoints.ts';
@@ -25,10 +26,33 @@ export interface GuardedClient {
   readonly client: Client;
   /** Connects and opens the stream; whether it comes online is told by the client's events. */
   open(endpoint: Endpoint): Promise<void>;
+  /**
+   * Ends the connection at once. The library's own way waits for the server, and if the next connection has begun by
+   * then it closes that one.
+   */
+  cut(): void;
 }
 
 /** The server is not what the operator allowed: trying again would change nothing. */
-export class ConnectionRefused extends Error {}
+class ConnectionRefused extends Error {}
+
+/** Failures of a login that pass by themselves (RFC 6120 §6.5). */
+const passing = new Set(['temporary-auth-failure', 'aborted']);
+
+/** @returns what to tell of a failure that only the operator can mend; undefined for one that may pass */
+export function finalRefusal(error: unknown): string | undefined {
+  if (error instanceof ConnectionRefused) {
+    return error.message;
+  }
+  if (error instanceof OutboundRefused) {
+    return 'the server lies at an address that the operator has not allowed (OUTBOUND_ALLOW)';
+  }
+  const isLogin = error instanceof Error && error.name === 'SASLError' && 'condition' in error;
+  const condition = isLogin ? String(error.condition) : undefined;
+  return condition === undefined || passing.has(condition)
+    ? undefined
+    : `the server refused the login (${condition})`;
+}
 
 /** For the library's own waits: the connection, the stream's header, its end. */
 const STEP_TIMEOUT_MS = 5_000;
@@ -78,7 +102,16 @@ export function createGuardedClient(options: GuardedClientOptions): GuardedClien
       await client.connect(service);
       await client.open({ domain });
     },
+    cut() {
+      const socket = client.socket as (Partial<Cuttable> & { socket?: Cuttable | null }) | null;
+      // The library's TLS socket holds Node's.
+      (socket?.socket ?? socket)?.destroy?.(new Error('given up'));
+    },
   };
+}
+
+interface Cuttable {
+  destroy(reason: Error): void;
 }
 
 async function allowWithoutTls(guard: ServiceGuard, endpoint: Endpoint | undefined): Promise<void> {

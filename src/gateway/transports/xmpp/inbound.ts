@@ -3,31 +3,28 @@
  * A stanza comes live, as a copy of what another device of the account did (XEP-0280), or out of the archive; each may
  * come more than once.
  */
-import type { Logger } from '../../../logger.ts';
 import type { MessageLog } from '../../message-log.ts';
-import type { IncomingCall, Presence, TransportReports } from '../../transport.ts';
+import type { Presence, TransportReports } from '../../transport.ts';
 import type { AddressBook } from './address-book.ts';
-import { attribute, childrenIn, type Element, xml } from './element.ts';
+import { Answers, type AnswersOptions } from './answers.ts';
+import { Calls } from './calls.ts';
+import { attribute, childrenIn, type Element } from './element.ts';
 import { bareOf, resourceOf } from './jid.ts';
 import type { Memory } from './memory.ts';
 import { contentOf, contextOf } from './message-content.ts';
 import { ns } from './namespaces.ts';
+import { Receipts } from './receipts.ts';
 import { type AffiliationChange, hasStatus, type Room } from './room.ts';
 import type { Rooms } from './rooms.ts';
-import type { Stream } from './stream.ts';
 
-export interface InboundOptions {
+export interface InboundOptions extends AnswersOptions {
   readonly instanceId: string;
   readonly ownJid: string;
-  readonly stream: Stream;
   readonly rooms: Rooms;
   readonly addressBook: AddressBook;
   readonly memory: Memory;
   readonly log: MessageLog;
   readonly reports: TransportReports;
-  /** Setting `readMessages`, as it is now. */
-  readonly marksRead: () => boolean;
-  readonly logger: Logger;
 }
 
 export type Origin =
@@ -36,10 +33,6 @@ export type Origin =
   | { readonly kind: 'archive'; readonly atMs: number; readonly history: boolean };
 
 const LIVE: Origin = { kind: 'live' };
-/** READ covers what was sent before (XEP-0333 §4.2); further back nobody looks. */
-const COVERED_MESSAGES = 200;
-const MAX_CALLS = 1_000;
-
 const presenceOfState: Readonly<Record<string, Presence>> = {
   composing: 'composing',
   paused: 'paused',
@@ -48,27 +41,18 @@ const presenceOfState: Readonly<Record<string, Presence>> = {
   gone: 'unavailable',
 };
 
-const callEnds: Readonly<Record<string, IncomingCall['status']>> = {
-  retract: 'terminate',
-  finish: 'terminate',
-  accept: 'accept',
-  proceed: 'accept',
-  reject: 'reject',
-};
-
 export class Inbound {
   readonly #options: InboundOptions;
-  readonly #calls = new Map<string, IncomingCall & { readonly device: string }>();
-  /** What has been acknowledged in this session. */
-  readonly #acknowledged = new Set<string>();
+  readonly #receipts: Receipts;
+  readonly #answers: Answers;
+  readonly calls: Calls;
 
   constructor(options: InboundOptions) {
+    const { instanceId, log, reports } = options;
     this.#options = options;
-  }
-
-  /** Where the call comes from, with the device; undefined for one that is over or was not heard of. */
-  deviceOf(callId: string): string | undefined {
-    return this.#calls.get(callId)?.device;
+    this.#receipts = new Receipts(instanceId, log, reports);
+    this.#answers = new Answers(options);
+    this.calls = new Calls(instanceId, reports);
   }
 
   async message(received: Element, origin: Origin = LIVE): Promise<void> {
@@ -84,7 +68,7 @@ export class Inbound {
     const fromMe = bareOf(from) === this.#options.ownJid;
     const chatJid = fromMe ? bareOf(attribute(stanza, 'to') ?? from) : bareOf(from);
     if (attribute(stanza, 'type') === 'error') {
-      await this.#bounced(stanza, chatJid);
+      await this.#receipts.noticeBounce(stanza, chatJid);
       return;
     }
     const room = this.#options.rooms.joined(chatJid);
@@ -130,8 +114,13 @@ export class Inbound {
   async #direct(stanza: Element, about: About): Promise<void> {
     const { instanceId, reports } = this.#options;
     const { chatJid, fromMe, from } = about;
-    await this.#receipts(stanza, about);
-    await this.#call(stanza, about);
+    if (!fromMe) {
+      await this.#receipts.notice(stanza, chatJid);
+    }
+    if (about.origin.kind === 'live') {
+      // Nobody can be rung up later: the archive's calls are over.
+      await this.calls.notice(stanza, from, fromMe);
+    }
     if (about.origin.kind === 'live' && !fromMe) {
       const state = childrenIn(stanza, ns.chatStates)[0]?.getName() ?? '';
       const presence = presenceOfState[state];
@@ -145,7 +134,7 @@ export class Inbound {
     if (messageId !== undefined && contentOf(stanza) !== undefined) {
       await this.#arrived(stanza, messageId, { ...about, authorJid, isGroup: false });
       if (!fromMe && about.origin.kind === 'live') {
-        await this.#acknowledge(stanza, messageId, from);
+        await this.#answers.toPerson(stanza, messageId, from);
       }
     }
   }
@@ -175,7 +164,7 @@ export class Inbound {
       const about = { from, chatJid: room.jid, fromMe, origin, authorJid, isGroup: true, authorName: nick };
       await this.#arrived(stanza, messageId, about);
       if (!fromMe && origin.kind === 'live' && typeof roomId === 'string') {
-        await this.#markRoomRead(stanza, room, roomId);
+        await this.#answers.toRoom(stanza, roomId, room.jid);
       }
     }
   }
@@ -208,111 +197,6 @@ export class Inbound {
       content,
       context: contextOf(stanza),
     });
-  }
-
-  /** Receipts (XEP-0184) and markers (XEP-0333) for what the instance sent to this very chat. */
-  async #receipts(stanza: Element, { chatJid, fromMe }: About): Promise<void> {
-    if (fromMe) {
-      return;
-    }
-    const received =
-      attribute(stanza.getChild('received', ns.receipts), 'id') ??
-      attribute(stanza.getChild('received', ns.chatMarkers), 'id');
-    if (received !== undefined && (await this.#wasSentTo(received, chatJid))) {
-      await this.#options.reports.statusChanged(this.#options.instanceId, received, 'DELIVERY_ACK');
-    }
-    const displayed =
-      attribute(stanza.getChild('displayed', ns.chatMarkers), 'id') ??
-      attribute(stanza.getChild('acknowledged', ns.chatMarkers), 'id');
-    if (displayed !== undefined && (await this.#wasSentTo(displayed, chatJid))) {
-      await this.#readUpTo(displayed, chatJid);
-    }
-  }
-
-  async #readUpTo(messageId: string, chatJid: string): Promise<void> {
-    const { log, reports, instanceId } = this.#options;
-    const messages = await log.messages(instanceId, chatJid, COVERED_MESSAGES);
-    const last = messages.findIndex(({ key }) => key.id === messageId);
-    const covered = messages.slice(0, last + 1).filter(({ key }) => key.fromMe);
-    for (const id of new Set([...covered.map(({ key }) => key.id), messageId])) {
-      await reports.statusChanged(instanceId, id, 'READ');
-    }
-  }
-
-  async #bounced(stanza: Element, chatJid: string): Promise<void> {
-    const messageId = attribute(stanza, 'id');
-    if (messageId !== undefined && (await this.#wasSentTo(messageId, chatJid))) {
-      await this.#options.reports.statusChanged(this.#options.instanceId, messageId, 'ERROR');
-    }
-  }
-
-  /** Nobody tells anything about messages of another chat. */
-  async #wasSentTo(messageId: string, chatJid: string): Promise<boolean> {
-    const logged = await this.#options.log.find(this.#options.instanceId, messageId);
-    return logged?.key.fromMe === true && logged.key.remoteJid === chatJid;
-  }
-
-  async #acknowledge(stanza: Element, messageId: string, from: string): Promise<void> {
-    const { stream, marksRead, logger } = this.#options;
-    if (this.#acknowledged.has(messageId)) {
-      return;
-    }
-    this.#acknowledged.add(messageId);
-    const answers: Element[] = [];
-    if (stanza.getChild('request', ns.receipts) !== undefined) {
-      answers.push(xml('received', { xmlns: ns.receipts, id: messageId }));
-    }
-    if (marksRead() && stanza.getChild('markable', ns.chatMarkers) !== undefined) {
-      answers.push(xml('displayed', { xmlns: ns.chatMarkers, id: messageId }));
-    }
-    for (const answer of answers) {
-      await stream
-        .send(xml('message', { type: 'chat', to: from }, answer, xml('store', { xmlns: ns.hints })))
-        .catch((error: unknown) => logger.debug({ err: error }, 'a receipt was not sent'));
-    }
-  }
-
-  async #markRoomRead(stanza: Element, room: Room, roomId: string): Promise<void> {
-    const { stream, marksRead, logger } = this.#options;
-    if (!marksRead() || stanza.getChild('markable', ns.chatMarkers) === undefined) {
-      return;
-    }
-    const marker = xml('displayed', { xmlns: ns.chatMarkers, id: roomId });
-    await stream
-      .send(xml('message', { type: 'groupchat', to: room.jid }, marker))
-      .catch((error: unknown) => logger.debug({ err: error }, 'a marker was not sent'));
-  }
-
-  /** XEP-0353: a call is offered, and ends somehow; nobody can be rung up later, so the archive's are over. */
-  async #call(stanza: Element, { from, fromMe, origin }: About): Promise<void> {
-    const { reports, instanceId } = this.#options;
-    const sign = childrenIn(stanza, ns.call)[0];
-    const callId = attribute(sign, 'id');
-    if (sign === undefined || callId === undefined || origin.kind !== 'live') {
-      return;
-    }
-    if (sign.is('propose') && !fromMe) {
-      const call: IncomingCall = {
-        callId,
-        fromJid: bareOf(from),
-        isVideo: sign.getChildElements().some(({ attrs }) => attrs.media === 'video'),
-        timestampSeconds: Math.floor(Date.now() / 1000),
-        status: 'offer',
-      };
-      if (this.#calls.size < MAX_CALLS && !this.#calls.has(callId)) {
-        this.#calls.set(callId, { ...call, device: from });
-        await reports.callChanged(instanceId, call);
-      }
-      return;
-    }
-    const status = callEnds[sign.getName()];
-    const call = this.#calls.get(callId);
-    // Either side ends it; a third one does not.
-    if (status !== undefined && call !== undefined && (fromMe || bareOf(from) === call.fromJid)) {
-      this.#calls.delete(callId);
-      const { device: _device, ...told } = call;
-      await reports.callChanged(instanceId, { ...told, status });
-    }
   }
 
   /** XEP-0249: whoever has the invitation's password can enter by it, so it is the code of the invitation. */

@@ -6,14 +6,13 @@ import { EventEmitter, once } from 'node:events';
 import { GatewayError } from '../../../contract/gateway-errors.ts';
 import type { ConnectionState } from '../../../contract/gateway-instances.ts';
 import type { Logger } from '../../../logger.ts';
-import { OutboundRefused } from '../../../outbound/errors.ts';
 import { untilAborted } from '../../until-aborted.ts';
 import { Acknowledgements, StanzaInDoubt } from './acknowledgements.ts';
 import { type Element, xml } from './element.ts';
 import { endpointsOf } from './endpoints.ts';
 import {
-  ConnectionRefused,
   createGuardedClient,
+  finalRefusal,
   type GuardedClient,
   type GuardedClientOptions,
 } from './guarded-client.ts';
@@ -136,7 +135,7 @@ export class Stream {
     const acknowledged = acknowledgements.of(stanza);
     const { isOn } = acknowledgements;
     await client.send(stanza).catch((cause: unknown) => {
-      cut(line);
+      line.cut();
       throw new StanzaInDoubt('the connection broke', { cause });
     });
     // A server works off what one client sends in its order, so an answer to anything later is an acknowledgement too.
@@ -208,7 +207,7 @@ export class Stream {
     this.#isAttempting = false;
     if (this.#line !== line) {
       // Nobody wants it any more.
-      cut(line);
+      line.cut();
     } else if (failure !== undefined) {
       this.#failed(line, failure);
       this.#lost(line);
@@ -216,17 +215,23 @@ export class Stream {
   }
 
   /** @returns why none of them could be connected to, or undefined when one was */
-  async #tryEndpoints(line: Line): Promise<Error | undefined> {
+  async #tryEndpoints(line: Line): Promise<unknown> {
     const { domain, service } = this.#options;
-    let failure = new Error('the domain names no server');
-    for (const endpoint of await endpointsOf(domain, service)) {
-      try {
+    let failure: unknown = new Error('the domain names no server');
+    try {
+      for (const endpoint of await endpointsOf(domain, service)) {
         this.#expectOnline(line);
-        await line.open(endpoint);
-        return undefined;
-      } catch (error) {
-        failure = error instanceof Error ? error : new Error(String(error));
+        const opened = await line.open(endpoint).then(
+          () => true,
+          (error: unknown) => {
+            failure = error;
+            return false;
+          },
+        );
+        if (opened) return undefined;
       }
+    } catch (error) {
+      return error;
     }
     return failure;
   }
@@ -236,7 +241,7 @@ export class Stream {
     clearTimeout(this.#onlineTimer);
     this.#onlineTimer = setTimeout(() => {
       if (this.#line === line && this.#state !== 'open') {
-        cut(line);
+        line.cut();
       }
     }, ONLINE_TIMEOUT_MS);
     this.#onlineTimer.unref();
@@ -256,7 +261,7 @@ export class Stream {
     } catch (error) {
       if (session === this.#session) {
         this.#options.logger.warn({ err: error }, 'the XMPP session could not be prepared');
-        cut(line);
+        line.cut();
       }
     }
   }
@@ -269,7 +274,7 @@ export class Stream {
     }
   }
 
-  #failed(line: Line, error: Error): void {
+  #failed(line: Line, error: unknown): void {
     const refusal = finalRefusal(error);
     if (refusal !== undefined && this.#line === line) {
       this.#options.logger.warn({ err: error }, 'the XMPP server will not be tried again');
@@ -279,7 +284,7 @@ export class Stream {
     this.#options.logger.info({ err: error }, 'XMPP connection trouble');
     // What fails on the way to an open session ends it; the library would leave it as it is.
     if (this.#state !== 'open' && !this.#isAttempting) {
-      cut(line);
+      line.cut();
     }
   }
 
@@ -312,37 +317,6 @@ export class Stream {
   }
 }
 
-/**
- * Ends the connection at once. The library's own way waits for the server, and if the next connection has begun by
- * then it closes that one.
- */
-function cut({ client }: GuardedClient): void {
-  const socket = client.socket as (Partial<Cuttable> & { socket?: Cuttable | null }) | null;
-  // The library's TLS socket holds Node's.
-  (socket?.socket ?? socket)?.destroy?.(new Error('given up'));
-}
-
-interface Cuttable {
-  destroy(reason: Error): void;
-}
-
 function notConnected(): GatewayError {
   return new GatewayError('not_connected', 'the instance is not connected to its network');
-}
-
-/** Failures of a login that pass by themselves (RFC 6120 §6.5). */
-const passing = new Set(['temporary-auth-failure', 'aborted']);
-
-/** @returns what to tell of a failure that only the operator can mend */
-function finalRefusal(error: Error): string | undefined {
-  if (error instanceof ConnectionRefused) {
-    return error.message;
-  }
-  if (error instanceof OutboundRefused) {
-    return 'the server lies at an address that the operator has not allowed (OUTBOUND_ALLOW)';
-  }
-  const condition = error.name === 'SASLError' && 'condition' in error ? String(error.condition) : undefined;
-  return condition === undefined || passing.has(condition)
-    ? undefined
-    : `the server refused the login (${condition})`;
 }

@@ -183,7 +183,7 @@ export class XmppSession implements Session {
     const { stream, inbound } = this.#account;
     const busy = xml('reason', { xmlns: ns.jingle }, xml('busy', {}));
     const reject = xml('reject', { xmlns: ns.call, id: callId }, busy);
-    const to = inbound.deviceOf(callId) ?? fromJid;
+    const to = inbound.calls.deviceOf(callId) ?? fromJid;
     const stanza = xml(
       'message',
       { type: 'chat', to, id: randomUUID() },
