@@ -207,6 +207,19 @@ describe('the connection of the WhatsApp transport, against a typed fake socket'
       expect(setting.network.sockets).toHaveLength(sockets);
     });
 
+    it('does not connect any more when the gateway stops before it could', async () => {
+      await setting.openSession();
+      await setting.restart();
+      const before = setting.network.sockets.length;
+      const session = await setting.transport().open(setting.instance, undefined, false);
+      const connecting = session.connect();
+      await setting.transport().close();
+      await connecting;
+      expect(setting.network.sockets).toHaveLength(before);
+      expect(session.state()).toBe('close');
+      // Within less than what connecting may take.
+    }, 10_000);
+
     it('ends its connection when the gateway stops, and does not connect again', async () => {
       const session = await setting.openSession();
       const { socket, sockets } = setting.network;

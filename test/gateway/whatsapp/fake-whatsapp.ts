@@ -282,7 +282,8 @@ export class FakeSocket implements WhatsAppSocket {
 
   async onWhatsApp(...numbers: string[]): Promise<{ jid: string; exists: boolean }[]> {
     this.#record('onWhatsApp', ...numbers);
-    return numbers.map((number) => {
+    // In no order that could be relied on.
+    return numbers.toReversed().map((number) => {
       const jid = personJid(number);
       return { jid, exists: this.#network.people.has(jid) };
     });
@@ -290,12 +291,12 @@ export class FakeSocket implements WhatsAppSocket {
 
   async groupMetadata(jid: string): Promise<GroupMetadata> {
     this.#record('groupMetadata', jid);
-    return this.#group(jid);
+    return structuredClone(this.#group(jid));
   }
 
   async groupFetchAllParticipating(): Promise<Record<string, GroupMetadata>> {
     this.#record('groupFetchAllParticipating');
-    return Object.fromEntries(this.#network.groups);
+    return structuredClone(Object.fromEntries(this.#network.groups));
   }
 
   async groupInviteCode(jid: string): Promise<string | undefined> {

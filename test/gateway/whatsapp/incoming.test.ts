@@ -400,6 +400,16 @@ describe('what the WhatsApp transport reports, against a typed fake socket', () 
     });
   });
 
+  it('nothing of what the gateway does itself, and nothing of what is nobody’s chat', () => {
+    const { config } = setting.network.socket;
+    // Baileys sees to both.
+    expect(config.emitOwnEvents).toBe(false);
+    const ignored = ['status@broadcast', '1@newsletter', ada.jid, '5566@lid', groupJid].filter((jid) =>
+      config.shouldIgnoreJid?.(jid),
+    );
+    expect(ignored).toEqual(['status@broadcast', '1@newsletter']);
+  });
+
   it('nothing of a connection that was given up', async () => {
     const { socket } = setting.network;
     await session.logout();

@@ -406,6 +406,9 @@ describe('the operations of the WhatsApp transport, against a typed fake socket'
       setting.network.blocked.add(ada.jid);
       setting.network.socket.drop(428);
       await until('Ada is blocked again', blocked);
+      setting.network.blocked.clear();
+      setting.network.socket.drop(428);
+      await until('Ada is not blocked any more', async () => !(await blocked()));
     });
   });
 

@@ -259,6 +259,7 @@ export class Connection {
     this.#pairing = undefined;
     this.#pairingNumber = undefined;
     this.#wanted.abort();
+    this.#shown.resolve();
   }
 
   async #forget(): Promise<void> {
