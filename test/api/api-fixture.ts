@@ -159,6 +159,8 @@ export interface ServiceSetting {
   readonly names?: Readonly<Record<string, readonly string[]>>;
 }
 
+/** The root of all secrets of the service. */
+export const SECRET_KEY = 'the root secret of these tests, 32 bytes or more';
 const GATEWAY_API_KEY = 'gateway-key-of-these-tests';
 
 export class TestService {
@@ -206,7 +208,7 @@ export class TestService {
       WORKER_PORT: '0',
       DATA_DIR: dataDir,
       REDIS_URL: redis.url,
-      SECRET_KEY: 'the root secret of these tests, 32 bytes or more',
+      SECRET_KEY,
       GATEWAY_API_KEY,
       OUTBOUND_ALLOW: `127.0.0.1:${outside.port}`,
       RATE_SUBMIT_PER_MINUTE: '100000',

@@ -1,8 +1,10 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { deriveSecrets } from '../../src/secrets.ts';
+import { UrlSigner } from '../../src/signing/signed-url.ts';
 import { until } from '../until.ts';
-import { type Answer, type Ask, type Json, useClips, useService } from './api-fixture.ts';
+import { type Answer, type Ask, type Json, SECRET_KEY, useClips, useService } from './api-fixture.ts';
 
 const clip = useClips('tone.mp4');
 const service = useService();
@@ -244,6 +246,15 @@ describe('A4. Downloads: who may', () => {
     expect([status, body.error.code]).toEqual([403, 'FORBIDDEN']);
     expect(headers['cache-control']).toBe('no-store');
     expect(headers).not.toHaveProperty('content-disposition');
+  });
+
+  it('once the signature has expired it is 410, although the file is still there', async () => {
+    const signer = new UrlSigner(deriveSecrets(SECRET_KEY).urlSigning, service().url);
+    const address = (expiresAtMs: number): URL => new URL(signer.downloadUrl(job.jobId, expiresAtMs));
+    expect((await ask(address(Date.now() + 60_000))).status).toBe(200);
+    const { status, headers, body } = await ask(address(Date.now() - 1000));
+    expect([status, body.error.code]).toEqual([410, 'FILE_EXPIRED']);
+    expect(headers['cache-control']).toBe('no-store');
   });
 
   it('without key and signature it is 401', async () => {

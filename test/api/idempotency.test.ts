@@ -244,16 +244,23 @@ describe('A6. Idempotency-Key: the process is killed between accepting and answe
       (await service().call('GET', `${api}/v1/jobs`, { key: home.key })).body.data.jobs;
     const [queued, ...more] = await list();
     expect([queued.status, more]).toEqual(['queued', []]);
+    // The job does not wait for its caller to come back.
+    await home.start('worker', { ...environment, REDIS_URL: redis.url, PUBLIC_URL: api }).says(/^Worker/m);
+    await hook.got(1);
+    const [completed] = await list();
+    expect(completed.status).toBe('completed');
     const answer = await until('the killed request is given up', async () => {
       const again = await ask(api);
       return again.status !== 409 && again;
     });
     expect([answer.status, answer.body.data.jobId]).toEqual([202, queued.jobId]);
-    expect(await list()).toHaveLength(1);
-    await home.start('worker', { ...environment, REDIS_URL: redis.url, PUBLIC_URL: api }).says(/^Worker/m);
-    await hook.got(1);
-    expect((await list()).map(({ status }) => status)).toEqual(['completed']);
     expect((await ask(api)).headers['idempotent-replayed']).toBe('true');
+    expect((await list()).map(({ jobId, finishedAt }) => [jobId, finishedAt])).toEqual([
+      [queued.jobId, completed.finishedAt],
+    ]);
+    const { body } = await service().call('GET', `${api}/v1/usage`, { key: home.key });
+    const { limit, remaining } = body.data.submissions;
+    expect([body.data.unfinishedJobs.used, limit - remaining]).toEqual([0, 1]);
     expect(hook.received).toHaveLength(1);
   });
 });

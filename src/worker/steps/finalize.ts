@@ -52,8 +52,7 @@ export const finalize: Step<ExtractedAudio, ExtractResult> = async (extracted, c
 
 /** The caller's choice, else the source's name without its extension. */
 function baseName({ video }: ExtractedAudio, { payload }: StepContext): string {
-  // A name that was cut to its length may end in half a character, which no header can carry.
-  return payload.options.filename ?? (video.name.toWellFormed().replace(/\.[^.]{1,10}$/, '') || 'audio');
+  return payload.options.filename ?? (video.name.replace(/\.[^.]{1,10}$/, '') || 'audio');
 }
 
 async function hashOf(path: string, signal: AbortSignal): Promise<string> {
