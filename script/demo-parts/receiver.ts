@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-export interface Notification {
+interface Notification {
   readonly headers: IncomingHttpHeaders;
   /** The bytes as they came: a signature is over these. */
   readonly body: string;

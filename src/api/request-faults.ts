@@ -97,7 +97,7 @@ function codeOf(path: readonly PropertyKey[]): ErrorCode {
   return isWebhook ? 'INVALID_WEBHOOK' : 'INVALID_REQUEST';
 }
 
-export function formatPath(path: readonly PropertyKey[]): string {
+function formatPath(path: readonly PropertyKey[]): string {
   return path.reduce<string>(
     (text, part) =>
       typeof part === 'number' ? `${text}[${part}]` : text === '' ? String(part) : `${text}.${String(part)}`,

@@ -13,9 +13,9 @@ import { jsonBody } from './middleware/json-body.ts';
  * - `instance`: the gateway's own key, or the token of the instance that the path names.
  * - `gateway`: the gateway's own key alone.
  */
-export type RouteAccess = 'instance' | 'gateway';
+type RouteAccess = 'instance' | 'gateway';
 
-export interface RouteDocs {
+interface RouteDocs {
   readonly operationId: string;
   readonly summary: string;
   readonly description?: string;
@@ -25,7 +25,7 @@ export interface RouteDocs {
   readonly errors: readonly GatewayErrorCode[];
 }
 
-export interface AnswerDocs {
+interface AnswerDocs {
   readonly status: 200 | 201;
   readonly description: string;
   /** Left out where the answer has no body. */

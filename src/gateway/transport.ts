@@ -243,7 +243,7 @@ export interface ParticipantsChange {
 }
 
 /** What a network needs for reaching an account; stored encrypted, never answered. */
-export type Connection = XmppConnection;
+type Connection = XmppConnection;
 
 export interface Transport {
   readonly kind: TransportKind;

@@ -10,7 +10,7 @@ export interface FuzzedRequest {
   readonly body: FuzzedBody;
 }
 
-export type FuzzedBody =
+type FuzzedBody =
   | { readonly kind: 'none' }
   | { readonly kind: 'text'; readonly text: string }
   | { readonly kind: 'bytes'; readonly bytes: Uint8Array }

@@ -65,7 +65,7 @@ export function openApiDocument(routes: readonly Route[], publicUrl: string): Sc
 }
 
 /** Express's `:instance` as OpenAPI's `{instance}`. */
-export function openApiPath(path: string): string {
+function openApiPath(path: string): string {
   return path.replaceAll(/:(\w+)/g, '{$1}');
 }
 
