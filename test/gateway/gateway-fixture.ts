@@ -31,6 +31,8 @@ export interface GatewaySetting {
   readonly mediaTtlSeconds?: number;
   readonly sendTimeoutMs?: number;
   readonly sendsPerMinute?: GatewayOptions['sendsPerMinute'];
+  readonly webhookSchedule?: readonly number[];
+  readonly trustProxy?: number;
 }
 
 export function gatewayOptions(setting: GatewaySetting): GatewayOptions {
@@ -61,6 +63,8 @@ export function gatewayOptions(setting: GatewaySetting): GatewayOptions {
     mediaTtlSeconds: setting.mediaTtlSeconds ?? 3600,
     ...(setting.sendTimeoutMs === undefined ? {} : { sendTimeoutMs: setting.sendTimeoutMs }),
     ...(setting.sendsPerMinute === undefined ? {} : { sendsPerMinute: setting.sendsPerMinute }),
+    ...(setting.webhookSchedule === undefined ? {} : { webhookSchedule: setting.webhookSchedule }),
+    ...(setting.trustProxy === undefined ? {} : { trustProxy: setting.trustProxy }),
     events,
     logger,
   };

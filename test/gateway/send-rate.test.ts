@@ -1,0 +1,167 @@
+/** How much an instance may send, and in which order. */
+import { randomUUID } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { GatewayError } from '../../src/contract/gateway-errors.ts';
+import { defaultInstanceSettings } from '../../src/contract/gateway-instances.ts';
+import type { Instance } from '../../src/gateway/instances.ts';
+import { OutgoingOrder } from '../../src/gateway/outgoing-order.ts';
+import { SendRate } from '../../src/gateway/send-rate.ts';
+import { createLogger } from '../../src/logger.ts';
+import { closeRedis, connectRedis, type Redis } from '../../src/queue/redis.ts';
+import { startTestRedis, type TestRedis } from '../redis-server.ts';
+import { ada, chatMessages, eventually, makeFolder, makeTone, startTestGateway } from './gateway-fixture.ts';
+
+let server: TestRedis;
+let redis: Redis;
+
+beforeAll(async () => {
+  server = await startTestRedis();
+  redis = connectRedis({ url: server.url, role: 'request', logger: createLogger('silent') });
+});
+
+afterAll(async () => {
+  await closeRedis(redis);
+  await server.close();
+});
+
+describe('the rate of an instance', () => {
+  let instance: Instance;
+
+  beforeEach(() => {
+    instance = {
+      id: randomUUID(),
+      name: 'phone',
+      transport: 'whatsapp',
+      settings: defaultInstanceSettings,
+      createdAt: new Date().toISOString(),
+      tokenHash: '',
+      loggedOut: false,
+    };
+  });
+
+  const waits = async (rate: SendRate, count: number): Promise<number[]> => {
+    const seconds: number[] = [];
+    for (let index = 0; index < count; index++) {
+      const { atMs } = await rate.reserve(instance, [randomUUID()]);
+      seconds.push(Math.round(Math.max(0, atMs - Date.now()) / 1000));
+    }
+    return seconds;
+  };
+
+  it('lets as many go at once as fit into a minute, and the next ones when there is room', async () => {
+    expect(await waits(new SendRate(redis, { whatsapp: 3 }), 6)).toEqual([0, 0, 0, 60, 60, 60]);
+  });
+
+  it('refuses what would wait longer than a minute, and says when there will be room', async () => {
+    const rate = new SendRate(redis, { whatsapp: 2 });
+    await waits(rate, 4);
+    const error = await rate.reserve(instance, [randomUUID()]).catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(GatewayError);
+    expect(error).toMatchObject({ code: 'rate_limited', retryAfterSeconds: 60 });
+  });
+
+  it('takes all of several or none', async () => {
+    const rate = new SendRate(redis, { whatsapp: 2 });
+    await expect(rate.reserve(instance, ['a', 'b', 'c', 'd', 'e'])).rejects.toMatchObject({
+      code: 'rate_limited',
+    });
+    expect(await waits(rate, 2)).toEqual([0, 0]);
+  });
+
+  it('gives back the slot of what was not sent', async () => {
+    const rate = new SendRate(redis, { whatsapp: 1 });
+    const slot = await rate.reserve(instance, ['a']);
+    await slot.release();
+    expect(await waits(rate, 1)).toEqual([0]);
+  });
+
+  it('is 20 on whatsapp and 60 on xmpp unless it is set, and none on loopback', async () => {
+    const rate = new SendRate(redis);
+    expect((await waits(rate, 21)).at(-1)).toBe(60);
+    instance = { ...instance, id: randomUUID(), transport: 'xmpp' };
+    expect((await waits(rate, 61)).slice(-2)).toEqual([0, 60]);
+    instance = { ...instance, id: randomUUID(), transport: 'loopback' };
+    expect((await waits(rate, 100)).at(-1)).toBe(0);
+  });
+
+  it('of one instance is not that of another, and a restart forgets none', async () => {
+    await waits(new SendRate(redis, { whatsapp: 1 }), 1);
+    expect(await waits(new SendRate(redis, { whatsapp: 1 }), 1)).toEqual([60]);
+    instance = { ...instance, id: randomUUID() };
+    expect(await waits(new SendRate(redis, { whatsapp: 1 }), 1)).toEqual([0]);
+  });
+});
+
+describe('the order of an instance', () => {
+  const signal = AbortSignal.timeout(20_000);
+
+  it('is that of joining, whatever becomes of each', async () => {
+    const order = new OutgoingOrder();
+    const through: number[] = [];
+    const turns = Array.from({ length: 5 }, () => order.join('one'));
+    const all = turns.map(async (turn, index) => {
+      await turn.come(signal);
+      through.push(index);
+      turn.leave();
+    });
+    await Promise.all(all);
+    expect(through).toEqual([0, 1, 2, 3, 4]);
+  });
+
+  it('is not broken by one that leaves early', async () => {
+    const order = new OutgoingOrder();
+    const [first, second, third] = [order.join('one'), order.join('one'), order.join('one')];
+    second.leave();
+    let came = false;
+    const third$ = third.come(signal).then(() => {
+      came = true;
+    });
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(came).toBe(false);
+    first.leave();
+    await third$;
+    expect(came).toBe(true);
+  });
+
+  it('holds up no other instance', async () => {
+    const order = new OutgoingOrder();
+    order.join('one');
+    await order.join('two').come(signal);
+  });
+});
+
+describe('a gateway with a limit', () => {
+  it('answers 429 with Retry-After, keeps the rest waiting, and gives that up when it stops', async () => {
+    const folder = await makeFolder();
+    const own = await startTestRedis();
+    await makeTone(join(folder.path, 'tone.ogg'), 1);
+    const audio = (await readFile(join(folder.path, 'tone.ogg'))).toString('base64');
+    const gateway = await startTestGateway({
+      redisUrl: own.url,
+      dataDir: folder.path,
+      sendsPerMinute: { loopback: 1 },
+    });
+    const send = (headers: Record<string, string> = {}) =>
+      gateway.call('POST', '/message/sendMessengerAudio/main', { number: ada.number, audio }, headers);
+    const first = await send({ 'Idempotency-Key': 'a' });
+    expect(first.status).toBe(200);
+    // A repetition is no send.
+    expect((await send({ 'Idempotency-Key': 'a' })).body).toEqual(first.body);
+    const waiting = send();
+    const refused = await eventually(send, ({ status }) => status === 429);
+    expect(refused.body.code).toBe('rate_limited');
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(50);
+    const invited = await gateway.call('POST', '/group/sendInvite/main', {
+      groupJid: (await gateway.call('POST', '/chat/findContacts/main')).body.at(-1).id,
+      numbers: [ada.number],
+    });
+    expect(invited.body.code).toBe('rate_limited');
+    expect(await chatMessages(gateway, 'main', ada.jid)).toHaveLength(1);
+    await gateway.close();
+    expect((await waiting).body.code).toBe('service_unavailable');
+    await own.close();
+    await folder.remove();
+  });
+});

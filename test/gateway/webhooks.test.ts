@@ -1,0 +1,319 @@
+/** The webhooks of instances. */
+import { once } from 'node:events';
+import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Redis } from 'ioredis';
+import { Webhook } from 'standardwebhooks';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { startTestRedis, type TestRedis } from '../redis-server.ts';
+import {
+  type Answer,
+  ada,
+  eventually,
+  makeFolder,
+  startTestGateway,
+  type TestGateway,
+} from './gateway-fixture.ts';
+
+interface Delivered {
+  readonly path: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly text: string;
+  readonly at: number;
+}
+
+let redis: TestRedis;
+let folder: Awaited<ReturnType<typeof makeFolder>>;
+let gateway: TestGateway;
+let receiver: Server;
+let base: string;
+const delivered: Delivered[] = [];
+/** What the receiver answers at a path, in turn; 204 when there is nothing left. */
+const answers = new Map<string, { status: number; headers?: Record<string, string> }[]>();
+
+beforeAll(async () => {
+  redis = await startTestRedis();
+  folder = await makeFolder();
+  receiver = createServer(async (request, response) => {
+    let text = '';
+    for await (const chunk of request) text += chunk;
+    const path = request.url ?? '';
+    delivered.push({ path, headers: request.headers, text, at: Date.now() });
+    const { status, headers } = answers.get(path)?.shift() ?? { status: 204 };
+    response.writeHead(status, headers).end();
+  });
+  receiver.listen(0, '127.0.0.1');
+  await once(receiver, 'listening');
+  base = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}`;
+  gateway = await start();
+  for (const name of ['one', 'two']) {
+    await gateway.call('POST', '/instance/create', { instanceName: name });
+  }
+});
+
+afterAll(async () => {
+  await gateway.close();
+  receiver.close();
+  await redis.close();
+  await folder.remove();
+});
+
+beforeEach(async () => {
+  delivered.length = 0;
+  answers.clear();
+});
+
+function start(): Promise<TestGateway> {
+  return startTestGateway({
+    redisUrl: redis.url,
+    dataDir: folder.path,
+    outboundAllow: base.slice('http://'.length),
+    webhookSchedule: [0, 0.3, 0.6],
+  });
+}
+
+const set = (instance: string, webhook: object): Promise<Answer> =>
+  gateway.call('POST', `/webhook/set/${instance}`, { webhook });
+const say = (instance: string, text: string): Promise<Answer> =>
+  gateway.call('POST', `/inbox/api/instances/${instance}/chats/${ada.jid}/replies`, { as: ada.jid, text });
+const at = (path: string): Delivered[] => delivered.filter((one) => one.path === path);
+const texts = (path: string): string[] =>
+  at(path).map(({ text }) => JSON.parse(text).data.message?.conversation);
+const count = (path: string, wanted: number): Promise<Delivered[]> =>
+  eventually(
+    async () => at(path),
+    ({ length }) => length >= wanted,
+  );
+
+describe('setting a webhook', () => {
+  it('answers what was set, with a secret that stays', async () => {
+    const { status, body } = await set('one', { url: `${base}/set`, headers: { 'X-Mine': 'a' } });
+    expect(status).toBe(201);
+    expect(body).toEqual({
+      webhook: {
+        instanceName: 'one',
+        enabled: true,
+        url: `${base}/set`,
+        headers: { 'X-Mine': 'a' },
+        events: [
+          'messages.upsert',
+          'messages.update',
+          'connection.update',
+          'call',
+          'group-participants.update',
+        ],
+        secret: expect.stringMatching(/^whsec_[A-Za-z0-9+/]{43}=$/),
+      },
+    });
+    expect((await gateway.call('GET', '/webhook/find/one')).body).toEqual(body);
+    const again = await set('one', { url: `${base}/other`, enabled: false });
+    expect(again.body.webhook.secret).toBe(body.webhook.secret);
+    expect((await gateway.call('GET', '/webhook/find/two')).body).toBeNull();
+  });
+
+  it('takes the names of events in either spelling, and leaves out those of other servers', async () => {
+    const { body } = await set('one', {
+      url: `${base}/set`,
+      events: [
+        'MESSAGES_UPSERT',
+        'group-participants.update',
+        'GROUP_PARTICIPANTS_UPDATE',
+        'QRCODE_UPDATED',
+        'CALL',
+        'presence.update',
+      ],
+    });
+    expect(body.webhook.events).toEqual([
+      'messages.upsert',
+      'group-participants.update',
+      'call',
+      'presence.update',
+    ]);
+  });
+
+  it.for([
+    ['an address that is not public', { url: 'https://127.0.0.1/x' }, /^webhook\.url: /],
+    ['http', { url: 'http://example.com/x' }, /^webhook\.url: /],
+    ['no address', { url: '' }, /^webhook\.url: /],
+    [
+      'a header of ours',
+      { url: 'https://example.com', headers: { 'Webhook-Id': 'x' } },
+      /^webhook\.headers\.Webhook-Id: /,
+    ],
+    [
+      'a header of the connection',
+      { url: 'https://example.com', headers: { Host: 'x' } },
+      /^webhook\.headers\.Host: /,
+    ],
+    [
+      'a line break in a header',
+      { url: 'https://example.com', headers: { A: 'x\r\nB: y' } },
+      /^webhook\.headers\.A: /,
+    ],
+  ] as const)('refuses %s', async ([, webhook, says]) => {
+    const { status, body } = await set('one', webhook);
+    expect([status, body.code]).toEqual([400, 'bad_request']);
+    expect(body.response.message[0]).toMatch(says);
+  });
+
+  it('refuses a body without a webhook', async () => {
+    const { body } = await gateway.call('POST', '/webhook/set/one', { url: base });
+    expect(body.response.message[0]).toMatch(/^webhook: /);
+  });
+});
+
+describe('an event', () => {
+  it('is told once to a receiver that takes it, signed, in the order of what happened', async () => {
+    const { body } = await set('one', { url: `${base}/order`, events: ['messages.upsert'] });
+    for (const text of ['a', 'b', 'c', 'd']) await say('one', text);
+    const got = await count('/order', 4);
+    expect(texts('/order')).toEqual(['a', 'b', 'c', 'd']);
+    const hook = new Webhook(body.webhook.secret);
+    for (const { text, headers } of got) {
+      expect(hook.verify(text, headers as Record<string, string>)).toMatchObject({
+        event: 'messages.upsert',
+        instance: 'one',
+      });
+      expect(headers['content-type']).toBe('application/json');
+    }
+    expect(new Set(got.map(({ headers }) => headers['webhook-id'])).size).toBe(4);
+  });
+
+  it('is told again, as the same one, until the receiver takes it; those behind it are not held up', async () => {
+    await set('one', { url: `${base}/retry`, events: ['messages.upsert'] });
+    answers.set('/retry', [{ status: 500 }]);
+    await say('one', 'first');
+    await count('/retry', 1);
+    await say('one', 'second');
+    const got = await count('/retry', 3);
+    expect(texts('/retry')).toEqual(['first', 'second', 'first']);
+    expect(got[2]?.headers['webhook-id']).toBe(got[0]?.headers['webhook-id']);
+    expect(got[2]?.text).toBe(got[0]?.text);
+  });
+
+  it('is given up after the last entry of the schedule', async () => {
+    await set('one', { url: `${base}/never`, events: ['messages.upsert'] });
+    answers.set(
+      '/never',
+      Array.from({ length: 3 }, () => ({ status: 302, headers: { location: '/elsewhere' } })),
+    );
+    await say('one', 'lost');
+    const got = await count('/never', 3);
+    expect((got[2]?.at ?? 0) - (got[0]?.at ?? 0)).toBeGreaterThan(500);
+    await set('one', { url: `${base}/after`, events: ['messages.upsert'] });
+    await say('one', 'next');
+    await count('/after', 1);
+    expect(texts('/after')).toEqual(['next']);
+    expect(at('/elsewhere')).toEqual([]);
+  });
+
+  it('waits as long as Retry-After asks for, when that is longer', async () => {
+    await set('one', { url: `${base}/wait`, events: ['messages.upsert'] });
+    answers.set('/wait', [{ status: 503, headers: { 'retry-after': '1' } }]);
+    await say('one', 'patience');
+    const got = await count('/wait', 2);
+    expect((got[1]?.at ?? 0) - (got[0]?.at ?? 0)).toBeGreaterThanOrEqual(1000);
+  });
+
+  it('is not told again to a receiver that is gone for good', async () => {
+    await set('one', { url: `${base}/gone`, events: ['messages.upsert'] });
+    answers.set('/gone', [{ status: 410 }]);
+    await say('one', 'first');
+    await count('/gone', 1);
+    await say('one', 'second');
+    await count('/gone', 2);
+    await say('one', 'third');
+    await count('/gone', 3);
+    expect(texts('/gone')).toEqual(['first', 'second', 'third']);
+  });
+
+  it('of one instance goes to no other one’s webhook, and one that hangs holds up no other', async () => {
+    await set('one', { url: `${base}/one`, events: ['messages.upsert'] });
+    await set('two', { url: `${base}/two`, events: ['messages.upsert', 'call'] });
+    answers.set(
+      '/one',
+      Array.from({ length: 3 }, () => ({ status: 500 })),
+    );
+    await say('one', 'for one');
+    await say('two', 'for two');
+    await count('/two', 1);
+    await count('/one', 3);
+    expect(new Set(texts('/one'))).toEqual(new Set(['for one']));
+    expect(texts('/two')).toEqual(['for two']);
+  });
+
+  it('that was not asked for is not told, nor any to a webhook that is switched off', async () => {
+    await set('one', { url: `${base}/off`, events: ['messages.upsert'], enabled: false });
+    await say('one', 'unheard');
+    await set('one', { url: `${base}/off`, events: ['call'] });
+    await say('one', 'unheard');
+    await gateway.call('POST', '/inbox/api/instances/one/calls', { as: ada.jid });
+    await count('/off', 1);
+    expect(at('/off').map(({ text }) => JSON.parse(text))).toMatchObject([
+      { event: 'call', data: { from: ada.jid, status: 'offer', isVideo: false } },
+    ]);
+  });
+
+  it('of a gateway that stopped before it was taken is told by the next one', async () => {
+    await set('one', { url: `${base}/restart`, events: ['messages.upsert'] });
+    answers.set('/restart', [{ status: 500 }]);
+    await say('one', 'through the restart');
+    await count('/restart', 1);
+    await gateway.close();
+    gateway = await start();
+    await count('/restart', 2);
+    expect(texts('/restart')).toEqual(['through the restart', 'through the restart']);
+  });
+
+  it('goes nowhere any more when its instance is deleted', async () => {
+    await gateway.call('POST', '/instance/create', { instanceName: 'brief' });
+    await set('brief', { url: `${base}/brief`, events: ['messages.upsert'] });
+    answers.set('/brief', [{ status: 500 }]);
+    await say('brief', 'x');
+    await count('/brief', 1);
+    await gateway.call('DELETE', '/instance/delete/brief');
+    await set('one', { url: `${base}/still`, events: ['messages.upsert'] });
+    answers.set('/still', [{ status: 500 }]);
+    await say('one', 'y');
+    // Later than the second try of the other one would have been.
+    await count('/still', 2);
+    expect(at('/brief')).toHaveLength(1);
+  });
+});
+
+it('neither secrets, addresses and headers of webhooks nor passwords of accounts are stored as they are', async () => {
+  const { body } = await set('one', { url: `${base}/secret-path`, headers: { 'X-Key': 'secret-header' } });
+  const created = await gateway.call('POST', '/instance/create', {
+    instanceName: 'jabber',
+    transport: 'xmpp',
+    connection: { jid: 'me@chat.invalid', password: 'secret-password' },
+  });
+  expect(created.status).toBe(201);
+  expect(JSON.stringify(created.body)).not.toContain('secret-password');
+  expect(JSON.stringify((await gateway.call('GET', '/instance/fetchInstances')).body)).not.toContain(
+    'secret-password',
+  );
+  const client = new Redis(redis.socketPath);
+  const dump: string[] = [];
+  for (const key of await client.keys('*')) {
+    if ((await client.type(key)) === 'hash') dump.push(JSON.stringify(await client.hgetall(key)));
+  }
+  client.disconnect();
+  expect(dump.join()).toContain(created.body.instance.instanceId);
+  for (const secret of [body.webhook.secret, 'secret-path', 'secret-header', 'secret-password']) {
+    expect(dump.join()).not.toContain(secret);
+  }
+  await gateway.call('DELETE', '/instance/delete/jabber');
+});
+
+it('an instance on xmpp needs to know its account', async () => {
+  const create = (connection?: object) =>
+    gateway.call('POST', '/instance/create', { instanceName: 'jabber', transport: 'xmpp', connection });
+  const fields = ({ body }: Answer) => body.response.message.map((message: string) => message.split(':')[0]);
+  expect(fields(await create())).toEqual(['connection']);
+  expect(fields(await create({ jid: 'nobody', service: 'http://x' })).toSorted()).toEqual([
+    'connection.jid',
+    'connection.password',
+    'connection.service',
+  ]);
+});
