@@ -45,7 +45,7 @@ export const numbers = {
 export const jidOf = (number: string): string => `${number}@${DOMAIN}`;
 const passwordOf = (number: string): string => `password of ${number}`;
 
-export type Report =
+type Report =
   | { readonly kind: 'status'; readonly messageId: string; readonly status: string }
   | { readonly kind: 'message'; readonly message: IncomingMessage }
   | { readonly kind: 'edit'; readonly edit: IncomingEdit }
@@ -71,7 +71,7 @@ export interface World {
   close(): Promise<void>;
 }
 
-export interface ConnectSetting {
+interface ConnectSetting {
   readonly number?: string;
   readonly settings?: Partial<InstanceSettings>;
   /** Default: a new one. The same one again is the gateway after a restart. */

@@ -97,7 +97,7 @@ export class Discovery {
   }
 }
 
-export function hasFeature(info: Element, feature: string): boolean {
+function hasFeature(info: Element, feature: string): boolean {
   return info.getChildren('feature').some(({ attrs }) => attrs.var === feature);
 }
 

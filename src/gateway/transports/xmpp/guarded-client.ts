@@ -10,7 +10,7 @@ import type { Outbound } from '../../../outbound/outbound.ts';
 import { xml } from './element.ts';
 import { type Endpoint, serviceUrl } from './endpoints.ts';
 
-export type ServiceGuard = Pick<Outbound, 'serviceAddresses'>;
+type ServiceGuard = Pick<Outbound, 'serviceAddresses'>;
 
 export interface GuardedClientOptions {
   readonly local: string;
