@@ -136,6 +136,12 @@ export const CreateInstanceRequest = SetSettingsRequest.extend({
 });
 export type CreateInstanceRequest = z.infer<typeof CreateInstanceRequest>;
 
+/** GET /instance/fetchInstances: all, or the one that is named. */
+export const FetchInstancesQuery = z.object({
+  instanceName: z.string().max(64).optional(),
+  instanceId: z.string().max(64).optional(),
+});
+
 /** An instance as it is listed; tokens are never answered again. */
 export const InstanceAnswer = z.object({
   instanceName: z.string(),

@@ -57,19 +57,26 @@ export function findRoutes({ sessions, log }: GatewayServices): Route[] {
       body: FindChatsRequest,
       async run({ instance, body }) {
         const session = await sessions.connected(instance);
-        return found(await chatRecords(instance, session, log), body);
+        // Public clients name a message here: it means the chat that holds it.
+        const holder = body.where?.id ? await log.find(instance.id, body.where.id) : undefined;
+        return found(await chatRecords(instance, session, log), body, holder?.key.remoteJid);
       },
     }),
   ];
 }
 
+/** @param alsoMeant JID that `where.id` means besides the one it is */
 function found<Found extends { remoteJid: string; isGroup: boolean }>(
   all: readonly Found[],
   { where, page, offset }: FindRequest,
+  alsoMeant?: string,
 ): Found[] {
-  const wanted = [where?.id, where?.remoteJid].filter((text) => text !== undefined && text !== null);
-  const matching = all.filter((record) =>
-    wanted.every((text) => meansJid(text, record.remoteJid, record.isGroup)),
+  // Public clients fill what they do not know with nothing.
+  const { id, remoteJid } = where ?? {};
+  const matching = all.filter(
+    (record) =>
+      (!id || record.remoteJid === alsoMeant || meansJid(id, record.remoteJid, record.isGroup)) &&
+      (!remoteJid || meansJid(remoteJid, record.remoteJid, record.isGroup)),
   );
   if (!page && !offset) {
     return matching;

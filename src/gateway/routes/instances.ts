@@ -5,6 +5,7 @@ import {
   ConnectQuery,
   CreateInstanceAnswer,
   CreateInstanceRequest,
+  FetchInstancesQuery,
   InstanceAnswer,
   InstanceGoneAnswer,
   PairingAnswer,
@@ -56,13 +57,17 @@ function management({ instances, sessions, log, webhooks }: GatewayServices): Ro
       access: 'gateway',
       docs: {
         operationId: 'fetchInstances',
-        summary: 'List the instances',
+        summary: 'List the instances, or one of them',
         tag: 'Instances',
         answer: { status: 200, description: 'All of them, the oldest first', body: z.array(InstanceAnswer) },
         errors: [],
       },
-      async run() {
-        return Promise.all((await instances.list()).map((instance) => describe(instance, sessions)));
+      query: FetchInstancesQuery,
+      async run({ query: { instanceName, instanceId } }) {
+        const wanted = (await instances.list()).filter(
+          ({ id, name }) => (!instanceName || name === instanceName) && (!instanceId || id === instanceId),
+        );
+        return Promise.all(wanted.map((instance) => describe(instance, sessions)));
       },
     }),
     route({
