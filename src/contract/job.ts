@@ -37,7 +37,7 @@ export const InputFile = z.object({
   name: z.string(),
   size: z.int().min(0).meta({ description: 'Bytes' }),
   duration: z.number().min(0).meta({ description: 'Seconds of audio, counted' }),
-  format: z.string().meta({ description: 'The container, as ffmpeg calls it' }),
+  format: z.string().meta({ description: 'The container, such as mp4, mov, mkv, webm, mpegts' }),
   tracks: z.array(Track),
 });
 export type InputFile = z.infer<typeof InputFile>;
