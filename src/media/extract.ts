@@ -103,7 +103,7 @@ async function extract(job: Job, options: ExtractOptions, wanted: readonly Rendi
     plan.loudnessLufs === null
       ? null
       : await normalise(job, wanted, plan.loudnessLufs, report, () => onStep?.('normalizing_audio'));
-  const files = normalised?.files ?? (await render(job, wanted, report.phase(0, 0.95)));
+  const files = normalised?.files ?? (await renderPlanned(job, wanted, report.phase(0, 0.95)));
 
   const finished: RenderedFile[] = [];
   for (const [index, wish] of wanted.entries()) {
@@ -143,6 +143,22 @@ async function settle(job: Job, wish: Rendition, made: RenderedFile): Promise<Re
     file = await renderAnew(job, { ...wish, mode: 'encode', bitrateKbps: kbps });
   }
   return file;
+}
+
+/** A container may lack what another one needs to hold the same packets, such as Opus in CAF without its header: those are encoded. */
+async function renderPlanned(
+  job: Job,
+  wanted: readonly Rendition[],
+  onSeconds: (seconds: number) => void,
+): Promise<RenderedFile[]> {
+  try {
+    return await render(job, wanted, onSeconds);
+  } catch (error) {
+    const isRefused = error instanceof MediaFailure && error.code === 'EXTRACTION_FAILED';
+    if (!isRefused || wanted.every(({ mode }) => mode === 'encode')) throw error;
+    const encoded = wanted.map((wish): Rendition => ({ ...wish, mode: 'encode' }));
+    return render(job, encoded, onSeconds);
+  }
 }
 
 async function renderAnew(job: Job, wish: Rendition): Promise<RenderedFile> {

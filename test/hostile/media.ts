@@ -1,0 +1,84 @@
+/** What the corpus is made from: 12 containers × 8 codecs, each half a second long. */
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { ffmpeg } from '../media/oracle.ts';
+
+/** Extension and muxer. */
+const CONTAINERS = {
+  mp4: 'mp4',
+  mov: 'mov',
+  mkv: 'matroska',
+  webm: 'webm',
+  ogg: 'ogg',
+  wav: 'wav',
+  avi: 'avi',
+  flv: 'flv',
+  ts: 'mpegts',
+  wma: 'asf',
+  caf: 'caf',
+  aiff: 'aiff',
+} as const;
+
+/** ffmpeg's encoders. */
+const CODECS = {
+  aac: 'aac',
+  mp3: 'libmp3lame',
+  opus: 'libopus',
+  vorbis: 'libvorbis',
+  flac: 'flac',
+  ac3: 'ac3',
+  pcm: 'pcm_s16le',
+  alac: 'alac',
+} as const;
+
+/** What ffmpeg writes and cannot read: a transport stream has no numbers for these, and AVI and CAF lose FLAC's headers. */
+const UNREADABLE = new Set(['vorbis.ts', 'flac.ts', 'pcm.ts', 'alac.ts', 'flac.avi', 'flac.caf']);
+
+export interface BaseFile {
+  readonly name: string;
+  readonly bytes: Buffer;
+  /** Whether it is a good file; otherwise a container's head with the bytes of a codec after it that it does not take. */
+  readonly isGood: boolean;
+}
+
+const SPLICED_HEAD_BYTES = 600;
+
+/** @param folder a place for them while they are made. */
+export async function baseFiles(folder: string): Promise<BaseFile[]> {
+  const made = await Promise.all(
+    Object.entries(CODECS).map(async ([codec, encoder]) => {
+      const files = new Map<string, Buffer>();
+      for (const [extension, muxer] of Object.entries(CONTAINERS)) {
+        const bytes = await encode(encoder, muxer, join(folder, `${codec}.${extension}`));
+        if (bytes !== undefined) files.set(extension, bytes);
+      }
+      return { codec, files };
+    }),
+  );
+  return made.flatMap(({ codec, files }) =>
+    Object.keys(CONTAINERS).map((extension): BaseFile => {
+      const name = `${codec}.${extension}`;
+      const bytes = files.get(extension);
+      if (bytes !== undefined) return { name, bytes, isGood: !UNREADABLE.has(name) };
+      const head = made.map((other) => other.files.get(extension)).find((other) => other !== undefined);
+      const body = files.get('mkv');
+      if (head === undefined || body === undefined) throw new Error(`ffmpeg makes no ${extension} at all`);
+      return {
+        name: `spliced-${name}`,
+        bytes: Buffer.concat([head.subarray(0, SPLICED_HEAD_BYTES), body.subarray(SPLICED_HEAD_BYTES)]),
+        isGood: false,
+      };
+    }),
+  );
+}
+
+/** undefined where the container does not take the codec. */
+async function encode(encoder: string, muxer: string, path: string): Promise<Buffer | undefined> {
+  const sound = ['-f', 'lavfi', '-t', '0.5', '-i', 'anoisesrc=a=0.3:r=48000:seed=7'];
+  try {
+    await ffmpeg('-v', 'error', ...sound, '-c:a', encoder, '-strict', '-2', '-f', muxer, path);
+    return await readFile(path);
+  } catch {
+    return undefined;
+  }
+}
