@@ -4,8 +4,8 @@
  * the key, and a way to send a request.
  */
 import { readFile } from 'node:fs/promises';
-import { createRequire } from 'node:module';
 import { join } from 'node:path';
+import { resourceOperationsFunctions } from 'n8n-nodes-evolution-api/dist/nodes/EvolutionApi/execute/index.js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestRedis, type TestRedis } from '../redis-server.ts';
 import {
@@ -39,9 +39,9 @@ type Operation = (context: Context) => Promise<{
   json: { success: boolean; data?: Answer['body']; error?: { message: string; details: string } };
 }>;
 
-const { resourceOperationsFunctions: operations } = createRequire(import.meta.url)(
-  'n8n-nodes-evolution-api/dist/nodes/EvolutionApi/execute/index.js',
-) as { resourceOperationsFunctions: Readonly<Record<string, Readonly<Record<string, Operation>>>> };
+const operations = resourceOperationsFunctions as unknown as Readonly<
+  Record<string, Readonly<Record<string, Operation>>>
+>;
 
 let redis: TestRedis;
 let folder: Awaited<ReturnType<typeof makeFolder>>;
