@@ -18,3 +18,14 @@ export async function messagesTo(
   }
   return (await response.json()) as Json[];
 }
+
+/** Does what the page does when somebody on the other side of `main` opens a chat or starts a player. */
+export async function playOtherSide(gateway: string, what: string, apikey: string): Promise<void> {
+  const response = await fetch(`${gateway}/inbox/api/instances/main/${what}`, {
+    method: 'POST',
+    headers: { apikey },
+  });
+  if (!response.ok) {
+    throw new Error(`the inbox answered ${response.status}`);
+  }
+}

@@ -7,7 +7,7 @@ import { startTestRedis, type TestRedis } from '../redis-server.ts';
 import { ServiceHome } from '../service.ts';
 import { until } from '../until.ts';
 import { serveVideos, type VideoServer } from '../video-server.ts';
-import { ada, messagesTo } from './inbox.ts';
+import { ada, messagesTo, playOtherSide } from './inbox.ts';
 import { useVideos } from './videos.ts';
 
 const GATEWAY_KEY = 'the-gateways-own-key';
@@ -43,6 +43,11 @@ afterAll(async () => {
   await web.close();
   await redis.close();
 });
+
+async function messageStatusIs(jobId: string, wanted: string): Promise<boolean> {
+  const { body } = await client.call('GET', `/v1/jobs/${jobId}`);
+  return body.data.voiceMessage.messageStatus === wanted;
+}
 
 async function verified({ headers, text }: { headers: Readonly<Record<string, string>>; text: string }) {
   const { body } = await client.call('GET', '/v1/webhooks/secret');
@@ -107,6 +112,12 @@ describe('a job', () => {
     expect(ours).toHaveLength(1);
     expect(ours[0].message.audioMessage).toMatchObject({ ptt: true, mimetype: 'audio/ogg; codecs=opus' });
     expect(ours[0].message.audioMessage.seconds).toBeCloseTo(job.outputFile.duration, -1);
+
+    // What the other side does with the message shows in the job.
+    await playOtherSide(gateway, `chats/${ada.jid}/opened`, GATEWAY_KEY);
+    await until('the job to say that it was read', () => messageStatusIs(jobId, 'READ'));
+    await playOtherSide(gateway, `chats/${ada.jid}/messages/${sent.key.id}/played`, GATEWAY_KEY);
+    await until('the job to say that it was played', () => messageStatusIs(jobId, 'PLAYED'));
   });
 
   it.each([
