@@ -23,6 +23,23 @@ const list = z.string().transform((text) =>
     .filter((item) => item !== ''),
 );
 const numbers = list.transform((items) => items.map(Number));
+/** `20` for every network, or `whatsapp:20,xmpp:60`; one that is not named has no limit. */
+const sendLimits = z
+  .string()
+  .regex(
+    /^(\d+|[a-z]+:\d+(,[a-z]+:\d+)*)$/,
+    'must be a number, or networks with one each, such as whatsapp:20,xmpp:60',
+  )
+  .transform((text) =>
+    text.includes(':')
+      ? Object.fromEntries(text.split(',').map((part) => part.split(':')))
+      : { loopback: text, xmpp: text, whatsapp: text },
+  )
+  .pipe(
+    z
+      .strictObject({ loopback: z.coerce.number(), xmpp: z.coerce.number(), whatsapp: z.coerce.number() })
+      .partial(),
+  );
 const httpUrl = z.url({ protocol: /^https?$/ }).transform((url) => url.replace(/\/+$/, ''));
 
 export const Environment = z.object({
@@ -123,6 +140,11 @@ export const Environment = z.object({
     .describe('Submissions a minute and key; a batch counts as its jobs'),
   RATE_READ_PER_MINUTE: count.default(3600).describe('Reads a minute and key'),
   UNFINISHED_PER_KEY: count.default(100).describe('Unfinished jobs a key may have'),
+  SENDS_PER_MINUTE: sendLimits
+    .default({ whatsapp: 20, xmpp: 60 })
+    .describe(
+      'Messages that an instance may send in a minute, one number or one by network, 0 for no limit; default: `whatsapp:20,xmpp:60`',
+    ),
   WEBHOOK_SCHEDULE_SECONDS: numbers
     .pipe(z.array(z.number().min(0)).min(1))
     .default([0, 5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400])

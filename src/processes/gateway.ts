@@ -20,6 +20,7 @@ export async function runGateway(ground: Ground, apiPort?: number): Promise<Runn
     tools: await ground.tools(),
     workspacesDir: workspacesFolder(config),
     mediaTtlSeconds: config.MEDIA_TTL_SECONDS,
+    sendsPerMinute: config.SENDS_PER_MINUTE,
     webhookSchedule: config.WEBHOOK_SCHEDULE_SECONDS,
     trustProxy: config.TRUST_PROXY,
     events: {
