@@ -1,4 +1,4 @@
-/** Which command ends a child with its parent, and that ffmpeg works under both. */
+/** Which command ends a child with its parent, and that ffmpeg works under both, in the sandbox as outside of it. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { dieWithParent } from '../src/launcher.ts';
+import { detectSandbox } from '../src/media/detect-sandbox.ts';
 import { type MediaTools, runFfmpeg, runFfprobe } from '../src/media/run.ts';
 import { descendants, isAlive, programOf } from './processes.ts';
 import { until } from './until.ts';
@@ -27,17 +28,28 @@ it('is setpriv where that is on the search path, a shell elsewhere', () => {
   expect(dieWithParent('KILL', folder)[0]).toBe('/bin/sh');
 });
 
-describe.each([
-  ['setpriv', dieWithParent('KILL', process.env.PATH ?? '')],
-  ['the shell', dieWithParent('KILL', '')],
-])('ffmpeg under %s', (_name, launcher) => {
-  const tools: MediaTools = { ffmpegPath: 'ffmpeg', ffprobePath: 'ffprobe', launcher };
+const programs = { ffmpegPath: 'ffmpeg', ffprobePath: 'ffprobe' };
+const setpriv = dieWithParent('KILL', process.env.PATH ?? '');
+const shell = dieWithParent('KILL', '');
+const sandbox = await detectSandbox({ ...programs, launcher: setpriv });
 
+describe.each<[string, MediaTools]>([
+  ['setpriv', { ...programs, launcher: setpriv }],
+  ['the shell', { ...programs, launcher: shell }],
+  [`setpriv, confined by ${sandbox.level}`, { ...programs, launcher: setpriv, sandbox }],
+  [`the shell, confined by ${sandbox.level}`, { ...programs, launcher: shell, sandbox }],
+  [
+    'setpriv, confined by namespaces',
+    { ...programs, launcher: setpriv, sandbox: { ...sandbox, level: 'namespaces' } },
+  ],
+])('ffmpeg under %s', (_name, tools) => {
   it('runs to its end, and its progress and statistics arrive', async () => {
     const seen: (number | undefined)[] = [];
     const args = ['-f', 'lavfi', '-t', '2', '-i', 'anullsrc', '-y', join(folder, 'silence.wav')];
     const result = await runFfmpeg(tools, args, {
       ...limits,
+      access: { reads: [], writes: [folder] },
+      maxFileBytes: 1_000_000,
       onProgress: ({ outSeconds }) => seen.push(outSeconds),
     });
     expect(seen.at(-1)).toBeCloseTo(2, 1);
@@ -55,7 +67,11 @@ describe.each([
       'csv=p=0',
       join(folder, 'silence.wav'),
     ];
-    const { stdout } = await runFfprobe(tools, args, { ...limits, maxStdoutBytes: 1000 });
+    const { stdout } = await runFfprobe(tools, args, {
+      ...limits,
+      access: { reads: [join(folder, 'silence.wav')], writes: [] },
+      maxStdoutBytes: 1000,
+    });
     expect(Number(stdout)).toBe(2);
   });
 

@@ -4,7 +4,7 @@ import { copyFile, mkdir, open, readFile, symlink, writeFile } from 'node:fs/pro
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { ffmpeg } from '../media/oracle.ts';
-import { hugePng, withFlacCover, withId3Cover } from './covers.ts';
+import { blackPng, withFlacCover, withId3Cover } from './covers.ts';
 import type { HostileFile } from './hostile-file.ts';
 
 const MIB = 1024 * 1024;
@@ -36,7 +36,7 @@ export async function bombs(folder: string): Promise<HostileFile[]> {
     at(`short.${kind}`),
   ]);
   await ffmpeg('-v', 'error', ...sound, ...outputs);
-  await writeFile(at('huge.png'), hugePng());
+  await writeFile(at('huge.png'), blackPng(16_000));
 
   const made = {
     ...(await covers(at)),

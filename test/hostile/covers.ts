@@ -1,27 +1,29 @@
-/** Pictures of 16,000 × 16,000: 0.8 MB as files, 768 MB as pixels. */
+/** Pictures that are a thousand times larger as pixels than as files. */
 import { constants, crc32, deflateRawSync } from 'node:zlib';
 import { words } from './boxes.ts';
 
-const SIDE = 16_000;
-const ROW_BYTES = 1 + SIDE * 3;
-const ROWS_AT_ONCE = 1000;
+const ROWS_AT_ONCE = 100;
 
-/** RFC 2083. One compressed stretch of black rows again and again: nobody has to hold the picture to make it. */
-export function hugePng(): Buffer {
-  const stretch = deflateRawSync(Buffer.alloc(ROW_BYTES * ROWS_AT_ONCE), {
+/**
+ * RFC 2083. One compressed stretch of black rows again and again: nobody has to hold the picture to make it.
+ * @param side in pixels of three bytes, a multiple of 100.
+ */
+export function blackPng(side: number): Buffer {
+  const rowBytes = 1 + side * 3;
+  const stretch = deflateRawSync(Buffer.alloc(rowBytes * ROWS_AT_ONCE), {
     finishFlush: constants.Z_FULL_FLUSH,
   });
   // RFC 1950: of n zeros, Adler-32 is n mod 65521 in the upper half and 1 in the lower.
-  const adler = (((ROW_BYTES * SIDE) % 65_521) * 65_536 + 1) >>> 0;
+  const adler = (((rowBytes * side) % 65_521) * 65_536 + 1) >>> 0;
   const data = [
     Buffer.from([0x78, 0x01]),
-    ...Array<Buffer>(SIDE / ROWS_AT_ONCE).fill(stretch),
+    ...Array<Buffer>(side / ROWS_AT_ONCE).fill(stretch),
     Buffer.from([0x03, 0x00]),
     words(adler),
   ];
   return Buffer.concat([
     Buffer.from('\x89PNG\r\n\x1a\n', 'latin1'),
-    pngChunk('IHDR', Buffer.concat([words(SIDE, SIDE), Buffer.from([8, 2, 0, 0, 0])])),
+    pngChunk('IHDR', Buffer.concat([words(side, side), Buffer.from([8, 2, 0, 0, 0])])),
     pngChunk('IDAT', Buffer.concat(data)),
     pngChunk('IEND', Buffer.alloc(0)),
   ]);
@@ -46,7 +48,7 @@ export function withFlacCover(flac: Buffer, png: Buffer): Buffer {
   const block = Buffer.concat([
     words(3, 9),
     Buffer.from('image/png'),
-    words(0, SIDE, SIDE, 24, 0, png.length),
+    words(0, png.readUInt32BE(16), png.readUInt32BE(20), 24, 0, png.length),
     png,
   ]);
   const head = words(((6 << 24) | block.length) >>> 0);

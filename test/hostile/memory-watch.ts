@@ -18,6 +18,10 @@ export class MemoryWatch {
     return this.#peakProgram;
   }
 
+  reset(): void {
+    this.#peakBytes = 0;
+  }
+
   stop(): void {
     clearInterval(this.#timer);
   }
