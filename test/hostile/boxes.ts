@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import type { HostileFile } from './hostile-file.ts';
 
 /** ISO/IEC 14496-12 section 4.2. */
-export function box(type: string, ...content: readonly (Buffer | string)[]): Buffer {
+function box(type: string, ...content: readonly (Buffer | string)[]): Buffer {
   const bytes = Buffer.concat(
     content.map((part) => (typeof part === 'string' ? Buffer.from(part, 'latin1') : part)),
   );
@@ -74,7 +74,7 @@ function chunk(name: string, size: number, content = Buffer.alloc(0)): Buffer {
 }
 
 /** A movie whose sound lies in another file, named by its absolute path (QuickTime File Format, "Data reference atoms"). */
-export function externalReference(target: string): Buffer {
+function externalReference(target: string): Buffer {
   const path = Buffer.from(target);
   const alias = Buffer.alloc(150 + 4 + path.length + 4);
   alias.writeUInt8(6, 10);
