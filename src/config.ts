@@ -23,7 +23,7 @@ const list = z.string().transform((text) =>
     .filter((item) => item !== ''),
 );
 const numbers = list.transform((items) => items.map(Number));
-/** `20` for every network, or `whatsapp:20,xmpp:60`; one that is not named has no limit. */
+/** `20` for every network, or `whatsapp:20,xmpp:60`; one that is not named keeps its own limit. */
 const sendLimits = z
   .string()
   .regex(

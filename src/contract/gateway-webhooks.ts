@@ -1,6 +1,7 @@
 /** Where an instance's events go (decisions B "Instances"): `POST /webhook/set/{instance}`. */
 import { z } from 'zod';
 import { type GatewayEventName, gatewayEventNames } from './gateway-events.ts';
+import { CreateInstanceAnswer, CreateInstanceRequest } from './gateway-instances.ts';
 
 /** What the receiver's connection, or our signature, needs for itself. */
 const RESERVED_HEADERS =
@@ -75,3 +76,15 @@ export const WebhookAnswer = z.object({
   }),
 });
 export type WebhookAnswer = z.infer<typeof WebhookAnswer>;
+
+/** POST /instance/create: an instance may have its webhook from the beginning. */
+export const MakeInstanceRequest = CreateInstanceRequest.and(
+  z.object({
+    // Public clients send an empty address where there is no webhook.
+    webhook: z.union([Webhook, z.object({ url: z.literal('') }).transform(() => undefined)]).nullish(),
+  }),
+);
+
+export const MakeInstanceAnswer = CreateInstanceAnswer.extend({
+  webhook: WebhookAnswer.shape.webhook.optional(),
+});

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { request as httpRequest } from 'node:http';
 import { join } from 'node:path';
+import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
   GatewayErrorAnswer,
@@ -178,6 +179,89 @@ const cases: Case[] = [
     says: /^instance: /,
   },
   {
+    name: 'a key is wrong',
+    code: 'unauthorized',
+    ask: () => gateway.call('POST', SEND, {}, { apikey: 'wrong' }),
+    says: /^apikey: /,
+  },
+  {
+    name: 'a token is used on another instance',
+    code: 'unauthorized',
+    async ask() {
+      const { body } = await gateway.call('POST', '/instance/create', { instanceName: 'other' });
+      return gateway.call('POST', SEND, {}, { apikey: body.hash });
+    },
+    says: /^apikey: /,
+  },
+  {
+    name: 'the instance is in no such group',
+    code: 'group_not_found',
+    ask: () => gateway.call('GET', '/group/participants/main?groupJid=120363999999999999@g.us'),
+    says: /^groupJid: /,
+  },
+  {
+    name: 'the chat holds no such message',
+    code: 'message_not_found',
+    ask: () =>
+      gateway.call('POST', '/chat/updateMessage/main', { number: ada.number, text: 'x', key: { id: 'x' } }),
+    says: /^key\.id: /,
+  },
+  {
+    name: 'a message is somebody else’s',
+    code: 'not_editable',
+    async ask() {
+      const { body } = await send({ number: ada.number, audio });
+      return gateway.call('POST', '/chat/updateMessage/main', {
+        number: ada.number,
+        text: 'x',
+        key: { ...body.key, fromMe: false },
+      });
+    },
+    says: /^key: /,
+  },
+  {
+    name: 'the network does not let the instance do it',
+    code: 'network_refused',
+    async ask() {
+      await gateway.call('POST', '/instance/create', { instanceName: 'guest' });
+      const { body: contacts } = await gateway.call('POST', '/chat/findContacts/main');
+      const group = contacts.find(({ isGroup }: { isGroup: boolean }) => isGroup).id;
+      const { body } = await gateway.call('GET', `/group/inviteCode/main?groupJid=${group}`);
+      await gateway.call('GET', `/group/acceptInviteCode/guest?inviteCode=${body.inviteCode}`);
+      return gateway.call('GET', `/group/inviteCode/guest?groupJid=${group}`);
+    },
+    says: /admin/,
+  },
+  {
+    name: 'an instance is logged out',
+    code: 'not_connected',
+    async ask() {
+      await gateway.call('POST', '/instance/create', { instanceName: 'away' });
+      await gateway.call('DELETE', '/instance/logout/away');
+      return gateway.call('POST', '/message/sendMessengerAudio/away', { number: ada.number, audio });
+    },
+    says: /not connected/,
+  },
+  {
+    name: 'an Idempotency-Key was used before with another body',
+    code: 'idempotency_mismatch',
+    async ask() {
+      await send({ number: ada.number, audio }, { 'Idempotency-Key': 'errors' });
+      return send({ number: '12025550102', audio }, { 'Idempotency-Key': 'errors' });
+    },
+    says: /^Idempotency-Key: /,
+  },
+  {
+    name: 'the first request with an Idempotency-Key still runs',
+    code: 'idempotency_in_progress',
+    async ask() {
+      const body = { number: ada.number, audio, delay: 300 };
+      const both = await Promise.all([1, 2].map(() => send(body, { 'Idempotency-Key': 'running' })));
+      return both.find(({ status }) => status === 409) as Answer;
+    },
+    says: /^Idempotency-Key: /,
+  },
+  {
     name: 'there is no such path',
     code: 'not_found',
     ask: () => gateway.call('GET', '/nowhere'),
@@ -246,6 +330,31 @@ describe('an error answer', () => {
     const { headers } = await gateway.call('GET', SEND);
     expect(headers.get('allow')).toBe('POST');
   });
+});
+
+/** Where the rows are that need a gateway of their own. */
+const shownElsewhere: readonly GatewayErrorCode[] = [
+  'rate_limited', // send-rate.test.ts, wrong-keys.test.ts
+  'timeout', // keeping.test.ts
+  'service_unavailable', // health.test.ts, keeping.test.ts
+  'internal_error', // below
+];
+
+it('every row of the catalogue is shown by a real request', () => {
+  const shown = new Set([...cases.map(({ code }) => code), ...shownElsewhere]);
+  expect([...shown].toSorted()).toEqual(Object.keys(gatewayErrorCatalogue).toSorted());
+});
+
+it('what nobody foresaw answers internal_error, and says nothing of what it was', async () => {
+  const client = new Redis(redis.socketPath);
+  const key = (await client.keys('*:chats:*'))[0] ?? '';
+  await client.rename(key, `${key}-elsewhere`);
+  await client.set(key, 'no sorted set');
+  const { status, body } = await gateway.call('POST', '/chat/findChats/main');
+  await client.rename(`${key}-elsewhere`, key);
+  client.disconnect();
+  expect([status, body.code]).toEqual([500, 'internal_error']);
+  expect(body.response.message).toEqual(['something went wrong inside the gateway']);
 });
 
 describe('a multipart body of more than 100 MiB', () => {

@@ -274,6 +274,34 @@ describe('instances and webhooks', () => {
     expect(gone).toMatchObject({ status: 'SUCCESS', error: false });
   });
 
+  it('are made with their webhook, or without one', async () => {
+    const make = (instanceName: string, webhookUrl: string) =>
+      execute('instances-api', 'instance-basic', {
+        instanceName,
+        token: '',
+        number: '',
+        'options_Create_instance.webhook.webhookSettings': { webhookUrl, webhookEvents: ['MESSAGES_UPSERT'] },
+      });
+    const made = await make('with-webhook', 'https://example.com/n8n');
+    expect(made.webhook).toMatchObject({
+      enabled: true,
+      events: ['messages.upsert'],
+      secret: expect.any(String),
+    });
+    const found = await gateway.call('GET', '/webhook/find/with-webhook');
+    expect(found.body.webhook).toEqual(made.webhook);
+    expect(await make('without-webhook', '')).not.toHaveProperty('webhook');
+    const { json } = await attempt('instances-api', 'instance-basic', {
+      instanceName: 'refused',
+      token: '',
+      number: '',
+      'options_Create_instance.webhook.webhookSettings': { webhookUrl: 'https://127.0.0.1/' },
+    });
+    expect(json.error?.details).toContain('webhook.url: ');
+    // Nothing was made of what was refused.
+    expect(await execute('instances-api', 'fetch-instances', { instanceName: 'refused' })).toEqual([]);
+  });
+
   it('a webhook is set, found and switched off', async () => {
     const set = (enabled: boolean, webhookUrl: string) =>
       execute('events-api', 'webhook', {

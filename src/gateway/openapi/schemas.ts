@@ -5,7 +5,6 @@ import { GatewayEvent } from '../../contract/gateway-events.ts';
 import {
   ConnectionState,
   ConnectionStateAnswer,
-  CreateInstanceAnswer,
   InstanceAnswer,
   InstanceGoneAnswer,
   InstanceSettingsAnswer,
@@ -20,7 +19,7 @@ import {
   ParticipantsAnswer,
   PrivacySettings,
 } from '../../contract/gateway-operations.ts';
-import { WebhookAnswer } from '../../contract/gateway-webhooks.ts';
+import { MakeInstanceAnswer, WebhookAnswer } from '../../contract/gateway-webhooks.ts';
 import { MessageKey, MessageStatus } from '../../contract/job.ts';
 
 /** A schema of OpenAPI 3.0.3, or a reference to one. */
@@ -36,7 +35,7 @@ const named = {
   ConnectionState,
   Instance: InstanceAnswer,
   InstanceSettings: InstanceSettingsAnswer,
-  CreatedInstance: CreateInstanceAnswer,
+  CreatedInstance: MakeInstanceAnswer,
   SettingsSet: SetSettingsAnswer,
   InstanceState: ConnectionStateAnswer,
   Pairing: PairingAnswer,

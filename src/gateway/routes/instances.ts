@@ -3,25 +3,25 @@ import { z } from 'zod';
 import {
   ConnectionStateAnswer,
   ConnectQuery,
-  CreateInstanceAnswer,
-  CreateInstanceRequest,
   FetchInstancesQuery,
   InstanceAnswer,
   InstanceGoneAnswer,
   PairingAnswer,
   settingsAnswer,
 } from '../../contract/gateway-instances.ts';
+import { MakeInstanceAnswer, MakeInstanceRequest } from '../../contract/gateway-webhooks.ts';
 import { parseAddress } from '../address.ts';
 import type { Instance } from '../instances.ts';
 import { type Route, route } from '../route.ts';
 import type { GatewayServices } from '../services.ts';
 import type { Sessions } from '../sessions.ts';
+import { keepWebhook, requireReachable } from './webhook.ts';
 
 export function instanceRoutes(services: GatewayServices): Route[] {
   return [...management(services), ...connection(services)];
 }
 
-function management({ instances, sessions, log, webhooks }: GatewayServices): Route[] {
+function management({ instances, sessions, log, webhooks, outbound }: GatewayServices): Route[] {
   return [
     route({
       method: 'post',
@@ -36,18 +36,23 @@ function management({ instances, sessions, log, webhooks }: GatewayServices): Ro
         answer: {
           status: 201,
           description: 'The instance, its token and its settings',
-          body: CreateInstanceAnswer,
+          body: MakeInstanceAnswer,
         },
         errors: ['name_in_use', 'unsupported'],
       },
-      body: CreateInstanceRequest,
+      body: MakeInstanceRequest,
       async run({ body }) {
-        sessions.requireTransport(body.transport);
-        const { instance, token } = await instances.create(body);
+        const { webhook, ...request } = body;
+        sessions.requireTransport(request.transport);
+        if (webhook) {
+          await requireReachable(webhook, outbound);
+        }
+        const { instance, token } = await instances.create(request);
         return {
           instance: await describe(instance, sessions),
           hash: token,
           settings: settingsAnswer(instance.settings),
+          ...(webhook ? { webhook: await keepWebhook(instance, webhook, webhooks) } : {}),
         };
       },
     }),

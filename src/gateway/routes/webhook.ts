@@ -1,10 +1,13 @@
 /** `POST /webhook/set/{instance}` and `GET /webhook/find/{instance}` (decisions B "Instances"). */
+import type { z } from 'zod';
 import { GatewayError } from '../../contract/gateway-errors.ts';
 import { SetWebhookRequest, WebhookAnswer } from '../../contract/gateway-webhooks.ts';
 import { OutboundRefused } from '../../outbound/errors.ts';
 import type { Outbound } from '../../outbound/outbound.ts';
+import type { Instance } from '../instances.ts';
 import { type Route, route } from '../route.ts';
 import type { GatewayServices } from '../services.ts';
+import type { Webhooks } from '../webhooks/webhooks.ts';
 
 export function webhookRoutes({ webhooks, outbound }: GatewayServices): Route[] {
   return [
@@ -23,18 +26,8 @@ export function webhookRoutes({ webhooks, outbound }: GatewayServices): Route[] 
       },
       body: SetWebhookRequest,
       async run({ instance, body: { webhook } }) {
-        const enabled = webhook.enabled ?? true;
-        if (enabled) {
-          await requireReachable(webhook.url, outbound);
-        }
-        const { url, events } = webhook;
-        const kept = await webhooks.set(instance.id, {
-          enabled,
-          url,
-          headers: webhook.headers ?? {},
-          events,
-        });
-        return { webhook: { instanceName: instance.name, ...kept } };
+        await requireReachable(webhook, outbound);
+        return { webhook: await keepWebhook(instance, webhook, webhooks) };
       },
     }),
     route({
@@ -56,13 +49,32 @@ export function webhookRoutes({ webhooks, outbound }: GatewayServices): Route[] 
   ];
 }
 
-async function requireReachable(url: string, outbound: Outbound): Promise<void> {
+type Wanted = z.output<typeof SetWebhookRequest>['webhook'];
+
+/** Throws bad_request. One that is switched off may have any address. */
+export async function requireReachable({ enabled, url }: Wanted, outbound: Outbound): Promise<void> {
   try {
-    await outbound.checkUrl(url, 'webhook');
+    if (enabled ?? true) {
+      await outbound.checkUrl(url, 'webhook');
+    }
   } catch (error) {
     if (error instanceof OutboundRefused) {
       throw new GatewayError('bad_request', `webhook.url: ${error.message}`, { cause: error });
     }
     throw error;
   }
+}
+
+export async function keepWebhook(
+  instance: Instance,
+  { enabled, url, headers, events }: Wanted,
+  webhooks: Webhooks,
+): Promise<WebhookAnswer['webhook']> {
+  const kept = await webhooks.set(instance.id, {
+    enabled: enabled ?? true,
+    url,
+    headers: headers ?? {},
+    events,
+  });
+  return { instanceName: instance.name, ...kept };
 }

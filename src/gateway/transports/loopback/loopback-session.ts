@@ -26,7 +26,9 @@ import type { Archive } from './archive.ts';
 import type { Calls } from './calls.ts';
 import type { Directory } from './directory.ts';
 import { type Group, type Groups, groupNotFound } from './groups.ts';
-import { incoming, type Relay, Relayed } from './relay.ts';
+import { reportHistory } from './history.ts';
+import { Presences } from './presences.ts';
+import type { Relay } from './relay.ts';
 
 export interface LoopbackSessionParts {
   readonly instance: Instance;
@@ -46,11 +48,13 @@ export class LoopbackSession implements Session {
   readonly #parts: LoopbackSessionParts;
   readonly ownJid: string;
   readonly otherSide: OtherSide;
+  readonly #presences: Presences;
   #settings: InstanceSettings;
   #state: ConnectionState;
 
   constructor(parts: LoopbackSessionParts) {
     this.#parts = parts;
+    this.#presences = new Presences(parts);
     this.#settings = parts.instance.settings;
     this.#state = parts.isAway ? 'close' : 'open';
     this.ownJid = personJid(parts.digits);
@@ -69,7 +73,7 @@ export class LoopbackSession implements Session {
       await this.#syncHistory();
     }
     if (this.#settings.alwaysOnline) {
-      await this.#showAvailable(true);
+      await this.#presences.showAvailable(true);
     }
   }
 
@@ -77,7 +81,7 @@ export class LoopbackSession implements Session {
     const { relay, digits, reports, instance } = this.#parts;
     this.#state = 'close';
     await relay.leave(digits);
-    await this.#showAvailable(false);
+    await this.#presences.showAvailable(false);
     await reports.connectionChanged(instance.id, 'close', 'logged out');
   }
 
@@ -85,7 +89,7 @@ export class LoopbackSession implements Session {
     const before = this.#settings;
     this.#settings = settings;
     if (settings.alwaysOnline !== before.alwaysOnline) {
-      await this.#showAvailable(settings.alwaysOnline);
+      await this.#presences.showAvailable(settings.alwaysOnline);
     }
     if (settings.syncFullHistory && !before.syncFullHistory) {
       await this.#syncHistory();
@@ -134,26 +138,10 @@ export class LoopbackSession implements Session {
   }
 
   async showPresence(chat: Chat, presence: Presence): Promise<void> {
-    const { directory, groups, digits, reports, instance } = this.#parts;
     if (presence === 'available' || presence === 'unavailable') {
-      await this.#showAvailable(presence === 'available');
+      await this.#presences.showAvailable(presence === 'available');
     }
-    const other = digitsOf(chat.jid);
-    if (!chat.isGroup && (await directory.apart(digits, other))) {
-      return;
-    }
-    await reports.presenceChanged(instance.id, chat.jid, presence);
-    const group = chat.isGroup ? await groups.find(other) : undefined;
-    const watching = chat.isGroup
-      ? (group?.participants ?? []).map((participant) => participant.digits)
-      : [other];
-    for (const watcher of watching.filter((candidate) => candidate !== digits)) {
-      const member = await directory.member(watcher);
-      if (member?.instanceId) {
-        const chatJid = chat.isGroup ? chat.jid : this.ownJid;
-        await reports.presenceChanged(member.instanceId, chatJid, presence, this.ownJid);
-      }
-    }
+    await this.#presences.show(chat, presence);
   }
 
   async contacts(): Promise<Contact[]> {
@@ -161,28 +149,21 @@ export class LoopbackSession implements Session {
     const place = await directory.placeOf(instance);
     const [people, blocked] = await Promise.all([directory.addressBook(place), directory.blockedBy(digits)]);
     const inGroups = await Promise.all(
-      place.groups.map(async (group) => ({ digits: group, found: await groups.find(group) })),
+      place.groups.map(async (group) => ({
+        jid: groupJid(group),
+        name: (await groups.find(group))?.subject,
+      })),
     );
     return [
-      ...people.map((person) => ({
-        jid: person.jid,
-        name: person.name,
+      ...people.map(({ jid, name, digits: other }) => ({
+        jid,
+        name,
         isGroup: false,
         isSaved: true,
-        blocked: blocked.has(person.digits),
+        blocked: blocked.has(other),
       })),
-      ...inGroups.flatMap((group) =>
-        group.found === undefined
-          ? []
-          : [
-              {
-                jid: groupJid(group.digits),
-                name: group.found.subject,
-                isGroup: true,
-                isSaved: true,
-                blocked: false,
-              },
-            ],
+      ...inGroups.flatMap(({ jid, name }) =>
+        name === undefined ? [] : [{ jid, name, isGroup: true, isSaved: true, blocked: false }],
       ),
     ];
   }
@@ -207,27 +188,15 @@ export class LoopbackSession implements Session {
   }
 
   async acceptInvite(inviteCode: string): Promise<{ groupJid: string }> {
-    const { groups, directory, digits, instance, reports } = this.#parts;
+    const { groups, directory, digits, instance } = this.#parts;
     const { groupDigits, isNew } = await groups.enter(inviteCode, digits);
     // Also when it is not new: a process may have died between the two.
     await directory.enterGroup(instance, groupDigits);
-    const jid = groupJid(groupDigits);
     if (isNew) {
-      const group = await groups.find(groupDigits);
-      for (const participant of group?.participants ?? []) {
-        const member = await directory.member(participant.digits);
-        if (member?.instanceId) {
-          await reports.participantsChanged(member.instanceId, {
-            groupJid: jid,
-            action: 'add',
-            participants: [this.ownJid],
-            authorJid: this.ownJid,
-          });
-        }
-      }
+      await this.#tellEntered(groupDigits);
       await this.#syncHistory();
     }
-    return { groupJid: jid };
+    return { groupJid: groupJid(groupDigits) };
   }
 
   async setBlocked(chat: Chat, blocked: boolean): Promise<void> {
@@ -269,34 +238,25 @@ export class LoopbackSession implements Session {
     });
   }
 
-  /** To everybody on the network: who is there is no secret on it, but to those who are blocked. */
-  async #showAvailable(available: boolean): Promise<void> {
-    const { directory, digits, instance, reports } = this.#parts;
-    if (!(await directory.setAvailable(digits, available))) {
-      return;
-    }
-    const presence = available ? 'available' : 'unavailable';
-    await reports.presenceChanged(instance.id, this.ownJid, presence);
-    for (const other of await directory.instances()) {
-      if (other.digits !== digits && !(await directory.apart(digits, other.digits))) {
-        await reports.presenceChanged(other.instanceId, this.ownJid, presence, this.ownJid);
+  /** To every instance in the group, this one too. */
+  async #tellEntered(groupDigits: string): Promise<void> {
+    const { groups, directory, reports } = this.#parts;
+    for (const { digits } of (await groups.find(groupDigits))?.participants ?? []) {
+      const member = await directory.member(digits);
+      if (member?.instanceId) {
+        await reports.participantsChanged(member.instanceId, {
+          groupJid: groupJid(groupDigits),
+          action: 'add',
+          participants: [this.ownJid],
+          authorJid: this.ownJid,
+        });
       }
     }
   }
 
-  /** `syncFullHistory`: everything that the network remembers of the instance and its groups. */
   async #syncHistory(): Promise<void> {
-    const { archive, directory, instance, digits, reports } = this.#parts;
-    if (!this.#settings.syncFullHistory) {
-      return;
-    }
-    const { groups } = await directory.placeOf(instance);
-    for (const owner of [digits, ...groups]) {
-      for (const message of await archive.of(owner, Relayed)) {
-        const fromMe = message.from.digits === digits;
-        const chatJid = fromMe && !message.to.isGroup ? { chatJid: personJid(message.to.digits) } : {};
-        await reports.messageArrived(instance.id, incoming(message, { ...chatJid, fromMe, isHistory: true }));
-      }
+    if (this.#settings.syncFullHistory) {
+      await reportHistory(this.#parts);
     }
   }
 
