@@ -177,7 +177,9 @@ async function supervise(
     const exit = await closed;
     if (reaper.reason === 'aborted') throw options.signal.reason;
     const ending = reaper.reason ?? badEnding(exit);
-    if (ending !== undefined) throw new ToolFailure(tool, ending, stderr());
+    if (ending !== undefined) {
+      throw NOT_STARTED.test(stderr()) ? notStarted(tool) : new ToolFailure(tool, ending, stderr());
+    }
     return { stderr: stderr(), lastProgress };
   } finally {
     options.signal.removeEventListener('abort', onAbort);
@@ -185,6 +187,15 @@ async function supervise(
     clearInterval(watchdog);
     reaper.close();
   }
+}
+
+/** What launchers say of a program that is not there; the tools' own names never stand first in a line like this. */
+const NOT_STARTED =
+  /^(prlimit|setpriv|unshare|env|bwrap|\/bin\/sh|sh): .*(failed to execute|execvp|not found)/m;
+
+/** The same error as without a launcher, so that nobody takes a missing tool for a faulty file. */
+function notStarted(tool: string): Error {
+  return Object.assign(new Error(`${tool} could not be started`), { code: 'ENOENT' });
 }
 
 interface Exit {
