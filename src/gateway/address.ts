@@ -65,9 +65,5 @@ export function meansJid(text: string, jid: string, isGroup: boolean): boolean {
     return false;
   }
   const kind = isGroup ? 'group' : 'person';
-  return (
-    address.digits !== '' &&
-    address.digits === local &&
-    mayMean(address, kind, { person: suffix, group: suffix })
-  );
+  return address.digits === local && mayMean(address, kind, { person: suffix, group: suffix });
 }

@@ -77,6 +77,15 @@ describe('the rate of an instance', () => {
     expect(await waits(rate, 1)).toEqual([0]);
   });
 
+  it('lets nobody go before those that wait, also when room was given back', async () => {
+    const rate = new SendRate(redis, { whatsapp: 2 });
+    const first = await rate.reserve(instance, ['a', 'b']);
+    expect(await waits(rate, 1)).toEqual([60]);
+    await first.release();
+    // Behind the one that waits, so it goes no earlier, and takes the minute's second place beside it.
+    expect(await waits(rate, 1)).toEqual([60]);
+  });
+
   it('is 20 on whatsapp and 60 on xmpp unless it is set, and none on loopback', async () => {
     const rate = new SendRate(redis);
     expect((await waits(rate, 21)).at(-1)).toBe(60);

@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { Redis } from 'ioredis';
 import { Webhook } from 'standardwebhooks';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { Deliveries } from '../../src/gateway/webhooks/deliveries.ts';
 import { startTestRedis, type TestRedis } from '../redis-server.ts';
 import {
   type Answer,
@@ -279,6 +280,25 @@ describe('an event', () => {
     await count('/still', 2);
     expect(at('/brief')).toHaveLength(1);
   });
+});
+
+it('what is due at once is due in the order in which it happened', async () => {
+  const client = new Redis(redis.socketPath);
+  const deliveries = new Deliveries(client);
+  const happenedAtMs = Date.now() - 1000;
+  const instanceId = 'nobody';
+  // No gateway looks for work meanwhile.
+  await gateway.close();
+  for (const count of [10, 9, 11]) {
+    const eventId = `${happenedAtMs}-${count}`;
+    await deliveries.add({ eventId, instanceId, envelope: '', happenedAtMs, attempts: 0 });
+  }
+  const { due } = await deliveries.lease(10);
+  const own = due.filter((delivery) => delivery.instanceId === instanceId);
+  gateway = await start();
+  for (const delivery of own) await deliveries.finish(delivery);
+  client.disconnect();
+  expect(own.map(({ eventId }) => eventId.split('-')[1])).toEqual(['9', '10', '11']);
 });
 
 it('neither secrets, addresses and headers of webhooks nor passwords of accounts are stored as they are', async () => {
