@@ -48,7 +48,7 @@ class Machine {
 
 let machine: Machine;
 
-/** Node 24, npm, root, apt-get, ffmpeg, Redis, and what the tests need. */
+/** Node 24, npm, root, apt-get, ffmpeg, bubblewrap, Redis, and what the tests need. */
 beforeEach(async () => {
   const folder = await mkdtemp(join(tmpdir(), 'soundpost-bootstrap-'));
   machine = new Machine(folder);
@@ -73,7 +73,7 @@ beforeEach(async () => {
   await machine.installer('npm', 'mkdir -p node_modules');
   await machine.installer('apt-get');
   await machine.installer('update-rc.d');
-  for (const name of ['ffmpeg', 'redis-server']) await machine.command(name, '');
+  for (const name of ['ffmpeg', 'bwrap', 'redis-server']) await machine.command(name, '');
 });
 
 afterEach(() => rm(machine.folder, { recursive: true, force: true }));
@@ -163,6 +163,24 @@ describe('script/bootstrap', () => {
         'bootstrap: npm is missing; install it (Debian: `apt-get install -y npm`) and start again.\n',
       );
       expect(code).toBe(1);
+    });
+  });
+
+  describe('where only bubblewrap is missing, without which the service runs too', () => {
+    beforeEach(() => rm(join(machine.folder, 'bin/bwrap')));
+
+    it('installs it for somebody who may', async () => {
+      const { code } = await machine.bootstrap();
+      expect((await machine.calls()).at(-1)).toMatch(/^apt-get .* install .* bubblewrap$/);
+      expect(code).toBe(0);
+    });
+
+    it('goes on for somebody who may not, and where there is no apt-get', async () => {
+      await machine.command('id', 'echo 1000');
+      expect((await machine.bootstrap()).code).toBe(0);
+      await machine.command('id', 'echo 0');
+      await rm(join(machine.folder, 'bin/apt-get'));
+      expect(await machine.bootstrap()).toEqual({ code: 0, output: '' });
     });
   });
 
