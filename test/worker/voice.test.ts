@@ -71,6 +71,7 @@ interface Setting {
   readonly last?: boolean;
   readonly voiceKey?: string;
   readonly brand?: string;
+  readonly answerMarginMs?: number;
 }
 
 async function deliver({
@@ -79,6 +80,7 @@ async function deliver({
   last = false,
   voiceKey = VOICE_KEY,
   brand = 'Messenger',
+  ...margin
 }: Setting) {
   const result = { ...resultOf(JOB), voice: { storageKey: voiceKey, fitsVoiceBubble: true, seconds: 1 } };
   const record = readJobRecord(JOB, {
@@ -102,7 +104,7 @@ async function deliver({
       redis,
       storage: around.storage,
       signer: new UrlSigner(Buffer.alloc(32, 1), 'https://sound.example'),
-      gateway: { url, kind, brand, apiKey: 'the gateway key' },
+      gateway: { url, kind, brand, apiKey: 'the gateway key', ...margin },
       onUnknown,
       workspaces: around.workspaces,
       keepStatusSeconds: 60,
@@ -142,6 +144,12 @@ describe('an answer of the gateway', () => {
     ['200', json(200, SENT), sent, sent],
     ['201', json(201, SENT), sent, sent],
     ['429 with Retry-After', json(429, {}, { 'retry-after': '7' }), retry(7), retry(7)],
+    [
+      '503 with Retry-After as a date',
+      json(503, {}, { 'retry-after': new Date(Date.now() + 3_600_000).toUTCString() }),
+      { outcome: 'retry', retryAfterSeconds: expect.closeTo(3_600, -2) },
+      { outcome: 'retry', retryAfterSeconds: expect.closeTo(3_600, -2) },
+    ],
     [
       '429 without',
       json(429, {}),
@@ -209,6 +217,41 @@ describe('a message that may have been sent', () => {
     answer = (response, nth) => (nth === 1 ? json(503, {})(response) : json(200, SENT)(response));
     expect(await deliver({ kind: 'other' })).toMatchObject(retry());
     expect(await deliver({ kind: 'other' })).toMatchObject(sent);
+  });
+});
+
+describe('a message whose answer was lost', () => {
+  const lostThen = (play: (response: ServerResponse) => void) => {
+    answer = (response, nth) => (nth === 1 ? cut(response) : play(response));
+  };
+
+  it.each([
+    ['the gateway is busy until the last try', json(503, {})],
+    ['the gateway refuses the last try', json(401, {})],
+  ])('is unknown, not failed, when %s: the first one may have been sent', async (_what, play) => {
+    lostThen(play);
+    expect(await deliver({ kind: 'soundpost' })).toMatchObject(retry());
+    expect(await deliver({ kind: 'soundpost', last: true })).toMatchObject(unknown);
+    expect(seen).toHaveLength(2);
+  });
+
+  it('stays in doubt over a try that the gateway did not take, and is sent when it answers', async () => {
+    lostThen(json(503, {}));
+    await deliver({ kind: 'soundpost' });
+    await deliver({ kind: 'soundpost' });
+    answer = json(200, SENT);
+    expect(await deliver({ kind: 'soundpost' })).toMatchObject(sent);
+  });
+
+  it('is unknown when the rendition has expired since', async () => {
+    answer = cut;
+    await deliver({ kind: 'soundpost' });
+    expect(await deliver({ kind: 'soundpost', voiceKey: 'files/gone/gone.ogg' })).toMatchObject(unknown);
+  });
+
+  it('is lost when the gateway takes longer than it may', async () => {
+    answer = () => undefined;
+    expect(await deliver({ kind: 'other', answerMarginMs: 50 })).toMatchObject(unknown);
   });
 });
 

@@ -7,6 +7,7 @@ import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
 import { MessageKey, MessageStatus } from '../../contract/job.ts';
 import type { VoiceMessageRequest } from '../../contract/job-request.ts';
+import { retryAfterSeconds } from '../../outbound/exchange.ts';
 
 export interface GatewaySettings {
   /** Base address, without a slash at the end. */
@@ -15,6 +16,8 @@ export interface GatewaySettings {
   /** Brand segment of the send path. */
   readonly brand: string;
   readonly apiKey: string;
+  /** How long its answer is waited for, besides the delay of the message. Default 165 s. */
+  readonly answerMarginMs?: number;
 }
 
 export interface VoiceFile {
@@ -34,8 +37,12 @@ export type SendAnswer =
   | { readonly kind: 'lost'; readonly error: string };
 
 const LARGEST_BASE64_BYTES = 12 * 1024 * 1024;
-/** The gateway answers within the delay and 30 s (decisions B). */
-const ANSWER_MARGIN_MS = 45_000;
+/**
+ * What our gateway may take besides the delay: 60 s for the network's rate, 60 s more for messages before this one, 30 s to
+ * prepare and send it (src/gateway/send-rate.ts, outgoing.ts, start.ts), and 15 s for the way there and back. Who
+ * hangs up earlier takes a message that is on its way for one whose answer was lost.
+ */
+const ANSWER_MARGIN_MS = 165_000;
 const NOT_NOW = new Set([429, 503]);
 const LOST = new Set([500, 502, 504]);
 /** A request that failed with one of these never reached the gateway. */
@@ -71,7 +78,7 @@ export async function sendVoiceMessage(
       body,
       headers: { ...headers, apikey: settings.apiKey, 'idempotency-key': idempotencyKey },
       redirect: 'error',
-      signal: AbortSignal.timeout((request.delay ?? 0) + ANSWER_MARGIN_MS),
+      signal: AbortSignal.timeout((request.delay ?? 0) + (settings.answerMarginMs ?? ANSWER_MARGIN_MS)),
     });
   } catch (error) {
     return withoutAnswer(error);
@@ -121,11 +128,10 @@ function classify(status: number, retryAfter: string | null, text: string): Send
   const code = parsed.success ? parsed.data.code : undefined;
   // Our gateway is still at the first request with this key: the next try gets its answer.
   if (NOT_NOW.has(status) || code === 'idempotency_in_progress') {
-    const seconds = Number(retryAfter);
     return {
       kind: 'not-now',
       error: `the gateway answered ${status}`,
-      retryAfterSeconds: Number.isFinite(seconds) && seconds > 0 ? seconds : undefined,
+      retryAfterSeconds: retryAfter === null ? undefined : retryAfterSeconds({ 'retry-after': retryAfter }),
     };
   }
   if (LOST.has(status)) {

@@ -35,40 +35,47 @@ export async function deliverVoice(
   if (record?.result == null || storageKey === undefined) {
     return failed('FILE_EXPIRED', 'the voice rendition is no longer available');
   }
-  const { wasSending } = await beginSending(services.redis, sendId);
-  if (wasSending && !mayRepeat(services)) {
-    return unknown('the worker ended while the message was being sent');
-  }
   const { result } = record;
   return services.workspaces.use('voice', async (workspace) => {
-    try {
-      const path = await services.storage.localCopy(storageKey, workspace);
-      const rendition = result.voice ? 'voice' : 'output';
-      const file = {
-        path,
-        sizeBytes: (await stat(path)).size,
-        url: services.signer.downloadUrl(jobId, Date.parse(result.outputFile.expiresAt), rendition),
-      };
-      // The gateway's own record of this key is what makes a repetition safe.
-      const answer = await sendVoiceMessage(services.gateway, request, file, `${sendId}:${request.number}`);
-      return await conclude(answer, sendId, attempt, services);
-    } catch (error) {
-      if (error instanceof ObjectNotFound) {
-        return failed('FILE_EXPIRED', 'the voice rendition is no longer available');
-      }
-      throw error;
+    const path = await services.storage.localCopy(storageKey, workspace).catch(orMissing);
+    // Noted as late as possible: what goes wrong before this line leaves no doubt whether the message was sent.
+    const { wasSending } = await beginSending(services.redis, sendId);
+    if (wasSending && !mayRepeat(services)) {
+      return unknown('the worker ended while the message was being sent');
     }
+    if (path === undefined) {
+      const missing = 'the voice rendition is no longer available';
+      return wasSending ? unknown(missing) : failed('FILE_EXPIRED', missing);
+    }
+    const rendition = result.voice ? 'voice' : 'output';
+    const file = {
+      path,
+      sizeBytes: (await stat(path)).size,
+      url: services.signer.downloadUrl(jobId, Date.parse(result.outputFile.expiresAt), rendition),
+    };
+    // The gateway's own record of this key is what makes a repetition safe.
+    const answer = await sendVoiceMessage(services.gateway, request, file, `${sendId}:${request.number}`);
+    return conclude(answer, sendId, { ...attempt, earlierLost: wasSending }, services);
   });
+}
+
+function orMissing(error: unknown): undefined {
+  if (!(error instanceof ObjectNotFound)) throw error;
 }
 
 function mayRepeat({ gateway, onUnknown }: VoiceServices): boolean {
   return gateway.kind === 'soundpost' || onUnknown === 'resend';
 }
 
+interface VoiceTry extends Try {
+  /** What became of an earlier try is not known: its message may be in the chat. */
+  readonly earlierLost: boolean;
+}
+
 async function conclude(
   answer: SendAnswer,
   sendId: string,
-  attempt: Try,
+  attempt: VoiceTry,
   services: VoiceServices,
 ): Promise<Announced<VoiceOutcome>> {
   switch (answer.kind) {
@@ -79,12 +86,14 @@ async function conclude(
       return { outcome: 'done', result: { status: 'sent', key, messageStatus, error: null } };
     }
     case 'refused':
-      return failed(answer.code, answer.message);
+      return attempt.earlierLost ? unknown(answer.message) : failed(answer.code, answer.message);
     case 'not-now':
-      await endSending(services.redis, sendId);
-      return attempt.last
-        ? failed('GATEWAY_UNAVAILABLE', answer.error)
-        : { outcome: 'retry', error: answer.error, retryAfterSeconds: answer.retryAfterSeconds };
+      // The mark of an earlier try stays: what this answer says is true of this try only.
+      if (!attempt.earlierLost) await endSending(services.redis, sendId);
+      if (!attempt.last) {
+        return { outcome: 'retry', error: answer.error, retryAfterSeconds: answer.retryAfterSeconds };
+      }
+      return attempt.earlierLost ? unknown(answer.error) : failed('GATEWAY_UNAVAILABLE', answer.error);
     case 'lost':
       services.logger.warn(
         { sendId, error: answer.error },
