@@ -129,6 +129,14 @@ export const Environment = z.object({
   QUEUE_LIMIT: count.default(10_000).describe('Waiting jobs above which submissions answer QUEUE_FULL'),
   MAX_INPUT_BYTES: bytes.default(5 * GIB).describe('Largest source, bytes'),
   MAX_AUDIO_SECONDS: seconds.default(6 * HOUR).describe('Longest audio, seconds'),
+  SOURCE_PATIENCE_SECONDS: seconds
+    .default(20)
+    .describe(
+      'How long a source may send nothing, or less than SOURCE_MIN_BYTES_PER_SECOND, before a try (of three) is given up, seconds',
+    ),
+  SOURCE_MIN_BYTES_PER_SECOND: count
+    .default(8 * 1024)
+    .describe('Least average rate of a source, bytes a second'),
   OUTPUT_TTL_SECONDS: seconds.default(DAY).describe('How long a result is kept, seconds'),
   UPLOAD_TTL_SECONDS: seconds.default(DAY).describe('How long an upload is kept, seconds'),
   MEDIA_TTL_SECONDS: seconds

@@ -8,12 +8,12 @@ import { limitedBody, tooLarge } from './limited-body.ts';
 import { sourceName } from './source-name.ts';
 import { parseContentRange, strongValidator } from './validator.ts';
 
-interface DownloadLimits {
-  /** Until the answer's headers are there. Default 15 s. */
+export interface DownloadLimits {
+  /** Until the answer's headers are there. Default 20 s. */
   readonly headersTimeoutMs: number;
   /** Between two pieces of the body. Default 20 s. */
   readonly idleTimeoutMs: number;
-  /** Default 8 KiB/s, averaged over `rateWindowMs` (default 30 s). */
+  /** Default 8 KiB/s, averaged over `rateWindowMs` (default 20 s). */
   readonly minBytesPerSecond: number;
   readonly rateWindowMs: number;
   /** All tries together. Default 2 h. */
@@ -27,10 +27,10 @@ interface DownloadLimits {
 }
 
 const defaultLimits: DownloadLimits = {
-  headersTimeoutMs: 15_000,
+  headersTimeoutMs: 20_000,
   idleTimeoutMs: 20_000,
   minBytesPerSecond: 8 * 1_024,
-  rateWindowMs: 30_000,
+  rateWindowMs: 20_000,
   totalMs: 2 * 60 * 60 * 1_000,
   tries: 3,
   backoffMs: 1_000,

@@ -9,7 +9,7 @@ import {
   guardedConnector,
   RESOLVE_AT_CONNECT_MS,
 } from './connector.ts';
-import { type Downloaded, type DownloadOptions, download } from './download.ts';
+import { type Downloaded, type DownloadLimits, type DownloadOptions, download } from './download.ts';
 import { OutboundFailed, OutboundRefused } from './errors.ts';
 import type { Route } from './exchange.ts';
 import { type FetchBytesOptions, fetchBytes } from './fetch-bytes.ts';
@@ -24,6 +24,8 @@ export interface OutboundOptions {
   readonly ports: readonly number[];
   readonly logger: Logger;
   readonly userAgent: string;
+  /** How patient a download is with its source, where it says nothing itself. */
+  readonly downloadLimits?: Partial<DownloadLimits>;
   /** Default: DNS. Tests put a table here. */
   readonly resolve?: Resolve;
   /** Default: TCP and TLS. Tests put a recorder here, which proves what was and what was not connected to. */
@@ -106,7 +108,10 @@ export function createOutbound(options: OutboundOptions): Outbound {
           if (!(error instanceof OutboundFailed)) throw error;
         }
       }),
-    download: (request) => logged('source', request.url, () => download(route('source'), request)),
+    download: (request) =>
+      logged('source', request.url, () =>
+        download(route('source'), { ...request, limits: { ...options.downloadLimits, ...request.limits } }),
+      ),
     fetchBytes: (request) => logged('source', request.url, () => fetchBytes(route('source'), request)),
     post: (request) => logged('webhook', request.url, () => post(route('webhook'), request)),
     put: (request) => logged('service', request.url, () => put(route('service'), request)),

@@ -40,7 +40,19 @@ export async function openGround(config: Config): Promise<Ground> {
     );
   }
   const storage = await createFileStorage({ root: config.DATA_DIR });
-  const outbound = createOutbound({ allow, ports: config.OUTBOUND_PORTS, logger, userAgent: 'Soundpost' });
+  const patienceMs = config.SOURCE_PATIENCE_SECONDS * 1000;
+  const outbound = createOutbound({
+    allow,
+    ports: config.OUTBOUND_PORTS,
+    logger,
+    userAgent: 'Soundpost',
+    downloadLimits: {
+      headersTimeoutMs: patienceMs,
+      idleTimeoutMs: patienceMs,
+      rateWindowMs: patienceMs,
+      minBytesPerSecond: config.SOURCE_MIN_BYTES_PER_SECOND,
+    },
+  });
   const embeddedRedis =
     config.REDIS_URL === undefined
       ? await startEmbeddedRedis({
