@@ -18,7 +18,8 @@ import { runApi } from '../../src/processes/api.ts';
 import { runGateway } from '../../src/processes/gateway.ts';
 import { type Ground, openGround, openStores } from '../../src/processes/ground.ts';
 import { runWorker } from '../../src/processes/worker.ts';
-import type { NewApiKey } from '../../src/queue/api-keys.ts';
+import type { ApiKeys, NewApiKey } from '../../src/queue/api-keys.ts';
+import type { Storage } from '../../src/storage/storage.ts';
 import { ffmpeg } from '../media/oracle.ts';
 import { startTestRedis, type TestRedis } from '../redis-server.ts';
 import { until } from '../until.ts';
@@ -157,6 +158,8 @@ export interface ServiceSetting {
   readonly parts?: readonly ('worker' | 'gateway')[];
   /** What names resolve to, in place of DNS; an empty list: there is never an answer. */
   readonly names?: Readonly<Record<string, readonly string[]>>;
+  /** What is to be between the service and its storage. */
+  readonly storage?: (real: Storage) => Storage;
 }
 
 /** The root of all secrets of the service. */
@@ -171,7 +174,7 @@ export class TestService {
   readonly outside: Outside;
   readonly redis: TestRedis;
   readonly dataDir: string;
-  readonly #newKey: (key: NewApiKey) => Promise<string>;
+  readonly #keys: ApiKeys;
   readonly #startWorker: () => Promise<void>;
   readonly #stops: (() => Promise<unknown>)[];
 
@@ -182,7 +185,7 @@ export class TestService {
     outside: Outside;
     redis: TestRedis;
     dataDir: string;
-    newKey: (key: NewApiKey) => Promise<string>;
+    keys: ApiKeys;
     startWorker: () => Promise<void>;
     stops: (() => Promise<unknown>)[];
   }) {
@@ -192,13 +195,13 @@ export class TestService {
     this.outside = made.outside;
     this.redis = made.redis;
     this.dataDir = made.dataDir;
-    this.#newKey = made.newKey;
+    this.#keys = made.keys;
     this.#startWorker = made.startWorker;
     this.#stops = made.stops;
   }
 
   static async start(setting: ServiceSetting = {}): Promise<TestService> {
-    const { environment = {}, parts = ['worker'], names } = setting;
+    const { environment = {}, parts = ['worker'], names, storage } = setting;
     const dataDir = await mkdtemp(join(tmpdir(), 'soundpost-api-'));
     const redis = await startTestRedis();
     const outside = await Outside.open();
@@ -218,7 +221,11 @@ export class TestService {
       ...environment,
     });
     const opened = await openGround(config);
-    const ground = names === undefined ? opened : { ...opened, outbound: outboundOf(config, opened, names) };
+    const ground: Ground = {
+      ...opened,
+      ...(names === undefined ? {} : { outbound: outboundOf(config, opened, names) }),
+      ...(storage === undefined ? {} : { storage: storage(opened.storage) }),
+    };
     const stores = openStores(ground);
     const stops: (() => Promise<unknown>)[] = [
       () => rm(dataDir, { recursive: true, force: true }),
@@ -249,7 +256,7 @@ export class TestService {
       outside,
       redis,
       dataDir,
-      newKey: (key) => stores.keys.create(key),
+      keys: stores.keys,
       startWorker,
       stops,
     });
@@ -257,7 +264,11 @@ export class TestService {
 
   /** A key of a tenant of its own. */
   newKey(wanted: Partial<NewApiKey> = {}): Promise<string> {
-    return this.#newKey({ name: 'test', scopes, instances: ['*'], ...wanted });
+    return this.#keys.create({ name: 'test', scopes, instances: ['*'], ...wanted });
+  }
+
+  async revokeKey(key: string): Promise<void> {
+    await this.#keys.revoke(key.split('_')[1] ?? '');
   }
 
   /** One more worker. */
@@ -324,7 +335,11 @@ export class TestService {
 
   /** Submits one job and waits for its end. */
   async run(job: object, ask: Ask = {}): Promise<Json> {
-    return this.ended(await this.submit(job, ask));
+    const jobId = await this.submit(job, ask);
+    return until(`${jobId} has ended`, async () => {
+      const now = await this.job(jobId, ask.key === undefined ? {} : { key: ask.key });
+      return ['completed', 'failed'].includes(now.status) && now;
+    });
   }
 
   async close(): Promise<void> {

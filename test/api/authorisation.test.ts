@@ -1,0 +1,422 @@
+/**
+ * Who may do what (decisions A6): every route of the table against every kind of caller. The rows are held to the routes, so
+ * that a route without a row fails; the columns are the same for all of them.
+ */
+import { readFile } from 'node:fs/promises';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { routes } from '../../src/api/app.ts';
+import type { Access, Route } from '../../src/api/route.ts';
+import { scopes } from '../../src/contract/scopes.ts';
+import { deriveSecrets } from '../../src/secrets.ts';
+import { signWebhook } from '../../src/signing/standard-webhooks.ts';
+import { type Answer, type Ask, type Json, SECRET_KEY, useClips, useService } from './api-fixture.ts';
+
+const clip = useClips('tone.mp4');
+const service = useService({ parts: ['worker', 'gateway'], environment: { TRUST_PROXY: '1' } });
+
+/** What the owner has, and a path may name. */
+interface Belongings {
+  readonly completed: string;
+  readonly failed: string;
+  readonly batch: string;
+  readonly upload: string;
+  readonly delivery: string;
+}
+
+interface Row {
+  /** What the owner of everything is answered. */
+  readonly right: number;
+  /** The rest of a good request. */
+  readonly ask?: () => Ask | Promise<Ask>;
+  /** What `:jobId` stands for. Default: a completed job. */
+  readonly job?: 'completed' | 'failed' | 'new';
+  /** What `:uploadId` stands for. Default: one that is there all the time. */
+  readonly upload?: 'new' | 'unfinished';
+}
+
+const ADA = '12025550101';
+const TUS = { 'tus-resumable': '1.0.0' };
+const source = (): Json => ({
+  type: 'url',
+  url: `http://127.0.0.1:${service().outside.port}/tone.mp4`,
+});
+const extraction = (): Json => ({ source: source(), output: { format: 'mp3' } });
+const hookUrl = (): string => `http://127.0.0.1:${service().outside.port}/hook`;
+const signedEvent = (): Ask => {
+  const body = JSON.stringify({ event: 'unknown.event' });
+  const { gatewayEventsSecret } = deriveSecrets(SECRET_KEY);
+  return {
+    body,
+    headers: {
+      'content-type': 'application/json',
+      ...signWebhook('id', body, [gatewayEventsSecret], Date.now()),
+    },
+  };
+};
+
+const rows: Readonly<Record<string, Row>> = {
+  'POST /v1/extract': { right: 202, ask: () => ({ json: extraction() }) },
+  'POST /v1/batch': { right: 202, ask: () => ({ json: { jobs: [extraction()] } }) },
+  'GET /v1/batch/:batchId': { right: 200 },
+  'POST /v1/uploads': {
+    right: 201,
+    ask: async () => ({
+      body: await readFile(clip('tone.mp4')),
+      headers: { 'content-type': 'video/mp4' },
+    }),
+  },
+  'GET /v1/uploads/:uploadId': { right: 200 },
+  'PATCH /v1/uploads/:uploadId': {
+    right: 204,
+    upload: 'unfinished',
+    ask: async () => ({
+      body: await readFile(clip('tone.mp4')),
+      headers: { ...TUS, 'content-type': 'application/offset+octet-stream', 'upload-offset': '0' },
+    }),
+  },
+  'DELETE /v1/uploads/:uploadId': { right: 200, upload: 'new' },
+  'GET /v1/status/:jobId': { right: 200 },
+  'GET /v1/jobs': { right: 200 },
+  'GET /v1/jobs/:jobId': { right: 200 },
+  'DELETE /v1/jobs/:jobId': { right: 200, job: 'new' },
+  'POST /v1/jobs/:jobId/retry': { right: 202, job: 'failed' },
+  'GET /v1/jobs/:jobId/events': { right: 200 },
+  'POST /v1/jobs/:jobId/voice-message': {
+    right: 202,
+    ask: () => ({ json: { instance: 'main', number: ADA } }),
+  },
+  'GET /v1/download/:jobId': { right: 200 },
+  'GET /v1/jobs/:jobId/deliveries': { right: 200 },
+  'POST /v1/jobs/:jobId/deliveries/:deliveryId/replay': { right: 202 },
+  'POST /v1/webhooks/test': { right: 200, ask: () => ({ json: { url: hookUrl() } }) },
+  'GET /v1/webhooks/secret': { right: 200 },
+  'POST /v1/webhooks/secret': { right: 200 },
+  'GET /v1/usage': { right: 200 },
+  'POST /hooks/gateway': { right: 204, ask: signedEvent },
+  'GET /health/live': { right: 200 },
+  'GET /health/ready': { right: 200 },
+  'GET /openapi.json': { right: 200 },
+  'GET /docs': { right: 200 },
+};
+
+type KeyedAccess = Exclude<Access, { by: 'public' }>;
+
+const nameOf = ({ method, path }: Pick<Route, 'method' | 'path'>): string =>
+  `${method.toUpperCase()} ${path}`;
+const isKeyed = (route: Route): route is Route & { access: KeyedAccess } => route.access.by !== 'public';
+const keyed = routes.filter(isKeyed).map((route) => ({ route, name: nameOf(route) }));
+const open = routes.filter((route) => !isKeyed(route)).map((route) => ({ route, name: nameOf(route) }));
+const naming = keyed.filter(({ route }) => route.path.includes('/:'));
+
+const unknown: Belongings = {
+  completed: 'job_0123456789abcdef',
+  failed: 'job_0123456789abcdef',
+  batch: 'batch_0123456789abcdef',
+  upload: 'upl_0123456789abcdef',
+  delivery: 'job_0123456789abcdef-webhook',
+};
+
+let mine: Belongings;
+/** The owner's key that was revoked. */
+let revoked = '';
+
+beforeAll(async () => {
+  const { outside } = service();
+  await outside.file('tone.mp4', clip('tone.mp4'));
+  const hook = outside.hook('hook');
+  const { jobId: completed } = await service().run({ ...extraction(), options: { webhook: hook.url } });
+  await hook.got(1);
+  const failedJob = { ...extraction(), source: { type: 'url', url: `${hookUrl()}/nothing.mp4` } };
+  const { jobId: failed } = await service().run(failedJob);
+  const deliveries = await service().call('GET', `/v1/jobs/${completed}/deliveries`);
+  const made = await service().call('POST', '/v1/batch', { json: { jobs: [extraction()] } });
+  mine = {
+    completed,
+    failed,
+    batch: made.body.data.batchId,
+    upload: await newUpload(),
+    delivery: deliveries.body.data.deliveries[0].deliveryId,
+  };
+  revoked = await service().newKey();
+  await service().revokeKey(revoked);
+});
+
+async function newUpload(): Promise<string> {
+  const body = await readFile(clip('tone.mp4'));
+  const headers = { 'content-type': 'video/mp4' };
+  return (await service().call('POST', '/v1/uploads', { body, headers })).body.data.file;
+}
+
+async function unfinishedUpload(): Promise<string> {
+  const { length } = await readFile(clip('tone.mp4'));
+  const headers = { ...TUS, 'upload-length': String(length) };
+  const { headers: answered } = await service().call('POST', '/v1/uploads', { headers });
+  return answered.location?.split('/').at(-1) ?? '';
+}
+
+/** What the row's path names of the owner's. */
+async function belongings(row: Row): Promise<Belongings> {
+  const completed = row.job === 'new' ? (await service().run(extraction())).jobId : mine.completed;
+  const uploads = { new: newUpload, unfinished: unfinishedUpload };
+  return { ...mine, completed, upload: row.upload ? await uploads[row.upload]() : mine.upload };
+}
+
+function pathOf(path: string, row: Row, of: Belongings): string {
+  return path
+    .replace(':jobId', row.job === 'failed' ? of.failed : of.completed)
+    .replace(':batchId', of.batch)
+    .replace(':uploadId', of.upload)
+    .replace(':deliveryId', of.delivery);
+}
+
+const rowOf = (name: string): Row => {
+  const row = rows[name];
+  if (row === undefined) throw new Error(`the route ${name} has no row in this matrix`);
+  return row;
+};
+
+let addresses = 0;
+
+/** From an address that nobody else comes from, since wrong keys are counted by address. */
+async function call(name: string, of: Belongings, key: string | null, prefix = ''): Promise<Answer> {
+  const [method = '', path = ''] = name.split(' ');
+  const row = rowOf(name);
+  const { headers = {}, ...ask } = (await row.ask?.()) ?? {};
+  addresses += 1;
+  const from = { 'x-forwarded-for': `198.18.${addresses >> 8}.${addresses & 255}` };
+  return service().call(method, prefix + pathOf(path, row, of), {
+    ...ask,
+    key,
+    headers: { ...headers, ...from },
+  });
+}
+
+/** Everything of an answer but what tells one request, one id or one allowance from another. */
+function comparable({ status, headers, bytes }: Answer, ids: Belongings): unknown {
+  const differing = ['date', 'x-request-id', 'ratelimit', 'keep-alive'];
+  const told = Object.entries(headers).filter(([name]) => !differing.includes(name));
+  const body = Object.values(ids).reduce((text, id) => text.replaceAll(id, 'ID'), bytes.toString('latin1'));
+  return { status, headers: Object.fromEntries(told.toSorted()), body };
+}
+
+/** The same key with another secret. */
+const withOtherSecret = (key: string): string => key.slice(0, -1) + (key.endsWith('a') ? 'b' : 'a');
+
+it('every route has a row, and every row is a route', () => {
+  expect(Object.keys(rows).toSorted()).toEqual(routes.map(nameOf).toSorted());
+  expect(keyed.length).toBeGreaterThan(15);
+  const demanded = new Set(keyed.map(({ route }) => route.access.scope));
+  expect(demanded).toEqual(new Set(scopes.filter((scope) => scope !== 'priority')));
+});
+
+describe.for(keyed)('$name', ({ name, route }) => {
+  it('without a key: 401, also under the prefix', async () => {
+    for (const prefix of ['', '/audio-extract']) {
+      const { status, body } = await call(name, mine, null, prefix);
+      expect([status, body.error.code]).toEqual([401, 'UNAUTHORIZED']);
+    }
+  });
+
+  it('with a wrong, a malformed or a revoked key: 401, the same for all, whatever the path names', async () => {
+    const wrong = [
+      withOtherSecret(service().key),
+      `sp_aaaaaaaa_${'a'.repeat(40)}`,
+      `${service().key}, ${service().key}`,
+      'sp_*',
+      revoked,
+    ];
+    const refusals = await Promise.all(
+      wrong.flatMap((key) => [
+        call(name, mine, key).then((answer) => comparable(answer, mine)),
+        call(name, unknown, key).then((answer) => comparable(answer, unknown)),
+      ]),
+    );
+    expect(refusals[0]).toMatchObject({
+      status: 401,
+      body: expect.stringContaining('the API key is not valid'),
+    });
+    for (const refusal of refusals) expect(refusal).toEqual(refusals[0]);
+  });
+
+  it(`without the scope ${route.access.scope}: 403, whatever the path names; with it alone: none`, async () => {
+    const without = await service().newKey({ scopes: scopes.filter((one) => one !== route.access.scope) });
+    const refused = await call(name, mine, without);
+    expect([refused.status, refused.body.error.code]).toEqual([403, 'FORBIDDEN']);
+    expect(refused.body.error.message).toContain(route.access.scope);
+    expect(comparable(await call(name, unknown, without), unknown)).toEqual(comparable(refused, mine));
+    const only = await service().newKey({ scopes: [route.access.scope] });
+    expect((await call(name, unknown, only)).body?.error?.code).not.toBe('FORBIDDEN');
+  });
+});
+
+describe.for(naming)('$name', ({ name }) => {
+  it('of another tenant: answers exactly as an unknown one, and changes nothing', async () => {
+    const theirs = await belongings(rowOf(name));
+    const stranger = await service().newKey();
+    const foreign = await call(name, theirs, stranger);
+    expect(foreign.status).toBe(404);
+    expect(comparable(foreign, theirs)).toEqual(comparable(await call(name, unknown, stranger), unknown));
+    expect((await call(name, theirs, service().key)).status).toBe(rowOf(name).right);
+  });
+});
+
+describe.for(keyed.filter((one) => !naming.includes(one)))('$name', ({ name }) => {
+  it('answers who may', async () => {
+    expect((await call(name, mine, service().key)).status).toBe(rowOf(name).right);
+  });
+});
+
+describe.for(open)('$name', ({ name }) => {
+  it('needs no key, and takes none amiss', async () => {
+    for (const key of [null, 'wrong', revoked]) {
+      expect((await call(name, mine, key)).status).toBe(rowOf(name).right);
+    }
+  });
+});
+
+it('an event of the gateway has to be signed', async () => {
+  const { headers, body } = signedEvent();
+  const unsigned = { 'webhook-id': '1', 'webhook-timestamp': '1', 'webhook-signature': 'v1,AAAA' };
+  for (const given of [{}, unsigned, { ...headers, 'webhook-id': 'other' }]) {
+    const answer = await service().call('POST', '/hooks/gateway', {
+      key: null,
+      body: body ?? '',
+      headers: given,
+    });
+    expect([answer.status, answer.body.error.code]).toEqual([401, 'UNAUTHORIZED']);
+  }
+});
+
+describe('A stranger does not learn what there is', () => {
+  it.each([
+    ['GET', '/v1/nothing'],
+    ['GET', '/nothing'],
+    ['PUT', '/v1/extract'],
+    ['GET', '/v1/status/job_1'],
+    ['GET', '/v1/status/%ff'],
+    ['GET', '/audio-extract/v1/nothing'],
+  ])('%s %s answers 401', async (method, path) => {
+    const { status, body } = await service().call(method, path, { key: null });
+    expect([status, body.error.code]).toEqual([401, 'UNAUTHORIZED']);
+  });
+});
+
+describe('What a body names of another tenant', () => {
+  it.each([
+    ['POST /v1/extract', (job: Json) => job],
+    ['POST /v1/batch', (job: Json) => ({ jobs: [job] })],
+  ])('%s: an upload answers exactly as an unknown one', async (name, request) => {
+    const [method = '', path = ''] = name.split(' ');
+    const stranger = await service().newKey();
+    const ask = (file: string): Promise<Answer> =>
+      service().call(method, path, {
+        key: stranger,
+        json: request({ ...extraction(), source: { type: 'upload', file } }),
+      });
+    const foreign = await ask(mine.upload);
+    expect([foreign.status, foreign.body.error.code]).toEqual([400, 'INVALID_SOURCE']);
+    expect(comparable(foreign, mine)).toEqual(comparable(await ask(unknown.upload), unknown));
+  });
+
+  it('a delivery answers exactly as an unknown one, also beside an own job', async () => {
+    const stranger = await service().newKey();
+    const own = (await service().run(extraction(), { key: stranger })).jobId;
+    const ask = (of: Belongings): Promise<Answer> =>
+      call('POST /v1/jobs/:jobId/deliveries/:deliveryId/replay', { ...of, completed: own }, stranger);
+    const foreign = await ask(mine);
+    expect(foreign.status).toBe(404);
+    expect(comparable(foreign, mine)).toEqual(comparable(await ask(unknown), unknown));
+  });
+
+  it('an Idempotency-Key and a page of jobs are one’s own', async () => {
+    const stranger = await service().newKey();
+    const headers = { 'idempotency-key': 'the same for both' };
+    const ask = (key: string): Promise<Answer> =>
+      service().call('POST', '/v1/extract', { key, json: extraction(), headers });
+    const [first, second] = [await ask(service().key), await ask(stranger)];
+    expect(second.headers).not.toHaveProperty('idempotent-replayed');
+    expect(second.body.data.jobId).not.toBe(first.body.data.jobId);
+    const page = await service().call('GET', '/v1/jobs?limit=1');
+    const cursor = encodeURIComponent(page.body.data.nextCursor);
+    for (const query of ['', `?cursor=${cursor}`, `?q=${mine.completed}`]) {
+      const { body } = await service().call('GET', `/v1/jobs${query}`, { key: stranger });
+      const seen = body.data.jobs.map(({ jobId }: Json) => jobId);
+      expect(seen.filter((jobId: string) => jobId !== second.body.data.jobId)).toEqual([]);
+    }
+  });
+});
+
+describe('A chat account that is not on the key’s list', () => {
+  const voiceMessage = { instance: 'main', number: ADA };
+  const sent = async (): Promise<number> => {
+    const path = `/inbox/api/instances/main/chats/${ADA}@people.loopback/messages`;
+    return (await service().gateway('GET', path)).body.length;
+  };
+  const ways: [string, (completed: string) => [string, Json]][] = [
+    ['extract', () => ['/v1/extract', { ...extraction(), options: { voiceMessage } }]],
+    ['batch', () => ['/v1/batch', { jobs: [{ ...extraction(), options: { voiceMessage } }] }]],
+    ['batch, for all of its jobs', () => ['/v1/batch', { jobs: [extraction()], voiceMessage }]],
+    ['voice-message', (completed) => [`/v1/jobs/${completed}/voice-message`, voiceMessage]],
+  ];
+
+  it.each(ways)('is not sent as: %s', async (_way, request) => {
+    const before = await sent();
+    for (const instances of [[], ['other'], ['MAIN'], ['main ']]) {
+      const key = await service().newKey({ instances });
+      const { jobId } = await service().run(extraction(), { key });
+      const [path, json] = request(jobId);
+      const { status, body } = await service().call('POST', path, { key, json });
+      expect([instances, status, body.error.code]).toEqual([instances, 403, 'FORBIDDEN']);
+      expect((await service().call('GET', '/v1/jobs', { key })).body.data.jobs).toHaveLength(1);
+    }
+    expect(await sent()).toBe(before);
+  });
+
+  it.each(ways)('is sent as when it is on the list: %s', async (_way, request) => {
+    const key = await service().newKey({ instances: ['other', 'main'] });
+    const { jobId } = await service().run(extraction(), { key });
+    const [path, json] = request(jobId);
+    expect((await service().call('POST', path, { key, json })).status).toBe(202);
+  });
+
+  it('has an inbox that no API key opens', async () => {
+    const { key, gatewayUrl } = service();
+    const paths = ['instances', 'events', 'instances/main/chats', `instances/main/chats/${ADA}/messages`];
+    const ways: Record<string, string>[] = [
+      { apikey: key },
+      { 'x-api-key': key },
+      { authorization: `Bearer ${key}` },
+    ];
+    for (const path of [...paths.map((path) => `/inbox/api/${path}`), '/instance/fetchInstances']) {
+      for (const headers of ways) {
+        const { status } = await service().call('GET', `${gatewayUrl}${path}`, { key: null, headers });
+        expect([path, status]).toEqual([path, 401]);
+      }
+    }
+  });
+});
+
+describe('A signed address', () => {
+  const signed = async (jobId: string): Promise<URL> => new URL((await service().job(jobId)).outputFile.url);
+
+  it('opens its own job until its own expiry, and is no key', async () => {
+    const url = await signed(mine.completed);
+    const other = (await service().run(extraction())).jobId;
+    const ask = async (change: (url: URL) => void, key: string | null = null): Promise<number> => {
+      const changed = new URL(url);
+      change(changed);
+      return (await service().call('GET', changed.href, { key })).status;
+    };
+    const path = (pathname: string) => (changed: URL) => Object.assign(changed, { pathname });
+    expect(await ask(() => undefined)).toBe(200);
+    expect(await ask(path(`/v1/download/${other}`))).toBe(403);
+    expect(await ask((changed) => changed.searchParams.set('rendition', 'voice'))).toBe(403);
+    const later = String(Number(url.searchParams.get('expires')) + 1);
+    expect(await ask((changed) => changed.searchParams.set('expires', later))).toBe(403);
+    for (const elsewhere of ['status', 'jobs']) {
+      expect(await ask(path(`/v1/${elsewhere}/${mine.completed}`))).toBe(401);
+    }
+    // A key does not mend a signature that is wrong.
+    expect(await ask((changed) => changed.searchParams.set('expires', later), service().key)).toBe(403);
+  });
+});
