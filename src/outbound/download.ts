@@ -6,7 +6,7 @@ import { OutboundFailed } from './errors.ts';
 import { type Answer, discard, get, headerOf, type Route, refuseEncoded, statusFailure } from './exchange.ts';
 import { limitedBody, tooLarge } from './limited-body.ts';
 import { sourceName } from './source-name.ts';
-import { parseContentRange, strongValidator } from './validator.ts';
+import { isOfVersion, parseContentRange, strongValidator } from './validator.ts';
 
 export interface DownloadLimits {
   /** Until the answer's headers are there. Default 20 s. */
@@ -148,6 +148,8 @@ async function receive(
     options.onProgress?.({ receivedBytes: transfer.receivedBytes, totalBytes: transfer.totalBytes });
   }
   if (transfer.totalBytes !== undefined && transfer.receivedBytes !== transfer.totalBytes) {
+    // More than the whole file cannot be continued.
+    if (transfer.receivedBytes > transfer.totalBytes) transfer.validator = undefined;
     throw new OutboundFailed('reset', 'the connection broke before the end', true);
   }
   return answer;
@@ -159,7 +161,10 @@ async function beginWriting(transfer: Transfer, answer: Answer, resume: boolean)
   if (resume && status === 206) {
     refuseEncoded(headers);
     const range = parseContentRange(headerOf(headers, 'content-range'));
-    if (range?.start === transfer.receivedBytes && sameTotal(range.totalBytes, transfer.totalBytes)) {
+    // Some servers disregard If-Range: a part of another version must not be appended (RFC 9110 §15.3.7.3).
+    const sameVersion = isOfVersion(headers, transfer.validator);
+    const sameFile = sameVersion && sameTotal(range?.totalBytes, transfer.totalBytes);
+    if (range?.start === transfer.receivedBytes && sameFile) {
       transfer.totalBytes ??= range.totalBytes;
       return;
     }

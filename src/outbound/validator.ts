@@ -13,6 +13,12 @@ export function strongValidator(headers: IncomingHttpHeaders): string | undefine
   return ageMs >= 1_000 ? lastModified : undefined;
 }
 
+/** Whether a part may belong to the version that has this validator; a part that names none may. */
+export function isOfVersion(headers: IncomingHttpHeaders, validator: string | undefined): boolean {
+  const named = headerOf(headers, validator?.startsWith('"') ? 'etag' : 'last-modified');
+  return named === undefined || named === validator;
+}
+
 export interface ContentRange {
   readonly start: number;
   readonly totalBytes: number | undefined;

@@ -242,6 +242,10 @@ describe('a source that breaks off', () => {
     ['another place', { 'content-range': `bytes 7-${content.length - 1}/${content.length}` }],
     ['a file of another size', { 'content-range': `bytes ${half}-${content.length}/${content.length + 1}` }],
     ['no place at all', {}],
+    [
+      'the right place of another version',
+      { 'content-range': `bytes ${half}-${content.length - 1}/${content.length}`, etag: '"two"' },
+    ],
   ] as [string, Record<string, string>][])(
     'starts anew when it is continued at %s',
     async (_what, headers) => {
@@ -255,6 +259,18 @@ describe('a source that breaks off', () => {
       expect(server.requests[2]?.headers).not.toHaveProperty('range');
     },
   );
+
+  test('starts anew when the rest is longer than it may be', async () => {
+    const server = await serve((_request, response, nth) => {
+      if (nth === 1) return cutAfterHalf(response, { etag: '"one"' });
+      if (nth === 3) return response.end(content);
+      response.writeHead(206, { 'content-range': `bytes ${half}-${content.length - 1}/${content.length}` });
+      response.end(content);
+    });
+    await downloadFrom(server);
+    await expectWholeFile();
+    expect(server.requests[2]?.headers).not.toHaveProperty('range');
+  });
 
   test('starts anew when the range is refused', async () => {
     const server = await serve((_request, response, nth) => {
