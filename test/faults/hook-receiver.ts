@@ -1,0 +1,103 @@
+/** The receiver of the webhooks: records every call with its answer, and answers as it is told. */
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Webhook } from 'standardwebhooks';
+import type { Json } from '../client.ts';
+
+export interface HookCall {
+  /** The webhook-id: the same for every try. */
+  readonly id: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly text: string;
+  readonly json: Json;
+  /** ms since the epoch. */
+  readonly atMs: number;
+  /** Why the signature did not hold; undefined when it did. */
+  readonly signatureFault: string | undefined;
+  /** The status that was answered; null while there is none, or when the connection was cut. */
+  status: number | null;
+}
+
+/** A status; a status with headers; `cut`: the connection is closed without an answer; `silent`: never an answer. */
+export type HookAnswer =
+  | number
+  | { readonly status: number; readonly headers: Readonly<Record<string, string>> }
+  | 'cut'
+  | 'silent';
+
+export class HookReceiver {
+  readonly calls: HookCall[] = [];
+  /** What to answer, or a promise of it; 204 unless it is set. */
+  answer: (call: HookCall) => HookAnswer | Promise<HookAnswer> = () => 204;
+  readonly #secrets: string[] = [];
+  readonly #server = createServer(async (request, response) => {
+    const chunks = await request.toArray().catch(() => undefined);
+    // A sender that was killed in the middle has sent nothing.
+    if (chunks === undefined) return;
+    const text = Buffer.concat(chunks).toString('utf8');
+    const headers = Object.fromEntries(
+      Object.entries(request.headers).map(([name, value]) => [name, String(value)]),
+    );
+    const call: HookCall = {
+      id: headers['webhook-id'] ?? '',
+      headers,
+      text,
+      json: JSON.parse(text),
+      atMs: Date.now(),
+      signatureFault: this.#faultOf(text, headers),
+      status: null,
+    };
+    this.calls.push(call);
+    const answer = await this.answer(call);
+    if (answer === 'silent') return;
+    if (answer === 'cut') {
+      request.socket.destroy();
+      return;
+    }
+    const { status, headers: extra } = typeof answer === 'number' ? { status: answer, headers: {} } : answer;
+    call.status = status;
+    response.writeHead(status, extra).end();
+  });
+
+  static async start(): Promise<HookReceiver> {
+    const receiver = new HookReceiver();
+    receiver.#server.listen(0, '127.0.0.1');
+    await once(receiver.#server, 'listening');
+    return receiver;
+  }
+
+  /** `host:port` for OUTBOUND_ALLOW. */
+  get allow(): string {
+    return `127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  get url(): string {
+    return `http://${this.allow}/hook`;
+  }
+
+  /** Calls are checked against these at the moment when they come, since a signature is valid for five minutes only. */
+  trust(secret: string): void {
+    this.#secrets.push(secret);
+  }
+
+  #faultOf(text: string, headers: Record<string, string>): string | undefined {
+    let fault = 'no secret was known';
+    for (const secret of this.#secrets) {
+      try {
+        new Webhook(secret).verify(text, headers);
+        return undefined;
+      } catch (error) {
+        fault = String(error);
+      }
+    }
+    return fault;
+  }
+
+  async close(): Promise<void> {
+    const closed = once(this.#server, 'close');
+    this.#server.close();
+    this.#server.closeAllConnections();
+    await closed;
+  }
+}

@@ -1,0 +1,103 @@
+/** Nothing is left of what has ended: processes, temporary files, locks, memory. */
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { isAlive } from '../processes.ts';
+import { until } from '../until.ts';
+import { residentBytes, type Stand } from './stand.ts';
+
+/** What a process may hold more than after its warm-up, bytes: heap that was not collected yet, buffers kept for later. */
+const MEMORY_TOLERANCE = 96 * 1024 * 1024;
+/** How long the last steps of an end may take: a folder that is removed, a lock that is given back. */
+const SETTLE_MS = 5000;
+
+/** Waits a moment for what is just ending. */
+export async function leftovers(stand: Stand): Promise<string[]> {
+  let found: string[] = [];
+  await until(
+    'nothing is left',
+    async () => {
+      found = [
+        ...(await toolsOf(stand.folder)),
+        ...(await temporaryFiles(stand)),
+        ...(await unfinishedInQueues(stand)),
+        ...(await grownProcesses(stand)),
+      ];
+      return found.length === 0;
+    },
+    SETTLE_MS,
+  ).catch(() => undefined);
+  return found;
+}
+
+const TOOLS = /(^|\/)(ffmpeg|ffprobe|bwrap|prlimit)$/;
+
+/** ffmpeg and what is around it, wherever it hangs in the tree: a killed worker's children have another parent. */
+async function toolsOf(folder: string): Promise<string[]> {
+  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
+  const commands = await Promise.all(
+    pids.map(async (pid) => {
+      const text = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');
+      return { pid, words: text.split('\0') };
+    }),
+  );
+  return commands
+    .filter(({ pid, words }) => {
+      const ours = words.some((word) => word.includes(folder)) && words.some((word) => TOOLS.test(word));
+      return ours && isAlive(Number(pid));
+    })
+    .map(({ pid, words }) => `process ${pid} is left: ${words.slice(0, 3).join(' ')} …`);
+}
+
+/** Folders of processes that are no more are removed when the next one starts. */
+async function temporaryFiles(stand: Stand): Promise<string[]> {
+  const root = join(stand.data, 'workspaces');
+  const living = new Set(stand.processes.map(({ pid }) => String(pid)));
+  const owners = await readdir(root).catch(() => []);
+  const left = await Promise.all(
+    owners.map(async (owner) => {
+      const work = await readdir(join(root, owner)).catch(() => []);
+      const isDead = !living.has(owner.split('.').at(-2) ?? '');
+      return isDead
+        ? [`workspaces/${owner} is of a dead process`]
+        : work.map((name) => `workspaces/${owner}/${name}`);
+    }),
+  );
+  return left.flat().map((path) => `temporary files are left: ${path}`);
+}
+
+async function unfinishedInQueues(stand: Stand): Promise<string[]> {
+  const redis = stand.redis.connect();
+  try {
+    const faults = (await redis.keys('{soundpost}:*:lock')).map((key) => `the lock ${key} is left`);
+    for (const queue of ['extract', 'completion', 'webhook', 'voice']) {
+      for (const list of ['active', 'wait', 'paused']) {
+        const ids = await redis.lrange(`{soundpost}:${queue}:${list}`, 0, -1);
+        if (ids.length > 0) faults.push(`${queue} still has ${list}: ${ids.join(', ')}`);
+      }
+      for (const set of ['prioritized', 'delayed', 'waiting-children']) {
+        const ids = await redis.zrange(`{soundpost}:${queue}:${set}`, '0', '-1');
+        if (ids.length > 0) faults.push(`${queue} still has ${set}: ${ids.join(', ')}`);
+      }
+    }
+    return faults;
+  } finally {
+    redis.disconnect();
+  }
+}
+
+async function grownProcesses(stand: Stand): Promise<string[]> {
+  const grown = await Promise.all(
+    stand.processes.map(async ({ name, pid }) => {
+      const level = stand.memoryLevels.get(name);
+      const now = await residentBytes(pid);
+      return level !== undefined && now > level + MEMORY_TOLERANCE
+        ? [`${name} holds ${mib(now)} MiB, after its warm-up it was ${mib(level)} MiB`]
+        : [];
+    }),
+  );
+  return grown.flat();
+}
+
+function mib(bytes: number): number {
+  return Math.round(bytes / 1024 / 1024);
+}

@@ -1,0 +1,2 @@
+/** Loaded into a process with `node --import`. */
+export {};

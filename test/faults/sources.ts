@@ -1,0 +1,27 @@
+/** The videos that jobs of a stand take their sound from, made once for a stand. */
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+
+const run = promisify(execFile);
+
+/** Seconds of sound in each: what a result of it must have too. */
+export const sourceSeconds = {
+  /** A small video with a picture: done in half a second. */
+  'talk.mp4': 3,
+  /** So much sound that ffmpeg is busy with it for some seconds. */
+  'long.wav': 600,
+} as const;
+export type SourceName = keyof typeof sourceSeconds;
+
+export async function makeSources(folder: string): Promise<void> {
+  const quiet = ['-v', 'error', '-y'];
+  const picture = ['-f', 'lavfi', '-i', 'testsrc2=s=96x64:r=25'];
+  const tone = ['-f', 'lavfi', '-i', `sine=440:r=48000:d=${sourceSeconds['talk.mp4']}`];
+  const encode = ['-shortest', '-c:v', 'mpeg4', '-c:a', 'aac', '-b:a', '96k'];
+  const noise = ['-f', 'lavfi', '-i', `anoisesrc=a=0.2:r=8000:d=${sourceSeconds['long.wav']}`];
+  await Promise.all([
+    run('ffmpeg', [...quiet, ...picture, ...tone, ...encode, join(folder, 'talk.mp4')]),
+    run('ffmpeg', [...quiet, ...noise, '-c:a', 'pcm_s16le', join(folder, 'long.wav')]),
+  ]);
+}
