@@ -1,13 +1,13 @@
+/** What keys, tokens and codes are; which of them opens which route is in authorisation.test.ts. */
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestRedis, type TestRedis } from '../redis-server.ts';
-import { type Answer, API_KEY, makeFolder, startTestGateway, type TestGateway } from './gateway-fixture.ts';
+import { type Answer, makeFolder, startTestGateway, type TestGateway } from './gateway-fixture.ts';
 
 let redis: TestRedis;
 let folder: Awaited<ReturnType<typeof makeFolder>>;
 let gateway: TestGateway;
 const tokens = { alpha: '', beta: '' };
-const ids = { alpha: '', beta: '' };
 
 beforeAll(async () => {
   redis = await startTestRedis();
@@ -16,7 +16,6 @@ beforeAll(async () => {
   for (const name of ['alpha', 'beta'] as const) {
     const { body } = await gateway.call('POST', '/instance/create', { instanceName: name });
     tokens[name] = body.hash;
-    ids[name] = body.instance.instanceId;
   }
 });
 
@@ -26,72 +25,8 @@ afterAll(async () => {
   await folder.remove();
 });
 
-/** Every route that belongs to an instance. */
-const instanceRoutes = [
-  'POST /message/sendMessengerAudio/',
-  'POST /message/sendWhatsAppAudio/',
-  'POST /settings/set/',
-  'POST /chat/updateMessage/',
-  'POST /group/sendInvite/',
-  'POST /chat/sendPresence/',
-  'POST /message/updateBlockStatus/',
-  'POST /chat/updateBlockStatus/',
-  'POST /chat/findContacts/',
-  'POST /chat/findChats/',
-  'GET /group/inviteCode/',
-  'GET /group/participants/',
-  'GET /chat/fetchPrivacySettings/',
-  'GET /instance/connectionState/',
-];
-const managementRoutes = [
-  'POST /instance/create',
-  'GET /instance/fetchInstances',
-  'DELETE /instance/delete/alpha',
-];
-
 const ask = (route: string, path: string, apikey: string): Promise<Answer> =>
   gateway.call(route.split(' ')[0] ?? '', (route.split(' ')[1] ?? '') + path, undefined, { apikey });
-
-/** What may differ between two refusals. */
-const comparable = ({ status, headers, body }: Answer): unknown => ({
-  status,
-  body: { ...body, requestId: '' },
-  headers: [...headers.keys()].filter((name) => name !== 'date').toSorted(),
-});
-
-describe.for(instanceRoutes)('%s{instance}', (route) => {
-  it('opens to the gateway key and to the instance’s own token, by name and by id', async () => {
-    for (const key of [API_KEY, tokens.alpha]) {
-      for (const path of ['alpha', ids.alpha]) {
-        expect((await ask(route, path, key)).status).not.toBe(401);
-      }
-    }
-  });
-
-  it('refuses everybody else in the same way, whether the instance exists or not', async () => {
-    const refusals = await Promise.all([
-      ask(route, 'beta', tokens.alpha),
-      ask(route, ids.beta, tokens.alpha),
-      ask(route, 'nobody', tokens.alpha),
-      ask(route, 'alpha', 'wrong-key-wrong-key'),
-      ask(route, 'nobody', 'wrong-key-wrong-key'),
-      ask(route, 'alpha', ''),
-      ask(route, 'nobody', ''),
-    ]);
-    expect(refusals[0]?.status).toBe(401);
-    for (const refusal of refusals) {
-      expect(comparable(refusal)).toEqual(comparable(refusals[0] as Answer));
-    }
-  });
-});
-
-describe.for(managementRoutes)('%s', (route) => {
-  it('is for the gateway key alone', async () => {
-    for (const key of ['', 'wrong', tokens.alpha, tokens.beta]) {
-      expect((await ask(route, '', key)).status).toBe(401);
-    }
-  });
-});
 
 it('the key is looked at before path, body and its type', async () => {
   const stranger = { apikey: 'stranger' };
@@ -138,28 +73,8 @@ it('neither tokens nor one-time codes are stored as they are', async () => {
 });
 
 describe('the inbox data', () => {
-  const chats = (instance: string): string => `/inbox/api/instances/${instance}/chats`;
   const get = (path: string, headers: Record<string, string>): Promise<Answer> =>
     gateway.call('GET', path, undefined, headers);
-
-  it('needs a key, a token or a session', async () => {
-    for (const path of ['/inbox/api/instances', '/inbox/api/events', chats('alpha')]) {
-      expect((await get(path, { apikey: '' })).status).toBe(401);
-      expect((await get(path, { apikey: 'wrong' })).status).toBe(401);
-      expect((await get(path, { apikey: '', authorization: 'Bearer wrong' })).status).toBe(401);
-    }
-  });
-
-  it('shows a token only its own instance', async () => {
-    const { body } = await get('/inbox/api/instances', { apikey: tokens.alpha });
-    expect(body.map(({ name }: { name: string }) => name)).toEqual(['alpha']);
-    expect((await get(chats('alpha'), { apikey: tokens.alpha })).status).toBe(200);
-    const [foreign, unknown] = await Promise.all(
-      ['beta', 'nobody'].map((name) => get(chats(name), { apikey: tokens.alpha })),
-    );
-    expect(comparable(foreign as Answer)).toEqual(comparable(unknown as Answer));
-    expect(foreign?.status).toBe(404);
-  });
 
   it('opens by a one-time link, once, and to the inbox only', async () => {
     const code = new URL(await gateway.inboxLink()).searchParams.get('code');

@@ -4,10 +4,6 @@ import { join } from 'node:path';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { gatewayErrorCatalogue } from '../../src/contract/gateway-errors.ts';
-import { createApp } from '../../src/gateway/app.ts';
-import { Viewers } from '../../src/gateway/inbox/viewer.ts';
-import { Access } from '../../src/gateway/middleware/access.ts';
-import type { GatewayServices } from '../../src/gateway/services.ts';
 import { DocumentChecks } from '../api/openapi-checks.ts';
 import { startTestRedis, type TestRedis } from '../redis-server.ts';
 import { startChromium } from './chromium.ts';
@@ -20,6 +16,7 @@ import {
   startTestGateway,
   type TestGateway,
 } from './gateway-fixture.ts';
+import { mountedRoutes } from './mounted-routes.ts';
 
 let redis: TestRedis;
 let folder: Awaited<ReturnType<typeof makeFolder>>;
@@ -133,37 +130,12 @@ describe('the document', () => {
   });
 });
 
-/** What the application has mounted, without the inbox, which is for its page alone. */
-function mounted(): string[] {
-  interface Layer {
-    readonly route?: { readonly path: string; readonly methods: Readonly<Record<string, boolean>> };
-    readonly slash: boolean;
-    readonly handle: { readonly stack?: readonly Layer[] };
-  }
-  const routesOf = (layers: readonly Layer[]): string[] =>
-    layers.flatMap(({ route, slash, handle }) => {
-      if (route !== undefined) {
-        const path = route.path.replaceAll(/:(\w+)/g, '{$1}');
-        return methods
-          .filter((method) => route.methods[method])
-          .map((method) => `${method.toUpperCase()} ${path}`);
-      }
-      return slash && handle.stack ? routesOf(handle.stack) : [];
-    });
-  const services: Partial<GatewayServices> = {
-    access: new Access({} as never),
-    viewers: new Viewers({} as never),
-    brands: ['Messenger', 'WhatsApp'],
-    trustProxy: 0,
-  };
-  const app = createApp(services as GatewayServices);
-  return routesOf((app.router as unknown as { stack: readonly Layer[] }).stack);
-}
-
 describe('routes and document', () => {
   it('agree in both directions', () => {
-    // Where an invitation leads people is no operation.
-    const routes = mounted().filter((route) => route !== 'GET /i/{code}');
+    // Where an invitation leads people is no operation, and the inbox is for its page alone.
+    const routes = mountedRoutes()
+      .filter((route) => route !== 'GET /i/:code' && !route.includes(' /inbox/'))
+      .map((route) => route.replaceAll(/:(\w+)/g, '{$1}'));
     expect(routes.length).toBeGreaterThan(25);
     expect(routes.toSorted()).toEqual(
       operations()
