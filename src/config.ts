@@ -125,7 +125,13 @@ export const Environment = z.object({
     ),
   WORKER_CONCURRENCY: count
     .default(availableParallelism())
-    .describe('Jobs that one worker runs at a time; default: the cores'),
+    .describe('Jobs that one worker encodes at a time; default: the cores'),
+  DOWNLOADS_AHEAD: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .default(4)
+    .describe('Jobs that one worker downloads, or keeps downloaded, beside those that it encodes'),
   QUEUE_LIMIT: count.default(10_000).describe('Waiting jobs above which submissions answer QUEUE_FULL'),
   MAX_INPUT_BYTES: bytes.default(5 * GIB).describe('Largest source, bytes'),
   MAX_AUDIO_SECONDS: seconds.default(6 * HOUR).describe('Longest audio, seconds'),

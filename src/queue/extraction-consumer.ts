@@ -6,17 +6,19 @@ import { randomBytes } from 'node:crypto';
 import { type Job, UnrecoverableError, WaitingError, Worker } from 'bullmq';
 import { type ErrorBody, ServiceError } from '../contract/errors.ts';
 import type { Logger } from '../logger.ts';
+import { AttemptReport } from './attempt-report.ts';
 import { closeWorker } from './close-worker.ts';
-import { cancelledError } from './job-record.ts';
-import { type Hold, reportProgress, startJob } from './job-state.ts';
+import { cancelledError, deadlyError } from './job-record.ts';
+import { type Hold, startJob } from './job-state.ts';
 import { CANCEL_CHANNEL, queueKey, queueNames } from './names.ts';
 import { ExtractPayload, type ExtractProgress, type ExtractResult } from './payloads.ts';
 import { KEY_PREFIX, type Redis } from './redis.ts';
+import { Semaphore } from './semaphore.ts';
 
 /** Why the signal of a running job was aborted. */
 class JobAborted extends Error {
   override readonly name = 'JobAborted';
-  readonly why: 'cancelled' | 'lost' | 'shutdown';
+  readonly why: 'cancelled' | 'lost' | 'shutdown' | 'deadly';
   constructor(why: JobAborted['why']) {
     super(`the job was given up: ${why}`);
     this.why = why;
@@ -29,6 +31,8 @@ export interface ExtractionJob {
   readonly payload: ExtractPayload;
   /** Names this attempt's files; no other attempt at any job has the same. */
   readonly attemptToken: string;
+  /** The job's place among all that wait: the smaller is served first (docs/decisions/0004-fairness.md). */
+  readonly order: number;
   /** Aborted with a {@link JobAborted} when the job was cancelled, given to another worker, or is handed back. */
   readonly signal: AbortSignal;
   /** Notes the state, to be written with the next tick or, of a new step, at once; call it as often as there is news. */
@@ -38,11 +42,15 @@ export interface ExtractionJob {
 export interface ExtractionConsumerOptions {
   /** A connection of the role `worker`. The caller closes it. */
   readonly redis: Redis;
+  /** Jobs that are begun at a time. */
   readonly concurrency: number;
   /** How long a worker may be silent before its job is given to another. */
   readonly lockSeconds: number;
   readonly logger: Logger;
-  /** Resolves with the result, throws a ServiceError for a failure that is final, anything else to be tried again. */
+  /**
+   * Resolves with the result. Throws a ServiceError for a failure that is final, one with INTERNAL_ERROR for a failure that is to
+   * be tried again and shown as it says when no try is left; anything else is tried again too, and shown as an INTERNAL_ERROR.
+   */
   readonly run: (job: ExtractionJob) => Promise<ExtractResult>;
 }
 
@@ -51,13 +59,20 @@ export interface ExtractionConsumer {
   close(graceMs: number): Promise<void>;
 }
 
-const TICK_MS = 500;
-/** Starts that a job may cost: one that kills its worker each time ends failed after the third. */
-const MAX_STALLED = 2;
+/** Starts that a job may lose: one that kills its worker each time ends failed after the third. */
+const MAX_LOST_STARTS = 3;
+/**
+ * After so many lost starts a job is begun when nothing else runs in its worker, so that jobs which were only beside the deadly one
+ * are told from it before any of them has lost its third.
+ */
+const ALONE_AFTER_LOST_STARTS = 2;
+/** BullMQ's own count takes a job that waited in a worker for one that was begun; ours, above, is the one that ends jobs. */
+const MAX_STALLED = 1000;
 
 export function consumeExtractions(options: ExtractionConsumerOptions): ExtractionConsumer {
   const { redis, logger } = options;
   const running = new Map<string, AbortController>();
+  const room = new Semaphore(options.concurrency);
 
   // Three parameters tell BullMQ to hand a signal in; it is aborted when the lock could not be renewed.
   const processor = async (job: Job, token = '', lockLost?: AbortSignal): Promise<ExtractResult> => {
@@ -65,13 +80,17 @@ export function consumeExtractions(options: ExtractionConsumerOptions): Extracti
     const controller = new AbortController();
     const onLost = (): void => controller.abort(new JobAborted('lost'));
     lockLost?.addEventListener('abort', onLost, { once: true });
+    // After an outage of Redis a worker may be given its own job again before it has noticed that it lost it.
+    running.get(jobId)?.abort(new JobAborted('lost'));
     running.set(jobId, controller);
     try {
-      return await attempt(job, jobId, token, controller, options);
+      return await attempt(job, token, controller, room, options);
     } catch (error) {
       throw await asBullError(error, job, token, controller.signal, options);
     } finally {
-      running.delete(jobId);
+      if (running.get(jobId) === controller) {
+        running.delete(jobId);
+      }
       lockLost?.removeEventListener('abort', onLost);
     }
   };
@@ -110,51 +129,49 @@ export function consumeExtractions(options: ExtractionConsumerOptions): Extracti
 
 async function attempt(
   job: Job,
-  jobId: string,
   token: string,
   controller: AbortController,
-  { redis, run, logger }: ExtractionConsumerOptions,
+  room: Semaphore,
+  { redis, run, logger, lockSeconds }: ExtractionConsumerOptions,
 ): Promise<ExtractResult> {
+  const { signal } = controller;
+  const jobId = job.id ?? '';
   const payload = ExtractPayload.parse(job.data);
-  const obey = (hold: Hold): void => {
+  const onHold = (hold: Hold): void => {
     if (hold !== 'held') {
       controller.abort(new JobAborted(hold));
     }
   };
   const attemptToken = randomBytes(8).toString('hex');
-  obey(await startJob(redis, jobId, token, attemptToken));
-  controller.signal.throwIfAborted();
+  const { hold, lostStarts } = await startJob(redis, jobId, token, attemptToken);
+  onHold(hold);
+  if (lostStarts >= MAX_LOST_STARTS) {
+    controller.abort(new JobAborted('deadly'));
+  }
+  signal.throwIfAborted();
 
-  let latest: ExtractProgress = { progress: 0, currentStep: 'downloading_video', inputFile: null };
-  const write = (): Promise<void> => reportProgress(redis, jobId, token, latest).then(obey);
-  let writing = write();
-  // One write at a time, in order. Also without news, every so often: the answer carries the cancellation.
-  const writeNext = (): void => {
-    writing = writing.then(write).catch((error: Error) => {
-      logger.warn({ jobId, error: error.message }, 'progress could not be written');
-    });
-  };
-  const ticker = setInterval(writeNext, TICK_MS);
+  const report = new AttemptReport({ redis, jobId, token, lockMs: lockSeconds * 1000, onHold, logger });
+  let leave: (() => void) | undefined;
   try {
+    leave = await room.acquire({
+      weight: lostStarts >= ALONE_AFTER_LOST_STARTS ? room.capacity : 1,
+      signal,
+    });
+    await report.beginWork();
+    signal.throwIfAborted();
     const result = await run({
       jobId,
       payload,
       attemptToken,
-      signal: controller.signal,
-      report: (state) => {
-        const isNewStep = state.currentStep !== latest.currentStep;
-        latest = state;
-        if (isNewStep) {
-          writeNext();
-        }
-      },
+      order: job.priority,
+      signal,
+      report: (state) => report.note(state),
     });
-    controller.signal.throwIfAborted();
+    signal.throwIfAborted();
     return result;
   } finally {
-    clearInterval(ticker);
-    // The step in which a job ended must stand in its record, also when it failed between two ticks.
-    await writing.then(write).catch(() => undefined);
+    await report.end();
+    leave?.();
   }
 }
 
@@ -177,14 +194,21 @@ async function asBullError(
       await redis.zadd(queueKey('extract', 'marker'), 0, '0');
       return new WaitingError();
     }
+    if (reason.why === 'deadly') {
+      logger.error({ jobId: job.id }, 'the job is not begun again: each worker that began it was lost');
+      return new UnrecoverableError(JSON.stringify(deadlyError));
+    }
     logger.warn({ jobId: job.id }, 'the job was given to another worker');
     return reason;
   }
-  if (error instanceof ServiceError) {
+  if (error instanceof ServiceError && error.code !== 'INTERNAL_ERROR') {
     logger.info({ jobId: job.id, code: error.code, details: error.details, err: error.cause }, 'job failed');
     return new UnrecoverableError(JSON.stringify(error.toBody()));
   }
   logger.error({ jobId: job.id, err: error }, 'attempt failed');
-  const body: ErrorBody = { code: 'INTERNAL_ERROR', message: 'the job could not be finished' };
+  const body: ErrorBody =
+    error instanceof ServiceError
+      ? error.toBody()
+      : { code: 'INTERNAL_ERROR', message: 'the job could not be finished' };
   return new Error(JSON.stringify(body), { cause: error });
 }

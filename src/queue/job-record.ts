@@ -16,6 +16,10 @@ export const recordFields = {
   progressFloor: 'spProgress',
   /** Tokens of all attempts, separated by commas: what the janitor finds their files by. */
   attempts: 'spAttempts',
+  /** Set while an attempt works on the job, and left behind when its worker dies. */
+  working: 'spWorking',
+  /** How many attempts were lost with their workers. */
+  lostStarts: 'spLostStarts',
   /** Set when the caller had the files of a finished job erased. */
   erased: 'spErased',
   /** Id of the latest sending as a voice message, when it is not the one of the submission. */
@@ -40,6 +44,10 @@ export interface JobRecord {
 }
 
 export const cancelledError: ErrorBody = { code: 'JOB_CANCELLED', message: 'the job was cancelled' };
+export const deadlyError: ErrorBody = {
+  code: 'INTERNAL_ERROR',
+  message: 'the job was given up: each worker that began it was lost in the middle of it',
+};
 
 const NATURAL = z.coerce.number().int().nonnegative();
 

@@ -21,33 +21,51 @@ export type Hold =
 const start = new RedisScript(`
 local hash, lock, time = unpack(KEYS)
 local token, attempt = unpack(ARGV)
-if redis.call('GET', lock) ~= token then return 'lost' end
+if redis.call('GET', lock) ~= token then return {'lost', 0} end
+local lostStarts = tonumber(redis.call('HGET', hash, '${recordFields.lostStarts}') or '0')
+if redis.call('HDEL', hash, '${recordFields.working}') == 1 then
+  lostStarts = redis.call('HINCRBY', hash, '${recordFields.lostStarts}', 1)
+end
 local attempts = redis.call('HGET', hash, '${recordFields.attempts}')
 redis.call('HSET', hash, '${recordFields.attempts}', attempts and attempts .. ',' .. attempt or attempt)
 local priority = tonumber(redis.call('HGET', hash, 'priority') or '0')
 if priority > tonumber(redis.call('GET', time) or '0') then redis.call('SET', time, priority) end
-if redis.call('HEXISTS', hash, '${recordFields.cancelled}') == 1 then return 'cancelled' end
-return 'held'
+if redis.call('HEXISTS', hash, '${recordFields.cancelled}') == 1 then return {'cancelled', lostStarts} end
+return {'held', lostStarts}
 `);
+
+export interface JobStart {
+  readonly hold: Hold;
+  /** How many attempts at this job never came to an end of their own: their workers died, or were taken for dead. */
+  readonly lostStarts: number;
+}
 
 /**
  * To be called once when a worker takes the job up: moves the virtual time of the queue on, notes the attempt before it can
- * leave files behind, and looks before it works.
+ * leave files behind, counts the attempt before it when that left the job in the middle of its work, and looks before it works.
  */
 export async function startJob(
   redis: Redis,
   jobId: string,
   token: string,
   attemptToken: string,
-): Promise<Hold> {
+): Promise<JobStart> {
   const hash = jobKey('extract', jobId);
-  return (await start.run(redis, [hash, `${hash}:lock`, VIRTUAL_TIME_KEY], [token, attemptToken])) as Hold;
+  const [hold, lostStarts] = (await start.run(
+    redis,
+    [hash, `${hash}:lock`, VIRTUAL_TIME_KEY],
+    [token, attemptToken],
+  )) as [Hold, number];
+  return { hold, lostStarts };
 }
 
 const report = new RedisScript(`
 local hash, lock = unpack(KEYS)
-local token, progress, text, channel, id = unpack(ARGV)
+local token, progress, text, channel, id, lockMs, working = unpack(ARGV)
 if redis.call('GET', lock) ~= token then return 'lost' end
+redis.call('PEXPIRE', lock, lockMs)
+if working == '1' then redis.call('HSET', hash, '${recordFields.working}', '1')
+else redis.call('HDEL', hash, '${recordFields.working}') end
 if redis.call('HEXISTS', hash, '${recordFields.cancelled}') == 1 then return 'cancelled' end
 local floor = tonumber(redis.call('HGET', hash, '${recordFields.progressFloor}') or '0')
 local state = cjson.decode(text)
@@ -63,11 +81,23 @@ end
 return 'held'
 `);
 
-/** Writes the state of a running job; progress only ever goes up, also over several attempts. */
+export interface Holder {
+  readonly jobId: string;
+  /** Token of the job's lock. */
+  readonly token: string;
+  /** For so long the lock is ours from now on. */
+  readonly lockMs: number;
+  /** Whether the job is being worked on, so that the death of its worker counts against it. */
+  readonly working: boolean;
+}
+
+/**
+ * Writes the state of a running job; progress only ever goes up, also over several attempts. Renews the lock too: BullMQ stops
+ * to do so when an earlier attempt at the same job, given up but not yet over, ends in the same process.
+ */
 export async function reportProgress(
   redis: Redis,
-  jobId: string,
-  token: string,
+  { jobId, token, lockMs, working }: Holder,
   { progress, ...rest }: ExtractProgress,
 ): Promise<Hold> {
   const hash = jobKey('extract', jobId);
@@ -76,7 +106,7 @@ export async function reportProgress(
   return (await report.run(
     redis,
     [hash, `${hash}:lock`],
-    [token, progress, text, CHANGE_CHANNEL, jobId],
+    [token, progress, text, CHANGE_CHANNEL, jobId, lockMs, working ? '1' : '0'],
   )) as Hold;
 }
 

@@ -5,7 +5,8 @@ import type { ExtractionJob } from '../queue/extraction-consumer.ts';
 import type { ExtractResult } from '../queue/payloads.ts';
 import type { Workspaces } from '../storage/workspaces.ts';
 import { ProgressMeter } from './progress.ts';
-import type { StepContext, WorkerServices } from './step.ts';
+import type { Step, StepContext, WorkerServices } from './step.ts';
+import { type LimitedStep, withinLimit } from './step-limits.ts';
 import { analyze, inputFileOf } from './steps/analyze.ts';
 import { download } from './steps/download.ts';
 import { extract } from './steps/extract.ts';
@@ -32,17 +33,25 @@ export async function runExtraction(
       services,
       report: (step, fraction) => meter.advance(step, fraction, Date.now()),
     };
+    const limited = <Input, Output>(name: LimitedStep, step: Step<Input, Output>, input: Input) =>
+      withinLimit(name, job.signal, (signal) => step(input, { ...context, signal }));
+    let leave: (() => void) | undefined;
     try {
-      const video = await download(undefined, context);
-      const analyzed = await analyze(video, context);
+      const video = await limited('download', download, undefined);
+      // Downloads wait for the link, what follows for a core: a slow source keeps no core idle, and an address that expires is
+      // fetched while others are encoded (docs/decisions/0011-downloads-apart.md).
+      leave = await services.encoding.acquire({ order: job.order, signal: job.signal });
+      const analyzed = await limited('analyze', analyze, video);
       meter.setInputFile(inputFileOf(analyzed, null));
-      const extracted = await extract(analyzed, context);
-      return await finalize(extracted, context);
+      const extracted = await limited('extract', extract, analyzed);
+      return await limited('finalize', finalize, extracted);
     } catch (error) {
       if (error instanceof MediaFailure) {
         throw new ServiceError(error.code, error.message, { details: error.details, cause: error });
       }
       throw error;
+    } finally {
+      leave?.();
     }
   });
 }

@@ -6,6 +6,7 @@ import { consumeExtractions } from '../queue/extraction-consumer.ts';
 import { readJobRecord } from '../queue/job-record.ts';
 import { jobKey } from '../queue/names.ts';
 import type { Redis } from '../queue/redis.ts';
+import { Semaphore } from '../queue/semaphore.ts';
 import { noteJobSeconds } from '../queue/throughput.ts';
 import type { WebhookSecrets } from '../queue/webhook-secrets.ts';
 import type { UrlSigner } from '../signing/signed-url.ts';
@@ -18,7 +19,7 @@ import { runExtraction } from './extraction.ts';
 import type { WorkerServices } from './step.ts';
 
 export interface WorkerOptions {
-  readonly services: WorkerServices;
+  readonly services: Omit<WorkerServices, 'encoding'>;
   /** A connection of the role `worker`. The caller closes it. */
   readonly redis: Redis;
   readonly signer: UrlSigner;
@@ -26,7 +27,10 @@ export interface WorkerOptions {
   readonly gateway: GatewaySettings;
   readonly voiceOnUnknown: 'keep' | 'resend';
   readonly webhookSchedule: readonly number[];
-  readonly concurrency: number;
+  /** Jobs that are encoded at a time. */
+  readonly encodings: number;
+  /** Jobs that are downloaded, or wait downloaded, beside those. 0: what is downloaded is encoded at once. */
+  readonly downloadsAhead: number;
   readonly lockSeconds: number;
   /** How long the record of an ended job is kept. */
   readonly jobTtlSeconds: number;
@@ -39,14 +43,15 @@ export interface WorkerProcess {
 }
 
 export async function startWorker(options: WorkerOptions): Promise<WorkerProcess> {
-  const { redis, services, signer, workspaces } = options;
+  const { redis, signer, workspaces } = options;
+  const services = { ...options.services, encoding: new Semaphore(options.encodings) };
   const { logger } = services;
   const readJob = async (jobId: string) =>
     readJobRecord(jobId, await redis.hgetall(jobKey('extract', jobId)));
 
   const extractions = consumeExtractions({
     redis,
-    concurrency: options.concurrency,
+    concurrency: options.encodings + options.downloadsAhead,
     lockSeconds: options.lockSeconds,
     logger,
     async run(job) {

@@ -4,6 +4,7 @@ import type { Logger } from '../logger.ts';
 import type { MediaTools } from '../media/run.ts';
 import type { Outbound } from '../outbound/outbound.ts';
 import type { ExtractPayload } from '../queue/payloads.ts';
+import type { Semaphore } from '../queue/semaphore.ts';
 import type { Storage } from '../storage/storage.ts';
 
 /** What the steps work with; wired in start.ts. */
@@ -13,6 +14,8 @@ export interface WorkerServices {
   readonly tools: MediaTools;
   readonly logger: Logger;
   readonly limits: WorkerLimits;
+  /** Room for jobs that analyze and encode at the same time. */
+  readonly encoding: Semaphore;
 }
 
 interface WorkerLimits {

@@ -12,7 +12,8 @@ import { completionId, queueKey, voiceId, webhookId } from '../../src/queue/name
 import type { WebhookPayload } from '../../src/queue/payloads.ts';
 import { startRedisProxy } from '../gateway/redis-proxy.ts';
 import { until } from '../until.ts';
-import { logger, resultOf, TENANT, useQueue } from './queue-fixture.ts';
+import { resultOf } from './job-result.ts';
+import { logger, TENANT, useQueue } from './queue-fixture.ts';
 
 const queue = useQueue();
 const HOOK = { webhook: 'https://client.example/hook' };

@@ -3,7 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { markCancelled } from '../../src/queue/job-state.ts';
 import { CANCEL_CHANNEL, completionId, jobKey, queueKey } from '../../src/queue/names.ts';
 import { until } from '../until.ts';
-import { aborted, resultOf, useQueue } from './queue-fixture.ts';
+import { resultOf } from './job-result.ts';
+import { aborted, useQueue } from './queue-fixture.ts';
 
 const queue = useQueue();
 

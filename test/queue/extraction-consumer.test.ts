@@ -1,12 +1,14 @@
 /** What Redis, other workers and a shutdown demand of whoever runs a job. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import type { ExtractionJob } from '../../src/queue/extraction-consumer.ts';
 import { jobKey, queueKey } from '../../src/queue/names.ts';
 import { until } from '../until.ts';
-import { aborted, resultOf, useQueue } from './queue-fixture.ts';
+import { resultOf } from './job-result.ts';
+import { aborted, useQueue } from './queue-fixture.ts';
 
 const queue = useQueue();
 
@@ -47,6 +49,37 @@ describe('a worker whose lock is gone', () => {
     expect(await queue().reaches(jobId, 'completed', 'failed')).toMatchObject({ status: 'completed' });
     expect(first.started.map((attempt) => attempt.jobId)).toEqual([jobId, jobId]);
     expect(new Set(first.started.map(({ attemptToken }) => attemptToken)).size).toBe(2);
+  });
+
+  it('is given the same job again while its first attempt still ends, and keeps that one', async () => {
+    const { redis } = queue();
+    const attempts: ExtractionJob[] = [];
+    const firstMayEnd = Promise.withResolvers<void>();
+    const secondMayEnd = Promise.withResolvers<void>();
+    queue().consume(
+      async (job) => {
+        attempts.push(job);
+        await (attempts.length === 1 ? firstMayEnd.promise : secondMayEnd.promise);
+        job.signal.throwIfAborted();
+        return resultOf(job.jobId);
+      },
+      { lockSeconds: 0.4, concurrency: 2 },
+    );
+    const jobId = await queue().submit();
+    const lock = `${jobKey('extract', jobId)}:lock`;
+    await expect.poll(() => attempts.length).toBe(1);
+    await redis.del(lock);
+    await expect.poll(() => attempts.length).toBe(2);
+    expect(attempts[0]?.signal.aborted).toBe(true);
+    const held = await redis.get(lock);
+    firstMayEnd.resolve();
+    // Several times as long as the lock lasts without renewal, told by Redis's own clock.
+    const until4Locks = Number((await redis.time())[0]) + 2;
+    await until('time has passed', async () => Number((await redis.time())[0]) >= until4Locks);
+    expect(await redis.get(lock)).toBe(held);
+    secondMayEnd.resolve();
+    expect(await queue().reaches(jobId, 'completed', 'failed')).toMatchObject({ status: 'completed' });
+    expect(attempts).toHaveLength(2);
   });
 
   it('cannot end the job that another has by now', async () => {
@@ -121,35 +154,43 @@ describe('closing a worker', () => {
 });
 
 describe('a job whose worker is killed', () => {
-  async function startWorker() {
+  async function startWorker(...more: string[]) {
     const child = spawn(
       process.execPath,
-      [fileURLToPath(new URL('./worker-process.ts', import.meta.url)), queue().server.url, '0.5'],
+      [fileURLToPath(new URL('./worker-process.ts', import.meta.url)), queue().server.url, '0.5', ...more],
       { stdio: ['ignore', 'pipe', 'inherit'] },
     );
+    const ended = once(child, 'exit');
+    const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
     return {
-      async killInTheMiddleOfAJob() {
-        const [jobId] = await once(child.stdout, 'data');
+      /** Waits until it has begun so many jobs, and ends it. */
+      async killWithJobs(count = 1): Promise<string[]> {
+        const begun: string[] = [];
+        while (begun.length < count) begun.push((await lines.next()).value ?? '');
         child.kill('SIGKILL');
-        await once(child, 'exit');
-        return String(jobId).trim();
+        await ended;
+        return begun;
       },
+      ended,
     };
   }
+
+  const endings = async (jobIds: string[]) =>
+    Promise.all(jobIds.map(async (jobId) => (await queue().reaches(jobId, 'completed', 'failed')).status));
 
   it('is done by another one', async () => {
     const jobId = await queue().submit();
     const worker = await startWorker();
-    expect(await worker.killInTheMiddleOfAJob()).toBe(jobId);
+    expect(await worker.killWithJobs()).toEqual([jobId]);
     queue().consume(async (job) => resultOf(job.jobId), { lockSeconds: 0.5 });
-    expect(await queue().reaches(jobId, 'completed', 'failed')).toMatchObject({ status: 'completed' });
+    expect(await endings([jobId])).toEqual(['completed']);
   });
 
   it('three times has failed, and no worker is given it any more', async () => {
     const jobId = await queue().submit();
     for (let kills = 0; kills < 3; kills += 1) {
       const worker = await startWorker();
-      expect(await worker.killInTheMiddleOfAJob()).toBe(jobId);
+      expect(await worker.killWithJobs()).toEqual([jobId]);
     }
     let runs = 0;
     queue().consume(
@@ -161,8 +202,33 @@ describe('a job whose worker is killed', () => {
     );
     expect(await queue().reaches(jobId, 'completed', 'failed')).toMatchObject({
       status: 'failed',
-      error: { code: 'INTERNAL_ERROR' },
+      error: {
+        code: 'INTERNAL_ERROR',
+        message: expect.stringContaining('each worker that began it was lost'),
+      },
     });
     expect(runs).toBe(0);
+  });
+
+  // Without the room of its own that a job gets after two lost starts, all three of these fail.
+  it('by the job beside it loses nothing: the deadly one is found out', async () => {
+    const jobIds = await queue().submitMany(3);
+    const [bystander = '', deadly = '', another = ''] = jobIds;
+    for (let kills = 0; kills < 2; kills += 1) {
+      const worker = await startWorker('3');
+      expect((await worker.killWithJobs(3)).toSorted()).toEqual(jobIds.toSorted());
+    }
+    const third = await startWorker('3', deadly);
+    await third.ended;
+    const runs: string[] = [];
+    queue().consume(
+      async (job) => {
+        runs.push(job.jobId);
+        return resultOf(job.jobId);
+      },
+      { lockSeconds: 0.5, concurrency: 3 },
+    );
+    expect(await endings([bystander, deadly, another])).toEqual(['completed', 'failed', 'completed']);
+    expect(runs).not.toContain(deadly);
   });
 });

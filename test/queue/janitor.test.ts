@@ -16,7 +16,8 @@ import {
   withdrawUpload,
 } from '../../src/queue/uploads.ts';
 import { until } from '../until.ts';
-import { logger, newJobId, payloadOf, resultOf, TENANT, useQueue } from './queue-fixture.ts';
+import { resultOf } from './job-result.ts';
+import { logger, newJobId, payloadOf, TENANT, useQueue } from './queue-fixture.ts';
 
 const HOUR = 3600;
 const OUTPUT_TTL_SECONDS = 2 * HOUR;

@@ -3,7 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { ServiceError } from '../../src/contract/errors.ts';
 import { recordFields } from '../../src/queue/job-record.ts';
 import { jobKey } from '../../src/queue/names.ts';
-import { aborted, resultOf, useQueue } from './queue-fixture.ts';
+import { resultOf } from './job-result.ts';
+import { aborted, useQueue } from './queue-fixture.ts';
 
 const queue = useQueue();
 

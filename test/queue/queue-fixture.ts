@@ -12,7 +12,7 @@ import {
 import { JobQueue } from '../../src/queue/job-queue.ts';
 import type { JobRecord } from '../../src/queue/job-record.ts';
 import { type QueueName, queueNames } from '../../src/queue/names.ts';
-import { ExtractPayload, ExtractResult } from '../../src/queue/payloads.ts';
+import { ExtractPayload, type ExtractResult } from '../../src/queue/payloads.ts';
 import { closeRedis, connectRedis, KEY_PREFIX, type Redis, type RedisRole } from '../../src/queue/redis.ts';
 import type { SubmissionLimits } from '../../src/queue/reservation.ts';
 import { startTestRedis, type TestRedis } from '../redis-server.ts';
@@ -42,29 +42,6 @@ export function payloadOf(tenant: string, options: Record<string, unknown> = {})
     options: { priority: 'normal', ...options },
     batchId: null,
     retryOf: null,
-  });
-}
-
-/** What a run of the steps returns. */
-export function resultOf(jobId: string): ExtractResult {
-  return ExtractResult.parse({
-    version: 1,
-    inputFile: { name: 'talk.mp4', size: 1, duration: 1, format: 'mp4', tracks: [] },
-    outputFile: {
-      storageKey: `files/${jobId}/one.mp3`,
-      filename: 'talk.mp3',
-      size: 1,
-      duration: 1,
-      format: 'mp3',
-      bitrate: '192k',
-      codec: 'mp3',
-      channels: 2,
-      sampleRate: 48_000,
-      sha256: '0'.repeat(64),
-      expiresAt: '2100-01-01T00:00:00.000Z',
-      copied: false,
-    },
-    voice: null,
   });
 }
 

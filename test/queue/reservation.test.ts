@@ -3,7 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { jobKey, ownKey, queueKey } from '../../src/queue/names.ts';
 import { tenantJobsKey, VIRTUAL_TIME_KEY } from '../../src/queue/reservation.ts';
 import { until } from '../until.ts';
-import { aborted, newJobId, payloadOf, resultOf, TENANT, type TestQueue, useQueue } from './queue-fixture.ts';
+import { resultOf } from './job-result.ts';
+import { aborted, newJobId, payloadOf, TENANT, type TestQueue, useQueue } from './queue-fixture.ts';
 
 const queue = useQueue();
 

@@ -1,17 +1,29 @@
-/** A worker as a process of its own, to be killed: takes one job after the other, names it, and never finishes it. */
+/**
+ * A worker as a process of its own, to be killed: takes jobs, names them on standard output, and never finishes them. With a
+ * third argument it takes three at a time; with a fourth it works on each for a while and finishes it, but is killed by the job named there.
+ */
+import { setTimeout as work } from 'node:timers/promises';
 import { createLogger } from '../../src/logger.ts';
 import { consumeExtractions } from '../../src/queue/extraction-consumer.ts';
 import { connectRedis } from '../../src/queue/redis.ts';
+import { resultOf } from './job-result.ts';
 
-const [url = '', lockSeconds = ''] = process.argv.slice(2);
+const [url = '', lockSeconds = '', concurrency = '1', deadly] = process.argv.slice(2);
 const logger = createLogger('silent');
 consumeExtractions({
   redis: connectRedis({ url, role: 'worker', logger }),
-  concurrency: 1,
+  concurrency: Number(concurrency),
   lockSeconds: Number(lockSeconds),
   logger,
-  run({ jobId }) {
+  async run({ jobId }) {
     process.stdout.write(`${jobId}\n`);
-    return new Promise(() => undefined);
+    if (deadly === undefined) {
+      return new Promise(() => undefined);
+    }
+    await work(jobId === deadly ? 100 : 300);
+    if (jobId === deadly) {
+      process.kill(process.pid, 'SIGKILL');
+    }
+    return resultOf(jobId);
   },
 });

@@ -48,6 +48,7 @@ function start(source: string | ExtractPayload['source'], output: object, option
     {
       jobId,
       attemptToken: 'thisattempt',
+      order: 1,
       signal: controller.signal,
       report: (state) => reports.push(state),
       payload: Payload.parse({

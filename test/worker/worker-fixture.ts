@@ -8,6 +8,7 @@ import { dieWithParent } from '../../src/launcher.ts';
 import { createLogger } from '../../src/logger.ts';
 import { parseAllowRules } from '../../src/outbound/allow-rules.ts';
 import { createOutbound, type Outbound } from '../../src/outbound/outbound.ts';
+import { Semaphore } from '../../src/queue/semaphore.ts';
 import { createFileStorage } from '../../src/storage/file-storage.ts';
 import type { Storage } from '../../src/storage/storage.ts';
 import { Workspaces } from '../../src/storage/workspaces.ts';
@@ -51,6 +52,7 @@ export async function makeSurroundings(allow = ''): Promise<Surroundings> {
         ffprobePath: 'ffprobe',
         launcher: dieWithParent('KILL', process.env.PATH ?? ''),
       },
+      encoding: new Semaphore(4),
       limits: { maxInputBytes: 100 * 1024 * 1024, maxAudioSeconds: 3600, outputTtlSeconds: 3600 },
     },
     left: () =>

@@ -1,0 +1,100 @@
+/** Room that is shared: how much, in which order, and what a change of mind does. */
+import { expect, it } from 'vitest';
+import { Semaphore, type Wish } from '../../src/queue/semaphore.ts';
+
+const never = new AbortController().signal;
+
+/** Asks for room under a name; `inside` tells who has it. */
+function room(capacity: number) {
+  const semaphore = new Semaphore(capacity);
+  const inside: string[] = [];
+  return {
+    inside,
+    async enter(name: string, wish: Partial<Wish> = {}): Promise<() => void> {
+      const leave = await semaphore.acquire({ signal: never, ...wish });
+      inside.push(name);
+      return leave;
+    },
+  };
+}
+
+const settled = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+it('lets in as many as there is room for, and the next when one leaves', async () => {
+  const { enter, inside } = room(2);
+  const leave = await enter('a');
+  await enter('b');
+  const c = enter('c');
+  await settled();
+  expect(inside).toEqual(['a', 'b']);
+  leave();
+  await c;
+  expect(inside).toEqual(['a', 'b', 'c']);
+});
+
+it('a second leaving makes no second room', async () => {
+  const { enter, inside } = room(1);
+  const leave = await enter('a');
+  leave();
+  leave();
+  await enter('b');
+  enter('c').catch(() => undefined);
+  await settled();
+  expect(inside).toEqual(['a', 'b']);
+});
+
+it('lets in by order, and of one order who asked first', async () => {
+  const { enter, inside } = room(1);
+  const leave = await enter('first');
+  const later = ['d', 'e'].map((name) => enter(name, { order: 7 }));
+  const sooner = ['b', 'c'].map((name) => enter(name, { order: 3 }));
+  leave();
+  for (const waiting of [...sooner, ...later]) (await waiting)();
+  expect(inside).toEqual(['first', 'b', 'c', 'd', 'e']);
+});
+
+it('who needs all of it waits for the last to leave, and nobody overtakes', async () => {
+  const { enter, inside } = room(3);
+  const leaveA = await enter('a');
+  const leaveB = await enter('b');
+  const whole = enter('whole', { weight: 3 });
+  const after = enter('after');
+  leaveA();
+  await settled();
+  expect(inside).toEqual(['a', 'b']);
+  leaveB();
+  const leaveWhole = await whole;
+  await settled();
+  expect(inside).toEqual(['a', 'b', 'whole']);
+  leaveWhole();
+  await after;
+});
+
+it('a weight above the capacity means all of it', async () => {
+  const { enter, inside } = room(2);
+  await enter('a', { weight: 9 });
+  expect(inside).toEqual(['a']);
+});
+
+it('who gives up gets the reason, and those behind come forward', async () => {
+  const { enter, inside } = room(2);
+  await enter('a');
+  const giving = new AbortController();
+  const whole = enter('whole', { weight: 2, signal: giving.signal });
+  const after = enter('after');
+  giving.abort(new Error('no longer wanted'));
+  await expect(whole).rejects.toThrow('no longer wanted');
+  await after;
+  expect(inside).toEqual(['a', 'after']);
+});
+
+it('an abort after the entrance changes nothing, one before it is obeyed', async () => {
+  const { enter, inside } = room(1);
+  const controller = new AbortController();
+  const leave = await enter('a', { signal: controller.signal });
+  controller.abort(new Error('too late'));
+  leave();
+  await enter('b');
+  expect(inside).toEqual(['a', 'b']);
+  await expect(enter('c', { signal: controller.signal })).rejects.toThrow('too late');
+});
