@@ -1,0 +1,148 @@
+/**
+ * Sources that misbehave, on the whole service: whatever a source does, its job has the right end within a bounded time, and
+ * harms no other (decisions A7). The long run has the patience of an operator who sets none.
+ */
+import { execFile } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Json } from '../client.ts';
+import { until } from '../until.ts';
+import { CrookedSource } from './crooked-source.ts';
+import { cutDownload, cutFaults, drawCuts } from './cut-downloads.ts';
+import { violations } from './invariants.ts';
+import { isLong, randomFrom, report, runs, seed } from './runs.ts';
+import { type SourceRow, sourceRows } from './source-rows.ts';
+import { Stand } from './stand.ts';
+
+const PATIENCE_MS = isLong ? 20_000 : 1_000;
+/** The pauses between three tries at their longest, the look at the file, and a machine with other things to do. */
+const BESIDES_MS = 4_500 + 6_000;
+const MAX_INPUT_BYTES = 4 * 1024 * 1024;
+
+const run = promisify(execFile);
+const firstSeed = seed();
+const cuts = drawCuts(runs(9, 100), randomFrom(firstSeed));
+const sentByCut = new Map(cuts.map(({ name }) => [name, [] as number[]]));
+const jobs = new Map<string, string>();
+let source: CrookedSource;
+let stand: Stand;
+/** A service whose worker has lost its limits and its caution. */
+let broken: Stand;
+let content: Buffer;
+/** Of a download that nothing happened to. */
+let unbroken: Json;
+
+beforeAll(async () => {
+  source = await CrookedSource.start();
+  stand = await startStand({ SOURCE_PATIENCE_SECONDS: String(PATIENCE_MS / 1000) });
+  broken = await startStand({ SOURCE_PATIENCE_SECONDS: '600', SOURCE_MIN_BYTES_PER_SECOND: '1' }, [
+    join(import.meta.dirname, 'sabotage', 'forgotten-versions.ts'),
+  ]);
+  const path = join(stand.folder, 'videos', 'noise.wav');
+  await run('ffmpeg', ['-v', 'error', '-f', 'lavfi', '-i', 'anoisesrc=a=0.2:r=24000:d=30', path]);
+  content = await readFile(path);
+  unbroken = await stand.observer.ended(await submit(stand, stand.web.url('noise.wav')));
+  await Promise.all(sourceRows.map((row) => begin(stand, row)));
+  await Promise.all(sabotagedRows.map((row) => begin(broken, row)));
+  await Promise.all(
+    cuts.map(async (cut) => {
+      const play = cutDownload(cut, content, sentByCut.get(cut.name) ?? []);
+      jobs.set(cut.name, await submit(stand, source.serve(cut.name, play)));
+    }),
+  );
+});
+afterAll(async () => {
+  await source.close();
+  await Promise.all([stand.close(), broken.close()]);
+});
+
+const sabotagedRows = sourceRows.filter(({ what }) =>
+  /^(sends 1 KiB a second|says nothing|.*disregarding If-Range)$/.test(what),
+);
+
+function startStand(environment: Record<string, string>, workerPreloads: string[] = []): Promise<Stand> {
+  return Stand.start({
+    allow: [source.allow],
+    // Everything is fetched at the same time: each source has its own clock.
+    environment: { DOWNLOADS_AHEAD: '200', MAX_INPUT_BYTES: String(MAX_INPUT_BYTES), ...environment },
+    workerPreloads,
+  });
+}
+
+const submit = (at: Stand, url: string) => at.submit({ source: url, output: { format: 'flac' } });
+
+/** Each stand asks under a name of its own. */
+const nameOf = (at: Stand, { what }: SourceRow) =>
+  `${at === stand ? 'row' : 'sabotaged'}-${what.replace(/\W+/g, '-')}`;
+
+async function begin(at: Stand, row: SourceRow): Promise<void> {
+  const name = nameOf(at, row);
+  jobs.set(name, await submit(at, source.serve(name, row.play(content))));
+}
+
+/** What is wrong with the end of a job, as sentences. */
+function endFaults(job: Json, end: SourceRow['end']): string[] {
+  const said = job.status === 'completed' ? 'completed' : `${job.error?.code}: ${job.error?.details}`;
+  if (end !== 'whole') return end.test(said) ? [] : [`ended as ${said}, and not as ${end}`];
+  if (said !== 'completed') return [`ended as ${said}`];
+  const same = job.outputFile.sha256 === unbroken.outputFile.sha256;
+  return same ? [] : ['has another result than a download that nothing happened to'];
+}
+
+async function rowFaults(at: Stand, row: SourceRow): Promise<string[]> {
+  const name = nameOf(at, row);
+  const jobId = jobs.get(name) ?? '';
+  await until(`${name} is asked for`, () => source.requestsFor(name).length > 0);
+  const [first, second] = source.requestsFor(name);
+  const limitMs = (row.patient ?? 0) * PATIENCE_MS * 1.2 + (row.restMs ?? 0) + BESIDES_MS;
+  const late = (first?.atMs ?? 0) + limitMs - Date.now();
+  const job = await at.observer.ended(jobId, Math.max(0, late)).catch(() => undefined);
+  if (job === undefined) return [`has no end after ${limitMs} ms`];
+  const faults = endFaults(job, row.end);
+  const tookMs = (at.observer.of(jobId).endedSeenAtMs ?? 0) - (first?.atMs ?? 0);
+  if (tookMs > limitMs) faults.push(`took ${tookMs} ms`);
+  const { length } = source.requestsFor(name);
+  if (row.requests !== undefined && length !== row.requests) faults.push(`was asked ${length} times`);
+  const restedMs = (second?.atMs ?? 0) - (first?.atMs ?? 0);
+  if (row.restMs !== undefined && restedMs < row.restMs) faults.push(`was asked again after ${restedMs} ms`);
+  return faults;
+}
+
+describe('a source that', () => {
+  it.each(sourceRows)('$what', async (row) => {
+    expect(await rowFaults(stand, row)).toEqual([]);
+  });
+});
+
+it('downloads that are cut at random bytes give the same as whole ones, continued where that is possible', async () => {
+  const faults = await Promise.all(
+    cuts.map(async (cut) => {
+      const job = await stand.observer.ended(jobs.get(cut.name) ?? '');
+      const asked = cutFaults(cut, source.requestsFor(cut.name), sentByCut.get(cut.name) ?? []);
+      return [...endFaults(job, 'whole'), ...asked].map((fault) => `${JSON.stringify(cut)}: ${fault}`);
+    }),
+  );
+  expect(faults.flat(), `FAULTS_SEED=${firstSeed}`).toEqual([]);
+});
+
+describe('it is noticed that', () => {
+  it.each(sabotagedRows)('a worker without limits and caution is deceived by one that $what', async (row) => {
+    expect(await rowFaults(broken, row)).not.toEqual([]);
+  });
+});
+
+it('none of them has harmed the worker, and nothing of them is left', async () => {
+  const next = await stand.observer.ended(await submit(stand, stand.web.url('noise.wav')));
+  expect(endFaults(next, 'whole')).toEqual([]);
+  expect(stand.workers.map(({ starts }) => starts)).toEqual([1]);
+  expect(await violations(stand)).toEqual([]);
+  report('Source', {
+    rows: sourceRows.length,
+    patienceSeconds: PATIENCE_MS / 1000,
+    cutDownloads: cuts.length,
+    continued: source.requests.filter(({ range }) => range !== undefined).length,
+    seed: firstSeed,
+  });
+});
