@@ -31,6 +31,7 @@ export async function withinLimit<Output>(
   signal: AbortSignal,
   run: (signal: AbortSignal) => Promise<Output>,
   limitMs: number = limits[step].limitMs,
+  graceMs: number = ABORT_GRACE_MS,
 ): Promise<Output> {
   const late = new AbortController();
   const error = new ServiceError(
@@ -39,7 +40,7 @@ export async function withinLimit<Output>(
   );
   const { promise: abandoned, reject: abandon } = Promise.withResolvers<never>();
   const ending = setTimeout(() => late.abort(error), limitMs);
-  const abandoning = setTimeout(() => abandon(error), limitMs + ABORT_GRACE_MS);
+  const abandoning = setTimeout(() => abandon(error), limitMs + graceMs);
   try {
     return await Promise.race([run(AbortSignal.any([signal, late.signal])), abandoned]);
   } finally {

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { ExtractPayload, ExtractProgress, ExtractResult } from '../../src/queue/payloads.ts';
 import { ExtractPayload as Payload } from '../../src/queue/payloads.ts';
+import { Semaphore } from '../../src/queue/semaphore.ts';
 import { uploadStorageKey } from '../../src/queue/uploads.ts';
 import { runExtraction } from '../../src/worker/extraction.ts';
 import { mediaFolder } from '../media/sources.ts';
@@ -40,7 +41,12 @@ interface Run {
   readonly result: Promise<ExtractResult>;
 }
 
-function start(source: string | ExtractPayload['source'], output: object, options: object = {}): Run {
+function start(
+  source: string | ExtractPayload['source'],
+  output: object,
+  options: object = {},
+  queue: { order: number; encoding?: Semaphore } = { order: 1 },
+): Run {
   const reports: ExtractProgress[] = [];
   const controller = new AbortController();
   const jobId = `job_${randomBytes(8).toString('hex')}`;
@@ -48,7 +54,7 @@ function start(source: string | ExtractPayload['source'], output: object, option
     {
       jobId,
       attemptToken: 'thisattempt',
-      order: 1,
+      order: queue.order,
       signal: controller.signal,
       report: (state) => reports.push(state),
       payload: Payload.parse({
@@ -61,7 +67,7 @@ function start(source: string | ExtractPayload['source'], output: object, option
         retryOf: null,
       }),
     },
-    around.services,
+    queue.encoding === undefined ? around.services : { ...around.services, encoding: queue.encoding },
     around.workspaces,
   );
   result.catch(() => undefined);
@@ -165,6 +171,48 @@ describe('progress', () => {
     expect(reports.find(({ currentStep }) => currentStep === 'extracting_audio')?.inputFile?.name).toBe(
       'speech.mp4',
     );
+  });
+});
+
+describe('while the core is busy', () => {
+  const downloaded = ({ reports }: Run) => reports.some(({ progress }) => progress > 25);
+
+  async function busyCore() {
+    const encoding = new Semaphore(1);
+    const free = await encoding.acquire({ signal: new AbortController().signal });
+    const submit = (order: number) => start('speech.mp4', { format: 'mp3' }, {}, { order, encoding });
+    return { free, submit };
+  }
+
+  it('a job downloads, waits with what it has, and goes on when the core is free', async () => {
+    const { free, submit } = await busyCore();
+    const run = submit(1);
+    await until('it is downloaded', () => downloaded(run));
+    expect(stepsOf(run.reports)).toEqual(['downloading_video']);
+    free();
+    await run.result;
+    await submit(1).result;
+  });
+
+  it('jobs that are downloaded are encoded in the order of the queue', async () => {
+    const { free, submit } = await busyCore();
+    const runs = [9, 5, 7].map((order) => ({ order, ...submit(order) }));
+    await until('all are downloaded', () => runs.every(downloaded));
+    const ended: number[] = [];
+    const endings = runs.map(({ order, result }) => result.then(() => ended.push(order)));
+    free();
+    await Promise.all(endings);
+    expect(ended).toEqual([5, 7, 9]);
+  });
+
+  it('a job that is given up leaves its place to the next', async () => {
+    const { free, submit } = await busyCore();
+    const [given, next] = [submit(1), submit(2)];
+    await until('both are downloaded', () => [given, next].every(downloaded));
+    given.abort(new Error('cancelled'));
+    await expect(given.result).rejects.toThrow('cancelled');
+    free();
+    await next.result;
   });
 });
 

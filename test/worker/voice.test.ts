@@ -10,7 +10,8 @@ import type { VoicePayload } from '../../src/queue/payloads.ts';
 import { closeRedis, connectRedis, type Redis } from '../../src/queue/redis.ts';
 import { UrlSigner } from '../../src/signing/signed-url.ts';
 import { deliverVoice } from '../../src/worker/completion/voice.ts';
-import { payloadOf, resultOf } from '../queue/queue-fixture.ts';
+import { resultOf } from '../queue/job-result.ts';
+import { payloadOf } from '../queue/queue-fixture.ts';
 import { startTestRedis, type TestRedis } from '../redis-server.ts';
 import { logger, makeSurroundings, type Surroundings } from './worker-fixture.ts';
 
