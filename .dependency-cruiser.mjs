@@ -2,7 +2,7 @@
 // Who may import whom. Folder by folder as docs/architecture.md has it; test/house/import-rules.test.ts plants a breach
 // of every rule. Run by script/import-rules.ts, which also makes sure that the checker has read every file.
 
-const storageInterface = 'storage/(storage|workspaces)\\.ts$';
+const storageInterface = 'storage/(storage|workspaces|disk-claim|disk-full|disk-space)\\.ts$';
 // The connection, and how a Lua script is handed to it: the gateway keeps its state in Redis but knows no queue.
 const redisConnection = 'queue/(redis|script)\\.ts$';
 

@@ -36,18 +36,22 @@ export class ToolFailure extends Error {
   readonly ending: BadEnding;
   /** The end of what the tool wrote, at most 64 KiB. */
   readonly stderr: string;
+  /** As Node names it, when the tool met a full disk. */
+  readonly code: 'ENOSPC' | undefined;
 
   constructor(tool: string, ending: BadEnding, stderr: string) {
     super(`${tool} ended badly: ${JSON.stringify(ending)}`);
     this.ending = ending;
     this.stderr = stderr;
+    this.code = DISK_FULL.test(stderr) ? 'ENOSPC' : undefined;
   }
 }
 
 // strerror(3) texts of faults that lie with this machine, whatever the input was. What ffmpeg repeats of a file's tags is
 // indented, so that a title cannot pass for one.
+const DISK_FULL = /^\S.*(No space left on device|Disk quota exceeded)/m;
 const MACHINE_FAULT =
-  /^\S.*(No space left on device|Disk quota exceeded|Read-only file system|Too many open files|Resource temporarily unavailable|received signal 15)/m;
+  /^\S.*(Read-only file system|Too many open files|Resource temporarily unavailable|received signal 15)/m;
 
 // ffmpeg's own code for "more than two thirds of the frames could not be decoded" (-max_error_rate).
 const TOO_MANY_DECODE_ERRORS = 69;
@@ -57,7 +61,8 @@ const TOO_MANY_DECODE_ERRORS = 69;
  * error itself (full disk, missing binary, a kill from outside), which is worth another try.
  */
 export function blameInput(error: unknown, code: MediaFailureCode, details: string): unknown {
-  if (!(error instanceof ToolFailure) || MACHINE_FAULT.test(error.stderr)) return error;
+  if (!(error instanceof ToolFailure)) return error;
+  if (error.code !== undefined || MACHINE_FAULT.test(error.stderr)) return error;
   const { ending } = error;
   // Nobody here sends SIGKILL or SIGTERM without a reason of its own: this was the OOM killer or an operator.
   if (ending.kind === 'signal' && (ending.signal === 'SIGKILL' || ending.signal === 'SIGTERM')) return error;

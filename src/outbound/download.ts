@@ -51,6 +51,11 @@ export interface DownloadOptions {
   readonly signal?: AbortSignal;
   /** Called for every piece that arrives. The count falls back when the server makes the download start anew. */
   readonly onProgress?: (progress: DownloadProgress) => void;
+  /**
+   * Waited for before bytes are written: with the declared length before the first one, or with each further 64 MiB of a body without
+   * a length. What it throws ends the download and is passed on as it is.
+   */
+  readonly makeRoom?: (bytes: number) => Promise<void>;
   readonly limits?: Partial<DownloadLimits>;
 }
 
@@ -67,13 +72,15 @@ interface Transfer {
   readonly file: FileHandle;
   receivedBytes: number;
   totalBytes: number | undefined;
+  /** What room was made for, over all tries. */
+  roomBytes: number;
   /** For If-Range, undefined while the file cannot be continued. */
   validator: string | undefined;
 }
 
 /**
- * @throws OutboundRefused, OutboundFailed; errors of the local file system (EEXIST, ENOSPC) as they are; the reason of
- * `signal` when that aborts
+ * @throws OutboundRefused, OutboundFailed; errors of the local file system (EEXIST, ENOSPC) and of `makeRoom` as they
+ * are; the reason of `signal` when that aborts
  */
 export async function download(route: Route, options: DownloadOptions): Promise<Downloaded> {
   const limits = { ...defaultLimits, ...options.limits };
@@ -81,7 +88,13 @@ export async function download(route: Route, options: DownloadOptions): Promise<
   const tooLate = new OutboundFailed('timeout', 'the download took too long', false);
   const deadline = deadlineOf(limits.totalMs, tooLate, options.signal);
   const { signal } = deadline;
-  const transfer: Transfer = { file, receivedBytes: 0, totalBytes: undefined, validator: undefined };
+  const transfer: Transfer = {
+    file,
+    receivedBytes: 0,
+    totalBytes: undefined,
+    roomBytes: 0,
+    validator: undefined,
+  };
   try {
     const answer = await withTries(limits, signal, () => receive(route, options, limits, signal, transfer));
     await file.close();
@@ -137,14 +150,17 @@ async function receive(
   try {
     await beginWriting(transfer, answer, resume);
     if ((transfer.totalBytes ?? 0) > options.maxBytes) throw tooLarge();
+    await makeRoom(transfer, transfer.totalBytes ?? 0, options);
   } catch (error) {
     discard(answer.body);
     throw error;
   }
   const bodyLimits = { ...limits, maxBytes: options.maxBytes - transfer.receivedBytes };
   for await (const chunk of limitedBody(answer.body, bodyLimits, signal)) {
+    const endBytes = transfer.receivedBytes + chunk.length;
+    if (endBytes > transfer.roomBytes) await makeRoom(transfer, transfer.roomBytes + STEP_BYTES, options);
     await writeAll(transfer.file, chunk, transfer.receivedBytes);
-    transfer.receivedBytes += chunk.length;
+    transfer.receivedBytes = endBytes;
     options.onProgress?.({ receivedBytes: transfer.receivedBytes, totalBytes: transfer.totalBytes });
   }
   if (transfer.totalBytes !== undefined && transfer.receivedBytes !== transfer.totalBytes) {
@@ -153,6 +169,16 @@ async function receive(
     throw new OutboundFailed('reset', 'the connection broke before the end', true);
   }
   return answer;
+}
+
+/** How much room is made at a time for a body that does not say how long it is; larger than any chunk. */
+const STEP_BYTES = 64 * 1024 * 1024;
+
+async function makeRoom(transfer: Transfer, upToBytes: number, options: DownloadOptions): Promise<void> {
+  const bytes = Math.min(upToBytes, options.maxBytes) - transfer.roomBytes;
+  if (bytes <= 0) return;
+  await options.makeRoom?.(bytes);
+  transfer.roomBytes += bytes;
 }
 
 /** Reads from the headers whether the body continues the file or starts it anew, and prepares the file for it. */

@@ -21,13 +21,15 @@ export async function* limitedBody(
   limits: BodyLimits,
   signal: AbortSignal,
 ): AsyncGenerator<Uint8Array> {
-  let receivedBytes = 0;
-  const watch = watchRate(body, limits, () => receivedBytes);
+  const reading = { receivedBytes: 0, takenAtMs: Number.POSITIVE_INFINITY };
+  const watch = watchRate(body, limits, reading);
   try {
     for await (const chunk of body) {
-      receivedBytes += chunk.length;
-      if (receivedBytes > limits.maxBytes) throw tooLarge();
+      reading.receivedBytes += chunk.length;
+      if (reading.receivedBytes > limits.maxBytes) throw tooLarge();
+      reading.takenAtMs = performance.now();
       yield chunk;
+      reading.takenAtMs = Number.POSITIVE_INFINITY;
     }
   } catch (error) {
     signal.throwIfAborted();
@@ -44,15 +46,24 @@ export function tooLarge(): OutboundFailed {
 
 const SAMPLES_PER_WINDOW = 10;
 
-function watchRate(body: Readable, limits: BodyLimits, receivedBytes: () => number): NodeJS.Timeout {
-  const samples = [0];
+interface Reading {
+  receivedBytes: number;
+  /** Since when the reader is busy with what it was given; infinite while it waits for the sender. */
+  takenAtMs: number;
+}
+
+function watchRate(body: Readable, limits: BodyLimits, reading: Reading): NodeJS.Timeout {
+  let samples = [0];
   const minBytesPerWindow = (limits.minBytesPerSecond * limits.rateWindowMs) / 1_000;
+  const everyMs = limits.rateWindowMs / SAMPLES_PER_WINDOW;
   return setInterval(() => {
-    const now = receivedBytes();
+    const now = reading.receivedBytes;
+    // Nothing was asked of the sender since the last look: it is not the one that is slow.
+    if (performance.now() - reading.takenAtMs >= everyMs) samples = [];
     const oldest = samples.length === SAMPLES_PER_WINDOW ? samples.shift() : undefined;
     samples.push(now);
     if (oldest !== undefined && now - oldest < minBytesPerWindow) {
       body.destroy(new OutboundFailed('too-slow', 'the server sends too slowly', true));
     }
-  }, limits.rateWindowMs / SAMPLES_PER_WINDOW);
+  }, everyMs);
 }

@@ -14,6 +14,7 @@ import { WebhookSecrets } from '../queue/webhook-secrets.ts';
 import { type DerivedSecrets, deriveSecrets, machineSecretKey } from '../secrets.ts';
 import { createFileStorage } from '../storage/file-storage.ts';
 import type { Storage } from '../storage/storage.ts';
+import { type Disk, openDisk } from './disk.ts';
 
 /** What every process needs: secrets, Redis, storage, the way outside. */
 export interface Ground {
@@ -23,6 +24,7 @@ export interface Ground {
   readonly redisUrl: string;
   readonly embeddedRedis: EmbeddedRedis | undefined;
   readonly storage: Storage;
+  readonly disk: Disk;
   readonly outbound: Outbound;
   /** ffmpeg, and the sandbox for it, which is looked for when this is called first: not every process runs ffmpeg. */
   tools(): Promise<MediaTools>;
@@ -40,6 +42,7 @@ export async function openGround(config: Config): Promise<Ground> {
     );
   }
   const storage = await createFileStorage({ root: config.DATA_DIR });
+  const disk = await openDisk(config);
   const patienceMs = config.SOURCE_PATIENCE_SECONDS * 1000;
   const outbound = createOutbound({
     allow,
@@ -68,6 +71,7 @@ export async function openGround(config: Config): Promise<Ground> {
     redisUrl: config.REDIS_URL ?? embeddedRedis?.url ?? '',
     embeddedRedis,
     storage,
+    disk,
     outbound,
     tools() {
       tools ??= confinedTools(config, logger);

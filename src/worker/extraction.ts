@@ -3,6 +3,8 @@ import { ServiceError } from '../contract/errors.ts';
 import { MediaFailure } from '../media/failure.ts';
 import type { ExtractionJob } from '../queue/extraction-consumer.ts';
 import type { ExtractResult } from '../queue/payloads.ts';
+import type { DiskClaim } from '../storage/disk-claim.ts';
+import { isDiskFull, outOfDiskSpace } from '../storage/disk-full.ts';
 import type { Workspaces } from '../storage/workspaces.ts';
 import { ProgressMeter } from './progress.ts';
 import type { Step, StepContext, WorkerServices } from './step.ts';
@@ -21,37 +23,56 @@ export async function runExtraction(
   services: WorkerServices,
   workspaces: Workspaces,
 ): Promise<ExtractResult> {
+  const space = services.disk.open();
+  try {
+    return await workspaces.use(job.jobId, (workspace) => {
+      space.countIn(workspace);
+      return runSteps(job, services, workspace, space);
+    });
+  } catch (error) {
+    throw isDiskFull(error) ? outOfDiskSpace(error) : error;
+  } finally {
+    // Not before the workspace has gone: others count on the space that is given back.
+    space.release();
+  }
+}
+
+async function runSteps(
+  job: ExtractionJob,
+  services: WorkerServices,
+  workspace: string,
+  space: DiskClaim,
+): Promise<ExtractResult> {
   const meter = new ProgressMeter(job.payload.output.normalize, Date.now(), job.report);
-  return workspaces.use(job.jobId, async (workspace) => {
-    const context: StepContext = {
-      jobId: job.jobId,
-      payload: job.payload,
-      attemptToken: job.attemptToken,
-      workspace,
-      signal: job.signal,
-      logger: services.logger,
-      services,
-      report: (step, fraction) => meter.advance(step, fraction, Date.now()),
-    };
-    const limited = <Input, Output>(name: LimitedStep, step: Step<Input, Output>, input: Input) =>
-      withinLimit(name, job.signal, (signal) => step(input, { ...context, signal }));
-    let leave: (() => void) | undefined;
-    try {
-      const video = await limited('download', download, undefined);
-      // Downloads wait for the link, what follows for a core: a slow source keeps no core idle, and an address that expires is
-      // fetched while others are encoded (docs/decisions/0011-downloads-apart.md).
-      leave = await services.encoding.acquire({ order: job.order, signal: job.signal });
-      const analyzed = await limited('analyze', analyze, video);
-      meter.setInputFile(inputFileOf(analyzed, null));
-      const extracted = await limited('extract', extract, analyzed);
-      return await limited('finalize', finalize, extracted);
-    } catch (error) {
-      if (error instanceof MediaFailure) {
-        throw new ServiceError(error.code, error.message, { details: error.details, cause: error });
-      }
-      throw error;
-    } finally {
-      leave?.();
+  const context: StepContext = {
+    jobId: job.jobId,
+    payload: job.payload,
+    attemptToken: job.attemptToken,
+    workspace,
+    space,
+    signal: job.signal,
+    logger: services.logger,
+    services,
+    report: (step, fraction) => meter.advance(step, fraction, Date.now()),
+  };
+  const limited = <Input, Output>(name: LimitedStep, step: Step<Input, Output>, input: Input) =>
+    withinLimit(name, job.signal, (signal) => step(input, { ...context, signal }));
+  let leave: (() => void) | undefined;
+  try {
+    const video = await limited('download', download, undefined);
+    // Downloads wait for the link, what follows for a core: a slow source keeps no core idle, and an address that expires is
+    // fetched while others are encoded (docs/decisions/0011-downloads-apart.md).
+    leave = await space.idle(job.signal, (signal) => services.encoding.acquire({ order: job.order, signal }));
+    const analyzed = await limited('analyze', analyze, video);
+    meter.setInputFile(inputFileOf(analyzed, null));
+    const extracted = await limited('extract', extract, analyzed);
+    return await limited('finalize', finalize, extracted);
+  } catch (error) {
+    if (error instanceof MediaFailure) {
+      throw new ServiceError(error.code, error.message, { details: error.details, cause: error });
     }
-  });
+    throw error;
+  } finally {
+    leave?.();
+  }
 }

@@ -5,6 +5,8 @@ import type { MediaTools } from '../media/run.ts';
 import type { Outbound } from '../outbound/outbound.ts';
 import type { ExtractPayload } from '../queue/payloads.ts';
 import type { Semaphore } from '../queue/semaphore.ts';
+import type { DiskClaim } from '../storage/disk-claim.ts';
+import type { DiskSpace } from '../storage/disk-space.ts';
 import type { Storage } from '../storage/storage.ts';
 
 /** What the steps work with; wired in start.ts. */
@@ -16,6 +18,8 @@ export interface WorkerServices {
   readonly limits: WorkerLimits;
   /** Room for jobs that analyze and encode at the same time. */
   readonly encoding: Semaphore;
+  /** Of the volume of the workspaces. */
+  readonly disk: DiskSpace;
 }
 
 interface WorkerLimits {
@@ -32,6 +36,8 @@ export interface StepContext {
   readonly attemptToken: string;
   /** A folder of this attempt alone; it is removed in every ending. */
   readonly workspace: string;
+  /** What this attempt may write into it: to be claimed before it is written. */
+  readonly space: DiskClaim;
   readonly signal: AbortSignal;
   readonly logger: Logger;
   readonly services: WorkerServices;

@@ -9,6 +9,7 @@ import { createLogger } from '../../src/logger.ts';
 import { parseAllowRules } from '../../src/outbound/allow-rules.ts';
 import { createOutbound, type Outbound } from '../../src/outbound/outbound.ts';
 import { Semaphore } from '../../src/queue/semaphore.ts';
+import { DiskSpace } from '../../src/storage/disk-space.ts';
 import { createFileStorage } from '../../src/storage/file-storage.ts';
 import type { Storage } from '../../src/storage/storage.ts';
 import { Workspaces } from '../../src/storage/workspaces.ts';
@@ -53,6 +54,7 @@ export async function makeSurroundings(allow = ''): Promise<Surroundings> {
         launcher: dieWithParent('KILL', process.env.PATH ?? ''),
       },
       encoding: new Semaphore(4),
+      disk: new DiskSpace(folder),
       limits: { maxInputBytes: 100 * 1024 * 1024, maxAudioSeconds: 3600, outputTtlSeconds: 3600 },
     },
     left: () =>

@@ -23,7 +23,7 @@ export const download: Step<undefined, LocalVideo> = async (_input, context) => 
 };
 
 async function downloadUrl(url: string, context: StepContext): Promise<LocalVideo> {
-  const { services, signal, workspace } = context;
+  const { services, signal, workspace, space } = context;
   const path = join(workspace, 'source');
   try {
     const { sizeBytes, filename } = await services.outbound.download({
@@ -31,6 +31,7 @@ async function downloadUrl(url: string, context: StepContext): Promise<LocalVide
       file: path,
       maxBytes: services.limits.maxInputBytes,
       signal,
+      makeRoom: (bytes) => space.grow(bytes, signal),
       onProgress({ receivedBytes, totalBytes }) {
         context.report('downloading_video', totalBytes ? receivedBytes / totalBytes : 0);
       },

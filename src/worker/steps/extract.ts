@@ -1,6 +1,7 @@
 /** The audio is taken out, and made louder or quieter when that was asked for. */
 import { join } from 'node:path';
 import { type Extraction, extractAudio } from '../../media/extract.ts';
+import { roomFor } from '../../media/output-size.ts';
 import type { Step } from '../step.ts';
 import type { AnalyzedVideo } from './analyze.ts';
 
@@ -17,6 +18,12 @@ export const extract: Step<AnalyzedVideo, ExtractedAudio> = async (analyzed, con
   let stepBeganAt = 0;
   let done = 0;
   context.report(step, 0);
+  const source = { sizeBytes: video.sizeBytes, maxAudioSeconds: services.limits.maxAudioSeconds };
+  const rooms = [plan, voicePlan].map((made) => (made === null ? 0 : roomFor(made, source)));
+  await context.space.grow(
+    rooms.reduce((sum, bytes) => sum + bytes, 0),
+    signal,
+  );
   const extraction = await extractAudio({
     tools: services.tools,
     input: video.path,

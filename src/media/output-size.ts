@@ -1,0 +1,60 @@
+/** How much disk space the making of an output may take, as far as the plan can tell. */
+import type { EncodePlan, OutputPlan } from './plan.ts';
+
+const MIB = 1024 * 1024;
+
+/** Variable bitrates go over their nominal one; containers and tags add to it. */
+const MARGIN = 1.2;
+const TAGS_BYTES = MIB;
+
+/** A cover is copied into the tags. */
+const COVER_BYTES = 8 * MIB;
+
+/** Of a track that does not say its bitrate: above what is made with a lossy codec; and PCM in samples of 64 bits. */
+const LOSSY_BYTES_PER_SECOND = 128 * 1024;
+const WIDEST_SAMPLE_BYTES = 8;
+
+/** Of a source that does not say its duration, such as a raw AAC stream: hardly one has fewer. */
+const FEWEST_BYTES_PER_SECOND = 4000;
+
+interface Source {
+  readonly sizeBytes: number;
+  /** Longest audio that is accepted, seconds. */
+  readonly maxAudioSeconds: number;
+}
+
+/**
+ * The most bytes that lie on the disk at a time on behalf of a plan, on the way and in the end. An estimate with a margin: a source that is longer
+ * than its container says goes over it.
+ */
+export function roomFor(plan: OutputPlan, source: Source): number {
+  const bytes = Math.max(encodedBytes(plan, source), copiedBytes(plan, source)) * MARGIN;
+  const cover =
+    plan.preserveMetadata && plan.format.keeps.cover ? Math.min(COVER_BYTES, source.sizeBytes) : 0;
+  // Of the attempts at a loudness the best so far is kept beside the next one.
+  const files = plan.loudnessLufs === null ? 1 : 2;
+  return Math.ceil((bytes + cover + TAGS_BYTES) * files);
+}
+
+function secondsOf({ expectedSeconds, trim }: OutputPlan, { sizeBytes, maxAudioSeconds }: Source): number {
+  const askedSeconds = (trim?.endSeconds ?? Number.POSITIVE_INFINITY) - (trim?.startSeconds ?? 0);
+  return Math.min(maxAudioSeconds, askedSeconds, expectedSeconds ?? sizeBytes / FEWEST_BYTES_PER_SECOND);
+}
+
+function encodedBytes(plan: OutputPlan, source: Source): number {
+  return secondsOf(plan, source) * bytesPerSecond(plan.encode);
+}
+
+/** A lossless codec is never larger than its PCM by more than the margin. */
+function bytesPerSecond({ bitrateKbps, bitDepth, channels, sampleRate }: EncodePlan): number {
+  return bitrateKbps === null ? (channels * sampleRate * (bitDepth ?? 16)) / 8 : bitrateKbps * 125;
+}
+
+function copiedBytes(plan: OutputPlan, source: Source): number {
+  if (plan.copy === null) return 0;
+  const { bitrateKbps, channels, sampleRate } = plan.track;
+  const unsaid =
+    plan.format.quality === 'lossless' ? channels * sampleRate * WIDEST_SAMPLE_BYTES : LOSSY_BYTES_PER_SECOND;
+  const perSecond = bitrateKbps === null ? unsaid : bitrateKbps * 125;
+  return Math.min(source.sizeBytes, secondsOf(plan, source) * perSecond);
+}

@@ -1,0 +1,135 @@
+/**
+ * The free space of a volume, shared out before it is written to. Each piece of work of this process claims what it is going to
+ * write; what is claimed and not yet written, and a reserve, have to fit what is free. Other processes and other programs write to the
+ * volume as well, so a full disk stays possible.
+ */
+import { statfs } from 'node:fs/promises';
+import { DiskClaim } from './disk-claim.ts';
+import { outOfDiskSpace } from './disk-full.ts';
+
+const GIB = 1024 ** 3;
+const DEFAULT_RESERVE_BYTES = GIB;
+const DEFAULT_RESERVE_SHARE = 0.05;
+
+/** Others free space too, and nobody tells us. */
+const LOOK_AGAIN_MS = 1000;
+
+export class DiskSpace {
+  readonly #folder: string;
+  readonly #reserveBytes: number | undefined;
+  /** In order of arrival. */
+  readonly #claims = new Set<DiskClaim>();
+  #settling: Promise<void> | undefined;
+  #isStale = false;
+  #lookAgain: NodeJS.Timeout | undefined;
+
+  /**
+   * @param folder exists; its volume is meant
+   * @param reserveBytes what stays free; undefined: 1 GiB, or 5 % of a volume of less than 20 GiB; 0: everything always fits
+   */
+  constructor(folder: string, reserveBytes?: number) {
+    this.#folder = folder;
+    this.#reserveBytes = reserveBytes;
+  }
+
+  /** A piece of work joins the line. Whoever opens a claim releases it, after its files are gone. */
+  open(): DiskClaim {
+    const claim = new DiskClaim(
+      () => this.settle(),
+      (ended) => {
+        this.#claims.delete(ended);
+        this.settle();
+      },
+    );
+    this.#claims.add(claim);
+    return claim;
+  }
+
+  /**
+   * Claims at once or not at all, overtaking those that wait.
+   * @param writtenBytes how much of it has been written so far
+   * @returns undefined when it does not fit
+   */
+  async tryClaim(bytes: number, writtenBytes: () => number): Promise<DiskClaim | undefined> {
+    const claim = this.open();
+    claim.countBy(async () => writtenBytes());
+    claim.claimedBytes = bytes;
+    let fits = false;
+    try {
+      fits = (await this.#roomBytes()) >= 0;
+    } finally {
+      if (!fits) claim.release();
+    }
+    return fits ? claim : undefined;
+  }
+
+  /** Whether less than the reserve is free. */
+  async isLow(): Promise<boolean> {
+    return (await this.#freeAboveReserve()) < 0;
+  }
+
+  /** Lets in whoever fits now; one call at a time, and once more when something changed meanwhile. */
+  settle(): void {
+    this.#isStale = true;
+    this.#settling ??= this.#settleAll().finally(() => {
+      this.#settling = undefined;
+      if (this.#isStale) this.settle();
+    });
+  }
+
+  async #settleAll(): Promise<void> {
+    while (this.#isStale) {
+      this.#isStale = false;
+      const first = this.#waiting()[0];
+      if (first === undefined) break;
+      try {
+        await this.#settleOne(first);
+      } catch (error) {
+        first.refuse(error);
+      }
+    }
+    clearTimeout(this.#lookAgain);
+    this.#lookAgain = undefined;
+    if (this.#waiting().length > 0) {
+      this.#lookAgain = setTimeout(() => this.settle(), LOOK_AGAIN_MS);
+    }
+  }
+
+  async #settleOne(first: DiskClaim): Promise<void> {
+    const roomBytes = await this.#roomBytes();
+    // Somebody came or went meanwhile: then it has to be looked at anew who is first, and who works.
+    if (this.#isStale) return;
+    if (first.wantedBytes <= roomBytes) {
+      first.grant();
+      this.#isStale = true;
+      return;
+    }
+    const holders = [...this.#claims].filter((claim) => claim !== first && claim.claimedBytes > 0);
+    // What works ends by itself and frees its space.
+    if (holders.some((claim) => !claim.isIdle)) return;
+    // Nobody moves: the last that came makes room for the first.
+    (holders.at(-1) ?? first).refuse(outOfDiskSpace());
+    this.#isStale = true;
+  }
+
+  #waiting(): DiskClaim[] {
+    return [...this.#claims].filter((claim) => claim.wantedBytes > 0);
+  }
+
+  /** What is free beside the reserve and all claims; negative when they do not fit. */
+  async #roomBytes(): Promise<number> {
+    if (this.#reserveBytes === 0) return Number.POSITIVE_INFINITY;
+    const outstanding = await Promise.all([...this.#claims].map((claim) => claim.outstandingBytes()));
+    return outstanding.reduce((room, bytes) => room - bytes, await this.#freeAboveReserve());
+  }
+
+  async #freeAboveReserve(): Promise<number> {
+    if (this.#reserveBytes === 0) return Number.POSITIVE_INFINITY;
+    const { bavail, blocks, bsize } = await statfs(this.#folder);
+    // Some network and FUSE file systems do not say how large they are.
+    if (blocks === 0) return Number.POSITIVE_INFINITY;
+    const reserveBytes =
+      this.#reserveBytes ?? Math.min(DEFAULT_RESERVE_BYTES, blocks * bsize * DEFAULT_RESERVE_SHARE);
+    return bavail * bsize - reserveBytes;
+  }
+}
