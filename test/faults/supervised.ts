@@ -16,6 +16,8 @@ export class Supervised {
   #kept: Promise<void>;
   /** Every start, the first included. */
   starts = 0;
+  /** What the process wrote that ended last. */
+  lastWords = '';
   /** Exit codes of those that ended; null when a signal ended one. */
   readonly exits: (number | null)[] = [];
 
@@ -36,6 +38,7 @@ export class Supervised {
   async #keep(): Promise<void> {
     while (!this.#ended) {
       this.exits.push(await this.#current.exited);
+      this.lastWords = this.#current.output();
       if (this.#ended) return;
       await delay(RESTART_AFTER_MS);
       if (!this.#ended) this.#current = this.#begin();
@@ -57,7 +60,9 @@ export class Supervised {
       `${this.name} is ready`,
       () => this.#ready.exec(this.#current.output())?.[1] ?? undefined,
       timeoutMs,
-    );
+    ).catch((error: Error) => {
+      throw new Error(`${error.message}; it ended ${this.exits.length} times:\n${this.lastWords}`);
+    });
   }
 
   signal(signal: NodeJS.Signals): void {

@@ -29,6 +29,8 @@ const janitor = new Janitor({
 const cursorsKey = '{soundpost}:sp:janitor';
 const cursors = await redis.hgetall(cursorsKey);
 Date.now = () => now() + (MINUTE_S + 5) * 1000;
+// A janitor that was killed in its work would keep its lease for a minute.
+await redis.del('{soundpost}:sp:lease:janitor');
 await until('the janitor gets its lease', () => janitor.sweep());
 await redis.del(cursorsKey);
 if (Object.keys(cursors).length > 0) await redis.hset(cursorsKey, cursors);
