@@ -175,7 +175,7 @@ export class Stand {
   }
 
   #run(command: string, preloads: readonly string[] = [], environment: Environment) {
-    const imports = [PRELOAD, ...preloads].flatMap((path) => ['--import', path]);
+    const imports = [...preloads, PRELOAD].flatMap((path) => ['--import', path]);
     return this.home.run([process.execPath, ...imports, 'src/main.ts', command], environment);
   }
 
