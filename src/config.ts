@@ -167,9 +167,24 @@ export const Environment = z.object({
     .enum(['keep', 'resend'])
     .default('keep')
     .describe('What becomes of a voice message whose answer was lost, with GATEWAY_KIND=other'),
+  DISK_RESERVE_BYTES: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .optional()
+    .describe(
+      'Disk space that stays free, bytes; jobs and uploads wait or are refused before it is touched; 0 for no check at all; default: 1 GiB, or 5 % of a volume under 20 GiB',
+    ),
   JOB_LOCK_SECONDS: seconds
     .default(30)
     .describe('How long a worker may be silent before its job is given to another'),
+  WATCHDOG_SECONDS: z.coerce
+    .number()
+    .min(0)
+    .default(60)
+    .describe(
+      'After so long a worker that takes no job although jobs wait and it has room, and a process whose event loop stands still, end themselves to be started again; 0: never',
+    ),
   SANDBOX: z
     .enum(['auto', 'required'])
     .default('auto')

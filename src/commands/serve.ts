@@ -4,6 +4,7 @@ import { scopes } from '../contract/scopes.ts';
 import { runApi } from '../processes/api.ts';
 import { runGateway } from '../processes/gateway.ts';
 import { type Ground, openGround, openStores, type Stores } from '../processes/ground.ts';
+import { watchLoop } from '../processes/loop-watchdog.ts';
 import { runWorker } from '../processes/worker.ts';
 import { startHealthServer } from '../worker/health.ts';
 
@@ -11,9 +12,14 @@ import { startHealthServer } from '../worker/health.ts';
 type Phase = 'traffic' | 'gateway' | 'ground';
 type OnStop = (phase: Phase, stop: () => Promise<void>) => void;
 
+/** Tells what broke so badly that only another process can go on. */
+type OnBreak = (broken: Promise<string>) => void;
+
+const DEAF = 'the worker takes no jobs although jobs wait (WATCHDOG_SECONDS); it ends, to be started again';
+
 /** Everything on one machine: API, gateway, worker and, without REDIS_URL, a Redis. */
 export async function serve(say: (line: string) => void): Promise<void> {
-  await untilTold(async (config, ground, stores, onStop) => {
+  await untilTold(async (config, ground, stores, onStop, onBreak) => {
     const newKey = await firstKey(config, stores);
     const { sandbox } = await ground.tools();
     const api = await runApi(ground, stores, sandbox?.level);
@@ -23,6 +29,7 @@ export async function serve(say: (line: string) => void): Promise<void> {
     onStop('gateway', () => gateway.close());
     const worker = await runWorker(ground, stores, { api: api.port, gateway: gateway.port });
     onStop('traffic', () => worker.close(graceMs(config)));
+    onBreak(worker.deaf.then(() => DEAF));
     say(`API      http://127.0.0.1:${api.port}`);
     say(`Gateway  ${gateway.publicUrl}`);
     say(`Inbox    ${await gateway.inboxLink()} (one use, within 10 minutes)`);
@@ -50,9 +57,10 @@ export async function serveGateway(say: (line: string) => void): Promise<void> {
 }
 
 export async function serveWorker(say: (line: string) => void): Promise<void> {
-  await untilTold(async (config, ground, stores, onStop) => {
+  await untilTold(async (config, ground, stores, onStop, onBreak) => {
     const worker = await runWorker(ground, stores);
     onStop('traffic', () => worker.close(graceMs(config)));
+    onBreak(worker.deaf.then(() => DEAF));
     const { sandbox } = await ground.tools();
     const health = await startHealthServer(
       config.HOST,
@@ -61,7 +69,7 @@ export async function serveWorker(say: (line: string) => void): Promise<void> {
         redis: () => stores.redis.ping(),
         storage: () => ground.storage.ping(),
       },
-      { sandbox: sandbox?.level ?? 'none' },
+      () => ({ sandbox: sandbox?.level ?? 'none', disk: worker.diskState() }),
     );
     onStop('ground', () => health.close());
     say(`Worker   takes jobs; health at http://127.0.0.1:${health.port}/health/ready`);
@@ -69,11 +77,11 @@ export async function serveWorker(say: (line: string) => void): Promise<void> {
 }
 
 /**
- * Runs until SIGTERM or SIGINT, or until the embedded Redis ends by itself, then stops what was started. A second signal ends
- * the process at once. Rejects when something could not be started; what was started before it is stopped then.
+ * Runs until SIGTERM or SIGINT, or until something breaks that only another process can mend, then stops what was started. A second
+ * signal ends the process at once. Rejects when something broke, or could not be started; what was started before it is stopped then.
  */
 async function untilTold(
-  start: (config: Config, ground: Ground, stores: Stores, onStop: OnStop) => Promise<void>,
+  start: (config: Config, ground: Ground, stores: Stores, onStop: OnStop, onBreak: OnBreak) => Promise<void>,
 ): Promise<void> {
   const told = new Promise<void>((resolve) => {
     process.once('SIGTERM', () => resolve());
@@ -87,9 +95,17 @@ async function untilTold(
     gateway: [],
     ground: [() => stores.close()],
   };
+  const endWatch = config.WATCHDOG_SECONDS > 0 ? watchLoop(config.WATCHDOG_SECONDS * 1000) : undefined;
+  const breaks: Promise<string>[] = ground.embeddedRedis === undefined ? [] : [ground.embeddedRedis.died];
   try {
-    await start(config, ground, stores, (phase, stop) => stops[phase].push(stop));
-    const broken = await Promise.race([told, ground.embeddedRedis?.died ?? told]);
+    await start(
+      config,
+      ground,
+      stores,
+      (phase, stop) => stops[phase].push(stop),
+      (broken) => breaks.push(broken),
+    );
+    const broken = await Promise.race([told, ...breaks]);
     if (broken !== undefined) {
       throw new Error(broken);
     }
@@ -100,6 +116,7 @@ async function untilTold(
       await Promise.all(stops[phase].map((stop) => stop()));
     }
     await ground.close();
+    await endWatch?.();
   }
 }
 

@@ -26,6 +26,7 @@ export async function runWorker(
     services: {
       outbound: ground.outbound,
       storage: ground.storage,
+      disk: ground.disk.workspaces,
       tools,
       logger,
       limits: {
@@ -50,6 +51,10 @@ export async function runWorker(
     lockSeconds: config.JOB_LOCK_SECONDS,
     jobTtlSeconds: config.JOB_TTL_SECONDS,
     workspaces,
+    disks: [...new Set(Object.values(ground.disk))],
+    ...(config.WATCHDOG_SECONDS === 0
+      ? {}
+      : { watch: { redis: stores.redis, patienceSeconds: config.WATCHDOG_SECONDS } }),
   });
   const janitor = new Janitor({
     redis: stores.redis,
@@ -64,6 +69,8 @@ export async function runWorker(
   });
   janitor.start(SWEEP_EVERY_MS);
   return {
+    deaf: worker.deaf,
+    diskState: worker.diskState,
     async close(graceMs) {
       await janitor.close();
       await worker.close(graceMs);

@@ -8,6 +8,7 @@ import { type ErrorBody, ServiceError } from '../contract/errors.ts';
 import type { Logger } from '../logger.ts';
 import { AttemptReport } from './attempt-report.ts';
 import { closeWorker } from './close-worker.ts';
+import { DeafWatch } from './deaf-watch.ts';
 import { cancelledError, deadlyError } from './job-record.ts';
 import { type Hold, startJob } from './job-state.ts';
 import { CANCEL_CHANNEL, queueKey, queueNames } from './names.ts';
@@ -52,9 +53,16 @@ export interface ExtractionConsumerOptions {
    * be tried again and shown as it says when no try is left; anything else is tried again too, and shown as an INTERNAL_ERROR.
    */
   readonly run: (job: ExtractionJob) => Promise<ExtractResult>;
+  /** Whether, and with what patience, it is watched that jobs are taken at all. `redis`: a connection of the role `request`. */
+  readonly watch?: { readonly redis: Redis; readonly patienceSeconds: number };
 }
 
 export interface ExtractionConsumer {
+  /** Resolves when this worker takes no jobs any more although jobs wait; nothing mends that but another process. */
+  readonly deaf: Promise<void>;
+  /** Takes no more jobs, until `resume`; those that run go on. */
+  pause(): void;
+  resume(): void;
   /** Stops taking jobs, lets running ones finish for `graceMs`, then aborts them and hands them back. */
   close(graceMs: number): Promise<void>;
 }
@@ -73,6 +81,7 @@ export function consumeExtractions(options: ExtractionConsumerOptions): Extracti
   const { redis, logger } = options;
   const running = new Map<string, AbortController>();
   const room = new Semaphore(options.concurrency);
+  let begun = 0;
 
   // Three parameters tell BullMQ to hand a signal in; it is aborted when the lock could not be renewed.
   const processor = async (job: Job, token = '', lockLost?: AbortSignal): Promise<ExtractResult> => {
@@ -83,6 +92,11 @@ export function consumeExtractions(options: ExtractionConsumerOptions): Extracti
     // After an outage of Redis a worker may be given its own job again before it has noticed that it lost it.
     running.get(jobId)?.abort(new JobAborted('lost'));
     running.set(jobId, controller);
+    begun += 1;
+    if (worker.isPaused()) {
+      // One that came with the answer to a question asked before the pause.
+      controller.abort(new JobAborted('shutdown'));
+    }
     try {
       return await attempt(job, token, controller, room, options);
     } catch (error) {
@@ -105,6 +119,16 @@ export function consumeExtractions(options: ExtractionConsumerOptions): Extracti
   });
   worker.on('error', (error) => logger.warn({ error: error.message }, 'extraction queue'));
 
+  const { promise: deaf, resolve: onDeaf } = Promise.withResolvers<void>();
+  const watch =
+    options.watch &&
+    new DeafWatch({
+      ...options.watch,
+      look: () => ({ begun, hasRoom: running.size < options.concurrency && !worker.isPaused() }),
+      onDeaf,
+      logger,
+    });
+
   const subscriber = redis.duplicate();
   subscriber.on('error', (error: Error) => logger.warn({ error: error.message }, 'cancel channel'));
   subscriber.on('message', (_channel, jobId: string) =>
@@ -116,7 +140,11 @@ export function consumeExtractions(options: ExtractionConsumerOptions): Extracti
   });
 
   return {
+    deaf,
+    pause: () => void worker.pause(true),
+    resume: () => void worker.resume(),
     async close(graceMs) {
+      watch?.close();
       await closeWorker(worker, graceMs, () => {
         for (const controller of running.values()) {
           controller.abort(new JobAborted('shutdown'));

@@ -10,11 +10,13 @@ import { Semaphore } from '../queue/semaphore.ts';
 import { noteJobSeconds } from '../queue/throughput.ts';
 import type { WebhookSecrets } from '../queue/webhook-secrets.ts';
 import type { UrlSigner } from '../signing/signed-url.ts';
+import type { DiskSpace } from '../storage/disk-space.ts';
 import type { Workspaces } from '../storage/workspaces.ts';
 import type { GatewaySettings } from './completion/gateway-client.ts';
 import { deliverVoice } from './completion/voice.ts';
 import { deliverWebhook } from './completion/webhook.ts';
 import { webhookBody } from './completion/webhook-body.ts';
+import { type DiskState, DiskWatch } from './disk-watch.ts';
 import { runExtraction } from './extraction.ts';
 import type { WorkerServices } from './step.ts';
 
@@ -32,12 +34,20 @@ export interface WorkerOptions {
   /** Jobs that are downloaded, or wait downloaded, beside those. 0: what is downloaded is encoded at once. */
   readonly downloadsAhead: number;
   readonly lockSeconds: number;
+  /** Whether, and with what patience, it is watched that jobs are taken at all; `redis` is of the role `request`. */
+  readonly watch?: { readonly redis: Redis; readonly patienceSeconds: number };
   /** How long the record of an ended job is kept. */
   readonly jobTtlSeconds: number;
   readonly workspaces: Workspaces;
+  /** Volumes that need room before jobs are taken. */
+  readonly disks: readonly DiskSpace[];
 }
 
 export interface WorkerProcess {
+  /** `low`: no jobs are taken until there is room. */
+  readonly diskState: () => DiskState;
+  /** Resolves when this worker takes no jobs any more although jobs wait; nothing mends that but another process. */
+  readonly deaf: Promise<void>;
   /** Stops taking jobs, lets running ones finish for `graceMs`, then hands them back. */
   close(graceMs: number): Promise<void>;
 }
@@ -54,6 +64,7 @@ export async function startWorker(options: WorkerOptions): Promise<WorkerProcess
     concurrency: options.encodings + options.downloadsAhead,
     lockSeconds: options.lockSeconds,
     logger,
+    ...(options.watch === undefined ? {} : { watch: options.watch }),
     async run(job) {
       const startedMs = Date.now();
       const result = await runExtraction(job, services, workspaces);
@@ -64,6 +75,8 @@ export async function startWorker(options: WorkerOptions): Promise<WorkerProcess
       return result;
     },
   });
+
+  const diskWatch = await DiskWatch.start({ spaces: options.disks, consumer: extractions, logger });
 
   const announcementQueue = new AnnouncementQueue({
     redis,
@@ -103,7 +116,10 @@ export async function startWorker(options: WorkerOptions): Promise<WorkerProcess
   });
 
   return {
+    deaf: extractions.deaf,
+    diskState: () => diskWatch.state,
     async close(graceMs) {
+      diskWatch.close();
       await Promise.all([extractions.close(graceMs), announcements.close(graceMs)]);
       await announcementQueue.close();
     },

@@ -1,0 +1,25 @@
+/** The thread of {@link watchLoop}. */
+import { writeSync } from 'node:fs';
+import { workerData } from 'node:worker_threads';
+import type { WatchedLoop } from './loop-watchdog.ts';
+
+const { beats, patienceMs } = workerData as WatchedLoop;
+const count = new Int32Array(beats);
+const LOOKS = 10;
+const STDERR = 2;
+
+let last = -1;
+/** Looks in a row, not time that went by: a process that was stopped (SIGSTOP) has not looked meanwhile either. */
+let vain = 0;
+
+setInterval(() => {
+  const now = Atomics.load(count, 0);
+  vain = now === last ? vain + 1 : 0;
+  last = now;
+  if (vain > LOOKS) {
+    const fatal = { level: 60, time: Date.now(), msg: `the event loop stood still for ${patienceMs} ms` };
+    writeSync(STDERR, `${JSON.stringify(fatal)}\n`);
+    // Nobody is left who could end it in order; ffmpeg and the embedded Redis end with their parent.
+    process.kill(process.pid, 'SIGKILL');
+  }
+}, patienceMs / LOOKS);
