@@ -40,9 +40,13 @@ export async function answerOnce(
     answer = await work(run?.seed);
   } catch (error) {
     // A refusal changed nothing. After anything else the record stays: a repetition finds out with the same ids.
-    const leave = error instanceof ServiceError ? run?.abandon() : run?.interrupt();
-    // While Redis is away the lease ends by itself, and the caller is to hear of the first error.
-    await leave?.catch(() => undefined);
+    if (error instanceof ServiceError) {
+      // While Redis is away the lease ends by itself, and the caller is to hear of the first error.
+      await run?.abandon().catch(() => undefined);
+    } else {
+      // Not waited for: what failed may be Redis, and the caller is to be answered in time.
+      run?.interrupt().catch(() => undefined);
+    }
     throw error;
   }
   const { httpStatus, headers = {}, data, message } = answer;

@@ -48,9 +48,19 @@ export async function takeIn(services: ApiServices, tenant: string, received: Re
     await completeUpload(redis, { file, sizeBytes, expiresAtMs });
     return { file, tenant, name, sizeBytes, expiresAtMs, state: 'complete' };
   } catch (error) {
-    // What cannot be removed now is known to the janitor.
-    await discardUpload(services, file).catch(() => undefined);
+    await discardAfter(error, services, file);
     throw error;
+  }
+}
+
+/**
+ * Discards an upload that nobody will ask for, after a failure. Where Redis or the storage has failed, the answer does not wait for
+ * them once more. What cannot be removed now is known to the janitor.
+ */
+export async function discardAfter(error: unknown, services: ApiServices, file: string): Promise<void> {
+  const discarded = discardUpload(services, file).catch(() => undefined);
+  if (error instanceof ServiceError) {
+    await discarded;
   }
 }
 

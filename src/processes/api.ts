@@ -7,8 +7,12 @@ import { JobChanges } from '../queue/job-changes.ts';
 import { JobQueue } from '../queue/job-queue.ts';
 import { closeRedis, connectRedis } from '../queue/redis.ts';
 import { UrlSigner } from '../signing/signed-url.ts';
+import { inTime, withDeadline } from '../storage/deadline.ts';
 import type { Ground, Stores } from './ground.ts';
 import { incomingFolder, publicUrlOf } from './places.ts';
+
+/** A request may need two operations in a row, and is to be answered within 2 s. */
+const STORAGE_DEADLINE_MS = 900;
 
 /** @param sandbox how this process confines ffmpeg, where it runs it too */
 export async function runApi(ground: Ground, stores: Stores, sandbox?: SandboxLevel): Promise<ApiProcess> {
@@ -31,7 +35,10 @@ export async function runApi(ground: Ground, stores: Stores, sandbox?: SandboxLe
   });
   const watching = connectRedis({ url: ground.redisUrl, role: 'worker', logger });
   const changes = new JobChanges(watching, logger);
-  const incoming = await IncomingFiles.open(incomingFolder(config), ground.storage);
+  const storage = withDeadline(ground.storage, STORAGE_DEADLINE_MS);
+  const incoming = await IncomingFiles.open(incomingFolder(config), storage, (operation, work) =>
+    inTime(operation, STORAGE_DEADLINE_MS, work),
+  );
   const api = await startApi(config.HOST, config.API_PORT, (port) => ({
     redis: stores.redis,
     jobs,
@@ -39,7 +46,8 @@ export async function runApi(ground: Ground, stores: Stores, sandbox?: SandboxLe
     changes,
     keys: stores.keys,
     webhookSecrets: stores.webhookSecrets,
-    storage: ground.storage,
+    storage,
+    disk: ground.disk.files,
     incoming,
     outbound: ground.outbound,
     signer: new UrlSigner(secrets.urlSigning, publicUrlOf(config, port)),

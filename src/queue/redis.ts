@@ -19,7 +19,7 @@ export interface RedisTarget {
   readonly logger: Logger;
 }
 
-// Commands wait behind a pipeline that is under way, so one may take twice as long.
+// A request may meet it twice, in what it does and in what it does about that.
 const COMMAND_TIMEOUT_MS = 900;
 const LONGEST_RECONNECT_DELAY_MS = 2000;
 
@@ -29,7 +29,7 @@ export const KEY_PREFIX = '{soundpost}';
 export function connectRedis({ url, role, logger }: RedisTarget): Redis {
   const options: RedisOptions = {
     lazyConnect: false,
-    enableAutoPipelining: role === 'request',
+    // No enableAutoPipelining: commands would wait for the pipeline under way, and one to a Redis that hangs take twice as long.
     retryStrategy: (attempt) => Math.min(50 * 2 ** Math.min(attempt, 8), LONGEST_RECONNECT_DELAY_MS),
     ...(role === 'request'
       ? { maxRetriesPerRequest: 1, commandTimeout: COMMAND_TIMEOUT_MS, enableOfflineQueue: true }

@@ -7,10 +7,11 @@ import { IdempotencyHeaders } from '../../contract/request-headers.ts';
 import { acceptedJob } from '../accepted-job.ts';
 import { parseSubmission } from '../address-faults.ts';
 import { answerOnce, bodyHash } from '../idempotent.ts';
-import { discardUpload, takeIn } from '../intake.ts';
+import { discardAfter, discardUpload, takeIn } from '../intake.ts';
 import { readJson } from '../json-body.ts';
 import { setRateLimit } from '../middleware/authentication.ts';
 import { receiveMultipart } from '../multipart.ts';
+import { withRoom } from '../room.ts';
 import { keyOf, type Route, type RouteContext } from '../route.ts';
 import { submitJobs } from '../submission.ts';
 
@@ -79,13 +80,20 @@ async function extract(context: RouteContext): Promise<void> {
     setRateLimit(response, 'submit', rate);
     return acceptedJob(services, jobIds[0] ?? '');
   };
+  // Refused, or answered before: then nobody will ever ask for the file that came along.
+  const unused = (): string | undefined => (queued ? undefined : sent);
   try {
     await answerOnce(context, fingerprint, submit);
-  } finally {
-    // Refused, or answered before: then nobody will ever ask for the file that came along.
-    if (!queued && sent !== undefined) {
-      await discardUpload(services, sent);
+  } catch (error) {
+    const file = unused();
+    if (file !== undefined) {
+      await discardAfter(error, services, file);
     }
+    throw error;
+  }
+  const file = unused();
+  if (file !== undefined) {
+    await discardUpload(services, file);
   }
 }
 
@@ -106,11 +114,13 @@ async function readJob(context: RouteContext): Promise<ReceivedJob> {
 async function readUploaded(context: RouteContext): Promise<ReceivedJob> {
   const { request, services } = context;
   const hash = bodyHash(context);
-  const { fields, stored } = await receiveMultipart(request, {
-    maxFileBytes: services.settings.maxInputBytes,
-    store: (file) => takeIn(services, keyOf(context).id, { ...file, hash }),
-    discard: (upload) => discardUpload(services, upload.file),
-  });
+  const { fields, stored } = await withRoom(context, () =>
+    receiveMultipart(request, {
+      maxFileBytes: services.settings.maxInputBytes,
+      store: (file) => takeIn(services, keyOf(context).id, { ...file, hash }),
+      discard: (upload) => discardUpload(services, upload.file),
+    }),
+  );
   if (stored === undefined) {
     throw new ServiceError('INVALID_REQUEST', 'the request is not valid', { details: 'file: is required' });
   }
@@ -128,7 +138,7 @@ async function readUploaded(context: RouteContext): Promise<ReceivedJob> {
       sent: stored.file,
     };
   } catch (error) {
-    await discardUpload(services, stored.file);
+    await discardAfter(error, services, stored.file);
     throw error;
   }
 }

@@ -16,9 +16,10 @@ import { IdempotencyHeaders, TusChunkHeaders, TusUploadHeaders } from '../../con
 import { newUploadId, readUpload, type Upload } from '../../queue/uploads.ts';
 import { sendData } from '../answer.ts';
 import { answerOnce, bodyHash } from '../idempotent.ts';
-import { discardUpload, takeIn } from '../intake.ts';
+import { discardAfter, discardUpload, takeIn } from '../intake.ts';
 import { receiveMultipart } from '../multipart.ts';
 import { requestBody } from '../request-body.ts';
+import { withRoom } from '../room.ts';
 import { type Access, keyOf, type Route, type RouteContext } from '../route.ts';
 import { answerTus, speaksTus, tusDiscovery, uploadNotFound } from '../uploads/tus.ts';
 
@@ -152,21 +153,27 @@ async function createUpload(context: RouteContext): Promise<void> {
         data: answerOf(upload),
       };
     });
-  } finally {
-    // Sent a second time: the first upload is the one that is answered.
+  } catch (error) {
     if (!isAnswer) {
-      await discardUpload(context.services, upload.file);
+      await discardAfter(error, context.services, upload.file);
     }
+    throw error;
+  }
+  // Sent a second time: the first upload is the one that is answered.
+  if (!isAnswer) {
+    await discardUpload(context.services, upload.file);
   }
 }
 
 async function takeForm(context: RouteContext, hash: Hash | undefined): Promise<Upload> {
   const { request, services } = context;
-  const { stored } = await receiveMultipart(request, {
-    maxFileBytes: services.settings.maxInputBytes,
-    store: (file) => takeIn(services, keyOf(context).id, { ...file, hash }),
-    discard: (upload) => discardUpload(services, upload.file),
-  });
+  const { stored } = await withRoom(context, () =>
+    receiveMultipart(request, {
+      maxFileBytes: services.settings.maxInputBytes,
+      store: (file) => takeIn(services, keyOf(context).id, { ...file, hash }),
+      discard: (upload) => discardUpload(services, upload.file),
+    }),
+  );
   if (stored === undefined) {
     throw new ServiceError('INVALID_REQUEST', 'the request is not valid', { details: 'file: is required' });
   }
@@ -187,11 +194,13 @@ async function takeBody(context: RouteContext, hash: Hash | undefined): Promise<
   if (request.get('content-encoding') !== undefined) {
     throw new ServiceError('UNSUPPORTED_MEDIA_TYPE', 'send the file as it is, without Content-Encoding');
   }
-  return takeIn(services, keyOf(context).id, {
-    name: nameOf(request),
-    content: requestBody(request, services.settings.maxInputBytes),
-    hash,
-  });
+  return withRoom(context, () =>
+    takeIn(services, keyOf(context).id, {
+      name: nameOf(request),
+      content: requestBody(request, services.settings.maxInputBytes),
+      hash,
+    }),
+  );
 }
 
 /** Empty where Content-Disposition says none. */

@@ -11,33 +11,42 @@ import { FileStore } from '@tus/file-store';
 import { MemoryKvStore } from '@tus/server';
 import type { Storage } from '../../storage/storage.ts';
 
+/** Fails what is not done in time. */
+type InTime = <Result>(operation: string, work: Promise<Result>) => Promise<Result>;
+
 export class IncomingFiles {
   readonly #folder: string;
   readonly #storage: Storage;
+  readonly #inTime: InTime;
   readonly #files: FileStore;
 
-  /** @param folder absolute; on the volume of the storage's files, else handing over is a copy */
-  static async open(folder: string, storage: Storage): Promise<IncomingFiles> {
+  /**
+   * @param folder absolute; on the volume of the storage's files, else handing over is a copy
+   * @param inTime limits what may also be done later without harm: not the bytes, and not cutting a file that others
+   * may have written to by then
+   */
+  static async open(folder: string, storage: Storage, inTime: InTime): Promise<IncomingFiles> {
     // FileStore makes the folder itself, but readable for everybody.
     await mkdir(folder, { recursive: true, mode: 0o700 });
-    return new IncomingFiles(folder, storage);
+    return new IncomingFiles(folder, storage, inTime);
   }
 
-  private constructor(folder: string, storage: Storage) {
+  private constructor(folder: string, storage: Storage, inTime: InTime) {
     this.#folder = folder;
     this.#storage = storage;
+    this.#inTime = inTime;
     // What FileStore would keep of an upload beside its bytes stands in Redis, where every process sees it.
     this.#files = new FileStore({ directory: folder, configstore: new MemoryKvStore() });
   }
 
   async create(file: string): Promise<void> {
-    await writeFile(this.#path(file), '', { flag: 'wx', mode: 0o600 });
+    await this.#inTime('create', writeFile(this.#path(file), '', { flag: 'wx', mode: 0o600 }));
   }
 
   /** How much has arrived; undefined when there is no such file. */
   async sizeOf(file: string): Promise<number | undefined> {
     try {
-      return (await stat(this.#path(file))).size;
+      return (await this.#inTime('stat', stat(this.#path(file)))).size;
     } catch (error) {
       if (error instanceof Error && 'code' in error && error.code === 'ENOENT') {
         return undefined;
@@ -73,7 +82,7 @@ export class IncomingFiles {
 
   /** Removing what is not there is no error. */
   async remove(file: string): Promise<void> {
-    await rm(this.#path(file), { force: true });
+    await this.#inTime('remove', rm(this.#path(file), { force: true }));
   }
 
   #path(file: string): string {

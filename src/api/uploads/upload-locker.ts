@@ -87,11 +87,10 @@ class UploadLock implements Lock {
 
   async unlock(): Promise<void> {
     this.#released.abort();
-    try {
-      await this.#lease?.release();
-    } catch (error) {
-      // It runs out by itself; what was done under it stands.
+    // Not waited for: while Redis hangs, the answer must not. A lease that was not given back runs out by itself; what was done
+    // under it stands.
+    this.#lease?.release().catch((error: unknown) => {
       this.#logger.warn({ file: this.#file, err: error }, 'the lease of an upload could not be given back');
-    }
+    });
   }
 }

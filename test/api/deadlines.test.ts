@@ -1,0 +1,172 @@
+/**
+ * Whatever hangs behind it, the API answers within 2 s: every route of the table, with a Redis that hangs at once and in the middle, and
+ * with a storage that neither answers nor fails. (A Redis that has ended: contract-errors.test.ts.)
+ */
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { Storage } from '../../src/storage/storage.ts';
+import { hangVolume, mayHangVolumes } from '../storage/hanging-volume.ts';
+import { until } from '../until.ts';
+import { type Answer, type TestService, useClips, useService } from './api-fixture.ts';
+import { makeSubjects, type RouteRequest, routeRequests, type Subjects } from './route-requests.ts';
+
+const LIMIT_MS = 2000;
+
+interface Timed {
+  readonly request: RouteRequest;
+  readonly answer: Answer;
+  readonly tookMs: number;
+  /** Which request it was, for a failed expectation. */
+  readonly what: string;
+}
+
+const clip = useClips('tone.mp4');
+
+async function timed(service: TestService, request: RouteRequest): Promise<Timed> {
+  const startedMs = performance.now();
+  const answer = await service.call(request.method, request.path, request.ask);
+  const what = `${request.method} ${request.path} ${Object.keys(request.ask)}`;
+  return { request, answer, tookMs: performance.now() - startedMs, what };
+}
+
+function expectUnavailable({ request, answer, what }: Timed): void {
+  expect([what, answer.status]).toEqual([what, 503]);
+  if (request.method !== 'HEAD' && request.path !== '/health/ready') {
+    expect([what, answer.body.error.code]).toEqual([what, 'SERVICE_UNAVAILABLE']);
+    expect([what, answer.headers['retry-after']]).toEqual([what, expect.stringMatching(/^[1-9]\d*$/)]);
+  }
+}
+
+/** A stream of events stays open by design. */
+const isStream = ({ route }: RouteRequest): boolean => route.endsWith('/events');
+const isReady = async (service: TestService): Promise<boolean> =>
+  (await service.call('GET', '/health/ready', { key: null })).status === 200;
+
+describe('A6. Redis unreachable', () => {
+  const service = useService();
+  let subjects: Subjects;
+  beforeAll(async () => {
+    subjects = await makeSubjects(service(), clip('tone.mp4'));
+  });
+  afterEach(async () => {
+    process.kill(service().redis.pid, 'SIGCONT');
+    await until('it is ready again', () => isReady(service()));
+  });
+
+  it('one that hangs makes every answer that needs it 503 within 2 s', async () => {
+    const requests = await routeRequests(subjects);
+    process.kill(service().redis.pid, 'SIGSTOP');
+    const answers = await Promise.all(requests.map((request) => timed(service(), request)));
+    const without = new Set(['GET /health/live', 'GET /openapi.json', 'GET /docs']);
+    for (const answered of answers) {
+      expect(answered.tookMs, answered.what).toBeLessThan(LIMIT_MS);
+      if (without.has(answered.request.route)) {
+        expect([answered.what, answered.answer.status]).toEqual([answered.what, 200]);
+      } else {
+        expectUnavailable(answered);
+      }
+    }
+    const { body } = await service().call('GET', '/health/ready', { key: null });
+    expect(body.checks).toEqual({ redis: 'down', storage: 'up' });
+  });
+
+  it.each([1, 20, 40, 80, 160])('also when it hangs %i ms after they were asked', async (ms) => {
+    const requests = (await routeRequests(subjects)).filter(
+      (request) => request.method !== 'DELETE' && !isStream(request),
+    );
+    const asked = requests.map((request) => timed(service(), request));
+    await delay(ms);
+    process.kill(service().redis.pid, 'SIGSTOP');
+    for (const { answer, tookMs, what } of await Promise.all(asked)) {
+      expect(answer.status, what).not.toBe(500);
+      expect(tookMs - ms, what).toBeLessThan(LIMIT_MS);
+    }
+  });
+});
+
+describe('Storage unreachable', () => {
+  /** While there is one, no call of the storage goes on before it is resolved. */
+  let hold: PromiseWithResolvers<void> | undefined;
+  const called = new Set<string>();
+  const service = useService({
+    storage: (storage: Storage) =>
+      new Proxy(storage, {
+        get:
+          (target, name: keyof Storage) =>
+          async (...args: unknown[]) => {
+            called.add(name);
+            await hold?.promise;
+            return Reflect.apply(target[name], target, args);
+          },
+      }),
+  });
+  const touching = new Set<string>();
+
+  it('one that hangs makes every answer that needs it 503 within 2 s, the others as ever', async () => {
+    const subjects = await makeSubjects(service(), clip('tone.mp4'));
+    const answers: Timed[] = [];
+    hold = Promise.withResolvers();
+    try {
+      for (const request of (await routeRequests(subjects)).filter((one) => !isStream(one))) {
+        called.clear();
+        answers.push(await timed(service(), request));
+        // What an earlier request brought and nobody wants is removed after its answer.
+        if (request.method !== 'DELETE') called.delete('remove');
+        if (called.size > 0) touching.add(request.route);
+      }
+    } finally {
+      hold.resolve();
+      hold = undefined;
+      subjects.letGo();
+    }
+    for (const answered of answers) {
+      expect(answered.tookMs, answered.what).toBeLessThan(LIMIT_MS);
+      // Some routes need it with one kind of body only.
+      if (touching.has(answered.request.route) && answered.answer.status >= 500) expectUnavailable(answered);
+      else expect(answered.answer.status, answered.what).toBeLessThan(500);
+    }
+    const unavailable = answers
+      .filter(({ answer }) => answer.status === 503)
+      .map(({ request }) => request.route);
+    expect(new Set(unavailable)).toEqual(touching);
+    expect([...touching]).toEqual(
+      expect.arrayContaining([
+        'POST /v1/extract',
+        'POST /v1/uploads',
+        'GET /v1/download/:jobId',
+        'DELETE /v1/jobs/:jobId',
+        'GET /health/ready',
+      ]),
+    );
+  });
+
+  it.runIf(mayHangVolumes())('so does a volume that hangs, and all is well when it is back', async () => {
+    const subjects = await makeSubjects(service(), clip('tone.mp4'));
+    const requests = (await routeRequests(subjects)).filter((request) => !isStream(request));
+    // Those that use the same upload wait for one another.
+    const last = requests.filter(({ method, route }) => method === 'DELETE' || route.includes(':uploadId'));
+    const letGo = hangVolume(service().dataDir);
+    const answers: Timed[] = [];
+    try {
+      const first = requests.filter((request) => !last.includes(request));
+      answers.push(...(await Promise.all(first.map((request) => timed(service(), request)))));
+      for (const request of last) answers.push(await timed(service(), request));
+    } finally {
+      letGo();
+      subjects.letGo();
+    }
+    for (const answered of answers) {
+      expect(answered.tookMs, answered.what).toBeLessThan(LIMIT_MS);
+      if (answered.answer.status >= 500) expectUnavailable(answered);
+    }
+    const unavailable = answers
+      .filter(({ answer }) => answer.status === 503)
+      .map(({ request }) => request.route);
+    // Those that write to an upload in parts use its folder without the storage.
+    expect(unavailable).toEqual(expect.arrayContaining([...touching, 'PATCH /v1/uploads/:uploadId']));
+    await until('it is ready again', () => isReady(service()));
+    const url = await service().outside.file('later.mp4', clip('tone.mp4'));
+    const { jobId } = await service().run({ source: { type: 'url', url }, output: { format: 'mp3' } });
+    expect((await service().call('GET', `/v1/download/${jobId}`)).status).toBe(200);
+  });
+});

@@ -1,0 +1,91 @@
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { setTimeout as delay } from 'node:timers/promises';
+import { describe, expect, test } from 'vitest';
+import { StorageLate, withDeadline } from '../../src/storage/deadline.ts';
+import { createFileStorage } from '../../src/storage/file-storage.ts';
+import type { Storage } from '../../src/storage/storage.ts';
+import { describeStorage } from '../contract/storage-suite.ts';
+
+const MS = 50;
+
+describeStorage('a file storage with a deadline', async () => {
+  const root = await mkdtemp(join(tmpdir(), 'storage-'));
+  return {
+    storage: withDeadline(createFileStorage({ root }), 5000),
+    async keys() {
+      const entries = await readdir(root, { recursive: true, withFileTypes: true });
+      return entries
+        .filter((entry) => entry.isFile())
+        .map(({ parentPath, name }) => join(parentPath, name).slice(root.length + 1));
+    },
+    close: () => rm(root, { recursive: true }),
+  };
+});
+
+describe('a storage that does not answer', () => {
+  const never = (): Promise<never> => new Promise(() => undefined);
+  const hanging: Storage = {
+    publish: never,
+    write: never,
+    stat: never,
+    read: never,
+    localCopy: never,
+    remove: never,
+    ping: never,
+  };
+
+  test.each<[string, (storage: Storage) => Promise<unknown>]>([
+    ['stat', (storage) => storage.stat('a')],
+    ['read', (storage) => storage.read('a')],
+    ['remove', (storage) => storage.remove('a')],
+    ['ping', (storage) => storage.ping()],
+    ['write', (storage) => storage.write('a', Readable.from(['x']))],
+  ])('%s fails in time, with a code that says so', async (_operation, ask) => {
+    const startedMs = performance.now();
+    const error = await ask(withDeadline(hanging, MS)).catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(StorageLate);
+    expect(error).toMatchObject({ code: 'ETIMEDOUT' });
+    expect(performance.now() - startedMs).toBeLessThan(MS + 500);
+  });
+
+  test('bytes may take longer than the deadline', async () => {
+    const slow: Storage = {
+      ...hanging,
+      ping: async () => undefined,
+      write: (key) => delay(4 * MS, { key, sizeBytes: 1 }),
+      publish: (_path, key) => delay(4 * MS, { key, sizeBytes: 2 }),
+    };
+    const storage = withDeadline(slow, MS);
+    expect(await storage.write('a', Readable.from(['x']))).toEqual({ key: 'a', sizeBytes: 1 });
+    expect(await storage.publish('/a', 'a')).toEqual({ key: 'a', sizeBytes: 2 });
+  });
+
+  test('what is opened too late is closed again', async () => {
+    const opened = Readable.from(['x']);
+    const storage = withDeadline({ ...hanging, read: () => delay(2 * MS, opened) }, MS);
+    await expect(storage.read('a')).rejects.toThrow(StorageLate);
+    expect(opened.destroyed).toBe(false);
+    await new Promise((resolve) => opened.once('close', resolve));
+  });
+
+  test('what is refused too late bothers nobody', async () => {
+    const failing = async (): Promise<never> => {
+      await delay(2 * MS);
+      throw new Error('refused');
+    };
+    await expect(withDeadline({ ...hanging, remove: failing }, MS).remove('a')).rejects.toThrow(StorageLate);
+    await delay(2 * MS);
+  });
+});
+
+test('a process that is busy does not blame the storage', async () => {
+  const root = await mkdtemp(join(tmpdir(), 'storage-'));
+  const storage = withDeadline(createFileStorage({ root }), MS);
+  const asked = storage.stat('a');
+  for (const until = performance.now() + 3 * MS; performance.now() < until; );
+  expect(await asked).toBeUndefined();
+  await rm(root, { recursive: true });
+});
