@@ -16,6 +16,7 @@ import type { JobQueue } from '../queue/job-queue.ts';
 import type { Redis } from '../queue/redis.ts';
 import type { WebhookSecrets } from '../queue/webhook-secrets.ts';
 import type { UrlSigner } from '../signing/signed-url.ts';
+import type { DiskSpace } from '../storage/disk-space.ts';
 import type { Storage } from '../storage/storage.ts';
 import type { IncomingFiles } from './uploads/incoming-files.ts';
 
@@ -28,6 +29,8 @@ export interface ApiServices {
   readonly announcements: AnnouncementQueue;
   readonly changes: JobChanges;
   readonly storage: Storage;
+  /** Of the volume that uploads go to. */
+  readonly disk: DiskSpace;
   /** Bytes of uploads that are not complete. */
   readonly incoming: IncomingFiles;
   readonly outbound: Outbound;

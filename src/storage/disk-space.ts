@@ -4,12 +4,16 @@
  * volume as well, so a full disk stays possible.
  */
 import { statfs } from 'node:fs/promises';
+import { inTime } from './deadline.ts';
 import { DiskClaim } from './disk-claim.ts';
 import { outOfDiskSpace } from './disk-full.ts';
 
 const GIB = 1024 ** 3;
 const DEFAULT_RESERVE_BYTES = GIB;
 const DEFAULT_RESERVE_SHARE = 0.05;
+
+/** A network file system may not answer at all. */
+const PATIENCE_MS = 900;
 
 /** Others free space too, and nobody tells us. */
 const LOOK_AGAIN_MS = 1000;
@@ -63,9 +67,13 @@ export class DiskSpace {
     return fits ? claim : undefined;
   }
 
-  /** Whether less than the reserve is free. */
-  async isLow(): Promise<boolean> {
-    return (await this.#freeAboveReserve()) < 0;
+  /**
+   * Whether less than the reserve is free.
+   * @param wasLow then a tenth of the reserve more has to be free, so that it does not change with every file
+   */
+  async isLow(wasLow = false): Promise<boolean> {
+    const { freeBytes, reserveBytes } = await this.#look();
+    return freeBytes < reserveBytes * (wasLow ? 1.1 : 1);
   }
 
   /** Lets in whoever fits now; one call at a time, and once more when something changed meanwhile. */
@@ -118,18 +126,18 @@ export class DiskSpace {
 
   /** What is free beside the reserve and all claims; negative when they do not fit. */
   async #roomBytes(): Promise<number> {
-    if (this.#reserveBytes === 0) return Number.POSITIVE_INFINITY;
     const outstanding = await Promise.all([...this.#claims].map((claim) => claim.outstandingBytes()));
-    return outstanding.reduce((room, bytes) => room - bytes, await this.#freeAboveReserve());
+    const { freeBytes, reserveBytes } = await this.#look();
+    return outstanding.reduce((room, bytes) => room - bytes, freeBytes - reserveBytes);
   }
 
-  async #freeAboveReserve(): Promise<number> {
-    if (this.#reserveBytes === 0) return Number.POSITIVE_INFINITY;
-    const { bavail, blocks, bsize } = await statfs(this.#folder);
+  async #look(): Promise<{ freeBytes: number; reserveBytes: number }> {
+    const nothingKnown = { freeBytes: Number.POSITIVE_INFINITY, reserveBytes: 0 };
+    if (this.#reserveBytes === 0) return nothingKnown;
+    const { bavail, blocks, bsize } = await inTime('statfs', PATIENCE_MS, statfs(this.#folder));
     // Some network and FUSE file systems do not say how large they are.
-    if (blocks === 0) return Number.POSITIVE_INFINITY;
-    const reserveBytes =
-      this.#reserveBytes ?? Math.min(DEFAULT_RESERVE_BYTES, blocks * bsize * DEFAULT_RESERVE_SHARE);
-    return bavail * bsize - reserveBytes;
+    if (blocks === 0) return nothingKnown;
+    const share = Math.min(DEFAULT_RESERVE_BYTES, blocks * bsize * DEFAULT_RESERVE_SHARE);
+    return { freeBytes: bavail * bsize, reserveBytes: this.#reserveBytes ?? share };
   }
 }

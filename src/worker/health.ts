@@ -20,7 +20,7 @@ export async function startHealthServer(
   host: string,
   port: number,
   checks: HealthChecks,
-  facts: Readonly<Record<string, string>> = {},
+  facts: () => Readonly<Record<string, string>> = () => ({}),
 ): Promise<HealthServer> {
   const server = createServer(async (request, response) => {
     const answer = (status: number, body: object): void => {
@@ -37,7 +37,7 @@ export async function startHealthServer(
         ),
       );
       const ready = Object.values(results).every((state) => state === 'up');
-      answer(ready ? 200 : 503, { status: ready ? 'ok' : 'unavailable', checks: results, ...facts });
+      answer(ready ? 200 : 503, { status: ready ? 'ok' : 'unavailable', checks: results, ...facts() });
     }
   });
   await new Promise<void>((resolve, reject) => {

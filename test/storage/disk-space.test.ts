@@ -181,6 +181,14 @@ describe('the reserve', () => {
     expect(await unset.isLow()).toBe(true);
   });
 
+  it('has to be exceeded by a tenth before enough is free again', async () => {
+    await volume.fillUpTo(1.05 * RESERVE);
+    expect(await space.isLow()).toBe(false);
+    expect(await space.isLow(true)).toBe(true);
+    await volume.fillUpTo(1.15 * RESERVE);
+    expect(await space.isLow(true)).toBe(false);
+  });
+
   it('of 0 lets everything through', async () => {
     const off = new DiskSpace(volume.folder, 0);
     await volume.fillUpTo(0);

@@ -50,7 +50,15 @@ function bodyError(error: Error): ServiceError | undefined {
   }
 }
 
-const UNREACHABLE_CODES = new Set(['ECONNREFUSED', 'ECONNRESET', 'ENOENT', 'EPIPE', 'ETIMEDOUT', 'ENOSPC']);
+const UNREACHABLE_CODES = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'ENOENT',
+  'EPIPE',
+  'ETIMEDOUT',
+  'ENOSPC',
+  'EDQUOT',
+]);
 /** ioredis has no codes for these. */
 const UNREACHABLE_MESSAGES =
   /Command timed out|max retries per request|Connection is closed|^(LOADING|MISCONF|OOM|READONLY)/;

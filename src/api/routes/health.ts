@@ -13,6 +13,10 @@ const Readiness = z.object({
     .enum(sandboxLevels)
     .optional()
     .meta({ description: 'How ffmpeg is confined, where this process runs it' }),
+  disk: z.enum(['ok', 'low']).optional().meta({
+    description:
+      'low: less than DISK_RESERVE_BYTES is free. No files are taken in, and jobs wait until there is room',
+  }),
 });
 
 export const healthRoutes: readonly Route[] = [
@@ -46,15 +50,17 @@ export const healthRoutes: readonly Route[] = [
       errors: [],
     },
     async handle({ response, services }) {
-      const [redis, storage] = await Promise.all([
+      const [redis, storage, disk] = await Promise.all([
         services.redis.ping().then(isUp, isDown),
         services.storage.ping().then(isUp, isDown),
+        services.disk.isLow().then(asState, () => undefined),
       ]);
       const ready = redis === 'up' && storage === 'up';
       response.status(ready ? 200 : 503).json({
         status: ready ? 'ok' : 'unavailable',
         checks: { redis, storage },
         sandbox: services.settings.sandbox,
+        disk,
       });
     },
   },
@@ -62,3 +68,4 @@ export const healthRoutes: readonly Route[] = [
 
 const isUp = (): 'up' => 'up';
 const isDown = (): 'down' => 'down';
+const asState = (isLow: boolean): 'ok' | 'low' => (isLow ? 'low' : 'ok');

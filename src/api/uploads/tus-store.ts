@@ -74,7 +74,7 @@ export class TusStore extends DataStore {
     }
     const arrivedBytes = this.#checksum
       ? await this.#writeChecked(content, file, offset, this.#checksum)
-      : await this.#services.incoming.write(file, content, offset);
+      : await this.#writePlain(content, file, offset);
     if (arrivedBytes === upload.sizeBytes) {
       await this.#finish(upload);
     }
@@ -118,6 +118,19 @@ export class TusStore extends DataStore {
       await this.#finish(upload);
     }
     return arrivedBytes;
+  }
+
+  /** What arrived before a break is kept for the sender to go on from, unless the disk is full: then it goes, and its space comes back. */
+  async #writePlain(content: Readable, file: string, offset: number): Promise<number> {
+    const { incoming, disk } = this.#services;
+    try {
+      return await incoming.write(file, content, offset);
+    } catch (error) {
+      if (await disk.isLow()) {
+        await incoming.truncate(file, offset);
+      }
+      throw error;
+    }
   }
 
   /**

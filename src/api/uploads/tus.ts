@@ -7,6 +7,7 @@ import { ERRORS, Server, TUS_RESUMABLE } from '@tus/server';
 import { ServiceError } from '../../contract/errors.ts';
 import { sendError } from '../answer.ts';
 import { requestBody } from '../request-body.ts';
+import { withRoom } from '../room.ts';
 import { type ApiSettings, keyOf, type RouteContext } from '../route.ts';
 import { Checksum, checksumAlgorithms } from './checksum.ts';
 import { TusRefusal } from './tus-refusal.ts';
@@ -68,7 +69,9 @@ export async function answerTus(
   }
   try {
     demandProtocol(context, method);
-    const answer = await callTus(context, method, file, location);
+    const call = () => callTus(context, method, file, location);
+    const takesBytes = method === 'POST' || method === 'PATCH';
+    const answer = await (takesBytes ? withRoom(context, call, roomOf(context, method)) : call());
     for (const [name, value] of answer.headers) {
       // Who may read an answer across origins is decided for all routes in one place.
       if (!name.startsWith('access-control-') && !OWN_HEADERS.has(name)) {
@@ -86,6 +89,11 @@ export async function answerTus(
     }
     sendError(response, error.refusal, error.httpStatus);
   }
+}
+
+/** An upload is begun when all of it fits; the space is kept for what is under way. */
+function roomOf({ request }: RouteContext, method: TusMethod): number {
+  return Number(request.get(method === 'POST' ? 'upload-length' : 'content-length') ?? 0) || 0;
 }
 
 /** Throws what tus refuses before it looks at an upload, and what @tus/server would refuse otherwise than tus says. */
