@@ -23,7 +23,7 @@ export async function serveVideos(folder: string): Promise<VideoServer> {
   const requests: string[] = [];
   let gate: PromiseWithResolvers<void> | undefined;
   const server = createServer(async (request, response) => {
-    const name = (request.url ?? '').slice(1);
+    const [name = ''] = (request.url ?? '').slice(1).split('?');
     requests.push(name);
     const bytes = await readFile(join(folder, name)).catch(() => undefined);
     if (bytes === undefined) {
