@@ -21,14 +21,17 @@ export interface GatewayCall {
  * - `pass`: the gateway's answer is handed on;
  * - `lose`: the gateway gets the call, the caller a connection that is cut;
  * - `drop`: the connection is cut before the gateway has heard anything;
- * - a number: that status, and the gateway hears nothing.
+ * - a number: that status, and the gateway hears nothing;
+ * - `afterwards`: the gateway gets the call, the caller that status instead of its answer.
  */
-export type GatewayBehaviour = 'pass' | 'lose' | 'drop' | number;
+export type GatewayBehaviour = 'pass' | 'lose' | 'drop' | number | { readonly afterwards: number };
 
 export class GatewayRecorder {
   readonly calls: GatewayCall[] = [];
   /** What to do with a call, or a promise of it: until it resolves the caller waits. */
   behaviour: (call: GatewayCall) => GatewayBehaviour | Promise<GatewayBehaviour> = () => 'pass';
+  /** Sabotage: the gateway never hears the Idempotency-Key, so that it cannot know a repetition. */
+  hidesKeys = false;
   /** Base address of the real gateway. */
   target = '';
   #port = 0;
@@ -90,7 +93,8 @@ export class GatewayRecorder {
       response.writeHead(behaviour).end();
       return;
     }
-    const passedOn = ['content-type', 'apikey', 'idempotency-key'].flatMap((name) => {
+    const names = ['content-type', 'apikey', ...(this.hidesKeys ? [] : ['idempotency-key'])];
+    const passedOn = names.flatMap((name) => {
       const value = header(request, name);
       return value === undefined ? [] : [[name, value] as const];
     });
@@ -104,6 +108,11 @@ export class GatewayRecorder {
     call.messageId = messageIdIn(bytes.toString('utf8'));
     if (behaviour === 'lose') {
       request.socket.destroy();
+      return;
+    }
+    if (typeof behaviour === 'object') {
+      call.seenStatus = behaviour.afterwards;
+      response.writeHead(behaviour.afterwards).end();
       return;
     }
     const retryAfter = answer.headers.get('retry-after');
