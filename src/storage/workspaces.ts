@@ -19,15 +19,10 @@ export class Workspaces {
   /** Makes the folder of this process under `root` and removes those of processes of this host that are no more. */
   static async open(root: string): Promise<Workspaces> {
     await mkdir(root, { recursive: true, mode: 0o700 });
-    const host = hostname();
     for (const name of await readdir(root)) {
-      const [, owner, pid = '', started = ''] = OWNER_FORM.exec(name) ?? [];
-      // Of another host that shares the disk nobody here knows whether it lives.
-      if (owner === host && (await startOf(Number(pid))) !== started) {
-        await rm(join(root, name), { recursive: true, force: true });
-      }
+      if (await isOfDeadProcess(name)) await rm(join(root, name), { recursive: true, force: true });
     }
-    return new Workspaces(join(root, `${host}.${process.pid}.${(await startOf(process.pid)) ?? '0'}`));
+    return new Workspaces(join(root, await nameOfThisProcess()));
   }
 
   /** @param name begins the folder's name, for whoever looks at the disk */
@@ -45,6 +40,17 @@ export class Workspaces {
   async close(): Promise<void> {
     await rm(this.#folder, { recursive: true, force: true });
   }
+}
+
+/** A name that no other process has, nor any later one. */
+export async function nameOfThisProcess(): Promise<string> {
+  return `${hostname()}.${process.pid}.${(await startOf(process.pid)) ?? '0'}`;
+}
+
+/** Whether this is the name of a process that is no more; of another host that shares the disk nobody here knows. */
+export async function isOfDeadProcess(name: string): Promise<boolean> {
+  const [, owner, pid = '', started = ''] = OWNER_FORM.exec(name) ?? [];
+  return owner === hostname() && (await startOf(Number(pid))) !== started;
 }
 
 /** When a process was started, in its system's own unit; undefined when there is no such process. */

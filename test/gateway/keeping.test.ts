@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import { mkdir, readdir, readFile, rm, utimes, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
+import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { startTestRedis, type TestRedis } from '../redis-server.ts';
@@ -72,7 +73,10 @@ it('a message and its media go when they have been kept long enough', async () =
 it('workspaces that a killed gateway left go at the next start, those of others stay', async () => {
   const workspaces = join(folder.path, 'workspaces');
   const longAgo = new Date(Date.now() - 2 * 60 * 60 * 1000);
-  for (const name of ['gateway-old', 'gateway-new', 'worker-old']) {
+  // pid 1 lives on every system, but it was not started at tick 7.
+  const ofDeadProcess = `gateway-${hostname()}.1.7-abc123`;
+  const ofAnotherHost = 'gateway-elsewhere.1.7-abc123';
+  for (const name of ['gateway-old', ofAnotherHost, ofDeadProcess, 'worker-old']) {
     await mkdir(join(workspaces, name));
     await writeFile(join(workspaces, name, 'voice.ogg'), '');
   }
@@ -80,7 +84,7 @@ it('workspaces that a killed gateway left go at the next start, those of others 
     await utimes(join(workspaces, name), longAgo, longAgo);
   }
   await restart({});
-  expect((await readdir(workspaces)).toSorted()).toEqual(['gateway-new', 'worker-old']);
+  expect((await readdir(workspaces)).toSorted()).toEqual([ofAnotherHost, 'worker-old']);
 });
 
 it('a storage that takes nothing is 503, and nothing appears in the chat', async () => {
