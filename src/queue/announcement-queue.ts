@@ -18,8 +18,11 @@ export interface AnnouncementQueueOptions {
   readonly logger: Logger;
 }
 
-/** Ten tries over an hour (decisions C), seconds after the first. */
-export const VOICE_SCHEDULE_SECONDS = [0, 5, 20, 60, 180, 420, 900, 1500, 2400, 3600] as const;
+/**
+ * Ten tries over an hour (decisions C), seconds after the first. The second comes when the lease of a gateway that died has run
+ * out (6 s, src/gateway/idempotency.ts): earlier it would hear that the first one is still running.
+ */
+export const VOICE_SCHEDULE_SECONDS = [0, 8, 20, 60, 180, 420, 900, 1500, 2400, 3600] as const;
 
 /** A record that vanished while its job could still be asked for would announce a second time. */
 const KEEP_LONGER_SECONDS = 24 * 60 * 60;
