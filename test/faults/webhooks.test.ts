@@ -10,7 +10,7 @@ import { Stand } from './stand.ts';
 /** Ten tries as in decisions D, in seconds instead of hours. */
 const WEBHOOK_SCHEDULE_SECONDS = '0,1,2,3,4,5,6,7,8,9';
 const TRIES = 10;
-const JOBS = runs(60, 950);
+const JOBS = runs(60, 975);
 /** Jobs that are done, and so have a voice message and two events; the others find no source and have one. */
 const COMPLETED_JOBS = runs(2, 25);
 const SUBMITTED_AT_ONCE = 20;
