@@ -26,7 +26,7 @@ export interface DownloadLimits {
   readonly maxRetryAfterMs: number;
 }
 
-const defaultLimits: DownloadLimits = {
+export const defaultLimits: DownloadLimits = {
   headersTimeoutMs: 20_000,
   idleTimeoutMs: 20_000,
   minBytesPerSecond: 8 * 1_024,
@@ -79,10 +79,15 @@ interface Transfer {
 }
 
 /**
+ * @param first the answer to a request for the whole file that was made already: the first of the tries
  * @throws OutboundRefused, OutboundFailed; errors of the local file system (EEXIST, ENOSPC) and of `makeRoom` as they
  * are; the reason of `signal` when that aborts
  */
-export async function download(route: Route, options: DownloadOptions): Promise<Downloaded> {
+export async function download(
+  route: Route,
+  options: DownloadOptions,
+  first?: () => Promise<Answer>,
+): Promise<Downloaded> {
   const limits = { ...defaultLimits, ...options.limits };
   const file = await open(options.file, 'wx', 0o600);
   const tooLate = new OutboundFailed('timeout', 'the download took too long', false);
@@ -96,7 +101,12 @@ export async function download(route: Route, options: DownloadOptions): Promise<
     validator: undefined,
   };
   try {
-    const answer = await withTries(limits, signal, () => receive(route, options, limits, signal, transfer));
+    let opened = first;
+    const answer = await withTries(limits, signal, () => {
+      const opening = opened?.();
+      opened = undefined;
+      return receive(route, options, limits, signal, transfer, opening);
+    });
     await file.close();
     return {
       sizeBytes: transfer.receivedBytes,
@@ -112,7 +122,8 @@ export async function download(route: Route, options: DownloadOptions): Promise<
   }
 }
 
-async function withTries<T>(
+/** Runs an attempt, again after failures that may pass. @throws the last failure; the signal's reason */
+export async function withTries<T>(
   limits: DownloadLimits,
   signal: AbortSignal,
   attempt: () => Promise<T>,
@@ -140,13 +151,14 @@ async function receive(
   limits: DownloadLimits,
   signal: AbortSignal,
   transfer: Transfer,
+  opening?: Promise<Answer>,
 ): Promise<Answer> {
   const { validator, receivedBytes } = transfer;
   const resume = validator !== undefined && receivedBytes > 0;
   const headers: Record<string, string> = resume
     ? { range: `bytes=${receivedBytes}-`, 'if-range': validator }
     : {};
-  const answer = await get(route, { ...limits, url: options.url, headers, signal });
+  const answer = await (opening ?? get(route, { ...limits, url: options.url, headers, signal }));
   try {
     await beginWriting(transfer, answer, resume);
     if ((transfer.totalBytes ?? 0) > options.maxBytes) throw tooLarge();

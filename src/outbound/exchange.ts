@@ -20,6 +20,8 @@ export interface GetOptions {
   readonly headersTimeoutMs: number;
   readonly idleTimeoutMs: number;
   readonly signal: AbortSignal;
+  /** Default: a connection of its own for each request, as most downloads are broken off or use theirs up. */
+  readonly keepAlive?: boolean;
 }
 
 export interface Answer {
@@ -69,8 +71,7 @@ async function getOnce(route: Route, url: URL, options: GetOptions): Promise<Ans
       },
       headersTimeout: options.headersTimeoutMs,
       bodyTimeout: options.idleTimeoutMs,
-      // A connection of its own for each download: most are broken off or used up anyway.
-      reset: true,
+      reset: options.keepAlive !== true,
       signal: options.signal,
     });
     return { status: statusCode, headers, body, url };

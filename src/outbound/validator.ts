@@ -21,12 +21,15 @@ export function isOfVersion(headers: IncomingHttpHeaders, validator: string | un
 
 export interface ContentRange {
   readonly start: number;
+  /** Exclusive, unlike in the header. */
+  readonly end: number;
   readonly totalBytes: number | undefined;
 }
 
 /** `bytes 100-199/200` or `bytes 100-199/*`; undefined for anything else. */
 export function parseContentRange(value: string | undefined): ContentRange | undefined {
-  const match = /^bytes (\d+)-\d+\/(\d+|\*)$/.exec(value ?? '');
+  const match = /^bytes (\d+)-(\d+)\/(\d+|\*)$/.exec(value ?? '');
   if (match === null) return undefined;
-  return { start: Number(match[1]), totalBytes: match[2] === '*' ? undefined : Number(match[2]) };
+  const totalBytes = match[3] === '*' ? undefined : Number(match[3]);
+  return { start: Number(match[1]), end: Number(match[2]) + 1, totalBytes };
 }

@@ -5,6 +5,7 @@ import { ServiceError } from '../../contract/errors.ts';
 import { OutboundFailed, OutboundRefused } from '../../outbound/errors.ts';
 import { uploadStorageKey } from '../../queue/uploads.ts';
 import { ObjectNotFound } from '../../storage/storage.ts';
+import { fetchAudioParts } from '../audio-parts.ts';
 import type { Step, StepContext } from '../step.ts';
 
 export interface LocalVideo {
@@ -26,7 +27,7 @@ async function downloadUrl(url: string, context: StepContext): Promise<LocalVide
   const { services, signal, workspace, space } = context;
   const path = join(workspace, 'source');
   try {
-    const { sizeBytes, filename } = await services.outbound.download({
+    const { sizeBytes, filename, partBytes } = await services.outbound.downloadParts({
       url,
       file: path,
       maxBytes: services.limits.maxInputBytes,
@@ -35,7 +36,9 @@ async function downloadUrl(url: string, context: StepContext): Promise<LocalVide
       onProgress({ receivedBytes, totalBytes }) {
         context.report('downloading_video', totalBytes ? receivedBytes / totalBytes : 0);
       },
+      choose: (parts) => fetchAudioParts(parts, path, context),
     });
+    context.logger.debug({ jobId: context.jobId, sizeBytes, partBytes }, 'source downloaded');
     return { path, name: filename ?? 'audio', sizeBytes };
   } catch (error) {
     if (error instanceof OutboundRefused) {

@@ -1,0 +1,117 @@
+/** A source of which parts are asked for: its beginning from the first answer, the rest by ranges. */
+import { type FileHandle, open } from 'node:fs/promises';
+import { LinkMeter } from './ranges-cost.ts';
+import type { Beginning } from './ranges-opening.ts';
+import type { RemoteFile } from './ranges-request.ts';
+import { RangeSession, type SessionOptions } from './ranges-session.ts';
+import { type ByteSpans, bytesOf, roomFor } from './ranges-spans.ts';
+
+/** What is read or fetched of a source is in the local file from then on. */
+export interface SourceParts {
+  readonly sizeBytes: number;
+  /** Exactly these bytes, to look at. @throws OutboundRefused, OutboundFailed */
+  read(start: number, end: number): Promise<Uint8Array>;
+  /** @returns false when the whole file would come nearly as quickly; nothing was fetched then. Throws as `read` does. */
+  fetch(spans: ByteSpans): Promise<boolean>;
+}
+
+export interface PartsSettings extends Omit<SessionOptions, 'local'> {
+  /** Path of a file that does not exist yet. */
+  readonly file: string;
+  readonly beginning: Beginning;
+  /** Until the first answer's headers were there. */
+  readonly waitedSeconds: number;
+  /** Waited for before bytes are written. */
+  readonly makeRoom: (bytes: number) => Promise<void>;
+  /** Told how much is about to be fetched. */
+  readonly onFetch: (bytes: number) => void;
+}
+
+const KIB = 1_024;
+
+/** Reading on costs less than a request up to here, and the beginning is kept in memory. */
+const MAX_SKIP_BYTES = 256 * KIB;
+const MAX_BEGINNING_BYTES = 34 * 1_024 * KIB;
+
+/** An index at the end of a file is read by its header first: most of it, or all, comes along. */
+const READ_AHEAD_BYTES = 256 * KIB;
+const WHOLE_TAIL_BYTES = 4 * 1_024 * KIB;
+
+const MEASURED_BYTES = 256 * KIB;
+
+export class RemoteParts implements SourceParts {
+  readonly sizeBytes: number;
+  readonly #settings: PartsSettings;
+  readonly #meter = new LinkMeter();
+  #local: FileHandle | undefined;
+  #session: RangeSession | undefined;
+  #window: { readonly start: number; readonly bytes: Uint8Array } = { start: 0, bytes: new Uint8Array() };
+
+  constructor(remote: RemoteFile, settings: PartsSettings) {
+    this.sizeBytes = remote.sizeBytes;
+    this.#settings = settings;
+  }
+
+  async read(start: number, end: number): Promise<Uint8Array> {
+    const { beginning } = this.#settings;
+    const isNear = start <= beginning.readBytes + MAX_SKIP_BYTES && end <= MAX_BEGINNING_BYTES;
+    if (end <= beginning.readBytes || (beginning.isWhole && isNear)) {
+      await beginning.readTo(end);
+      return beginning.bytes().subarray(start, end);
+    }
+    const within = start - this.#window.start;
+    if (within < 0 || end > this.#window.start + this.#window.bytes.length)
+      await this.#moveWindow(start, end);
+    return this.#window.bytes.subarray(start - this.#window.start, end - this.#window.start);
+  }
+
+  async fetch(spans: ByteSpans): Promise<boolean> {
+    const session = await this.#ranges();
+    const roomBytes = roomFor(spans);
+    await this.#settings.makeRoom(roomBytes);
+    const plan = session.plan(await session.learn(spans));
+    if (plan === undefined) return false;
+    await this.#settings.makeRoom(Math.max(0, roomFor(plan) - roomBytes));
+    this.#settings.onFetch(bytesOf(plan));
+    await session.fetch(plan);
+    return true;
+  }
+
+  /** Ends what is under way and closes the local file. @returns whether there is one */
+  async close(): Promise<boolean> {
+    await this.#local?.close();
+    return this.#local !== undefined;
+  }
+
+  async #moveWindow(start: number, end: number): Promise<void> {
+    const isTail = this.sizeBytes - start <= WHOLE_TAIL_BYTES;
+    const ahead = isTail ? this.sizeBytes : Math.min(this.sizeBytes, start + READ_AHEAD_BYTES);
+    const known = this.#window.bytes.subarray(Math.max(0, start - this.#window.start));
+    const isInside = start >= this.#window.start && known.length > 0;
+    const from = isInside ? start + known.length : start;
+    const session = await this.#ranges();
+    const span = { start: from, end: Math.max(end, ahead) };
+    await this.#settings.makeRoom(span.end - span.start);
+    const bytes = await session.read(span);
+    this.#window = { start, bytes: isInside ? Buffer.concat([known, bytes]) : bytes };
+  }
+
+  /** From here on ranges are asked for: the first answer is broken off, and what came of it is written. */
+  async #ranges(): Promise<RangeSession> {
+    if (this.#session !== undefined) return this.#session;
+    const { beginning, file, waitedSeconds } = this.#settings;
+    // Less of it says little about the link: the first packets come in a burst.
+    if (beginning.isWhole) await beginning.readTo(Math.min(MEASURED_BYTES, this.sizeBytes));
+    this.#meter.add(beginning.readBytes, beginning.seconds, waitedSeconds);
+    await beginning.drop();
+    await this.#settings.makeRoom(beginning.readBytes);
+    const local = await open(file, 'wx', 0o600);
+    this.#local = local;
+    await local.truncate(this.sizeBytes);
+    const bytes = beginning.bytes();
+    for (let at = 0; at < bytes.length; )
+      at += (await local.write(bytes, at, bytes.length - at, at)).bytesWritten;
+    this.#session = new RangeSession({ ...this.#settings, local }, this.#meter);
+    return this.#session;
+  }
+}

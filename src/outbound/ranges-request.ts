@@ -1,0 +1,114 @@
+/** One request for one range or several, and its answer held against what was asked for (RFC 9110 §14, §15.3.7). */
+import { OutboundFailed } from './errors.ts';
+import { type Answer, discard, get, headerOf, type Route, refuseEncoded, statusFailure } from './exchange.ts';
+import { type BodyLimits, limitedBody } from './limited-body.ts';
+import { ByterangesReader, byterangesBoundary, multipartOverhead, type Piece } from './ranges-multipart.ts';
+import { type ByteSpan, rangeHeader } from './ranges-spans.ts';
+import { isOfVersion, parseContentRange } from './validator.ts';
+
+/** One version of a file, as its first answer described it. */
+export interface RemoteFile {
+  /** Where the redirects led. */
+  readonly url: string;
+  readonly sizeBytes: number;
+  /** A strong one, for If-Range. */
+  readonly validator: string;
+}
+
+export interface RangeLimits extends Omit<BodyLimits, 'maxBytes'> {
+  readonly headersTimeoutMs: number;
+  readonly idleTimeoutMs: number;
+}
+
+/** The server has the file and sends ranges, but not several in one answer. */
+export class NoMultipleRanges extends Error {
+  override readonly name = 'NoMultipleRanges';
+}
+
+export interface RangeAnswer {
+  /** Until the headers were there. */
+  readonly waitedSeconds: number;
+  /** Pieces of what was asked for, in the order of their coming; all of it has come when they end. */
+  readonly pieces: AsyncGenerator<readonly Piece[]>;
+}
+
+/**
+ * @throws NoMultipleRanges; OutboundRefused, OutboundFailed, of kind `protocol` when the file is another one than before
+ * or the answer is not what was asked for; the reason of `signal` when that aborts. The pieces throw the same.
+ */
+export async function requestRanges(
+  route: Route,
+  file: RemoteFile,
+  spans: readonly ByteSpan[],
+  limits: RangeLimits,
+  signal: AbortSignal,
+): Promise<RangeAnswer> {
+  const begunAt = performance.now();
+  const headers = { range: rangeHeader(spans), 'if-range': file.validator };
+  const answer = await get(route, { ...limits, url: file.url, headers, signal, keepAlive: true });
+  const waitedSeconds = (performance.now() - begunAt) / 1_000;
+  try {
+    const boundary = requirePart(answer, file, spans);
+    const pieces =
+      boundary === undefined
+        ? oneRange(answer, spans, limits, signal)
+        : severalRanges(answer, new ByterangesReader(boundary, spans, file.sizeBytes), spans, limits, signal);
+    return { waitedSeconds, pieces };
+  } catch (error) {
+    discard(answer.body);
+    throw error;
+  }
+}
+
+/** @returns the boundary of an answer with several parts, undefined for one that is the range itself */
+function requirePart(answer: Answer, file: RemoteFile, spans: readonly ByteSpan[]): string | undefined {
+  const { status, headers } = answer;
+  const isSame = isOfVersion(headers, file.validator);
+  // RFC 9110 §14.2: a server may disregard Range, or refuse many ranges; with If-Range a 200 may also be another version.
+  if (spans.length > 1 && (status === 416 || (status === 200 && isSame))) throw new NoMultipleRanges();
+  if (status === 200 || (status === 206 && !isSame)) throw unexpected('the file has changed');
+  if (status !== 206) throw statusFailure(answer);
+  refuseEncoded(headers);
+  const boundary = byterangesBoundary(headerOf(headers, 'content-type'));
+  if (boundary !== undefined && spans.length > 1) return boundary;
+  const range = parseContentRange(headerOf(headers, 'content-range'));
+  const [first, ...others] = spans;
+  if (others.length > 0) throw new NoMultipleRanges();
+  if (range?.start !== first?.start || range?.end !== first?.end || range?.totalBytes !== file.sizeBytes) {
+    throw unexpected('another range than the one asked for');
+  }
+  return undefined;
+}
+
+async function* oneRange(
+  { body }: Answer,
+  [span = { start: 0, end: 0 }]: readonly ByteSpan[],
+  limits: RangeLimits,
+  signal: AbortSignal,
+): AsyncGenerator<readonly Piece[]> {
+  let { start } = span;
+  for await (const bytes of limitedBody(body, { ...limits, maxBytes: span.end - start }, signal)) {
+    yield [{ start, bytes }];
+    start += bytes.length;
+  }
+  if (start < span.end) throw new OutboundFailed('reset', 'the connection broke before the end', true);
+}
+
+async function* severalRanges(
+  { body }: Answer,
+  reader: ByterangesReader,
+  spans: readonly ByteSpan[],
+  limits: RangeLimits,
+  signal: AbortSignal,
+): AsyncGenerator<readonly Piece[]> {
+  const bytes = spans.reduce((sum, { start, end }) => sum + end - start, 0);
+  const maxBytes = bytes + multipartOverhead(spans.length);
+  for await (const chunk of limitedBody(body, { ...limits, maxBytes }, signal)) yield reader.push(chunk);
+  reader.end();
+}
+
+function unexpected(what: string): OutboundFailed {
+  return new OutboundFailed('protocol', 'the server did not send the part that was asked for', false, {
+    cause: new Error(what),
+  });
+}

@@ -1,0 +1,160 @@
+/** Ranges of one version of a file, several at a time, each written to its place in a local file. */
+import type { FileHandle } from 'node:fs/promises';
+import { OutboundFailed } from './errors.ts';
+import type { Route } from './exchange.ts';
+import { isWorthwhile, type LinkMeter, type RangeMode, rangeModes, worthwhileGap } from './ranges-cost.ts';
+import type { Piece } from './ranges-multipart.ts';
+import { NoMultipleRanges, type RangeLimits, type RemoteFile, requestRanges } from './ranges-request.ts';
+import { type ByteSpan, type ByteSpans, batchesOf, joinGaps } from './ranges-spans.ts';
+
+export interface SessionOptions {
+  readonly route: Route;
+  readonly remote: RemoteFile;
+  readonly local: FileHandle;
+  readonly limits: RangeLimits;
+  readonly signal: AbortSignal;
+  /** Runs a request, again when it may succeed then. */
+  readonly withTries: <T>(signal: AbortSignal, attempt: () => Promise<T>) => Promise<T>;
+  readonly onBytes: (bytes: number) => void;
+}
+
+/** Enough to see, and not much to have fetched in vain. */
+const LESSON = { ranges: 8, bytes: 2 * 1_024 * 1_024 };
+
+export class RangeSession {
+  readonly #options: SessionOptions;
+  readonly #meter: LinkMeter;
+  /** Whether the server sends several ranges in one answer; undefined until it was asked. */
+  #takesSeveral: boolean | undefined;
+  #receivedBytes = 0;
+
+  constructor(options: SessionOptions, meter: LinkMeter) {
+    this.#options = options;
+    this.#meter = meter;
+  }
+
+  /** Fetches one range. @throws OutboundRefused, OutboundFailed; the signal's reason */
+  async read(span: ByteSpan): Promise<Uint8Array> {
+    const bytes = new Uint8Array(span.end - span.start);
+    await this.#request([span], this.#options.signal, (piece) =>
+      bytes.set(piece.bytes, piece.start - span.start),
+    );
+    return bytes;
+  }
+
+  /**
+   * Asks for the first few of several ranges at once to see whether the server sends them so; once is enough.
+   * @returns what is still to be fetched. Throws as {@link read} does.
+   */
+  async learn(spans: ByteSpans): Promise<ByteSpans> {
+    if (this.#takesSeveral !== undefined || spans.starts.length < 2) return spans;
+    const [first = []] = batchesOf(spans, LESSON);
+    if (first.length < 2) return spans;
+    try {
+      await this.#request(first, this.#options.signal);
+      this.#takesSeveral = true;
+    } catch (error) {
+      if (!(error instanceof NoMultipleRanges)) throw error;
+      this.#takesSeveral = false;
+      return spans;
+    }
+    return spansAfter(spans, first.at(-1)?.end ?? 0);
+  }
+
+  /** What would be fetched for these, with the gaps; undefined when everything would come nearly as quickly. */
+  plan(spans: ByteSpans): ByteSpans | undefined {
+    const joined = joinGaps(spans, worthwhileGap(this.#meter.link, this.#mode));
+    const { sizeBytes } = this.#options.remote;
+    return isWorthwhile(joined, sizeBytes, this.#meter.link, this.#mode) ? joined : undefined;
+  }
+
+  /** Fetches what was planned. Throws as {@link read} does. */
+  async fetch(spans: ByteSpans): Promise<void> {
+    const { limits, signal } = this.#options;
+    const slow = new AbortController();
+    // Each body is watched by itself; many small ones could come as slowly as they like.
+    let seenBytes = this.#receivedBytes;
+    const watch = setInterval(() => {
+      const isSlow =
+        this.#receivedBytes - seenBytes < (limits.minBytesPerSecond * limits.rateWindowMs) / 1_000;
+      if (isSlow) slow.abort(new OutboundFailed('too-slow', 'the server sends too slowly', true));
+      seenBytes = this.#receivedBytes;
+    }, limits.rateWindowMs);
+    try {
+      await this.#drain(batchesOf(spans, this.#mode), AbortSignal.any([signal, slow.signal]));
+    } finally {
+      clearInterval(watch);
+    }
+  }
+
+  get #mode(): RangeMode {
+    return this.#takesSeveral === true ? rangeModes.multiple : rangeModes.single;
+  }
+
+  /** All batches over the mode's connections; the first failure ends the others. */
+  async #drain(batches: Iterator<readonly ByteSpan[]>, outer: AbortSignal): Promise<void> {
+    const failed = new AbortController();
+    const signal = AbortSignal.any([outer, failed.signal]);
+    const work = async (): Promise<void> => {
+      for (let next = batches.next(); !next.done; next = batches.next()) {
+        await this.#request(next.value, signal);
+      }
+    };
+    const workers = Array.from({ length: this.#mode.connections }, () =>
+      work().catch((error: unknown) => {
+        failed.abort(error);
+        throw error;
+      }),
+    );
+    // None may still write when the caller closes the file.
+    await Promise.allSettled(workers);
+    outer.throwIfAborted();
+    if (failed.signal.aborted) throw asFailure(failed.signal.reason);
+  }
+
+  async #request(
+    spans: readonly ByteSpan[],
+    signal: AbortSignal,
+    onPiece?: (piece: Piece) => void,
+  ): Promise<void> {
+    const { route, remote, limits, onBytes, withTries, local } = this.#options;
+    await withTries(signal, async () => {
+      const answer = await requestRanges(route, remote, spans, limits, signal);
+      const begunAt = performance.now();
+      let bytes = 0;
+      for await (const pieces of answer.pieces) {
+        await Promise.all(pieces.map((piece) => writeAll(local, piece)));
+        let come = 0;
+        for (const piece of pieces) {
+          onPiece?.(piece);
+          come += piece.bytes.length;
+        }
+        bytes += come;
+        this.#receivedBytes += come;
+        onBytes(come);
+      }
+      this.#meter.add(bytes, (performance.now() - begunAt) / 1_000, answer.waitedSeconds);
+    });
+  }
+}
+
+function spansAfter({ starts, ends }: ByteSpans, place: number): ByteSpans {
+  const from = ends.findIndex((end) => end > place);
+  if (from === -1) return { starts: new Float64Array(), ends: new Float64Array() };
+  const left = starts.slice(from);
+  left[0] = Math.max(left[0] ?? 0, place);
+  return { starts: left, ends: ends.slice(from) };
+}
+
+/** A server that stops to send several ranges in the middle is no longer understood. */
+function asFailure(error: unknown): unknown {
+  if (!(error instanceof NoMultipleRanges)) return error;
+  return new OutboundFailed('protocol', 'the server no longer sends several ranges', false, { cause: error });
+}
+
+/** A write may take fewer bytes than it was given. */
+async function writeAll(file: FileHandle, { start, bytes }: Piece): Promise<void> {
+  for (let written = 0; written < bytes.length; ) {
+    written += (await file.write(bytes, written, bytes.length - written, start + written)).bytesWritten;
+  }
+}

@@ -1,0 +1,81 @@
+/** Stretches of a remote file, and how they are put together for requests. */
+
+/** Sorted, disjoint and not empty; bytes from `starts[i]` up to but not including `ends[i]`. */
+export interface ByteSpans {
+  readonly starts: Float64Array;
+  readonly ends: Float64Array;
+}
+
+export interface ByteSpan {
+  readonly start: number;
+  /** Exclusive. */
+  readonly end: number;
+}
+
+export function bytesOf({ starts, ends }: ByteSpans): number {
+  return starts.reduce((sum, start, place) => sum + (ends[place] ?? 0) - start, 0);
+}
+
+/** What most file systems store at a time. */
+const BLOCK_BYTES = 4_096;
+
+/** The room that spans take in a file with holes: whole blocks, however little of them is used. */
+export function roomFor({ starts, ends }: ByteSpans): number {
+  let bytes = 0;
+  let reached = 0;
+  for (let place = 0; place < starts.length; place += 1) {
+    const from = Math.max(reached, Math.floor((starts[place] ?? 0) / BLOCK_BYTES) * BLOCK_BYTES);
+    reached = Math.ceil((ends[place] ?? 0) / BLOCK_BYTES) * BLOCK_BYTES;
+    bytes += Math.max(0, reached - from);
+  }
+  return bytes;
+}
+
+/** Joins what lies no further apart than `maxGapBytes`. */
+export function joinGaps({ starts, ends }: ByteSpans, maxGapBytes: number): ByteSpans {
+  const joined = { starts: new Float64Array(starts.length), ends: new Float64Array(starts.length) };
+  let count = 0;
+  for (let place = 0; place < starts.length; place += 1) {
+    const start = starts[place] ?? 0;
+    const end = ends[place] ?? 0;
+    if (count > 0 && start - (joined.ends[count - 1] ?? 0) <= maxGapBytes) {
+      joined.ends[count - 1] = end;
+      continue;
+    }
+    joined.starts[count] = start;
+    joined.ends[count] = end;
+    count += 1;
+  }
+  return { starts: joined.starts.subarray(0, count), ends: joined.ends.subarray(0, count) };
+}
+
+/** A batch is one request. Servers that answer many ranges at once still mind how many they are, and how long the header is. */
+export interface BatchLimits {
+  readonly ranges: number;
+  readonly bytes: number;
+}
+
+/** A stretch longer than a batch becomes several, so that all connections have work to the end. */
+export function* batchesOf({ starts, ends }: ByteSpans, limits: BatchLimits): Generator<readonly ByteSpan[]> {
+  let batch: ByteSpan[] = [];
+  let bytes = 0;
+  for (let place = 0; place < starts.length; place += 1) {
+    const end = ends[place] ?? 0;
+    for (let start = starts[place] ?? 0; start < end; ) {
+      const span = { start, end: Math.min(end, start + limits.bytes - bytes) };
+      batch.push(span);
+      bytes += span.end - span.start;
+      start = span.end;
+      if (batch.length < limits.ranges && bytes < limits.bytes) continue;
+      yield batch;
+      batch = [];
+      bytes = 0;
+    }
+  }
+  if (batch.length > 0) yield batch;
+}
+
+/** RFC 9110 §14.1.2: both ends are included. */
+export function rangeHeader(spans: readonly ByteSpan[]): string {
+  return `bytes=${spans.map(({ start, end }) => `${start}-${end - 1}`).join(',')}`;
+}

@@ -1,0 +1,159 @@
+/**
+ * Downloads those parts of a file that its reader wants, each to its own place in a local file of the full size, which
+ * takes no room for the rest. Where the server or the file does not lend itself to that, the file is downloaded whole.
+ */
+import { rm } from 'node:fs/promises';
+import { deadlineOf } from './deadline.ts';
+import {
+  type Downloaded,
+  type DownloadLimits,
+  type DownloadOptions,
+  defaultLimits,
+  download,
+  withTries,
+} from './download.ts';
+import { OutboundFailed, OutboundRefused } from './errors.ts';
+import { type Answer, headerOf, type Route } from './exchange.ts';
+import { asWholeAnswer, Beginning, openSource, remoteFileOf } from './ranges-opening.ts';
+import { RemoteParts, type SourceParts } from './ranges-parts.ts';
+import type { RemoteFile } from './ranges-request.ts';
+import { sourceName } from './source-name.ts';
+
+export interface PartsOptions extends DownloadOptions {
+  /** Files of less are downloaded whole. Default 8 MiB. */
+  readonly minBytes?: number;
+  /**
+   * Reads and fetches what is wanted; the local file is there, with holes, as soon as something was fetched.
+   * @returns whether all that is wanted is there; otherwise the file is downloaded whole
+   */
+  readonly choose: (parts: SourceParts) => Promise<boolean>;
+}
+
+export interface PartsDownloaded extends Downloaded {
+  /** How much was fetched of what `choose` wanted, with what came along; undefined when the file was downloaded whole. */
+  readonly partBytes: number | undefined;
+}
+
+const DEFAULT_MIN_BYTES = 8 * 1_024 * 1_024;
+
+/**
+ * `onProgress` counts the bytes that are wanted, as soon as it is known how many they are.
+ * @throws as `download` does, and what `choose` throws, but for failures of the parts themselves
+ */
+export async function downloadParts(route: Route, options: PartsOptions): Promise<PartsDownloaded> {
+  const limits = { ...defaultLimits, ...options.limits };
+  const begunAt = Date.now();
+  const tooLate = new OutboundFailed('timeout', 'the download took too long', false);
+  const deadline = deadlineOf(limits.totalMs, tooLate, options.signal);
+  let unusedRoomBytes = 0;
+  const makeRoomForParts = async (bytes: number): Promise<void> => {
+    await options.makeRoom?.(bytes);
+    unusedRoomBytes += bytes;
+  };
+  /** What was made for parts that were removed again serves the whole file. */
+  const makeRoom = async (bytes: number): Promise<void> => {
+    const missing = bytes - unusedRoomBytes;
+    unusedRoomBytes = Math.max(0, -missing);
+    if (missing > 0) await options.makeRoom?.(missing);
+  };
+  try {
+    const outcome = await tryParts(
+      route,
+      { ...options, makeRoom: makeRoomForParts },
+      limits,
+      deadline.signal,
+    );
+    if ('downloaded' in outcome) return outcome.downloaded;
+    const totalMs = Math.max(1, limits.totalMs - (Date.now() - begunAt));
+    const whole = await download(
+      route,
+      { ...options, makeRoom, limits: { ...limits, totalMs } },
+      outcome.first,
+    );
+    return { ...whole, partBytes: undefined };
+  } finally {
+    deadline.clear();
+  }
+}
+
+/** What came of it: the parts, or the first answer for `download` to go on with, if it can be used for that. */
+type Outcome =
+  | { readonly downloaded: PartsDownloaded }
+  | { readonly first: (() => Promise<Answer>) | undefined };
+
+async function tryParts(
+  route: Route,
+  options: PartsOptions,
+  limits: DownloadLimits,
+  signal: AbortSignal,
+): Promise<Outcome> {
+  let opened: Awaited<ReturnType<typeof openSource>>;
+  try {
+    opened = await openSource(route, options.url, limits, signal);
+  } catch (error) {
+    // The first of download's tries: it decides whether another one is due.
+    return { first: () => Promise.reject(error) };
+  }
+  const { answer, waitedSeconds } = opened;
+  const remote = remoteFileOf(answer);
+  if (remote === undefined || !isWithin(remote.sizeBytes, options)) {
+    const whole = asWholeAnswer(answer);
+    return { first: whole && (() => Promise.resolve(whole)) };
+  }
+  const beginning = new Beginning(answer, { ...limits, maxBytes: remote.sizeBytes }, signal);
+  let receivedBytes = 0;
+  let wantedBytes = 0;
+  const parts = new RemoteParts(remote, {
+    ...{ route, remote, limits, signal, beginning, waitedSeconds, file: options.file },
+    makeRoom: async (bytes) => options.makeRoom?.(bytes),
+    withTries: (abort, attempt) => withTries(limits, abort, attempt),
+    onFetch: (bytes) => {
+      wantedBytes = receivedBytes + bytes;
+    },
+    onBytes: (bytes) => {
+      receivedBytes += bytes;
+      const totalBytes = wantedBytes === 0 ? undefined : Math.max(wantedBytes, receivedBytes);
+      options.onProgress?.({ receivedBytes, totalBytes });
+    },
+  });
+  const isDone = await decide(options, parts, beginning, signal);
+  if (isDone) {
+    const partBytes = receivedBytes + beginning.readBytes;
+    return { downloaded: { ...describe(options, remote, answer), partBytes } };
+  }
+  if (!beginning.isWhole) return { first: undefined };
+  return { first: () => Promise.resolve({ ...answer, status: 200, body: beginning.asBody() }) };
+}
+
+/** Lets the reader choose, and cleans up unless all went well. */
+async function decide(
+  options: PartsOptions,
+  parts: RemoteParts,
+  beginning: Beginning,
+  signal: AbortSignal,
+): Promise<boolean> {
+  let isDone = false;
+  try {
+    isDone = await options.choose(parts);
+  } catch (error) {
+    await beginning.drop();
+    signal.throwIfAborted();
+    if (!(error instanceof OutboundFailed || error instanceof OutboundRefused)) throw error;
+  } finally {
+    const isThere = await parts.close();
+    if (isThere && !isDone) await rm(options.file, { force: true });
+  }
+  return isDone;
+}
+
+function isWithin(sizeBytes: number, { minBytes = DEFAULT_MIN_BYTES, maxBytes }: PartsOptions): boolean {
+  return sizeBytes >= minBytes && sizeBytes <= maxBytes;
+}
+
+function describe(options: PartsOptions, remote: RemoteFile, { headers, url }: Answer): Downloaded {
+  return {
+    sizeBytes: remote.sizeBytes,
+    contentType: headerOf(headers, 'content-type'),
+    filename: sourceName(headerOf(headers, 'content-disposition'), new URL(options.url), url),
+  };
+}

@@ -1,0 +1,34 @@
+/** Of a video at an address, only what its audio takes: the index, the beginnings of all tracks, and one track. */
+import { MediaFailure } from '../media/failure.ts';
+import { readAudioIndex } from '../media/mp4/audio-index.ts';
+import { OddLayout } from '../media/mp4/boxes.ts';
+import { probe } from '../media/probe.ts';
+import { chooseTrack } from '../media/track-choice.ts';
+import type { SourceParts } from '../outbound/ranges-parts.ts';
+import type { StepContext } from './step.ts';
+
+/**
+ * The track is chosen by ffprobe's word on the local file, as it will be once more when everything is there.
+ * @param path of the local file
+ * @returns whether the job can go on with that; otherwise it needs the whole file, also to say what is wrong with it
+ */
+export async function fetchAudioParts(
+  parts: SourceParts,
+  path: string,
+  { jobId, logger, payload, services, signal }: StepContext,
+): Promise<boolean> {
+  try {
+    const index = await readAudioIndex(parts);
+    if (!(await parts.fetch(index.lead))) throw new OddLayout('little would be gained');
+    const probed = await probe(services.tools, path, { signal });
+    const { index: place } = chooseTrack(probed, payload.output.track);
+    // Where ffprobe sees other tracks than the index has, a place among them means nothing.
+    if (probed.tracks.length !== index.audioTracks) throw new OddLayout('audio tracks that are none');
+    if (!(await parts.fetch(index.track(place)))) throw new OddLayout('little would be gained');
+    return true;
+  } catch (error) {
+    if (!(error instanceof OddLayout || error instanceof MediaFailure)) throw error;
+    logger.debug({ jobId, why: error.message }, 'the source is downloaded whole');
+    return false;
+  }
+}

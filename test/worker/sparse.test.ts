@@ -1,0 +1,200 @@
+/** Of a video at an address only the audio is fetched, and what comes of it is what comes of the whole file, byte for byte. */
+import { randomBytes } from 'node:crypto';
+import { stat, writeFile } from 'node:fs/promises';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { ExtractPayload, type ExtractResult } from '../../src/queue/payloads.ts';
+import { runExtraction } from '../../src/worker/extraction.ts';
+import { ffmpeg } from '../media/oracle.ts';
+import { mediaFolder } from '../media/sources.ts';
+import { type RangeServer, serveRanges } from '../range-server.ts';
+import { makeSurroundings, type Surroundings } from './worker-fixture.ts';
+
+const folder = mediaFolder();
+const SECONDS = 16;
+const MIB = 1024 * 1024;
+/** What makes parts worth asking for: the whole file would take seconds. */
+const SLOW = { bytesPerSecond: 4 * MIB };
+
+let whole: RangeServer;
+let several: RangeServer;
+let single: RangeServer;
+let around: Surroundings;
+
+const SOUND = [
+  ...['-f', 'lavfi', '-t', String(SECONDS), '-i'],
+  "aevalsrc='0.2*sin(880*PI*t)+0.05*(random(0)*2-1)|0.2*sin(660*PI*t)+0.05*(random(1)*2-1)':s=48000",
+];
+const CHAPTERS = [0, 5, 9].map(
+  (start, nth) => `[CHAPTER]\nTIMEBASE=1/1\nSTART=${start}\nEND=${start + 4}\ntitle=Part ${nth}\n`,
+);
+
+/** Noise, which no codec makes small: the pictures are nearly all of each file, as they are in real ones. */
+async function makePictures(): Promise<void> {
+  await ffmpeg(
+    ...['-v', 'error', '-f', 'lavfi', '-i', `nullsrc=s=320x180:r=25:d=${SECONDS},geq=random(1)*255:128:128`],
+    ...[
+      '-c:v',
+      'libx264',
+      '-preset',
+      'veryfast',
+      '-bf',
+      '2',
+      '-b:v',
+      '8M',
+      '-g',
+      '50',
+      folder.at('pictures.mp4'),
+    ],
+  );
+  await ffmpeg('-v', 'error', ...SOUND, folder.at('sound.wav'));
+  await ffmpeg(
+    '-v',
+    'error',
+    '-f',
+    'lavfi',
+    '-i',
+    'testsrc2=s=64x64:d=1',
+    '-frames:v',
+    '1',
+    folder.at('cover.jpg'),
+  );
+  await writeFile(
+    folder.at('chapters.txt'),
+    `;FFMETADATA1\ntitle=A film\nartist=Somebody\n${CHAPTERS.join('')}`,
+  );
+}
+
+/** A file of the pictures, the sound and whatever else, all but the sound copied. */
+async function mux(name: string, ...options: string[]): Promise<void> {
+  const inputs = ['-i', folder.at('pictures.mp4'), '-i', folder.at('sound.wav')];
+  await ffmpeg('-v', 'error', ...inputs, ...options, '-c:v', 'copy', folder.at(name));
+}
+
+const AAC = ['-map', '0:v', '-map', '1:a', '-c:a', 'aac', '-b:a', '128k'];
+const recipes: Readonly<Record<string, () => Promise<void>>> = {
+  'end.mp4': () => mux('end.mp4', ...AAC),
+  'front.mp4': () => mux('front.mp4', ...AAC, '-movflags', '+faststart'),
+  'seconds.mp4': () => mux('seconds.mp4', ...AAC, '-chunk_duration', '1000000'),
+  'late.mp4': () =>
+    ffmpeg(
+      ...['-v', 'error', '-i', folder.at('pictures.mp4'), '-itsoffset', '1.5', '-i', folder.at('sound.wav')],
+      ...[...AAC, '-c:v', 'copy', folder.at('late.mp4')],
+    ).then(() => undefined),
+  'cover.mp4': () =>
+    mux(
+      'cover.mp4',
+      ...['-i', folder.at('cover.jpg'), '-i', folder.at('chapters.txt'), ...AAC, '-map', '2:v'],
+      ...[
+        '-disposition:v:1',
+        'attached_pic',
+        '-map_metadata',
+        '3',
+        '-map_chapters',
+        '3',
+        '-movflags',
+        '+faststart',
+      ],
+    ),
+  'tracks.mov': () =>
+    mux(
+      'tracks.mov',
+      ...['-map', '0:v', '-map', '1:a', '-map', '1:a', '-map', '1:a'],
+      ...['-c:a:0', 'aac', '-c:a:1', 'pcm_s16le', '-c:a:2', 'libmp3lame', '-filter:a:1', 'volume=0.5'],
+      ...[
+        '-metadata:s:a:0',
+        'language=eng',
+        '-metadata:s:a:1',
+        'language=ger',
+        '-metadata:s:a:2',
+        'language=fra',
+      ],
+      ...['-disposition:a:0', '0', '-disposition:a:1', 'default', '-disposition:a:2', '0'],
+    ),
+  'adpcm.mov': () => mux('adpcm.mov', '-map', '0:v', '-map', '1:a', '-c:a', 'adpcm_ima_qt'),
+  'alac.mov': () => mux('alac.mov', '-map', '0:v', '-map', '1:a', '-c:a', 'alac', '-ac', '1'),
+  'silent.mp4': () => mux('silent.mp4', '-map', '0:v'),
+};
+
+beforeAll(async () => {
+  whole = await serveRanges(folder.path, { ranges: false });
+  several = await serveRanges(folder.path, SLOW);
+  single = await serveRanges(folder.path, { ...SLOW, severalRanges: false });
+  around = await makeSurroundings([whole, several, single].map(({ allow }) => allow).join(','));
+  await makePictures();
+  await Promise.all(Object.values(recipes).map((make) => make()));
+}, 120_000);
+afterAll(async () => {
+  await around.close();
+  await Promise.all([whole, several, single].map((server) => server.close()));
+});
+afterEach(() => {
+  expect(around.left()).toEqual([]);
+});
+
+async function extract(url: string, output: object, surroundings = around): Promise<ExtractResult> {
+  return runExtraction(
+    {
+      jobId: `job_${randomBytes(8).toString('hex')}`,
+      attemptToken: 'attempt',
+      order: 0,
+      signal: new AbortController().signal,
+      report: () => undefined,
+      payload: ExtractPayload.parse({
+        version: 1,
+        tenant: 'tenant01',
+        source: { type: 'url', url },
+        output,
+        options: { priority: 'normal' },
+        batchId: null,
+        retryOf: null,
+      }),
+    },
+    surroundings.services,
+    surroundings.workspaces,
+  );
+}
+
+/** What does not depend on which job it was. */
+function essence({ inputFile, outputFile }: ExtractResult): object {
+  const { storageKey: _key, expiresAt: _at, ...output } = outputFile;
+  return { inputFile, output };
+}
+
+describe('the result of a part is that of the whole', () => {
+  it.each([
+    ['end.mp4', { format: 'm4a' }],
+    ['end.mp4', { format: 'mp3' }],
+    ['front.mp4', { format: 'm4a' }],
+    ['front.mp4', { format: 'mp3', preserveMetadata: false }],
+    ['front.mp4', { format: 'flac', start: 3.3, end: 7.1 }],
+    ['front.mp4', { format: 'opus', normalize: true }],
+    ['seconds.mp4', { format: 'aac' }],
+    ['late.mp4', { format: 'm4a' }],
+    ['late.mp4', { format: 'mp3' }],
+    ['cover.mp4', { format: 'm4a' }],
+    ['cover.mp4', { format: 'mp3' }],
+    ['cover.mp4', { format: 'ogg' }],
+    ['cover.mp4', { format: 'm4a', preserveMetadata: false }],
+    ['cover.mp4', { format: 'mp3', start: 6 }],
+    ['tracks.mov', { format: 'wav' }],
+    ['tracks.mov', { format: 'mp3', track: 2 }],
+    ['tracks.mov', { format: 'm4a', track: 'en' }],
+    ['adpcm.mov', { format: 'flac' }],
+    ['alac.mov', { format: 'flac' }],
+  ])('%s as %o', async (name, output) => {
+    const { size } = await stat(folder.at(name));
+    const expected = essence(await extract(whole.url(name), output));
+    const before = several.sentBytes;
+    expect(essence(await extract(several.url(name), output))).toEqual(expected);
+    expect(several.sentBytes - before).toBeLessThan(size / 3);
+  });
+
+  it.each([['end.mp4'], ['seconds.mp4']])('%s from a server that sends one range at a time', async (name) => {
+    const { size } = await stat(folder.at(name));
+    const expected = essence(await extract(whole.url(name), { format: 'm4a' }));
+    const before = single.sentBytes;
+    expect(essence(await extract(single.url(name), { format: 'm4a' }))).toEqual(expected);
+    expect(single.sentBytes - before).toBeLessThan(size / 3);
+    expect(single.peakConnections).toBeLessThanOrEqual(16);
+  });
+});
