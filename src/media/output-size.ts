@@ -1,5 +1,6 @@
 /** How much disk space the making of an output may take, as far as the plan can tell. */
 import type { EncodePlan, OutputPlan } from './plan.ts';
+import type { Probe } from './probe.ts';
 
 const MIB = 1024 * 1024;
 
@@ -17,8 +18,7 @@ const WIDEST_SAMPLE_BYTES = 8;
 /** Of a source that does not say its duration, such as a raw AAC stream: hardly one has fewer. */
 const FEWEST_BYTES_PER_SECOND = 4000;
 
-interface Source {
-  readonly sizeBytes: number;
+interface Source extends Pick<Probe, 'sizeBytes' | 'cover'> {
   /** Longest audio that is accepted, seconds. */
   readonly maxAudioSeconds: number;
 }
@@ -29,8 +29,8 @@ interface Source {
  */
 export function roomFor(plan: OutputPlan, source: Source): number {
   const bytes = Math.max(encodedBytes(plan, source), copiedBytes(plan, source)) * MARGIN;
-  const cover =
-    plan.preserveMetadata && plan.format.keeps.cover ? Math.min(COVER_BYTES, source.sizeBytes) : 0;
+  const keepsCover = source.cover !== null && plan.preserveMetadata && plan.format.keeps.cover;
+  const cover = keepsCover ? Math.min(COVER_BYTES, source.sizeBytes) : 0;
   // Of the attempts at a loudness the best so far is kept beside the next one.
   const files = plan.loudnessLufs === null ? 1 : 2;
   return Math.ceil((bytes + cover + TAGS_BYTES) * files);

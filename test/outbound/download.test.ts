@@ -4,6 +4,7 @@ import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { createLogger } from '../../src/logger.ts';
@@ -60,6 +61,7 @@ interface Attempt {
   readonly limits?: Limits;
   readonly signal?: AbortSignal;
   readonly onProgress?: (progress: { receivedBytes: number; totalBytes: number | undefined }) => void;
+  readonly makeRoom?: (bytes: number) => Promise<void>;
 }
 
 function downloadFrom({ port }: { port: number }, attempt: Attempt = {}) {
@@ -575,5 +577,79 @@ describe('something small read into memory', () => {
       response.writeHead(200, { 'content-encoding': 'gzip' }).end(gzipSync(content));
     });
     await expect(fetchFrom(server, 1_000_000)).rejects.toHaveProperty('kind', 'encoding');
+  });
+});
+
+describe('room on the disk', () => {
+  const MIB = 1024 * 1024;
+
+  /** Notes what is asked for, and how much had been written by then. */
+  function roomKeeper() {
+    const asked: number[] = [];
+    const written: number[] = [];
+    const makeRoom = async (bytes: number): Promise<void> => {
+      asked.push(bytes);
+      written.push((await stat(file)).size);
+    };
+    return { asked, written, makeRoom };
+  }
+
+  test('is made for all that is declared before the first byte, and not again after a break', async () => {
+    const server = await serve((request, response, nth) => {
+      if (nth === 1) cutAfterHalf(response, { etag: '"one"' });
+      else rest(response, request.headers.range, { etag: '"one"' });
+    });
+    const { asked, written, makeRoom } = roomKeeper();
+    await downloadFrom(server, { makeRoom });
+    await expectWholeFile();
+    expect({ asked, written }).toEqual({ asked: [content.length], written: [0] });
+    expect(server.requests).toHaveLength(2);
+  });
+
+  test('is made for what comes on top when the file starts anew and is larger', async () => {
+    const server = await serve((_request, response, nth) => {
+      if (nth === 1) cutAfterHalf(response, {});
+      else
+        response
+          .writeHead(200, { 'content-length': content.length * 2 })
+          .end(Buffer.concat([content, content]));
+    });
+    const { asked, makeRoom } = roomKeeper();
+    expect(await downloadFrom(server, { makeRoom })).toMatchObject({ sizeBytes: content.length * 2 });
+    expect(asked).toEqual([content.length, content.length]);
+  });
+
+  test('is made 64 MiB at a time for a body without a length, and never above the limit', async () => {
+    const server = await serve((_request, response) => {
+      response.write(Buffer.alloc(70 * MIB));
+      response.end();
+    });
+    const { asked, written, makeRoom } = roomKeeper();
+    await downloadFrom(server, { makeRoom, maxBytes: 80 * MIB });
+    expect(asked).toEqual([64 * MIB, 16 * MIB]);
+    expect(written[0]).toBe(0);
+    expect(written[1]).toBeGreaterThan(63 * MIB);
+    expect(written[1]).toBeLessThanOrEqual(64 * MIB);
+  });
+
+  test.each([
+    ['with', { 'content-length': content.length }],
+    ['without', {}],
+  ])('that cannot be made for a body %s a length ends the download as it is', async (_with, headers) => {
+    const server = await serve((_request, response) => {
+      response.writeHead(200, headers).write(content);
+    });
+    const reason = new Error('no room');
+    const attempt = downloadFrom(server, { makeRoom: () => Promise.reject(reason) });
+    await expect(attempt).rejects.toBe(reason);
+    expect(await readdir(folder)).toEqual([]);
+    expect(server.requests).toHaveLength(1);
+  });
+
+  test('may take its time: it is not the sender that is slow then', async () => {
+    const server = await serve((_request, response) => response.end(Buffer.alloc(8 * MIB)));
+    const makeRoom = () => delay(700);
+    const limits = { rateWindowMs: 200, tries: 1 };
+    expect(await downloadFrom(server, { makeRoom, limits })).toMatchObject({ sizeBytes: 8 * MIB });
   });
 });

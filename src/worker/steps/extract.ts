@@ -18,7 +18,7 @@ export const extract: Step<AnalyzedVideo, ExtractedAudio> = async (analyzed, con
   let stepBeganAt = 0;
   let done = 0;
   context.report(step, 0);
-  const source = { sizeBytes: video.sizeBytes, maxAudioSeconds: services.limits.maxAudioSeconds };
+  const source = { ...probe, maxAudioSeconds: services.limits.maxAudioSeconds };
   const rooms = [plan, voicePlan].map((made) => (made === null ? 0 : roomFor(made, source)));
   await context.space.grow(
     rooms.reduce((sum, bytes) => sum + bytes, 0),
