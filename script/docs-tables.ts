@@ -159,7 +159,7 @@ function valueCell(name: string, rule: z.core.JSONSchema.BaseSchema): string {
     return `integer, ${range}${unit}`;
   }
   if (rule.type === 'number') {
-    return `number above 0${unit}`;
+    return `number ${rule.minimum === undefined ? 'above 0' : `from ${rule.minimum}`}${unit}`;
   }
   if (Array.isArray(effectiveDefault(name))) {
     return `list, separated by commas${unit}`;
