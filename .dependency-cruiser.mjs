@@ -14,11 +14,21 @@ const mayImport = {
   queue: ['contract/', 'signing/'],
   storage: ['contract/'],
   outbound: ['contract/'],
+  http: [],
   media: ['contract/'],
   'docs-page': [],
-  api: ['contract/', 'signing/', 'queue/', storageInterface, 'outbound/', 'media/', 'docs-page/'],
-  worker: ['contract/', 'signing/', 'queue/', storageInterface, 'outbound/', 'media/'],
-  gateway: ['contract/', 'signing/', redisConnection, storageInterface, 'outbound/', 'media/', 'docs-page/'],
+  api: ['contract/', 'signing/', 'queue/', storageInterface, 'outbound/', 'media/', 'docs-page/', 'http/'],
+  worker: ['contract/', 'signing/', 'queue/', storageInterface, 'outbound/', 'media/', 'http/'],
+  gateway: [
+    'contract/',
+    'signing/',
+    redisConnection,
+    storageInterface,
+    'outbound/',
+    'media/',
+    'docs-page/',
+    'http/',
+  ],
 };
 
 /** Packages and built-in modules that few places may import: what comes from them has one owner. */

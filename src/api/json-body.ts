@@ -1,9 +1,10 @@
 /** Reads a request's JSON body (decisions A1): up to 256 KiB, another type is refused. */
 import express, { type Request, type RequestHandler, type Response } from 'express';
 import { ServiceError } from '../contract/errors.ts';
+import { verifyJson } from '../http/json-shape.ts';
 
 const LIMIT = '256kb';
-const parse = express.json({ limit: LIMIT, strict: false, inflate: false });
+const parse = express.json({ limit: LIMIT, strict: false, inflate: false, verify: verifyJson });
 const parseText = express.text({ limit: LIMIT, type: () => true, inflate: false });
 
 /** Throws UNSUPPORTED_MEDIA_TYPE, PAYLOAD_TOO_LARGE or INVALID_REQUEST. */

@@ -1,8 +1,7 @@
 /** The gateway as a process: constructs, wires, starts, closes. */
-import { once } from 'node:events';
-import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { GatewayError } from '../contract/gateway-errors.ts';
+import { listen } from '../http/listener.ts';
 import type { Logger } from '../logger.ts';
 import type { MediaTools } from '../media/run.ts';
 import type { Outbound } from '../outbound/outbound.ts';
@@ -100,7 +99,6 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
     throw error;
   });
   const closing = new AbortController();
-  const server = createServer();
   let publicUrl = options.publicUrl ?? '';
 
   const hasher = new SecretHasher(options.keyPepper);
@@ -180,9 +178,9 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
   await sweep();
   const sweeper = setInterval(sweep, SWEEP_INTERVAL_MS);
 
-  server.on(
-    'request',
-    createApp({
+  const handlerFor = ({ address, port, family }: AddressInfo) => {
+    publicUrl ||= `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`;
+    return createApp({
       access,
       brands: options.brands,
       closing: closing.signal,
@@ -207,12 +205,10 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
       webhooks,
       workspaces,
       wrongKeys,
-    }),
-  );
-  server.listen(options.port, options.host);
-  await once(server, 'listening');
-  const { address, port, family } = server.address() as AddressInfo;
-  publicUrl ||= `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`;
+    });
+  };
+  const listener = await listen(options.host, options.port, handlerFor);
+  const { address, port } = listener.address;
   logger.info({ host: address, port }, 'gateway is listening');
 
   return {
@@ -222,15 +218,9 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
     inboxLink: async () => `${publicUrl}/inbox?code=${await inboxSessions.createCode()}`,
     async close() {
       clearInterval(sweeper);
-      const closed = once(server, 'close');
-      server.close();
+      const closed = listener.close(CLOSE_TIMEOUT_MS);
       closing.abort(new Error('the gateway is stopping'));
-      // A connection that was busy when the server closed would be kept alive for some seconds after its answer.
-      const idle = setInterval(() => server.closeIdleConnections(), 50);
-      const cut = setTimeout(() => server.closeAllConnections(), CLOSE_TIMEOUT_MS);
       await closed;
-      clearInterval(idle);
-      clearTimeout(cut);
       await Promise.all([eventsPost?.close(), webhookSender.close(), events.close(), sessions.close()]);
       await closeRedis(redis);
     },

@@ -1,6 +1,6 @@
 /** Whether a lone worker lives and can work (decisions E, "Health"): a server of two paths. */
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { RequestListener } from 'node:http';
+import { listen } from '../http/listener.ts';
 
 export interface HealthServer {
   readonly port: number;
@@ -22,7 +22,7 @@ export async function startHealthServer(
   checks: HealthChecks,
   facts: () => Readonly<Record<string, string>> = () => ({}),
 ): Promise<HealthServer> {
-  const server = createServer(async (request, response) => {
+  const answerHealth: RequestListener = async (request, response) => {
     const answer = (status: number, body: object): void => {
       response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
     };
@@ -39,19 +39,9 @@ export async function startHealthServer(
       const ready = Object.values(results).every((state) => state === 'up');
       answer(ready ? 200 : 503, { status: ready ? 'ok' : 'unavailable', checks: results, ...facts() });
     }
-  });
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(port, host, resolve);
-  });
-  return {
-    port: (server.address() as AddressInfo).port,
-    async close() {
-      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-      server.closeAllConnections();
-      await closed;
-    },
   };
+  const { address, close } = await listen(host, port, () => answerHealth);
+  return { port: address.port, close: () => close(0) };
 }
 
 async function stateOf(check: () => Promise<unknown>): Promise<'up' | 'down'> {

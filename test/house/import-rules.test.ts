@@ -81,6 +81,7 @@ const breaches: readonly (readonly [rule: string, file: string, text: string])[]
   ['outbound-imports', 'src/outbound/a.ts', importing('../media/run.ts')],
   ['media-imports', 'src/media/a.ts', importing('../outbound/request.ts')],
   ['media-imports', 'src/media/b.ts', 'export type T = typeof import("../api/app.ts");\n'],
+  ['http-imports', 'src/http/a.ts', importing('../contract/job.ts')],
   ['docs-page-imports', 'src/docs-page/a.ts', importing('../contract/job.ts')],
   ['api-imports', 'src/api/a.ts', importing('../worker/extraction.ts')],
   ['api-imports', 'src/api/b.ts', importing('../storage/file-storage.ts')],

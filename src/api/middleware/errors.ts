@@ -45,6 +45,8 @@ function bodyError(error: Error): ServiceError | undefined {
     case 'charset.unsupported':
     case 'encoding.unsupported':
       return new ServiceError('UNSUPPORTED_MEDIA_TYPE', 'send JSON in UTF-8, not compressed');
+    case 'json.odd':
+      return new ServiceError('INVALID_REQUEST', error.message);
     default:
       return new ServiceError('INVALID_REQUEST', 'the body is not valid JSON');
   }

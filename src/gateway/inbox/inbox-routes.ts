@@ -2,12 +2,14 @@
 import { Router } from 'express';
 import { z } from 'zod';
 import { unauthorized } from '../middleware/access.ts';
-import { jsonBody } from '../middleware/json-body.ts';
+import { jsonBodyUpTo } from '../middleware/json-body.ts';
 import type { GatewayServices } from '../services.ts';
 import { chatViews, listMessages } from './chat-view.ts';
 import { eventFeed } from './event-feed.ts';
 import { peopleRoutes } from './people-routes.ts';
 
+/** Anybody may ask for a session, so nobody is listened to for long. */
+const MAX_REDEEM_BYTES = 4096;
 const RedeemRequest = z.object({ code: z.string().min(1).max(128) });
 
 export function inboxRoutes(services: GatewayServices): Router {
@@ -18,7 +20,7 @@ export function inboxRoutes(services: GatewayServices): Router {
     next();
   });
 
-  router.post('/session', jsonBody, async (request, response) => {
+  router.post('/session', jsonBodyUpTo(MAX_REDEEM_BYTES), async (request, response) => {
     const parsed = RedeemRequest.safeParse(request.body);
     const session = await wrongKeys.guard(request, async () =>
       parsed.success ? inboxSessions.redeem(parsed.data.code) : undefined,

@@ -10,6 +10,9 @@ import {
 import type { Logger } from '../../logger.ts';
 import { requestId } from './request-log.ts';
 
+const KIB = 1024;
+const MIB = 1024 * KIB;
+
 export interface ErrorAnswerOptions {
   readonly logger: Logger;
   /** Whether Redis answers: what fails while it does not is nobody's fault but the service's. */
@@ -59,7 +62,13 @@ export function otherMethods(allowed: string): RequestHandler {
 }
 
 /** What express and body-parser throw: `type` names the fault, `status` is the client's. */
-const HttpError = z.object({ status: z.int().min(400).max(499), type: z.string().optional() });
+const HttpError = z.object({
+  status: z.int().min(400).max(499),
+  type: z.string().optional(),
+  message: z.string(),
+  /** Bytes that a body may have. */
+  limit: z.number().default(0),
+});
 
 function toGatewayError(error: unknown, redisReady: boolean): GatewayError {
   if (error instanceof GatewayError) {
@@ -70,7 +79,7 @@ function toGatewayError(error: unknown, redisReady: boolean): GatewayError {
   }
   const http = HttpError.safeParse(error);
   if (http.success) {
-    return bodyFault(http.data.type);
+    return bodyFault(http.data);
   }
   if (!redisReady) {
     return new GatewayError('service_unavailable', 'the gateway cannot reach its database', {
@@ -81,17 +90,24 @@ function toGatewayError(error: unknown, redisReady: boolean): GatewayError {
   return new GatewayError('internal_error', 'something went wrong inside the gateway', { cause: error });
 }
 
-function bodyFault(type: string | undefined): GatewayError {
+function bodyFault({ type, message, limit }: z.output<typeof HttpError>): GatewayError {
   if (type === 'entity.too.large') {
     return new GatewayError(
       'payload_too_large',
-      'body: JSON may have 24 MiB at most; send larger audio as a file',
+      `body: JSON may have ${inWords(limit)} at most here; send larger audio as a file`,
     );
   }
   if (type === 'charset.unsupported' || type === 'encoding.unsupported') {
     return new GatewayError('unsupported_media_type', 'body: must be UTF-8, and gzip or plain');
   }
+  if (type === 'json.odd') {
+    return new GatewayError('bad_request', `body: ${message}`);
+  }
   return new GatewayError('bad_request', 'body: cannot be read; it must be a JSON object');
+}
+
+function inWords(bytes: number): string {
+  return bytes < MIB ? `${bytes / KIB} KiB` : `${bytes / MIB} MiB`;
 }
 
 /** One message a fault, each naming its field. */

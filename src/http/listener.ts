@@ -1,0 +1,112 @@
+/**
+ * The HTTP server under the API, the gateway and the health of a worker: what one connection, and all of them together, may take
+ * up of time and memory (RFC 9110, 15.5.9; CWE-400), set here and nowhere else.
+ */
+import { createServer, type RequestListener, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { SlowBodies, type SlowBodyLimits } from './slow-bodies.ts';
+
+export interface HttpLimits extends SlowBodyLimits {
+  /** From the connection, or the end of the answer before, to the last header. */
+  readonly headersTimeoutMs: number;
+  readonly keepAliveTimeoutMs: number;
+  /** Nothing moves in either direction: a download that nobody reads, an answer that does not come. */
+  readonly silenceTimeoutMs: number;
+  readonly maxHeaderBytes: number;
+  readonly maxHeaders: number;
+  /** Requests of one connection that wait for their answers. */
+  readonly maxPipelined: number;
+  /** Beyond it new connections are closed at once. */
+  readonly maxConnections: number;
+}
+
+export const httpLimits: HttpLimits = {
+  headersTimeoutMs: 15_000,
+  keepAliveTimeoutMs: 5000,
+  silenceTimeoutMs: 5 * 60_000,
+  maxHeaderBytes: 16 * 1024,
+  maxHeaders: 200,
+  maxPipelined: 32,
+  maxConnections: 10_000,
+  bodyWindowMs: 30_000,
+  minBodyBytesPerWindow: 30 * 1024,
+};
+
+/** How often what has taken too long is looked for. */
+const LOOK_EVERY_MS = 1000;
+const CLOSE_IDLE_EVERY_MS = 50;
+
+export interface Listener {
+  readonly address: AddressInfo;
+  /** Stops listening, lets answers that are under way finish for `graceMs`, then cuts them. */
+  close(graceMs: number): Promise<void>;
+}
+
+/**
+ * Rejects when the port is taken.
+ * @param port 0 takes a free one
+ * @param handlerFor makes the handler once the address is known; no request comes before
+ */
+export async function listen(
+  host: string,
+  port: number,
+  handlerFor: (address: AddressInfo) => RequestListener,
+  limits: HttpLimits = httpLimits,
+): Promise<Listener> {
+  const server = createServer({
+    headersTimeout: limits.headersTimeoutMs,
+    // Uploads may take hours; how slow a body may be is the business of SlowBodies.
+    requestTimeout: 0,
+    keepAliveTimeout: limits.keepAliveTimeoutMs,
+    connectionsCheckingInterval: LOOK_EVERY_MS,
+    maxHeaderSize: limits.maxHeaderBytes,
+    requireHostHeader: true,
+    insecureHTTPParser: false,
+  });
+  server.maxConnections = limits.maxConnections;
+  // Headers beyond the count would be dropped without a word; one more is let in, so that it can be told.
+  server.maxHeadersCount = limits.maxHeaders + 1;
+  server.timeout = limits.silenceTimeoutMs;
+  const slowBodies = new SlowBodies(limits);
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, host, resolve);
+  });
+  const address = server.address() as AddressInfo;
+  const handle = handlerFor(address);
+  const waiting = new WeakMap<object, number>();
+  server.on('request', (request, response) => {
+    const { socket } = request;
+    const count = (waiting.get(socket) ?? 0) + 1;
+    waiting.set(socket, count);
+    if (count > limits.maxPipelined) {
+      socket.destroy();
+      return;
+    }
+    response.once('close', () => waiting.set(socket, (waiting.get(socket) ?? 1) - 1));
+    if (request.rawHeaders.length > limits.maxHeaders * 2) {
+      response.writeHead(431, { connection: 'close' }).end();
+      return;
+    }
+    slowBodies.watch(request, response);
+    handle(request, response);
+  });
+  const looking = setInterval(() => slowBodies.look(), LOOK_EVERY_MS).unref();
+  return {
+    address,
+    async close(graceMs) {
+      await close(server, graceMs);
+      clearInterval(looking);
+    },
+  };
+}
+
+async function close(server: Server, graceMs: number): Promise<void> {
+  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+  // Kept-alive connections become idle one after the other, as their answers end.
+  const idle = setInterval(() => server.closeIdleConnections(), CLOSE_IDLE_EVERY_MS);
+  const cut = setTimeout(() => server.closeAllConnections(), graceMs);
+  await closed;
+  clearInterval(idle);
+  clearTimeout(cut);
+}
