@@ -109,6 +109,8 @@ async function messagesInChats(at: Stand): Promise<number> {
   }
 }
 
+// Broken by hand (src/gateway/voice-sender.ts): an id at random in place of the one that follows from the key. Reported: messages
+// that lie in chats and that no job tells of, as many as were in doubt.
 it.concurrent('through our own gateway each message is sent once, whatever happens to it', {
   timeout: LONG_MS * 2,
 }, async () => {
@@ -145,6 +147,8 @@ it.concurrent('it is noticed that a worker forgets the key that makes a repetiti
   expect(await messagesInChats(keyless)).toBe(4);
 });
 
+// Broken by hand (src/worker/completion/voice.ts): the mark of an earlier sending disregarded. Reported: 1004 is sent twice, and
+// called sent.
 it.concurrent('through another gateway a message in doubt is told as unknown, and sent again only if the operator wants that', {
   timeout: 90_000,
 }, async () => {
@@ -158,7 +162,7 @@ it.concurrent('through another gateway a message in doubt is told as unknown, an
     if (number === '1001') return 'lose';
     if (number === '1002') return { status: 500, taken: true };
     if (number === '1003' && nth === 1) return { status: 503, taken: false };
-    return number === '1004' ? killWith(keeping) : 'take';
+    return number === '1004' && nth === 1 ? killWith(keeping) : 'take';
   };
   const kept = await Promise.all(['1001', '1002', '1003'].map(sendTo));
   await foreign.observer.atRest(kept);
