@@ -3,65 +3,42 @@
  * die, and around it the world: a web server with videos, a receiver of webhooks, a recorder before the gateway.
  * It remembers every job that was accepted, so that `violations` (invariants.ts) can ask after each of them.
  */
-import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client, type Json } from '../client.ts';
-import { ada } from '../end-to-end/inbox.ts';
+import { residentBytes } from '../processes.ts';
 import { type Environment, ServiceHome } from '../service.ts';
 import { serveVideos, type VideoServer } from '../video-server.ts';
 import { GatewayRecorder } from './gateway-recorder.ts';
 import { HookReceiver } from './hook-receiver.ts';
 import { KillableRedis } from './killable-redis.ts';
 import { Observer } from './observer.ts';
-import { makeSources, type SourceName, sourceSeconds } from './sources.ts';
-import { Supervised } from './supervised.ts';
+import { type ProcessOptions, ServiceProcesses } from './service-processes.ts';
+import { makeSources } from './sources.ts';
+import { type AcceptedJob, acceptedJob, requestOf, type Submission } from './submission.ts';
+import type { Supervised } from './supervised.ts';
+
+export type { AcceptedJob, Submission } from './submission.ts';
 
 const COMPILED = join(import.meta.dirname, '..', '..', 'node_modules', '.cache', 'faults');
-const PRELOAD = join(import.meta.dirname, 'preload.ts');
+const GATEWAY_KEY = 'the-gateways-own-key';
 
-export interface StandOptions {
-  /** Default 1. */
-  readonly workers?: number;
+export interface StandOptions extends ProcessOptions {
+  /** What is to be done with the folder that becomes DATA_DIR, before anything is started over it. */
+  readonly prepare?: (data: string) => Promise<void>;
   /** What the processes may reach besides the stand's own servers, each `host:port`. */
   readonly allow?: readonly string[];
   /** For every process, over the short settings of a stand. */
   readonly environment?: Environment;
-  readonly apiEnvironment?: Environment;
-  readonly gatewayEnvironment?: Environment;
-  readonly workerEnvironment?: Environment;
-  /** Files that are loaded into each worker before the service: sabotage. */
-  readonly workerPreloads?: readonly string[];
-  /** The same for the gateway. */
-  readonly gatewayPreloads?: readonly string[];
 }
 
-/** What to submit; what is left out is the simplest there is. */
-export interface Submission {
-  /** One of the stand's videos, or any URL. Default talk.mp4. */
-  readonly source?: SourceName | (string & {});
-  readonly output?: object;
-  readonly options?: object;
-  /** Whether the job asks for a webhook to `hooks`. */
-  readonly webhook?: boolean;
-  /** Whether the job asks for a voice message to ada. */
-  readonly voice?: boolean;
-  readonly idempotencyKey?: string;
-  /** Whose job it is; default the stand's own. */
-  readonly key?: string;
+interface World {
+  readonly redis: KillableRedis;
+  readonly web: VideoServer;
+  readonly hooks: HookReceiver;
+  readonly gatewayCalls: GatewayRecorder;
 }
-
-export interface AcceptedJob {
-  readonly jobId: string;
-  readonly submission: Submission;
-  /** When the 202 was there, ms since the epoch. */
-  readonly acceptedAtMs: number;
-  /** Seconds of sound that the source has; undefined when the stand does not know. */
-  readonly seconds: number | undefined;
-}
-
-/** When webhooks of a stand are tried, seconds. */
-export const WEBHOOK_SCHEDULE = [0, 1, 2, 3, 4, 6, 8, 11, 15, 20];
 
 export class Stand {
   readonly folder: string;
@@ -73,16 +50,10 @@ export class Stand {
   readonly gatewayCalls: GatewayRecorder;
   readonly observer: Observer;
   readonly accepted: AcceptedJob[] = [];
-  readonly keys = new Map<string, Client>();
   /** Resident memory by process name after the warm-up, bytes; filled by `warmUp`. */
   readonly memoryLevels = new Map<string, number>();
-  readonly #options: StandOptions;
-  #api: Supervised | undefined;
-  #gateway: Supervised | undefined;
-  readonly workers: Supervised[] = [];
-  /** Base addresses. */
-  apiUrl = '';
-  gatewayUrl = '';
+  readonly #clients = new Map<string, Client>();
+  readonly #service: ServiceProcesses;
 
   private constructor(folder: string, home: ServiceHome, world: World, options: StandOptions) {
     this.folder = folder;
@@ -92,13 +63,14 @@ export class Stand {
     this.hooks = world.hooks;
     this.gatewayCalls = world.gatewayCalls;
     this.observer = new Observer(this);
-    this.#options = options;
+    this.#service = new ServiceProcesses(home, options);
   }
 
   /** Resolves when everything is ready for requests. */
   static async start(options: StandOptions = {}): Promise<Stand> {
     const folder = await mkdtemp(join(tmpdir(), 'spf-'));
-    for (const name of ['redis', 'videos', 'kills']) await mkdir(join(folder, name));
+    for (const name of ['redis', 'videos', 'kills', 'data']) await mkdir(join(folder, name));
+    await options.prepare?.(join(folder, 'data'));
     const redis = new KillableRedis(join(folder, 'redis'));
     const [web, hooks, gatewayCalls] = await Promise.all([
       serveVideos(join(folder, 'videos')),
@@ -114,7 +86,7 @@ export class Stand {
       GATEWAY_URL: gatewayCalls.url,
       OUTBOUND_ALLOW: [web.allow, hooks.allow, ...(options.allow ?? [])].join(','),
       JOB_LOCK_SECONDS: '2',
-      WEBHOOK_SCHEDULE_SECONDS: WEBHOOK_SCHEDULE.join(','),
+      WEBHOOK_SCHEDULE_SECONDS: '0,1,2,3,4,6,8,11,15,20',
       SHUTDOWN_SECONDS: '2',
       WORKER_CONCURRENCY: '2',
       UNFINISHED_PER_KEY: '100000',
@@ -125,72 +97,41 @@ export class Stand {
     });
     const stand = new Stand(folder, home, { redis, web, hooks, gatewayCalls }, options);
     try {
-      await stand.#startService();
+      await stand.#service.start();
+      gatewayCalls.target = stand.gatewayUrl;
+      await stand.#admit(home.key);
     } catch (error) {
       await stand.close();
       throw error;
     }
+    stand.observer.start();
     return stand;
   }
 
-  async #startService(): Promise<void> {
-    const { apiEnvironment, gatewayEnvironment, workers = 1 } = this.#options;
-    this.#api = new Supervised('api', /^API\s+(http\S+)/m, () =>
-      this.#run('api', [], { API_PORT: portOf(this.apiUrl), ...apiEnvironment }),
-    );
-    this.apiUrl = await this.#api.ready();
-    const addresses = { PUBLIC_URL: this.apiUrl, GATEWAY_EVENTS_URL: `${this.apiUrl}/hooks/gateway` };
-    this.#gateway = new Supervised('gateway', /^Gateway\s+(http\S+)/m, () =>
-      this.#run('gateway', this.#options.gatewayPreloads, {
-        ...addresses,
-        GATEWAY_PORT: portOf(this.gatewayUrl),
-        ...gatewayEnvironment,
-      }),
-    );
-    for (let number = 1; number <= workers; number++) this.addWorker(addresses);
-    await Promise.all([
-      ...this.workers.map((worker) => worker.ready()),
-      this.#gateway.ready().then((url) => {
-        this.gatewayUrl = url;
-        this.gatewayCalls.target = url;
-      }),
-    ]);
-    await this.admit(this.home.key);
-    this.observer.start();
+  /** Base address. */
+  get apiUrl(): string {
+    return this.#service.apiUrl;
   }
 
-  /** One more worker; it is not ready yet. */
-  addWorker(
-    addresses: Environment = {
-      PUBLIC_URL: this.apiUrl,
-      GATEWAY_EVENTS_URL: `${this.apiUrl}/hooks/gateway`,
-    },
-  ): Supervised {
-    const { workerEnvironment, workerPreloads } = this.#options;
-    const worker = new Supervised(`worker ${this.workers.length + 1}`, /^(Worker)/m, () =>
-      this.#run('worker', workerPreloads, { ...addresses, ...workerEnvironment }),
-    );
-    this.workers.push(worker);
-    return worker;
-  }
-
-  #run(command: string, preloads: readonly string[] = [], environment: Environment) {
-    const imports = [...preloads, PRELOAD].flatMap((path) => ['--import', path]);
-    return this.home.run([process.execPath, ...imports, 'src/main.ts', command], environment);
+  /** Base address of the gateway itself, past the recorder. */
+  get gatewayUrl(): string {
+    return this.#service.gatewayUrl;
   }
 
   get api(): Supervised {
-    if (this.#api === undefined) throw new Error('the stand has no API yet');
-    return this.#api;
+    return this.#service.api;
   }
 
   get gateway(): Supervised {
-    if (this.#gateway === undefined) throw new Error('the stand has no gateway yet');
-    return this.#gateway;
+    return this.#service.gateway;
   }
 
-  get processes(): Supervised[] {
-    return [this.#api, this.#gateway, ...this.workers].filter((found) => found !== undefined);
+  get workers(): readonly Supervised[] {
+    return this.#service.workers;
+  }
+
+  get processes(): readonly Supervised[] {
+    return this.#service.all;
   }
 
   /** DATA_DIR of all processes. */
@@ -198,12 +139,13 @@ export class Stand {
     return join(this.folder, 'data');
   }
 
+  /** With the stand's own key. */
   get client(): Client {
     return this.clientOf(this.home.key);
   }
 
   clientOf(key: string): Client {
-    const client = this.keys.get(key);
+    const client = this.#clients.get(key);
     if (client === undefined) throw new Error('the stand does not know this key');
     return client;
   }
@@ -212,27 +154,14 @@ export class Stand {
   async newKey(name: string): Promise<string> {
     const command = [process.execPath, 'src/main.ts', 'keys', 'create', '--name', name, '--instances', '*'];
     const key = await this.home.run(command).says(/(sp_\w+)/);
-    await this.admit(key);
+    await this.#admit(key);
     return key;
   }
 
-  private async admit(key: string): Promise<void> {
+  async #admit(key: string): Promise<void> {
     const client = new Client(this.apiUrl, key);
-    this.keys.set(key, client);
+    this.#clients.set(key, client);
     this.hooks.trust((await client.call('GET', '/v1/webhooks/secret')).body.data.secret);
-  }
-
-  /** The request that stands for a submission. */
-  requestOf({ source = 'talk.mp4', output, options, webhook, voice }: Submission): object {
-    return {
-      source: { type: 'url', url: source in sourceSeconds ? this.web.url(source) : source },
-      output: { format: 'mp3', ...output },
-      options: {
-        ...(webhook ? { webhook: this.hooks.url } : {}),
-        ...(voice ? { voiceMessage: { instance: 'main', number: ada.number } } : {}),
-        ...options,
-      },
-    };
   }
 
   /** Submits once. Throws when the answer is not 202, or when there is none. */
@@ -252,7 +181,7 @@ export class Stand {
         'Content-Type': 'application/json',
         ...(idempotencyKey === undefined ? {} : { 'Idempotency-Key': idempotencyKey }),
       },
-      body: JSON.stringify(this.requestOf(submission)),
+      body: JSON.stringify(requestOf(submission, this.web.url, this.hooks.url)),
     });
     const body: Json = await response.json();
     if (response.status === 202) this.accept(body.data.jobId, submission);
@@ -262,9 +191,7 @@ export class Stand {
   /** Notes a job that was accepted by another way than `submit`. */
   accept(jobId: string, submission: Submission = {}): void {
     if (this.accepted.some((job) => job.jobId === jobId)) return;
-    const { source = 'talk.mp4' } = submission;
-    const known = Object.entries(sourceSeconds).find(([name]) => name === source);
-    this.accepted.push({ jobId, submission, acceptedAtMs: Date.now(), seconds: known?.[1] });
+    this.accepted.push(acceptedJob(jobId, submission));
   }
 
   /** A job with everything, and then the memory of each process: the level that it must come back to. */
@@ -273,7 +200,7 @@ export class Stand {
       this.workers.map(() => this.submit({ webhook: true, voice: true, output: { format: 'flac' } })),
     );
     await this.observer.atRest(jobs);
-    for (const { name, pid } of this.processes) this.memoryLevels.set(name, await residentBytes(pid));
+    for (const { name, pid } of this.processes) this.memoryLevels.set(name, residentBytes(pid));
   }
 
   /** Ends everything that was started, and removes the folder. */
@@ -286,23 +213,4 @@ export class Stand {
     await Promise.all([this.hooks.close(), this.web.close(), this.gatewayCalls.close()]);
     await rm(this.folder, { recursive: true, force: true });
   }
-}
-
-const GATEWAY_KEY = 'the-gateways-own-key';
-
-interface World {
-  readonly redis: KillableRedis;
-  readonly web: VideoServer;
-  readonly hooks: HookReceiver;
-  readonly gatewayCalls: GatewayRecorder;
-}
-
-/** Of a process that has no port yet any will do; one that is started again keeps its own. */
-function portOf(url: string): string {
-  return url === '' ? '0' : new URL(url).port;
-}
-
-export async function residentBytes(pid: number): Promise<number> {
-  const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '');
-  return Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1] ?? 0) * 1024;
 }
