@@ -199,7 +199,7 @@ export const errorCatalogue = {
     httpStatus: 503,
     blame: 'service',
     retryable: true,
-    meaning: 'A part that the service needs is unreachable.',
+    meaning: 'A part that the service needs is unreachable, or there is no disk space for the file.',
     remedy: 'Wait for Retry-After seconds.',
   },
   INTERNAL_ERROR: {
