@@ -4,8 +4,10 @@ import { type AddressInfo, createServer, type Socket } from 'node:net';
 
 export interface SourceRequest {
   readonly name: string;
+  /** As the header says. */
   readonly range: string | undefined;
-  readonly ifRange: string | undefined;
+  /** From which byte on the file was asked for. */
+  readonly start: number;
   /** ms since the epoch. */
   readonly atMs: number;
 }
@@ -64,10 +66,11 @@ export class CrookedSource {
 
   #answer(head: string, socket: Socket): void {
     const header = (name: string) => new RegExp(`^${name}: *(.*?)\r$`, 'im').exec(head)?.[1];
+    const range = header('range');
     const request = {
       name: /^GET \/(\S*)/.exec(head)?.[1] ?? '',
-      range: header('range'),
-      ifRange: header('if-range'),
+      range,
+      start: Number(/^bytes=(\d+)-$/.exec(range ?? '')?.[1] ?? 0),
       atMs: Date.now(),
     };
     this.requests.push(request);
