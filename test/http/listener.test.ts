@@ -1,0 +1,216 @@
+/** What one connection may take of the server: with limits so short that a test can wait for them. */
+import { once } from 'node:events';
+import type { IncomingMessage, RequestListener } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterEach, describe, expect, it } from 'vitest';
+import { httpLimits, type Listener, listen } from '../../src/http/listener.ts';
+import { until } from '../until.ts';
+import { RawConnection } from './raw-request.ts';
+
+const limits = {
+  ...httpLimits,
+  headersTimeoutMs: 1000,
+  keepAliveTimeoutMs: 500,
+  silenceTimeoutMs: 5000,
+  bodyWindowMs: 1500,
+  minBodyBytesPerWindow: 3000,
+  maxConnections: 20,
+};
+
+let listener: Listener | undefined;
+const connections: RawConnection[] = [];
+/** Requests that reached the handler. */
+let requests: IncomingMessage[] = [];
+
+afterEach(async () => {
+  for (const connection of connections.splice(0)) connection.close();
+  requests = [];
+  await listener?.close(0);
+});
+
+async function serve(handle: RequestListener): Promise<string> {
+  listener = await listen(
+    '127.0.0.1',
+    0,
+    () => (request, response) => {
+      requests.push(request);
+      handle(request, response);
+    },
+    limits,
+  );
+  return `http://127.0.0.1:${listener.address.port}`;
+}
+
+async function open(url: string, ...sent: string[]): Promise<RawConnection> {
+  const connection = await RawConnection.open(url);
+  connections.push(connection);
+  for (const text of sent) await connection.send(text);
+  return connection;
+}
+
+const closed = (connection: RawConnection, withinMs = 15_000): Promise<number> =>
+  until('the connection is closed', () => connection.closedAfterMs, withinMs);
+
+const echo: RequestListener = async (request, response) => {
+  const body = await request.toArray().catch(() => undefined);
+  if (body !== undefined) response.end(`${Buffer.concat(body).length} bytes`);
+};
+const POST = 'POST / HTTP/1.1\r\nHost: x\r\n';
+
+describe('headers', () => {
+  it.each([
+    ['none', ''],
+    ['half a line', 'GET / HT'],
+    ['lines without an end', 'GET / HTTP/1.1\r\nHost: x\r\n'],
+  ])('that do not come to an end: %s', async (_what, sent) => {
+    const connection = await open(await serve(echo), sent);
+    expect(await closed(connection)).toBeLessThan(4000);
+    expect(requests).toEqual([]);
+  });
+
+  it('that drip, one every 200 ms', async () => {
+    const connection = await open(await serve(echo), 'GET / HTTP/1.1\r\nHost: x\r\n');
+    const dripping = setInterval(() => connection.send('a: b\r\n'), 200);
+    expect(await closed(connection)).toBeLessThan(4000);
+    clearInterval(dripping);
+    expect(connection.statuses).toEqual([408]);
+  });
+
+  it.each([
+    ['as many as there may be', 198, 200],
+    ['one more', 200, 431],
+    ['many more', 2000, 431],
+  ])('%s', async (_what, count, status) => {
+    const many = Array.from({ length: count }, (_, index) => `x${index}:\r\n`).join('');
+    const connection = await open(
+      await serve(echo),
+      `GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${many}\r\n`,
+    );
+    await closed(connection);
+    expect(connection.statuses).toEqual([status]);
+  });
+
+  it('that are too large', async () => {
+    const url = await serve(echo);
+    const connection = await open(url, `GET / HTTP/1.1\r\nHost: x\r\na: ${'b'.repeat(17 * 1024)}\r\n\r\n`);
+    await closed(connection);
+    expect(connection.statuses).toEqual([431]);
+    expect(requests).toEqual([]);
+  });
+});
+
+describe('a body', () => {
+  it.each([
+    ['that never begins', 'Content-Length: 10\r\n\r\n', undefined],
+    ['that drips', 'Content-Length: 1000000\r\n\r\n', 'x'.repeat(50)],
+    ['that drips in chunks', 'Transfer-Encoding: chunked\r\n\r\n', '1\r\nx\r\n'],
+  ])('%s is answered 408', async (_what, headers, drop) => {
+    const connection = await open(await serve(echo), POST + headers);
+    const dripping = setInterval(() => connection.send(drop ?? ''), 100);
+    const afterMs = await closed(connection);
+    clearInterval(dripping);
+    expect(afterMs).toBeGreaterThan(1400);
+    expect(afterMs).toBeLessThan(5000);
+    expect(connection.statuses).toEqual([408]);
+    expect(requests[0]?.destroyed).toBe(true);
+  });
+
+  it('that nobody reads, of a request that was answered, is cut all the same', async () => {
+    const url = await serve((_request, response) => response.end('no, thank you'));
+    const connection = await open(url, `${POST}Content-Length: 1000000\r\n\r\nx`);
+    expect(await closed(connection)).toBeLessThan(5000);
+    expect(connection.statuses).toEqual([200]);
+  });
+
+  it('that is slow but fast enough may take longer than any window', async () => {
+    const size = 12_000;
+    const connection = await open(
+      await serve(echo),
+      `${POST}Connection: close\r\nContent-Length: ${size}\r\n\r\n`,
+    );
+    for (let sent = 0; sent < size; sent += 250) {
+      await connection.send('x'.repeat(250));
+      await delay(80);
+    }
+    expect(await closed(connection)).toBeGreaterThan(2 * limits.bodyWindowMs);
+    expect(connection.received).toContain(`${size} bytes`);
+  });
+
+  it('whose reader is slow is not the sender’s fault', async () => {
+    const url = await serve(async (request, response) => {
+      await delay(2.5 * limits.bodyWindowMs);
+      await echo(request, response);
+    });
+    const connection = await open(url, `${POST}Connection: close\r\nContent-Length: 1000000\r\n\r\n`);
+    await connection.send('x'.repeat(1_000_000));
+    await closed(connection);
+    expect(connection.received).toContain('1000000 bytes');
+  });
+});
+
+describe('a connection', () => {
+  it('on which nothing moves is closed: a request without an answer, an answer that nobody reads', async () => {
+    const url = await serve((request, response) => {
+      if (request.url === '/large') response.end(Buffer.alloc(64 * 1024 * 1024));
+    });
+    const silent = await open(url, 'GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+    const unread = await open(url);
+    unread.socket.pause();
+    await unread.send('GET /large HTTP/1.1\r\nHost: x\r\n\r\n');
+    expect(await closed(silent)).toBeLessThan(12_000);
+    await until('the server has given the unread answer up', () => requests[1]?.socket.destroyed, 15_000);
+  });
+
+  it('is kept a little for the next request, then closed', async () => {
+    const connection = await open(await serve(echo), 'GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+    expect(await closed(connection)).toBeLessThan(4000);
+    expect(connection.statuses).toEqual([200]);
+  });
+
+  it('may have some requests waiting for their answers, not any number', async () => {
+    const answers: (() => void)[] = [];
+    const url = await serve((_request, response) => answers.push(() => response.end()));
+    const ask = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n';
+    const few = await open(url, ask.repeat(limits.maxPipelined));
+    await until('all of them have come', () => answers.length === limits.maxPipelined);
+    for (const answer of answers) answer();
+    await until('all of them are answered', () => few.statuses.length === limits.maxPipelined);
+    const many = await open(url, ask.repeat(100_000));
+    await closed(many);
+    expect(requests.length).toBe(2 * limits.maxPipelined);
+  });
+
+  it('is one of so many at most; when some have gone there is room again', async () => {
+    const url = await serve(echo);
+    const all = await Promise.all(Array.from({ length: 40 }, () => open(url)));
+    await until('those beyond are closed', () => all.filter(({ isOpen }) => !isOpen).length >= 20);
+    expect(all.filter(({ isOpen }) => isOpen)).toHaveLength(limits.maxConnections);
+    for (const connection of all) connection.close();
+    const later = await until('there is room', async () => {
+      const connection = await open(url, 'GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+      await Promise.race([once(connection.socket, 'data'), once(connection.socket, 'close')]);
+      return connection.statuses.length > 0 && connection;
+    });
+    expect(later.statuses).toEqual([200]);
+  });
+});
+
+describe('closing', () => {
+  it('lets what is under way finish, and cuts what takes longer than the grace', async () => {
+    const url = await serve(async (request, response) => {
+      if (request.url === '/quick') {
+        await delay(300);
+        response.end('done');
+      }
+    });
+    const quick = await open(url, 'GET /quick HTTP/1.1\r\nHost: x\r\n\r\n');
+    const endless = await open(url, 'GET /endless HTTP/1.1\r\nHost: x\r\n\r\n');
+    await until('both have come', () => requests.length === 2);
+    const beganMs = performance.now();
+    await listener?.close(1000);
+    expect(performance.now() - beganMs).toBeGreaterThan(900);
+    expect(quick.statuses).toEqual([200]);
+    await closed(endless);
+    expect(endless.statuses).toEqual([]);
+  });
+});
