@@ -2,6 +2,7 @@
  * Makes of any audio what chat networks play as a voice message: Ogg Opus, mono, 48 kHz (RFC 7845), with its length and
  * its waveform (decisions B "Audio").
  */
+import { rm } from 'node:fs/promises';
 import { extractAudio } from './extract.ts';
 import { MediaFailure } from './failure.ts';
 import { runOnInput } from './input-run.ts';
@@ -39,7 +40,7 @@ export interface VoiceNote {
 const HOUR_SECONDS = 3600;
 const VOICE_KBPS = 32;
 
-/** @throws {MediaFailure} when the input is not audio. */
+/** Leaves no output where it fails. @throws {MediaFailure} when the input is not audio. */
 export async function prepareVoiceNote(options: VoiceNoteOptions): Promise<VoiceNote> {
   const { tools, input, output, workspace, signal, maxAudioSeconds = 6 * HOUR_SECONDS } = options;
   const source = await probe(tools, input, { signal });
@@ -67,12 +68,12 @@ export async function prepareVoiceNote(options: VoiceNoteOptions): Promise<Voice
       maxAudioSeconds,
     });
   }
-  const { durationSeconds, bars } = await waveform({
-    tools,
-    file: path,
-    demuxer: 'ogg',
-    signal,
-    maxAudioSeconds,
+  const measured = { tools, file: path, demuxer: 'ogg', signal, maxAudioSeconds };
+  const { durationSeconds, bars } = await waveform(measured).catch(async (error: unknown) => {
+    if (!passedThrough) {
+      await rm(output, { force: true });
+    }
+    throw error;
   });
   return {
     path,

@@ -1,4 +1,4 @@
-import { readFile, writeFile } from 'node:fs/promises';
+import { access, readFile, writeFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
 import { prepareVoiceNote } from '../../src/media/voice-note.ts';
 import { noAbort, tools } from './extracting.ts';
@@ -51,6 +51,25 @@ describe('a voice note', () => {
     await expect(prepare(folder.at('junk.ogg'), folder.at('junk.out'))).rejects.toMatchObject({
       name: 'MediaFailure',
     });
+  });
+
+  it('of so few samples that none comes out is refused, and leaves nothing behind', async () => {
+    const input = folder.at('blink.wav');
+    await ffmpeg(
+      '-v',
+      'error',
+      '-f',
+      'lavfi',
+      '-i',
+      'sine=r=48000',
+      '-frames:a',
+      '1',
+      '-af',
+      'atrim=end_sample=9',
+      input,
+    );
+    await expect(prepare(input, folder.at('blink.ogg'))).rejects.toMatchObject({ code: 'EXTRACTION_FAILED' });
+    await expect(access(folder.at('blink.ogg'))).rejects.toMatchObject({ code: 'ENOENT' });
   });
 
   it('is not made of a video without sound', async () => {
