@@ -1,5 +1,6 @@
 /** A web server that sends ranges (RFC 9110 §14), one or several in an answer, as quickly as it is told. */
 import { once } from 'node:events';
+import { readSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -77,7 +78,7 @@ export async function serveRanges(folder: string, options: RangeServerOptions = 
       const headers = { etag, 'accept-ranges': 'bytes', 'content-type': 'video/mp4' };
       const [span] = spans;
       if (spans.length > 1 && options.severalRanges !== false) {
-        const body = await multipart(file, spans, size);
+        const body = multipart(file, spans, size);
         const type = `multipart/byteranges; boundary=${BOUNDARY}`;
         response.writeHead(206, { ...headers, 'content-type': type, 'content-length': body.length });
         await send(response, body);
@@ -152,11 +153,14 @@ async function sendFile(
   }
 }
 
-async function multipart(file: FileHandle, spans: readonly Span[], size: number): Promise<Buffer> {
+function multipart(file: FileHandle, spans: readonly Span[], size: number): Buffer {
   const parts: Buffer[] = [];
   for (const span of spans) {
     const head = `\r\n--${BOUNDARY}\r\nContent-Type: video/mp4\r\nContent-Range: bytes ${span.start}-${span.end - 1}/${size}\r\n\r\n`;
-    parts.push(Buffer.from(head, 'latin1'), await read(file, span));
+    const bytes = Buffer.alloc(span.end - span.start);
+    // Hundreds of small reads from memory: a thread for each of them would take longer than the read.
+    readSync(file.fd, bytes, 0, bytes.length, span.start);
+    parts.push(Buffer.from(head, 'latin1'), bytes);
   }
   return Buffer.concat([...parts, Buffer.from(`\r\n--${BOUNDARY}--\r\n`)]);
 }

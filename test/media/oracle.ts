@@ -138,3 +138,11 @@ export async function packetKbps(file: string): Promise<number> {
   const bytes = stdout.split('\n').reduce((sum, line) => sum + (Number.parseInt(line, 10) || 0), 0);
   return (bytes * 8) / 1000 / (await decodedSeconds(file));
 }
+
+/** Where the packets of the first audio track lie, by ffprobe's word. */
+export async function packetsOf(file: string): Promise<{ at: number; bytes: number }[]> {
+  const entries = ['-select_streams', 'a:0', '-show_entries', 'packet=pos,size', '-of', 'json'];
+  const { stdout } = await run('ffprobe', ['-v', 'error', ...entries, file], { maxBuffer: MAX_BUFFER });
+  const { packets } = JSON.parse(stdout) as { packets: { pos: string; size: string }[] };
+  return packets.map(({ pos, size }) => ({ at: Number(pos), bytes: Number(size) }));
+}

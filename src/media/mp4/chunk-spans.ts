@@ -3,11 +3,11 @@ import { OddLayout } from './boxes.ts';
 import type { SampleTable } from './sample-table.ts';
 import { bytesOf, joinSpans, type Spans } from './spans.ts';
 
-/** Where a stretch can end at the latest: where something else begins. */
+/** Where a stretch can end at the latest. */
 export interface Boundaries {
-  /** Sorted: beginnings of all tracks' chunks and of all boxes of the file, and the end of the file. */
-  readonly places: Float64Array;
   readonly fileBytes: number;
+  /** Where something else begins after a place, a chunk of any track or a box; or the end of the file. */
+  after(place: number): number;
 }
 
 export function boundariesOf(
@@ -15,16 +15,26 @@ export function boundariesOf(
   boxStarts: readonly number[],
   fileBytes: number,
 ): Boundaries {
-  const places = new Float64Array(
-    tables.reduce((sum, { offsets }) => sum + offsets.length, boxStarts.length + 1),
-  );
-  places.set([...boxStarts, fileBytes]);
-  let at = boxStarts.length + 1;
+  let places: Float64Array | undefined;
+  return {
+    fileBytes,
+    after(place) {
+      // Few files ask, and there are as many places as chunks.
+      places ??= sortedPlaces(tables, [...boxStarts, fileBytes]);
+      return firstAfter(places, place);
+    },
+  };
+}
+
+function sortedPlaces(tables: readonly SampleTable[], others: readonly number[]): Float64Array {
+  const places = new Float64Array(tables.reduce((sum, { offsets }) => sum + offsets.length, others.length));
+  places.set(others);
+  let at = others.length;
   for (const { offsets } of tables) {
     places.set(offsets, at);
     at += offsets.length;
   }
-  return { places: places.sort(), fileBytes };
+  return places.sort();
 }
 
 /**
@@ -45,11 +55,11 @@ export function trackSpans(table: SampleTable, boundaries: Boundaries): Spans {
   return spans;
 }
 
-function chunkEnd(table: SampleTable, chunk: number, { places, fileBytes }: Boundaries): number {
+function chunkEnd(table: SampleTable, chunk: number, { fileBytes, after }: Boundaries): number {
   const start = table.offsets[chunk] ?? 0;
   let end = start;
   if (table.countsFrames) {
-    end = firstAfter(places, start);
+    end = after(start);
   } else {
     const next = table.firstSamples[chunk + 1] ?? 0;
     for (let sample = table.firstSamples[chunk] ?? 0; sample < next; sample += 1)
