@@ -12,11 +12,10 @@ export interface DiskWatchOptions {
   /** What is stopped, and goes on when there is room again. */
   readonly consumer: { pause(): void; resume(): void };
   readonly logger: Logger;
-  /** Default 2 s. */
-  readonly everyMs?: number;
 }
 
-const LOOK_EVERY_MS = 2000;
+/** Less than the three tries of a job take together: none that was taken up in between can use them all up. */
+const LOOK_EVERY_MS = 1000;
 
 export class DiskWatch {
   readonly #options: DiskWatchOptions;
@@ -45,7 +44,7 @@ export class DiskWatch {
   }
 
   async #look(): Promise<void> {
-    const { spaces, logger, everyMs = LOOK_EVERY_MS } = this.#options;
+    const { spaces, logger } = this.#options;
     try {
       const low = await Promise.all(spaces.map((space) => space.isLow(this.#state === 'low')));
       if (!this.#isClosed) this.#note(low.includes(true) ? 'low' : 'ok');
@@ -53,7 +52,7 @@ export class DiskWatch {
       // A volume that does not answer is told of by the storage's own check; jobs that need it fail and are tried again.
       logger.warn({ err: error }, 'the free disk space could not be read');
     }
-    if (!this.#isClosed) this.#timer = setTimeout(() => this.#look(), everyMs);
+    if (!this.#isClosed) this.#timer = setTimeout(() => this.#look(), LOOK_EVERY_MS);
   }
 
   #note(state: DiskState): void {

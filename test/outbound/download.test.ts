@@ -647,7 +647,10 @@ describe('room on the disk', () => {
   });
 
   test('may take its time: it is not the sender that is slow then', async () => {
-    const server = await serve((_request, response) => response.end(Buffer.alloc(8 * MIB)));
+    const server = await serve((_request, response) => {
+      response.write(Buffer.alloc(8 * MIB));
+      response.end();
+    });
     const makeRoom = () => delay(700);
     const limits = { rateWindowMs: 200, tries: 1 };
     expect(await downloadFrom(server, { makeRoom, limits })).toMatchObject({ sizeBytes: 8 * MIB });
