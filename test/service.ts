@@ -70,7 +70,9 @@ export class ServiceHome {
   readonly folder: string;
   readonly key = `sp_${randomBytes(4).toString('hex')}_${randomBytes(16).toString('hex')}`;
   readonly #environment: Environment;
-  readonly #started: RunningProcess[] = [];
+  /** What has not ended yet: of what has, the number may be another process's by now. */
+  readonly #running = new Set<RunningProcess>();
+  readonly #ends: Promise<void>[] = [];
   readonly #pids = new Set<number>();
 
   constructor(folder: string, environment: Environment) {
@@ -100,7 +102,13 @@ export class ServiceHome {
       ...this.#environment,
       ...environment,
     });
-    this.#started.push(started);
+    this.#running.add(started);
+    this.#ends.push(
+      started.exited.then(() => {
+        this.#running.delete(started);
+        this.#pids.delete(started.pid);
+      }),
+    );
     return started;
   }
 
@@ -116,7 +124,7 @@ export class ServiceHome {
 
   /** Remembers what runs now, so that `remove` sees whether it is gone. */
   notePids(): number[] {
-    const pids = this.#started.flatMap(({ pid }) => [pid, ...descendants(pid)]);
+    const pids = [...this.#running].flatMap(({ pid }) => [pid, ...descendants(pid)]);
     for (const pid of pids) this.#pids.add(pid);
     return pids;
   }
@@ -124,10 +132,11 @@ export class ServiceHome {
   /** Ends what still runs, waits until nothing of it is left, and removes the folder. */
   async remove(): Promise<void> {
     this.notePids();
-    for (const { pid, signal, exited } of this.#started.reverse()) {
+    for (const { pid, signal, exited } of [...this.#running].reverse()) {
       if (isAlive(pid)) signal('SIGKILL');
       await exited;
     }
+    await Promise.all(this.#ends);
     const pids = [...this.#pids];
     await until('nothing that the service started is left', () => !pids.some(isAlive));
     await rm(this.folder, { recursive: true, force: true });

@@ -3,6 +3,7 @@ import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import type { AcceptedJob, Stand } from './stand.ts';
 
@@ -62,7 +63,7 @@ async function decodedSeconds(stand: Stand, bytes: Buffer): Promise<number> {
 
 /** The janitor lets files settle for a minute, and what a dead writer left for a day: it works as if those were over. */
 async function sweepLater({ data, redis }: Stand): Promise<void> {
-  const script = join(import.meta.dirname, 'sweep-later.ts');
+  const script = fileURLToPath(new URL('./sweep-later.ts', import.meta.url));
   await run(process.execPath, [script, redis.url, data]);
 }
 

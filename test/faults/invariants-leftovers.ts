@@ -1,9 +1,9 @@
 /** Nothing is left of what has ended: processes, temporary files, locks, memory. */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { isAlive } from '../processes.ts';
+import { isAlive, residentBytes } from '../processes.ts';
 import { until } from '../until.ts';
-import { residentBytes, type Stand } from './stand.ts';
+import type { Stand } from './stand.ts';
 
 /** What a process may hold more than after its warm-up, bytes: heap that was not collected yet, buffers kept for later. */
 const MEMORY_TOLERANCE = 96 * 1024 * 1024;
@@ -89,7 +89,7 @@ async function grownProcesses(stand: Stand): Promise<string[]> {
   const grown = await Promise.all(
     stand.processes.map(async ({ name, pid }) => {
       const level = stand.memoryLevels.get(name);
-      const now = await residentBytes(pid);
+      const now = residentBytes(pid);
       return level !== undefined && now > level + MEMORY_TOLERANCE
         ? [`${name} holds ${mib(now)} MiB, after its warm-up it was ${mib(level)} MiB`]
         : [];

@@ -136,7 +136,7 @@ export function isAtRest(job: Json): boolean {
   );
 }
 
-export function describe(job: Json): string {
+function describe(job: Json): string {
   if (job === undefined) return 'was never told of';
   const { status, progress, webhook, voiceMessage } = job;
   return `${status} at ${progress} %, webhook ${webhook?.status ?? 'none'}, voice message ${voiceMessage?.status ?? 'none'}`;

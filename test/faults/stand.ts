@@ -126,7 +126,7 @@ export class Stand {
     return this.#service.gateway;
   }
 
-  get workers(): readonly Supervised[] {
+  get workers(): Supervised[] {
     return this.#service.workers;
   }
 

@@ -5,6 +5,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { until } from '../until.ts';
 import { violations } from './invariants.ts';
@@ -29,7 +30,7 @@ let stand: Stand;
 beforeAll(async () => {
   stand = await Stand.start({
     workers: 2,
-    workerPreloads: [join(import.meta.dirname, 'sabotage', 'accept-stale.ts')],
+    workerPreloads: [fileURLToPath(new URL('./sabotage/accept-stale.ts', import.meta.url))],
   });
   await stand.warmUp();
 });

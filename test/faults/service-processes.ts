@@ -1,0 +1,92 @@
+/** API, gateway and workers of a stand: real processes under supervision, on ports that they keep. */
+import { fileURLToPath } from 'node:url';
+import type { Environment, ServiceHome } from '../service.ts';
+import { Supervised } from './supervised.ts';
+
+const PRELOAD = fileURLToPath(new URL('./preload.ts', import.meta.url));
+
+export interface ProcessOptions {
+  /** Default 1. */
+  readonly workers?: number;
+  readonly apiEnvironment?: Environment;
+  readonly gatewayEnvironment?: Environment;
+  readonly workerEnvironment?: Environment;
+  /** Files that are loaded into each worker before the service: sabotage. */
+  readonly workerPreloads?: readonly string[];
+  /** The same for the gateway. */
+  readonly gatewayPreloads?: readonly string[];
+}
+
+export class ServiceProcesses {
+  readonly workers: Supervised[] = [];
+  /** Base addresses. */
+  apiUrl = '';
+  gatewayUrl = '';
+  readonly #home: ServiceHome;
+  readonly #options: ProcessOptions;
+  #api: Supervised | undefined;
+  #gateway: Supervised | undefined;
+
+  constructor(home: ServiceHome, options: ProcessOptions) {
+    this.#home = home;
+    this.#options = options;
+  }
+
+  get api(): Supervised {
+    if (this.#api === undefined) throw new Error('the stand has no API yet');
+    return this.#api;
+  }
+
+  get gateway(): Supervised {
+    if (this.#gateway === undefined) throw new Error('the stand has no gateway yet');
+    return this.#gateway;
+  }
+
+  /** All that were started. */
+  get all(): Supervised[] {
+    return [this.#api, this.#gateway, ...this.workers].filter((found) => found !== undefined);
+  }
+
+  /** Resolves when all are ready. */
+  async start(): Promise<void> {
+    const { apiEnvironment, gatewayEnvironment, gatewayPreloads, workers = 1 } = this.#options;
+    this.#api = new Supervised('api', /^API\s+(http\S+)/m, () =>
+      this.#run('api', [], { API_PORT: portOf(this.apiUrl), ...apiEnvironment }),
+    );
+    this.apiUrl = await this.#api.ready();
+    this.#gateway = new Supervised('gateway', /^Gateway\s+(http\S+)/m, () =>
+      this.#run('gateway', gatewayPreloads, {
+        ...this.#addresses(),
+        GATEWAY_PORT: portOf(this.gatewayUrl),
+        ...gatewayEnvironment,
+      }),
+    );
+    for (let number = 1; number <= workers; number++) this.addWorker();
+    await Promise.all(this.workers.map((worker) => worker.ready()));
+    this.gatewayUrl = await this.#gateway.ready();
+  }
+
+  /** One more worker; it is not ready yet. */
+  addWorker(): Supervised {
+    const { workerEnvironment, workerPreloads } = this.#options;
+    const worker = new Supervised(`worker ${this.workers.length + 1}`, /^(Worker)/m, () =>
+      this.#run('worker', workerPreloads, { ...this.#addresses(), ...workerEnvironment }),
+    );
+    this.workers.push(worker);
+    return worker;
+  }
+
+  #addresses(): Environment {
+    return { PUBLIC_URL: this.apiUrl, GATEWAY_EVENTS_URL: `${this.apiUrl}/hooks/gateway` };
+  }
+
+  #run(command: string, preloads: readonly string[] = [], environment: Environment) {
+    const imports = [...preloads, PRELOAD].flatMap((path) => ['--import', path]);
+    return this.#home.run([process.execPath, ...imports, 'src/main.ts', command], environment);
+  }
+}
+
+/** Of a process that has no port yet any will do; one that is started again keeps its own. */
+function portOf(url: string): string {
+  return url === '' ? '0' : new URL(url).port;
+}
