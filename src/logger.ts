@@ -81,3 +81,25 @@ export function createLogger(level: string, destination?: { write(line: string):
     destination ?? pino.destination(2),
   );
 }
+
+/** Who used which key for what, and what became of the keys themselves; never the secret. */
+export interface AuditRecord {
+  readonly event: 'key used' | 'key refused' | 'key created' | 'key rotated' | 'key revoked';
+  /** Id of the key; left out where what was sent has not even the form of one. */
+  readonly key?: string | undefined;
+  /** Method and path as the routes have it: `POST /v1/jobs/:jobId/retry`. */
+  readonly route?: string;
+  /** Status of the answer; `aborted` where the caller did not wait for it. */
+  readonly outcome?: number | 'aborted';
+  readonly address?: string | undefined;
+  readonly requestId?: string;
+}
+
+export type AuditLog = (record: AuditRecord) => void;
+
+/** Records that carry `audit: true`, among the others, and written whatever the level is, unless it is `silent`. */
+export function createAuditLog(logger: Logger): AuditLog {
+  const level = logger.level === 'silent' ? 'silent' : 'info';
+  const audit = logger.child({ audit: true }, { level });
+  return ({ event, ...fields }) => audit[event === 'key refused' ? 'warn' : 'info'](fields, event);
+}

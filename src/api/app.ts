@@ -12,6 +12,7 @@ import express, {
 import helmet from 'helmet';
 import { ServiceError } from '../contract/errors.ts';
 import { sendError } from './answer.ts';
+import { auditing } from './middleware/audit.ts';
 import { admit, admitAnywhere, authenticate } from './middleware/authentication.ts';
 import { crossOrigin } from './middleware/cross-origin.ts';
 import { errorHandler } from './middleware/errors.ts';
@@ -66,6 +67,7 @@ export function createApp(services: ApiServices): Express {
     response.set('X-Request-Id', response.locals.requestId);
     next();
   });
+  app.use(auditing(services.audit));
   app.use(overrideMethod);
   app.use(PREFIX, versioned(services));
   app.use(mounted(routes, services));

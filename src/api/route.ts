@@ -6,7 +6,7 @@ import type { Request, Response } from 'express';
 import type { z } from 'zod';
 import type { ErrorCode } from '../contract/errors.ts';
 import type { Scope } from '../contract/scopes.ts';
-import type { Logger } from '../logger.ts';
+import type { AuditLog, Logger } from '../logger.ts';
 import type { SandboxLevel } from '../media/sandbox.ts';
 import type { Outbound } from '../outbound/outbound.ts';
 import type { AnnouncementQueue } from '../queue/announcement-queue.ts';
@@ -36,6 +36,7 @@ export interface ApiServices {
   readonly outbound: Outbound;
   readonly signer: UrlSigner;
   readonly logger: Logger;
+  readonly audit: AuditLog;
   readonly settings: ApiSettings;
 }
 

@@ -2,8 +2,9 @@
 import { join } from 'node:path';
 import { loadConfig } from '../config.ts';
 import { Scope, scopes } from '../contract/scopes.ts';
+import { type AuditLog, createAuditLog } from '../logger.ts';
 import { openGround, openStores } from '../processes/ground.ts';
-import type { ApiKeys } from '../queue/api-keys.ts';
+import { type ApiKeys, claimedId } from '../queue/api-keys.ts';
 import { runningEmbeddedRedis } from '../queue/embedded-redis.ts';
 
 export class UsageError extends Error {
@@ -26,7 +27,11 @@ export async function createKey(choices: KeyChoices, hint: (sentence: string) =>
     throw new UsageError(`--scopes: each must be one of ${scopes.join(', ')}`);
   }
   const wanted = { name: choices.name, scopes: parsed.data, instances: split(choices.instances) ?? [] };
-  const key = await withKeys((keys) => keys.create(wanted));
+  const key = await withKeys(async (keys, audit) => {
+    const made = await keys.create(wanted);
+    audit({ event: 'key created', key: claimedId(made) });
+    return made;
+  });
   if (wanted.scopes.includes('voice') && wanted.instances.length === 0) {
     hint('this key may send voice messages, but as no instance: name them with --instances, or give *');
   }
@@ -44,14 +49,27 @@ export async function listKeys(asJson: boolean): Promise<string> {
 }
 
 export async function revokeKey(id: string): Promise<string> {
-  if (!(await withKeys((keys) => keys.revoke(id)))) {
+  const revoked = await withKeys(async (keys, audit) => {
+    const known = await keys.revoke(id);
+    if (known) {
+      audit({ event: 'key revoked', key: id });
+    }
+    return known;
+  });
+  if (!revoked) {
     throw new UsageError(`there is no key ${id}; keys list shows those that there are`);
   }
   return `${id} is revoked`;
 }
 
 export async function rotateKey(id: string): Promise<string> {
-  const key = await withKeys((keys) => keys.rotate(id));
+  const key = await withKeys(async (keys, audit) => {
+    const made = await keys.rotate(id);
+    if (made !== undefined) {
+      audit({ event: 'key rotated', key: id });
+    }
+    return made;
+  });
   if (key === undefined) {
     throw new UsageError(`there is no key ${id} that could be rotated; keys list shows those that there are`);
   }
@@ -59,13 +77,13 @@ export async function rotateKey(id: string): Promise<string> {
 }
 
 /** Uses the Redis of a service that runs over the same DATA_DIR, else starts one for the moment. */
-async function withKeys<Result>(work: (keys: ApiKeys) => Promise<Result>): Promise<Result> {
+async function withKeys<Result>(work: (keys: ApiKeys, audit: AuditLog) => Promise<Result>): Promise<Result> {
   const config = loadConfig();
   const running = config.REDIS_URL ?? (await runningEmbeddedRedis(join(config.DATA_DIR, 'redis')));
   const ground = await openGround({ ...config, REDIS_URL: running });
   const stores = openStores(ground);
   try {
-    return await work(stores.keys);
+    return await work(stores.keys, createAuditLog(ground.logger));
   } finally {
     await stores.close();
     await ground.close();

@@ -1,11 +1,13 @@
 /** `serve`, `api`, `worker`, `gateway`: start, say where, and stop in the right order when told to. */
 import { type Config, loadConfig } from '../config.ts';
 import { scopes } from '../contract/scopes.ts';
+import { createAuditLog } from '../logger.ts';
 import { runApi } from '../processes/api.ts';
 import { runGateway } from '../processes/gateway.ts';
 import { type Ground, openGround, openStores, type Stores } from '../processes/ground.ts';
 import { watchLoop } from '../processes/loop-watchdog.ts';
 import { runWorker } from '../processes/worker.ts';
+import { claimedId } from '../queue/api-keys.ts';
 import { startHealthServer } from '../worker/health.ts';
 
 /** What is to be stopped; `traffic` takes in work and stops first, all of it at once. */
@@ -20,7 +22,7 @@ const DEAF = 'the worker takes no jobs although jobs wait (WATCHDOG_SECONDS); it
 /** Everything on one machine: API, gateway, worker and, without REDIS_URL, a Redis. */
 export async function serve(say: (line: string) => void): Promise<void> {
   await untilTold(async (config, ground, stores, onStop, onBreak) => {
-    const newKey = await firstKey(config, stores);
+    const newKey = await firstKey(config, ground, stores);
     const { sandbox } = await ground.tools();
     const api = await runApi(ground, stores, sandbox?.level);
     onStop('traffic', () => api.close(graceMs(config)));
@@ -41,7 +43,7 @@ export async function serve(say: (line: string) => void): Promise<void> {
 
 export async function serveApi(say: (line: string) => void): Promise<void> {
   await untilTold(async (config, ground, stores, onStop) => {
-    await bootstrapKey(config, stores);
+    await bootstrapKey(config, ground, stores);
     const api = await runApi(ground, stores);
     onStop('traffic', () => api.close(graceMs(config)));
     say(`API      http://127.0.0.1:${api.port}`);
@@ -135,15 +137,24 @@ function graceMs(config: Config): number {
   return config.SHUTDOWN_SECONDS * 1000;
 }
 
-async function bootstrapKey({ BOOTSTRAP_API_KEY }: Config, { keys }: Stores): Promise<void> {
-  if (BOOTSTRAP_API_KEY !== undefined) {
-    await keys.bootstrap(BOOTSTRAP_API_KEY);
+async function bootstrapKey(
+  { BOOTSTRAP_API_KEY }: Config,
+  { logger }: Ground,
+  { keys }: Stores,
+): Promise<void> {
+  const created = BOOTSTRAP_API_KEY === undefined ? undefined : await keys.bootstrap(BOOTSTRAP_API_KEY);
+  if (created !== undefined) {
+    createAuditLog(logger)({ event: 'key created', key: created });
   }
 }
 
 /** The key that the operator chose, or one made on the very first start, which is returned to be shown once. */
-async function firstKey(config: Config, stores: Stores): Promise<string | undefined> {
-  await bootstrapKey(config, stores);
-  const none = (await stores.keys.list()).length === 0;
-  return none ? stores.keys.create({ name: 'first', scopes, instances: ['*'] }) : undefined;
+async function firstKey(config: Config, ground: Ground, stores: Stores): Promise<string | undefined> {
+  await bootstrapKey(config, ground, stores);
+  if ((await stores.keys.list()).length > 0) {
+    return undefined;
+  }
+  const key = await stores.keys.create({ name: 'first', scopes, instances: ['*'] });
+  createAuditLog(ground.logger)({ event: 'key created', key: claimedId(key) });
+  return key;
 }

@@ -4,6 +4,7 @@ import helmet from 'helmet';
 import { inboxPage } from './inbox/inbox-page.ts';
 import { inboxRoutes } from './inbox/inbox-routes.ts';
 import type { Access } from './middleware/access.ts';
+import { auditing, noteChange } from './middleware/audit.ts';
 import { errorAnswer, notFound, otherMethods } from './middleware/error-answer.ts';
 import { requestLog } from './middleware/request-log.ts';
 import type { Route } from './route.ts';
@@ -15,7 +16,7 @@ import { keyedRoutes } from './routes/routes.ts';
 import type { GatewayServices } from './services.ts';
 
 export function createApp(services: GatewayServices): Express {
-  const { access, redis, storage, sandbox, logger, trustProxy, publicUrl } = services;
+  const { access, audit, redis, storage, sandbox, logger, trustProxy, publicUrl } = services;
   const routes = keyedRoutes(services);
   const app = express();
   app.set('query parser', 'simple');
@@ -23,6 +24,7 @@ export function createApp(services: GatewayServices): Express {
   app.set('trust proxy', trustProxy);
   app.use(securityHeaders());
   app.use(requestLog(logger));
+  app.use(auditing(audit));
 
   app.get('/health/live', live);
   app.get('/health/ready', ready(redis, storage, sandbox));
@@ -37,6 +39,9 @@ export function createApp(services: GatewayServices): Express {
     const mounted = app.route(path);
     for (const route of samePath) {
       mounted[route.method](...admission(route, access), async (request, response) => {
+        if (route.changes) {
+          noteChange(request);
+        }
         await route.handle(request, response, () => access.instanceOf(request));
       });
     }

@@ -43,12 +43,14 @@ export interface Route {
   readonly headers?: z.ZodObject;
   /** Takes a form with a file as well as JSON; see the send route. */
   readonly form?: z.ZodType;
+  /** A GET that changes something, because the interface has it so. */
+  readonly changes?: true;
   /** @param instanceOf answers the instance of the path; only for paths that name one */
   readonly handle: (request: Request, response: Response, instanceOf: () => Instance) => Promise<void>;
 }
 
 interface Definition<Body extends z.ZodType, Query extends z.ZodObject, Answer extends z.ZodType>
-  extends Pick<Route, 'method' | 'path' | 'access'> {
+  extends Pick<Route, 'method' | 'path' | 'access' | 'changes'> {
   readonly docs: Omit<RouteDocs, 'answer'> & {
     readonly answer: Omit<AnswerDocs, 'body'> & { readonly body?: Answer };
   };

@@ -1,5 +1,5 @@
 /** What the routes work with; wired in start.ts. */
-import type { Logger } from '../logger.ts';
+import type { AuditLog, Logger } from '../logger.ts';
 import type { SandboxLevel } from '../media/sandbox.ts';
 import type { Outbound } from '../outbound/outbound.ts';
 import type { Redis } from '../queue/redis.ts';
@@ -42,6 +42,7 @@ export interface GatewayServices {
   /** Aborted when the gateway stops. */
   readonly closing: AbortSignal;
   readonly logger: Logger;
+  readonly audit: AuditLog;
   /** How ffmpeg is confined. */
   readonly sandbox: SandboxLevel;
   readonly brands: readonly string[];

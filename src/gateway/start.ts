@@ -2,7 +2,7 @@
 import type { AddressInfo } from 'node:net';
 import { GatewayError } from '../contract/gateway-errors.ts';
 import { listen } from '../http/listener.ts';
-import type { Logger } from '../logger.ts';
+import { createAuditLog, type Logger } from '../logger.ts';
 import type { MediaTools } from '../media/run.ts';
 import type { Outbound } from '../outbound/outbound.ts';
 import { closeRedis, connectRedis, type Redis } from '../queue/redis.ts';
@@ -182,6 +182,7 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
     publicUrl ||= `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`;
     return createApp({
       access,
+      audit: createAuditLog(logger),
       brands: options.brands,
       closing: closing.signal,
       events,

@@ -1,6 +1,7 @@
 /** The API: the configuration turned into the options that its parts declare. */
 import { type ApiProcess, startApi } from '../api/start.ts';
 import { IncomingFiles } from '../api/uploads/incoming-files.ts';
+import { createAuditLog } from '../logger.ts';
 import type { SandboxLevel } from '../media/sandbox.ts';
 import { AnnouncementQueue } from '../queue/announcement-queue.ts';
 import { JobChanges } from '../queue/job-changes.ts';
@@ -52,6 +53,7 @@ export async function runApi(ground: Ground, stores: Stores, sandbox?: SandboxLe
     outbound: ground.outbound,
     signer: new UrlSigner(secrets.urlSigning, publicUrlOf(config, port)),
     logger,
+    audit: createAuditLog(logger),
     settings: {
       publicUrl: publicUrlOf(config, port),
       readPerMinute: config.RATE_READ_PER_MINUTE,

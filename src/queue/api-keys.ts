@@ -54,6 +54,11 @@ redis.call('SADD', KEYS[2], ARGV[1])
 return 1
 `);
 
+/** The id in a text that has the form of a key, whether it is one or not. */
+export function claimedId(text: string): string | undefined {
+  return KEY_FORM.exec(text)?.[1];
+}
+
 export class ApiKeyConflict extends Error {
   override readonly name = 'ApiKeyConflict';
 }
@@ -99,8 +104,9 @@ export class ApiKeys {
   /**
    * Makes sure that a key which the operator chose exists, with every scope and instance.
    * Throws an {@link ApiKeyConflict} when its id is known with another secret.
+   * @returns its id where it was made just now
    */
-  async bootstrap(text: string): Promise<void> {
+  async bootstrap(text: string): Promise<string | undefined> {
     const [, id, secret] = KEY_FORM.exec(text) ?? [];
     if (id === undefined || secret === undefined) {
       throw new Error(
@@ -113,6 +119,7 @@ export class ApiKeys {
         `BOOTSTRAP_API_KEY: the key ${id} exists with another secret; give the right one, or choose another id`,
       );
     }
+    return created ? id : undefined;
   }
 
   async list(): Promise<(ApiKey & { readonly revoked: boolean })[]> {

@@ -57,7 +57,9 @@ describe('A6. keys on the command line', () => {
   ): Promise<{ code: number | null; said: string }> {
     const run = at.run([process.execPath, 'src/main.ts', 'keys', ...args], environment);
     const code = await run.exited;
-    return { code, said: run.output().trim() };
+    // What the log has to say of it stands beside.
+    const said = run.output().replaceAll(/^\{"level".*\n/gm, '');
+    return { code, said: said.trim() };
   }
   const ask = (key: string, path = '/v1/jobs', more: Ask = {}): Promise<Answer> =>
     service().call('GET', `${serving.api}${path}`, { key, ...more });

@@ -1,10 +1,11 @@
 /** Who is asking: the key of a request, its scope and its rate (decisions A6). */
 import type { Request, Response } from 'express';
 import { ServiceError } from '../../contract/errors.ts';
-import type { ApiKey } from '../../queue/api-keys.ts';
+import { type ApiKey, claimedId } from '../../queue/api-keys.ts';
 import { takeRate } from '../../queue/rate.ts';
 import type { RateState } from '../../queue/reservation.ts';
 import type { Access, ApiServices } from '../route.ts';
+import { noteKey, noteRefusal } from './audit.ts';
 
 /** Wrong keys a minute from one address, before its keys are not even looked at. */
 const FAILED_KEYS_PER_MINUTE = 60;
@@ -24,9 +25,11 @@ export async function authenticate(request: Request, services: ApiServices): Pro
   }
   const key = await services.keys.authenticate(text);
   if (key === undefined) {
+    noteRefusal(request, claimedId(text));
     await takeRate(services.redis, 'failed-key', address, FAILED_KEYS_PER_MINUTE, 1);
     throw new ServiceError('UNAUTHORIZED', 'the API key is not valid');
   }
+  noteKey(request, key.id);
   return key;
 }
 
@@ -39,6 +42,7 @@ export async function admit(
 ): Promise<void> {
   const refusal = await takeAllowance(key, access.rate, response, services);
   if (!key.scopes.includes(access.scope)) {
+    noteRefusal(response.req, key.id);
     throw new ServiceError('FORBIDDEN', `this needs a key with the scope ${access.scope}`);
   }
   if (refusal !== undefined) {

@@ -2,6 +2,7 @@
 import type { Request, RequestHandler } from 'express';
 import { type Instance, type Instances, instanceNotFound } from '../instances.ts';
 import { type Access, unauthorized } from '../middleware/access.ts';
+import { noteKey } from '../middleware/audit.ts';
 import type { WrongKeys } from '../middleware/wrong-keys.ts';
 import type { InboxSessions } from './inbox-sessions.ts';
 
@@ -38,9 +39,13 @@ export class Viewers {
     const { inboxSessions, access, wrongKeys } = this.#options;
     const session = /^Bearer (\S{1,128})$/.exec(request.get('authorization') ?? '')?.[1];
     if (session !== undefined) {
-      return wrongKeys.guard(request, async () =>
+      const opened = await wrongKeys.guard<'all'>(request, async () =>
         (await inboxSessions.isOpen(session)) ? 'all' : undefined,
       );
+      if (opened !== undefined) {
+        noteKey(request, 'inbox-session');
+      }
+      return opened;
     }
     const principal = await access.principalOf(request);
     if (principal?.kind === 'instance') {

@@ -6,6 +6,7 @@ import type { Request, RequestHandler } from 'express';
 import { GatewayError } from '../../contract/gateway-errors.ts';
 import { type Instance, type Instances, instanceNotFound } from '../instances.ts';
 import type { SecretHasher } from '../tokens.ts';
+import { noteKey, noteRefusal } from './audit.ts';
 import type { WrongKeys } from './wrong-keys.ts';
 
 type Principal = { readonly kind: 'gateway' } | { readonly kind: 'instance'; readonly instance: Instance };
@@ -42,6 +43,7 @@ export class Access {
   /** Refuses everything but the gateway's own key. */
   readonly requireGatewayKey: RequestHandler = (request, _response, next) => {
     if (this.#principals.get(request)?.kind !== 'gateway') {
+      noteRefusal(request);
       throw unauthorized();
     }
     next();
@@ -54,6 +56,7 @@ export class Access {
     if (principal?.kind === 'instance') {
       const { instance } = principal;
       if (named !== instance.name && named !== instance.id) {
+        noteRefusal(request);
         throw unauthorized();
       }
       this.#instances.set(request, instance);
@@ -86,7 +89,7 @@ export class Access {
     if (key === undefined || key === '') {
       return undefined;
     }
-    return wrongKeys.guard(request, async () => {
+    const principal = await wrongKeys.guard<Principal>(request, async () => {
       if (key.length > LONGEST_KEY) {
         return undefined;
       }
@@ -97,6 +100,10 @@ export class Access {
       const instance = await instances.findByToken(key);
       return instance === undefined ? undefined : { kind: 'instance', instance };
     });
+    if (principal !== undefined) {
+      noteKey(request, principal.kind === 'gateway' ? 'gateway' : `instance:${principal.instance.id}`);
+    }
+    return principal;
   }
 }
 

@@ -4,6 +4,7 @@ import { GatewayError } from '../../contract/gateway-errors.ts';
 import type { Redis } from '../../queue/redis.ts';
 import { RedisScript } from '../../queue/script.ts';
 import { gatewayKey } from '../redis-keys.ts';
+import { noteRefusal } from './audit.ts';
 
 /** As many as the API allows. */
 const WRONG_KEYS_PER_MINUTE = 60;
@@ -35,6 +36,7 @@ export class WrongKeys {
     }
     const found = await look();
     if (found === undefined) {
+      noteRefusal(request);
       await countScript.run(this.#redis, [counter], [WINDOW_SECONDS]);
     }
     return found;

@@ -65,6 +65,7 @@ export function groupRoutes(services: GatewayServices): Route[] {
       method: 'get',
       path: '/group/acceptInviteCode/:instance',
       access: 'instance',
+      changes: true,
       docs: {
         operationId: 'acceptInviteCode',
         summary: 'Enter the group of an invite code',

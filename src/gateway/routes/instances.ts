@@ -21,7 +21,7 @@ export function instanceRoutes(services: GatewayServices): Route[] {
   return [...management(services), ...connection(services)];
 }
 
-function management({ instances, sessions, log, webhooks, outbound }: GatewayServices): Route[] {
+function management({ audit, instances, sessions, log, webhooks, outbound }: GatewayServices): Route[] {
   return [
     route({
       method: 'post',
@@ -48,6 +48,7 @@ function management({ instances, sessions, log, webhooks, outbound }: GatewaySer
           await requireReachable(webhook, outbound);
         }
         const { instance, token } = await instances.create(request);
+        audit({ event: 'key created', key: `instance:${instance.id}` });
         return {
           instance: await describe(instance, sessions),
           hash: token,
@@ -92,6 +93,7 @@ function management({ instances, sessions, log, webhooks, outbound }: GatewaySer
         await webhooks.remove(instance);
         await log.forget(instance.id);
         await instances.remove(instance);
+        audit({ event: 'key revoked', key: `instance:${instance.id}` });
         return gone('Instance deleted');
       },
     }),
@@ -104,6 +106,7 @@ function connection({ sessions }: GatewayServices): Route[] {
       method: 'get',
       path: '/instance/connect/:instance',
       access: 'instance',
+      changes: true,
       docs: {
         operationId: 'connectInstance',
         summary: 'Connect the instance to its network',

@@ -1,0 +1,44 @@
+/** Leaves a record of each key that changed something, and of each that was refused (docs/operations.md "Audit"). */
+import type { Request, RequestHandler } from 'express';
+import type { AuditLog } from '../../logger.ts';
+import { requestId } from './request-log.ts';
+
+const keys = new WeakMap<Request, string>();
+const refused = new WeakSet<Request>();
+const changing = new WeakSet<Request>();
+
+/** @param key `gateway`, `instance:<id>`, or `inbox-session` */
+export function noteKey(request: Request, key: string): void {
+  keys.set(request, key);
+}
+
+export function noteRefusal(request: Request): void {
+  refused.add(request);
+}
+
+/** For a GET that changes something. */
+export function noteChange(request: Request): void {
+  changing.add(request);
+}
+
+export function auditing(audit: AuditLog): RequestHandler {
+  return (request, response, next) => {
+    response.once('close', () => {
+      const key = keys.get(request);
+      const changes = changing.has(request) || !['GET', 'HEAD', 'OPTIONS'].includes(request.method);
+      if (!(refused.has(request) || (key !== undefined && changes))) {
+        return;
+      }
+      audit({
+        event: refused.has(request) ? 'key refused' : 'key used',
+        key,
+        // The pattern, not the path: paths hold people's numbers.
+        route: `${request.method} ${request.route ? `${request.baseUrl}${request.route.path}` : '(none)'}`,
+        outcome: response.writableFinished ? response.statusCode : 'aborted',
+        address: request.ip,
+        requestId: requestId(request),
+      });
+    });
+    next();
+  };
+}
