@@ -67,6 +67,7 @@ export class RemoteParts implements SourceParts {
 
   async fetch(spans: ByteSpans): Promise<boolean> {
     const session = await this.#ranges();
+    if (session.isHopeless(spans)) return false;
     const roomBytes = roomFor(spans);
     await this.#settings.makeRoom(roomBytes);
     const plan = session.plan(await session.learn(spans));

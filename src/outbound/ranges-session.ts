@@ -63,9 +63,18 @@ export class RangeSession {
 
   /** What would be fetched for these, with the gaps; undefined when everything would come nearly as quickly. */
   plan(spans: ByteSpans): ByteSpans | undefined {
-    const joined = joinGaps(spans, worthwhileGap(this.#meter.link, this.#mode));
-    const { sizeBytes } = this.#options.remote;
-    return isWorthwhile(joined, sizeBytes, this.#meter.link, this.#mode) ? joined : undefined;
+    return this.#planFor(spans, this.#mode);
+  }
+
+  /** Whether not even a server that sends several ranges in one answer would be quicker with these. */
+  isHopeless(spans: ByteSpans): boolean {
+    return this.#planFor(spans, rangeModes.multiple) === undefined;
+  }
+
+  #planFor(spans: ByteSpans, mode: RangeMode): ByteSpans | undefined {
+    const { link } = this.#meter;
+    const joined = joinGaps(spans, worthwhileGap(link, mode));
+    return isWorthwhile(joined, this.#options.remote.sizeBytes, link, mode) ? joined : undefined;
   }
 
   /** Fetches what was planned. Throws as {@link read} does. */

@@ -1,7 +1,9 @@
 /** Of a video at an address only the audio is fetched, and what comes of it is what comes of the whole file, byte for byte. */
 import { randomBytes } from 'node:crypto';
-import { stat, writeFile } from 'node:fs/promises';
+import { copyFile, type FileHandle, open, stat, writeFile } from 'node:fs/promises';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { ServiceError } from '../../src/contract/errors.ts';
 import { ExtractPayload, type ExtractResult } from '../../src/queue/payloads.ts';
 import { runExtraction } from '../../src/worker/extraction.ts';
 import { ffmpeg } from '../media/oracle.ts';
@@ -13,7 +15,7 @@ const folder = mediaFolder();
 const SECONDS = 16;
 const MIB = 1024 * 1024;
 /** What makes parts worth asking for: the whole file would take seconds. */
-const SLOW = { bytesPerSecond: 4 * MIB };
+const SLOW = { bytesPerSecond: 6 * MIB };
 
 let whole: RangeServer;
 let several: RangeServer;
@@ -196,5 +198,132 @@ describe('the result of a part is that of the whole', () => {
     expect(essence(await extract(single.url(name), { format: 'm4a' }))).toEqual(expected);
     expect(single.sentBytes - before).toBeLessThan(size / 3);
     expect(single.peakConnections).toBeLessThanOrEqual(16);
+  });
+});
+
+async function failureOf(result: Promise<unknown>): Promise<{ code: string; details: unknown }> {
+  const error: unknown = await result.then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  );
+  if (!(error instanceof ServiceError)) throw new Error('no failure of a job', { cause: error });
+  return { code: error.code, details: error.details };
+}
+
+describe('a job that cannot be done fails as with the whole file', () => {
+  async function changed(
+    name: string,
+    from: string,
+    change: (file: FileHandle, size: number) => Promise<unknown>,
+  ) {
+    await copyFile(folder.at(from), folder.at(name));
+    await using file = await open(folder.at(name), 'r+');
+    await change(file, (await file.stat()).size);
+  }
+
+  beforeAll(async () => {
+    await changed('cut.mp4', 'front.mp4', (file, size) => file.truncate(Math.floor(size * 0.7)));
+    await changed('cut-index.mp4', 'end.mp4', (file, size) => file.truncate(size - 5000));
+    await changed('noise.mp4', 'front.mp4', async (file, size) => {
+      for (let at = 300_000; at < size; at += MIB) await file.write(randomBytes(MIB - 1), 0, undefined, at);
+    });
+    await changed('index.mp4', 'front.mp4', (file) => file.write(randomBytes(3000), 0, undefined, 40));
+    await writeFile(folder.at('noise.bin'), randomBytes(9 * MIB));
+  });
+
+  it.each([
+    ['silent.mp4', { format: 'mp3' }, 'EXTRACTION_FAILED'],
+    ['front.mp4', { format: 'mp3', track: 4 }, 'EXTRACTION_FAILED'],
+    ['tracks.mov', { format: 'mp3', track: 'sv' }, 'EXTRACTION_FAILED'],
+    ['front.mp4', { format: 'mp3', start: 500 }, 'EXTRACTION_FAILED'],
+    ['cut.mp4', { format: 'mp3' }, 'INVALID_VIDEO'],
+    ['cut.mp4', { format: 'm4a' }, 'INVALID_VIDEO'],
+    ['cut-index.mp4', { format: 'mp3' }, 'INVALID_VIDEO'],
+    ['noise.mp4', { format: 'mp3' }, 'INVALID_VIDEO'],
+    ['index.mp4', { format: 'mp3' }, 'INVALID_VIDEO'],
+    ['noise.bin', { format: 'mp3' }, 'INVALID_VIDEO'],
+    ['none.mp4', { format: 'mp3' }, 'DOWNLOAD_FAILED'],
+  ])('%s as %o: %s', async (name, output, code) => {
+    const expected = await failureOf(extract(whole.url(name), output));
+    expect(expected.code).toBe(code);
+    expect(await failureOf(extract(several.url(name), output))).toEqual(expected);
+  });
+
+  it('a source over the limit, although little of it would be fetched', async () => {
+    const small = {
+      ...around,
+      services: { ...around.services, limits: { ...around.services.limits, maxInputBytes: 9 * MIB } },
+    };
+    const before = several.sentBytes;
+    const failure = await failureOf(extract(several.url('front.mp4'), { format: 'mp3' }, small));
+    expect(failure).toMatchObject({ code: 'DOWNLOAD_FAILED', details: 'the file is larger than allowed' });
+    expect(several.sentBytes - before).toBeLessThan(2 * MIB);
+  });
+});
+
+describe('a file of two hours', () => {
+  it('is copied with a fraction of its bytes, and comes out as from the whole', async () => {
+    const minute = folder.at('minute.mp4');
+    const pictures = `nullsrc=s=320x180:r=5:d=60,geq=random(1)*255:128:128`;
+    await ffmpeg(
+      ...['-v', 'error', '-f', 'lavfi', '-i', pictures, '-f', 'lavfi', '-i', 'anoisesrc=r=24000:d=60:a=0.1'],
+      ...['-c:v', 'mpeg4', '-b:v', '700k', '-c:a', 'aac', '-b:a', '16k', '-chunk_duration', '500000', minute],
+    );
+    await ffmpeg('-v', 'error', '-stream_loop', '119', '-i', minute, '-c', 'copy', folder.at('hours.mp4'));
+    const { size } = await stat(folder.at('hours.mp4'));
+    const quick = await serveRanges(folder.path, { bytesPerSecond: size / 12 });
+    const limits = { ...around.services.limits, maxInputBytes: 2048 * MIB, maxAudioSeconds: 8000 };
+    const patient = await makeSurroundings(`${whole.allow},${quick.allow}`);
+    const surroundings = { ...patient, services: { ...patient.services, limits } };
+    try {
+      const expected = await extract(whole.url('hours.mp4'), { format: 'm4a' }, surroundings);
+      expect(expected.outputFile).toMatchObject({ copied: true });
+      expect(expected.outputFile.duration).toBeCloseTo(7200, -2);
+      expect(essence(await extract(quick.url('hours.mp4'), { format: 'm4a' }, surroundings))).toEqual(
+        essence(expected),
+      );
+      expect(quick.sentBytes).toBeLessThan(size / 10);
+    } finally {
+      await patient.close();
+      await quick.close();
+    }
+  }, 120_000);
+});
+
+describe('the whole is fetched, and the result is the same', () => {
+  it.each([
+    ['a fragmented file', 'fragments.mp4', undefined],
+    [
+      'a server whose file changes',
+      'front.mp4',
+      (request: IncomingMessage, response: ServerResponse) => {
+        if (request.headers['if-range'] === undefined) return false;
+        response.writeHead(206, { etag: '"other"', 'content-range': 'bytes 0-0/1' }).end('a');
+        return true;
+      },
+    ],
+    [
+      'a server that breaks off each part',
+      'end.mp4',
+      (request: IncomingMessage, response: ServerResponse) => {
+        if (request.headers['if-range'] === undefined) return false;
+        response.writeHead(500).end();
+        return true;
+      },
+    ],
+  ])('%s', async (_what, name, intercept) => {
+    await mux('fragments.mp4', ...AAC, '-movflags', '+frag_keyframe+empty_moov');
+    const server = await serveRanges(folder.path, {
+      ...SLOW,
+      ...(intercept === undefined ? {} : { intercept }),
+    });
+    const other = await makeSurroundings(`${whole.allow},${server.allow}`);
+    try {
+      const expected = essence(await extract(whole.url(name), { format: 'm4a' }, other));
+      expect(essence(await extract(server.url(name), { format: 'm4a' }, other))).toEqual(expected);
+    } finally {
+      await other.close();
+      await server.close();
+    }
   });
 });

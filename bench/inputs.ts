@@ -1,0 +1,54 @@
+/** Videos to measure with: 720p H.264 of 4.3 Mbit/s and AAC of 128 kbit/s, a minute encoded and repeated. Made once, kept in the folder for temporary files. */
+import { execFile } from 'node:child_process';
+import { access, mkdir, rename } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+
+const run = promisify(execFile);
+export const inputFolder = join(tmpdir(), 'soundpost-bench');
+
+const PICTURES = 'testsrc2=s=1280x720:r=25:d=60,noise=alls=12:allf=t';
+const SOUND =
+  "aevalsrc='0.2*sin(880*PI*t)+0.15*sin(1108.7*PI*t)*sin(3*t)+0.05*(random(0)*2-1)|0.2*sin(660*PI*t)+0.1*sin(988*PI*t)*cos(5*t)+0.05*(random(1)*2-1)':s=48000:d=60";
+
+/** ffmpeg's own interleaving: hardly more than a packet of sound between two pictures. @returns the name in {@link inputFolder} */
+export async function videoOf(minutes: number): Promise<string> {
+  await mkdir(inputFolder, { recursive: true });
+  const minute = await made('minute.mp4', [
+    ...['-f', 'lavfi', '-i', PICTURES, '-f', 'lavfi', '-i', SOUND],
+    ...[
+      '-c:v',
+      'libx264',
+      '-preset',
+      'superfast',
+      '-b:v',
+      '4200k',
+      '-maxrate',
+      '5M',
+      '-bufsize',
+      '10M',
+      '-g',
+      '250',
+    ],
+    ...['-pix_fmt', 'yuv420p', '-c:a', 'aac', '-b:a', '128k'],
+  ]);
+  const name = `video-${minutes}.mp4`;
+  await made(name, [
+    ...['-stream_loop', String(minutes - 1), '-i', minute, '-c', 'copy', '-movflags', '+faststart'],
+  ]);
+  return name;
+}
+
+async function made(name: string, args: readonly string[]): Promise<string> {
+  const path = join(inputFolder, name);
+  const exists = await access(path).then(
+    () => true,
+    () => false,
+  );
+  if (!exists) {
+    await run('ffmpeg', ['-nostdin', '-v', 'error', '-y', ...args, `${path}.part.mp4`]);
+    await rename(`${path}.part.mp4`, path);
+  }
+  return path;
+}
