@@ -5,13 +5,12 @@
  * Broken by hand, each in a copy of the project, and what was reported then:
  * - `isDiskFull` always false (src/storage/disk-full.ts): all three failed jobs say "the job could not be finished", no word of the disk.
  * - ffmpeg's "No space left on device" not told from other endings (src/media/failure.ts): "encoding" ends EXTRACTION_FAILED.
- * - the workspace not removed after a failure (src/storage/workspaces.ts): the next job finds no room, and temporary files are left.
- * - `place` of src/storage/file-storage.ts leaving its unfinished file: `.unfinished/…` is not going to be removed.
- * - an ENOSPC of the download thrown outside of any promise: the worker is another process than before.
- * - `pause` of src/queue/extraction-consumer.ts doing nothing: the jobs that should wait end failed.
+ * - the workspace not removed after a failure (src/storage/workspaces.ts): it is found after each.
+ * - an ENOSPC of the download thrown outside of any promise: the worker dies of it, and the job ends as one that kills its workers.
+ * - `pause` of src/queue/extraction-consumer.ts doing nothing: the jobs that should wait are begun.
  */
 import { randomBytes } from 'node:crypto';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Json } from '../client.ts';
@@ -61,6 +60,12 @@ describe('a disk that turns out to be full', () => {
   });
   afterAll(() => close(stand));
 
+  /** What a job has left on the disk, without waiting for a janitor; names of unfinished files do not tell whose they are. */
+  async function leftOf(jobId: string): Promise<string[]> {
+    const names = await readdir(stand.data, { recursive: true });
+    return names.filter((name) => name.includes(jobId) || name.startsWith('.unfinished/'));
+  }
+
   const cases: [string, () => Submission, (() => Promise<void>)?][] = [
     ['downloading', () => ({ source: stand.web.url('large.mp4') })],
     // 9.6 MB as it comes, 58 MB as it is asked for.
@@ -79,6 +84,7 @@ describe('a disk that turns out to be full', () => {
     const seconds = (Date.now() - begunAtMs) / 1000;
     const tries = stand.web.requests.length - requested;
     expect(tries).toBe(3);
+    expect(await leftOf(failed)).toEqual([]);
     await files.empty();
     const next = await stand.submit({ webhook: true });
     expect(await stand.observer.ended(next)).toMatchObject({ status: 'completed' });
