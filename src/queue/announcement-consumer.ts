@@ -18,6 +18,7 @@ import {
   WebhookPayload,
 } from './payloads.ts';
 import { KEY_PREFIX, type Redis } from './redis.ts';
+import { stallCheckMs } from './stall-check.ts';
 
 interface AnnouncementHandlers {
   readonly webhook: (payload: WebhookPayload, attempt: Try) => Promise<Announced<WebhookDelivered>>;
@@ -85,7 +86,7 @@ function startConsumer(
     prefix: KEY_PREFIX,
     concurrency: CONCURRENCY,
     lockDuration: lockMs,
-    stalledInterval: lockMs,
+    stalledInterval: stallCheckMs(lockSeconds),
     maxStalledCount: MAX_STALLED,
     ...(backoffStrategy ? { settings: { backoffStrategy } } : {}),
   });

@@ -15,6 +15,7 @@ import { CANCEL_CHANNEL, queueKey, queueNames } from './names.ts';
 import { ExtractPayload, type ExtractProgress, type ExtractResult } from './payloads.ts';
 import { KEY_PREFIX, type Redis } from './redis.ts';
 import { Semaphore } from './semaphore.ts';
+import { stallCheckMs } from './stall-check.ts';
 
 /** Why the signal of a running job was aborted. */
 class JobAborted extends Error {
@@ -114,7 +115,7 @@ export function consumeExtractions(options: ExtractionConsumerOptions): Extracti
     prefix: KEY_PREFIX,
     concurrency: options.concurrency,
     lockDuration: options.lockSeconds * 1000,
-    stalledInterval: options.lockSeconds * 1000,
+    stalledInterval: stallCheckMs(options.lockSeconds),
     maxStalledCount: MAX_STALLED,
   });
   worker.on('error', (error) => logger.warn({ error: error.message }, 'extraction queue'));
