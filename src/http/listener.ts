@@ -2,8 +2,9 @@
  * The HTTP server under the API, the gateway and the health of a worker: what one connection, and all of them together, may take
  * up of time and memory (RFC 9110, 15.5.9; CWE-400), set here and nowhere else.
  */
-import { createServer, type RequestListener, type Server } from 'node:http';
+import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { OrderlyClose } from './orderly-close.ts';
 import { SlowBodies, type SlowBodyLimits } from './slow-bodies.ts';
 
 export interface HttpLimits extends SlowBodyLimits {
@@ -34,11 +35,13 @@ export const httpLimits: HttpLimits = {
 
 /** How often what has taken too long is looked for. */
 const LOOK_EVERY_MS = 1000;
-const CLOSE_IDLE_EVERY_MS = 50;
 
 export interface Listener {
   readonly address: AddressInfo;
-  /** Stops listening, lets answers that are under way finish for `graceMs`, then cuts them. */
+  /**
+   * Stops listening. A connection ends with the answer that is under way or the next one, an idle one when its time to be
+   * kept alive is over, and every one after `graceMs`.
+   */
   close(graceMs: number): Promise<void>;
 }
 
@@ -68,6 +71,7 @@ export async function listen(
   server.maxHeadersCount = limits.maxHeaders + 1;
   server.timeout = limits.silenceTimeoutMs;
   const slowBodies = new SlowBodies(limits);
+  const orderly = new OrderlyClose(server);
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen(port, host, resolve);
@@ -88,6 +92,7 @@ export async function listen(
       response.writeHead(431, { connection: 'close' }).end();
       return;
     }
+    orderly.note(response);
     slowBodies.watch(request, response);
     handle(request, response);
   });
@@ -95,18 +100,8 @@ export async function listen(
   return {
     address,
     async close(graceMs) {
-      await close(server, graceMs);
+      await orderly.close(graceMs);
       clearInterval(looking);
     },
   };
-}
-
-async function close(server: Server, graceMs: number): Promise<void> {
-  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-  // Kept-alive connections become idle one after the other, as their answers end.
-  const idle = setInterval(() => server.closeIdleConnections(), CLOSE_IDLE_EVERY_MS);
-  const cut = setTimeout(() => server.closeAllConnections(), graceMs);
-  await closed;
-  clearInterval(idle);
-  clearTimeout(cut);
 }

@@ -1,0 +1,78 @@
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { httpLimits, listen } from '../../src/http/listener.ts';
+
+const REQUEST = 'GET / HTTP/1.1\r\nHost: sound.example\r\n\r\n';
+
+async function open(keepAliveTimeoutMs = httpLimits.keepAliveTimeoutMs) {
+  let requests = 0;
+  const listener = await listen(
+    '127.0.0.1',
+    0,
+    () => (_request, response) => {
+      requests += 1;
+      response.end('here');
+    },
+    { ...httpLimits, keepAliveTimeoutMs },
+  );
+  onTestFinished(() => listener.close(0));
+  return { listener, requests: () => requests };
+}
+
+/** A connection on which one request was answered. */
+async function kept(port: number): Promise<Socket> {
+  const socket = connect(port, '127.0.0.1').setEncoding('utf8');
+  await once(socket, 'connect');
+  socket.write(REQUEST);
+  const [answer] = await once(socket, 'data');
+  expect(answer).toContain('Connection: keep-alive');
+  return socket;
+}
+
+describe('closing', () => {
+  it('answers a request that is on its way on a kept-alive connection, and ends the connection with it', async () => {
+    const { listener, requests } = await open();
+    const socket = await kept(listener.address.port);
+    const rest = text(socket);
+    // It lies in the kernel when the server is told to close: nobody has read it yet.
+    socket.write(REQUEST);
+    const startedMs = performance.now();
+    await listener.close(10_000);
+    expect(await rest).toMatch(/^HTTP\/1\.1 200 OK\r\nConnection: close\r\n.*here$/s);
+    expect(requests()).toBe(2);
+    expect(performance.now() - startedMs).toBeLessThan(2000);
+  });
+
+  it('answers one that comes while an idle connection is still kept, and ends that one with it', async () => {
+    const { listener } = await open();
+    const socket = await kept(listener.address.port);
+    const closing = listener.close(10_000);
+    const rest = text(socket);
+    setTimeout(() => socket.write(REQUEST), 300);
+    expect(await rest).toContain('Connection: close');
+    await closing;
+  });
+
+  it('waits for an idle connection no longer than it would have been kept', async () => {
+    const { listener } = await open(200);
+    const socket = await kept(listener.address.port);
+    const ended = once(socket, 'end');
+    const startedMs = performance.now();
+    await listener.close(10_000);
+    await ended;
+    // Node keeps it a second longer than it says.
+    expect(performance.now() - startedMs).toBeLessThan(2500);
+  });
+
+  it('lets nobody in any more', async () => {
+    const { listener } = await open();
+    const socket = await kept(listener.address.port);
+    const closing = listener.close(10_000);
+    const [error] = await once(connect(listener.address.port, '127.0.0.1'), 'error');
+    expect(error).toMatchObject({ code: 'ECONNREFUSED' });
+    socket.destroy();
+    await closing;
+  });
+});
