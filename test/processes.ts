@@ -36,8 +36,3 @@ function read(path: string): string {
     return '';
   }
 }
-
-/** Memory that the process has in use, bytes; 0 when it is gone. */
-export function residentBytes(pid: number): number {
-  return Number(/^VmRSS:\s+(\d+)/m.exec(read(`/proc/${pid}/status`))?.[1] ?? 0) * 1024;
-}

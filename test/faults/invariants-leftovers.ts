@@ -1,12 +1,13 @@
 /** Nothing is left of what has ended: processes, temporary files, locks, memory. */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { isAlive, residentBytes } from '../processes.ts';
+import { isAlive } from '../processes.ts';
 import { until } from '../until.ts';
+import { heldBytes } from './memory.ts';
 import type { Stand } from './stand.ts';
 
-/** What a process may hold more than after its warm-up, bytes: heap that was not collected yet, buffers kept for later. */
-const MEMORY_TOLERANCE = 96 * 1024 * 1024;
+/** What a process may hold more than after its warm-up, bytes: caches, compiled code, connections kept for later. */
+const MEMORY_TOLERANCE = 32 * 1024 * 1024;
 /** How long the last steps of an end may take: a folder that is removed, a lock that is given back. */
 const SETTLE_MS = 5000;
 
@@ -48,18 +49,21 @@ async function toolsOf(folder: string): Promise<string[]> {
     .map(({ pid, words }) => `process ${pid} is left: ${words.slice(0, 3).join(' ')} …`);
 }
 
-/** Folders of processes that are no more are removed when the next one starts. */
+/**
+ * Folders of processes that are no more are removed when the next one starts. A worker has `<host>.<pid>.<start>`, with a
+ * folder a job in it; a gateway has `gateway-<host>.<pid>.<start>-<six letters>` for each send.
+ */
 async function temporaryFiles(stand: Stand): Promise<string[]> {
   const root = join(stand.data, 'workspaces');
   const living = new Set(stand.processes.map(({ pid }) => String(pid)));
   const owners = await readdir(root).catch(() => []);
   const left = await Promise.all(
     owners.map(async (owner) => {
+      const pid = /\.(\d+)\.\d+(?:-\w{6})?$/.exec(owner)?.[1] ?? '';
+      if (!living.has(pid)) return [`workspaces/${owner} is of a dead process`];
+      if (owner.startsWith('gateway-')) return [`workspaces/${owner}`];
       const work = await readdir(join(root, owner)).catch(() => []);
-      const isDead = !living.has(owner.split('.').at(-2) ?? '');
-      return isDead
-        ? [`workspaces/${owner} is of a dead process`]
-        : work.map((name) => `workspaces/${owner}/${name}`);
+      return work.map((name) => `workspaces/${owner}/${name}`);
     }),
   );
   return left.flat().map((path) => `temporary files are left: ${path}`);
@@ -85,13 +89,16 @@ async function unfinishedInQueues(stand: Stand): Promise<string[]> {
   }
 }
 
+/** Of those that run: a scenario may have let one go. */
 async function grownProcesses(stand: Stand): Promise<string[]> {
+  const running = stand.processes.filter(({ pid }) => isAlive(pid));
   const grown = await Promise.all(
-    stand.processes.map(async ({ name, pid }) => {
-      const level = stand.memoryLevels.get(name);
-      const now = residentBytes(pid);
-      return level !== undefined && now > level + MEMORY_TOLERANCE
-        ? [`${name} holds ${mib(now)} MiB, after its warm-up it was ${mib(level)} MiB`]
+    running.map(async (process) => {
+      const level = stand.memoryLevels.get(process.name);
+      if (level === undefined) return [];
+      const now = await heldBytes(stand, process);
+      return now > level + MEMORY_TOLERANCE
+        ? [`${process.name} holds ${mib(now)} MiB, after its warm-up it held ${mib(level)} MiB`]
         : [];
     }),
   );

@@ -8,10 +8,12 @@
  */
 import childProcess from 'node:child_process';
 import diagnostics from 'node:diagnostics_channel';
-import { appendFileSync, existsSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { appendFileSync, existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import files from 'node:fs/promises';
 import { flushCompileCache, syncBuiltinESMExports } from 'node:module';
 import { basename, join } from 'node:path';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { Job, Queue, Worker } from 'bullmq';
 import type { Point } from './points.ts';
 
@@ -40,6 +42,16 @@ function reach(point: Point, about = ''): void {
   rmSync(taken);
   process.kill(process.pid, signal as NodeJS.Signals);
 }
+
+// What a process really holds shows only once its garbage is collected: asked by SIGUSR2, it does so and writes it down.
+setFlagsFromString('--expose-gc');
+const collect = runInNewContext('gc') as () => void;
+process.on('SIGUSR2', () => {
+  collect();
+  const path = join(folder, `memory.${process.pid}`);
+  writeFileSync(`${path}.new`, JSON.stringify(process.memoryUsage()));
+  renameSync(`${path}.new`, path);
+});
 
 // Files. Workspaces of jobs are called after them.
 const { open, mkdtemp, rename } = files;

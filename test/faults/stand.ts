@@ -7,12 +7,12 @@ import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client, type Json } from '../client.ts';
-import { residentBytes } from '../processes.ts';
 import { type Environment, ServiceHome } from '../service.ts';
 import { serveVideos, type VideoServer } from '../video-server.ts';
 import { GatewayRecorder } from './gateway-recorder.ts';
 import { HookReceiver } from './hook-receiver.ts';
 import { KillableRedis } from './killable-redis.ts';
+import { heldBytes } from './memory.ts';
 import { Observer } from './observer.ts';
 import { type ProcessOptions, ServiceProcesses } from './service-processes.ts';
 import { makeSources } from './sources.ts';
@@ -50,7 +50,7 @@ export class Stand {
   readonly gatewayCalls: GatewayRecorder;
   readonly observer: Observer;
   readonly accepted: AcceptedJob[] = [];
-  /** Resident memory by process name after the warm-up, bytes; filled by `warmUp`. */
+  /** What each process held after the warm-up, bytes, by its name; filled by `warmUp`. */
   readonly memoryLevels = new Map<string, number>();
   readonly #clients = new Map<string, Client>();
   readonly #service: ServiceProcesses;
@@ -200,7 +200,7 @@ export class Stand {
       this.workers.map(() => this.submit({ webhook: true, voice: true, output: { format: 'flac' } })),
     );
     await this.observer.atRest(jobs);
-    for (const { name, pid } of this.processes) this.memoryLevels.set(name, residentBytes(pid));
+    for (const process of this.processes) this.memoryLevels.set(process.name, await heldBytes(this, process));
   }
 
   /** Ends everything that was started, and removes the folder. */
