@@ -38,7 +38,7 @@ const film = (...tracks: readonly TrackBoxes[]) =>
 
 describe('a track of a file from a real muxer', () => {
   const folder = mediaFolder();
-  const picture = ['-f', 'lavfi', '-i', 'testsrc2=s=64x64:r=25:d=6'];
+  const picture = ['-f', 'lavfi', '-i', 'testsrc2=s=320x180:r=25:d=6,noise=alls=80:allf=t'];
   const sound = ['-f', 'lavfi', '-i', 'anoisesrc=r=48000:d=6:a=0.4', '-ac', '2', '-shortest'];
 
   it.each([
@@ -53,7 +53,7 @@ describe('a track of a file from a real muxer', () => {
     ['ulaw.mov', ['-c:a', 'pcm_mulaw'], true],
   ])('%s: is covered, and hardly more than that', async (name, codec, countsFrames) => {
     const path = folder.at(name);
-    await ffmpeg('-v', 'error', ...picture, ...sound, '-c:v', 'mpeg4', ...codec, path);
+    await ffmpeg('-v', 'error', ...picture, ...sound, '-c:v', 'mpeg4', '-qscale:v', '1', ...codec, path);
     await using file = await open(path);
     const { size } = await file.stat();
     const index = await readAudioIndex({
@@ -181,6 +181,12 @@ const ODD: readonly [string, () => Buffer, string][] = [
   ['no MP4', () => Buffer.from('RIFF....WAVE and so on'), 'no MP4 or MOV file'],
   ['no movie box', () => Buffer.concat([FTYP, mdat(100)]), 'no movie box'],
   ['two movie boxes', () => Buffer.concat([film(), box('moov')]), 'two movie boxes'],
+  ['no sound', () => film({ handler: 'vide', format: 'avc1', tables: plainTables([100]) }), 'no audio track'],
+  [
+    'nothing but sound',
+    () => film({ ...AUDIO, tables: [stts(1), stsc(1, 1, 1), stsz(4000), stco(40)] }),
+    'hardly anything but sound',
+  ],
   [
     'a truncated file',
     () => film({ ...AUDIO, tables: plainTables([100]) }).subarray(0, -1),

@@ -1,4 +1,4 @@
-/** What of an MP4 or MOV file is needed to take one of its audio tracks out (issue: everything else is mostly pictures). */
+/** What of an MP4 or MOV file is needed to take one of its audio tracks out and no more: the rest is mostly pictures. */
 import { SNIFF_BYTES, sniffContainer } from '../sniff.ts';
 import { OddLayout } from './boxes.ts';
 import { boundariesOf, leadSpans, trackSpans } from './chunk-spans.ts';
@@ -25,6 +25,9 @@ const LEAD = { samples: 64, bytes: 1024 * 1024 };
 
 const MAX_CHAPTER_BYTES = 8 * 1024 * 1024;
 
+/** Of the file's bytes: there is nothing to be left out then. */
+const MOSTLY = 0.7;
+
 /** ISO/IEC 14496-12 section 8.12 and QuickTime's older kind: what lies where may then follow from more than the tables. */
 const ENCRYPTED = new Set(['enca', 'encv', 'enct', 'encs', 'drms', 'drmi']);
 
@@ -50,6 +53,9 @@ export async function readAudioIndex(source: ByteSource): Promise<AudioIndex> {
     return spans;
   };
   const audio = tracks.filter(({ handler }) => handler === 'soun');
+  if (audio.length === 0) throw new OddLayout('no audio track');
+  const least = Math.min(...audio.map(({ samples }) => bytesOf(trackSpans(samples, boundaries))));
+  if (least > MOSTLY * source.sizeBytes) throw new OddLayout('hardly anything but sound');
   return {
     lead: unite(tracks.map(leadOf)),
     audioTracks: audio.length,

@@ -10,7 +10,7 @@ export interface SampleTable {
   /** Number of the first sample of each chunk, and at the end the number of all samples. */
   readonly firstSamples: Uint32Array;
   /**
-   * Whether the table counts frames of sound of which it does not know the size: what QuickTime does for uncompressed
+   * Whether the table may count frames of sound of which it does not know the size: what QuickTime does for uncompressed
    * sound and its old codecs ("Sound sample descriptions"), where sizes follow from the description's own fields.
    */
   readonly countsFrames: boolean;
@@ -31,27 +31,27 @@ export function readSampleTable(stbl: readonly Box[]): SampleTable {
   const firstSamples = readFirstSamples(requiredBox(stbl, 'stsc'), offsets.length);
   const counted = firstSamples.at(-1) ?? 0;
   if (counted !== sizes.count) throw new OddLayout(`${sizes.count} samples, ${counted} of them in chunks`);
-  return { sizes, offsets, firstSamples, countsFrames: sizes.areConstant && isOneTickEach(stbl) };
+  return { sizes, offsets, firstSamples, countsFrames: isOneTickEach(stbl) };
 }
 
-function readSizes(stbl: readonly Box[]): SampleSizes & { areConstant: boolean } {
+function readSizes(stbl: readonly Box[]): SampleSizes {
   const stsz = onlyBox(stbl, 'stsz', 'stz2');
   if (stsz === undefined) throw new OddLayout('no box stsz or stz2');
   return stsz.type === 'stsz' ? plainSizes(stsz) : compactSizes(stsz);
 }
 
-function plainSizes(stsz: Box): SampleSizes & { areConstant: boolean } {
+function plainSizes(stsz: Box): SampleSizes {
   const constant = stsz.payload.length >= 12 ? tableOf(stsz, 0, 8).view.getUint32(4) : 0;
   if (constant > MAX_SAMPLE_BYTES) throw new OddLayout(`samples of ${constant} bytes`);
   if (constant > 0) {
-    return { count: tableOf(stsz, 0, 8).rows, areConstant: true, of: () => constant };
+    return { count: tableOf(stsz, 0, 8).rows, of: () => constant };
   }
   const { rows, view, at } = tableOf(stsz, 32, 8);
-  return { count: rows, areConstant: false, of: (sample) => view.getUint32(at + sample * 4) };
+  return { count: rows, of: (sample) => view.getUint32(at + sample * 4) };
 }
 
 /** Sizes of 4, 8 or 16 bits (section 8.7.3.3). */
-function compactSizes(stz2: Box): SampleSizes & { areConstant: boolean } {
+function compactSizes(stz2: Box): SampleSizes {
   const bits = stz2.payload[7] ?? 0;
   const { rows, view, at } = tableOf(stz2, bits, 8);
   const of = {
@@ -60,7 +60,7 @@ function compactSizes(stz2: Box): SampleSizes & { areConstant: boolean } {
     16: (sample: number) => view.getUint16(at + sample * 2),
   }[bits];
   if (of === undefined) throw new OddLayout(`sample sizes of ${bits} bits`);
-  return { count: rows, areConstant: false, of };
+  return { count: rows, of };
 }
 
 function readOffsets(box: Box): Float64Array {

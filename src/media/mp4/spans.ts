@@ -40,10 +40,6 @@ export function unite(lists: readonly Spans[]): Spans {
   return joinSpans(starts, ends);
 }
 
-export function spanOf(start: number, end: number): Spans {
-  return joinSpans(Float64Array.of(start), Float64Array.of(end));
-}
-
 export function bytesOf({ starts, ends }: Spans): number {
   let bytes = 0;
   for (let place = 0; place < starts.length; place += 1) bytes += (ends[place] ?? 0) - (starts[place] ?? 0);

@@ -2,7 +2,7 @@
 import { type Box, OddLayout, viewOf } from './boxes.ts';
 
 /** Two hours of sound in packets of 21 ms are 0.34 million samples; a chunk each makes as many chunks. */
-export const MAX_ROWS = 4_000_000;
+const MAX_ROWS = 4_000_000;
 
 export interface Table {
   readonly rows: number;
