@@ -120,8 +120,10 @@ export class DiskSpace {
     this.#isStale = true;
   }
 
+  /** Those that hold something first, since they free it when they go on; each in order of arrival. */
   #waiting(): DiskClaim[] {
-    return [...this.#claims].filter((claim) => claim.wantedBytes > 0);
+    const waiting = [...this.#claims].filter((claim) => claim.wantedBytes > 0);
+    return waiting.sort((a, b) => Number(b.claimedBytes > 0) - Number(a.claimedBytes > 0));
   }
 
   /** What is free beside the reserve and all claims; negative when they do not fit. */

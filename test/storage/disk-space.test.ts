@@ -95,6 +95,16 @@ describe('a claim', () => {
     await secondWaits;
   });
 
+  it('lets it go on also before an older one that has not, and never fails it for that', async () => {
+    const [older, younger] = [await begin('older'), await begin('younger')];
+    await younger.grow(10);
+    const olderWaits = older.grow(10);
+    expect(await isWaiting(older)).toBe(true);
+    await younger.grow(5);
+    await younger.end();
+    await olderWaits;
+  });
+
   it('ends waiting with the reason of its signal, and those behind it move up', async () => {
     const [holder, first, second] = [await begin('holder'), await begin('first'), await begin('second')];
     await holder.grow(10);
