@@ -132,6 +132,25 @@ describe('any tables', () => {
   });
 });
 
+describe('tables that count frames of sound', () => {
+  it('give each chunk up to whatever comes next, for they do not know sizes', async () => {
+    // As QuickTime writes uncompressed sound: samples of one byte that last a tick each.
+    const ofFrames = (...offsets: readonly number[]) => [
+      ...[stts(offsets.length * 10, 1), stsc(1, 10, 1)],
+      ...[box('stsz', words(0, 1, offsets.length * 10)), stco(...offsets)],
+    ];
+    const pictures = { handler: 'vide', format: 'avc1', id: 2, tables: plainTables([150, 1000]) };
+    const index = await readAudioIndex(
+      inMemory(film({ ...AUDIO, tables: ofFrames(100, 300, 2000) }, pictures)),
+    );
+    expect(pairs(index.track(0))).toEqual([
+      [100, 150],
+      [300, 1000],
+      [2000, FTYP.length + 8 + 4000],
+    ]);
+  });
+});
+
 describe('a 64-bit layout', () => {
   it('is found behind 5 GiB of pictures', async () => {
     const GIB5 = 5 * 1024 ** 3;
@@ -288,6 +307,15 @@ const ODD: readonly [string, () => Buffer, string][] = [
   [
     'a chunk beyond the end',
     () => film({ ...AUDIO, tables: plainTables([100, 1_000_000]) }),
+    'outside of the file',
+  ],
+  [
+    'the last of many chunks beyond the end',
+    () =>
+      film({
+        ...AUDIO,
+        tables: plainTables([...Array.from({ length: 99 }, (_, nth) => 100 * nth), 1_000_000]),
+      }),
     'outside of the file',
   ],
   [

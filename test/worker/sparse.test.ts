@@ -120,7 +120,7 @@ const recipes: Readonly<Record<string, () => Promise<void>>> = {
 beforeAll(async () => {
   whole = await serveRanges(folder.path, { ranges: false });
   several = await serveRanges(folder.path, SLOW);
-  single = await serveRanges(folder.path, { ...SLOW, severalRanges: false });
+  single = await serveRanges(folder.path, { bytesPerSecond: 2 * MIB, severalRanges: false });
   around = await makeSurroundings([whole, several, single].map(({ allow }) => allow).join(','));
   await makePictures();
   await Promise.all(Object.values(recipes).map((make) => make()));
