@@ -94,7 +94,7 @@ async function sendToDyingGateway(): Promise<void> {
     writeFileSync(join(stand.folder, 'kills', points[death % points.length] ?? ''), '');
     await send(stand, 1);
     await until('the gateway has died', () => stand.gateway.starts > starts, 60_000);
-    await stand.gateway.ready();
+    await stand.gateway.ready(120_000);
   }
 }
 

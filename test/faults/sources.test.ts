@@ -11,6 +11,7 @@ import type { Json } from '../client.ts';
 import { until } from '../until.ts';
 import { CrookedSource } from './crooked-source.ts';
 import { cutDownload, cutFaults, drawCuts } from './cut-downloads.ts';
+import { filmPlay, makeFilms } from './film-source.ts';
 import { violations } from './invariants.ts';
 import { isLong, randomFrom, report, runs, seed } from './runs.ts';
 import { type SourceRow, sourceRows } from './source-rows.ts';
@@ -21,11 +22,18 @@ const PATIENCE_MS = isLong ? 20_000 : 1_500;
 const BESIDES_MS = 4_500 + 20_000;
 /** How much longer than the same row of a whole worker one that was sabotaged may take at most. */
 const NOTICED_AFTER_MS = 3_000;
-const MAX_INPUT_BYTES = 4 * 1024 * 1024;
+const MAX_INPUT_BYTES = 32 * 1024 * 1024;
 
 const run = promisify(execFile);
 const firstSeed = seed();
-const cuts = drawCuts(runs(9, 100), randomFrom(firstSeed));
+const random = randomFrom(firstSeed);
+const cuts = drawCuts(runs(9, 100), random);
+/** Films by what befalls them, in turn. */
+const films = Array.from({ length: runs(4, 40) }, (_, index) => ({
+  name: `film-${index}`,
+  cuts: index % 2 === 0 ? 1 + ((index / 2) % 2) : 0,
+  changes: index % 2 === 1,
+}));
 const sentByCut = new Map(cuts.map(({ name }) => [name, [] as number[]]));
 const jobs = new Map<string, string>();
 let source: CrookedSource;
@@ -35,6 +43,7 @@ let broken: Stand;
 let content: Buffer;
 /** Of a download that nothing happened to. */
 let unbroken: Json;
+let unbrokenFilm: Json;
 
 beforeAll(async () => {
   source = await CrookedSource.start();
@@ -46,6 +55,13 @@ beforeAll(async () => {
   await run('ffmpeg', ['-v', 'error', '-f', 'lavfi', '-i', 'anoisesrc=a=0.2:r=24000:d=30', path]);
   content = await readFile(path);
   unbroken = await stand.observer.ended(await submit(stand, stand.web.url('noise.wav')));
+  const { film, older } = await makeFilms(join(stand.folder, 'videos'));
+  const asItIs = filmPlay(film, { random, cuts: 0, beginning: film });
+  unbrokenFilm = await stand.observer.ended(await submit(stand, source.serve('film', asItIs)));
+  for (const { name, cuts, changes } of films) {
+    const play = filmPlay(film, { random, cuts, beginning: changes ? older : film });
+    jobs.set(name, await submit(stand, source.serve(name, play)));
+  }
   await Promise.all(sourceRows.map((row) => begin(stand, row)));
   await Promise.all(sabotagedRows.map((row) => begin(broken, row)));
   await Promise.all(
@@ -85,11 +101,11 @@ async function begin(at: Stand, row: SourceRow): Promise<void> {
 }
 
 /** What is wrong with the end of a job, as sentences. */
-function endFaults(job: Json, end: SourceRow['end']): string[] {
+function endFaults(job: Json, end: SourceRow['end'], whole = unbroken): string[] {
   const said = job.status === 'completed' ? 'completed' : `${job.error?.code}: ${job.error?.details}`;
   if (end !== 'whole') return end.test(said) ? [] : [`ended as ${said}, and not as ${end}`];
   if (said !== 'completed') return [`ended as ${said}`];
-  const same = job.outputFile.sha256 === unbroken.outputFile.sha256;
+  const same = job.outputFile.sha256 === whole.outputFile.sha256;
   return same ? [] : ['has another result than a download that nothing happened to'];
 }
 
@@ -138,6 +154,18 @@ it('downloads that are cut at random bytes give the same as whole ones, continue
   expect(faults.flat(), `FAULTS_SEED=${firstSeed}`).toEqual([]);
 });
 
+// Broken by hand (isOfVersion in src/outbound/validator.ts always true). Reported: INVALID_VIDEO or another result for films that change.
+it('films whose sound is fetched in parts have the right sound, cut off or changed in between', async () => {
+  expect(source.requestsFor('film').length).toBeGreaterThan(1);
+  const faults = await Promise.all(
+    films.map(async (film) => {
+      const job = await stand.observer.ended(jobs.get(film.name) ?? '');
+      return endFaults(job, 'whole', unbrokenFilm).map((fault) => `${JSON.stringify(film)}: ${fault}`);
+    }),
+  );
+  expect(faults.flat(), `FAULTS_SEED=${firstSeed}`).toEqual([]);
+});
+
 describe('it is noticed that', () => {
   it.each(sabotagedRows)('a worker without limits and caution is deceived by one that $what', async (row) => {
     // One with a patience is compared with the whole worker; of the other the result is looked at.
@@ -155,6 +183,7 @@ it('none of them has harmed the worker, and nothing of them is left', async () =
     rows: sourceRows.length,
     patienceSeconds: PATIENCE_MS / 1000,
     cutDownloads: cuts.length,
+    filmsInParts: films.length,
     continued: source.requests.filter(({ start }) => start > 0).length,
     seed: firstSeed,
   });
