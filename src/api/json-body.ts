@@ -1,11 +1,14 @@
 /** Reads a request's JSON body (decisions A1): up to 256 KiB, another type is refused. */
 import express, { type Request, type RequestHandler, type Response } from 'express';
 import { ServiceError } from '../contract/errors.ts';
-import { verifyJson } from '../http/json-shape.ts';
+import { answeringAtOnce, jsonParser } from '../http/json-body.ts';
 
-const LIMIT = '256kb';
-const parse = express.json({ limit: LIMIT, strict: false, inflate: false, verify: verifyJson });
-const parseText = express.text({ limit: LIMIT, type: () => true, inflate: false });
+const MAX_BYTES = 256 * 1024;
+const parse = jsonParser({ maxBytes: MAX_BYTES, type: ['application/json'], inflate: false, strict: false });
+const parseText = answeringAtOnce(
+  express.text({ limit: MAX_BYTES, type: () => true, inflate: false }),
+  MAX_BYTES,
+);
 
 /** Throws UNSUPPORTED_MEDIA_TYPE, PAYLOAD_TOO_LARGE or INVALID_REQUEST. */
 export async function readJson(request: Request, response: Response): Promise<unknown> {

@@ -28,9 +28,11 @@ export const httpLimits: HttpLimits = {
   maxHeaderBytes: 16 * 1024,
   maxHeaders: 200,
   maxPipelined: 32,
-  maxConnections: 10_000,
+  maxConnections: 5000,
   bodyWindowMs: 30_000,
   minBodyBytesPerWindow: 30 * 1024,
+  lingerMs: 10_000,
+  lingerBytes: 32 * 1024 * 1024,
 };
 
 /** How often what has taken too long is looked for. */

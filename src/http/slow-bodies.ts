@@ -1,17 +1,22 @@
 /**
- * Bodies that hardly move. A fixed limit of time would end long uploads of slow senders who mean well, so what is asked for is a
- * least rate: in every window so many bytes, or the rest of the body.
+ * Bodies that hardly move, and bodies that nobody wants any more. A fixed limit of time would end long uploads of slow senders who
+ * mean well, so what is asked for is a least rate: in every window so many bytes, or the rest of the body. Once a request is
+ * answered the rest of its body is read and dropped for a little, since a sender whose connection is cut may never see the answer.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
 export interface SlowBodyLimits {
   readonly bodyWindowMs: number;
   readonly minBodyBytesPerWindow: number;
+  /** What is read of a body after its answer. */
+  readonly lingerMs: number;
+  readonly lingerBytes: number;
 }
 
 interface Watched {
   readonly response: ServerResponse;
-  windowFromMs: number;
+  isAnswered: boolean;
+  fromMs: number;
   bytesAtStart: number;
 }
 
@@ -28,38 +33,62 @@ export class SlowBodies {
   watch(request: IncomingMessage, response: ServerResponse): void {
     const hasBody =
       request.headers['transfer-encoding'] !== undefined || Number(request.headers['content-length']) > 0;
-    if (hasBody) {
-      this.#watched.set(request, {
-        response,
-        windowFromMs: performance.now(),
-        bytesAtStart: request.socket.bytesRead,
-      });
-      request.once('close', () => this.#watched.delete(request));
+    if (!hasBody) {
+      return;
     }
+    const watched = { response, isAnswered: false, fromMs: 0, bytesAtStart: 0 };
+    this.#watched.set(request, begun(request, watched));
+    request.once('close', () => this.#watched.delete(request));
+    response.once('finish', () => {
+      watched.isAnswered = true;
+      begun(request, watched);
+    });
   }
 
-  /** Cuts who was too slow. To be called again and again. */
+  /** Cuts who was too slow, or does not stop. To be called again and again. */
   look(): void {
-    const nowMs = performance.now();
     for (const [request, watched] of this.#watched) {
       const { socket } = request;
-      // What has arrived and is not taken is our own delay: a disk that is slow, a lock that is held.
-      const isOurDelay = request.readableLength > 0;
       if (request.complete || socket.destroyed) {
         this.#watched.delete(request);
-      } else if (
-        isOurDelay ||
-        socket.bytesRead - watched.bytesAtStart >= this.#limits.minBodyBytesPerWindow
-      ) {
-        watched.windowFromMs = nowMs;
-        watched.bytesAtStart = socket.bytesRead;
-      } else if (nowMs - watched.windowFromMs >= this.#limits.bodyWindowMs) {
-        this.#watched.delete(request);
-        if (!watched.response.headersSent && socket.writable) {
-          socket.write(TOO_SLOW);
-        }
-        socket.destroySoon();
+      } else if (watched.isAnswered) {
+        this.#lookAtRest(request, watched);
+      } else {
+        this.#lookAtBody(request, watched);
       }
     }
   }
+
+  #lookAtBody(request: IncomingMessage, watched: Watched): void {
+    const { bodyWindowMs, minBodyBytesPerWindow } = this.#limits;
+    const { socket } = request;
+    // What has arrived and is not taken is our own delay: a disk that is slow, a lock that is held.
+    const isOurDelay = request.readableLength > 0;
+    if (isOurDelay || socket.bytesRead - watched.bytesAtStart >= minBodyBytesPerWindow) {
+      begun(request, watched);
+    } else if (performance.now() - watched.fromMs >= bodyWindowMs) {
+      if (!watched.response.headersSent && socket.writable) {
+        socket.write(TOO_SLOW);
+      }
+      this.#cut(request);
+    }
+  }
+
+  #lookAtRest(request: IncomingMessage, { fromMs, bytesAtStart }: Watched): void {
+    const { lingerMs, lingerBytes } = this.#limits;
+    if (performance.now() - fromMs >= lingerMs || request.socket.bytesRead - bytesAtStart >= lingerBytes) {
+      this.#cut(request);
+    }
+  }
+
+  #cut(request: IncomingMessage): void {
+    this.#watched.delete(request);
+    request.socket.destroySoon();
+  }
+}
+
+function begun({ socket }: IncomingMessage, watched: Watched): Watched {
+  watched.fromMs = performance.now();
+  watched.bytesAtStart = socket.bytesRead;
+  return watched;
 }

@@ -14,6 +14,8 @@ const limits = {
   silenceTimeoutMs: 5000,
   bodyWindowMs: 1500,
   minBodyBytesPerWindow: 3000,
+  lingerMs: 2000,
+  lingerBytes: 1024 * 1024,
   maxConnections: 20,
 };
 
@@ -115,11 +117,28 @@ describe('a body', () => {
     expect(requests[0]?.destroyed).toBe(true);
   });
 
-  it('that nobody reads, of a request that was answered, is cut all the same', async () => {
+  it('of a request that was answered is read a little, so that the answer arrives, then cut', async () => {
     const url = await serve((_request, response) => response.end('no, thank you'));
-    const connection = await open(url, `${POST}Content-Length: 1000000\r\n\r\nx`);
-    expect(await closed(connection)).toBeLessThan(5000);
-    expect(connection.statuses).toEqual([200]);
+    const slow = await open(url, `${POST}Content-Length: 1000000000\r\n\r\nx`);
+    expect(await closed(slow)).toBeLessThan(5000);
+    expect(slow.statuses).toEqual([200]);
+    const quick = await open(url, `${POST}Content-Length: 1000000000\r\n\r\n`);
+    let sentBytes = 0;
+    for (; quick.isOpen; sentBytes += 100_000) {
+      await quick.send('x'.repeat(100_000));
+      await delay(50);
+    }
+    expect(quick.statuses).toEqual([200]);
+    expect(sentBytes).toBeGreaterThan(limits.lingerBytes / 2);
+    expect(sentBytes).toBeLessThan(5 * limits.lingerBytes);
+  });
+
+  it('of a request that was answered may end, and the next request follow', async () => {
+    const url = await serve((_request, response) => response.end('no, thank you'));
+    const connection = await open(url, `${POST}Content-Length: 200000\r\n\r\n`);
+    await until('it is answered', () => connection.statuses.length === 1);
+    await connection.send(`${'x'.repeat(200_000)}${POST}Content-Length: 1\r\n\r\nx`);
+    await until('the next one is answered', () => connection.statuses.length === 2);
   });
 
   it('that is slow but fast enough may take longer than any window', async () => {

@@ -40,7 +40,7 @@ export class RawConnection {
 
   /** Statuses of the answers that came, in order. */
   get statuses(): number[] {
-    return [...this.#received.matchAll(/^HTTP\/1\.1 (\d{3}) /gm)].map(([, status]) => Number(status));
+    return [...this.#received.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => Number(status));
   }
 
   /** Resolves once the bytes have been handed to the system, or the connection is gone. */

@@ -33,10 +33,6 @@ export function errorAnswer({ logger, redisReady }: ErrorAnswerOptions): ErrorRe
     if (shown.retryAfterSeconds !== undefined) {
       response.setHeader('Retry-After', shown.retryAfterSeconds);
     }
-    if (!request.complete) {
-      // The rest of a refused body is not worth reading, and the next request cannot be found behind it.
-      response.setHeader('Connection', 'close');
-    }
     const body: GatewayErrorAnswer = {
       status: httpStatus,
       error: STATUS_CODES[httpStatus] ?? 'Error',

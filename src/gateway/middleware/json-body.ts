@@ -1,6 +1,6 @@
-import express, { type RequestHandler } from 'express';
+import type { RequestHandler } from 'express';
 import { GatewayError } from '../../contract/gateway-errors.ts';
-import { verifyJson } from '../../http/json-shape.ts';
+import { jsonParser } from '../../http/json-body.ts';
 
 /** Enough for 18 MiB of audio in base64 (decisions B "Audio"). */
 const MAX_JSON_BYTES = 24 * 1024 * 1024;
@@ -8,7 +8,7 @@ const MAX_JSON_BYTES = 24 * 1024 * 1024;
 /** Reads a JSON body. A request without a body reads as `{}`; one of another type is refused. */
 export function jsonBodyUpTo(maxBytes: number): RequestHandler {
   const type = ['application/json', 'application/*+json'];
-  const parse = express.json({ limit: maxBytes, type, verify: verifyJson });
+  const parse = jsonParser({ maxBytes, type, inflate: true, strict: true });
   return (request, response, next) => {
     // Some clients say that their body has no bytes, and then no type either.
     const isEmpty = request.get('content-length') === '0' && request.get('transfer-encoding') === undefined;
