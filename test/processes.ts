@@ -36,3 +36,11 @@ function read(path: string): string {
     return '';
   }
 }
+
+/** Processes of this machine in whose command a folder is named. */
+export function processesOver(folder: string): { readonly pid: number; readonly words: readonly string[] }[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map((name) => ({ pid: Number(name), words: read(`/proc/${name}/cmdline`).split('\0') }))
+    .filter(({ pid, words }) => words.some((word) => word.includes(folder)) && isAlive(pid));
+}

@@ -1,5 +1,6 @@
 /** Each event is told under one id and heard or given up, and each voice message is sent once at most. */
 import type { Json } from '../client.ts';
+import { until } from '../until.ts';
 import type { AcceptedJob, Stand } from './stand.ts';
 
 export async function announcementFaults(stand: Stand): Promise<string[]> {
@@ -39,7 +40,11 @@ async function webhookFaults(stand: Stand, { jobId, submission }: AcceptedJob): 
   const job = stand.observer.of(jobId).last;
   if (job?.options?.webhook === undefined || job.options.webhook === null) return [];
   const client = stand.clientOf(submission.key ?? stand.home.key);
-  const answer = await client.call('GET', `/v1/jobs/${jobId}/deliveries`);
+  // A busy API may say so; what is asked for here is what it says when it can.
+  const answer = await until(`the deliveries of ${jobId}`, async () => {
+    const told = await client.call('GET', `/v1/jobs/${jobId}/deliveries`);
+    return told.status !== 503 && told;
+  });
   const deliveries: Json[] = answer.body.data?.deliveries ?? [];
   const events = [`job.${job.status}`];
   if (job.voiceMessage !== undefined && job.status === 'completed') events.push('voice.updated');

@@ -5,6 +5,7 @@ import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { until } from '../until.ts';
 import type { AcceptedJob, Stand } from './stand.ts';
 
 const run = promisify(execFile);
@@ -33,7 +34,10 @@ async function resultFaults(
   if (last?.status !== 'completed') return [];
   const { outputFile } = last;
   const client = stand.clientOf(submission.key ?? stand.home.key);
-  const { status, bytes } = await client.bytes(`/v1/download/${jobId}`);
+  const { status, bytes } = await until(`the file of ${jobId}`, async () => {
+    const answer = await client.bytes(`/v1/download/${jobId}`);
+    return answer.status !== 503 && answer;
+  });
   if (status !== 200) return [`its file cannot be fetched: HTTP ${status}`];
   const sha256 = createHash('sha256').update(bytes).digest('hex');
   if (sha256 !== outputFile.sha256) return ['its file is not the one that its sha256 says'];

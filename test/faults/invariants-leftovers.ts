@@ -1,7 +1,7 @@
 /** Nothing is left of what has ended: processes, temporary files, locks, memory. */
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { isAlive } from '../processes.ts';
+import { isAlive, processesOver } from '../processes.ts';
 import { until } from '../until.ts';
 import { heldBytes } from './memory.ts';
 import type { Stand } from './stand.ts';
@@ -18,7 +18,7 @@ export async function leftovers(stand: Stand): Promise<string[]> {
     'nothing is left',
     async () => {
       found = [
-        ...(await toolsOf(stand.folder)),
+        ...toolsOf(stand.folder),
         ...(await temporaryFiles(stand)),
         ...(await unfinishedInQueues(stand)),
         ...(await grownProcesses(stand)),
@@ -30,22 +30,13 @@ export async function leftovers(stand: Stand): Promise<string[]> {
   return found;
 }
 
-const TOOLS = /(^|\/)(ffmpeg|ffprobe|bwrap|prlimit)$/;
-
-/** ffmpeg and what is around it, wherever it hangs in the tree: a killed worker's children have another parent. */
-async function toolsOf(folder: string): Promise<string[]> {
-  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
-  const commands = await Promise.all(
-    pids.map(async (pid) => {
-      const text = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');
-      return { pid, words: text.split('\0') };
-    }),
-  );
-  return commands
-    .filter(({ pid, words }) => {
-      const ours = words.some((word) => word.includes(folder)) && words.some((word) => TOOLS.test(word));
-      return ours && isAlive(Number(pid));
-    })
+/**
+ * A tool that runs, wherever it hangs in the tree: a killed worker's children have another parent. Not counted is a bwrap in
+ * which no tool runs: when its first half dies in the millisecond before it lets the second half go, that one waits for ever.
+ */
+function toolsOf(folder: string): string[] {
+  return processesOver(folder)
+    .filter(({ words: [program = ''] }) => /(^|\/)(ffmpeg|ffprobe)$/.test(program))
     .map(({ pid, words }) => `process ${pid} is left: ${words.slice(0, 3).join(' ')} …`);
 }
 

@@ -1,5 +1,5 @@
 /** The moments of a job at which a worker can be made to die, in the order in which a job comes by (preload.ts). */
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { until } from '../until.ts';
 import type { Stand } from './stand.ts';
@@ -42,7 +42,10 @@ export type Point = (typeof points)[number];
 
 /** The next process that comes by this point gets the signal. */
 export function arm({ folder }: Stand, point: Point, signal: NodeJS.Signals = 'SIGKILL'): void {
-  writeFileSync(join(folder, 'kills', point), signal);
+  const path = join(folder, 'kills', point);
+  // A process that comes by between the making and the writing of a file would find no signal in it.
+  writeFileSync(`${path}.new`, signal);
+  renameSync(`${path}.new`, path);
 }
 
 /** Resolves once a process has come by the point and got its signal. */

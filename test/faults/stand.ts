@@ -7,6 +7,7 @@ import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client, type Json } from '../client.ts';
+import { processesOver } from '../processes.ts';
 import { type Environment, ServiceHome } from '../service.ts';
 import { serveVideos, type VideoServer } from '../video-server.ts';
 import { GatewayRecorder } from './gateway-recorder.ts';
@@ -200,17 +201,29 @@ export class Stand {
       this.workers.map(() => this.submit({ webhook: true, voice: true, output: { format: 'flac' } })),
     );
     await this.observer.atRest(jobs);
-    for (const process of this.processes) this.memoryLevels.set(process.name, await heldBytes(this, process));
+    for (const supervised of this.processes) {
+      this.memoryLevels.set(supervised.name, await heldBytes(this, supervised));
+    }
   }
 
   /** Ends everything that was started, and removes the folder. */
   async close(): Promise<void> {
     this.observer.stop();
-    await Promise.all(this.processes.map((process) => process.release()));
+    await Promise.all(this.processes.map((supervised) => supervised.release()));
     this.web.letGo();
     await this.redis.kill();
     await this.home.remove();
+    // What a killed worker left behind has no parent of ours any more, but the stand's folder in its command.
+    for (const { pid } of processesOver(this.folder)) endOrphan(pid);
     await Promise.all([this.hooks.close(), this.web.close(), this.gatewayCalls.close()]);
     await rm(this.folder, { recursive: true, force: true });
+  }
+}
+
+function endOrphan(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    // It has just ended by itself.
   }
 }

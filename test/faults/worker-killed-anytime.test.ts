@@ -128,7 +128,7 @@ if (isLong) {
     async () => {
       const slow = await startStand({ JOB_LOCK_SECONDS: '30' });
       try {
-        const killed = await killUntil(slow, 24);
+        const killed = await killUntil(slow, 16);
         expect(await violations(slow)).toEqual([]);
         report('SIGKILL of the worker at a random moment', {
           correct: killed.length,

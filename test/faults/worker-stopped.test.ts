@@ -125,7 +125,7 @@ it(
 it('where a stale result is taken all the same, it is seen to have replaced the right one', async () => {
   const stopped = await stopAt('published');
   const { jobId, worker, staleToken } = stopped;
-  await stand.observer.atRest([jobId]);
+  await stand.observer.ended(jobId);
   expect(await winner(jobId)).not.toContain(staleToken);
   writeFileSync(join(stand.folder, 'kills', 'accept-stale'), '');
   worker.signal('SIGCONT');
