@@ -23,7 +23,6 @@ const SUBMISSION: Submission = {
   source: 'long.wav',
   output: { format: 'flac', normalize: isLong },
   webhook: true,
-  voice: true,
 };
 
 const seeded = seed();
@@ -55,21 +54,31 @@ interface Cancelled {
   readonly goneMs: number;
 }
 
+async function forget(jobId: string): Promise<void> {
+  await stand.observer.atRest([jobId]);
+  const { accepted, hooks } = stand;
+  accepted.splice(
+    accepted.findIndex((job) => job.jobId === jobId),
+    1,
+  );
+  const others = hooks.calls.filter(({ json }) => json.jobId !== jobId);
+  hooks.calls.splice(0, hooks.calls.length, ...others);
+}
+
 /** Undefined when the job had ended before. */
 async function cancelOnce(withinMs: number, slowly: boolean): Promise<Cancelled | undefined> {
   if (slowly) stand.web.hold();
-  const jobId = await stand.submit(SUBMISSION);
-  await delay(random() * withinMs);
+  const waitMs = random() * withinMs;
+  // Of one that may be too late, nothing may have gone out that cannot be taken back.
+  const jobId = await stand.submit({ ...SUBMISSION, voice: waitMs < withinMs / 2 });
+  await delay(waitMs);
   const { status, currentStep } = await jobOf(jobId);
   const startedMs = performance.now();
   const answer = await stand.client.call('DELETE', `/v1/jobs/${jobId}`);
   expect(answer.status).toBe(200);
   if (answer.body.data.status === 'completed') {
     // Erased then, which is another matter.
-    stand.accepted.splice(
-      stand.accepted.findIndex((job) => job.jobId === jobId),
-      1,
-    );
+    await forget(jobId);
     return undefined;
   }
   const cancelled = await until(
