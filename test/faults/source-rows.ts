@@ -1,7 +1,8 @@
 /** What a source can do wrong, a row each, with the end that its job must have (decisions A7). */
 import { setTimeout as delay } from 'node:timers/promises';
-import { type Exchange, head, type Play } from './crooked-source.ts';
+import { head, type Play } from './crooked-source.ts';
 import { isLong } from './runs.ts';
+import { brokenOnce, ETAG, endless, first, lengthOf, lengths, whole } from './source-plays.ts';
 
 export interface SourceRow {
   readonly what: string;
@@ -16,44 +17,6 @@ export interface SourceRow {
   readonly restMs?: number;
 }
 
-const ETAG = ['ETag', '"one"'] as const;
-const lengthOf = (content: Buffer) => ['Content-Length', content.length] as const;
-
-async function whole({ say, cut }: Exchange, content: Buffer, ...headers: [string, string][]): Promise<void> {
-  await say(head('200 OK', [lengthOf(content), ...headers]));
-  await say(content);
-  cut();
-}
-
-/** Cuts the first answer in its middle; `rest` answers what follows. */
-function brokenOnce(content: Buffer, rest: Play): Play {
-  return async (exchange) => {
-    if (exchange.nth > 1) return rest(exchange);
-    await exchange.say(head('200 OK', [lengthOf(content), ETAG]));
-    await exchange.say(content.subarray(0, content.length / 2));
-    exchange.cut();
-  };
-}
-
-/** A status for the first `times` requests, then the file. */
-function first(times: number, status: string, headers: () => [string, string][] = () => []) {
-  return (content: Buffer): Play =>
-    async (exchange) => {
-      if (exchange.nth > times) return whole(exchange, content);
-      await exchange.say(head(status, [['Content-Length', '0'], ...headers()]));
-      exchange.cut();
-    };
-}
-
-/** Says the head, then bytes for as long as anybody listens. */
-function endless(...headers: [string, string][]) {
-  return (content: Buffer): Play =>
-    async ({ say }) => {
-      await say(head('200 OK', headers));
-      while (await say(content));
-    };
-}
-
 const always = Number.POSITIVE_INFINITY;
 const failed = (details: string) => new RegExp(`^DOWNLOAD_FAILED: ${details}$`);
 const broken = failed('the connection broke before the end');
@@ -62,21 +25,6 @@ const silent = failed('the server took too long to answer');
 const silentInBody = failed('the server (took too long to answer|sends too slowly)');
 const notHttp = failed('the server did not answer in valid HTTP');
 const tooLarge = failed('the file is larger than allowed');
-
-/** An answer whose head has these Content-Length lines. */
-function lengths(...values: string[]) {
-  return (content: Buffer): Play =>
-    async ({ say, cut }) => {
-      await say(
-        head(
-          '200 OK',
-          values.map((value) => ['Content-Length', value] as const),
-        ),
-      );
-      await say(content);
-      cut();
-    };
-}
 
 /** Rows that take long whatever the patience. */
 const patientRows: readonly SourceRow[] = [
