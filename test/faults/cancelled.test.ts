@@ -140,10 +140,12 @@ it('tools that do not end when they are told to are noticed', async () => {
   const worker = stand.home.run(command, { PUBLIC_URL: stand.apiUrl });
   await worker.says(/^Worker/m);
   const jobId = await stand.submit(SUBMISSION);
-  const isEncoding = () => descendants(worker.pid).map(programOf).includes('ffmpeg');
-  await until('ffmpeg is at it', async () => (await jobOf(jobId)).progress > 30 && isEncoding());
+  const encoder = () => descendants(worker.pid).find((pid) => programOf(pid) === 'ffmpeg');
+  const pid = await until('ffmpeg is at it', async () => (await jobOf(jobId)).progress > 30 && encoder());
+  // So that it does not come to its end by itself.
+  process.kill(pid, 'SIGSTOP');
   await stand.client.call('DELETE', `/v1/jobs/${jobId}`);
   await delay(LIMIT_MS);
-  expect(isEncoding()).toBe(true);
+  expect(encoder()).toBe(pid);
   worker.signal('SIGKILL');
 });
