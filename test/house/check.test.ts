@@ -1,6 +1,8 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { run } from './command.ts';
-import { plantTree } from './planted-tree.ts';
+import { plantTree, projectFolder } from './planted-tree.ts';
 
 /** A script that prints an OpenAPI document with one operation. */
 const printsDocument = (operation: object): string => {
@@ -55,6 +57,7 @@ const allOk = {
   'import rules': 'ok',
   'dead code': 'ok',
   OpenAPI: 'ok',
+  'lock file': 'ok',
   vulnerabilities: 'ok',
 };
 
@@ -93,6 +96,22 @@ describe('script/check', () => {
     const { code, output } = await run(tree.folder, 'script/check');
     expect(verdicts(output), output).toEqual({ ...allOk, OpenAPI: 'FAILED' });
     expect(output).toContain('operation-2xx-response');
+    expect(code).toBe(1);
+  });
+
+  it.each([
+    ['without integrity', { integrity: undefined }, 'has no sha512 integrity'],
+    ['with a weak one', { integrity: 'sha1-2jmj7l5rSw0yVb/vlWAYkK/YBwk=' }, 'has no sha512 integrity'],
+    ['from elsewhere', { resolved: 'https://packages.example/zod/-/zod-4.6.7.tgz' }, 'packages.example'],
+    ['from a repository', { resolved: 'git+ssh://git@packages.example/zod.git#1' }, 'git+ssh'],
+  ])('fails for a package %s in the lock file, and names it', async (_what, change, said) => {
+    const lock = JSON.parse(await readFile(join(projectFolder, 'package-lock.json'), 'utf8'));
+    Object.assign(lock.packages['node_modules/zod'], change);
+    await using tree = await plantTree({ 'package-lock.json': JSON.stringify(lock) });
+    const { code, output } = await run(tree.folder, process.execPath, ['script/lock-file.ts']);
+    expect(output).toMatch(/^node_modules\/zod: /m);
+    expect(output).toContain(said);
+    expect(output).toMatch(/^\d+ packages, 1 faults$/m);
     expect(code).toBe(1);
   });
 

@@ -17,6 +17,7 @@ const settings = [
   'script/check',
   'script/env.sh',
   'script/import-rules.ts',
+  'script/lock-file.ts',
   'script/no-environment-alias.grit',
   'script/tally-reporter.ts',
   'script/test',
