@@ -1,6 +1,7 @@
 /** The worker and its janitor: the configuration turned into the options that their parts declare. */
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { endStrayTools } from '../media/stray-tools.ts';
 import { Janitor } from '../queue/janitor.ts';
 import { closeRedis, connectRedis } from '../queue/redis.ts';
 import { uploadStorageKey } from '../queue/uploads.ts';
@@ -21,7 +22,7 @@ export async function runWorker(
   const { config, logger, secrets } = ground;
   const tools = await ground.tools();
   const redis = connectRedis({ url: ground.redisUrl, role: 'worker', logger });
-  const workspaces = await Workspaces.open(workspacesFolder(config));
+  const workspaces = await Workspaces.open(workspacesFolder(config), endStrayTools);
   const worker = await startWorker({
     services: {
       outbound: ground.outbound,

@@ -16,11 +16,20 @@ export class Workspaces {
     this.#folder = folder;
   }
 
-  /** Makes the folder of this process under `root` and removes those of processes of this host that are no more. */
-  static async open(root: string): Promise<Workspaces> {
+  /**
+   * Makes the folder of this process under `root` and removes those of processes of this host that are no more.
+   * @param clearing is called with the path of each of those before it is removed
+   */
+  static async open(
+    root: string,
+    clearing: (folder: string) => Promise<void> = async () => undefined,
+  ): Promise<Workspaces> {
     await mkdir(root, { recursive: true, mode: 0o700 });
     for (const name of await readdir(root)) {
-      if (await isOfDeadProcess(name)) await rm(join(root, name), { recursive: true, force: true });
+      if (await isOfDeadProcess(name)) {
+        await clearing(join(root, name));
+        await rm(join(root, name), { recursive: true, force: true });
+      }
     }
     return new Workspaces(join(root, await nameOfThisProcess()));
   }

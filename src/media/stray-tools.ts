@@ -1,0 +1,36 @@
+/**
+ * Tools that outlived the process which started them. They are started with a parent-death signal, but bubblewrap's inner half has none yet
+ * in the moment before the outer half lets it go on: when that one is killed just then, the inner half waits for ever, without having run anything.
+ */
+import { readdir, readFile } from 'node:fs/promises';
+import { basename } from 'node:path';
+
+const TOOLS = new Set(['bwrap', 'ffmpeg', 'ffprobe']);
+
+/**
+ * Ends tools that were to work in a folder whose owner is known to be gone; nobody else is named that folder. Does nothing on
+ * systems without /proc.
+ */
+export async function endStrayTools(folder: string): Promise<void> {
+  const pids = (await readdir('/proc').catch(() => [])).filter((name) => /^\d+$/.test(name));
+  for (const pid of pids) {
+    const words = (await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')).split('\0');
+    if (TOOLS.has(basename(words[0] ?? '')) && words.some((word) => isIn(folder, word))) {
+      end(Number(pid));
+    }
+  }
+}
+
+/** An argument of ffmpeg's may be `file:/path`. */
+function isIn(folder: string, word: string): boolean {
+  const path = word.slice(Math.max(0, word.indexOf('/')));
+  return path === folder || path.startsWith(`${folder}/`);
+}
+
+function end(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    // It has ended meanwhile, or is somebody else's.
+  }
+}
