@@ -83,7 +83,7 @@ export function createLogger(level: string, destination?: { write(line: string):
 }
 
 /** Who used which key for what, and what became of the keys themselves; never the secret. */
-export interface AuditRecord {
+interface AuditRecord {
   readonly event: 'key used' | 'key refused' | 'key created' | 'key rotated' | 'key revoked';
   /** Id of the key; left out where what was sent has not even the form of one. */
   readonly key?: string | undefined;

@@ -324,6 +324,7 @@ async function troubleWithRedis(): Promise<void> {
       createXmpp('late', secrets['XMPP password']),
     ]);
     expect(answered[0].error.code).toBe('SERVICE_UNAVAILABLE');
+    expect(answered[2].code).toBe('service_unavailable');
   } finally {
     process.kill(redis.pid, 'SIGCONT');
   }

@@ -77,7 +77,9 @@ function toGatewayError(error: unknown, redisReady: boolean): GatewayError {
   if (http.success) {
     return bodyFault(http.data);
   }
-  if (!redisReady) {
+  // ioredis has no code for a command that a Redis which hangs did not answer.
+  const isUnanswered = error instanceof Error && error.message === 'Command timed out';
+  if (!redisReady || isUnanswered) {
     return new GatewayError('service_unavailable', 'the gateway cannot reach its database', {
       retryAfterSeconds: 5,
       cause: error,
