@@ -24,7 +24,7 @@ export interface Subjects {
   /** One whose signed download address is still good. */
   readonly downloadUrl: string;
   readonly batchId: string;
-  /** An unfinished upload of {@link TUS_BYTES}, of which nothing has arrived. */
+  /** An unfinished tus upload of which nothing has arrived. */
   readonly uploadId: string;
   /** Path of a video. */
   readonly video: string;
@@ -34,7 +34,7 @@ export interface Subjects {
   readonly hookUrl: string;
 }
 
-export const TUS_BYTES = 5;
+const TUS_BYTES = 5;
 const TUS = { 'tus-resumable': '1.0.0' };
 
 type Variant = Ask & { readonly method?: string; readonly path?: string };
