@@ -78,11 +78,17 @@ const FIXED_SECONDS = 0.2;
 const FIXED_ROUND_TRIPS = 4;
 
 /** Below it the estimate is not sure enough to change how a file is fetched. */
-const LEAST_GAIN = 0.3;
+export const LEAST_GAIN = 0.3;
 
-/** Whether the spans take clearly less time than the whole file. */
-export function isWorthwhile(spans: ByteSpans, wholeBytes: number, link: Link, mode: RangeMode): boolean {
+/** Whether the spans take clearly less time than the whole file. @param leastGain the share of the whole file's time that parts have to save */
+export function isWorthwhile(
+  spans: ByteSpans,
+  wholeBytes: number,
+  link: Link,
+  mode: RangeMode,
+  leastGain: number,
+): boolean {
   const parts = bytesOf(spans) / link.bytesPerSecond + spans.starts.length * secondsPerRange(link, mode);
   const fixed = FIXED_SECONDS + FIXED_ROUND_TRIPS * link.roundTripSeconds;
-  return parts + fixed <= (1 - LEAST_GAIN) * (wholeBytes / link.bytesPerSecond);
+  return parts + fixed <= (1 - leastGain) * (wholeBytes / link.bytesPerSecond);
 }

@@ -16,6 +16,8 @@ export interface SessionOptions {
   /** Runs a request, again when it may succeed then. */
   readonly withTries: <T>(signal: AbortSignal, attempt: () => Promise<T>) => Promise<T>;
   readonly onBytes: (bytes: number) => void;
+  /** The share of the whole file's time that parts have to save. */
+  readonly leastGain: number;
 }
 
 /** Enough to see, and not much to have fetched in vain. */
@@ -73,8 +75,9 @@ export class RangeSession {
 
   #planFor(spans: ByteSpans, mode: RangeMode): ByteSpans | undefined {
     const { link } = this.#meter;
+    const { remote, leastGain } = this.#options;
     const joined = joinGaps(spans, worthwhileGap(link, mode));
-    return isWorthwhile(joined, this.#options.remote.sizeBytes, link, mode) ? joined : undefined;
+    return isWorthwhile(joined, remote.sizeBytes, link, mode, leastGain) ? joined : undefined;
   }
 
   /** Fetches what was planned. Throws as {@link read} does. */

@@ -14,6 +14,7 @@ import {
 } from './download.ts';
 import { OutboundFailed, OutboundRefused } from './errors.ts';
 import { type Answer, headerOf, type Route } from './exchange.ts';
+import { LEAST_GAIN } from './ranges-cost.ts';
 import { asWholeAnswer, Beginning, openSource, remoteFileOf } from './ranges-opening.ts';
 import { RemoteParts, type SourceParts } from './ranges-parts.ts';
 import type { RemoteFile } from './ranges-request.ts';
@@ -22,6 +23,8 @@ import { sourceName } from './source-name.ts';
 export interface PartsOptions extends DownloadOptions {
   /** Files of less are downloaded whole. Default 8 MiB. */
   readonly minBytes?: number;
+  /** The share of the whole file's time that parts have to save. Default 0.3. */
+  readonly leastGain?: number;
   /**
    * Reads and fetches what is wanted; the local file is there, with holes, as soon as something was fetched.
    * @returns whether all that is wanted is there; otherwise the file is downloaded whole
@@ -106,6 +109,7 @@ async function tryParts(
   const parts = new RemoteParts(remote, {
     ...{ route, remote, limits, signal, beginning, waitedSeconds, file: options.file },
     makeRoom: async (bytes) => options.makeRoom?.(bytes),
+    leastGain: options.leastGain ?? LEAST_GAIN,
     withTries: (abort, attempt) => withTries(limits, abort, attempt),
     onFetch: (bytes) => {
       wantedBytes = receivedBytes + bytes;
