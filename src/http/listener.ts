@@ -37,6 +37,7 @@ export const httpLimits: HttpLimits = {
 
 /** How often what has taken too long is looked for. */
 const LOOK_EVERY_MS = 1000;
+const MAX_RESPONSE_LISTENERS = 20;
 
 export interface Listener {
   readonly address: AddressInfo;
@@ -89,6 +90,8 @@ export async function listen(
       socket.destroy();
       return;
     }
+    // Several layers wait for its end, and a pipeline into it adds seven listeners; node warns from eleven on.
+    response.setMaxListeners(MAX_RESPONSE_LISTENERS);
     response.once('close', () => waiting.set(socket, (waiting.get(socket) ?? 1) - 1));
     if (request.rawHeaders.length > limits.maxHeaders * 2) {
       response.writeHead(431, { connection: 'close' }).end();
