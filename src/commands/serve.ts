@@ -97,7 +97,8 @@ async function untilTold(
     gateway: [],
     ground: [() => stores.close()],
   };
-  const endWatch = config.WATCHDOG_SECONDS > 0 ? watchLoop(config.WATCHDOG_SECONDS * 1000) : undefined;
+  const endWatch =
+    config.WATCHDOG_SECONDS > 0 ? watchLoop(config.WATCHDOG_SECONDS * 1000, ground.logger) : undefined;
   const breaks: Promise<string>[] = ground.embeddedRedis === undefined ? [] : [ground.embeddedRedis.died];
   try {
     await start(

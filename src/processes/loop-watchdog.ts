@@ -3,6 +3,7 @@
  * could do anything about it. A thread of its own counts how long it has heard nothing.
  */
 import { Worker } from 'node:worker_threads';
+import type { Logger } from '../logger.ts';
 
 /** What the thread is given. */
 export interface WatchedLoop {
@@ -14,7 +15,7 @@ export interface WatchedLoop {
 const BEATS_IN_PATIENCE = 10;
 
 /** @returns ends the watch */
-export function watchLoop(patienceMs: number): () => Promise<void> {
+export function watchLoop(patienceMs: number, logger: Logger): () => Promise<void> {
   const beats = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT);
   const count = new Int32Array(beats);
   const beat = setInterval(() => Atomics.add(count, 0, 1), patienceMs / BEATS_IN_PATIENCE).unref();
@@ -24,6 +25,8 @@ export function watchLoop(patienceMs: number): () => Promise<void> {
     // What was loaded into this process beforehand is not the thread's to load.
     execArgv: [],
   });
+  // A process without its watch is still better than none.
+  thread.on('error', (error) => logger.error({ err: error }, 'the watch over the event loop has ended'));
   thread.unref();
   return async () => {
     clearInterval(beat);

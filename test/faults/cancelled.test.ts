@@ -42,8 +42,8 @@ const jobOf = async (jobId: string): Promise<Json> =>
 async function traces(jobId: string): Promise<string[]> {
   const tools = stand.workers.flatMap(({ pid }) => descendants(pid)).map(programOf);
   const root = join(stand.data, 'workspaces');
-  const folders = (await readdir(root, { recursive: true })).filter((path) => path.includes(jobId));
-  return [...tools, ...folders];
+  const folders = await Promise.all((await readdir(root)).map((owner) => readdir(join(root, owner))));
+  return [...tools, ...folders.flat().filter((name) => name.includes(jobId))];
 }
 
 interface Cancelled {

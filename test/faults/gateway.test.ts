@@ -2,6 +2,7 @@
  * The messaging gateway is away, busy, dies, or its answers are lost: each voice message reaches the chat once, or its job says
  * that nobody knows (decisions C).
  */
+import { randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -9,6 +10,7 @@ import { until } from '../until.ts';
 import type { GatewayBehaviour } from './gateway-recorder.ts';
 import { violations } from './invariants.ts';
 import { OtherGateway } from './other-gateway.ts';
+import { submitSurely } from './persistent-client.ts';
 import { isLong, randomFrom, report, runs, seed } from './runs.ts';
 import { Stand } from './stand.ts';
 import { Supervised } from './supervised.ts';
@@ -49,7 +51,12 @@ afterAll(async () => {
 });
 
 const send = (at: Stand, count: number): Promise<string[]> =>
-  Promise.all(Array.from({ length: count }, () => at.submit({ voice: true })));
+  Promise.all(
+    Array.from({ length: count }, async () => {
+      const { jobId } = await submitSurely(at, { voice: true, idempotencyKey: randomUUID() });
+      return jobId;
+    }),
+  );
 
 const voiceOf = (at: Stand, jobId: string) => at.observer.of(jobId).last?.voiceMessage;
 
@@ -191,7 +198,7 @@ it.concurrent('through another gateway a message in doubt is told as unknown, an
     return number === '2001' ? 'lose' : killWith(resending);
   };
   const resent = [await sendTo('2001')];
-  await until('its answer is lost', () => other.calls.includes('2001'));
+  await until('its answer is lost', () => other.calls.includes('2001'), 60_000);
   resent.push(await sendTo('2002'));
   await foreign.observer.atRest(resent);
   expect(resent.map((jobId) => voiceOf(foreign, jobId)?.status)).toEqual(['sent', 'sent']);
