@@ -5,7 +5,10 @@ import { type Json, useClips, useService } from './api-fixture.ts';
 const CONCURRENCY = 2;
 
 const clip = useClips('tone.mp4');
-const service = useService({ parts: [], environment: { WORKER_CONCURRENCY: String(CONCURRENCY), DOWNLOADS_AHEAD: '0' } });
+const service = useService({
+  parts: [],
+  environment: { WORKER_CONCURRENCY: String(CONCURRENCY), DOWNLOADS_AHEAD: '0' },
+});
 
 describe('A6. Fairness between keys', () => {
   it('1,000 queued jobs of one key delay the one job of another by no more than those that run', async () => {

@@ -22,7 +22,11 @@ let hooks: WebhookReceiver;
 beforeEach(async () => {
   web = await serveVideos(videos.folder);
   hooks = await receiveWebhooks();
-  home = await ServiceHome.make({ OUTBOUND_ALLOW: `${web.allow},${hooks.allow}`, WORKER_CONCURRENCY: '2', DOWNLOADS_AHEAD: '0' });
+  home = await ServiceHome.make({
+    OUTBOUND_ALLOW: `${web.allow},${hooks.allow}`,
+    WORKER_CONCURRENCY: '2',
+    DOWNLOADS_AHEAD: '0',
+  });
 });
 afterEach(async () => {
   await home.remove();
