@@ -49,7 +49,7 @@ export function arm({ folder }: Stand, point: Point, signal: NodeJS.Signals = 'S
 }
 
 /** Resolves once a process has come by the point and got its signal. */
-export async function reached({ folder }: Stand, point: Point, timeoutMs = 30_000): Promise<void> {
+export async function reached({ folder }: Stand, point: Point, timeoutMs = 120_000): Promise<void> {
   const isArmed = (): boolean => existsSync(join(folder, 'kills', point));
   await until(`somebody comes by ${point}`, () => !isArmed(), timeoutMs);
 }

@@ -18,12 +18,15 @@ import { Job, Queue, Worker } from 'bullmq';
 import type { Point } from './points.ts';
 
 const folder = process.env.FAULT_KILLS ?? '';
+/** The points are those of a job: a gateway publishes files too, and is not meant. */
+const isWorker = process.argv[2] === 'worker';
 
 // A process that is killed never writes what it has compiled, and the next one would begin anew.
 setTimeout(flushCompileCache, 3000).unref();
 
 /** @param about what names the job: its id, or a path or a text that has it in it */
 function reach(point: Point, about = ''): void {
+  if (!isWorker) return;
   const armed = join(folder, point);
   const taken = `${armed}.${process.pid}`;
   const jobId = /job_[0-9a-z]+/.exec(about)?.[0];

@@ -55,7 +55,7 @@ export class Supervised {
   }
 
   /** The address that the present process gives once it can work; waits over restarts. */
-  async ready(timeoutMs = 30_000): Promise<string> {
+  async ready(timeoutMs = 120_000): Promise<string> {
     return until(
       `${this.name} is ready`,
       () => this.#ready.exec(this.#current.output())?.[1] ?? undefined,
