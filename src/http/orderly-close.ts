@@ -31,6 +31,8 @@ export class OrderlyClose {
    */
   async close(graceMs: number): Promise<void> {
     this.#isClosing = true;
+    // What the system has let in lies in its backlog, and would be reset with the listener: a turn of the loop takes it over.
+    await new Promise((resolve) => setImmediate(resolve));
     const closed = once(this.#server, 'close');
     NetServer.prototype.close.call(this.#server);
     for (const response of this.#answering) {
