@@ -3,6 +3,7 @@ import { connect, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { httpLimits, listen } from '../../src/http/listener.ts';
+import { until } from '../until.ts';
 
 const REQUEST = 'GET / HTTP/1.1\r\nHost: sound.example\r\n\r\n';
 
@@ -70,9 +71,27 @@ describe('closing', () => {
     const { listener } = await open();
     const socket = await kept(listener.address.port);
     const closing = listener.close(10_000);
-    const [error] = await once(connect(listener.address.port, '127.0.0.1'), 'error');
-    expect(error).toMatchObject({ code: 'ECONNREFUSED' });
+    await until('a new connection is refused', async () => {
+      const stranger = connect(listener.address.port, '127.0.0.1');
+      const code = await once(stranger, 'connect').then(
+        () => 'let in',
+        (error: NodeJS.ErrnoException) => error.code,
+      );
+      stranger.destroy();
+      return code === 'ECONNREFUSED';
+    });
     socket.destroy();
     await closing;
+  });
+
+  it('takes over what the system has let in, and answers it', async () => {
+    const { listener } = await open();
+    const socket = connect(listener.address.port, '127.0.0.1').setEncoding('utf8');
+    const answer = text(socket);
+    socket.write(REQUEST);
+    // Node calls connect(2) with the next tick; nobody has accepted the connection then.
+    await new Promise((resolve) => process.nextTick(() => process.nextTick(resolve)));
+    await listener.close(10_000);
+    expect(await answer).toContain('here');
   });
 });
