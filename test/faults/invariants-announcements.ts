@@ -36,16 +36,21 @@ function callFaults({ hooks, accepted }: Stand): string[] {
   return faults;
 }
 
+/** Longer than the schedule of a stand. */
+const LONGEST_SCHEDULE_MS = 40_000;
+
 async function webhookFaults(stand: Stand, { jobId, submission }: AcceptedJob): Promise<string[]> {
   const job = stand.observer.of(jobId).last;
   if (job?.options?.webhook === undefined || job.options.webhook === null) return [];
   const client = stand.clientOf(submission.key ?? stand.home.key);
-  // A busy API may say so; what is asked for here is what it says when it can.
-  const answer = await until(`the deliveries of ${jobId}`, async () => {
-    const told = await client.call('GET', `/v1/jobs/${jobId}/deliveries`);
-    return told.status !== 503 && told;
-  });
-  const deliveries: Json[] = answer.body.data?.deliveries ?? [];
+  let deliveries: Json[] = [];
+  // A busy API may say so, and the job tells of its own webhook only: that of its voice message may still be on its schedule.
+  const areMade = async (): Promise<boolean> => {
+    const { status, body } = await client.call('GET', `/v1/jobs/${jobId}/deliveries`);
+    deliveries = body.data?.deliveries ?? [];
+    return status !== 503 && !deliveries.some((delivery) => delivery.status === 'pending');
+  };
+  await until(`the deliveries of ${jobId}`, areMade, LONGEST_SCHEDULE_MS).catch(() => undefined);
   const events = [`job.${job.status}`];
   if (job.voiceMessage !== undefined && job.status === 'completed') events.push('voice.updated');
   const told = deliveries.map(({ event }) => event);
