@@ -5,7 +5,10 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { type Json, type Notification, useClips, useService } from './api-fixture.ts';
 
 const clip = useClips('tone.mp4', 'languages.mkv', 'silent.mp4', 'long.wav');
-const service = useService({ parts: ['worker'], environment: { WORKER_CONCURRENCY: '2' } });
+const service = useService({
+  parts: ['worker'],
+  environment: { WORKER_CONCURRENCY: '2', DOWNLOADS_AHEAD: '0' },
+});
 
 const TIME = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
 const JOB_ID = expect.stringMatching(/^job_[0-9a-f]{16}$/);

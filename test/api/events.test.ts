@@ -6,7 +6,7 @@ import { until } from '../until.ts';
 import { type Json, useClips, useService } from './api-fixture.ts';
 
 const clip = useClips('tone.mp4');
-const service = useService({ environment: { WORKER_CONCURRENCY: '4' } });
+const service = useService({ environment: { WORKER_CONCURRENCY: '4', DOWNLOADS_AHEAD: '0' } });
 /** Nobody works here, so a job stays as it is. */
 const quiet = useService({ parts: [] });
 

@@ -7,7 +7,10 @@ import { until } from '../until.ts';
 import { type Answer, type Json, useClips, useService } from './api-fixture.ts';
 
 const clip = useClips('tone.mp4', 'long.wav');
-const service = useService({ parts: ['worker', 'gateway'], environment: { WORKER_CONCURRENCY: '2' } });
+const service = useService({
+  parts: ['worker', 'gateway'],
+  environment: { WORKER_CONCURRENCY: '2', DOWNLOADS_AHEAD: '0' },
+});
 /** Nobody works here, so jobs stay queued. */
 const quiet = useService({ parts: [] });
 

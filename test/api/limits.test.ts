@@ -92,7 +92,9 @@ describe('A6. Rates', () => {
 
 describe('A6. Unfinished jobs', () => {
   const clip = useClips('tone.mp4');
-  const service = useService({ environment: { UNFINISHED_PER_KEY: '3', WORKER_CONCURRENCY: '4' } });
+  const service = useService({
+    environment: { UNFINISHED_PER_KEY: '3', WORKER_CONCURRENCY: '4', DOWNLOADS_AHEAD: '0' },
+  });
 
   it('a key may have so many, a batch counts as its jobs, and each end makes room', async () => {
     const slow = await service().outside.stalling('slow.mp4', clip('tone.mp4'));
