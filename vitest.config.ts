@@ -1,9 +1,7 @@
 import { defineConfig } from 'vitest/config';
 
-/** Files that start whole processes and load them: one at a time, after the others, so that none waits for a core. */
-const whole = ['test/end-to-end/**/*.test.ts'];
-/** Whole services too, but what they do most is wait: for locks to run out, for processes to start again. */
-const faults = ['test/faults/**/*.test.ts'];
+/** Files that start whole services and load them: after the others. What they do most is wait: for locks to run out, for processes to start. */
+const whole = ['test/end-to-end/**/*.test.ts', 'test/faults/**/*.test.ts'];
 
 export default defineConfig({
   test: {
@@ -16,8 +14,9 @@ export default defineConfig({
         test: {
           name: 'parts',
           include: ['test/**/*.test.ts'],
-          exclude: [...whole, ...faults],
-          maxWorkers: 2,
+          exclude: whole,
+          // On two cores: many of them wait for Redis, for sockets and for other processes.
+          maxWorkers: 3,
           sequence: { groupOrder: 0 },
         },
       },
@@ -26,21 +25,10 @@ export default defineConfig({
         test: {
           name: 'whole',
           include: whole,
-          maxWorkers: 1,
-          testTimeout: 120_000,
-          hookTimeout: 120_000,
-          sequence: { groupOrder: 1 },
-        },
-      },
-      {
-        extends: true,
-        test: {
-          name: 'faults',
-          include: faults,
           maxWorkers: 2,
           testTimeout: 120_000,
           hookTimeout: 120_000,
-          sequence: { groupOrder: 2 },
+          sequence: { groupOrder: 1 },
         },
       },
     ],
