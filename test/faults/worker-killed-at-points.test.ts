@@ -13,9 +13,11 @@ const LANES = runs(1, 3);
 /** Each death takes the other job down too, and a third loss would count as a job that kills its workers. */
 const TOGETHER = 2;
 
-let stands: Stand[] = [];
+const stands: Stand[] = [];
 beforeAll(async () => {
-  stands = await Promise.all(Array.from({ length: LANES }, () => Stand.start({ workers: 2 })));
+  // Each is noted as soon as it stands, so that it is closed although another one does not start.
+  const start = async () => stands.push(await Stand.start({ workers: 2 }));
+  await Promise.all(Array.from({ length: LANES }, start));
   await Promise.all(stands.map((stand) => stand.warmUp()));
 });
 afterAll(() => Promise.all(stands.map((stand) => stand.close())));
