@@ -26,7 +26,8 @@ export async function startService(dataDir: string, allowed: string): Promise<Se
       GATEWAY_PORT: '0',
       BOOTSTRAP_API_KEY: apiKey,
       OUTBOUND_ALLOW: allowed,
-      LOG_LEVEL: process.env.LOG_LEVEL ?? 'fatal',
+      // Also without the audit records, which every other level has.
+      LOG_LEVEL: process.env.LOG_LEVEL ?? 'silent',
       REDIS_URL: '',
     },
     stdio: ['ignore', 'pipe', 'inherit'],
