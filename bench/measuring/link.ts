@@ -5,7 +5,7 @@
  */
 import { connect, createServer, type Socket } from 'node:net';
 import { parentPort, workerData } from 'node:worker_threads';
-import { serveRanges } from '../test/range-server.ts';
+import { serveRanges } from '../../test/range-server.ts';
 
 export interface LinkSettings {
   readonly folder: string;

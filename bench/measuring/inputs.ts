@@ -40,6 +40,18 @@ export async function videoOf(minutes: number): Promise<string> {
   return name;
 }
 
+/** Sound alone, the same as in {@link videoOf}. @returns the name in {@link inputFolder} */
+export async function audioOf(
+  minutes: number,
+  extension: string,
+  encoder: readonly string[],
+): Promise<string> {
+  const video = await videoOf(minutes);
+  const name = `sound-${minutes}-${encoder.join('').replace(/[^a-z0-9]/g, '')}.${extension}`;
+  await made(name, ['-i', join(inputFolder, video), '-vn', ...encoder]);
+  return name;
+}
+
 async function made(name: string, args: readonly string[]): Promise<string> {
   const path = join(inputFolder, name);
   const exists = await access(path).then(
@@ -47,8 +59,9 @@ async function made(name: string, args: readonly string[]): Promise<string> {
     () => false,
   );
   if (!exists) {
-    await run('ffmpeg', ['-nostdin', '-v', 'error', '-y', ...args, `${path}.part.mp4`]);
-    await rename(`${path}.part.mp4`, path);
+    const part = join(inputFolder, `part-${name}`);
+    await run('ffmpeg', ['-nostdin', '-v', 'error', '-y', ...args, part]);
+    await rename(part, path);
   }
   return path;
 }

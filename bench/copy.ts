@@ -1,0 +1,59 @@
+/**
+ * A matching track is copied: the media stage of a job on a local file against encoding the same track.
+ *
+ *     node bench/copy.ts [--minutes 60] [--runs 5]
+ */
+import { join } from 'node:path';
+import { extractAudio } from '../src/media/extract.ts';
+import { planOutput } from '../src/media/plan.ts';
+import { probe } from '../src/media/probe.ts';
+import { askedFor, inTurns, printRow, secondsOf } from './measuring/comparison.ts';
+import { audioOf, inputFolder, videoOf } from './measuring/inputs.ts';
+import { openJobBench, rawFfmpeg } from './measuring/jobs.ts';
+
+const { minutes, runs } = askedFor({ minutes: 60, runs: 5 });
+const bench = await openJobBench();
+const { tools } = bench.services;
+const { signal } = new AbortController();
+const rows = [
+  {
+    what: 'AAC → m4a',
+    format: 'm4a',
+    input: await videoOf(minutes),
+    encoder: ['-c:a', 'aac', '-b:a', '192k'],
+  },
+  {
+    what: 'Opus → opus',
+    format: 'opus',
+    input: await audioOf(minutes, 'webm', ['-c:a', 'libopus', '-b:a', '96k']),
+    encoder: ['-c:a', 'libopus', '-b:a', '128k'],
+  },
+] as const;
+
+for (const { what, format, input, encoder } of rows) {
+  const file = join(inputFolder, input);
+  const output = { format, copy: 'auto', normalize: false, preserveMetadata: true } as const;
+  const ours = () =>
+    secondsOf(async () => {
+      const probed = await probe(tools, file, { signal });
+      const { output: made } = await extractAudio({
+        tools,
+        input: file,
+        probe: probed,
+        plan: planOutput(output, probed),
+        outputPath: join(bench.folder, 'output'),
+        signal,
+        maxAudioSeconds: 6 * 3600,
+      });
+      if (!made.copied) throw new Error(`${input} was not copied`);
+    });
+  const theirs = () => secondsOf(() => rawFfmpeg(file, ...encoder, join(bench.folder, `raw.${format}`)));
+  printRow({
+    what: `${what}, ${minutes} min, probe and media stage on a local file`,
+    against: 'raw ffmpeg encoding it',
+    unit: 's',
+    ...(await inTurns(runs, ours, theirs)),
+    reach: { atMost: 0.02 },
+  });
+}
+await bench.close();
