@@ -12,6 +12,18 @@ const PICTURES = 'testsrc2=s=1280x720:r=25:d=60,noise=alls=12:allf=t';
 const SOUND =
   "aevalsrc='0.2*sin(880*PI*t)+0.15*sin(1108.7*PI*t)*sin(3*t)+0.05*(random(0)*2-1)|0.2*sin(660*PI*t)+0.1*sin(988*PI*t)*cos(5*t)+0.05*(random(1)*2-1)':s=48000:d=60";
 
+/** Tones that swell and a stroke each half second: at −16 LUFS its peaks are over full scale, so that it needs a limiter. */
+const STROKES =
+  "aevalsrc='0.1*sin(440*PI*t)*(1+sin(4*t))+0.75*exp(-60*mod(t,0.5))*sin(3000*PI*t)+0.01*(random(0)*2-1)|0.1*sin(554*PI*t)*(1+cos(3*t))+0.7*exp(-50*mod(t,0.5))*sin(2400*PI*t)+0.01*(random(1)*2-1)':s=48000";
+
+/** @returns the name in {@link inputFolder} of an m4a that is too quiet and too peaky */
+export async function strokesOf(minutes: number): Promise<string> {
+  await mkdir(inputFolder, { recursive: true });
+  const name = `strokes-${minutes}.m4a`;
+  await made(name, ['-f', 'lavfi', '-i', `${STROKES}:d=${minutes * 60}`, '-c:a', 'aac', '-b:a', '128k']);
+  return name;
+}
+
 /** ffmpeg's own interleaving: hardly more than a packet of sound between two pictures. @returns the name in {@link inputFolder} */
 export async function videoOf(minutes: number): Promise<string> {
   await mkdir(inputFolder, { recursive: true });
@@ -48,7 +60,7 @@ export async function audioOf(
 ): Promise<string> {
   const video = await videoOf(minutes);
   const name = `sound-${minutes}-${encoder.join('').replace(/[^a-z0-9]/g, '')}.${extension}`;
-  await made(name, ['-i', join(inputFolder, video), '-vn', ...encoder]);
+  await made(name, ['-i', join(inputFolder, video), '-vn', '-af', 'asetpts=N/SR/TB', ...encoder]);
   return name;
 }
 

@@ -3,7 +3,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { MediaFailure } from './failure.ts';
 import { type Job, runOnInput } from './input-run.ts';
-import { type Loudness, normalise } from './loudness.ts';
+import { type Loudness, normalise } from './loudness/normalise.ts';
+import { type Parallelism, renderInParallel } from './parallel/render.ts';
 import { bubbleBitrate, type OutputPlan, VOICE_BUBBLE_BYTES } from './plan.ts';
 import type { Probe } from './probe.ts';
 import { progressReport } from './progress.ts';
@@ -28,6 +29,8 @@ export interface ExtractOptions {
   readonly maxAudioSeconds: number;
   /** Largest file that may be written; default 8 GiB. */
   readonly maxOutputBytes?: number;
+  /** Where idle cores come from, for a long output; default none are used. */
+  readonly parallel?: Parallelism;
   /** How much of the whole is done, 0 … 1, never going down. */
   readonly onProgress?: (fraction: number) => void;
   /** The phase that begins: a job that is normalised goes from the one to the other, any other stays in the first. */
@@ -92,6 +95,7 @@ function rendition(plan: OutputPlan, path: string): Rendition {
     mode: plan.copy === null ? 'encode' : 'copy',
     bitrateKbps: plan.encode.bitrateKbps,
     gain: null,
+    pcm: null,
   };
 }
 
@@ -103,7 +107,8 @@ async function extract(job: Job, options: ExtractOptions, wanted: readonly Rendi
     plan.loudnessLufs === null
       ? null
       : await normalise(job, wanted, plan.loudnessLufs, report, () => onStep?.('normalizing_audio'));
-  const files = normalised?.files ?? (await renderPlanned(job, wanted, report.phase(0, 0.95)));
+  const files =
+    normalised?.files ?? (await renderPlanned(job, wanted, options.parallel, report.phase(0, 0.95)));
 
   const finished: RenderedFile[] = [];
   for (const [index, wish] of wanted.entries()) {
@@ -149,8 +154,14 @@ async function settle(job: Job, wish: Rendition, made: RenderedFile): Promise<Re
 async function renderPlanned(
   job: Job,
   wanted: readonly Rendition[],
+  parallel: Parallelism | undefined,
   onSeconds: (seconds: number) => void,
 ): Promise<RenderedFile[]> {
+  const [only, ...others] = wanted;
+  if (parallel !== undefined && only !== undefined && others.length === 0) {
+    const file = await renderInParallel(job, only, parallel, onSeconds);
+    if (file !== null) return [file];
+  }
   try {
     return await render(job, wanted, onSeconds);
   } catch (error) {

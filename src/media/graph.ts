@@ -34,6 +34,21 @@ function trimFilters(trim: Trim | null): string[] {
   return [`atrim=start=${trim.startSeconds}${end}`, RESTAMP];
 }
 
+/** A stretch of what goes into the encoder: samples of one channel; without an end, to the end. */
+export interface Stretch {
+  readonly startSample: number;
+  readonly endSample: number | null;
+}
+
+/**
+ * Cuts where the encoder's own rate is reached, so that what comes before has the same past as without the cut: a resampler's filter, a
+ * decoder's noise.
+ */
+export function stretchFilters({ startSample, endSample }: Stretch): string {
+  const end = endSample === null ? '' : `:end_sample=${endSample}`;
+  return `atrim=start_sample=${startSample}${end},${RESTAMP}`;
+}
+
 /** The filters of one output: channels and rate, then the gain. */
 export function branchFilters({ track, encode }: OutputPlan, gain: Gain | null): string {
   return [convert(track, encode), ...(gain === null ? [] : gainFilters(gain, encode.sampleRate))].join(',');

@@ -15,6 +15,9 @@ const COVER_BYTES = 8 * MIB;
 const LOSSY_BYTES_PER_SECOND = 128 * 1024;
 const WIDEST_SAMPLE_BYTES = 8;
 
+/** 24 bits: what a limiter leaves is under full scale, so nothing is won by floating point. */
+const LEVELLED_SAMPLE_BYTES = 3;
+
 /** Of a source that does not say its duration, such as a raw AAC stream: hardly one has fewer. */
 const FEWEST_BYTES_PER_SECOND = 4000;
 
@@ -31,9 +34,15 @@ export function roomFor(plan: OutputPlan, source: Source): number {
   const bytes = Math.max(encodedBytes(plan, source), copiedBytes(plan, source)) * MARGIN;
   const keepsCover = source.cover !== null && plan.preserveMetadata && plan.format.keeps.cover;
   const cover = keepsCover ? Math.min(COVER_BYTES, source.sizeBytes) : 0;
-  // Of the attempts at a loudness the best so far is kept beside the next one.
-  const files = plan.loudnessLufs === null ? 1 : 2;
-  return Math.ceil((bytes + cover + TAGS_BYTES) * files);
+  if (plan.loudnessLufs === null) return Math.ceil(bytes + cover + TAGS_BYTES);
+  // Of the attempts at a loudness the best so far is kept beside the next one, and beside what both were made of.
+  return Math.ceil((bytes + cover + TAGS_BYTES) * 2 + pcmBytesOf(plan, source));
+}
+
+/** Of the output as uncompressed audio, which lies on the way to a loudness. */
+export function pcmBytesOf(plan: OutputPlan, source: Source): number {
+  const { channels, sampleRate } = plan.encode;
+  return secondsOf(plan, source) * channels * sampleRate * LEVELLED_SAMPLE_BYTES;
 }
 
 function secondsOf({ expectedSeconds, trim }: OutputPlan, { sizeBytes, maxAudioSeconds }: Source): number {

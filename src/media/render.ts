@@ -36,15 +36,19 @@ export async function render(
   const files: RenderedFile[] = [];
   for (const [output, rendition] of renditions.entries()) {
     const file = await measureRendition(job, rendition, outputStatistics(stderr, output));
-    const samples = decodedSamples(stderr, rendition.plan.track.streamIndex);
-    const sourceSeconds =
-      samples === undefined ? file.durationSeconds : samples / rendition.plan.track.sampleRate;
-    files.push({ ...file, sourceSeconds });
+    files.push({ ...file, sourceSeconds: sourceSecondsOf(rendition, stderr) ?? file.durationSeconds });
   }
   return files;
 }
 
-async function measureRendition(
+/** @throws {MediaFailure} when the file holds nothing, or is larger or longer than the job takes */
+export function sourceSecondsOf({ plan: { track }, pcm }: Rendition, stderr: string): number | undefined {
+  if (pcm !== null) return pcm.sourceSeconds;
+  const samples = decodedSamples(stderr, track.streamIndex);
+  return samples === undefined ? undefined : samples / track.sampleRate;
+}
+
+export async function measureRendition(
   job: Job,
   { plan, path, mode }: Rendition,
   statistics: TrackStatistics | undefined,

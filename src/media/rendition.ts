@@ -2,11 +2,19 @@
 import { writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { Command, CommandOutput } from './command.ts';
-import { branchFilters, filterGraph, type Gain } from './graph.ts';
+import { branchFilters, filterGraph, type Gain, type Stretch, stretchFilters } from './graph.ts';
 import { type Job, runOnInput } from './input-run.ts';
 import { type CoverImage, hasChapterTags, metadataFile } from './metadata.ts';
 import type { OutputPlan } from './plan.ts';
 import type { Probe } from './probe.ts';
+
+/** Uncompressed audio of a track with its gain, ready for the encoder. */
+export interface LevelledPcm {
+  /** Of a WAV file. */
+  readonly path: string;
+  /** How much of the track was read for it. */
+  readonly sourceSeconds: number;
+}
 
 export interface Rendition {
   readonly plan: OutputPlan;
@@ -14,6 +22,10 @@ export interface Rendition {
   readonly mode: 'copy' | 'encode';
   readonly bitrateKbps: number | null;
   readonly gain: Gain | null;
+  /** The track with that gain, to be encoded in place of the source's. */
+  readonly pcm: LevelledPcm | null;
+  /** Only this much of it is encoded; what does not begin at 0 is bare packets, without tags. */
+  readonly stretch?: Stretch;
 }
 
 export async function renditionCommand(job: Job, renditions: readonly Rendition[]): Promise<Command> {
@@ -23,11 +35,16 @@ export async function renditionCommand(job: Job, renditions: readonly Rendition[
   const outputs: CommandOutput[] = [];
   for (const rendition of renditions) {
     const { plan, path, mode } = rendition;
-    const sound =
-      mode === 'copy'
-        ? ['-map', `0:${plan.track.streamIndex}`, '-c:a', 'copy', ...copyOptions(plan)]
-        : ['-map', `[out${branches.length}]`, ...encoderOptions(rendition)];
-    if (mode === 'encode') branches.push(branchFilters(plan, rendition.gain));
+    let sound: string[];
+    if (mode === 'copy') {
+      sound = ['-map', `0:${plan.track.streamIndex}`, '-c:a', 'copy', ...copyOptions(plan)];
+    } else if (rendition.pcm !== null) {
+      sound = ['-map', `${inputs.length}:0`, ...pcmFilters(rendition), ...encoderOptions(rendition)];
+      inputs.push({ file: rendition.pcm.path, demuxer: 'wav' });
+    } else {
+      sound = ['-map', `[out${branches.length}]`, ...encoderOptions(rendition)];
+      branches.push(encodeFilters(rendition));
+    }
     const metadata = await writeMetadata(job, rendition, inputs.length);
     if (metadata.file !== null) inputs.push({ file: metadata.file, demuxer: 'ffmetadata' });
     outputs.push({
@@ -36,7 +53,7 @@ export async function renditionCommand(job: Job, renditions: readonly Rendition[
       options: [
         ...sound,
         ...metadata.options,
-        ...muxerOptions(plan),
+        ...muxerOptions(rendition),
         // Bounds for what lies about its length; whether they were reached is checked afterwards.
         ...['-t', String(job.maxAudioSeconds + 2), '-fs', String(job.maxOutputBytes)],
       ],
@@ -45,6 +62,19 @@ export async function renditionCommand(job: Job, renditions: readonly Rendition[
   const [first] = renditions;
   if (branches.length === 0 || first === undefined) return { inputs, outputs };
   return { inputs, outputs, graph: filterGraph(first.plan.track, first.plan.trim, branches) };
+}
+
+function encodeFilters({ plan, gain, stretch }: Rendition): string {
+  const filters = branchFilters(plan, gain);
+  return stretch === undefined ? filters : `${filters},${stretchFilters(stretch)}`;
+}
+
+function pcmFilters({ stretch }: Rendition): string[] {
+  return stretch === undefined ? [] : ['-filter:a', stretchFilters(stretch)];
+}
+
+function isBare({ stretch }: Rendition): boolean {
+  return stretch !== undefined && stretch.startSample > 0;
 }
 
 function encoderOptions({ plan: { encode, formatName }, bitrateKbps }: Rendition): string[] {
@@ -62,11 +92,16 @@ function copyOptions({ track }: OutputPlan): string[] {
   return track.startSeconds > 0.1 ? ['-avoid_negative_ts', 'make_zero'] : [];
 }
 
-function muxerOptions({ format }: OutputPlan): string[] {
+function muxerOptions(rendition: Rendition): string[] {
+  const { format } = rendition.plan;
   // bitexact: no version of ffmpeg and no time of day in the file, so that the same job gives the same bytes.
   const options = ['-fflags', '+bitexact', '-flags:a', '+bitexact'];
   if (format.muxer === 'ipod') options.push('-movflags', '+faststart');
-  if (format.muxer === 'mp3') options.push('-id3v2_version', '3');
+  if (format.muxer === 'mp3') {
+    options.push(
+      ...(isBare(rendition) ? ['-id3v2_version', '0', '-write_xing', '0'] : ['-id3v2_version', '3']),
+    );
+  }
   if (format.muxer === 'wav') options.push('-rf64', 'auto');
   return options;
 }
@@ -74,12 +109,13 @@ function muxerOptions({ format }: OutputPlan): string[] {
 /** `place` is the input's number in the command, should a metadata file be written. */
 async function writeMetadata(
   job: Job,
-  { plan, path }: Rendition,
+  rendition: Rendition,
   place: number,
 ): Promise<{ file: string | null; options: string[] }> {
+  const { plan, path } = rendition;
   const { format, track, preserveMetadata, trim } = plan;
   const streamTags = ['-map_metadata:s', '-1'];
-  if (!preserveMetadata || !format.keeps.tags) {
+  if (!preserveMetadata || !format.keeps.tags || isBare(rendition)) {
     return { file: null, options: ['-map_metadata', '-1', ...streamTags, '-map_chapters', '-1'] };
   }
   const cover = format.keeps.cover ? job.probe.cover : null;

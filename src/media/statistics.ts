@@ -37,8 +37,8 @@ export function decodedSamples(stderr: string, streamIndex: number): number | un
 export interface MeasuredLoudness {
   /** Integrated loudness (ITU-R BS.1770), LUFS; null for silence and for less than a gating block of 0.4 s. */
   readonly lufs: number | null;
-  /** dBTP; null for digital silence. */
-  readonly truePeakDbtp: number | null;
+  /** The highest peak: of the samples in dBFS, or true peak in dBTP, as it was measured for; null for digital silence, and where none was. */
+  readonly peakDb: number | null;
 }
 
 const INTEGRATED = /^\s+I:\s+(\S+) LUFS$/gm;
@@ -51,7 +51,7 @@ export function loudnessSummary(stderr: string): MeasuredLoudness {
   const lufs = lastNumber(stderr, INTEGRATED);
   return {
     lufs: lufs === null || lufs <= GATE_LUFS ? null : lufs,
-    truePeakDbtp: lastNumber(stderr, PEAK),
+    peakDb: lastNumber(stderr, PEAK),
   };
 }
 

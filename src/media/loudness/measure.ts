@@ -1,0 +1,81 @@
+/** Runs that measure loudness and peaks (ITU-R BS.1770, by ffmpeg's ebur128). */
+import { branchFilters, filterGraph, type Gain } from '../graph.ts';
+import { type Job, runOnInput } from '../input-run.ts';
+import type { OutputPlan } from '../plan.ts';
+import { demuxerOf } from '../render.ts';
+import type { LevelledPcm, Rendition } from '../rendition.ts';
+import { decodedSamples, loudnessSummary, type MeasuredLoudness } from '../statistics.ts';
+
+type OnSeconds = (seconds: number) => void;
+
+/** True peaks are those between the samples too, found at four times the rate, which takes as long as all the rest. */
+const ebur128 = (peaks: 'none' | 'sample' | 'true'): string => `ebur128=peak=${peaks}:framelog=verbose`;
+
+/** The track as the encoder would get it, channels mixed and rate converted: loudness depends on both. Its peaks are those of the samples. */
+export async function measureTrack(
+  job: Job,
+  plan: OutputPlan,
+  onSeconds: OnSeconds,
+): Promise<MeasuredLoudness> {
+  const { measured } = await runTrack(job, plan, null, ebur128('sample'), null, onSeconds);
+  return measured;
+}
+
+/**
+ * The track with its gain and its limiter, written on the way past the measurement, which has no peaks.
+ * @param path of a WAV file, 24 bits a sample; null: it is measured only
+ */
+export async function levelTrack(
+  job: Job,
+  plan: OutputPlan,
+  gain: Gain,
+  path: string | null,
+  onSeconds: OnSeconds,
+): Promise<{ lufs: number | null; pcm: LevelledPcm | null }> {
+  const { measured, sourceSeconds } = await runTrack(job, plan, gain, ebur128('none'), path, onSeconds);
+  return { lufs: measured.lufs, pcm: path === null ? null : { path, sourceSeconds } };
+}
+
+async function runTrack(
+  job: Job,
+  plan: OutputPlan,
+  gain: Gain | null,
+  meter: string,
+  path: string | null,
+  onSeconds: OnSeconds,
+): Promise<{ measured: MeasuredLoudness; sourceSeconds: number }> {
+  const bound = ['-map', '[out0]', '-t', String(job.maxAudioSeconds + 2)];
+  const pcm = ['-c:a', 'pcm_s24le', '-rf64', 'auto', '-fs', String(job.maxOutputBytes)];
+  const { stderr } = await runOnInput(
+    job,
+    {
+      inputs: [{ file: job.input, demuxer: job.probe.container.demuxer }],
+      graph: filterGraph(plan.track, plan.trim, [`${branchFilters(plan, gain)},${meter}`]),
+      outputs: [
+        path === null
+          ? { muxer: 'null', options: bound }
+          : { file: path, muxer: 'wav', options: [...bound, ...pcm] },
+      ],
+    },
+    onSeconds,
+  );
+  const samples = decodedSamples(stderr, plan.track.streamIndex) ?? 0;
+  return { measured: loudnessSummary(stderr), sourceSeconds: samples / plan.track.sampleRate };
+}
+
+/** A finished file, decoded, with its true peak. */
+export async function measureFile(
+  job: Job,
+  { plan, path }: Pick<Rendition, 'plan' | 'path'>,
+  onSeconds: OnSeconds,
+): Promise<MeasuredLoudness> {
+  const { stderr } = await runOnInput(
+    job,
+    {
+      inputs: [{ file: path, demuxer: demuxerOf(plan.format.muxer) }],
+      outputs: [{ muxer: 'null', options: ['-map', '0:a:0', '-filter:a', ebur128('true')] }],
+    },
+    onSeconds,
+  );
+  return loudnessSummary(stderr);
+}
