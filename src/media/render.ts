@@ -41,13 +41,14 @@ export async function render(
   return files;
 }
 
-/** @throws {MediaFailure} when the file holds nothing, or is larger or longer than the job takes */
+/** How much of the track was read in a run; undefined where nothing was decoded. */
 export function sourceSecondsOf({ plan: { track }, pcm }: Rendition, stderr: string): number | undefined {
   if (pcm !== null) return pcm.sourceSeconds;
   const samples = decodedSamples(stderr, track.streamIndex);
   return samples === undefined ? undefined : samples / track.sampleRate;
 }
 
+/** @throws {MediaFailure} when the file holds nothing, or is larger or longer than the job takes */
 export async function measureRendition(
   job: Job,
   { plan, path, mode }: Rendition,

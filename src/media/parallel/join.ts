@@ -1,0 +1,186 @@
+/** Makes one file of the parts of an encode. */
+import { type FileHandle, open } from 'node:fs/promises';
+import { ByteReader, ByteWriter } from './byte-file.ts';
+import { InfoTally, infoAt } from './info-frame.ts';
+import { frameShape, mp3Frames, soundOfFrames } from './mp3-frames.ts';
+import { OggPageWriter, oggPackets, oggPage, streamOf } from './ogg-pages.ts';
+import type { Part, Splicing } from './parts.ts';
+import { findSplice } from './splice.ts';
+import { Unjoinable } from './unjoinable.ts';
+
+export interface EncodedPart extends Part {
+  readonly path: string;
+}
+
+export interface Joining {
+  /** In order; the first has all that stands before the packets, the others nothing but packets. */
+  readonly parts: readonly EncodedPart[];
+  readonly outputPath: string;
+  readonly splicing: Splicing;
+  /** Of the whole, in one channel, as they went into the encoder. */
+  readonly samples: number;
+  readonly signal: AbortSignal;
+}
+
+/** What the audio packets of the joined file are. */
+export interface Joined {
+  readonly packets: number;
+  readonly bytes: number;
+}
+
+/** @throws {Unjoinable} when two neighbours never make the same packets */
+export async function joinMp3(joining: Joining): Promise<Joined> {
+  return withFiles(joining, async (files, output) => {
+    const out = new ByteWriter(output);
+    const [first, ...others] = files.map((file) => new ByteReader(file));
+    if (first === undefined) throw new Unjoinable('no parts');
+    const infoFrame = await copyUpToSound(first, out);
+    const tally = new InfoTally(infoFrame.frame.length);
+    for await (const frame of splice(joining, [first, ...others].map(mp3Frames), soundOfFrames)) {
+      tally.add(frame);
+      await out.write(frame);
+    }
+    await out.flush();
+    const table = tally.write(infoFrame.frame, joining.splicing.frameSamples, joining.samples);
+    await output.write(table, 0, table.length, infoFrame.at);
+    return { packets: tally.frames, bytes: tally.bytes };
+  });
+}
+
+/** Tags and the Info frame, which is written again when all is known. */
+async function copyUpToSound(reader: ByteReader, out: ByteWriter): Promise<{ frame: Buffer; at: number }> {
+  let at = 0;
+  const tag = await reader.peek(10);
+  if (tag.toString('latin1', 0, 3) === 'ID3') {
+    // ID3v2.3 section 3.1: the size without these ten bytes, seven bits in each of four.
+    at = 10 + tag.subarray(6).reduce((size, byte) => size * 128 + byte, 0);
+    for (let left = at; left > 0; ) {
+      const piece = await reader.peek(Math.min(left, 65_536));
+      if (piece.length === 0) throw new Unjoinable('an ID3 tag is cut off');
+      reader.skip(piece.length);
+      await out.write(piece);
+      left -= piece.length;
+    }
+  }
+  const frame = await reader.peek(frameShape(await reader.peek(4)).bytes);
+  infoAt(frame);
+  reader.skip(frame.length);
+  await out.write(frame);
+  return { frame, at };
+}
+
+/** OpusHead and OpusTags (RFC 7845 section 5). */
+const OPUS_HEADERS = 2;
+
+/** @throws {Unjoinable} when two neighbours never make the same packets */
+export async function joinOpus(joining: Joining): Promise<Joined> {
+  return withFiles(joining, async (files, output) => {
+    const out = new ByteWriter(output);
+    const [first, ...others] = files.map((file) => new ByteReader(file));
+    if (first === undefined) throw new Unjoinable('no parts');
+    const { preSkip, serial, sequence } = await copyOpusHeaders(first, out);
+    for (const other of others) await skipOpusHeaders(other);
+    const pages = new OggPageWriter(out, { serial, sequence });
+    const end = preSkip + joining.samples;
+    let packets = 0;
+    let bytes = 0;
+    for await (const packet of splice(joining, [first, ...others].map(oggPackets), (whole) => whole)) {
+      packets += 1;
+      bytes += packet.length;
+      // The last packet is filled up with silence, which the granule position cuts off (RFC 7845 section 4.4).
+      await pages.packet(packet, Math.min(end, packets * joining.splicing.frameSamples));
+    }
+    if (packets !== Math.ceil(end / joining.splicing.frameSamples)) {
+      throw new Unjoinable('the packets are not as many as the samples ask for');
+    }
+    await pages.end();
+    return { packets, bytes };
+  });
+}
+
+async function copyOpusHeaders(reader: ByteReader, out: ByteWriter) {
+  let preSkip = 0;
+  let stream = { serial: 0, sequence: 0 };
+  await eachHeaderPage(reader, async (page, packet) => {
+    if (packet === 0) preSkip = page.readUInt16LE(page.indexOf('OpusHead') + 10);
+    stream = streamOf(page);
+    await out.write(page);
+  });
+  return { preSkip, serial: stream.serial, sequence: stream.sequence + 1 };
+}
+
+async function skipOpusHeaders(reader: ByteReader): Promise<void> {
+  await eachHeaderPage(reader, async () => {});
+}
+
+/** Headers end with their pages: sound begins on a page of its own. */
+async function eachHeaderPage(
+  reader: ByteReader,
+  use: (page: Buffer, packet: number) => Promise<void>,
+): Promise<void> {
+  for (let packet = 0; packet < OPUS_HEADERS; ) {
+    const page = await oggPage(reader);
+    if (page === undefined) throw new Unjoinable('an Opus file without its headers');
+    await use(page, packet);
+    packet += page.subarray(27, 27 + (page[26] ?? 0)).filter((lacing) => lacing < 255).length;
+  }
+}
+
+/** The packets of all parts, each part's up to the place where the next one's go on. */
+async function* splice(
+  { parts, splicing, signal }: Joining,
+  streams: readonly AsyncGenerator<Buffer>[],
+  soundOf: (packets: readonly Buffer[]) => readonly (Buffer | null)[],
+): AsyncGenerator<Buffer> {
+  let taken: Buffer[] = [];
+  let at = 0;
+  for (const [index, stream] of streams.entries()) {
+    signal.throwIfAborted();
+    const next = parts[index + 1];
+    yield* taken;
+    at += taken.length;
+    if (next === undefined) {
+      yield* stream;
+      return;
+    }
+    const nextBegins = next.startSample / splicing.frameSamples;
+    if (at > nextBegins) throw new Unjoinable('three parts overlap at one place');
+    const overlap: Buffer[] = [];
+    for await (const packet of stream) {
+      if (at < nextBegins) yield packet;
+      else overlap.push(packet);
+      at += 1;
+    }
+    const other = await take(streams[index + 1], overlap.length);
+    const place = findSplice(soundOf(overlap), soundOf(other), splicing.rule);
+    if (place === undefined) throw new Unjoinable('two parts never make the same packets');
+    yield* overlap.slice(0, place);
+    taken = other.slice(place);
+    at = nextBegins + place;
+  }
+}
+
+async function take(stream: AsyncGenerator<Buffer> | undefined, count: number): Promise<Buffer[]> {
+  const packets: Buffer[] = [];
+  while (stream !== undefined && packets.length < count) {
+    const { value, done } = await stream.next();
+    if (done) break;
+    packets.push(value);
+  }
+  return packets;
+}
+
+async function withFiles<T>(
+  { parts, outputPath }: Joining,
+  use: (files: readonly FileHandle[], output: FileHandle) => Promise<T>,
+): Promise<T> {
+  const opened: FileHandle[] = [];
+  try {
+    for (const { path } of parts) opened.push(await open(path, 'r'));
+    const output = await open(outputPath, 'w');
+    opened.push(output);
+    return await use(opened.slice(0, -1), output);
+  } finally {
+    await Promise.all(opened.map((file) => file.close()));
+  }
+}

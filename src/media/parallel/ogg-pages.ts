@@ -1,0 +1,142 @@
+/** Ogg (RFC 3533) with one stream of Opus (RFC 7845): its packets out of their pages, and into new ones. */
+import type { ByteReader, ByteWriter } from './byte-file.ts';
+import { Unjoinable } from './unjoinable.ts';
+
+const HEADER_BYTES = 27;
+const AT = { flags: 5, granule: 6, serial: 14, sequence: 18, crc: 22, segments: 26 };
+const CONTINUED = 1;
+const LAST = 4;
+const MOST_SEGMENTS = 255;
+
+/** ffmpeg ends a page with the packet that makes it so long: a player that jumps into the file waits no longer. */
+const PAGE_SAMPLES = 48_000;
+
+/** A whole page, lacing values and all; undefined at the end of the file. */
+export async function oggPage(reader: ByteReader): Promise<Buffer | undefined> {
+  const header = await reader.peek(HEADER_BYTES);
+  if (header.length === 0) return undefined;
+  const segments = header[AT.segments] ?? 0;
+  const table = await reader.peek(HEADER_BYTES + segments);
+  if (header.toString('latin1', 0, 4) !== 'OggS' || table.length < HEADER_BYTES + segments) {
+    throw new Unjoinable('no Ogg page where one should begin');
+  }
+  const bytes = table.subarray(HEADER_BYTES).reduce((sum, lacing) => sum + lacing, HEADER_BYTES + segments);
+  const page = await reader.peek(bytes);
+  if (page.length < bytes) throw new Unjoinable('an Ogg page is cut off');
+  reader.skip(bytes);
+  return page;
+}
+
+/** The packets of all pages that follow. */
+export async function* oggPackets(reader: ByteReader): AsyncGenerator<Buffer> {
+  let begun: Buffer[] = [];
+  for (let page = await oggPage(reader); page !== undefined; page = await oggPage(reader)) {
+    const segments = page[AT.segments] ?? 0;
+    let from = HEADER_BYTES + segments;
+    let to = from;
+    for (let segment = 0; segment < segments; segment += 1) {
+      const lacing = page[HEADER_BYTES + segment] ?? 0;
+      to += lacing;
+      if (lacing < 255) {
+        const end = page.subarray(from, to);
+        yield begun.length === 0 ? end : Buffer.concat([...begun, end]);
+        begun = [];
+        from = to;
+      }
+    }
+    if (from < to) begun.push(page.subarray(from, to));
+  }
+}
+
+export interface OggStream {
+  readonly serial: number;
+  /** Number of the first page that is written. */
+  readonly sequence: number;
+}
+
+export function streamOf(page: Buffer): OggStream {
+  return { serial: page.readUInt32LE(AT.serial), sequence: page.readUInt32LE(AT.sequence) };
+}
+
+/** Packs packets into pages as ffmpeg does, so that the same packets make the same file. */
+export class OggPageWriter {
+  readonly #out: ByteWriter;
+  readonly #serial: number;
+  #sequence: number;
+  #lacing: number[] = [];
+  #body: Buffer[] = [];
+  #flags = 0;
+  /** Samples at the end of the last packet that ends on the page; −1: none does. */
+  #granule = -1;
+  #pageBegan = 0;
+  /** Written when more comes: the last page of all has a flag for it. */
+  #isFull = false;
+
+  constructor(out: ByteWriter, { serial, sequence }: OggStream) {
+    this.#out = out;
+    this.#serial = serial;
+    this.#sequence = sequence;
+  }
+
+  /** @param granule samples at the end of the packet, pre-skip included */
+  async packet(bytes: Buffer, granule: number): Promise<void> {
+    let rest = bytes;
+    // A packet of a multiple of 255 bytes ends with a lacing value of 0.
+    const all = Math.floor(bytes.length / 255) + 1;
+    for (let left = all; left > 0; ) {
+      if (this.#isFull) await this.#write(0);
+      const segments = Math.min(left, MOST_SEGMENTS - this.#lacing.length);
+      const length = Math.min(rest.length, segments * 255);
+      if (this.#lacing.length === 0 && left < all) this.#flags |= CONTINUED;
+      for (let segment = 0; segment < segments; segment += 1) {
+        this.#lacing.push(Math.min(255, length - segment * 255));
+      }
+      this.#body.push(rest.subarray(0, length));
+      rest = rest.subarray(length);
+      left -= segments;
+      if (left === 0) this.#granule = granule;
+      const isLong = this.#granule - this.#pageBegan >= PAGE_SAMPLES;
+      this.#isFull = this.#lacing.length === MOST_SEGMENTS || isLong;
+    }
+  }
+
+  /** Nothing may be written after it. */
+  async end(): Promise<void> {
+    await this.#write(LAST);
+    await this.#out.flush();
+  }
+
+  async #write(flags: number): Promise<void> {
+    const header = Buffer.alloc(HEADER_BYTES + this.#lacing.length);
+    header.write('OggS', 'latin1');
+    header[AT.flags] = this.#flags | flags;
+    header.writeBigInt64LE(BigInt(this.#granule), AT.granule);
+    header.writeUInt32LE(this.#serial, AT.serial);
+    header.writeUInt32LE(this.#sequence, AT.sequence);
+    header[AT.segments] = this.#lacing.length;
+    header.set(this.#lacing, HEADER_BYTES);
+    const page = Buffer.concat([header, ...this.#body]);
+    page.writeUInt32LE(crc32(page), AT.crc);
+    await this.#out.write(page);
+    this.#sequence += 1;
+    if (this.#granule >= 0) this.#pageBegan = this.#granule;
+    this.#lacing = [];
+    this.#body = [];
+    this.#flags = 0;
+    this.#granule = -1;
+    this.#isFull = false;
+  }
+}
+
+/** Not the CRC-32 of zip: bits are not reflected, and it begins and ends with 0 (RFC 3533 section 6). */
+const CRC32_TABLE = Uint32Array.from({ length: 256 }, (_, byte) => {
+  let crc = byte << 24;
+  for (let bit = 0; bit < 8; bit += 1) crc = crc < 0 ? (crc << 1) ^ 0x04c11db7 : crc << 1;
+  return crc;
+});
+
+function crc32(bytes: Buffer): number {
+  let crc = 0;
+  for (const byte of bytes) crc = (crc << 8) ^ (CRC32_TABLE[(crc >>> 24) ^ byte] ?? 0);
+  return crc >>> 0;
+}

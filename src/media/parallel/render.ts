@@ -1,0 +1,144 @@
+/**
+ * One output encoded in several runs at the same time, over cores that would be idle. Each run decodes from the beginning, which costs little, so
+ * that it encodes the very samples that a single run would; the files are joined where two encoders make the same packets.
+ * docs/decisions/0012-parallel-encoding.md
+ */
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type Job, runOnInput } from '../input-run.ts';
+import { measureRendition, type RenderedFile, sourceSecondsOf } from '../render.ts';
+import { type Rendition, renditionCommand } from '../rendition.ts';
+import { outputStatistics } from '../statistics.ts';
+import { type EncodedPart, joinMp3, joinOpus } from './join.ts';
+import { cut, mostParts, PART_LENGTHS, type PartLengths, splicingOf } from './parts.ts';
+import { Unjoinable } from './unjoinable.ts';
+
+export interface IdleCores {
+  /** How many runs may go on at the same time, the caller's own counted; at least 1. */
+  readonly count: number;
+  readonly release: () => void;
+}
+
+export interface Parallelism {
+  /** Takes cores that nobody waits for, at once. `most` counts the one that the caller has already. */
+  readonly takeIdle: (most: number) => IdleCores;
+  /** Told when the parts could not be joined: the output is encoded again, in one. */
+  readonly onUnjoined?: (reason: string) => void;
+  /** Default: parts of 150 s at the least that overlap by 30 s. */
+  readonly lengths?: PartLengths;
+}
+
+/**
+ * @param onSeconds how far the output has come.
+ * @returns null when it is to be encoded in one: too short, not of a codec that can be spliced, no idle cores, or parts that do not fit
+ */
+export async function renderInParallel(
+  job: Job,
+  rendition: Rendition,
+  { takeIdle, onUnjoined, lengths = PART_LENGTHS }: Parallelism,
+  onSeconds: (seconds: number) => void,
+): Promise<RenderedFile | null> {
+  const most = mostParts(rendition.plan, lengths);
+  if (most < 2 || rendition.mode !== 'encode') return null;
+  const idle = takeIdle(most);
+  try {
+    return idle.count < 2 ? null : await renderParts(job, rendition, idle.count, lengths, onSeconds);
+  } catch (error) {
+    if (!(error instanceof Unjoinable)) throw error;
+    onUnjoined?.(error.message);
+    return null;
+  } finally {
+    idle.release();
+  }
+}
+
+async function renderParts(
+  job: Job,
+  rendition: Rendition,
+  count: number,
+  lengths: PartLengths,
+  onSeconds: (seconds: number) => void,
+): Promise<RenderedFile> {
+  const { plan } = rendition;
+  const splicing = splicingOf(plan);
+  if (splicing === null) throw new Unjoinable(`${plan.formatName} is not spliced`);
+  const parts = cut(plan, splicing, count, lengths).map(
+    (part, index): EncodedPart => ({ ...part, path: join(job.scratch, `part-${index}`) }),
+  );
+  try {
+    const ends = await encodeAll(job, rendition, parts, onSeconds);
+    const last = ends.at(-1);
+    const samples = (parts.at(-1)?.startSample ?? 0) + (last?.samples ?? 0);
+    const joinParts = plan.format.codec === 'mp3' ? joinMp3 : joinOpus;
+    const { signal } = job;
+    const joined = await joinParts({ parts, outputPath: rendition.path, splicing, samples, signal });
+    const file = await measureRendition(job, rendition, { ...joined, samples });
+    return { ...file, sourceSeconds: last?.sourceSeconds ?? file.durationSeconds };
+  } finally {
+    await Promise.all(parts.map(({ path }) => rm(path, { force: true })));
+  }
+}
+
+/** What was encoded in a part, and how much of the track was read for it. */
+interface PartEnd {
+  readonly samples: number;
+  readonly sourceSeconds: number | undefined;
+}
+
+/** Runs all parts at the same time; the first failure ends the others. */
+async function encodeAll(
+  job: Job,
+  rendition: Rendition,
+  parts: readonly EncodedPart[],
+  onSeconds: (seconds: number) => void,
+): Promise<PartEnd[]> {
+  const failed = new AbortController();
+  const signal = AbortSignal.any([job.signal, failed.signal]);
+  const seconds = parts.map(() => 0);
+  const encode = async (part: EncodedPart, index: number): Promise<PartEnd> => {
+    try {
+      return await encodePart({ ...job, signal }, rendition, part, (reached) => {
+        seconds[index] = reached;
+        onSeconds(withoutOverlaps(rendition, parts, seconds));
+      });
+    } catch (error) {
+      failed.abort(error);
+      throw error;
+    }
+  };
+  const ends = await Promise.allSettled(parts.map(encode));
+  signal.throwIfAborted();
+  return ends.map((end) => {
+    if (end.status === 'rejected') throw end.reason;
+    return end.value;
+  });
+}
+
+/** What is encoded twice counts as half of it, so that all together come to the length of the whole. */
+function withoutOverlaps(
+  { plan: { encode, expectedSeconds } }: Rendition,
+  parts: readonly EncodedPart[],
+  seconds: readonly number[],
+): number {
+  const whole = expectedSeconds ?? 0;
+  const all = parts.reduce(
+    (sum, { startSample, endSample }) =>
+      sum + (endSample ?? whole * encode.sampleRate) / encode.sampleRate - startSample / encode.sampleRate,
+    0,
+  );
+  return (seconds.reduce((sum, reached) => sum + reached, 0) * whole) / all;
+}
+
+async function encodePart(
+  job: Job,
+  rendition: Rendition,
+  { path, ...stretch }: EncodedPart,
+  onSeconds: (seconds: number) => void,
+): Promise<PartEnd> {
+  const command = await renditionCommand(job, [{ ...rendition, path, stretch }]);
+  const { stderr } = await runOnInput(job, command, onSeconds);
+  const { samples = 0 } = outputStatistics(stderr, 0) ?? {};
+  // The container promised more than there is; the single pass says what that means.
+  if (samples === 0) throw new Unjoinable('a part holds no audio');
+  return { samples, sourceSeconds: sourceSecondsOf(rendition, stderr) };
+}
