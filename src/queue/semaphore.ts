@@ -51,11 +51,25 @@ export class Semaphore {
     } finally {
       signal.removeEventListener('abort', leaveQueue);
     }
+    return this.#leaving(wish.weight);
+  }
+
+  /**
+   * Takes up to `most` of what is free and what nobody waits for, without waiting.
+   * @returns how much it was, maybe 0, and what gives it back; a second call does nothing
+   */
+  takeFree(most: number): { readonly weight: number; readonly release: () => void } {
+    const weight = this.#waiting.length > 0 ? 0 : Math.max(0, Math.min(most, this.#free));
+    this.#free -= weight;
+    return { weight, release: this.#leaving(weight) };
+  }
+
+  #leaving(weight: number): () => void {
     let held = true;
     return () => {
       if (held) {
         held = false;
-        this.#free += wish.weight;
+        this.#free += weight;
         this.#admit();
       }
     };

@@ -9,6 +9,7 @@ function room(capacity: number) {
   const semaphore = new Semaphore(capacity);
   const inside: string[] = [];
   return {
+    semaphore,
     inside,
     async enter(name: string, wish: Partial<Wish> = {}): Promise<() => void> {
       const leave = await semaphore.acquire({ signal: never, ...wish });
@@ -97,4 +98,30 @@ it('an abort after the entrance changes nothing, one before it is obeyed', async
   await enter('b');
   expect(inside).toEqual(['a', 'b']);
   await expect(enter('c', { signal: controller.signal })).rejects.toThrow('too late');
+});
+
+it('what is free can be taken without waiting, and is given back once', async () => {
+  const { semaphore, enter, inside } = room(3);
+  await enter('a');
+  const taken = semaphore.takeFree(9);
+  expect(taken.weight).toBe(2);
+  expect(semaphore.takeFree(1).weight).toBe(0);
+  const b = enter('b');
+  const c = enter('c');
+  const d = enter('d');
+  await settled();
+  expect(inside).toEqual(['a']);
+  taken.release();
+  taken.release();
+  await Promise.all([b, c]);
+  await settled();
+  expect(inside).toEqual(['a', 'b', 'c']);
+  d.catch(() => undefined);
+});
+
+it('what somebody waits for is not free', async () => {
+  const { semaphore, enter } = room(2);
+  await enter('a');
+  enter('whole', { weight: 2 }).catch(() => undefined);
+  expect(semaphore.takeFree(1).weight).toBe(0);
 });
