@@ -21,7 +21,7 @@ await load({
   seconds: JOBS / 200,
   perSecond: 200,
 });
-const jobIds = (await bench.redis.zrange(`{soundpost}:sp:jobs:${bench.tenant}`, 0, -1)).slice(0, JOBS);
+const jobIds = (await bench.redis.zrange(`{soundpost}:sp:jobs:${bench.tenant}`, '0', '-1')).slice(0, JOBS);
 
 const inputFile = {
   name: 'talk-1080p.mp4',

@@ -3,7 +3,7 @@ import type { Response } from 'express';
 import { errorCatalogue, type ServiceError } from '../contract/errors.ts';
 
 export function sendData(response: Response, httpStatus: number, data: object, message?: string): void {
-  response.status(httpStatus).json({ success: true, data, ...(message === undefined ? {} : { message }) });
+  sendJson(response, httpStatus, { success: true, data, ...(message === undefined ? {} : { message }) });
 }
 
 /** @param httpStatus where a route's own rule differs from the catalogue's row, such as 200 of a failed job's status */
@@ -12,7 +12,17 @@ export function sendError(response: Response, error: ServiceError, httpStatus?: 
     response.set('Retry-After', String(Math.max(1, Math.ceil(error.retryAfterSeconds))));
   }
   response.set('Cache-Control', 'no-store');
-  response
-    .status(httpStatus ?? errorCatalogue[error.code].httpStatus)
-    .json({ success: false, error: error.toBody() });
+  sendJson(response, httpStatus ?? errorCatalogue[error.code].httpStatus, {
+    success: false,
+    error: error.toBody(),
+  });
+}
+
+/** As Express's own, which looks besides for validators and encodings that no answer of ours has. */
+export function sendJson(response: Response, httpStatus: number, body: unknown): void {
+  const text = JSON.stringify(body);
+  response.statusCode = httpStatus;
+  response.setHeader('Content-Type', 'application/json; charset=utf-8');
+  response.setHeader('Content-Length', Buffer.byteLength(text));
+  response.end(text);
 }

@@ -5,18 +5,18 @@ import express, {
   type Express,
   type NextFunction,
   type Request,
-  type RequestHandler,
   type Response,
   Router,
 } from 'express';
-import helmet from 'helmet';
 import { ServiceError } from '../contract/errors.ts';
 import { sendError } from './answer.ts';
+import { dispatching, handle } from './dispatch.ts';
 import { auditing } from './middleware/audit.ts';
-import { admit, admitAnywhere, authenticate } from './middleware/authentication.ts';
+import { admit } from './middleware/authentication.ts';
 import { crossOrigin } from './middleware/cross-origin.ts';
 import { errorHandler } from './middleware/errors.ts';
-import type { ApiServices, Route, RouteContext } from './route.ts';
+import { fixedHeaders } from './middleware/fixed-headers.ts';
+import type { ApiServices, Route } from './route.ts';
 import { batchRoutes } from './routes/batch.ts';
 import { deliveryRoutes } from './routes/deliveries.ts';
 import { docsRoutes } from './routes/docs.ts';
@@ -60,33 +60,29 @@ export function createApp(services: ApiServices): Express {
   app.set('etag', false);
   app.set('query parser', 'simple');
   app.set('trust proxy', services.settings.trustProxy);
-  app.use(securityHeaders(services.settings.publicUrl));
-  app.use(crossOrigin(services.settings.corsOrigins));
-  app.use((_request, response, next) => {
+  // One layer of Express's instead of one each: a layer costs more than what is done here.
+  const headers = fixedHeaders(services.settings);
+  const answerAcross = crossOrigin(services.settings.corsOrigins);
+  const audit = auditing(services.audit);
+  const dispatch = dispatching(routes, PREFIX, services);
+  app.use((request, response, next) => {
+    response.setHeaders(headers);
     response.locals.requestId = randomUUID();
-    response.set('X-Request-Id', response.locals.requestId);
-    next();
+    response.setHeader('X-Request-Id', response.locals.requestId);
+    audit(request, response);
+    overrideMethod(request);
+    if (request.headers.origin === undefined && request.method !== 'OPTIONS') {
+      dispatch(request, response, next);
+      return;
+    }
+    answerAcross(request, response, () => dispatch(request, response, next));
   });
-  app.use(auditing(services.audit));
-  app.use(overrideMethod);
   app.use(PREFIX, versioned(services));
   app.use(mounted(routes, services));
   app.use(answerUnknown(services));
   app.use(answerUndecodable(services));
   app.use(errorHandler(services.logger));
   return app;
-}
-
-/** JSON and files need nothing of a browser; pages set a policy of their own. */
-function securityHeaders(publicUrl: string): RequestHandler {
-  return helmet({
-    contentSecurityPolicy: {
-      useDefaults: false,
-      directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] },
-    },
-    // RFC 6797 7.2: not over http, where a browser would have to ignore it.
-    strictTransportSecurity: publicUrl.startsWith('https:'),
-  });
 }
 
 function versioned(services: ApiServices): Router {
@@ -99,39 +95,15 @@ function versioned(services: ApiServices): Router {
 function mounted(table: readonly Route[], services: ApiServices): Router {
   const router = Router({ caseSensitive: true, strict: true });
   for (const route of table) {
-    router[route.method](route.path, handlerOf(route, services));
+    router[route.method](route.path, (request: Request, response: Response) =>
+      handle(route, request, response, services),
+    );
   }
   for (const path of new Set(table.map((route) => route.path))) {
     const onPath = table.filter((route) => route.path === path);
     router.all(path, answerOtherMethod(onPath, services));
   }
   return router;
-}
-
-function handlerOf(route: Route, services: ApiServices) {
-  return async (request: Request, response: Response): Promise<void> => {
-    const context: RouteContext = {
-      request,
-      response,
-      services,
-      key: await keyOf(route, request, response, services),
-    };
-    await route.handle(context);
-  };
-}
-
-async function keyOf(
-  { access }: Route,
-  request: Request,
-  response: Response,
-  services: ApiServices,
-): Promise<RouteContext['key']> {
-  if (access.by === 'public' || (access.by === 'signature' && request.query.signature !== undefined)) {
-    return undefined;
-  }
-  const key = await authenticate(request, services);
-  await admit(key, access, response, services);
-  return key;
 }
 
 function methodsOf(onPath: readonly Route[]): string[] {
@@ -150,7 +122,7 @@ function answerOtherMethod(onPath: readonly Route[], services: ApiServices) {
       response.status(204).end();
       return;
     }
-    await admitAnywhere(await authenticate(request, services), response, services);
+    await admit(request, response, services);
     sendError(response, new ServiceError('METHOD_NOT_ALLOWED', `use one of ${allowed.join(', ')}`));
   };
 }
@@ -158,7 +130,7 @@ function answerOtherMethod(onPath: readonly Route[], services: ApiServices) {
 /** A stranger does not learn which paths there are. */
 function answerUnknown(services: ApiServices) {
   return async (request: Request, response: Response, _next: NextFunction): Promise<void> => {
-    await admitAnywhere(await authenticate(request, services), response, services);
+    await admit(request, response, services);
     throw new ServiceError('NOT_FOUND', 'there is nothing at this path');
   };
 }
@@ -167,7 +139,7 @@ function answerUnknown(services: ApiServices) {
 function answerUndecodable(services: ApiServices): ErrorRequestHandler {
   return async (error: unknown, request, response, next): Promise<void> => {
     if (error instanceof URIError) {
-      await admitAnywhere(await authenticate(request, services), response, services);
+      await admit(request, response, services);
     }
     next(error);
   };

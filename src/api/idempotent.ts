@@ -1,8 +1,10 @@
 /** POST with an Idempotency-Key (decisions A6): the same request gets the first answer again. */
 import { createHash, type Hash } from 'node:crypto';
+import type { Response } from 'express';
 import { ServiceError } from '../contract/errors.ts';
 import { IdempotencyHeaders } from '../contract/request-headers.ts';
 import { beginIdempotent, type IdempotentRun, type KeptAnswer } from '../queue/idempotency.ts';
+import { sendJson } from './answer.ts';
 import { keyOf, type RouteContext } from './route.ts';
 
 /** What a route answers when it succeeds. */
@@ -52,7 +54,7 @@ export async function answerOnce(
   const { httpStatus, headers = {}, data, message } = answer;
   const body = { success: true, data, ...(message === undefined ? {} : { message }) };
   await run?.finish({ httpStatus, headers, body });
-  context.response.status(httpStatus).set(headers).json(body);
+  sendJson(withHeaders(context.response, headers), httpStatus, body);
 }
 
 async function begin(
@@ -86,5 +88,12 @@ async function begin(
 }
 
 function replay({ response }: RouteContext, { httpStatus, headers, body }: KeptAnswer): void {
-  response.status(httpStatus).set(headers).set('Idempotent-Replayed', 'true').json(body);
+  sendJson(withHeaders(response, { ...headers, 'Idempotent-Replayed': 'true' }), httpStatus, body);
+}
+
+function withHeaders(response: Response, headers: Readonly<Record<string, string>>): Response {
+  for (const [name, value] of Object.entries(headers)) {
+    response.setHeader(name, value);
+  }
+  return response;
 }

@@ -1,7 +1,7 @@
 /** The job that a path names, if it is the caller's: somebody else's answers exactly as an unknown one (decisions A4). */
 import { ServiceError } from '../contract/errors.ts';
 import { JobId } from '../contract/ids.ts';
-import type { JobRecord } from '../queue/job-record.ts';
+import { type JobRecord, readJobRecord } from '../queue/job-record.ts';
 import type { ApiServices, RouteContext } from './route.ts';
 
 /** The `jobId` of the path. Throws INVALID_JOB_ID. */
@@ -16,7 +16,11 @@ export function jobIdOf({ request }: RouteContext): string {
 /** Throws INVALID_JOB_ID or JOB_NOT_FOUND. */
 export async function ownedJob(context: RouteContext): Promise<JobRecord> {
   const jobId = jobIdOf(context);
-  const record = await findJob(context.services, jobId);
+  const { services } = context;
+  const record =
+    context.record === undefined
+      ? await findJob(services, jobId)
+      : unlessOld(services, readJobRecord(jobId, context.record));
   if (record === undefined || record.payload.tenant !== context.key?.id) {
     throw jobNotFound(jobId);
   }
@@ -24,11 +28,11 @@ export async function ownedJob(context: RouteContext): Promise<JobRecord> {
 }
 
 /** The record of a job, until it is too old to be answered; removal from Redis may come later. */
-export async function findJob(
-  { jobs, settings }: ApiServices,
-  jobId: string,
-): Promise<JobRecord | undefined> {
-  const record = await jobs.read(jobId);
+export async function findJob(services: ApiServices, jobId: string): Promise<JobRecord | undefined> {
+  return unlessOld(services, await services.jobs.read(jobId));
+}
+
+function unlessOld({ settings }: ApiServices, record: JobRecord | undefined): JobRecord | undefined {
   const oldestMs = Date.now() - settings.jobTtlSeconds * 1000;
   return record?.finishedAtMs != null && record.finishedAtMs < oldestMs ? undefined : record;
 }

@@ -107,6 +107,8 @@ export interface RouteContext {
   readonly response: Response;
   /** The caller's key; undefined on public routes and where a signature was given instead. */
   readonly key: ApiKey | undefined;
+  /** Fields of the job that the path names, where the route reads it; empty where there is none. */
+  readonly record?: Readonly<Record<string, string>> | undefined;
   readonly services: ApiServices;
 }
 
@@ -116,6 +118,8 @@ export interface Route {
   readonly path: string;
   readonly access: Access;
   readonly docs: RouteDocs;
+  /** What the handler will read anyway comes along with the answer about the key: the record of the job that the path names. */
+  readonly reads?: 'job';
   /** Headers of the answer to OPTIONS, where a protocol wants something said there. */
   readonly discovery?: (settings: ApiSettings) => Readonly<Record<string, string>>;
   readonly handle: (context: RouteContext) => Promise<void>;

@@ -4,7 +4,8 @@ import type { JobOptions, JobRequest, VoiceMessageRequest } from '../contract/jo
 import type { ApiKey } from '../queue/api-keys.ts';
 import { idFor } from '../queue/idempotency.ts';
 import type { NewJob } from '../queue/job-queue.ts';
-import type { RateState, Reservation } from '../queue/reservation.ts';
+import type { RateState } from '../queue/rate.ts';
+import type { Reservation } from '../queue/reservation.ts';
 import { holdUpload } from '../queue/uploads.ts';
 import { checkSource, faultOf, webhookFaults, within } from './address-faults.ts';
 import { faultsError } from './request-faults.ts';

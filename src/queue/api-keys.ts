@@ -2,7 +2,7 @@
  * API keys (decisions A6): `sp_<id>_<secret>`. The id is the tenant that owns jobs, uploads and secrets; of the secret only an
  * HMAC under a derived key is stored, so neither Redis nor a backup of it lets anybody in.
  */
-import { createHmac, randomInt, timingSafeEqual } from 'node:crypto';
+import { createHmac, createSecretKey, type KeyObject, randomInt, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
 import { TenantId } from '../contract/ids.ts';
 import { Scope, scopes } from '../contract/scopes.ts';
@@ -20,6 +20,13 @@ export interface ApiKey {
   readonly createdAtMs: number;
 }
 
+/** What a text says that it is; whether it is, only Redis can tell. */
+export interface ClaimedKey {
+  readonly id: string;
+  /** HMAC of the secret, as it would be stored. */
+  readonly mac: string;
+}
+
 export interface NewApiKey {
   readonly name: string;
   readonly scopes: readonly Scope[];
@@ -35,11 +42,13 @@ const MIXED = `${LOWER}ABCDEFGHIJKLMNOPQRSTUVWXYZ`;
 
 const list = z.string().transform((text) => (text === '' ? [] : text.split(',')));
 
-const StoredKey = z.object({
+const PublicFields = z.object({
   name: z.string(),
   scopes: list.pipe(z.array(Scope)),
   instances: list,
   createdAtMs: z.coerce.number(),
+});
+const StoredKey = PublicFields.extend({
   mac: z.string(),
   previousMac: z.string().optional(),
   previousUntilMs: z.coerce.number().optional(),
@@ -65,22 +74,29 @@ export class ApiKeyConflict extends Error {
 
 export class ApiKeys {
   readonly #redis: Redis;
-  readonly #pepper: Buffer;
+  /** As an object: of bytes one would be made with each HMAC, which takes seven times as long. */
+  readonly #pepper: KeyObject;
 
   /** @param pepper HMAC key under which secrets are stored. */
   constructor(redis: Redis, pepper: Buffer) {
     this.#redis = redis;
-    this.#pepper = pepper;
+    this.#pepper = createSecretKey(pepper);
+  }
+
+  /** Undefined for a text that has not the form of a key. */
+  claim(text: string): ClaimedKey | undefined {
+    const [, id, secret] = KEY_FORM.exec(text) ?? [];
+    return id === undefined || secret === undefined ? undefined : { id, mac: this.#mac(id, secret) };
   }
 
   /** The key that the text is, or undefined: malformed, unknown, wrong and revoked are the same answer. */
   async authenticate(text: string): Promise<ApiKey | undefined> {
-    const [, id, secret] = KEY_FORM.exec(text) ?? [];
-    if (id === undefined || secret === undefined) {
+    const claim = this.claim(text);
+    if (claim === undefined) {
       return undefined;
     }
+    const { id, mac: given } = claim;
     const stored = await this.#read(id);
-    const given = this.#mac(id, secret);
     // Both comparisons are always made, also for an unknown id.
     const current = equal(given, stored?.mac ?? '');
     const previous = equal(given, stored?.previousMac ?? '') && Date.now() < (stored?.previousUntilMs ?? 0);
@@ -138,7 +154,7 @@ export class ApiKeys {
     if ((await this.#read(id)) === undefined) {
       return false;
     }
-    await this.#redis.hset(keyOf(id), 'revokedAtMs', Date.now());
+    await this.#redis.hset(apiKeyKey(id), 'revokedAtMs', Date.now());
     return true;
   }
 
@@ -149,7 +165,7 @@ export class ApiKeys {
       return undefined;
     }
     const secret = randomText(MIXED, SECRET_LENGTH);
-    await this.#redis.hset(keyOf(id), {
+    await this.#redis.hset(apiKeyKey(id), {
       mac: this.#mac(id, secret),
       previousMac: stored.mac,
       previousUntilMs: Date.now() + ROTATION_OVERLAP_MS,
@@ -167,7 +183,7 @@ export class ApiKeys {
     };
     const stored = await create.run(
       this.#redis,
-      [keyOf(id), ownKey('keys')],
+      [apiKeyKey(id), ownKey('keys')],
       [id, ...Object.entries(fields).flat()],
     );
     return stored === 1;
@@ -177,7 +193,7 @@ export class ApiKeys {
     if (!TenantId.safeParse(id).success) {
       return undefined;
     }
-    const parsed = StoredKey.safeParse(await this.#redis.hgetall(keyOf(id)));
+    const parsed = StoredKey.safeParse(await this.#redis.hgetall(apiKeyKey(id)));
     return parsed.success ? parsed.data : undefined;
   }
 
@@ -190,7 +206,13 @@ function publicPart({ name, scopes, instances, createdAtMs }: z.infer<typeof Sto
   return { name, scopes, instances, createdAtMs };
 }
 
-function keyOf(id: string): string {
+/** Of a key, as Redis has them. */
+export function readPublicFields(fields: z.input<typeof PublicFields>): Omit<ApiKey, 'id'> {
+  return PublicFields.parse(fields);
+}
+
+/** The hash that a key is stored in. */
+export function apiKeyKey(id: string): string {
   return ownKey('key', id);
 }
 

@@ -65,6 +65,9 @@ const ExtractHash = z.object({
   [recordFields.voiceSend]: z.string().optional(),
 });
 
+/** What {@link readJobRecord} reads of the hash. */
+export const jobFields: readonly string[] = Object.keys(ExtractHash.shape);
+
 /** Undefined when there is no such job. Throws when the hash is not one that this version can read. */
 export function readJobRecord(jobId: string, hash: Readonly<Record<string, string>>): JobRecord | undefined {
   if (hash.data === undefined) {

@@ -6,6 +6,7 @@
  */
 import type { Priority } from '../contract/job-request.ts';
 import { jobKey, ownKey, queueKey } from './names.ts';
+import { RATE_FUNCTION, RATE_WINDOW_SECONDS, type RateState, rateKey } from './rate.ts';
 import type { Redis } from './redis.ts';
 import { RedisScript } from './script.ts';
 
@@ -16,13 +17,6 @@ export interface SubmissionLimits {
   readonly unfinishedPerTenant: number;
   /** Waiting jobs of everybody. */
   readonly queueLimit: number;
-}
-
-export interface RateState {
-  readonly limit: number;
-  readonly remaining: number;
-  /** Seconds until the window begins anew. */
-  readonly resetSeconds: number;
 }
 
 export type Reservation =
@@ -42,20 +36,6 @@ const REBASE_AT = Math.floor(LARGEST_PRIORITY / 2);
 
 /** A job is added right after its reservation; one that is not there by then never will be. */
 const ADDED_WITHIN_MS = 10_000;
-
-export const RATE_WINDOW_SECONDS = 60;
-
-/** Fixed window: the first request opens it. Shared by submissions and reads, so that the rule stands once. */
-export const RATE_FUNCTION = `
-local function take(key, limit, cost, windowMs)
-  local used = tonumber(redis.call('GET', key) or '0')
-  local reset = redis.call('PTTL', key)
-  if reset <= 0 then used, reset = 0, windowMs end
-  if used + cost > limit then return false, limit - used, reset end
-  redis.call('SET', key, used + cost, 'PX', reset)
-  return true, limit - used - cost, reset
-end
-`;
 
 // BullMQ's score of a prioritised job is priority * 2^32 + a counter.
 const reserve = new RedisScript(`
@@ -132,7 +112,7 @@ export async function reserveSubmission(
   const answer = (await reserve.run(
     redis,
     [
-      ownKey('rate', 'submit', tenant),
+      rateKey('submit', tenant),
       ownKey('unfinished', tenant),
       tenantJobsKey(tenant),
       ownKey('flows'),

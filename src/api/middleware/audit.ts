@@ -1,5 +1,5 @@
 /** Leaves a record of each key that changed something, and of each that was refused (docs/operations.md "Audit"). */
-import type { Request, RequestHandler } from 'express';
+import type { Request, Response } from 'express';
 import type { AuditLog } from '../../logger.ts';
 
 interface Use {
@@ -18,8 +18,8 @@ export function noteRefusal(request: Request, key: string | undefined): void {
   uses.set(request, { key, refused: true });
 }
 
-export function auditing(audit: AuditLog): RequestHandler {
-  return (request, response, next) => {
+export function auditing(audit: AuditLog): (request: Request, response: Response) => void {
+  return (request, response) => {
     response.once('close', () => {
       const use = uses.get(request);
       const changes = !['GET', 'HEAD', 'OPTIONS'].includes(request.method);
@@ -36,6 +36,5 @@ export function auditing(audit: AuditLog): RequestHandler {
         requestId: response.locals.requestId,
       });
     });
-    next();
   };
 }

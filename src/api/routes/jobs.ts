@@ -56,6 +56,7 @@ export const jobRoutes: readonly Route[] = [
     method: 'get',
     path: '/v1/jobs/:jobId',
     access: { by: 'key', scope: 'read', rate: 'read' },
+    reads: 'job',
     docs: {
       operationId: 'getJob',
       summary: 'A job in every state, a failed one with its error inside',

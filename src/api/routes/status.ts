@@ -12,6 +12,7 @@ export const statusRoutes: readonly Route[] = [
     method: 'get',
     path: '/v1/status/:jobId',
     access: { by: 'key', scope: 'read', rate: 'read' },
+    reads: 'job',
     docs: {
       operationId: 'getStatus',
       summary: 'Ask how a job is doing',

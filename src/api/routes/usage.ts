@@ -1,8 +1,7 @@
 /** GET /v1/usage: what the key used and may use (decisions A4, A6). */
 import { Usage } from '../../contract/answers.ts';
 import { unfinishedIds } from '../../queue/job-index.ts';
-import { takeRate } from '../../queue/rate.ts';
-import type { RateState } from '../../queue/reservation.ts';
+import { lookAtRate, type RateState } from '../../queue/rate.ts';
 import { sendData } from '../answer.ts';
 import { keyOf, type Route, type RouteContext } from '../route.ts';
 
@@ -27,16 +26,16 @@ async function usage(context: RouteContext): Promise<void> {
   const { id, name, scopes, instances } = keyOf(context);
   const { redis, settings, jobs } = services;
   const [submit, read, ids] = await Promise.all([
-    takeRate(redis, 'submit', id, settings.submitPerMinute, 0),
-    takeRate(redis, 'read', id, settings.readPerMinute, 0),
+    lookAtRate(redis, 'submit', id, settings.submitPerMinute),
+    lookAtRate(redis, 'read', id, settings.readPerMinute),
     unfinishedIds(redis, id),
   ]);
   const unfinished = (await jobs.readMany(ids)).filter(({ finishedAtMs }) => finishedAtMs === null);
   response.set('Cache-Control', 'no-store');
   sendData(response, 200, {
     key: { id, name, scopes, instances },
-    submissions: rateOf(submit.rate),
-    reads: rateOf(read.rate),
+    submissions: rateOf(submit),
+    reads: rateOf(read),
     unfinishedJobs: { limit: settings.unfinishedPerKey, used: unfinished.length },
   });
 }

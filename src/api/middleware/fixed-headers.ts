@@ -1,0 +1,33 @@
+/** Headers that every answer carries, made once: what the libraries would set is the same for every request from no page of elsewhere. */
+import { IncomingMessage, ServerResponse } from 'node:http';
+import { Socket } from 'node:net';
+import type { Request, Response } from 'express';
+import helmet from 'helmet';
+import type { ApiSettings } from '../route.ts';
+import { crossOrigin } from './cross-origin.ts';
+
+export function fixedHeaders({ publicUrl, corsOrigins }: ApiSettings): Map<string, string> {
+  const request = new IncomingMessage(new Socket());
+  request.method = 'GET';
+  const response = new ServerResponse(request);
+  const headers = new Map<string, string>();
+  response.setHeader = (name, value) => {
+    headers.set(name, String(value));
+    return response;
+  };
+  securityHeaders(publicUrl)(request, response, () => undefined);
+  crossOrigin(corsOrigins)(request as Request, response as Response, () => undefined);
+  return headers;
+}
+
+/** JSON and files need nothing of a browser; pages set a policy of their own. */
+function securityHeaders(publicUrl: string): ReturnType<typeof helmet> {
+  return helmet({
+    contentSecurityPolicy: {
+      useDefaults: false,
+      directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] },
+    },
+    // RFC 6797 7.2: not over http, where a browser would have to ignore it.
+    strictTransportSecurity: publicUrl.startsWith('https:'),
+  });
+}

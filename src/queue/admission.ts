@@ -1,0 +1,113 @@
+/**
+ * Letting a request in: whether its address may try keys at all, whether its key is one, and whether the key has something left of its rate.
+ * All of it is one script, so that a request asks Redis once; what it is about to read may come along.
+ */
+import { type ApiKey, apiKeyKey, type ClaimedKey, readPublicFields } from './api-keys.ts';
+import { jobFields } from './job-record.ts';
+import { jobKey } from './names.ts';
+import { RATE_FUNCTION, RATE_WINDOW_SECONDS, type RateState, rateKey } from './rate.ts';
+import type { Redis } from './redis.ts';
+import { RedisScript } from './script.ts';
+
+/** Wrong keys a minute from one address, before its keys are not even looked at. */
+const FAILED_KEYS_PER_MINUTE = 60;
+
+export interface AdmissionRequest {
+  /** What the key claims to be, undefined where it has not even the form of one. */
+  readonly claim: ClaimedKey | undefined;
+  readonly address: string;
+  readonly policy: 'read' | 'submit';
+  /** How many a minute the key may do. */
+  readonly limit: number;
+  /** What the request takes of it; 0 only looks. */
+  readonly cost: number;
+  /** A job whose record is to come along. */
+  readonly jobId?: string | undefined;
+}
+
+export type Admission =
+  /** Too many wrong keys came from the address. */
+  | { readonly outcome: 'blocked'; readonly retryAfterSeconds: number }
+  /** Malformed, unknown, wrong and revoked are the same. */
+  | { readonly outcome: 'no-key' }
+  | {
+      readonly outcome: 'known';
+      readonly key: ApiKey;
+      /** False when the rate is used up. */
+      readonly allowed: boolean;
+      readonly rate: RateState;
+      /** Fields of the job that was asked for, as {@link readJobRecord} wants them; empty where there is none. */
+      readonly record: Readonly<Record<string, string>>;
+    };
+
+// HMACs are compared here: Lua compares strings by identity, in the same time whatever they hold.
+const admit = new RedisScript(`
+local failedKey, key, rate, job = unpack(KEYS)
+local mac, now, failedLimit, limit, cost, windowMs =
+  ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
+${RATE_FUNCTION}
+if tonumber(redis.call('GET', failedKey) or '0') >= failedLimit then
+  return {'blocked', redis.call('PTTL', failedKey)}
+end
+local stored = redis.call('HMGET', key, 'mac', 'previousMac', 'previousUntilMs', 'revokedAtMs',
+  'name', 'scopes', 'instances', 'createdAtMs')
+local isCurrent = stored[1] == mac
+local isPrevious = stored[2] == mac and now < tonumber(stored[3] or '0')
+if mac == '' or stored[4] or not (isCurrent or isPrevious) then
+  take(failedKey, failedLimit, 1, windowMs)
+  return {'no-key'}
+end
+local taken, remaining, reset = take(rate, limit, cost, windowMs)
+local fields = {}
+if job then fields = redis.call('HMGET', job, unpack(ARGV, 7)) end
+return {'known', taken and 1 or 0, remaining, reset, stored[5], stored[6], stored[7], stored[8], fields}
+`);
+
+type Answer =
+  | ['blocked', number]
+  | ['no-key']
+  | ['known', 0 | 1, number, number, string, string, string, string, (string | null)[]];
+
+export async function admitRequest(
+  redis: Redis,
+  { claim, address, policy, limit, cost, jobId }: AdmissionRequest,
+): Promise<Admission> {
+  const id = claim?.id ?? '';
+  const keys = [rateKey('failed-key', address), apiKeyKey(id), rateKey(policy, id)];
+  const args = [
+    claim?.mac ?? '',
+    Date.now(),
+    FAILED_KEYS_PER_MINUTE,
+    limit,
+    cost,
+    RATE_WINDOW_SECONDS * 1000,
+  ];
+  const answer = (await (jobId === undefined
+    ? admit.run(redis, keys, args)
+    : admit.run(redis, [...keys, jobKey('extract', jobId)], [...args, ...jobFields]))) as Answer;
+  switch (answer[0]) {
+    case 'blocked':
+      return { outcome: 'blocked', retryAfterSeconds: Math.ceil(answer[1] / 1000) };
+    case 'no-key':
+      return { outcome: 'no-key' };
+    case 'known': {
+      const [, allowed, remaining, resetMs, name, scopes, instances, createdAtMs, fields] = answer;
+      return {
+        outcome: 'known',
+        key: { id, ...readPublicFields({ name, scopes, instances, createdAtMs }) },
+        allowed: allowed === 1,
+        rate: { limit, remaining: Math.max(0, remaining), resetSeconds: Math.ceil(resetMs / 1000) },
+        record: recordOf(fields),
+      };
+    }
+  }
+}
+
+function recordOf(values: readonly (string | null)[]): Record<string, string> {
+  const record: Record<string, string> = {};
+  for (const [index, value] of values.entries()) {
+    const name = jobFields[index];
+    if (name !== undefined && value !== null) record[name] = value;
+  }
+  return record;
+}
