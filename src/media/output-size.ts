@@ -1,4 +1,5 @@
 /** How much disk space the making of an output may take, as far as the plan can tell. */
+import { mostParts } from './parallel/parts.ts';
 import type { EncodePlan, OutputPlan } from './plan.ts';
 import type { Probe } from './probe.ts';
 
@@ -18,12 +19,17 @@ const WIDEST_SAMPLE_BYTES = 8;
 /** 24 bits: what a limiter leaves is under full scale, so nothing is won by floating point. */
 const LEVELLED_SAMPLE_BYTES = 3;
 
+/** Parts of an output, which overlap by a fifth at the most, lie beside what is made of them. */
+const FILES_IN_PARTS = 2.2;
+
 /** Of a source that does not say its duration, such as a raw AAC stream: hardly one has fewer. */
 const FEWEST_BYTES_PER_SECOND = 4000;
 
 interface Source extends Pick<Probe, 'sizeBytes' | 'cover'> {
   /** Longest audio that is accepted, seconds. */
   readonly maxAudioSeconds: number;
+  /** Whether idle cores may be used for it; default not. */
+  readonly mayUseParts?: boolean;
 }
 
 /**
@@ -34,7 +40,9 @@ export function roomFor(plan: OutputPlan, source: Source): number {
   const bytes = Math.max(encodedBytes(plan, source), copiedBytes(plan, source)) * MARGIN;
   const keepsCover = source.cover !== null && plan.preserveMetadata && plan.format.keeps.cover;
   const cover = keepsCover ? Math.min(COVER_BYTES, source.sizeBytes) : 0;
-  if (plan.loudnessLufs === null) return Math.ceil(bytes + cover + TAGS_BYTES);
+  const isInParts = source.mayUseParts === true && mostParts(plan) > 1;
+  if (plan.loudnessLufs === null)
+    return Math.ceil((bytes + cover + TAGS_BYTES) * (isInParts ? FILES_IN_PARTS : 1));
   // Of the attempts at a loudness the best so far is kept beside the next one, and beside what both were made of.
   return Math.ceil((bytes + cover + TAGS_BYTES) * 2 + pcmBytesOf(plan, source));
 }

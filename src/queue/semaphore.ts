@@ -55,11 +55,11 @@ export class Semaphore {
   }
 
   /**
-   * Takes up to `most` of what is free and what nobody waits for, without waiting.
+   * Takes up to `most` of what is free and what nobody waits for, without waiting, and leaves `keep` of it (default 0).
    * @returns how much it was, maybe 0, and what gives it back; a second call does nothing
    */
-  takeFree(most: number): { readonly weight: number; readonly release: () => void } {
-    const weight = this.#waiting.length > 0 ? 0 : Math.max(0, Math.min(most, this.#free));
+  takeFree(most: number, keep = 0): { readonly weight: number; readonly release: () => void } {
+    const weight = this.#waiting.length > 0 ? 0 : Math.max(0, Math.min(most, this.#free - keep));
     this.#free -= weight;
     return { weight, release: this.#leaving(weight) };
   }

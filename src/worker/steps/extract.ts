@@ -1,8 +1,10 @@
 /** The audio is taken out, and made louder or quieter when that was asked for. */
+import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { type Extraction, extractAudio } from '../../media/extract.ts';
 import { roomFor } from '../../media/output-size.ts';
-import type { Step } from '../step.ts';
+import type { Parallelism } from '../../media/parallel/render.ts';
+import type { Step, StepContext } from '../step.ts';
 import type { AnalyzedVideo } from './analyze.ts';
 
 export interface ExtractedAudio extends AnalyzedVideo {
@@ -18,7 +20,9 @@ export const extract: Step<AnalyzedVideo, ExtractedAudio> = async (analyzed, con
   let stepBeganAt = 0;
   let done = 0;
   context.report(step, 0);
-  const source = { ...probe, maxAudioSeconds: services.limits.maxAudioSeconds };
+  // A voice message is made in the same decode as its output, so that neither is cut.
+  const mayUseParts = voicePlan === null && services.encoding.capacity > 1;
+  const source = { ...probe, maxAudioSeconds: services.limits.maxAudioSeconds, mayUseParts };
   const rooms = [plan, voicePlan].map((made) => (made === null ? 0 : roomFor(made, source)));
   await context.space.grow(
     rooms.reduce((sum, bytes) => sum + bytes, 0),
@@ -34,6 +38,7 @@ export const extract: Step<AnalyzedVideo, ExtractedAudio> = async (analyzed, con
     ...(voicePlan === null ? {} : { voice: { plan: voicePlan, path: join(workspace, 'voice') } }),
     signal,
     maxAudioSeconds: services.limits.maxAudioSeconds,
+    ...(mayUseParts ? { parallel: idlePlaces(context) } : {}),
     onStep(next) {
       if (next !== step) {
         step = next;
@@ -49,3 +54,17 @@ export const extract: Step<AnalyzedVideo, ExtractedAudio> = async (analyzed, con
   });
   return { ...analyzed, extraction };
 };
+
+/** A core is idle when its place among the encoders is free and no job waits for one (docs/decisions/0012-parallel-encoding.md). */
+function idlePlaces({ services, logger, jobId }: StepContext): Parallelism {
+  return {
+    takeIdle(most) {
+      const cores = availableParallelism();
+      // With more places than cores the last ones that are free have no core of their own.
+      const surplus = Math.max(0, services.encoding.capacity - cores);
+      const { weight, release } = services.encoding.takeFree(Math.min(most, cores) - 1, surplus);
+      return { count: 1 + weight, release };
+    },
+    onUnjoined: (why) => logger.debug({ jobId, why }, 'the output is encoded again, in one'),
+  };
+}
