@@ -1,5 +1,5 @@
 /**
- * Rewrites the tables in the documentation that are made from the code. Each stands between two marks:
+ * Rewrites what is made from the code in the documentation, and from the measurements. Each stands between two marks:
  *
  *     <!-- generated: configuration -->
  *     <!-- end of generated: configuration -->
@@ -13,6 +13,7 @@ import { parseArgs } from 'node:util';
 import { configurationTable, errorTable, formatTable, gatewayErrorTable, routeTable } from './docs-tables.ts';
 import { optionFieldTable, outputFieldTable, voiceMessageFieldTable } from './field-tables.ts';
 import { importTable, ownerTable } from './import-tables.ts';
+import { machineTable, performancePlot, performanceTable } from './performance-page.ts';
 
 /** By page: the tables that it has to hold. */
 const pages: Readonly<Record<string, Readonly<Record<string, () => string>>>> = {
@@ -25,8 +26,12 @@ const pages: Readonly<Record<string, Readonly<Record<string, () => string>>>> = 
   },
   'docs/architecture.md': { imports: importTable, owners: ownerTable },
   'docs/configuration.md': { configuration: configurationTable },
+  'docs/performance.md': { performance: performanceTable, machines: machineTable },
   'docs/errors.md': { errors: errorTable, 'gateway-errors': gatewayErrorTable },
 };
+
+/** Files that are made as a whole. */
+const files: Readonly<Record<string, () => string>> = { 'docs/images/performance.svg': performancePlot };
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -35,20 +40,26 @@ const { values, positionals } = parseArgs({
 const folder = positionals[0] ?? '.';
 
 for (const [page, tables] of Object.entries(pages)) {
-  const path = join(folder, page);
-  const before = await readFile(path, 'utf8');
+  const before = await readFile(join(folder, page), 'utf8');
   const after = Object.entries(tables).reduce(
     (text, [name, make]) => replaceTable(page, text, name, make()),
     before,
   );
+  await settle(page, before, after);
+}
+for (const [file, make] of Object.entries(files)) {
+  await settle(file, await readFile(join(folder, file), 'utf8').catch(() => ''), make());
+}
+
+async function settle(page: string, before: string, after: string): Promise<void> {
   if (before === after) {
-    continue;
+    return;
   }
   if (values.check) {
     process.stdout.write(`${page} is not what the code says: run node script/docs.ts\n`);
     process.exitCode = 1;
   } else {
-    await writeFile(path, after);
+    await writeFile(join(folder, page), after);
     process.stdout.write(`${page} rewritten\n`);
   }
 }
