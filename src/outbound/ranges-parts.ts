@@ -4,13 +4,17 @@ import { LinkMeter } from './ranges-cost.ts';
 import type { Beginning } from './ranges-opening.ts';
 import type { RemoteFile } from './ranges-request.ts';
 import { RangeSession, type SessionOptions } from './ranges-session.ts';
-import { type ByteSpans, bytesOf, roomFor } from './ranges-spans.ts';
+import { type ByteSpan, type ByteSpans, bytesOf, roomFor, spansOf } from './ranges-spans.ts';
 
 /** What is read or fetched of a source is in the local file from then on. */
 export interface SourceParts {
   readonly sizeBytes: number;
   /** Exactly these bytes, to look at. @throws OutboundRefused, OutboundFailed */
   read(start: number, end: number): Promise<Uint8Array>;
+  /** Several stretches, which may overlap, with nothing read ahead. @returns undefined when `fetch` would return false. Throws as `read` does. */
+  readEach(spans: readonly ByteSpan[]): Promise<Uint8Array[] | undefined>;
+  /** How much comes in the time of a round trip; 0 until ranges were asked for. */
+  readonly roundTripBytes: number;
   /** @returns false when the whole file would come nearly as quickly; nothing was fetched then. Throws as `read` does. */
   fetch(spans: ByteSpans): Promise<boolean>;
 }
@@ -52,10 +56,14 @@ export class RemoteParts implements SourceParts {
     this.#settings = settings;
   }
 
+  get roundTripBytes(): number {
+    const { bytesPerSecond, roundTripSeconds } = this.#meter.link;
+    return this.#session === undefined ? 0 : bytesPerSecond * roundTripSeconds;
+  }
+
   async read(start: number, end: number): Promise<Uint8Array> {
     const { beginning } = this.#settings;
-    const isNear = start <= beginning.readBytes + MAX_SKIP_BYTES && end <= MAX_BEGINNING_BYTES;
-    if (end <= beginning.readBytes || (beginning.isWhole && isNear)) {
+    if (this.#isInBeginning({ start, end })) {
       await beginning.readTo(end);
       return beginning.bytes().subarray(start, end);
     }
@@ -63,6 +71,18 @@ export class RemoteParts implements SourceParts {
     if (within < 0 || end > this.#window.start + this.#window.bytes.length)
       await this.#moveWindow(start, end);
     return this.#window.bytes.subarray(start - this.#window.start, end - this.#window.start);
+  }
+
+  async readEach(spans: readonly ByteSpan[]): Promise<Uint8Array[] | undefined> {
+    const chunks: Uint8Array[] = [];
+    if (spans.every((span) => this.#isInBeginning(span))) {
+      for (const { start, end } of spans) chunks.push(await this.read(start, end));
+      return chunks;
+    }
+    const isFetched = await this.fetch(spansOf(spans));
+    if (!isFetched || this.#local === undefined) return undefined;
+    for (const { start, end } of spans) chunks.push(await readAll(this.#local, start, end));
+    return chunks;
   }
 
   async fetch(spans: ByteSpans): Promise<boolean> {
@@ -82,6 +102,12 @@ export class RemoteParts implements SourceParts {
   async close(): Promise<boolean> {
     await this.#local?.close();
     return this.#local !== undefined;
+  }
+
+  #isInBeginning({ start, end }: ByteSpan): boolean {
+    const { beginning } = this.#settings;
+    const isNear = start <= beginning.readBytes + MAX_SKIP_BYTES && end <= MAX_BEGINNING_BYTES;
+    return end <= beginning.readBytes || (beginning.isWhole && isNear);
   }
 
   async #moveWindow(start: number, end: number): Promise<void> {
@@ -106,7 +132,7 @@ export class RemoteParts implements SourceParts {
     this.#meter.add(beginning.readBytes, beginning.seconds, waitedSeconds);
     await beginning.drop();
     await this.#settings.makeRoom(beginning.readBytes);
-    const local = await open(file, 'wx', 0o600);
+    const local = await open(file, 'wx+', 0o600);
     this.#local = local;
     await local.truncate(this.sizeBytes);
     const bytes = beginning.bytes();
@@ -115,4 +141,14 @@ export class RemoteParts implements SourceParts {
     this.#session = new RangeSession({ ...this.#settings, local }, this.#meter);
     return this.#session;
   }
+}
+
+async function readAll(file: FileHandle, start: number, end: number): Promise<Uint8Array> {
+  const bytes = new Uint8Array(end - start);
+  for (let read = 0; read < bytes.length; ) {
+    const { bytesRead } = await file.read(bytes, read, bytes.length - read, start + read);
+    if (bytesRead === 0) throw new Error(`the local file ends at ${start + read}, before ${end}`);
+    read += bytesRead;
+  }
+  return bytes;
 }

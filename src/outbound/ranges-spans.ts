@@ -12,6 +12,22 @@ export interface ByteSpan {
   readonly end: number;
 }
 
+/** Any stretches, in any order, as what they are together. */
+export function spansOf(list: readonly ByteSpan[]): ByteSpans {
+  const sorted = list.filter(({ start, end }) => start < end).sort((a, b) => a.start - b.start);
+  const starts: number[] = [];
+  const ends: number[] = [];
+  for (const { start, end } of sorted) {
+    const reached = ends.at(-1);
+    if (reached !== undefined && start <= reached) ends[ends.length - 1] = Math.max(reached, end);
+    else {
+      starts.push(start);
+      ends.push(end);
+    }
+  }
+  return { starts: Float64Array.from(starts), ends: Float64Array.from(ends) };
+}
+
 export function bytesOf({ starts, ends }: ByteSpans): number {
   return starts.reduce((sum, start, place) => sum + (ends[place] ?? 0) - start, 0);
 }

@@ -127,6 +127,71 @@ describe('parts', () => {
     }
   });
 
+  it.each([
+    ['several in an answer', {}, 6],
+    ['one in an answer', { severalRanges: false }, 16],
+  ])('are read many at once, in any order and over one another: %s', async (_how, options, connections) => {
+    const server = await serve(options);
+    const stretches = [
+      ...wanted,
+      { start: 0, end: 2000 },
+      { start: content.length - 16, end: content.length },
+      { start: 900_000, end: 905_000 },
+      { start: 904_000, end: 904_001 },
+    ].reverse();
+    const expected = stretches.map(({ start, end }) => content.subarray(start, end).toString('hex'));
+    const readTwice = async (parts: Parts): Promise<boolean> => {
+      await parts.read(0, 1000);
+      for (const round of [1, 2]) {
+        const chunks = (await parts.readEach(stretches)) ?? [];
+        expect(chunks.map((chunk) => Buffer.from(chunk).toString('hex'))).toEqual(expected);
+        expect(parts.roundTripBytes, `round ${round}`).toBeGreaterThan(0);
+      }
+      return true;
+    };
+    await downloadParts(server, { choose: readTwice });
+    expect(server.peakConnections).toBeLessThanOrEqual(connections + 1);
+    expect(server.sentBytes).toBeLessThan(content.length / 2);
+    const local = await readFile(file);
+    for (const { start, end } of stretches)
+      expect(local.subarray(start, end).equals(content.subarray(start, end))).toBe(true);
+  });
+
+  it('are read many at once from the first answer where they lie near its beginning', async () => {
+    const server = await serve();
+    const stretches = [
+      { start: 100_000, end: 100_010 },
+      { start: 10, end: 50 },
+    ];
+    await downloadParts(server, {
+      async choose(parts) {
+        const chunks = (await parts.readEach(stretches)) ?? [];
+        for (const [nth, { start, end }] of stretches.entries())
+          expect(content.subarray(start, end).equals(chunks[nth] ?? Buffer.alloc(0))).toBe(true);
+        return false;
+      },
+    });
+    expect(server.ranges).toEqual(['bytes=0-']);
+    await expectWhole();
+  });
+
+  it('are not read many at once where the whole file would come nearly as quickly', async () => {
+    const most = [
+      { start: 0, end: 1_800_000 },
+      { start: 1_900_000, end: 2_000_000 },
+    ];
+    let chunks: unknown = 'not asked';
+    await downloadParts(await serve(), {
+      leastGain: 0.3,
+      async choose(parts) {
+        chunks = await parts.readEach(most);
+        return chunks !== undefined;
+      },
+    });
+    expect(chunks).toBeUndefined();
+    await expectWhole();
+  });
+
   it('tell how much of what is wanted has come', async () => {
     const steps: { receivedBytes: number; totalBytes: number | undefined }[] = [];
     await downloadParts(await serve(), { onProgress: (step) => steps.push(step) });

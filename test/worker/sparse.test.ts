@@ -1,6 +1,6 @@
 /** Of a video at an address only the audio is fetched, and what comes of it is what comes of the whole file, byte for byte. */
 import { randomBytes } from 'node:crypto';
-import { copyFile, type FileHandle, open, stat, writeFile } from 'node:fs/promises';
+import { copyFile, type FileHandle, open, readFile, stat, writeFile } from 'node:fs/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { ServiceError } from '../../src/contract/errors.ts';
@@ -76,6 +76,7 @@ async function mux(name: string, ...options: string[]): Promise<void> {
 }
 
 const AAC = ['-map', '0:v', '-map', '1:a', '-c:a', 'aac', '-b:a', '128k'];
+const TITLED = ['-metadata', 'title=A film', '-metadata', 'artist=Somebody'];
 const recipes: Readonly<Record<string, () => Promise<void>>> = {
   'end.mp4': () => mux('end.mp4', ...AAC),
   'front.mp4': () => mux('front.mp4', ...AAC, '-movflags', '+faststart'),
@@ -117,6 +118,21 @@ const recipes: Readonly<Record<string, () => Promise<void>>> = {
     ),
   'adpcm.mov': () => mux('adpcm.mov', '-map', '0:v', '-map', '1:a', '-c:a', 'adpcm_ima_qt'),
   'alac.mov': () => mux('alac.mov', '-map', '0:v', '-map', '1:a', '-c:a', 'alac', '-ac', '1'),
+  'tables.mp4': () => mux('tables.mp4', ...AAC, '-movflags', '+frag_keyframe+empty_moov'),
+  'sidx.mp4': () =>
+    mux('sidx.mp4', ...AAC, '-movflags', '+frag_keyframe+empty_moov+default_base_moof+global_sidx'),
+  'dash.mp4': () => mux('dash.mp4', ...AAC, ...TITLED, '-movflags', '+frag_keyframe+dash+skip_trailer'),
+  'cmaf.mp4': () => mux('cmaf.mp4', ...AAC, '-movflags', '+cmaf', '-frag_duration', '1500000'),
+  'hybrid.mp4': () => mux('hybrid.mp4', ...AAC, ...TITLED, '-movflags', '+frag_keyframe'),
+  'late-moov.mp4': () => mux('late-moov.mp4', ...AAC, '-movflags', '+frag_keyframe+delay_moov'),
+  'no-index.mp4': () =>
+    mux('no-index.mp4', ...AAC, '-movflags', '+frag_keyframe+empty_moov+default_base_moof+skip_trailer'),
+  'fragment-tracks.mp4': () =>
+    mux(
+      ...['fragment-tracks.mp4', '-map', '0:v', '-map', '1:a', '-map', '1:a', '-c:a:0', 'libopus'],
+      ...['-c:a:1', 'aac', '-filter:a:1', 'volume=0.5', '-metadata:s:a:1', 'language=ger'],
+      ...['-movflags', '+frag_keyframe+empty_moov+default_base_moof'],
+    ),
   'silent.mp4': () => mux('silent.mp4', '-map', '0:v'),
 };
 
@@ -187,6 +203,24 @@ describe('the result of a part is that of the whole', () => {
     ['tracks.mov', { format: 'm4a', track: 'en' }],
     ['adpcm.mov', { format: 'flac' }],
     ['alac.mov', { format: 'flac' }],
+    ['tables.mp4', { format: 'm4a' }],
+    ['tables.mp4', { format: 'mp3' }],
+    ['tables.mp4', { format: 'flac', start: 3.3, end: 7.1 }],
+    ['sidx.mp4', { format: 'm4a' }],
+    ['sidx.mp4', { format: 'flac' }],
+    ['sidx.mp4', { format: 'mp3', start: 9 }],
+    ['dash.mp4', { format: 'm4a' }],
+    ['dash.mp4', { format: 'mp3' }],
+    ['cmaf.mp4', { format: 'm4a' }],
+    ['cmaf.mp4', { format: 'opus', normalize: true }],
+    ['hybrid.mp4', { format: 'm4a' }],
+    ['hybrid.mp4', { format: 'mp3' }],
+    ['late-moov.mp4', { format: 'm4a' }],
+    ['no-index.mp4', { format: 'm4a' }],
+    ['no-index.mp4', { format: 'wav' }],
+    ['fragment-tracks.mp4', { format: 'mp3' }],
+    ['fragment-tracks.mp4', { format: 'm4a', track: 1 }],
+    ['fragment-tracks.mp4', { format: 'flac', track: 'de' }],
   ])('%s as %o', async (name, output) => {
     const { size } = await stat(folder.at(name));
     const expected = essence(await extract(whole.url(name), output));
@@ -195,14 +229,17 @@ describe('the result of a part is that of the whole', () => {
     expect(several.sentBytes - before).toBeLessThan(size / 3);
   });
 
-  it.each([['end.mp4'], ['seconds.mp4']])('%s from a server that sends one range at a time', async (name) => {
-    const { size } = await stat(folder.at(name));
-    const expected = essence(await extract(whole.url(name), { format: 'm4a' }));
-    const before = single.sentBytes;
-    expect(essence(await extract(single.url(name), { format: 'm4a' }))).toEqual(expected);
-    expect(single.sentBytes - before).toBeLessThan(size / 3);
-    expect(single.peakConnections).toBeLessThanOrEqual(16);
-  });
+  it.each([['end.mp4'], ['seconds.mp4'], ['tables.mp4'], ['sidx.mp4'], ['no-index.mp4']])(
+    '%s from a server that sends one range at a time',
+    async (name) => {
+      const { size } = await stat(folder.at(name));
+      const expected = essence(await extract(whole.url(name), { format: 'm4a' }));
+      const before = single.sentBytes;
+      expect(essence(await extract(single.url(name), { format: 'm4a' }))).toEqual(expected);
+      expect(single.sentBytes - before).toBeLessThan(size / 3);
+      expect(single.peakConnections).toBeLessThanOrEqual(16);
+    },
+  );
 });
 
 async function failureOf(result: Promise<unknown>): Promise<{ code: string; details: unknown }> {
@@ -294,9 +331,19 @@ describe('a file of two hours', () => {
   }, 120_000);
 });
 
+/** A copy whose segment index says that its second fragment begins in the middle of the first one's data. */
+async function leadAstray(from: string, to: string): Promise<void> {
+  const bytes = await readFile(folder.at(from));
+  const firstLength = bytes.indexOf('sidx') + 36;
+  const secondLength = firstLength + 12;
+  bytes.writeUInt32BE(bytes.readUInt32BE(firstLength) - 5000, firstLength);
+  bytes.writeUInt32BE(bytes.readUInt32BE(secondLength) + 5000, secondLength);
+  await writeFile(folder.at(to), bytes);
+}
+
 describe('the whole is fetched, and the result is the same', () => {
   it.each([
-    ['a fragmented file', 'fragments.mp4', undefined],
+    ['a fragmented file whose index leads astray', 'astray.mp4', undefined],
     [
       'a server whose file changes',
       'front.mp4',
@@ -316,7 +363,8 @@ describe('the whole is fetched, and the result is the same', () => {
       },
     ],
   ])('%s', async (_what, name, intercept) => {
-    await mux('fragments.mp4', ...AAC, '-movflags', '+frag_keyframe+empty_moov');
+    await leadAstray('sidx.mp4', 'astray.mp4');
+    const { size } = await stat(folder.at(name));
     const server = await serveRanges(folder.path, {
       ...BRISK,
       ...(intercept === undefined ? {} : { intercept }),
@@ -325,6 +373,7 @@ describe('the whole is fetched, and the result is the same', () => {
     try {
       const expected = essence(await extract(whole.url(name), { format: 'm4a' }, other));
       expect(essence(await extract(server.url(name), { format: 'm4a' }, other))).toEqual(expected);
+      expect(server.sentBytes).toBeGreaterThanOrEqual(size);
     } finally {
       await other.close();
       await server.close();

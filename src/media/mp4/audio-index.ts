@@ -2,6 +2,8 @@
 import { SNIFF_BYTES, sniffContainer } from '../sniff.ts';
 import { OddLayout } from './boxes.ts';
 import { boundariesOf, leadSpans, trackSpans } from './chunk-spans.ts';
+import { withFragments } from './fragment-runs.ts';
+import { readFragments } from './fragment-walk.ts';
 import { bytesOf, type Spans, unite } from './spans.ts';
 import { type ByteSource, readTopLevel } from './top-level.ts';
 import { type Mp4Track, readTracks } from './tracks.ts';
@@ -38,10 +40,17 @@ const ENCRYPTED = new Set(['enca', 'encv', 'enct', 'encs', 'drms', 'drmi']);
 export async function readAudioIndex(source: ByteSource): Promise<AudioIndex> {
   const head = await source.read(0, Math.min(source.sizeBytes, SNIFF_BYTES));
   if (sniffContainer(head)?.demuxer !== 'mov') throw new OddLayout('no MP4 or MOV file');
-  const { moov, starts } = await readTopLevel(source);
-  const tracks = readTracks(moov);
-  const encrypted = tracks.find(({ format }) => ENCRYPTED.has(format));
+  const { moov, starts, fragmentsAt } = await readTopLevel(source);
+  const announced = readTracks(moov);
+  const encrypted = announced.find(({ format }) => ENCRYPTED.has(format));
   if (encrypted !== undefined) throw new OddLayout(`encrypted: ${encrypted.format}`);
+  if (announced.every(({ handler }) => handler !== 'soun')) throw new OddLayout('no audio track');
+  // Of fragments it shows only after all of them have been looked up.
+  if (fragmentsAt !== undefined && announced.length === 1) throw new OddLayout('hardly anything but sound');
+  const tracks =
+    fragmentsAt === undefined
+      ? announced
+      : withFragments(announced, moov, await readFragments(source, fragmentsAt));
   const boundaries = boundariesOf(
     tracks.map(({ samples }) => samples),
     starts,
@@ -53,7 +62,6 @@ export async function readAudioIndex(source: ByteSource): Promise<AudioIndex> {
     return spans;
   };
   const audio = tracks.filter(({ handler }) => handler === 'soun');
-  if (audio.length === 0) throw new OddLayout('no audio track');
   const least = Math.min(...audio.map(({ samples }) => bytesOf(trackSpans(samples, boundaries))));
   if (least > MOSTLY * source.sizeBytes) throw new OddLayout('hardly anything but sound');
   return {

@@ -22,7 +22,7 @@ interface SampleSizes {
 }
 
 /** ffmpeg refuses a larger sample too. */
-const MAX_SAMPLE_BYTES = 0x3fff_ffff;
+export const MAX_SAMPLE_BYTES = 0x3fff_ffff;
 
 /** @param stbl the boxes in the sample table box. @throws OddLayout when a table is missing, broken or fits no other */
 export function readSampleTable(stbl: readonly Box[]): SampleTable {

@@ -2,7 +2,7 @@
 import { type Box, OddLayout, viewOf } from './boxes.ts';
 
 /** Two hours of sound in packets of 21 ms are 0.34 million samples; a chunk each makes as many chunks. */
-const MAX_ROWS = 4_000_000;
+export const MAX_ROWS = 4_000_000;
 
 export interface Table {
   readonly rows: number;
@@ -15,11 +15,12 @@ export interface Table {
  * A box that holds its row count and rows of one size.
  * @param headBytes where the count stands: after version and flags, and what else the box has before it
  * @param rowBits of one row
+ * @param betweenBytes what stands between the count and the first row
  * @throws OddLayout when there are too many rows, or fewer than it says
  */
-export function tableOf({ type, payload }: Box, rowBits: number, headBytes = 4): Table {
+export function tableOf({ type, payload }: Box, rowBits: number, headBytes = 4, betweenBytes = 0): Table {
   const view = viewOf(payload);
-  const at = headBytes + 4;
+  const at = headBytes + 4 + betweenBytes;
   if (payload.length < at) throw new OddLayout(`box ${type} breaks off`);
   const rows = view.getUint32(headBytes);
   if (rows > MAX_ROWS) throw new OddLayout(`box ${type} has ${rows} rows`);

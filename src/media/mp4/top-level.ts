@@ -1,11 +1,15 @@
 /** The boxes on a file's top level (ISO/IEC 14496-12 section 6.3), read from wherever the file lies. */
-import { boxHeader, MAX_HEADER_BYTES, OddLayout } from './boxes.ts';
+import { boxHeader, childrenOf, MAX_HEADER_BYTES, OddLayout } from './boxes.ts';
 
 /** A file of which parts can be read. */
 export interface ByteSource {
   readonly sizeBytes: number;
   /** Exactly the bytes from `start` up to but not including `end`. */
   read(start: number, end: number): Promise<Uint8Array>;
+  /** Several stretches at once; they may overlap. @returns undefined when the whole file would come nearly as quickly */
+  readEach(spans: readonly { start: number; end: number }[]): Promise<Uint8Array[] | undefined>;
+  /** How much comes in the time of a round trip, as far as that is known. */
+  readonly roundTripBytes: number;
 }
 
 export interface TopLevel {
@@ -13,24 +17,26 @@ export interface TopLevel {
   readonly moov: Uint8Array;
   /** Where each box begins. */
   readonly starts: readonly number[];
+  /** Where fragments follow that the movie box announces (section 8.8.1). */
+  readonly fragmentsAt: number | undefined;
 }
 
 /** A film of two hours whose every packet is a chunk has 6 MB. */
 const MAX_MOVIE_BYTES = 32 * 1024 * 1024;
 
-const MAX_OTHER_BYTES = 8 * 1024 * 1024;
+export const MAX_OTHER_BYTES = 8 * 1024 * 1024;
 
 /** A file that is not fragmented has four to eight. */
 const MAX_BOXES = 64;
 
 /** What nobody reads but by the tables of the movie box. */
-const NOT_READ = new Set(['mdat', 'free', 'skip', 'wide']);
+export const NOT_READ = new Set(['mdat', 'free', 'skip', 'wide']);
 
 const FRAGMENTS = new Set(['moof', 'mfra', 'sidx', 'ssix', 'styp', 'emsg']);
 
 /**
  * Reads every box but those for samples, as ffmpeg does when it opens the file: it goes on to the end even when it
- * has found the movie box.
+ * has found the movie box. Fragments are not gone into.
  * @throws OddLayout; what the source throws
  */
 export async function readTopLevel(source: ByteSource): Promise<TopLevel> {
@@ -47,16 +53,17 @@ export async function readTopLevel(source: ByteSource): Promise<TopLevel> {
     if (header.type === 'moov') {
       if (moov !== undefined) throw new OddLayout('two movie boxes');
       moov = bytes.subarray(header.headerBytes);
+      if (childrenOf(moov).some(({ type }) => type === 'mvex')) return { moov, starts, fragmentsAt: end };
     }
     at = end;
   }
   if (moov === undefined) throw new OddLayout('no movie box');
-  return { moov, starts };
+  return { moov, starts, fragmentsAt: undefined };
 }
 
 /** @returns nothing for boxes whose content nobody reads */
 async function readWhole(source: ByteSource, type: string, start: number, end: number): Promise<Uint8Array> {
-  if (FRAGMENTS.has(type)) throw new OddLayout('fragmented');
+  if (FRAGMENTS.has(type)) throw new OddLayout('fragments that no movie box announces');
   if (NOT_READ.has(type)) return new Uint8Array();
   const limit = type === 'moov' ? MAX_MOVIE_BYTES : MAX_OTHER_BYTES;
   if (end - start > limit) throw new OddLayout(`a box ${type} of ${end - start} bytes`);

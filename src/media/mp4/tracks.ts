@@ -3,6 +3,7 @@ import { type Box, childrenOf, latin1, OddLayout, onlyBox, requiredBox, viewOf }
 import { readSampleTable, type SampleTable } from './sample-table.ts';
 
 export interface Mp4Track {
+  readonly id: number;
   /** `soun`, `vide`, `text` … */
   readonly handler: string;
   /** Whether another track names it as its chapters (QuickTime File Format, "Chapter lists"). */
@@ -15,12 +16,12 @@ export interface Mp4Track {
 /** What ffmpeg is told as well, by `-max_streams`. */
 const MAX_TRACKS = 64;
 
-/** @param moov the payload of the movie box. @throws OddLayout when it is not laid out as this module knows it */
+/** Without what stands in fragments. @param moov the payload of the movie box. @throws OddLayout when it is not laid out as this module knows it */
 export function readTracks(moov: Uint8Array): Mp4Track[] {
   const boxes = childrenOf(moov);
-  // Samples of fragments do not stand in the tracks' tables; cmov is packed, rmra names other files.
-  const odd = boxes.find(({ type }) => ['mvex', 'cmov', 'rmra'].includes(type));
-  if (odd !== undefined) throw new OddLayout(odd.type === 'mvex' ? 'fragmented' : `a movie with ${odd.type}`);
+  // cmov is packed, rmra names other files.
+  const odd = boxes.find(({ type }) => ['cmov', 'rmra'].includes(type));
+  if (odd !== undefined) throw new OddLayout(`a movie with ${odd.type}`);
   const traks = boxes.filter(({ type }) => type === 'trak').map(({ payload }) => childrenOf(payload));
   if (traks.length > MAX_TRACKS) throw new OddLayout(`${traks.length} tracks`);
   const chapterIds = new Set(traks.flatMap(chapterReferences));
@@ -31,9 +32,11 @@ function readTrack(trak: readonly Box[], chapterIds: ReadonlySet<number>): Mp4Tr
   const mdia = childrenOf(requiredBox(trak, 'mdia').payload);
   const minf = childrenOf(requiredBox(mdia, 'minf').payload);
   const stbl = childrenOf(requiredBox(minf, 'stbl').payload);
+  const id = trackId(requiredBox(trak, 'tkhd').payload);
   return {
+    id,
     handler: latin1(requiredBox(mdia, 'hdlr').payload, 8),
-    holdsChapters: chapterIds.has(trackId(requiredBox(trak, 'tkhd').payload)),
+    holdsChapters: chapterIds.has(id),
     // Version and flags, the number of entries, then the first one: its size and its type.
     format: latin1(requiredBox(stbl, 'stsd').payload, 12),
     samples: readSampleTable(stbl),
