@@ -79,13 +79,18 @@ export class RemoteParts implements SourceParts {
       for (const { start, end } of spans) chunks.push(await this.read(start, end));
       return chunks;
     }
-    const isFetched = await this.fetch(spansOf(spans));
+    // Nobody knows yet how much will be wanted.
+    const isFetched = await this.#bring(spansOf(spans));
     if (!isFetched || this.#local === undefined) return undefined;
     for (const { start, end } of spans) chunks.push(await readAll(this.#local, start, end));
     return chunks;
   }
 
-  async fetch(spans: ByteSpans): Promise<boolean> {
+  fetch(spans: ByteSpans): Promise<boolean> {
+    return this.#bring(spans, this.#settings.onFetch);
+  }
+
+  async #bring(spans: ByteSpans, onFetch?: (bytes: number) => void): Promise<boolean> {
     const session = await this.#ranges();
     if (session.isHopeless(spans)) return false;
     const roomBytes = roomFor(spans);
@@ -93,7 +98,7 @@ export class RemoteParts implements SourceParts {
     const plan = session.plan(await session.learn(spans));
     if (plan === undefined) return false;
     await this.#settings.makeRoom(Math.max(0, roomFor(plan) - roomBytes));
-    this.#settings.onFetch(bytesOf(plan));
+    onFetch?.(bytesOf(plan));
     await session.fetch(plan);
     return true;
   }

@@ -234,6 +234,15 @@ describe('indexes', () => {
     expect(source.readBytes).toBeLessThan(250_000);
   });
 
+  it('how large fragment boxes are is learnt from the first one', async () => {
+    const parts = Array.from({ length: 9 }, () => fragment(300_000, Array<number>(1000).fill(10)));
+    const source = inMemory(Buffer.concat([movie, sidx(parts.map(({ length }) => [length])), ...parts]));
+    const index = await readAudioIndex(source);
+    expect(bytesOf(index.track(0))).toBe(9 * 10_000);
+    // All others with the end of the file.
+    expect(source.rounds).toEqual([1, 9]);
+  });
+
   it('large fragment boxes are read in a second step, by their size', async () => {
     const large = (seed: number) => fragment(900_000, Array<number>(3000 + seed).fill(10));
     const parts = [FRAGMENTS[0] ?? Buffer.alloc(0), ...[0, 1, 2, 3].map(large)];
