@@ -23,6 +23,8 @@ export interface ApiBench {
   readonly folder: string;
   /** Runs a script of this folder in a process of its own: what is compared with. */
   script(name: string, ...args: readonly string[]): ReturnType<ServiceHome['run']>;
+  /** Another key, of a tenant of its own. */
+  newKey(): Promise<string>;
   /** Raw bytes of a request with the key. */
   request(method: string, path: string, body?: object): string;
   /** Seconds of processor time that the API has used so far. */
@@ -77,6 +79,11 @@ export async function openApiBench(environment: Readonly<Record<string, string>>
     tenant,
     folder,
     script: (name, ...args) => home.run([process.execPath, join('bench', 'measuring', name), ...args]),
+    async newKey() {
+      const create = ['keys', 'create', '--name', 'bench', '--json'];
+      const made = home.run([process.execPath, 'src/main.ts', ...create]);
+      return made.says(/"key": ?"(sp_\w+)"/);
+    },
     request(method, path, body) {
       const text = body === undefined ? '' : JSON.stringify(body);
       const about =

@@ -1,12 +1,13 @@
 /** The answer to a submission that became one job (decisions A4). */
 import type { AcceptedJob } from '../contract/answers.ts';
-import { estimateSeconds } from './estimate.ts';
+import { estimateOf } from './estimate.ts';
 import type { Answer } from './idempotent.ts';
-import type { ApiServices } from './route.ts';
+import type { ApiSettings } from './route.ts';
+import type { Submission } from './submission.ts';
 
-export async function acceptedJob(services: ApiServices, jobId: string): Promise<Answer> {
-  const estimatedTime = await estimateSeconds(services);
-  const statusUrl = `${services.settings.publicUrl}/v1/status/${jobId}`;
+export function acceptedJob(settings: ApiSettings, { jobIds: [jobId = ''], outlook }: Submission): Answer {
+  const estimatedTime = estimateOf(outlook, settings);
+  const statusUrl = `${settings.publicUrl}/v1/status/${jobId}`;
   const data: AcceptedJob = { jobId, status: 'queued', estimatedTime, statusUrl };
   return {
     httpStatus: 202,

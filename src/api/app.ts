@@ -11,7 +11,6 @@ import express, {
 import { ServiceError } from '../contract/errors.ts';
 import { sendError } from './answer.ts';
 import { dispatching, handle } from './dispatch.ts';
-import { auditing } from './middleware/audit.ts';
 import { admit } from './middleware/authentication.ts';
 import { crossOrigin } from './middleware/cross-origin.ts';
 import { errorHandler } from './middleware/errors.ts';
@@ -63,13 +62,11 @@ export function createApp(services: ApiServices): Express {
   // One layer of Express's instead of one each: a layer costs more than what is done here.
   const headers = fixedHeaders(services.settings);
   const answerAcross = crossOrigin(services.settings.corsOrigins);
-  const audit = auditing(services.audit);
   const dispatch = dispatching(routes, PREFIX, services);
   app.use((request, response, next) => {
     response.setHeaders(headers);
     response.locals.requestId = randomUUID();
     response.setHeader('X-Request-Id', response.locals.requestId);
-    audit(request, response);
     overrideMethod(request);
     if (request.headers.origin === undefined && request.method !== 'OPTIONS') {
       dispatch(request, response, next);

@@ -5,7 +5,7 @@ import type { ApiKey } from '../queue/api-keys.ts';
 import { idFor } from '../queue/idempotency.ts';
 import type { NewJob } from '../queue/job-queue.ts';
 import type { RateState } from '../queue/rate.ts';
-import type { Reservation } from '../queue/reservation.ts';
+import type { Outlook, Reservation } from '../queue/reservation.ts';
 import { holdUpload } from '../queue/uploads.ts';
 import { checkSource, faultOf, webhookFaults, within } from './address-faults.ts';
 import { faultsError } from './request-faults.ts';
@@ -14,6 +14,7 @@ import type { ApiServices } from './route.ts';
 export interface Submission {
   readonly jobIds: readonly string[];
   readonly rate: RateState;
+  readonly outlook: Outlook;
 }
 
 /**
@@ -71,8 +72,11 @@ export async function submitJobs(
   });
   await holdSources(services, jobs);
   const reservation = await services.jobs.submit(key.id, jobs, seed !== undefined);
-  demandReserved(reservation, jobs.length);
-  return { jobIds: jobs.map(({ jobId }) => jobId), rate: reservation.rate };
+  if (reservation.outcome !== 'reserved') {
+    throw refusalOf(reservation, jobs.length);
+  }
+  const { rate, outlook } = reservation;
+  return { jobIds: jobs.map(({ jobId }) => jobId), rate, outlook };
 }
 
 /** From here on an upload stays until its job has ended, also past its expiry. Throws INVALID_SOURCE when it is just over. */
@@ -107,18 +111,16 @@ export function demandInstance(key: ApiKey, { instance }: VoiceMessageRequest): 
 const RETRY_UNFINISHED_SECONDS = 10;
 const RETRY_QUEUE_FULL_SECONDS = 5;
 
-function demandReserved(reservation: Reservation, count: number): void {
+function refusalOf(reservation: Exclude<Reservation, { outcome: 'reserved' }>, count: number): ServiceError {
   switch (reservation.outcome) {
-    case 'reserved':
-      return;
     case 'rate-limited':
-      throw new ServiceError(
+      return new ServiceError(
         'RATE_LIMITED',
         `this key may submit ${reservation.rate.limit} jobs a minute, and ${count} more would be too many`,
         { retryAfterSeconds: reservation.rate.resetSeconds },
       );
     case 'too-many-unfinished':
-      throw new ServiceError(
+      return new ServiceError(
         'RATE_LIMITED',
         'this key has too many unfinished jobs; wait for some of them to end',
         {
@@ -126,7 +128,7 @@ function demandReserved(reservation: Reservation, count: number): void {
         },
       );
     case 'queue-full':
-      throw new ServiceError('QUEUE_FULL', 'the processing queue is full; try again in a few seconds', {
+      return new ServiceError('QUEUE_FULL', 'the processing queue is full; try again in a few seconds', {
         retryAfterSeconds: RETRY_QUEUE_FULL_SECONDS,
       });
   }

@@ -92,7 +92,11 @@ export async function listen(
     }
     // Several layers wait for its end, and a pipeline into it adds seven listeners; node warns from eleven on.
     response.setMaxListeners(MAX_RESPONSE_LISTENERS);
-    response.once('close', () => waiting.set(socket, (waiting.get(socket) ?? 1) - 1));
+    // One listener for all: each costs every request something.
+    response.once('close', () => {
+      waiting.set(socket, (waiting.get(socket) ?? 1) - 1);
+      orderly.forget(response);
+    });
     if (request.rawHeaders.length > limits.maxHeaders * 2) {
       response.writeHead(431, { connection: 'close' }).end();
       return;

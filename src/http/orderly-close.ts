@@ -31,7 +31,11 @@ export class OrderlyClose {
       response.setHeader('Connection', 'close');
     }
     this.#answering.add(response);
-    response.once('close', () => this.#answering.delete(response));
+  }
+
+  /** To be called with each response that is over. */
+  forget(response: ServerResponse): void {
+    this.#answering.delete(response);
   }
 
   /**

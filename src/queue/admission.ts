@@ -40,11 +40,12 @@ export type Admission =
       readonly record: Readonly<Record<string, string>>;
     };
 
-// HMACs are compared here: Lua compares strings by identity, in the same time whatever they hold.
+// HMACs are compared here: Lua compares strings by identity, in the same time whatever they hold. What never changes is in the
+// text of the script, since every argument costs each request something.
 const admit = new RedisScript(`
 local failedKey, key, rate, job = unpack(KEYS)
-local mac, now, failedLimit, limit, cost, windowMs =
-  ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
+local mac, now, limit, cost = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local failedLimit, windowMs = ${FAILED_KEYS_PER_MINUTE}, ${RATE_WINDOW_SECONDS * 1000}
 ${RATE_FUNCTION}
 if tonumber(redis.call('GET', failedKey) or '0') >= failedLimit then
   return {'blocked', redis.call('PTTL', failedKey)}
@@ -59,7 +60,7 @@ if mac == '' or stored[4] or not (isCurrent or isPrevious) then
 end
 local taken, remaining, reset = take(rate, limit, cost, windowMs)
 local fields = {}
-if job then fields = redis.call('HMGET', job, unpack(ARGV, 7)) end
+if job then fields = redis.call('HMGET', job, ${jobFields.map((name) => `'${name}'`).join(', ')}) end
 return {'known', taken and 1 or 0, remaining, reset, stored[5], stored[6], stored[7], stored[8], fields}
 `);
 
@@ -74,17 +75,10 @@ export async function admitRequest(
 ): Promise<Admission> {
   const id = claim?.id ?? '';
   const keys = [rateKey('failed-key', address), apiKeyKey(id), rateKey(policy, id)];
-  const args = [
-    claim?.mac ?? '',
-    Date.now(),
-    FAILED_KEYS_PER_MINUTE,
-    limit,
-    cost,
-    RATE_WINDOW_SECONDS * 1000,
-  ];
-  const answer = (await (jobId === undefined
-    ? admit.run(redis, keys, args)
-    : admit.run(redis, [...keys, jobKey('extract', jobId)], [...args, ...jobFields]))) as Answer;
+  if (jobId !== undefined) {
+    keys.push(jobKey('extract', jobId));
+  }
+  const answer = (await admit.run(redis, keys, [claim?.mac ?? '', Date.now(), limit, cost])) as Answer;
   switch (answer[0]) {
     case 'blocked':
       return { outcome: 'blocked', retryAfterSeconds: Math.ceil(answer[1] / 1000) };

@@ -5,26 +5,28 @@ import type { Logger } from '../logger.ts';
 import { CHANGE_CHANNEL, queueNames } from './names.ts';
 import { KEY_PREFIX, type Redis } from './redis.ts';
 
+/** BullMQ tells of every job that is added, too; nobody reads that while nobody watches. */
+const IDLE_MS = 60_000;
+/** How far back the first watcher's events begin, so that none is missed on the way; more than the clocks may differ. */
+const LOOK_BACK_MS = 30_000;
+
 export class JobChanges {
   readonly #watchers = new EventEmitter().setMaxListeners(0);
+  readonly #redis: Redis;
+  readonly #warn: (error: Error) => void;
   readonly #subscriber: Redis;
-  readonly #events: QueueEvents;
+  #events: QueueEvents | undefined;
+  #idle: NodeJS.Timeout | undefined;
   readonly #closing = new AbortController();
 
   /** @param redis a connection of the role `worker`; the caller closes it */
   constructor(redis: Redis, logger: Logger) {
-    const warn = (error: Error): void => logger.warn({ error: error.message }, 'job changes');
+    this.#redis = redis;
+    this.#warn = (error: Error): void => logger.warn({ error: error.message }, 'job changes');
     this.#subscriber = redis.duplicate();
-    this.#subscriber.on('error', warn);
+    this.#subscriber.on('error', this.#warn);
     this.#subscriber.on('message', (_channel, jobId: string) => this.#watchers.emit(jobId));
-    this.#subscriber.subscribe(CHANGE_CHANNEL).catch(warn);
-    // Starts and ends are BullMQ's own; also those that no worker of ours saw, such as a stall.
-    this.#events = new QueueEvents(queueNames.extract, { connection: redis, prefix: KEY_PREFIX });
-    this.#events.on('error', warn);
-    const tell = ({ jobId }: { jobId: string }): unknown => this.#watchers.emit(jobId);
-    this.#events.on('active', tell);
-    this.#events.on('completed', tell);
-    this.#events.on('failed', tell);
+    this.#subscriber.subscribe(CHANGE_CHANNEL).catch(this.#warn);
   }
 
   /** Aborted when nobody may go on watching, because the process stops. */
@@ -39,12 +41,42 @@ export class JobChanges {
 
   /** Calls back at each change until the returned function is called. */
   watch(jobId: string, changed: () => void): () => void {
+    clearTimeout(this.#idle);
     this.#watchers.on(jobId, changed);
-    return () => this.#watchers.off(jobId, changed);
+    this.#events ??= this.#readEvents();
+    return () => {
+      this.#watchers.off(jobId, changed);
+      if (this.#watchers.eventNames().length === 0) {
+        clearTimeout(this.#idle);
+        this.#idle = setTimeout(() => this.#endEvents().catch(this.#warn), IDLE_MS).unref();
+      }
+    };
+  }
+
+  /** Starts and ends are BullMQ's own; also those that no worker of ours saw, such as a stall. */
+  #readEvents(): QueueEvents {
+    const events = new QueueEvents(queueNames.extract, {
+      connection: this.#redis,
+      prefix: KEY_PREFIX,
+      lastEventId: `${Date.now() - LOOK_BACK_MS}-0`,
+    });
+    events.on('error', this.#warn);
+    const tell = ({ jobId }: { jobId: string }): unknown => this.#watchers.emit(jobId);
+    events.on('active', tell);
+    events.on('completed', tell);
+    events.on('failed', tell);
+    return events;
+  }
+
+  async #endEvents(): Promise<void> {
+    const events = this.#events;
+    this.#events = undefined;
+    await events?.close();
   }
 
   async close(): Promise<void> {
+    clearTimeout(this.#idle);
     this.#subscriber.disconnect();
-    await this.#events.close();
+    await this.#endEvents();
   }
 }

@@ -9,6 +9,7 @@ import { jobKey, ownKey, queueKey } from './names.ts';
 import { RATE_FUNCTION, RATE_WINDOW_SECONDS, type RateState, rateKey } from './rate.ts';
 import type { Redis } from './redis.ts';
 import { RedisScript } from './script.ts';
+import { MEAN_JOB_SECONDS_KEY } from './throughput.ts';
 
 export interface SubmissionLimits {
   /** Submissions a minute and tenant. */
@@ -19,8 +20,21 @@ export interface SubmissionLimits {
   readonly queueLimit: number;
 }
 
+/** What can be said of how long it will take. */
+export interface Outlook {
+  /** Of jobs that have ended here; undefined before the first one. */
+  readonly meanSeconds: number | undefined;
+  /** Jobs that wait for a worker, these ones included. */
+  readonly waiting: number;
+}
+
 export type Reservation =
-  | { readonly outcome: 'reserved'; readonly rate: RateState; readonly priorities: readonly number[] }
+  | {
+      readonly outcome: 'reserved';
+      readonly rate: RateState;
+      readonly priorities: readonly number[];
+      readonly outlook: Outlook;
+    }
   | { readonly outcome: 'rate-limited' | 'too-many-unfinished' | 'queue-full'; readonly rate: RateState };
 
 /**
@@ -39,12 +53,13 @@ const ADDED_WITHIN_MS = 10_000;
 
 // BullMQ's score of a prioritised job is priority * 2^32 + a counter.
 const reserve = new RedisScript(`
-local rateKey, openKey, indexKey, flowsKey, timeKey, waiting, active, delayed = unpack(KEYS)
-local tenant, jobPrefix = ARGV[1], ARGV[2]
-local now, rateLimit, windowMs, openLimit, queueLimit, rebaseAt, addedWithin =
-  tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8]),
-  tonumber(ARGV[9])
-local jobs = cjson.decode(ARGV[10])
+local rateKey, openKey, indexKey, flowsKey, timeKey, waiting, active, delayed, standard, meanKey = unpack(KEYS)
+local tenant = ARGV[1]
+local now, rateLimit, openLimit, queueLimit = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+local jobs = {}
+for i = 6, #ARGV, 2 do jobs[#jobs + 1] = {id = ARGV[i], step = tonumber(ARGV[i + 1])} end
+local jobPrefix, windowMs, addedWithin = '${jobKey('extract', '')}', ${RATE_WINDOW_SECONDS * 1000}, ${ADDED_WITHIN_MS}
+local rebaseAt, largest = ${REBASE_AT}, ${LARGEST_PRIORITY}
 local UNIT = 4294967296
 ${RATE_FUNCTION}
 local function refuse(outcome)
@@ -61,13 +76,14 @@ if redis.call('SCARD', openKey) + #jobs > openLimit then
   end
   if redis.call('SCARD', openKey) + #jobs > openLimit then return refuse('too-many-unfinished') end
 end
-if redis.call('ZCARD', waiting) + #jobs > queueLimit then return refuse('queue-full') end
+local queued = redis.call('ZCARD', waiting)
+if queued + #jobs > queueLimit then return refuse('queue-full') end
 local taken, remaining, reset = take(rateKey, rateLimit, #jobs, windowMs)
 if not taken then return {'rate-limited', remaining, reset} end
 
 local time = tonumber(redis.call('GET', timeKey) or '1')
 -- Flows are forgotten when nobody waits, but the time stays: a job may come back for its next try and keep its place.
-if redis.call('ZCARD', waiting) == 0 and redis.call('LLEN', active) == 0 then redis.call('DEL', flowsKey) end
+if queued == 0 and redis.call('LLEN', active) == 0 then redis.call('DEL', flowsKey) end
 if time > rebaseAt then
   -- Everything moves back by the same amount, so the order stays. Jobs that may come back to the queue move along.
   local shift = time - 1
@@ -90,10 +106,12 @@ if time > rebaseAt then
   time = 1
   redis.call('SET', timeKey, time)
 end
-local answer = {'reserved', remaining, reset}
+local answer = {'reserved', remaining, reset,
+  redis.call('GET', meanKey) or '', queued + redis.call('LLEN', standard) + #jobs}
 for _, job in ipairs(jobs) do
   local flow = tenant .. ':' .. job.step
-  local start = math.max(time, tonumber(redis.call('HGET', flowsKey, flow) or '1'))
+  -- So many jobs of one flow that BullMQ has no number for their places: the last ones share one, and stand there in the order they came.
+  local start = math.min(largest, math.max(time, tonumber(redis.call('HGET', flowsKey, flow) or '1')))
   redis.call('HSET', flowsKey, flow, start + job.step)
   redis.call('SADD', openKey, job.id)
   redis.call('ZADD', indexKey, now, job.id)
@@ -120,27 +138,29 @@ export async function reserveSubmission(
       queueKey('extract', 'prioritized'),
       queueKey('extract', 'active'),
       queueKey('extract', 'delayed'),
+      queueKey('extract', 'wait'),
+      MEAN_JOB_SECONDS_KEY,
     ],
     [
       tenant,
-      jobKey('extract', ''),
       nowMs,
       limits.submitPerMinute,
-      RATE_WINDOW_SECONDS * 1000,
       limits.unfinishedPerTenant,
       limits.queueLimit,
-      REBASE_AT,
-      ADDED_WITHIN_MS,
-      JSON.stringify(jobs.map(({ jobId, priority }) => ({ id: jobId, step: FLOW_STEP[priority] }))),
+      ...jobs.flatMap(({ jobId, priority }) => [jobId, FLOW_STEP[priority]]),
     ],
-  )) as [Reservation['outcome'], number, number, ...number[]];
-  const [outcome, remaining, resetMs, ...priorities] = answer;
+  )) as [Reservation['outcome'], number, number, string, number, ...number[]];
+  const [outcome, remaining, resetMs, mean, waiting, ...priorities] = answer;
   const rate = {
     limit: limits.submitPerMinute,
     remaining: Math.max(0, remaining),
     resetSeconds: Math.ceil(resetMs / 1000),
   };
-  return outcome === 'reserved' ? { outcome, rate, priorities } : { outcome, rate };
+  if (outcome !== 'reserved') {
+    return { outcome, rate };
+  }
+  const outlook = { meanSeconds: mean === '' ? undefined : Number(mean), waiting };
+  return { outcome, rate, priorities, outlook };
 }
 
 /** Start of the job that was last given to a worker; kept by the worker's first report (job-state.ts). */

@@ -3,7 +3,7 @@ import { ownKey } from './names.ts';
 import type { Redis } from './redis.ts';
 import { RedisScript } from './script.ts';
 
-const MEAN_KEY = ownKey('mean-job-seconds');
+export const MEAN_JOB_SECONDS_KEY = ownKey('mean-job-seconds');
 /** Part of the mean that one job replaces. */
 const WEIGHT = 0.1;
 
@@ -15,11 +15,11 @@ redis.call('SET', KEYS[1], tostring(seconds))
 `);
 
 export async function noteJobSeconds(redis: Redis, seconds: number): Promise<void> {
-  await move.run(redis, [MEAN_KEY], [seconds, WEIGHT]);
+  await move.run(redis, [MEAN_JOB_SECONDS_KEY], [seconds, WEIGHT]);
 }
 
 /** Undefined before the first job has ended. */
 export async function meanJobSeconds(redis: Redis): Promise<number | undefined> {
-  const mean = await redis.get(MEAN_KEY);
+  const mean = await redis.get(MEAN_JOB_SECONDS_KEY);
   return mean === null ? undefined : Number(mean);
 }

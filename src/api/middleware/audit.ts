@@ -9,32 +9,37 @@ interface Use {
 
 const uses = new WeakMap<Request, Use>();
 
-export function noteKey(request: Request, key: string): void {
-  uses.set(request, { key, refused: false });
+/** The key that was let in; looking at something leaves no record. */
+export function noteKey(audit: AuditLog, response: Response, key: string): void {
+  if (!['GET', 'HEAD', 'OPTIONS'].includes(response.req.method)) {
+    note(audit, response, { key, refused: false });
+  }
 }
 
 /** @param key the id that the caller claims, or has */
-export function noteRefusal(request: Request, key: string | undefined): void {
-  uses.set(request, { key, refused: true });
+export function noteRefusal(audit: AuditLog, response: Response, key: string | undefined): void {
+  note(audit, response, { key, refused: true });
 }
 
-export function auditing(audit: AuditLog): (request: Request, response: Response) => void {
-  return (request, response) => {
-    response.once('close', () => {
-      const use = uses.get(request);
-      const changes = !['GET', 'HEAD', 'OPTIONS'].includes(request.method);
-      if (use === undefined || !(use.refused || changes)) {
-        return;
-      }
-      audit({
-        event: use.refused ? 'key refused' : 'key used',
-        key: use.key,
-        // The pattern, not the path: what is in a path may be anything where a key was refused.
-        route: `${request.method} ${request.route?.path ?? '(none)'}`,
-        outcome: response.writableFinished ? response.statusCode : 'aborted',
-        address: request.ip,
-        requestId: response.locals.requestId,
-      });
-    });
-  };
+/** What was noted last is recorded when the request is over. */
+function note(audit: AuditLog, response: Response, use: Use): void {
+  const { req: request } = response;
+  const isNoted = uses.has(request);
+  uses.set(request, use);
+  if (!isNoted) {
+    response.once('close', () => record(audit, response, uses.get(request) ?? use));
+  }
+}
+
+function record(audit: AuditLog, response: Response, { key, refused }: Use): void {
+  const { req: request } = response;
+  audit({
+    event: refused ? 'key refused' : 'key used',
+    key,
+    // The pattern, not the path: what is in a path may be anything where a key was refused.
+    route: `${request.method} ${request.route?.path ?? '(none)'}`,
+    outcome: response.writableFinished ? response.statusCode : 'aborted',
+    address: request.ip,
+    requestId: response.locals.requestId,
+  });
 }

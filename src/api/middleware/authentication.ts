@@ -25,7 +25,7 @@ const ANYWHERE = { scope: undefined, rate: 'read' } as const;
 export async function admit(
   request: Request,
   response: Response,
-  { redis, keys, settings }: ApiServices,
+  { redis, keys, settings, audit }: ApiServices,
   {
     scope,
     rate: policy,
@@ -53,14 +53,14 @@ export async function admit(
     });
   }
   if (admission.outcome === 'no-key') {
-    noteRefusal(request, claimedId(text));
+    noteRefusal(audit, response, claimedId(text));
     throw new ServiceError('UNAUTHORIZED', 'the API key is not valid');
   }
   const { key, allowed, rate, record } = admission;
-  noteKey(request, key.id);
+  noteKey(audit, response, key.id);
   setRateLimit(response, policy, rate);
   if (scope !== undefined && !key.scopes.includes(scope)) {
-    noteRefusal(request, key.id);
+    noteRefusal(audit, response, key.id);
     throw new ServiceError('FORBIDDEN', `this needs a key with the scope ${scope}`);
   }
   if (!allowed) {

@@ -69,16 +69,11 @@ async function extract(context: RouteContext): Promise<void> {
   let queued = false;
   const submit = async (seed: string | undefined) => {
     const submitted = [{ request: job, path: '' }];
-    const { jobIds, rate } = await submitJobs(
-      services,
-      keyOf(context),
-      submitted,
-      { batchId: null, retryOf: null },
-      seed,
-    );
+    const origin = { batchId: null, retryOf: null };
+    const submission = await submitJobs(services, keyOf(context), submitted, origin, seed);
     queued = true;
-    setRateLimit(response, 'submit', rate);
-    return acceptedJob(services, jobIds[0] ?? '');
+    setRateLimit(response, 'submit', submission.rate);
+    return acceptedJob(services.settings, submission);
   };
   // Refused, or answered before: then nobody will ever ask for the file that came along.
   const unused = (): string | undefined => (queued ? undefined : sent);

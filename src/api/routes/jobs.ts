@@ -155,9 +155,9 @@ async function retry(context: RouteContext): Promise<void> {
   await answerOnce(context, failed.jobId, async (seed) => {
     const submitted = [{ request: requestOf(failed), path: '' }];
     const origin = { batchId: null, retryOf: failed.jobId };
-    const { jobIds, rate } = await submitJobs(services, keyOf(context), submitted, origin, seed);
-    setRateLimit(response, 'submit', rate);
-    return acceptedJob(services, jobIds[0] ?? '');
+    const submission = await submitJobs(services, keyOf(context), submitted, origin, seed);
+    setRateLimit(response, 'submit', submission.rate);
+    return acceptedJob(services.settings, submission);
   });
 }
 
