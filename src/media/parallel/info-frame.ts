@@ -11,7 +11,7 @@ const TOC_ENTRIES = 100;
 const AT = { frames: 8, bytes: 12, toc: 16, delays: 141, musicLength: 148, musicCrc: 152, tagCrc: 154 };
 const TABLE_BYTES = 156;
 
-/** The tag's checksum covers the first 190 bytes of the frame. */
+/** What ffmpeg's checksum of the tag covers: all before it in a stereo frame of MPEG-1; in others itself too, as 0, and past the frame's end zeros. */
 const TAG_CRC_BYTES = 190;
 
 /** What stands in the Info frame, counted while the frames go by. */
@@ -49,7 +49,9 @@ export class InfoTally {
     frame.writeUIntBE((delays & 0xfff000) | padding, at + AT.delays, 3);
     frame.writeUInt32BE(total, at + AT.musicLength);
     frame.writeUInt16BE(this.#crc, at + AT.musicCrc);
-    frame.writeUInt16BE(crc16(frame.subarray(0, TAG_CRC_BYTES), 0), at + AT.tagCrc);
+    frame.writeUInt16BE(0, at + AT.tagCrc);
+    const covered = Buffer.concat([frame, Buffer.alloc(TAG_CRC_BYTES)], TAG_CRC_BYTES);
+    frame.writeUInt16BE(crc16(covered, 0), at + AT.tagCrc);
     return frame;
   }
 }
