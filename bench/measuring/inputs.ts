@@ -20,7 +20,18 @@ const STROKES =
 export async function strokesOf(minutes: number): Promise<string> {
   await mkdir(inputFolder, { recursive: true });
   const name = `strokes-${minutes}.m4a`;
-  await made(name, ['-f', 'lavfi', '-i', `${STROKES}:d=${minutes * 60}`, '-c:a', 'aac', '-b:a', '128k']);
+  await made(name, [
+    '-f',
+    'lavfi',
+    '-i',
+    `${STROKES}:d=${minutes * 60}`,
+    '-af',
+    'volume=-4dB',
+    '-c:a',
+    'aac',
+    '-b:a',
+    '128k',
+  ]);
   return name;
 }
 
@@ -62,6 +73,11 @@ export async function audioOf(
   const name = `sound-${minutes}-${encoder.join('').replace(/[^a-z0-9]/g, '')}.${extension}`;
   await made(name, ['-i', join(inputFolder, video), '-vn', '-af', 'asetpts=N/SR/TB', ...encoder]);
   return name;
+}
+
+/** A voice note as phones make them. @returns the name in {@link inputFolder} */
+export function voiceOf(minutes: number): Promise<string> {
+  return audioOf(minutes, 'ogg', ['-ac', '1', '-c:a', 'libopus', '-b:a', '32k', '-application', 'voip']);
 }
 
 async function made(name: string, args: readonly string[]): Promise<string> {

@@ -1,6 +1,9 @@
 /** The forms in which a caller gives the audio, each turned into a local file (decisions B "Audio"). */
+import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
 import { GatewayError } from '../contract/gateway-errors.ts';
 import { OutboundFailed, OutboundRefused } from '../outbound/errors.ts';
 import type { Outbound } from '../outbound/outbound.ts';
@@ -11,7 +14,13 @@ export const MAX_AUDIO_BYTES = 100 * 1024 * 1024;
 export type AudioInput =
   | { readonly kind: 'url'; readonly url: string }
   | { readonly kind: 'bytes'; readonly bytes: Buffer }
-  | { readonly kind: 'file'; readonly path: string };
+  | { readonly kind: 'file'; readonly path: string; readonly sha256?: string | undefined };
+
+export interface LocalAudio {
+  readonly path: string;
+  /** Of the file, in hexadecimal digits. */
+  readonly sha256: string;
+}
 
 const HTTP_URL = /^https?:\/\//i;
 const DATA_URI = /^data:[^,]*;base64,/i;
@@ -30,28 +39,34 @@ export function parseAudio(audio: string): AudioInput {
   return { kind: 'bytes', bytes: Buffer.from(encoded, 'base64') };
 }
 
-/** Puts the audio into the workspace and answers its path. Throws audio_unreachable. */
+/** Puts the audio into the workspace. Throws audio_unreachable. */
 export async function materialize(
   audio: AudioInput,
   outbound: Outbound,
   workspace: string,
   signal: AbortSignal,
-): Promise<string> {
+): Promise<LocalAudio> {
   if (audio.kind === 'file') {
-    return audio.path;
+    return { path: audio.path, sha256: audio.sha256 ?? (await hashOf(audio.path, signal)) };
   }
   const path = join(workspace, 'input');
   if (audio.kind === 'bytes') {
     await writeFile(path, audio.bytes, { mode: 0o600, signal });
-    return path;
+    return { path, sha256: createHash('sha256').update(audio.bytes).digest('hex') };
   }
   try {
     await outbound.download({ url: audio.url, file: path, maxBytes: MAX_AUDIO_BYTES, signal });
-    return path;
+    return { path, sha256: await hashOf(path, signal) };
   } catch (error) {
     if (error instanceof OutboundRefused || error instanceof OutboundFailed) {
       throw new GatewayError('audio_unreachable', `audio: ${error.message}`, { cause: error });
     }
     throw error;
   }
+}
+
+async function hashOf(path: string, signal: AbortSignal): Promise<string> {
+  const hash = createHash('sha256');
+  await pipeline(createReadStream(path), hash, { signal });
+  return hash.digest('hex');
 }

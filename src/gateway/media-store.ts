@@ -38,12 +38,20 @@ export class MediaStore {
     this.#options = options;
   }
 
-  /** Encrypts a finished voice note, stores it and answers what a message says of it. */
-  async keep(note: VoiceNote, workspace: string, signal: AbortSignal): Promise<AudioMessage> {
+  /**
+   * Encrypts a finished voice note, stores it and answers what a message says of it.
+   * @param sha256 of its file in hexadecimal digits, where it is known
+   */
+  async keep(
+    note: VoiceNote,
+    sha256: string | undefined,
+    workspace: string,
+    signal: AbortSignal,
+  ): Promise<AudioMessage> {
     const { redis, storage, publicUrl, keepSeconds } = this.#options;
     const id = randomBytes(16).toString('hex');
     const encrypted = join(workspace, `${id}.enc`);
-    const media = await encryptMedia(note.path, encrypted, signal);
+    const media = await encryptMedia(note.path, encrypted, signal, sha256);
     // Noted before it is stored: a process that dies in between leaves an id to sweep, never a file that stays.
     await redis.zadd(EXPIRY, Date.now() + keepSeconds * 1000, id);
     await stored(untilAborted(storage.publish(encrypted, storageKey(id)), signal), signal);

@@ -4,9 +4,10 @@ import type { AudioMessage } from '../contract/gateway.ts';
 import { GatewayError } from '../contract/gateway-errors.ts';
 import { MediaFailure } from '../media/failure.ts';
 import type { MediaTools } from '../media/run.ts';
-import { prepareVoiceNote } from '../media/voice-note.ts';
+import { prepareVoiceNote, type VoiceNote } from '../media/voice-note.ts';
 import type { Outbound } from '../outbound/outbound.ts';
-import { type AudioInput, materialize } from './audio-input.ts';
+import { type AudioInput, type LocalAudio, materialize } from './audio-input.ts';
+import { KnownNotes } from './known-notes.ts';
 import type { MediaStore } from './media-store.ts';
 
 export interface VoiceNotesOptions {
@@ -17,6 +18,7 @@ export interface VoiceNotesOptions {
 
 export class VoiceNotes {
   readonly #options: VoiceNotesOptions;
+  readonly #known = new KnownNotes();
 
   constructor(options: VoiceNotesOptions) {
     this.#options = options;
@@ -31,17 +33,26 @@ export class VoiceNotes {
     workspace: string,
     signal: AbortSignal,
   ): Promise<{ file: string; audioMessage: AudioMessage }> {
-    const { outbound, tools, media } = this.#options;
+    const { outbound, media } = this.#options;
     try {
       const input = await materialize(audio, outbound, workspace, signal);
-      const output = join(workspace, 'voice.ogg');
-      const note = await prepareVoiceNote({ tools, input, output, workspace, signal });
-      return { file: note.path, audioMessage: await media.keep(note, workspace, signal) };
+      const note =
+        this.#known.find(input.sha256, input.path) ?? (await this.#prepare(input, workspace, signal));
+      const sha256 = note.passedThrough ? input.sha256 : undefined;
+      return { file: note.path, audioMessage: await media.keep(note, sha256, workspace, signal) };
     } catch (error) {
       if (error instanceof MediaFailure) {
         throw new GatewayError('not_audio', `audio: ${error.details}`, { cause: error });
       }
       throw error;
     }
+  }
+
+  async #prepare({ path, sha256 }: LocalAudio, workspace: string, signal: AbortSignal): Promise<VoiceNote> {
+    const { tools } = this.#options;
+    const output = join(workspace, 'voice.ogg');
+    const note = await prepareVoiceNote({ tools, input: path, output, workspace, signal });
+    if (note.passedThrough) this.#known.remember(sha256, note);
+    return note;
   }
 }

@@ -118,7 +118,7 @@ async function parseSend(request: Request, workspace: string): Promise<ParsedSen
   }
   return {
     fields: parsed.data,
-    audio: { kind: 'file', path: file.path },
+    audio: { kind: 'file', ...file },
     fingerprint: sha256(JSON.stringify([parsed.data, file.sha256])),
   };
 }
