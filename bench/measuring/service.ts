@@ -1,0 +1,81 @@
+/** The three processes and their Redis as in production, on this machine, with clients at them. */
+import { randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { dieWithParent } from '../../src/launcher.ts';
+import { startEmbeddedRedis } from '../../src/queue/embedded-redis.ts';
+import { Client } from '../../test/client.ts';
+import { type RunningProcess, ServiceHome } from '../../test/service.ts';
+import { inputFolder } from './inputs.ts';
+
+export interface ServiceBench {
+  readonly api: Client;
+  readonly gatewayUrl: string;
+  readonly gatewayKey: string;
+  readonly key: string;
+  readonly apiUrl: string;
+  readonly processes: Readonly<Record<'api' | 'worker' | 'gateway', RunningProcess>>;
+  readonly folder: string;
+  close(): Promise<void>;
+}
+
+const MANY = '1000000000';
+
+/** @param environment for all three, over the defaults of production and no limits of rate and number */
+export async function openService(environment: Readonly<Record<string, string>> = {}): Promise<ServiceBench> {
+  const folder = await mkdtemp(join(tmpdir(), 'soundpost-bench-'));
+  const redis = await startEmbeddedRedis({
+    folder: join(folder, 'redis'),
+    launcher: dieWithParent('TERM', process.env.PATH ?? ''),
+  });
+  const gatewayKey = randomBytes(16).toString('hex');
+  const home = new ServiceHome(folder, {
+    REDIS_URL: redis.url,
+    SECRET_KEY: randomBytes(32).toString('hex'),
+    GATEWAY_API_KEY: gatewayKey,
+    RATE_SUBMIT_PER_MINUTE: MANY,
+    RATE_READ_PER_MINUTE: MANY,
+    UNFINISHED_PER_KEY: MANY,
+    QUEUE_LIMIT: MANY,
+    LOG_LEVEL: 'warn',
+    // As script/server sets it.
+    NODE_COMPILE_CACHE: join(inputFolder, 'compiled'),
+    ...environment,
+  });
+  const api = home.start('api');
+  const gateway = home.start('gateway');
+  const [apiUrl, gatewayUrl] = await Promise.all([
+    api.says(/^API\s+(http\S+)/m),
+    gateway.says(/^Gateway\s+(http\S+)/m),
+  ]);
+  const worker = home.start('worker', { GATEWAY_URL: gatewayUrl });
+  await worker.says(/^Worker/m);
+  return {
+    api: new Client(apiUrl, home.key),
+    apiUrl,
+    key: home.key,
+    gatewayUrl,
+    gatewayKey,
+    processes: { api, worker, gateway },
+    folder,
+    async close() {
+      for (const { signal, exited } of [worker, gateway, api]) {
+        signal('SIGTERM');
+        await exited;
+      }
+      await home.remove();
+      await redis.close();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** What a process alone holds and has held at most in memory, MiB, with the code that it shares with others. Its children do not count. */
+export function residentMib({ pid }: RunningProcess): { now: number; most: number } {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+  const mib = (name: string): number =>
+    Number(new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(status)?.[1]) / 1024;
+  return { now: mib('VmRSS'), most: mib('VmHWM') };
+}
