@@ -4,7 +4,7 @@ import { LinkMeter } from './ranges-cost.ts';
 import type { Beginning } from './ranges-opening.ts';
 import type { RemoteFile } from './ranges-request.ts';
 import { RangeSession, type SessionOptions } from './ranges-session.ts';
-import { type ByteSpan, type ByteSpans, bytesOf, roomFor, spansOf } from './ranges-spans.ts';
+import { type ByteSpan, type ByteSpans, bytesOf, roomFor, spansOf, united, without } from './ranges-spans.ts';
 
 /** What is read or fetched of a source is in the local file from then on. */
 export interface SourceParts {
@@ -15,6 +15,8 @@ export interface SourceParts {
   readEach(spans: readonly ByteSpan[]): Promise<Uint8Array[] | undefined>;
   /** How much comes in the time of a round trip; 0 until ranges were asked for. */
   readonly roundTripBytes: number;
+  /** The longest gap that is cheaper fetched than left out; 0 until ranges were asked for. */
+  readonly rangeBytes: number;
   /** @returns false when the whole file would come nearly as quickly; nothing was fetched then. Throws as `read` does. */
   fetch(spans: ByteSpans): Promise<boolean>;
 }
@@ -49,6 +51,8 @@ export class RemoteParts implements SourceParts {
   readonly #meter = new LinkMeter();
   #local: FileHandle | undefined;
   #session: RangeSession | undefined;
+  /** What lies in the local file, as far as that is kept count of. */
+  #there: ByteSpans = spansOf([]);
   #window: { readonly start: number; readonly bytes: Uint8Array } = { start: 0, bytes: new Uint8Array() };
 
   constructor(remote: RemoteFile, settings: PartsSettings) {
@@ -59,6 +63,10 @@ export class RemoteParts implements SourceParts {
   get roundTripBytes(): number {
     const { bytesPerSecond, roundTripSeconds } = this.#meter.link;
     return this.#session === undefined ? 0 : bytesPerSecond * roundTripSeconds;
+  }
+
+  get rangeBytes(): number {
+    return this.#session?.gapBytes ?? 0;
   }
 
   async read(start: number, end: number): Promise<Uint8Array> {
@@ -90,8 +98,10 @@ export class RemoteParts implements SourceParts {
     return this.#bring(spans, this.#settings.onFetch);
   }
 
-  async #bring(spans: ByteSpans, onFetch?: (bytes: number) => void): Promise<boolean> {
+  async #bring(wanted: ByteSpans, onFetch?: (bytes: number) => void): Promise<boolean> {
     const session = await this.#ranges();
+    const spans = without(wanted, this.#there);
+    if (spans.starts.length === 0) return true;
     if (session.isHopeless(spans)) return false;
     const roomBytes = roomFor(spans);
     await this.#settings.makeRoom(roomBytes);
@@ -100,6 +110,7 @@ export class RemoteParts implements SourceParts {
     await this.#settings.makeRoom(Math.max(0, roomFor(plan) - roomBytes));
     onFetch?.(bytesOf(plan));
     await session.fetch(plan);
+    this.#there = united(united(this.#there, spans), plan);
     return true;
   }
 
@@ -143,6 +154,7 @@ export class RemoteParts implements SourceParts {
     const bytes = beginning.bytes();
     for (let at = 0; at < bytes.length; )
       at += (await local.write(bytes, at, bytes.length - at, at)).bytesWritten;
+    this.#there = spansOf([{ start: 0, end: bytes.length }]);
     this.#session = new RangeSession({ ...this.#settings, local }, this.#meter);
     return this.#session;
   }

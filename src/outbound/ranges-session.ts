@@ -35,6 +35,11 @@ export class RangeSession {
     this.#meter = meter;
   }
 
+  /** The longest gap that is fetched along. */
+  get gapBytes(): number {
+    return worthwhileGap(this.#meter.link, this.#mode);
+  }
+
   /** Fetches one range. @throws OutboundRefused, OutboundFailed; the signal's reason */
   async read(span: ByteSpan): Promise<Uint8Array> {
     const bytes = new Uint8Array(span.end - span.start);

@@ -28,6 +28,49 @@ export function spansOf(list: readonly ByteSpan[]): ByteSpans {
   return { starts: Float64Array.from(starts), ends: Float64Array.from(ends) };
 }
 
+/** All of both. */
+export function united(one: ByteSpans, other: ByteSpans): ByteSpans {
+  const starts = new Float64Array(one.starts.length + other.starts.length);
+  const ends = new Float64Array(starts.length);
+  let count = 0;
+  for (let a = 0, b = 0; a < one.starts.length || b < other.starts.length; ) {
+    const isOne =
+      (one.starts[a] ?? Number.POSITIVE_INFINITY) <= (other.starts[b] ?? Number.POSITIVE_INFINITY);
+    const start = (isOne ? one.starts[a] : other.starts[b]) ?? 0;
+    const end = (isOne ? one.ends[a] : other.ends[b]) ?? 0;
+    if (isOne) a += 1;
+    else b += 1;
+    const reached = ends[count - 1] ?? -1;
+    if (start <= reached) ends[count - 1] = Math.max(reached, end);
+    else {
+      starts[count] = start;
+      ends[count] = end;
+      count += 1;
+    }
+  }
+  return { starts: starts.subarray(0, count), ends: ends.subarray(0, count) };
+}
+
+/** What of the first is not in the other. */
+export function without(spans: ByteSpans, others: ByteSpans): ByteSpans {
+  const left: ByteSpan[] = [];
+  let other = 0;
+  for (let place = 0; place < spans.starts.length; place += 1) {
+    let start = spans.starts[place] ?? 0;
+    const end = spans.ends[place] ?? 0;
+    while (other < others.ends.length && (others.ends[other] ?? 0) <= start) other += 1;
+    for (let next = other; start < end; next += 1) {
+      const gapEnd = Math.min(end, others.starts[next] ?? end);
+      if (gapEnd > start) left.push({ start, end: gapEnd });
+      start = Math.max(gapEnd, others.ends[next] ?? end);
+    }
+  }
+  return {
+    starts: Float64Array.from(left, ({ start }) => start),
+    ends: Float64Array.from(left, ({ end }) => end),
+  };
+}
+
 export function bytesOf({ starts, ends }: ByteSpans): number {
   return starts.reduce((sum, start, place) => sum + (ends[place] ?? 0) - start, 0);
 }

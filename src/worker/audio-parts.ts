@@ -1,8 +1,10 @@
 /** Of a video at an address, only what its audio takes: the index, the beginnings of all tracks, and one track. */
 import { MediaFailure } from '../media/failure.ts';
+import { readMatroskaIndex } from '../media/matroska/audio-index.ts';
 import { readAudioIndex } from '../media/mp4/audio-index.ts';
 import { OddLayout } from '../media/mp4/boxes.ts';
 import { probe } from '../media/probe.ts';
+import { SNIFF_BYTES, sniffContainer } from '../media/sniff.ts';
 import { chooseTrack } from '../media/track-choice.ts';
 import type { SourceParts } from '../outbound/ranges-parts.ts';
 import type { StepContext } from './step.ts';
@@ -18,7 +20,9 @@ export async function fetchAudioParts(
   { jobId, logger, payload, services, signal }: StepContext,
 ): Promise<boolean> {
   try {
-    const index = await readAudioIndex(parts);
+    const head = await parts.read(0, Math.min(parts.sizeBytes, SNIFF_BYTES));
+    const isMatroska = sniffContainer(head)?.demuxer === 'matroska';
+    const index = await (isMatroska ? readMatroskaIndex : readAudioIndex)(parts);
     if (!(await parts.fetch(index.lead))) throw new OddLayout('little would be gained');
     const probed = await probe(services.tools, path, { signal });
     const { index: place } = chooseTrack(probed, payload.output.track);

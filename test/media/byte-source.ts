@@ -14,6 +14,7 @@ export function sourceOf(
   sizeBytes: number,
   read: (start: number, end: number) => Promise<Uint8Array>,
   roundTripBytes = 0,
+  rangeBytes = 0,
 ): CountingSource {
   const rounds: number[] = [];
   let readBytes = 0;
@@ -25,6 +26,7 @@ export function sourceOf(
   return {
     sizeBytes,
     roundTripBytes,
+    rangeBytes,
     rounds,
     get readBytes() {
       return readBytes;
@@ -37,8 +39,8 @@ export function sourceOf(
   };
 }
 
-export function inMemory(file: Buffer, roundTripBytes = 0): CountingSource {
-  return sourceOf(file.length, async (start, end) => file.subarray(start, end), roundTripBytes);
+export function inMemory(file: Buffer, roundTripBytes = 0, rangeBytes = 0): CountingSource {
+  return sourceOf(file.length, async (start, end) => file.subarray(start, end), roundTripBytes, rangeBytes);
 }
 
 export async function onDisk(file: FileHandle, roundTripBytes = 0): Promise<CountingSource> {

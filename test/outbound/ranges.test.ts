@@ -157,6 +157,18 @@ describe('parts', () => {
       expect(local.subarray(start, end).equals(content.subarray(start, end))).toBe(true);
   });
 
+  it('are asked for once, whoever wants them again', async () => {
+    const server = await serve();
+    const again = async (parts: Parts): Promise<boolean> => {
+      await parts.readEach(wanted);
+      const before = server.ranges.length;
+      expect(await parts.fetch(spans)).toBe(true);
+      expect(server.ranges.length).toBe(before);
+      return true;
+    };
+    await downloadParts(server, { choose: again });
+  });
+
   it('are read many at once from the first answer where they lie near its beginning', async () => {
     const server = await serve();
     const stretches = [

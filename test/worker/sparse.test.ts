@@ -133,6 +133,21 @@ const recipes: Readonly<Record<string, () => Promise<void>>> = {
       ...['-c:a:1', 'aac', '-filter:a:1', 'volume=0.5', '-metadata:s:a:1', 'language=ger'],
       ...['-movflags', '+frag_keyframe+empty_moov+default_base_moof'],
     ),
+  'film.mkv': () =>
+    mux(
+      ...['film.mkv', '-i', folder.at('chapters.txt'), ...AAC, '-map_metadata', '2', '-map_chapters', '2'],
+      ...['-attach', folder.at('cover.jpg'), '-metadata:s:t', 'mimetype=image/jpeg'],
+    ),
+  'tracks.mkv': () =>
+    mux(
+      ...['tracks.mkv', '-map', '0:v', '-map', '1:a', '-map', '1:a', '-c:a:0', 'flac', '-c:a:1', 'libopus'],
+      ...['-filter:a:1', 'volume=0.5', '-metadata:s:a:1', 'language=ger', '-cluster_time_limit', '1500'],
+    ),
+  'vp8.webm': async () => {
+    const inputs = ['-i', folder.at('pictures.mp4'), '-i', folder.at('sound.wav')];
+    const pictures = ['-c:v', 'libvpx', '-deadline', 'realtime', '-cpu-used', '8', '-b:v', '8M'];
+    await ffmpeg('-v', 'error', ...inputs, ...pictures, '-c:a', 'libopus', folder.at('vp8.webm'));
+  },
   'silent.mp4': () => mux('silent.mp4', '-map', '0:v'),
 };
 
@@ -218,6 +233,14 @@ describe('the result of a part is that of the whole', () => {
     ['late-moov.mp4', { format: 'm4a' }],
     ['no-index.mp4', { format: 'm4a' }],
     ['no-index.mp4', { format: 'wav' }],
+    ['film.mkv', { format: 'm4a' }],
+    ['film.mkv', { format: 'mp3' }],
+    ['film.mkv', { format: 'flac', start: 3.3, end: 7.1 }],
+    ['tracks.mkv', { format: 'flac' }],
+    ['tracks.mkv', { format: 'mp3', track: 1 }],
+    ['tracks.mkv', { format: 'opus', track: 'de' }],
+    ['vp8.webm', { format: 'opus' }],
+    ['vp8.webm', { format: 'mp3', start: 9 }],
     ['fragment-tracks.mp4', { format: 'mp3' }],
     ['fragment-tracks.mp4', { format: 'm4a', track: 1 }],
     ['fragment-tracks.mp4', { format: 'flac', track: 'de' }],
@@ -229,7 +252,7 @@ describe('the result of a part is that of the whole', () => {
     expect(several.sentBytes - before).toBeLessThan(size / 3);
   });
 
-  it.each([['end.mp4'], ['seconds.mp4'], ['tables.mp4'], ['sidx.mp4'], ['no-index.mp4']])(
+  it.each([['end.mp4'], ['seconds.mp4'], ['tables.mp4'], ['sidx.mp4'], ['no-index.mp4'], ['film.mkv']])(
     '%s from a server that sends one range at a time',
     async (name) => {
       const { size } = await stat(folder.at(name));

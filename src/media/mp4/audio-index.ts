@@ -23,12 +23,12 @@ export interface AudioIndex {
  * ffmpeg finds out about a track from its first samples: of sound it decodes one or two, of H.264 up to twenty. More of
  * them are only read where these do not tell, and then they matter to pictures alone.
  */
-const LEAD = { samples: 64, bytes: 1024 * 1024 };
+export const LEAD = { samples: 64, bytes: 1024 * 1024 };
 
 const MAX_CHAPTER_BYTES = 8 * 1024 * 1024;
 
 /** Of the file's bytes: there is nothing to be left out then. */
-const MOSTLY = 0.7;
+export const MOSTLY = 0.7;
 
 /** ISO/IEC 14496-12 section 8.12 and QuickTime's older kind: what lies where may then follow from more than the tables. */
 const ENCRYPTED = new Set(['enca', 'encv', 'enct', 'encs', 'drms', 'drmi']);

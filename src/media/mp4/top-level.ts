@@ -10,6 +10,8 @@ export interface ByteSource {
   readEach(spans: readonly { start: number; end: number }[]): Promise<Uint8Array[] | undefined>;
   /** How much comes in the time of a round trip, as far as that is known. */
   readonly roundTripBytes: number;
+  /** What one more stretch costs besides its bytes, in bytes, as far as that is known. */
+  readonly rangeBytes: number;
 }
 
 export interface TopLevel {
