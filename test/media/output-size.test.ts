@@ -52,3 +52,16 @@ it('of a loudness is that of two files and of the PCM on the way, and never that
   expect(await roomOf(input, { format: 'flac', normalize: true })).toBe(2 * once + pcm);
   expect(await roomOf(input, { format: 'flac', copy: 'never' }, 1)).toBeLessThan(once);
 });
+
+it('of an output in parts is that of the parts as well, where it is long enough for any', async () => {
+  const input = await folder.source('music.wav');
+  const probed = await probe(tools, input, { signal: noAbort });
+  const roomOfLong = (request: object, mayUseParts: boolean) => {
+    const plan = { ...planOutput(OutputRequest.parse(request), probed), expectedSeconds: HOUR };
+    return roomFor(plan, { ...probed, maxAudioSeconds: HOUR, mayUseParts });
+  };
+  for (const format of ['mp3', 'opus']) {
+    expect(roomOfLong({ format }, true)).toBeGreaterThanOrEqual(2.2 * roomOfLong({ format }, false) - 1);
+  }
+  expect(roomOfLong({ format: 'm4a' }, true)).toBe(roomOfLong({ format: 'm4a' }, false));
+});

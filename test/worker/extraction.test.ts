@@ -2,6 +2,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
+import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { ExtractPayload, ExtractProgress, ExtractResult } from '../../src/queue/payloads.ts';
@@ -9,8 +10,9 @@ import { ExtractPayload as Payload } from '../../src/queue/payloads.ts';
 import { Semaphore } from '../../src/queue/semaphore.ts';
 import { uploadStorageKey } from '../../src/queue/uploads.ts';
 import { runExtraction } from '../../src/worker/extraction.ts';
+import { ffmpeg } from '../media/oracle.ts';
 import { mediaFolder } from '../media/sources.ts';
-import { descendants, isAlive, programOf } from '../processes.ts';
+import { descendants, isAlive, processesOver, programOf } from '../processes.ts';
 import { until } from '../until.ts';
 import { serveVideos, type VideoServer } from '../video-server.ts';
 import { makeSurroundings, type Surroundings } from './worker-fixture.ts';
@@ -263,6 +265,59 @@ describe('a job fails', () => {
       code: 'DOWNLOAD_FAILED',
       message: 'the upload has expired',
     });
+  });
+});
+
+describe('a long output', () => {
+  const SECONDS = 301;
+  const long = { format: 'mp3', bitrate: '64k', sampleRate: 24_000 };
+
+  beforeAll(async () => {
+    await ffmpeg(
+      '-v',
+      'error',
+      '-f',
+      'lavfi',
+      '-i',
+      `anullsrc=r=8000:cl=mono:d=${SECONDS}`,
+      folder.at('long.wav'),
+    );
+  });
+
+  /** How many encoders of the job ran at the most, and the places that it held meanwhile. */
+  async function encodersOf(output: object, encoding: Semaphore) {
+    const seen = { encoders: 0, free: encoding.capacity };
+    const { result } = start('long.wav', output, {}, { order: 1, encoding });
+    const timer = setInterval(() => {
+      const running = processesOver(around.folder).filter(({ words }) => words[0] === 'ffmpeg').length;
+      const { weight, release } = encoding.takeFree(encoding.capacity);
+      release();
+      if (running > seen.encoders) Object.assign(seen, { encoders: running, free: weight });
+    }, 2);
+    const { outputFile } = await result.finally(() => clearInterval(timer));
+    expect(outputFile.duration).toBe(SECONDS);
+    return seen;
+  }
+
+  it('is encoded over places that nobody waits for, and gives them back', async () => {
+    const encoding = new Semaphore(2);
+    expect(await encodersOf(long, encoding)).toEqual({ encoders: 2, free: 0 });
+    expect(encoding.takeFree(2).weight).toBe(2);
+  });
+
+  it('is encoded in one while others have the places', async () => {
+    const encoding = new Semaphore(2);
+    const leave = await encoding.acquire({ signal: new AbortController().signal });
+    expect(await encodersOf(long, encoding)).toEqual({ encoders: 1, free: 0 });
+    leave();
+  });
+
+  it('is encoded in one where there are more places than cores', async () => {
+    const cores = availableParallelism();
+    const encoding = new Semaphore(cores + 1);
+    const others = encoding.takeFree(cores - 1);
+    expect(await encodersOf(long, encoding)).toEqual({ encoders: 1, free: 1 });
+    others.release();
   });
 });
 

@@ -49,7 +49,7 @@ const MIN_PART_SECONDS = 150;
 
 /**
  * How long two parts overlap. Two encoders that begin at different places agree after some seconds, LAME after 17 s in the worst of
- * 140 cases; where they do not, all of the work is done again.
+ * 120 cases; where they do not, all of the work is done again.
  */
 const OVERLAP_SECONDS = 30;
 

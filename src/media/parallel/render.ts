@@ -6,14 +6,14 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Job, runOnInput } from '../input-run.ts';
-import { measureRendition, type RenderedFile, sourceSecondsOf } from '../render.ts';
+import { measureRendition, type RenderedFile, render, sourceSecondsOf } from '../render.ts';
 import { type Rendition, renditionCommand } from '../rendition.ts';
 import { outputStatistics } from '../statistics.ts';
 import { type EncodedPart, joinMp3, joinOpus } from './join.ts';
 import { cut, mostParts, PART_LENGTHS, type PartLengths, splicingOf } from './parts.ts';
 import { Unjoinable } from './unjoinable.ts';
 
-export interface IdleCores {
+interface IdleCores {
   /** How many runs may go on at the same time, the caller's own counted; at least 1. */
   readonly count: number;
   readonly release: () => void;
@@ -28,11 +28,26 @@ export interface Parallelism {
   readonly lengths?: PartLengths;
 }
 
+/** One output over idle cores where that can be, and otherwise what is wanted in one run. */
+export async function renderWanted(
+  job: Job,
+  wanted: readonly Rendition[],
+  parallel: Parallelism | undefined,
+  onSeconds: (seconds: number) => void,
+): Promise<RenderedFile[]> {
+  const [only, ...others] = wanted;
+  if (parallel !== undefined && only !== undefined && others.length === 0) {
+    const file = await renderInParallel(job, only, parallel, onSeconds);
+    if (file !== null) return [file];
+  }
+  return render(job, wanted, onSeconds);
+}
+
 /**
  * @param onSeconds how far the output has come.
  * @returns null when it is to be encoded in one: too short, not of a codec that can be spliced, no idle cores, or parts that do not fit
  */
-export async function renderInParallel(
+async function renderInParallel(
   job: Job,
   rendition: Rendition,
   { takeIdle, onUnjoined, lengths = PART_LENGTHS }: Parallelism,
