@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { MediaFailure } from './failure.ts';
 import { type Job, runOnInput } from './input-run.ts';
 import { type Loudness, normalise } from './loudness/normalise.ts';
-import { type Parallelism, renderInParallel } from './parallel/render.ts';
+import { type Parallelism, renderWanted } from './parallel/render.ts';
 import { bubbleBitrate, type OutputPlan, VOICE_BUBBLE_BYTES } from './plan.ts';
 import type { Probe } from './probe.ts';
 import { progressReport } from './progress.ts';
@@ -106,7 +106,11 @@ async function extract(job: Job, options: ExtractOptions, wanted: readonly Rendi
   const normalised =
     plan.loudnessLufs === null
       ? null
-      : await normalise(job, wanted, plan.loudnessLufs, report, () => onStep?.('normalizing_audio'));
+      : await normalise(job, wanted, plan.loudnessLufs, {
+          report,
+          parallel: options.parallel,
+          onNormalise: () => onStep?.('normalizing_audio'),
+        });
   const files =
     normalised?.files ?? (await renderPlanned(job, wanted, options.parallel, report.phase(0, 0.95)));
 
@@ -157,13 +161,8 @@ async function renderPlanned(
   parallel: Parallelism | undefined,
   onSeconds: (seconds: number) => void,
 ): Promise<RenderedFile[]> {
-  const [only, ...others] = wanted;
-  if (parallel !== undefined && only !== undefined && others.length === 0) {
-    const file = await renderInParallel(job, only, parallel, onSeconds);
-    if (file !== null) return [file];
-  }
   try {
-    return await render(job, wanted, onSeconds);
+    return await renderWanted(job, wanted, parallel, onSeconds);
   } catch (error) {
     const isRefused = error instanceof MediaFailure && error.code === 'EXTRACTION_FAILED';
     if (!isRefused || wanted.every(({ mode }) => mode === 'encode')) throw error;

@@ -7,8 +7,9 @@ import { basename, join } from 'node:path';
 import type { Gain } from '../graph.ts';
 import type { Job } from '../input-run.ts';
 import { pcmBytesOf } from '../output-size.ts';
+import { type Parallelism, renderWanted } from '../parallel/render.ts';
 import type { ProgressReport } from '../progress.ts';
-import { type RenderedFile, render } from '../render.ts';
+import type { RenderedFile } from '../render.ts';
 import type { LevelledPcm, Rendition } from '../rendition.ts';
 import type { MeasuredLoudness } from '../statistics.ts';
 import { compareMisses, firstGain, gainForLoudness, gainForPeaks, missOf } from './gain.ts';
@@ -29,6 +30,14 @@ export interface Normalised {
   readonly gain: Gain;
 }
 
+export interface NormaliseOptions {
+  readonly report: ProgressReport;
+  /** Where idle cores come from; none are used without. */
+  readonly parallel: Parallelism | undefined;
+  /** Told when the loudness is known and the work on it begins. */
+  readonly onNormalise: () => void;
+}
+
 /** Of encoding, and before each of finding the gain that survives its limiter. */
 const MAX_ENCODINGS = 5;
 const MAX_LEVELLINGS = 4;
@@ -47,8 +56,7 @@ export async function normalise(
   job: Job,
   wanted: readonly Rendition[],
   targetLufs: number,
-  report: ProgressReport,
-  onNormalise: () => void,
+  { report, parallel, onNormalise }: NormaliseOptions,
 ): Promise<Normalised> {
   const [main] = wanted;
   if (main === undefined) throw new Error('nothing to normalise');
@@ -59,7 +67,7 @@ export async function normalise(
   for (let attempt = 0; attempt < MAX_ENCODINGS; attempt += 1) {
     const progress = partOf(report, attempt);
     const levelled = await level(job, main, gain, targetLufs, progress);
-    const tried = await encode(job, wanted, levelled, progress);
+    const tried = await encode(job, wanted, levelled, parallel, progress);
     if (best === undefined || compareMisses(tried.measured, best.measured, targetLufs) < 0) {
       best = tried;
       await keep(job, wanted);
@@ -136,6 +144,7 @@ async function encode(
   job: Job,
   wanted: readonly Rendition[],
   { gain, pcm }: Levelled,
+  parallel: Parallelism | undefined,
   progress: ProgressReport['phase'],
 ): Promise<Attempt> {
   const renditions = wanted.map(
@@ -148,7 +157,7 @@ async function encode(
       pcm: index === 0 ? pcm : null,
     }),
   );
-  const files = await render(job, renditions, progress(0.4, 0.85));
+  const files = await renderWanted(job, renditions, parallel, progress(0.4, 0.85));
   const [main] = renditions;
   if (main === undefined) throw new Error('nothing to normalise');
   return { gain, files, measured: await measureFile(job, main, progress(0.85, 1)) };
