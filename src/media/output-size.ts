@@ -41,10 +41,9 @@ export function roomFor(plan: OutputPlan, source: Source): number {
   const keepsCover = source.cover !== null && plan.preserveMetadata && plan.format.keeps.cover;
   const cover = keepsCover ? Math.min(COVER_BYTES, source.sizeBytes) : 0;
   const isInParts = source.mayUseParts === true && mostParts(plan) > 1;
-  if (plan.loudnessLufs === null)
-    return Math.ceil((bytes + cover + TAGS_BYTES) * (isInParts ? FILES_IN_PARTS : 1));
-  // Of the attempts at a loudness the best so far is kept beside the next one, and beside what both were made of.
-  return Math.ceil((bytes + cover + TAGS_BYTES) * 2 + pcmBytesOf(plan, source));
+  // Of the attempts at a loudness the best so far is kept beside the next one, and beside what both are made of.
+  const [kept, pcm] = plan.loudnessLufs === null ? [0, 0] : [1, pcmBytesOf(plan, source)];
+  return Math.ceil((bytes + cover + TAGS_BYTES) * ((isInParts ? FILES_IN_PARTS : 1) + kept) + pcm);
 }
 
 /** Of the output as uncompressed audio, which lies on the way to a loudness. */

@@ -3,6 +3,7 @@ import { stat } from 'node:fs/promises';
 import type { Command } from './command.ts';
 import { MediaFailure } from './failure.ts';
 import { type Job, runOnInput } from './input-run.ts';
+import { opusSamples } from './opus-length.ts';
 import type { OutputPlan } from './plan.ts';
 import { type Rendition, renditionCommand } from './rendition.ts';
 import { decodedSamples, outputStatistics, type TrackStatistics } from './statistics.ts';
@@ -97,11 +98,15 @@ function countEncoded({ format, encode }: OutputPlan, { samples = 0, packets }: 
   return counted / encode.sampleRate;
 }
 
+/** Whatever the source's rate was (RFC 7845 section 5.1). */
+const OPUS_RATE = 48_000;
+
 /** Where each packet's length is known without decoding it; elsewhere the last one's is not, or is cut in the decoder. */
 const COUNTED_BY_PACKETS: ReadonlySet<string> = new Set(['adts', 'ipod', 'wav']);
 
 /** Reads a copy again, which is quick: the file holds nothing but the audio. */
 async function countCopied(job: Job, path: string, { format, encode }: OutputPlan): Promise<number> {
+  if (format.codec === 'opus') return (await opusSamples(path)) / OPUS_RATE;
   const byPackets = COUNTED_BY_PACKETS.has(format.muxer);
   const command: Command = {
     inputs: [{ file: path, demuxer: demuxerOf(format.muxer) }],
