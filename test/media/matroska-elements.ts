@@ -12,7 +12,7 @@ export function element(id: number, ...content: readonly Buffer[]): Buffer {
 export const endless = (id: number, ...content: readonly Buffer[]) =>
   Buffer.concat([idOf(id), Buffer.from('01ffffffffffffff', 'hex'), ...content]);
 
-export function idOf(id: number): Buffer {
+function idOf(id: number): Buffer {
   const hex = id.toString(16);
   return Buffer.from(hex.length % 2 === 0 ? hex : `0${hex}`, 'hex');
 }

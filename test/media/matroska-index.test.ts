@@ -122,7 +122,7 @@ describe('elements', () => {
   ])('are not looked up for %s', async (_what, roundTripBytes, rangeBytes) => {
     const source = inMemory(file(TRACKS, ...CLUSTERS), roundTripBytes, rangeBytes);
     await expect(readMatroskaIndex(source)).rejects.toThrow('too short to be looked up');
-    expect(source.rounds.length).toBeLessThan(15);
+    expect(source.rounds.length).toBeLessThan(20);
   });
 
   it('are not looked up when the whole file would come as quickly', async () => {

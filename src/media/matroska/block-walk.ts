@@ -40,8 +40,8 @@ const MAX_ROUND_BYTES = 32 * 1024 * 1024;
 /** How much is read behind a block: the sound up to the next picture, which is two or three blocks. */
 const GUESS = { first: 1100, least: 512, most: 8192, blocks: 3 };
 
-/** So many are made before it is asked whether that pays. */
-const FREE_ROUNDS = 8;
+/** So many ranges, for clusters begin with their largest pictures, and then so many rounds, before it is asked whether that pays. */
+const FREE = { ranges: 64, rounds: 4 };
 /** Of the time that the bytes would have taken; the rest of the sound comes on top. */
 const MOST_EFFORT = 0.5;
 
@@ -60,13 +60,17 @@ interface Place {
 export async function readBlocks(source: ByteSource, from: number): Promise<readonly MatroskaTrack[]> {
   const walk = new BlockWalk(source.sizeBytes, from);
   let ranges = 0;
+  let since: { rounds: number; effort: number; passedBytes: number } | undefined;
   for (let rounds = 0; !walk.isOver; rounds += 1) {
     const wanted = walk.wanted();
     const effort = walk.readBytes + ranges * source.rangeBytes;
+    if (ranges > FREE.ranges) since ??= { rounds, effort, passedBytes: walk.passedBytes };
     const isSlow =
-      effort > MOST_EFFORT * walk.passedBytes ||
-      rounds * source.roundTripBytes > MOST_EFFORT * source.sizeBytes;
-    if (rounds > FREE_ROUNDS && isSlow) throw new OddLayout('blocks too short to be looked up one by one');
+      since !== undefined &&
+      rounds - since.rounds >= FREE.rounds &&
+      effort - since.effort > MOST_EFFORT * (walk.passedBytes - since.passedBytes);
+    const isLong = rounds * source.roundTripBytes > MOST_EFFORT * source.sizeBytes;
+    if (isSlow || isLong) throw new OddLayout('blocks too short to be looked up one by one');
     const chunks = await source.readEach(wanted);
     if (chunks === undefined) throw new OddLayout('little would be gained');
     walk.go(chunks);

@@ -67,7 +67,7 @@ function lengthOf(bytes: Uint8Array, at: number, most: number): number {
   return length;
 }
 
-export interface Element {
+interface Element {
   readonly id: number;
   readonly payload: Uint8Array;
 }
@@ -76,7 +76,7 @@ export interface Element {
 const MAX_CHILDREN = 100_000;
 
 /** @throws OddLayout when an element does not fit */
-export function elementsOf(payload: Uint8Array): Element[] {
+function elementsOf(payload: Uint8Array): Element[] {
   const elements: Element[] = [];
   for (let at = 0; at < payload.length; ) {
     const { id, headerBytes, payloadBytes } = elementHeader(
