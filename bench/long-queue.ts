@@ -22,6 +22,7 @@ const MANY = 1_000_000_000;
 
 const { jobs, runs, requests, probes } = askedFor({ jobs: 1_000_000, runs: 5, requests: 500, probes: 100 });
 const logger = createLogger('warn');
+const ends: (() => Promise<void>)[] = [];
 
 const newJobs = (count: number) =>
   Array.from({ length: count }, () => ({
@@ -33,7 +34,12 @@ const newJobs = (count: number) =>
 function queueOf(bench: ApiBench): JobQueue {
   const redis = connectRedis({ url: `unix://${bench.redisSocket}`, role: 'worker', logger });
   const limits = { submitPerMinute: MANY, unfinishedPerTenant: MANY, queueLimit: MANY };
-  return new JobQueue({ redis, limits, recordSeconds: 7 * 86_400, logger });
+  const queue = new JobQueue({ redis, limits, recordSeconds: 7 * 86_400, logger });
+  ends.push(async () => {
+    await queue.close();
+    redis.disconnect();
+  });
+  return queue;
 }
 
 async function memoryOf({ redis }: ApiBench): Promise<number> {
@@ -74,16 +80,27 @@ async function dispatch(bench: ApiBench, queue: JobQueue, empty: boolean): Promi
   const key = await bench.newKey();
   let held = Promise.withResolvers<() => void>();
   let arrived = Promise.withResolvers<number>();
-  consumeExtractions({
-    redis: connectRedis({ url: `unix://${bench.redisSocket}`, role: 'worker', logger }),
+  const redis = connectRedis({ url: `unix://${bench.redisSocket}`, role: 'worker', logger });
+  const consumer = consumeExtractions({
+    redis,
     concurrency: 1,
     lockSeconds: 30,
     logger,
-    async run({ jobId, payload }) {
-      if (payload.tenant === FILLER) await new Promise<void>((free) => held.resolve(free));
-      else arrived.resolve(performance.now());
+    async run({ jobId, payload, signal }) {
+      if (payload.tenant === FILLER) {
+        await new Promise<void>((free) => {
+          held.resolve(free);
+          signal.addEventListener('abort', () => free(), { once: true });
+        });
+      } else {
+        arrived.resolve(performance.now());
+      }
       return resultOf(jobId);
     },
+  });
+  ends.push(async () => {
+    await consumer.close(0);
+    redis.disconnect();
   });
   const probe = async (): Promise<number> => {
     if (empty) await queue.submit(FILLER, newJobs(1));
@@ -134,5 +151,5 @@ printRow({
   ...(await inTurns(runs, await dispatch(full, fullQueue, false), await dispatch(none, noneQueue, true))),
   reach: { atMost: 1.2 },
 });
+for (const end of ends.reverse()) await end();
 await Promise.all([full.close(), none.close()]);
-process.exit();

@@ -90,8 +90,7 @@ export async function openApiBench(environment: Readonly<Record<string, string>>
         body === undefined ? '' : `content-type: application/json\r\ncontent-length: ${text.length}\r\n`;
       return `${method} ${path} HTTP/1.1\r\nhost: 127.0.0.1:${port}\r\nx-api-key: ${home.key}\r\naccept: */*\r\n${about}\r\n${text}`;
     },
-    usedSeconds: () =>
-      [api.pid, ...descendants(api.pid)].reduce((sum, pid) => sum + secondsOfProcess(pid), 0),
+    usedSeconds: () => [api.pid, ...descendants(api.pid)].reduce((sum, pid) => sum + usedSeconds(pid), 0),
     async empty() {
       await redis.flushall('SYNC');
       for (const { name, value } of kept) await redis.restore(name, 0, value ?? '');
@@ -107,7 +106,8 @@ export async function openApiBench(environment: Readonly<Record<string, string>>
   };
 }
 
-function secondsOfProcess(pid: number): number {
+/** Processor time of a process so far. */
+export function usedSeconds(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
   return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
 }

@@ -29,6 +29,7 @@ function add(): Promise<unknown> {
 
 if (served === undefined) {
   let done = 0;
+  const cpu = process.cpuUsage();
   const begunAt = performance.now();
   const endsAt = begunAt + Number(seconds) * 1000;
   const loop = async (): Promise<void> => {
@@ -39,7 +40,8 @@ if (served === undefined) {
   };
   await Promise.all(Array.from({ length: Number(inFlight) }, loop));
   const tookSeconds = (performance.now() - begunAt) / 1000;
-  process.stdout.write(`added ${done / tookSeconds}\n`);
+  const { user, system } = process.cpuUsage(cpu);
+  process.stdout.write(`used ${(user + system) / done}\nadded ${done / tookSeconds}\n`);
   await queue.close();
 } else {
   const server = createServer((request, response) => {

@@ -1,5 +1,6 @@
 /** The Express application: the table of routes, and around it what every request goes through. */
 import { randomUUID } from 'node:crypto';
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import express, {
   type ErrorRequestHandler,
   type Express,
@@ -53,33 +54,54 @@ export const routes: readonly Route[] = [
 /** Webhooks carry paths of this form (audio-extraction.md "Download audio"). */
 const PREFIX = '/audio-extract';
 
-export function createApp(services: ApiServices): Express {
+/** What Express does before its first layer, which is most of what it costs, is done here only for what is no plain route. */
+export function createApp(services: ApiServices): RequestListener {
   const app = express();
   app.disable('x-powered-by');
   app.set('etag', false);
   app.set('query parser', 'simple');
   app.set('trust proxy', services.settings.trustProxy);
-  // One layer of Express's instead of one each: a layer costs more than what is done here.
-  const headers = fixedHeaders(services.settings);
   const answerAcross = crossOrigin(services.settings.corsOrigins);
-  const dispatch = dispatching(routes, PREFIX, services);
   app.use((request, response, next) => {
-    response.setHeaders(headers);
-    response.locals.requestId = randomUUID();
-    response.setHeader('X-Request-Id', response.locals.requestId);
-    overrideMethod(request);
-    if (request.headers.origin === undefined && request.method !== 'OPTIONS') {
-      dispatch(request, response, next);
-      return;
-    }
-    answerAcross(request, response, () => dispatch(request, response, next));
+    const isFromElsewhere = request.headers.origin !== undefined || request.method === 'OPTIONS';
+    return isFromElsewhere ? answerAcross(request, response, next) : next();
   });
   app.use(PREFIX, versioned(services));
   app.use(mounted(routes, services));
   app.use(answerUnknown(services));
   app.use(answerUndecodable(services));
-  app.use(errorHandler(services.logger));
-  return app;
+  const answerError = errorHandler(services.logger);
+  app.use(answerError);
+
+  const headers = fixedHeaders(services.settings);
+  const dispatch = dispatching(routes, PREFIX, services);
+  return (incoming, outgoing) => {
+    const { request, response } = asExpress(app, incoming, outgoing);
+    response.setHeaders(headers);
+    response.locals = { requestId: randomUUID() };
+    response.setHeader('X-Request-Id', response.locals.requestId);
+    overrideMethod(request);
+    const handled = request.headers.origin === undefined ? dispatch(request, response) : undefined;
+    if (handled === undefined) {
+      app(request, response);
+      return;
+    }
+    handled.catch((error: unknown) =>
+      answerError(error, request, response, () => response.socket?.destroy()),
+    );
+  };
+}
+
+/** As Express itself makes them: the same objects, with its methods. */
+function asExpress(
+  app: Express,
+  incoming: IncomingMessage,
+  outgoing: ServerResponse,
+): { request: Request; response: Response } {
+  const request: Request = Object.setPrototypeOf(incoming, app.request);
+  const response: Response = Object.setPrototypeOf(outgoing, app.response);
+  request.res = response;
+  return { request, response };
 }
 
 function versioned(services: ApiServices): Router {

@@ -2,7 +2,7 @@
  * The short way from a request to its route: one look into a tree of paths. Whatever is not plainly a route with its method (HEAD, OPTIONS, other methods,
  * encoded characters, unknown paths) is left to Express, which would have come to the same route by trying one after the other.
  */
-import type { NextFunction, Request, RequestHandler, Response } from 'express';
+import type { Request, Response } from 'express';
 import { JobId } from '../contract/ids.ts';
 import { admit } from './middleware/authentication.ts';
 import type { ApiServices, Route, RouteContext } from './route.ts';
@@ -20,24 +20,26 @@ interface Found {
   readonly params: Readonly<Record<string, string>>;
 }
 
+/** Undefined where the request is left to Express. */
+type Dispatch = (request: Request, response: Response) => Promise<void> | undefined;
+
 /** @param prefix under which the routes of /v1 answer too */
-export function dispatching(table: readonly Route[], prefix: string, services: ApiServices): RequestHandler {
+export function dispatching(table: readonly Route[], prefix: string, services: ApiServices): Dispatch {
   const root = newNode();
   for (const route of table) {
     plant(root, route);
   }
-  return (request: Request, response: Response, next: NextFunction): void => {
+  return (request, response) => {
     const path = request.url.split('?', 1)[0] ?? '';
     const isPrefixed = path.startsWith(`${prefix}/v1/`);
     const found = lookUp(root, request.method, isPrefixed ? path.slice(prefix.length) : path);
     if (found === undefined) {
-      next();
-      return;
+      return undefined;
     }
     request.baseUrl = isPrefixed ? prefix : '';
     request.params = found.params;
     request.route = { path: found.route.path };
-    handle(found.route, request, response, services).catch(next);
+    return handle(found.route, request, response, services);
   };
 }
 

@@ -202,6 +202,21 @@ describe('fairness', () => {
     await done.promise;
     expect(order.lastIndexOf(unlucky)).toBeLessThan(60);
   });
+
+  it('keeps the order of a key that has more waiting than there are places', async () => {
+    const { redis, jobs } = queue();
+    const [first, ...others] = jobsOf(TENANT, 4);
+    if (first === undefined) throw new Error('four jobs');
+    await jobs.submit(TENANT, [first]);
+    await redis.hset(ownKey('flows'), `${TENANT}:4`, 2_097_147);
+    for (const job of others) {
+      expect(await jobs.submit(TENANT, [job])).toMatchObject({ outcome: 'reserved' });
+    }
+    const single = await queue().submit('tenant02');
+    expect(await waitingOrder(queue())).toEqual(
+      [first, ...others].map(({ jobId }) => jobId).toSpliced(1, 0, single),
+    );
+  });
 });
 
 describe('the virtual time', () => {
