@@ -43,9 +43,8 @@ export class RangeSession {
   /** Fetches one range. @throws OutboundRefused, OutboundFailed; the signal's reason */
   async read(span: ByteSpan): Promise<Uint8Array> {
     const bytes = new Uint8Array(span.end - span.start);
-    await this.#request([span], this.#options.signal, (piece) =>
-      bytes.set(piece.bytes, piece.start - span.start),
-    );
+    const onPiece = (piece: Piece): void => bytes.set(piece.bytes, piece.start - span.start);
+    await this.#request([span], this.#options.signal, { onPiece });
     return bytes;
   }
 
@@ -114,7 +113,7 @@ export class RangeSession {
     const signal = AbortSignal.any([outer, failed.signal]);
     const work = async (): Promise<void> => {
       for (let next = batches.next(); !next.done; next = batches.next()) {
-        await this.#request(next.value, signal);
+        await this.#request(next.value, signal, { isAlone: false });
       }
     };
     const workers = Array.from({ length: this.#mode.connections }, () =>
@@ -132,7 +131,7 @@ export class RangeSession {
   async #request(
     spans: readonly ByteSpan[],
     signal: AbortSignal,
-    onPiece?: (piece: Piece) => void,
+    { onPiece, isAlone = true }: { onPiece?: (piece: Piece) => void; isAlone?: boolean } = {},
   ): Promise<void> {
     const { route, remote, limits, onBytes, withTries, local } = this.#options;
     await withTries(signal, async () => {
@@ -150,7 +149,9 @@ export class RangeSession {
         this.#receivedBytes += come;
         onBytes(come);
       }
-      this.#meter.add(bytes, (performance.now() - begunAt) / 1_000, answer.waitedSeconds);
+      // Answers that share the link show less of it than there is, and ranges would seem cheap.
+      const seconds = (performance.now() - begunAt) / 1_000;
+      this.#meter.add(isAlone ? bytes : 0, isAlone ? seconds : 0, answer.waitedSeconds);
     });
   }
 }
