@@ -65,9 +65,8 @@ export const PART_LENGTHS: PartLengths = {
 
 /** How many parts an output is long enough for; 1: it is encoded in one. */
 export function mostParts(plan: OutputPlan, { minPartSeconds }: PartLengths = PART_LENGTHS): number {
-  const { copy, loudnessLufs, expectedSeconds } = plan;
-  if (copy !== null || loudnessLufs !== null || expectedSeconds === null || splicingOf(plan) === null)
-    return 1;
+  const { copy, expectedSeconds } = plan;
+  if (copy !== null || expectedSeconds === null || splicingOf(plan) === null) return 1;
   return Math.max(1, Math.floor(expectedSeconds / minPartSeconds));
 }
 

@@ -107,6 +107,8 @@ describe('mp3', () => {
     ['chords.mp4', { bitrate: '320k', sampleRate: 48_000 }],
     ['chords.mp4', { start: 0.5, end: 25.25 }],
     ['noise.wav', { bitrate: '128k' }],
+    ['chords.wav', { normalize: true }],
+    ['speech.wav', { loudness: -30, sampleRate: 44_100 }],
     ['silence.wav', { bitrate: '192k' }],
   ])('of %s with %o sounds the same to the last sample', async (source, request) => {
     const { one, parts, unjoined } = await bothWays(source, { format: 'mp3', ...request });
@@ -197,7 +199,6 @@ describe('parts', () => {
     ['lossless formats', { format: 'flac' }],
     ['AAC', { format: 'm4a' }],
     ['Opus at a bitrate for speech', { format: 'opus', bitrate: '64k' }],
-    ['a loudness', { format: 'mp3', normalize: true }],
   ])('are not made of %s', async (_, request) => {
     const { held, takeIdle } = cores(2);
     await extract(folder.at('speech.wav'), folder.at('whole'), request, { parallel: { takeIdle, lengths } });
