@@ -23,6 +23,8 @@ export function sendJson(response: Response, httpStatus: number, body: unknown):
   const text = JSON.stringify(body);
   response.statusCode = httpStatus;
   response.setHeader('Content-Type', 'application/json; charset=utf-8');
-  response.setHeader('Content-Length', Buffer.byteLength(text));
-  response.end(text);
+  const bytes = Buffer.byteLength(text);
+  response.setHeader('Content-Length', bytes);
+  // Text of nothing but ASCII is the same in both, and need not be encoded.
+  response.end(text, bytes === text.length ? 'latin1' : 'utf8');
 }
