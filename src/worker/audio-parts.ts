@@ -3,22 +3,22 @@ import { MediaFailure } from '../media/failure.ts';
 import { readMatroskaIndex } from '../media/matroska/audio-index.ts';
 import { readAudioIndex } from '../media/mp4/audio-index.ts';
 import { OddLayout } from '../media/mp4/boxes.ts';
-import { probe } from '../media/probe.ts';
+import { type Probe, probe } from '../media/probe.ts';
 import { SNIFF_BYTES, sniffContainer } from '../media/sniff.ts';
 import { chooseTrack } from '../media/track-choice.ts';
 import type { SourceParts } from '../outbound/ranges-parts.ts';
 import type { StepContext } from './step.ts';
 
 /**
- * The track is chosen by ffprobe's word on the local file, as it will be once more when everything is there.
+ * The track is chosen by ffprobe's word on the local file while that holds no more than what ffprobe reads.
  * @param path of the local file
- * @returns whether the job can go on with that; otherwise it needs the whole file, also to say what is wrong with it
+ * @returns that word, when the job can go on with the parts; null when it needs the whole file, also to say what is wrong with it
  */
 export async function fetchAudioParts(
   parts: SourceParts,
   path: string,
   { jobId, logger, payload, services, signal }: StepContext,
-): Promise<boolean> {
+): Promise<Probe | null> {
   try {
     const head = await parts.read(0, Math.min(parts.sizeBytes, SNIFF_BYTES));
     const isMatroska = sniffContainer(head)?.demuxer === 'matroska';
@@ -29,10 +29,10 @@ export async function fetchAudioParts(
     // Where ffprobe sees other tracks than the index has, a place among them means nothing.
     if (probed.tracks.length !== index.audioTracks) throw new OddLayout('audio tracks that are none');
     if (!(await parts.fetch(index.track(place)))) throw new OddLayout('little would be gained');
-    return true;
+    return probed;
   } catch (error) {
     if (!(error instanceof OddLayout || error instanceof MediaFailure)) throw error;
     logger.debug({ jobId, why: error.message }, 'the source is downloaded whole');
-    return false;
+    return null;
   }
 }

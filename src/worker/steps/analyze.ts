@@ -18,7 +18,7 @@ export const analyze: Step<LocalVideo, AnalyzedVideo> = async (
   { payload, services, signal, report },
 ) => {
   report('analyzing_video', 0);
-  const probed = await probe(services.tools, video.path, { signal });
+  const probed = video.probe ?? (await probe(services.tools, video.path, { signal }));
   return {
     video,
     probe: probed,

@@ -2,6 +2,7 @@
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ServiceError } from '../../contract/errors.ts';
+import type { Probe } from '../../media/probe.ts';
 import { OutboundFailed, OutboundRefused } from '../../outbound/errors.ts';
 import { uploadStorageKey } from '../../queue/uploads.ts';
 import { ObjectNotFound } from '../../storage/storage.ts';
@@ -13,6 +14,8 @@ export interface LocalVideo {
   /** The caller's or the server's name for it, for display and as the default name of the result. */
   readonly name: string;
   readonly sizeBytes: number;
+  /** What ffprobe said of it already, to know what to fetch. */
+  readonly probe?: Probe;
 }
 
 export const download: Step<undefined, LocalVideo> = async (_input, context) => {
@@ -26,6 +29,7 @@ export const download: Step<undefined, LocalVideo> = async (_input, context) => 
 async function downloadUrl(url: string, context: StepContext): Promise<LocalVideo> {
   const { services, signal, workspace, space } = context;
   const path = join(workspace, 'source');
+  let probed: Probe | null = null;
   try {
     const { sizeBytes, filename, partBytes } = await services.outbound.downloadParts({
       url,
@@ -36,10 +40,13 @@ async function downloadUrl(url: string, context: StepContext): Promise<LocalVide
       onProgress({ receivedBytes, totalBytes }) {
         context.report('downloading_video', totalBytes ? receivedBytes / totalBytes : 0);
       },
-      choose: (parts) => fetchAudioParts(parts, path, context),
+      async choose(parts) {
+        probed = await fetchAudioParts(parts, path, context);
+        return probed !== null;
+      },
     });
     context.logger.debug({ jobId: context.jobId, sizeBytes, partBytes }, 'source downloaded');
-    return { path, name: filename ?? 'audio', sizeBytes };
+    return { path, name: filename ?? 'audio', sizeBytes, ...(probed === null ? {} : { probe: probed }) };
   } catch (error) {
     if (error instanceof OutboundRefused) {
       context.logger.warn({ jobId: context.jobId, reason: error.reason }, 'source refused');
