@@ -18,5 +18,6 @@ RUN install -d -o node -g node -m 0700 /data
 USER node
 VOLUME /data
 EXPOSE 8080 8081 8082
-ENTRYPOINT ["node", "src/main.ts"]
+# As in script/env.sh.
+ENTRYPOINT ["node", "--max-semi-space-size=4", "src/main.ts"]
 CMD ["api"]

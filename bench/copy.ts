@@ -52,7 +52,7 @@ for (const { what, format, input, encoder } of rows) {
     what: `${what}, ${minutes} min, probe and media stage on a local file`,
     against: 'raw ffmpeg encoding it',
     unit: 's',
-    ...(await inTurns(runs, ours, theirs)),
+    ...(await inTurns(runs, ours, theirs, { warmUp: false })),
     reach: { atMost: 0.02 },
   });
 }

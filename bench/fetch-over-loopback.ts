@@ -33,6 +33,7 @@ const figures = await inTurns(
     secondsOf(() =>
       rawFfmpeg(join(inputFolder, name), '-c:a', 'libmp3lame', '-b:a', '192k', join(bench.folder, 'raw.mp3')),
     ),
+  { warmUp: false },
 );
 const { peakConnections } = await link.count();
 printRow({

@@ -1,14 +1,14 @@
 /**
  * A long output over two idle cores: a whole job, against one ffmpeg that encodes the same sound.
  *
- *     node bench/parallel-encoding.ts [--minutes 60] [--runs 3]
+ *     node bench/parallel-encoding.ts [--minutes 60] [--runs 5]
  */
 import { join } from 'node:path';
 import { askedFor, inTurns, printRow, secondsOf } from './measuring/comparison.ts';
 import { inputFolder, videoOf } from './measuring/inputs.ts';
 import { openJobBench, rawFfmpeg } from './measuring/jobs.ts';
 
-const { minutes, runs } = askedFor({ minutes: 60, runs: 3 });
+const { minutes, runs } = askedFor({ minutes: 60, runs: 5 });
 const file = join(inputFolder, await videoOf(minutes));
 const bench = await openJobBench({ encodings: 2 });
 const upload = await bench.upload(file);
@@ -44,7 +44,7 @@ for (const { format, bitrate, encoder } of rows) {
     what: `${minutes} min → ${format} ${bitrate}, two idle cores`,
     against: 'one ffmpeg',
     unit: 's',
-    ...(await inTurns(runs, ours, theirs)),
+    ...(await inTurns(runs, ours, theirs, { warmUp: false })),
     reach: { atMost: 0.65 },
     remarks: [
       {

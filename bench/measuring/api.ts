@@ -62,7 +62,11 @@ export async function openApiBench(environment: Readonly<Record<string, string>>
   const profiled =
     process.env.BENCH_CPU_PROF === undefined ? '' : `--cpu-prof --cpu-prof-dir=${process.env.BENCH_CPU_PROF}`;
   const log = join(folder, 'api.log');
-  const api = home.run(['sh', '-c', `exec "${process.execPath}" ${profiled} src/main.ts api 2>>"${log}"`]);
+  const api = home.run([
+    'sh',
+    '-c',
+    `exec "${process.execPath}" --max-semi-space-size=4 ${profiled} src/main.ts api 2>>"${log}"`,
+  ]);
   const port = Number(new URL(await api.says(/^API\s+(http\S+)/m)).port);
   const kept = await Promise.all(
     (await redis.keys(`${KEY_PREFIX}:sp:key*`)).map(async (name) => ({

@@ -68,16 +68,19 @@ export function askedFor<const Name extends string>(
 type Way = () => Promise<number>;
 
 /**
- * Both ways in turns, the one first and then the other one first, so that what changes on the machine meanwhile meets both; once each before, uncounted,
- * for caches and compilers.
+ * Both ways in turns, the one first and then the other one first, so that what changes on the machine meanwhile meets both.
+ * @param warmUp whether each is done once before, uncounted, for caches and compilers; default yes. Beside a run of a minute they are nothing
  */
 export async function inTurns(
   runs: number,
   ours: Way,
   theirs: Way,
+  { warmUp = true } = {},
 ): Promise<{ ours: number[]; theirs: number[] }> {
-  await ours();
-  await theirs();
+  if (warmUp) {
+    await ours();
+    await theirs();
+  }
   const figures = { ours: [] as number[], theirs: [] as number[] };
   for (let nth = 0; nth < runs; nth += 1) {
     if (nth % 2 === 0) figures.ours.push(await ours());

@@ -40,7 +40,8 @@ export async function openService(environment: Readonly<Record<string, string>> 
     UNFINISHED_PER_KEY: MANY,
     QUEUE_LIMIT: MANY,
     LOG_LEVEL: 'warn',
-    // As script/server sets it.
+    // As script/server has it.
+    NODE_OPTIONS: '--max-semi-space-size=4',
     NODE_COMPILE_CACHE: join(inputFolder, 'compiled'),
     ...environment,
   });
