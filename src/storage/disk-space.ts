@@ -126,8 +126,12 @@ export class DiskSpace {
     return waiting.sort((a, b) => Number(b.claimedBytes > 0) - Number(a.claimedBytes > 0));
   }
 
-  /** What is free beside the reserve and all claims; negative when they do not fit. */
-  async #roomBytes(): Promise<number> {
+  /** What is free beside the reserve and all claims; negative when they do not fit. Files of claims may lie on a volume that hangs as well. */
+  #roomBytes(): Promise<number> {
+    return inTime('statfs', PATIENCE_MS, this.#countRoom());
+  }
+
+  async #countRoom(): Promise<number> {
     const outstanding = await Promise.all([...this.#claims].map((claim) => claim.outstandingBytes()));
     const { freeBytes, reserveBytes } = await this.#look();
     return outstanding.reduce((room, bytes) => room - bytes, freeBytes - reserveBytes);

@@ -310,7 +310,7 @@ async function troubleWithRedis(): Promise<void> {
     });
   const admin = new Redis(redis.socketPath);
   // A job's place can be reserved, but the job itself not be written.
-  const reserving = ['prioritized', 'active', 'delayed'].map((key) => `~*:extract:${key}`);
+  const reserving = ['prioritized', 'active', 'delayed', 'wait'].map((key) => `~*:extract:${key}`);
   await admin.call('ACL', 'SETUSER', 'default', 'resetkeys', '~*:sp:*', ...reserving);
   expect((await secretly()).error.code).toBe('INTERNAL_ERROR');
   await admin.call('ACL', 'SETUSER', 'default', 'allkeys');

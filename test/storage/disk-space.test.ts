@@ -2,10 +2,12 @@
 import { appendFile, mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { StorageLate } from '../../src/storage/deadline.ts';
 import type { DiskClaim } from '../../src/storage/disk-claim.ts';
 import { DiskSpace } from '../../src/storage/disk-space.ts';
 import { MIB, makeSmallVolume, type SmallVolume } from '../small-volume.ts';
 import { until } from '../until.ts';
+import { hangVolume, mayHangVolumes } from './hanging-volume.ts';
 
 const RESERVE = 4 * MIB;
 const OUT_OF_SPACE = 'the job could not be finished: the service ran out of disk space';
@@ -207,3 +209,23 @@ describe('the reserve', () => {
     await off.open().grow(100 * MIB, never);
   });
 });
+
+it.runIf(mayHangVolumes())(
+  'a volume that hangs under the files of a claim fails the next one in time',
+  async () => {
+    const folder = join(volume.folder, 'job');
+    await mkdir(folder);
+    const claim = space.open();
+    claim.countIn(folder);
+    await claim.grow(MIB, never);
+    const letGo = hangVolume(folder);
+    try {
+      const begunAt = performance.now();
+      await expect(space.tryClaim(MIB, () => 0)).rejects.toThrow(StorageLate);
+      expect(performance.now() - begunAt).toBeLessThan(2000);
+    } finally {
+      letGo();
+      claim.release();
+    }
+  },
+);
