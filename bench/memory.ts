@@ -2,7 +2,7 @@
  * What each process holds in memory, with all code that it maps: idle, and at most under load: submissions and questions for their state, a queue of jobs that
  * are encoded on all cores, and voice messages. ffmpeg's processes do not count.
  *
- *     node bench/memory.ts [--jobs 20] [--seconds 10] [--runs 5]
+ *     node bench/memory.ts [--jobs 8] [--seconds 8] [--runs 5]
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -14,7 +14,7 @@ import { inputFolder, videoOf, voiceOf } from './measuring/inputs.ts';
 import { openService, residentMib, type ServiceBench } from './measuring/service.ts';
 import { voiceRequests } from './measuring/voice-requests.ts';
 
-const { jobs, seconds, runs } = askedFor({ jobs: 20, seconds: 10, runs: 5 });
+const { jobs, seconds, runs } = askedFor({ jobs: 8, seconds: 8, runs: 5 });
 const MINUTES = 2;
 const video = await readFile(join(inputFolder, await videoOf(MINUTES)));
 const voice = await readFile(join(inputFolder, await voiceOf(1)));
