@@ -100,7 +100,8 @@ if (perSecond === null) {
     const wanted = Math.min(total, Math.floor(((performance.now() - begunAt) / 1000) * perSecond) + 1);
     for (; due < wanted; due += 1) {
       const dueAt = begunAt + (due * 1000) / perSecond;
-      const send = idle.pop();
+      // The one that has idled longest, so that none idles until the server closes it.
+      const send = idle.shift();
       if (send === undefined) waiting.push(dueAt);
       else send(dueAt);
     }
