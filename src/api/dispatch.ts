@@ -68,7 +68,13 @@ function plant(root: Node, route: Route): void {
   let node = root;
   for (const segment of route.path.split('/').slice(1)) {
     if (segment.startsWith(':')) {
-      node.any ??= { name: segment.slice(1), node: newNode() };
+      const name = segment.slice(1);
+      node.any ??= { name, node: newNode() };
+      if (node.any.name !== name) {
+        throw new Error(
+          `${route.path}: another route calls this segment :${node.any.name}; give both one name`,
+        );
+      }
       node = node.any.node;
     } else {
       const next = node.fixed.get(segment) ?? newNode();

@@ -1,4 +1,5 @@
 /** Runs that measure loudness and peaks (ITU-R BS.1770, by ffmpeg's ebur128). */
+import { stat } from 'node:fs/promises';
 import { branchFilters, filterGraph, type Gain } from '../graph.ts';
 import { type Job, runOnInput } from '../input-run.ts';
 import type { OutputPlan } from '../plan.ts';
@@ -33,7 +34,9 @@ export async function levelTrack(
   onSeconds: OnSeconds,
 ): Promise<{ lufs: number | null; pcm: LevelledPcm | null }> {
   const { measured, sourceSeconds } = await runTrack(job, plan, gain, ebur128('none'), path, onSeconds);
-  return { lufs: measured.lufs, pcm: path === null ? null : { path, sourceSeconds } };
+  // A source that is longer than it says may have been cut off; then the encoder reads the source.
+  const isWhole = path !== null && (await stat(path)).size < job.maxOutputBytes;
+  return { lufs: measured.lufs, pcm: isWhole ? { path, sourceSeconds } : null };
 }
 
 async function runTrack(

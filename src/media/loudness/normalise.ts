@@ -127,8 +127,10 @@ async function level(
     const gain = gainForLoudness(best.gain, best.lufs, targetLufs);
     if (gain === null) break;
     const tried = await tryOut(gain, 0.4 - 0.4 * 0.5 ** (nth - 1), 0.4 - 0.4 * 0.5 ** nth);
-    // More gain brought too much of it, or nothing more: the file is written again as it was.
-    if (missOf(tried.lufs, targetLufs) >= missOf(best.lufs, targetLufs)) return tryOut(best.gain, 0.4, 0.4);
+    if (missOf(tried.lufs, targetLufs) >= missOf(best.lufs, targetLufs)) {
+      // More gain brought too much of it, or nothing more: the file, if there is one, is written again as it was.
+      return path === null ? best : tryOut(best.gain, 0.4, 0.4);
+    }
     best = tried;
   }
   return best;
