@@ -1,16 +1,13 @@
 /** One API process and its Redis as in production, and load on them. */
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { Redis } from 'ioredis';
-import { dieWithParent } from '../../src/launcher.ts';
-import { startEmbeddedRedis } from '../../src/queue/embedded-redis.ts';
 import { KEY_PREFIX } from '../../src/queue/redis.ts';
 import { descendants } from '../../test/processes.ts';
-import { ServiceHome } from '../../test/service.ts';
+import type { ServiceHome } from '../../test/service.ts';
+import { openHome } from './home.ts';
 import type { Load, Loaded } from './load.ts';
 
 export interface ApiBench {
@@ -35,30 +32,14 @@ export interface ApiBench {
 }
 
 const TICKS_PER_SECOND = 100;
-const MANY = '1000000000';
 
 /**
- * A Redis as the product runs its own (append-only file, synced every second) and `soundpost api` with the defaults of production, but for the limits of
- * rate and number. Records of the log go to a file.
+ * `soundpost api` in a home of its own. Records of the log go to a file.
  */
 export async function openApiBench(environment: Readonly<Record<string, string>> = {}): Promise<ApiBench> {
-  const folder = await mkdtemp(join(tmpdir(), 'soundpost-bench-'));
-  const server = await startEmbeddedRedis({
-    folder: join(folder, 'redis'),
-    launcher: dieWithParent('TERM', process.env.PATH ?? ''),
-  });
-  const redisSocket = server.url.slice('unix://'.length);
+  const { folder, home, redisUrl, remove } = await openHome({ LOG_LEVEL: 'info', ...environment });
+  const redisSocket = redisUrl.slice('unix://'.length);
   const redis = new Redis(redisSocket);
-  const home = new ServiceHome(folder, {
-    REDIS_URL: server.url,
-    SECRET_KEY: 'the root secret of these benchmarks, 32 bytes',
-    RATE_SUBMIT_PER_MINUTE: MANY,
-    RATE_READ_PER_MINUTE: MANY,
-    UNFINISHED_PER_KEY: MANY,
-    QUEUE_LIMIT: MANY,
-    LOG_LEVEL: 'info',
-    ...environment,
-  });
   const profiled =
     process.env.BENCH_CPU_PROF === undefined ? '' : `--cpu-prof --cpu-prof-dir=${process.env.BENCH_CPU_PROF}`;
   const log = join(folder, 'api.log');
@@ -102,10 +83,8 @@ export async function openApiBench(environment: Readonly<Record<string, string>>
     async close() {
       api.signal('SIGTERM');
       await api.exited;
-      await home.remove();
       redis.disconnect();
-      await server.close();
-      await rm(folder, { recursive: true, force: true });
+      await remove();
     },
   };
 }

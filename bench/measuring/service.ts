@@ -1,13 +1,10 @@
 /** The three processes and their Redis as in production, on this machine, with clients at them. */
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { dieWithParent } from '../../src/launcher.ts';
-import { startEmbeddedRedis } from '../../src/queue/embedded-redis.ts';
 import { Client } from '../../test/client.ts';
-import { type RunningProcess, ServiceHome } from '../../test/service.ts';
+import type { RunningProcess } from '../../test/service.ts';
+import { openHome } from './home.ts';
 import { inputFolder } from './inputs.ts';
 
 export interface ServiceBench {
@@ -21,24 +18,11 @@ export interface ServiceBench {
   close(): Promise<void>;
 }
 
-const MANY = '1000000000';
-
 /** @param environment for all three, over the defaults of production and no limits of rate and number */
 export async function openService(environment: Readonly<Record<string, string>> = {}): Promise<ServiceBench> {
-  const folder = await mkdtemp(join(tmpdir(), 'soundpost-bench-'));
-  const redis = await startEmbeddedRedis({
-    folder: join(folder, 'redis'),
-    launcher: dieWithParent('TERM', process.env.PATH ?? ''),
-  });
   const gatewayKey = randomBytes(16).toString('hex');
-  const home = new ServiceHome(folder, {
-    REDIS_URL: redis.url,
-    SECRET_KEY: randomBytes(32).toString('hex'),
+  const { folder, home, remove } = await openHome({
     GATEWAY_API_KEY: gatewayKey,
-    RATE_SUBMIT_PER_MINUTE: MANY,
-    RATE_READ_PER_MINUTE: MANY,
-    UNFINISHED_PER_KEY: MANY,
-    QUEUE_LIMIT: MANY,
     LOG_LEVEL: 'warn',
     // As script/server has it.
     NODE_OPTIONS: '--max-semi-space-size=4',
@@ -72,9 +56,7 @@ export async function openService(environment: Readonly<Record<string, string>> 
         signal('SIGTERM');
         await exited;
       }
-      await home.remove();
-      await redis.close();
-      await rm(folder, { recursive: true, force: true });
+      await remove();
     },
   };
 }

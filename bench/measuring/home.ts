@@ -1,0 +1,46 @@
+/** Where processes of the service live while they are measured: a folder, a Redis, and the settings of production without limits of rate and number. */
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { dieWithParent } from '../../src/launcher.ts';
+import { startEmbeddedRedis } from '../../src/queue/embedded-redis.ts';
+import { ServiceHome } from '../../test/service.ts';
+
+export interface BenchHome {
+  readonly folder: string;
+  /** A Redis as the product runs its own: append-only file, synced every second. */
+  readonly redisUrl: string;
+  readonly home: ServiceHome;
+  /** Ends all that was started there, and removes the folder. */
+  remove(): Promise<void>;
+}
+
+const MANY = '1000000000';
+
+export async function openHome(environment: Readonly<Record<string, string>>): Promise<BenchHome> {
+  const folder = await mkdtemp(join(tmpdir(), 'soundpost-bench-'));
+  const redis = await startEmbeddedRedis({
+    folder: join(folder, 'redis'),
+    launcher: dieWithParent('TERM', process.env.PATH ?? ''),
+  });
+  const home = new ServiceHome(folder, {
+    REDIS_URL: redis.url,
+    SECRET_KEY: randomBytes(32).toString('hex'),
+    RATE_SUBMIT_PER_MINUTE: MANY,
+    RATE_READ_PER_MINUTE: MANY,
+    UNFINISHED_PER_KEY: MANY,
+    QUEUE_LIMIT: MANY,
+    ...environment,
+  });
+  return {
+    folder,
+    redisUrl: redis.url,
+    home,
+    async remove() {
+      await home.remove();
+      await redis.close();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
