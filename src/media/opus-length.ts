@@ -1,9 +1,8 @@
 /** How long an Ogg Opus file is, by its packets and without decoding any: decoding an hour takes as long as twenty copies of it. */
 import { open } from 'node:fs/promises';
 import { ByteReader } from './parallel/byte-file.ts';
-import { oggPage } from './parallel/ogg-pages.ts';
+import { oggPage, pageHead } from './parallel/ogg-pages.ts';
 
-const PAGE = { granule: 6, segments: 26, lacing: 27 };
 /** OpusHead and OpusTags (RFC 7845 section 3). */
 const HEADER_PACKETS = 2;
 const PRE_SKIP_AT = 10;
@@ -25,23 +24,22 @@ export async function opusSamples(path: string): Promise<number> {
     let head: Buffer | undefined;
     for (let page = await oggPage(reader); page !== undefined; page = await oggPage(reader)) {
       let samples = 0;
-      const segments = page[PAGE.segments] ?? 0;
-      let at = PAGE.lacing + segments;
-      for (let segment = 0; segment < segments; segment += 1) {
-        const lacing = page[PAGE.lacing + segment] ?? 0;
+      const { granule, lacing, bodyAt } = pageHead(page);
+      let at = bodyAt;
+      for (const bytes of lacing) {
         head ??= page.subarray(at, at + PRE_SKIP_AT + 2);
-        at += lacing;
-        if (lacing === 255) continue;
+        at += bytes;
+        if (bytes === 255) continue;
         if (headers === 0) preSkip = head.readUInt16LE(PRE_SKIP_AT);
         if (headers < HEADER_PACKETS) headers += 1;
         else samples += packetSamples(head);
         head = undefined;
       }
       total += samples;
-      const end = Number(page.readBigInt64LE(PAGE.granule));
-      if (end >= 0 && samples > 0) {
-        cutOff = Math.max(0, endOfPageBefore + samples - end);
-        endOfPageBefore = end;
+      // −1: no packet ends on the page.
+      if (granule >= 0 && samples > 0) {
+        cutOff = Math.max(0, endOfPageBefore + samples - granule);
+        endOfPageBefore = granule;
       }
     }
     return Math.max(0, total - preSkip - cutOff);

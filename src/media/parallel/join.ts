@@ -3,7 +3,7 @@ import { type FileHandle, open } from 'node:fs/promises';
 import { ByteReader, ByteWriter } from './byte-file.ts';
 import { InfoTally, infoAt } from './info-frame.ts';
 import { frameShape, mp3Frames, soundOfFrames } from './mp3-frames.ts';
-import { OggPageWriter, oggPackets, oggPage, streamOf } from './ogg-pages.ts';
+import { OggPageWriter, oggPackets, oggPage, pageHead, streamOf } from './ogg-pages.ts';
 import type { Part, Splicing } from './parts.ts';
 import { findSplice } from './splice.ts';
 import { Unjoinable } from './unjoinable.ts';
@@ -122,7 +122,7 @@ async function eachHeaderPage(
     const page = await oggPage(reader);
     if (page === undefined) throw new Unjoinable('an Opus file without its headers');
     await use(page, packet);
-    packet += page.subarray(27, 27 + (page[26] ?? 0)).filter((lacing) => lacing < 255).length;
+    packet += pageHead(page).lacing.filter((bytes) => bytes < 255).length;
   }
 }
 

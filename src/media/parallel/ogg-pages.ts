@@ -27,17 +27,23 @@ export async function oggPage(reader: ByteReader): Promise<Buffer | undefined> {
   return page;
 }
 
+/** What a page says of itself, and where its packets begin. */
+export function pageHead(page: Buffer): { granule: number; lacing: Buffer; bodyAt: number } {
+  const bodyAt = HEADER_BYTES + (page[AT.segments] ?? 0);
+  const granule = Number(page.readBigInt64LE(AT.granule));
+  return { granule, lacing: page.subarray(HEADER_BYTES, bodyAt), bodyAt };
+}
+
 /** The packets of all pages that follow. */
 export async function* oggPackets(reader: ByteReader): AsyncGenerator<Buffer> {
   let begun: Buffer[] = [];
   for (let page = await oggPage(reader); page !== undefined; page = await oggPage(reader)) {
-    const segments = page[AT.segments] ?? 0;
-    let from = HEADER_BYTES + segments;
+    const { lacing, bodyAt } = pageHead(page);
+    let from = bodyAt;
     let to = from;
-    for (let segment = 0; segment < segments; segment += 1) {
-      const lacing = page[HEADER_BYTES + segment] ?? 0;
-      to += lacing;
-      if (lacing < 255) {
+    for (const bytes of lacing) {
+      to += bytes;
+      if (bytes < 255) {
         const end = page.subarray(from, to);
         yield begun.length === 0 ? end : Buffer.concat([...begun, end]);
         begun = [];
