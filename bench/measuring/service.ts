@@ -37,11 +37,6 @@ export async function openService(environment: Readonly<Record<string, string>> 
   ]);
   const worker = home.start('worker', { GATEWAY_URL: gatewayUrl });
   await worker.says(/^Worker/m);
-  // A benchmark that fails leaves nothing behind that would take part in the next one.
-  const endAll = (): void => {
-    for (const { signal } of [worker, gateway, api]) signal('SIGKILL');
-  };
-  process.once('exit', endAll);
   return {
     api: new Client(apiUrl, home.key),
     apiUrl,
@@ -51,7 +46,6 @@ export async function openService(environment: Readonly<Record<string, string>> 
     processes: { api, worker, gateway },
     folder,
     async close() {
-      process.off('exit', endAll);
       for (const { signal, exited } of [worker, gateway, api]) {
         signal('SIGTERM');
         await exited;
