@@ -30,7 +30,7 @@ export function withDeadline(storage: Storage, ms: number): Storage {
       return storage.write(key, content);
     },
     publish: (localPath, key) => storage.publish(localPath, key),
-    localCopy: (key, workspace) => storage.localCopy(key, workspace),
+    localCopy: (key, workspace, copying) => storage.localCopy(key, workspace, copying),
   };
 }
 

@@ -6,6 +6,7 @@ import { dirname, join, resolve } from 'node:path';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { type ByteRange, ObjectNotFound, type Storage, type StoredObject } from './storage.ts';
+import { checkedKey } from './storage-key.ts';
 
 export interface FileStorageOptions {
   /** Path of the folder; made with mode 0700 on the first write. */
@@ -90,17 +91,6 @@ async function sweep(folder: string): Promise<void> {
     const { mtimeMs } = await stat(path).catch(() => ({ mtimeMs: Date.now() })); // Finished meanwhile.
     if (mtimeMs < Date.now() - ABANDONED_AFTER_MS) await rm(path, { force: true });
   }
-}
-
-/** A key is made of plain segments, so that no key leads outside the root or to a hidden file. */
-function checkedKey(key: string): string {
-  const plain = key.split('/').every((segment) => /^[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}$/.test(segment));
-  if (!plain || key.length > 900) {
-    throw new Error(
-      `"${key}" is no storage key: segments of A-Z a-z 0-9 . _ - with / between, none beginning with a dot`,
-    );
-  }
-  return key;
 }
 
 /** Flushes the finished file, so that a power cut after the rename cannot leave an empty object. */

@@ -34,13 +34,48 @@ export interface Storage {
    * A local path that holds the object, for a program that needs one. `workspace` is where a copy may be put;
    * where the storage is local already, no copy is made. Throws {@link ObjectNotFound}.
    */
-  localCopy(key: string, workspace: string): Promise<string>;
+  localCopy(key: string, workspace: string, copying?: Copying): Promise<string>;
 
   /** Removes the object; removing what is not there is no error. */
   remove(key: string): Promise<void>;
 
   /** Resolves when the storage answers, rejects when it does not. */
   ping(): Promise<void>;
+}
+
+/** For a storage that has to copy before there is a local path. */
+interface Copying {
+  /** Gives the copy up; what was copied is left to whoever owns the workspace. */
+  readonly signal?: AbortSignal;
+  /** Called with the object's size before the first byte is written. */
+  readonly makeRoom?: (bytes: number) => Promise<void>;
+}
+
+/**
+ * Makes an address at which a caller fetches an object from the storage itself, without a key of ours, for a few minutes. Says nothing of
+ * whether the object is there.
+ */
+export type DownloadAddress = (key: string, served: Served) => Promise<string>;
+
+/** How a download is to be named and typed. */
+interface Served {
+  /** Values of the headers of the answer. */
+  readonly contentDisposition: string;
+  readonly contentType: string;
+  readonly cacheControl: string;
+}
+
+/**
+ * A storage that cannot be used now, or not by us: the message says which and what the operator can do.
+ * `code` is the one that a file system has for it: EACCES, ECONNREFUSED, ETIMEDOUT, ENOSPC ….
+ */
+export class StorageUnavailable extends Error {
+  override readonly name = 'StorageUnavailable';
+  readonly code: string;
+  constructor(code: string, message: string, cause: unknown) {
+    super(message, { cause });
+    this.code = code;
+  }
 }
 
 export class ObjectNotFound extends Error {

@@ -91,6 +91,63 @@ export function describeStorage(name: string, create: () => Promise<StorageUnder
       expect((await buffer(await storage.read('digits', { start, end }))).toString()).toBe(expected);
     });
 
+    test('a range of nothing, or behind the end, is empty', async () => {
+      await put('none', '');
+      await put('digits', '0123456789');
+      expect(await buffer(await storage.read('none', { start: 0, end: 5 }))).toHaveLength(0);
+      expect(await buffer(await storage.read('digits', { start: 10, end: 15 }))).toHaveLength(0);
+    });
+
+    describe('an object of many parts', () => {
+      const content = randomBytes(13 * 1024 * 1024);
+
+      test('written comes back as it was, whole and in ranges across parts', async () => {
+        expect(await put('large', content)).toEqual({ key: 'large', sizeBytes: content.length });
+        expect((await buffer(await storage.read('large'))).equals(content)).toBe(true);
+        const [start, end] = [5 * 1024 * 1024 - 3, 10 * 1024 * 1024 + 3];
+        const range = await buffer(await storage.read('large', { start, end }));
+        expect(range.equals(content.subarray(start, end + 1))).toBe(true);
+      });
+
+      test('published comes back as it was, also as a local path', async () => {
+        const local = await localFile(content);
+        expect(await storage.publish(local, 'large')).toEqual({ key: 'large', sizeBytes: content.length });
+        await expect(readFile(local)).rejects.toMatchObject({ code: 'ENOENT' });
+        const path = await storage.localCopy('large', workspace);
+        expect((await readFile(path)).equals(content)).toBe(true);
+      });
+
+      test('that breaks off in the middle leaves nothing', async () => {
+        const cut = new Error('cut');
+        async function* broken() {
+          yield content.subarray(0, 12 * 1024 * 1024);
+          throw cut;
+        }
+        await expect(storage.write('large', Readable.from(broken()))).rejects.toBe(cut);
+        expect(await subject.keys()).toEqual([]);
+      });
+
+      test('may be left by its reader in the middle', async () => {
+        await put('large', content);
+        const reader = await storage.read('large');
+        await new Promise((resolve) => reader.once('data', resolve));
+        const closed = new Promise((resolve) => reader.once('close', resolve));
+        reader.destroy();
+        await closed;
+        await storage.remove('large');
+        expect(await subject.keys()).toEqual([]);
+      });
+    });
+
+    test('a key may have every character that is allowed', async () => {
+      const key = 'AZaz09_-/a.b-c_d/0...9/_._/-.-';
+      await put(key, 'x');
+      expect(await contentOf(key)).toBe('x');
+      expect(await subject.keys()).toEqual([key]);
+      await storage.remove(key);
+      expect(await storage.stat(key)).toBeUndefined();
+    });
+
     test('an object is not seen before its stream has ended', async () => {
       let finish = () => {};
       const finished = new Promise<void>((resolve) => {

@@ -1,10 +1,10 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, rm, utimes, writeFile } from 'node:fs/promises';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { Workspaces } from '../../src/storage/workspaces.ts';
+import { nameOfThisProcess, Workspaces } from '../../src/storage/workspaces.ts';
 
 describe('Workspaces', () => {
   let root: string;
@@ -59,6 +59,48 @@ describe('Workspaces', () => {
     await once(child, 'exit');
     await Workspaces.open(root);
     expect(await readdir(root)).toEqual(['elsewhere.1.1']);
+  });
+
+  // Broken by hand (src/storage/workspaces.ts): every error of reading taken for "no such process". The living one was cleared away.
+  it('takes nobody for dead whom it cannot look at: a process that has no file left to open', async () => {
+    const script = `
+      import { openSync } from 'node:fs';
+      import { isOfDeadProcess, nameOfThisProcess } from ${JSON.stringify(new URL('../../src/storage/workspaces.ts', import.meta.url).href)};
+      const [living, dead] = process.argv.slice(1);
+      try {
+        for (;;) openSync('/dev/null');
+      } catch (error) {
+        const found = [error.code, await isOfDeadProcess(living), await isOfDeadProcess(dead)];
+        const own = await nameOfThisProcess();
+        process.stdout.write(JSON.stringify([...found, await isOfDeadProcess(own)]));
+      }`;
+    const living = await nameOfThisProcess();
+    const gone = spawn(process.execPath, ['--version'], { stdio: 'ignore' });
+    await once(gone, 'exit');
+    const child = spawn(
+      'sh',
+      [
+        ...['-c', 'ulimit -n 64; exec "$@"', 'sh', process.execPath, '--input-type=module', '-e', script],
+        ...[living, `${hostname()}.${gone.pid}.100`],
+      ],
+      { stdio: ['ignore', 'pipe', 'inherit'] },
+    );
+    const [told] = await once(child.stdout.setEncoding('utf8'), 'data');
+    expect(JSON.parse(told)).toEqual(['EMFILE', false, true, false]);
+  });
+
+  it('removes what another host has not worked in for a day: a container that was replaced', async () => {
+    const hours = (count: number): Date => new Date(Date.now() - count * 3_600_000);
+    for (const [name, age] of [
+      ['gone.7.100', hours(25)],
+      ['elsewhere.7.100', hours(23)],
+      ['gateway-gone.7.100-abcdef', hours(25)],
+    ] as const) {
+      await mkdir(join(root, name));
+      await utimes(join(root, name), age, age);
+    }
+    await Workspaces.open(root);
+    expect((await readdir(root)).toSorted()).toEqual(['elsewhere.7.100', 'gateway-gone.7.100-abcdef']);
   });
 
   it('does not take a process that has a dead one’s pid for it', async () => {

@@ -60,6 +60,11 @@ export const downloadRoutes: readonly Route[] = [
           content: audio,
           headers: { ...fileHeaders, 'Content-Range': 'Which bytes these are, of how many' },
         },
+        302: {
+          description:
+            'Only where the operator has the files fetched from the bucket: the same file at a presigned address, valid for minutes',
+          headers: { Location: 'The address; it needs no key, and should get none' },
+        },
         304: { description: 'The caller has this file', headers: { ETag: fileHeaders.ETag } },
         416: {
           description: 'No byte of the file is in the range',
@@ -134,7 +139,7 @@ function fileOf({ outputFile, voice }: ExtractResult, rendition: Rendition): Ser
 }
 
 async function sendFile(
-  { request, response, services: { storage } }: RouteContext,
+  { request, response, services: { storage, downloadAddress } }: RouteContext,
   record: JobRecord,
   file: ServedFile,
 ): Promise<void> {
@@ -165,6 +170,15 @@ async function sendFile(
       .end();
     return;
   }
+  if (downloadAddress !== undefined && mayLeadElsewhere(request, file)) {
+    const address = await downloadAddress(file.storageKey, {
+      contentDisposition: headers['Content-Disposition'],
+      contentType: headers['Content-Type'],
+      cacheControl: headers['Cache-Control'],
+    });
+    response.status(302).set({ Location: address, 'Cache-Control': 'no-store' }).end();
+    return;
+  }
   const length = range ? range.end - range.start + 1 : sizeBytes;
   // Opened before anything is said of the file: it may have been erased just now.
   const content = request.method === 'HEAD' ? undefined : await open(storage, file.storageKey, range);
@@ -182,6 +196,14 @@ async function sendFile(
       throw error;
     }
   });
+}
+
+/**
+ * Whether the bucket itself would answer this request as we do. It signs for GET alone and knows its own tags, not ours; a voice note is
+ * fetched by a messenger's server, which may follow no redirects.
+ */
+function mayLeadElsewhere(request: RouteContext['request'], { etag }: ServedFile): boolean {
+  return request.method === 'GET' && etag !== undefined && request.get('if-range') === undefined;
 }
 
 async function open(storage: Storage, storageKey: string, range: ByteRange | undefined): Promise<Readable> {

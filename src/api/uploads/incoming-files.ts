@@ -1,20 +1,17 @@
 /**
  * The bytes of tus uploads that are not complete yet: files beside the storage, so that handing a complete one over is a
- * rename. Several API processes may share the folder; who may touch a file is decided by its lease. A bucket would
- * have the same operations over @tus/s3-store, except for `truncate`: it would keep a checked chunk out of the
- * multipart upload until its checksum is known.
+ * rename. Several API processes may share the folder.
  */
-import { mkdir, open, rm, stat, truncate, writeFile } from 'node:fs/promises';
+import { mkdir, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { FileStore } from '@tus/file-store';
 import { MemoryKvStore } from '@tus/server';
+import { uploadStorageKey } from '../../queue/uploads.ts';
+import type { IncomingUploads, InTime } from '../../storage/incoming.ts';
 import type { Storage } from '../../storage/storage.ts';
 
-/** Fails what is not done in time. */
-type InTime = <Result>(operation: string, work: Promise<Result>) => Promise<Result>;
-
-export class IncomingFiles {
+export class IncomingFiles implements IncomingUploads {
   readonly #folder: string;
   readonly #storage: Storage;
   readonly #inTime: InTime;
@@ -43,7 +40,6 @@ export class IncomingFiles {
     await this.#inTime('create', writeFile(this.#path(file), '', { flag: 'wx', mode: 0o600 }));
   }
 
-  /** How much has arrived; undefined when there is no such file. */
   async sizeOf(file: string): Promise<number | undefined> {
     try {
       return (await this.#inTime('stat', stat(this.#path(file)))).size;
@@ -55,32 +51,18 @@ export class IncomingFiles {
     }
   }
 
-  /** Appends what the stream gives. What had arrived before it failed stays. */
   async write(file: string, content: Readable, offset: number): Promise<number> {
     return this.#files.write(content, file, offset);
-  }
-
-  /** The first bytes, `count` at most. */
-  async head(file: string, count: number): Promise<Buffer> {
-    const handle = await open(this.#path(file), 'r');
-    try {
-      const { buffer, bytesRead } = await handle.read(Buffer.alloc(count), 0, count, 0);
-      return buffer.subarray(0, bytesRead);
-    } finally {
-      await handle.close();
-    }
   }
 
   async truncate(file: string, sizeBytes: number): Promise<void> {
     await truncate(this.#path(file), sizeBytes);
   }
 
-  /** Gives the complete bytes to the storage, under the key; they are no longer here then. */
-  async handOver(file: string, key: string): Promise<void> {
-    await this.#storage.publish(this.#path(file), key);
+  async handOver(file: string): Promise<void> {
+    await this.#storage.publish(this.#path(file), uploadStorageKey(file));
   }
 
-  /** Removing what is not there is no error. */
   async remove(file: string): Promise<void> {
     await this.#inTime('remove', rm(this.#path(file), { force: true }));
   }

@@ -1,11 +1,13 @@
 /**
- * What @tus/server stores through: one tenant's uploads, during one request. The bytes of an upload gather in {@link IncomingFiles};
+ * What @tus/server stores through: one tenant's uploads, during one request. The bytes of an upload gather in `incoming`;
  * with the last one it becomes a complete upload like any other. All of it happens under the lease of the upload, so that a
  * process that dies anywhere in between leaves what the next request can finish.
  */
 import type { Readable } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
 import { finished } from 'node:stream/promises';
 import { DataStore, ERRORS, Metadata, Upload as TusUpload } from '@tus/server';
+import { ServiceError } from '../../contract/errors.ts';
 import { SNIFF_BYTES } from '../../media/sniff.ts';
 import {
   beginUpload,
@@ -15,6 +17,7 @@ import {
   type Upload,
   uploadStorageKey,
 } from '../../queue/uploads.ts';
+import { ObjectNotFound } from '../../storage/storage.ts';
 import { cleanName, demandContainer, discardUpload } from '../intake.ts';
 import type { ApiServices } from '../route.ts';
 import type { Checksum } from './checksum.ts';
@@ -59,7 +62,7 @@ export class TusStore extends DataStore {
     return new TusUpload({
       id: file,
       size: upload.sizeBytes,
-      offset: upload.state === 'complete' ? upload.sizeBytes : await this.#offsetOf(upload),
+      offset: upload.state === 'complete' ? upload.sizeBytes : await asGone(this.#offsetOf(upload)),
       ...(upload.tusMetadata === undefined ? {} : { metadata: Metadata.parse(upload.tusMetadata) }),
       // @tus/server counts the expiry of an unfinished upload from here.
       creation_date: new Date(upload.expiresAtMs - this.getExpiration()).toISOString(),
@@ -72,13 +75,7 @@ export class TusStore extends DataStore {
       await finished(content.resume());
       return offset;
     }
-    const arrivedBytes = this.#checksum
-      ? await this.#writeChecked(content, file, offset, this.#checksum)
-      : await this.#writePlain(content, file, offset);
-    if (arrivedBytes === upload.sizeBytes) {
-      await this.#finish(upload);
-    }
-    return arrivedBytes;
+    return asGone(this.#append(upload, content, offset));
   }
 
   override async remove(file: string): Promise<void> {
@@ -108,13 +105,23 @@ export class TusStore extends DataStore {
       if (stored?.sizeBytes !== sizeBytes) {
         throw ERRORS.FILE_NO_LONGER_EXISTS;
       }
-      await this.#noteComplete(upload);
+      await this.#complete(upload);
       return sizeBytes;
     }
     if (uncheckedFrom !== undefined) {
       return this.#dropUnchecked(file, Math.min(uncheckedFrom, arrivedBytes));
     }
     if (arrivedBytes === sizeBytes) {
+      await this.#finish(upload);
+    }
+    return arrivedBytes;
+  }
+
+  async #append(upload: Upload, content: Readable, offset: number): Promise<number> {
+    const arrivedBytes = this.#checksum
+      ? await this.#writeChecked(content, upload.file, offset, this.#checksum)
+      : await this.#writePlain(content, upload.file, offset);
+    if (arrivedBytes === upload.sizeBytes) {
       await this.#finish(upload);
     }
     return arrivedBytes;
@@ -152,21 +159,31 @@ export class TusStore extends DataStore {
     return offset;
   }
 
-  /** Throws INVALID_VIDEO for what is no media; the upload is gone then. */
   async #finish(upload: Upload): Promise<void> {
-    const { incoming } = this.#services;
-    try {
-      demandContainer(await incoming.head(upload.file, SNIFF_BYTES));
-    } catch (error) {
-      await discardUpload(this.#services, upload.file);
-      throw error;
-    }
-    await incoming.handOver(upload.file, uploadStorageKey(upload.file));
-    await this.#noteComplete(upload);
+    await this.#services.incoming.handOver(upload.file);
+    await this.#complete(upload);
   }
 
-  async #noteComplete({ file, sizeBytes }: Upload): Promise<void> {
+  /** Throws INVALID_VIDEO for what is no media; the upload is gone then. */
+  async #complete({ file, sizeBytes }: Upload): Promise<void> {
+    const { storage, redis } = this.#services;
+    try {
+      const head = { start: 0, end: SNIFF_BYTES - 1 };
+      demandContainer(await buffer(await storage.read(uploadStorageKey(file), head)));
+    } catch (error) {
+      if (error instanceof ServiceError) await discardUpload(this.#services, file);
+      throw error;
+    }
     const expiresAtMs = Date.now() + this.getExpiration();
-    await completeUpload(this.#services.redis, { file, sizeBytes, expiresAtMs });
+    await completeUpload(redis, { file, sizeBytes, expiresAtMs });
+  }
+}
+
+/** Bytes that were there and are not any more: a bucket's own rules may remove them. The upload cannot be gone on with. */
+async function asGone<Result>(work: Promise<Result>): Promise<Result> {
+  try {
+    return await work;
+  } catch (error) {
+    throw error instanceof ObjectNotFound ? ERRORS.FILE_NO_LONGER_EXISTS : error;
   }
 }

@@ -1,0 +1,109 @@
+/** What S3 and the way to it fail with, told as the file storage tells it, and with what the operator can do about it. */
+import { StorageUnavailable } from './storage.ts';
+
+/** What the messages are made from. */
+interface Place {
+  readonly bucket: string;
+  readonly endpoint?: string | undefined;
+  readonly region: string;
+}
+
+interface SdkError extends Error {
+  readonly $metadata?: { readonly httpStatusCode?: number; readonly requestId?: string };
+  readonly $response?: { readonly headers?: Readonly<Record<string, string>> };
+  readonly code?: unknown;
+  readonly Region?: unknown;
+}
+
+type Reason = readonly [code: string, reason: string];
+
+const DENIED = new Set([
+  'AccessDenied',
+  'AllAccessDisabled',
+  'Forbidden',
+  'InvalidAccessKeyId',
+  'SignatureDoesNotMatch',
+  'InvalidToken',
+  'ExpiredToken',
+  'CredentialsProviderError',
+]);
+const OTHER_REGION = new Set([
+  'PermanentRedirect',
+  'AuthorizationHeaderMalformed',
+  'IllegalLocationConstraintException',
+]);
+/** MinIO's names for a disk or a quota that is used up. */
+const FULL = new Set(['XMinioStorageFull', 'XMinioAdminBucketQuotaExceeded', 'QuotaExceeded']);
+
+/** Whether the SDK says that there is no such object. HEAD has no body to say it more exactly. */
+export function isMissing(error: unknown): boolean {
+  return isSdkError(error) && ['NoSuchKey', 'NotFound'].includes(error.name);
+}
+
+/** Whether the SDK says that there is no such multipart upload: never was, aborted, or complete by now. */
+export function isNoUpload(error: unknown): boolean {
+  return isSdkError(error) && error.name === 'NoSuchUpload';
+}
+
+export function hasStatus(error: unknown, httpStatus: number): boolean {
+  return isSdkError(error) && error.$metadata?.httpStatusCode === httpStatus;
+}
+
+/** Our own error in place of the SDK's; what is none of the SDK's stays as it is. */
+export function translated(error: unknown, operation: string, place: Place): unknown {
+  if (!isSdkError(error) || error.name === 'AbortError') {
+    return error;
+  }
+  const [code, reason] = reasonOf(error, place);
+  const where = `bucket "${place.bucket}" at ${place.endpoint ?? `Amazon S3, ${place.region}`}`;
+  const requestId = error.$metadata?.requestId;
+  const id = requestId === undefined ? '' : ` (request ${requestId})`;
+  return new StorageUnavailable(code, `S3 ${operation}, ${where}: ${reason}${id}`, error);
+}
+
+function reasonOf(error: SdkError, { region }: Place): Reason {
+  const { name, message } = error;
+  const status = error.$metadata?.httpStatusCode;
+  // Objects that are missing have been told from it by now; HEAD has no body to say it more exactly.
+  if (name === 'NoSuchBucket' || name === 'NotFound') {
+    return ['ENOENT', 'there is no such bucket: create it, or correct STORAGE_URL'];
+  }
+  if (OTHER_REGION.has(name) || status === 301) {
+    const theirs = error.Region ?? error.$response?.headers?.['x-amz-bucket-region'];
+    const known = typeof theirs === 'string' ? `is in the region ${theirs}` : 'is in another region';
+    return ['EACCES', `the bucket ${known}, but S3_REGION is ${region}`];
+  }
+  if (name === 'RequestTimeTooSkewed') {
+    return ['EACCES', 'the clocks of this machine and the server differ: set this machine’s by NTP'];
+  }
+  if (DENIED.has(name) || status === 401 || status === 403) {
+    return [
+      'EACCES',
+      `access is denied (${name}): check S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY and what they are allowed, see docs/operations.md "Storage"`,
+    ];
+  }
+  if (FULL.has(name) || status === 507) {
+    return ['ENOSPC', 'there is no room left'];
+  }
+  return status === undefined ? networkReason(error) : answerReason(status, `${name}: ${message}`);
+}
+
+/** An answer that fits none of the above: the server's trouble passes, ours does not. */
+function answerReason(status: number, text: string): Reason {
+  return [status >= 500 || status === 429 ? 'ETIMEDOUT' : 'EIO', `${text} (HTTP ${status})`];
+}
+
+/** Codes that no file system has count as a server that cannot be reached. */
+function networkReason(error: SdkError): Reason {
+  const code = typeof error.code === 'string' && error.code !== '' ? error.code : undefined;
+  const known = ['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT'].find((each) => each === code);
+  return [
+    known ?? 'ETIMEDOUT',
+    `the server cannot be reached, or does not answer (${code ?? error.message}): check S3_ENDPOINT and the network`,
+  ];
+}
+
+/** The SDK gives every error of a request its `$metadata`, those of the network too. */
+function isSdkError(error: unknown): error is SdkError {
+  return error instanceof Error && ('$metadata' in error || error.name === 'CredentialsProviderError');
+}

@@ -1,0 +1,206 @@
+/**
+ * Uploads that arrive in pieces, in a bucket: each is one multipart upload of the object that it will be, so that the last step copies
+ * nothing. A part has at least 5 MiB; what a request leaves beyond the last whole part lies as an object of its own, the tail, until the next request
+ * has made a part of it. All parts have the same size, which follows from that of the upload: whoever sends a part once more sends the same.
+ *
+ * What counts is what was noted last: parts and tails that were stored but not noted are stored again. Nothing is kept in a process.
+ */
+import type { Readable } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
+import {
+  AbortMultipartUploadCommand,
+  CompleteMultipartUploadCommand,
+  CreateMultipartUploadCommand,
+  type Part,
+  PutObjectCommand,
+  paginateListParts,
+  UploadPartCommand,
+} from '@aws-sdk/client-s3';
+import type { IncomingState, IncomingStates, IncomingUploads, InTime } from './incoming.ts';
+import type { S3Bucket } from './s3-bucket.ts';
+import { isNoUpload } from './s3-errors.ts';
+import { partBytesFor } from './s3-parts.ts';
+import { openObject } from './s3-reader.ts';
+import { inParts } from './s3-stream-parts.ts';
+import { ObjectNotFound } from './storage.ts';
+
+export interface S3IncomingOptions {
+  readonly states: IncomingStates;
+  /** Limits what may also be done later without harm: not the bytes, and not what a later request would meet. */
+  readonly inTime: InTime;
+  /** Where the bytes of the complete upload are to lie. */
+  readonly keyOf: (file: string) => string;
+}
+
+export class S3Incoming implements IncomingUploads {
+  readonly #bucket: S3Bucket;
+  readonly #options: S3IncomingOptions;
+
+  constructor(bucket: S3Bucket, options: S3IncomingOptions) {
+    this.#bucket = bucket;
+    this.#options = options;
+  }
+
+  async create(file: string): Promise<void> {
+    const command = new CreateMultipartUploadCommand(this.#object(file));
+    const asking = this.#bucket.ask('CreateMultipartUpload', this.#bucket.client.send(command));
+    const { UploadId } = await this.#options.inTime('create', asking);
+    if (UploadId === undefined) throw new Error('the server has begun a multipart upload without a name');
+    await this.#options.states.note(file, { multipart: UploadId, arrivedBytes: 0, tails: [] });
+  }
+
+  async sizeOf(file: string): Promise<number | undefined> {
+    return (await this.#options.states.read(file))?.arrivedBytes;
+  }
+
+  async write(file: string, content: Readable, offset: number): Promise<number> {
+    const { inTime, states } = this.#options;
+    const state = await this.#stateOf(file);
+    const partBytes = partBytesFor(state.sizeBytes);
+    const restBytes = offset % partBytes;
+    const start = offset - restBytes;
+    await inTime('write', this.#bucket.ping());
+    const tails = await this.#dropSpent(file, state, start);
+    const before = await this.#restOf(file, start, restBytes);
+    let arrivedBytes = offset;
+    let sent = start / partBytes;
+    await inParts(before, content, {
+      partBytes,
+      wholeBytes: state.sizeBytes - start,
+      send: async (part) => {
+        await this.#sendPart(file, state.multipart, sent + 1, part);
+        arrivedBytes = sent * partBytes + part.length;
+        sent += 1;
+        await states.note(file, { arrivedBytes });
+      },
+      keep: async (rest) => {
+        const at = sent * partBytes;
+        // Noted before it is stored: what is removed later is what was noted.
+        await states.note(file, { tails: [...new Set([...tails, at])] });
+        await this.#bucket.ask(
+          'PutObject',
+          this.#bucket.sending.send(
+            new PutObjectCommand({ ...this.#bucket.at(tailKey(file, at)), Body: rest }),
+          ),
+        );
+        arrivedBytes = at + rest.length;
+        await states.note(file, { arrivedBytes });
+      },
+    });
+    return arrivedBytes;
+  }
+
+  async truncate(file: string, sizeBytes: number): Promise<void> {
+    await this.#options.states.note(file, { arrivedBytes: sizeBytes });
+  }
+
+  async handOver(file: string): Promise<void> {
+    const state = await this.#stateOf(file);
+    try {
+      await this.#complete(file, state);
+    } catch (error) {
+      if (!isLost(error)) throw error;
+      // Completed before, by a process that died before it could say so?
+      const storedBytes = await this.#bucket.sizeOf(this.#options.keyOf(file));
+      if (storedBytes !== state.sizeBytes) throw new ObjectNotFound(file);
+    }
+    await this.#deleteTails(file, state.tails);
+    await this.#options.states.forget(file);
+  }
+
+  async remove(file: string): Promise<void> {
+    const state = await this.#options.states.read(file);
+    if (state === undefined) return;
+    const abort = new AbortMultipartUploadCommand({ ...this.#object(file), UploadId: state.multipart });
+    const removing = async (): Promise<void> => {
+      await this.#bucket
+        .ask('AbortMultipartUpload', this.#bucket.client.send(abort))
+        .catch((error: unknown) => {
+          if (!isLost(error)) throw error;
+        });
+      await this.#deleteTails(file, state.tails);
+    };
+    await this.#options.inTime('remove', removing());
+  }
+
+  /**
+   * Removes the tails that parts have made superfluous. Of those behind `start` none: a removal that is answered late, or sent again, would
+   * take what a later request has stored there. Where one of them does not count, the next one is stored over it.
+   * @returns those that are left
+   */
+  async #dropSpent(file: string, { tails }: IncomingState, start: number): Promise<number[]> {
+    const left = tails.filter((tail) => tail >= start);
+    if (left.length < tails.length) {
+      await this.#deleteTails(
+        file,
+        tails.filter((tail) => tail < start),
+      );
+      await this.#options.states.note(file, { tails: left });
+    }
+    return left;
+  }
+
+  /** What the next part begins with. */
+  async #restOf(file: string, start: number, restBytes: number): Promise<Buffer> {
+    if (restBytes === 0) return Buffer.alloc(0);
+    // A later write may have made it longer, and been taken back.
+    const rest = await openObject(this.#bucket, tailKey(file, start), { start: 0, end: restBytes - 1 });
+    const bytes = await buffer(rest);
+    if (bytes.length !== restBytes) throw new ObjectNotFound(file);
+    return bytes;
+  }
+
+  async #sendPart(file: string, multipart: string, number: number, part: Buffer): Promise<void> {
+    const name = { ...this.#object(file), UploadId: multipart, PartNumber: number };
+    await this.#bucket
+      .ask('UploadPart', this.#bucket.sending.send(new UploadPartCommand({ ...name, Body: part })))
+      .catch((error: unknown) => {
+        throw orNotFound(error, file);
+      });
+  }
+
+  async #complete(file: string, { multipart, sizeBytes }: IncomingState): Promise<void> {
+    const upload = { ...this.#object(file), UploadId: multipart };
+    const listed = await this.#bucket.ask('ListParts', this.#partsOf(upload));
+    const parts = listed.slice(0, Math.ceil(sizeBytes / partBytesFor(sizeBytes)));
+    if (parts.reduce((sum, { Size = 0 }) => sum + Size, 0) !== sizeBytes) throw new ObjectNotFound(file);
+    const named = parts.map(({ PartNumber, ETag }) => ({ PartNumber, ETag }));
+    const command = new CompleteMultipartUploadCommand({ ...upload, MultipartUpload: { Parts: named } });
+    await this.#bucket.ask('CompleteMultipartUpload', this.#bucket.client.send(command));
+  }
+
+  async #partsOf(upload: { Bucket: string; Key: string; UploadId: string }): Promise<Part[]> {
+    const parts: Part[] = [];
+    for await (const page of paginateListParts({ client: this.#bucket.client }, upload)) {
+      parts.push(...(page.Parts ?? []));
+    }
+    return parts;
+  }
+
+  async #deleteTails(file: string, tails: readonly number[]): Promise<void> {
+    await Promise.all(tails.map((at) => this.#bucket.remove(tailKey(file, at))));
+  }
+
+  async #stateOf(file: string): Promise<IncomingState> {
+    const state = await this.#options.states.read(file);
+    if (state === undefined) throw new ObjectNotFound(file);
+    return state;
+  }
+
+  #object(file: string): { Bucket: string; Key: string } {
+    return this.#bucket.at(this.#options.keyOf(file));
+  }
+}
+
+/** No key of an object begins so. */
+function tailKey(file: string, at: number): string {
+  return `uploads/.incoming/${file}/${at}`;
+}
+
+function isLost(error: unknown): boolean {
+  return error instanceof ObjectNotFound || (error instanceof Error && isNoUpload(error.cause));
+}
+
+function orNotFound(error: unknown, file: string): unknown {
+  return isLost(error) ? new ObjectNotFound(file) : error;
+}

@@ -1,0 +1,136 @@
+/**
+ * Objects in a bucket of Amazon S3 or a server that speaks its protocol. What is larger than a part goes as a multipart upload: whole or
+ * not at all, and in memory there are never more than a few parts of it.
+ */
+import { randomUUID } from 'node:crypto';
+import { createReadStream, createWriteStream } from 'node:fs';
+import { lstat, rm } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { HeadObjectCommand } from '@aws-sdk/client-s3';
+import { Upload } from '@aws-sdk/lib-storage';
+import type { S3Bucket } from './s3-bucket.ts';
+import { isNoUpload } from './s3-errors.ts';
+import { partBytesFor } from './s3-parts.ts';
+import { openObject } from './s3-reader.ts';
+import { ObjectNotFound, type Storage, type StoredObject } from './storage.ts';
+import { checkedKey } from './storage-key.ts';
+
+export interface S3StorageOptions {
+  /** What is written without a length known before has parts that suffice for so much, bytes. */
+  readonly largestWriteBytes: number;
+}
+
+/** Parts of one object on their way at a time, beside the one that is being filled. */
+const PARTS_OF_A_STREAM = 2;
+const PARTS_OF_A_FILE = 4;
+const CHUNK_BYTES = 1024 * 1024;
+
+/** Throws RangeError when nothing so large as `largestWriteBytes` fits S3. */
+export function createS3Storage(bucket: S3Bucket, { largestWriteBytes }: S3StorageOptions): Storage {
+  const streamPartBytes = partBytesFor(largestWriteBytes);
+
+  const stat = async (key: string): Promise<StoredObject | undefined> => {
+    const sizeBytes = await bucket.sizeOf(checkedKey(key));
+    return sizeBytes === undefined ? undefined : { key, sizeBytes };
+  };
+
+  return {
+    stat,
+
+    async publish(localPath, key) {
+      checkedKey(key);
+      const file = await lstat(localPath);
+      if (!file.isFile()) throw new Error('only a regular file can be published');
+      const content = createReadStream(localPath, { highWaterMark: CHUNK_BYTES });
+      const object = await send(bucket, key, content, partBytesFor(file.size), PARTS_OF_A_FILE);
+      await rm(localPath, { force: true });
+      return object;
+    },
+
+    async write(key, content) {
+      checkedKey(key);
+      return send(bucket, key, content, streamPartBytes, PARTS_OF_A_STREAM);
+    },
+
+    read: async (key, range) => openObject(bucket, checkedKey(key), range),
+
+    async localCopy(key, workspace, { signal, makeRoom } = {}) {
+      const object = await stat(key);
+      if (object === undefined) throw new ObjectNotFound(key);
+      await makeRoom?.(object.sizeBytes);
+      const path = join(workspace, basename(key));
+      const content = await openObject(bucket, key);
+      // The reader ends with its last byte or fails: what is there afterwards is all of it.
+      await pipeline(content, createWriteStream(path, { mode: 0o600 }), signal ? { signal } : {});
+      return path;
+    },
+
+    remove: async (key) => bucket.remove(checkedKey(key)),
+
+    ping: () => bucket.ping(),
+  };
+}
+
+/** @param partBytes what is smaller goes in one request */
+async function send(
+  bucket: S3Bucket,
+  key: string,
+  content: Readable,
+  partBytes: number,
+  parts: number,
+): Promise<StoredObject> {
+  const source = new CountedSource(content);
+  const writeId = randomUUID();
+  const upload = new Upload({
+    client: bucket.sending,
+    params: { ...bucket.at(key), Body: source.stream, Metadata: { [WRITE_ID]: writeId } },
+    partSize: partBytes,
+    queueSize: parts,
+    leavePartsOnError: false,
+  });
+  try {
+    await bucket.ask('upload', upload.done());
+  } catch (error) {
+    if (source.failed) throw source.failure;
+    if (!(await isThere(bucket, key, writeId, error))) throw error;
+  }
+  return { key, sizeBytes: source.countBytes };
+}
+
+/** An object says which write made it. */
+const WRITE_ID = 'soundpost-write';
+
+/** Whether the upload was completed after all, and only the answer was lost: then it is unknown when it is completed once more. */
+async function isThere(bucket: S3Bucket, key: string, writeId: string, error: unknown): Promise<boolean> {
+  if (!(error instanceof Error && isNoUpload(error.cause))) return false;
+  const found = await bucket.client.send(new HeadObjectCommand(bucket.at(key))).catch(() => undefined);
+  return found?.Metadata?.[WRITE_ID] === writeId;
+}
+
+/** Where the content itself has failed, that is the error to be told, not what became of the upload. */
+class CountedSource {
+  readonly stream: Readable;
+  countBytes = 0;
+  failed = false;
+  failure: unknown;
+
+  constructor(content: Readable) {
+    this.stream = Readable.from(this.#bytesOf(content), { objectMode: false });
+  }
+
+  async *#bytesOf(content: Readable): AsyncGenerator<Buffer> {
+    try {
+      for await (const chunk of content) {
+        const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk;
+        this.countBytes += bytes.length;
+        yield bytes;
+      }
+    } catch (error) {
+      this.failed = true;
+      this.failure = error;
+      throw error;
+    }
+  }
+}

@@ -1,0 +1,79 @@
+/** A job whose upload lies in a bucket: it is copied to the workspace, where there is room for it. */
+import { randomBytes } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { ExtractPayload, type ExtractResult } from '../../src/queue/payloads.ts';
+import { uploadStorageKey } from '../../src/queue/uploads.ts';
+import { DiskSpace } from '../../src/storage/disk-space.ts';
+import { runExtraction } from '../../src/worker/extraction.ts';
+import { mediaFolder } from '../media/sources.ts';
+import { type StorageOnS3, storageOnS3 } from '../storage/s3-fixture.ts';
+import { until } from '../until.ts';
+import { makeSurroundings, type Surroundings } from './worker-fixture.ts';
+
+const UPLOAD = { type: 'upload', file: 'upl_0123456789abcdef', name: 'talk.mp4' } as const;
+
+const folder = mediaFolder();
+let on: StorageOnS3;
+let around: Surroundings;
+
+beforeAll(async () => {
+  on = await storageOnS3();
+  around = await makeSurroundings();
+  await folder.source('speech.mp4');
+  await on.storage.write(uploadStorageKey(UPLOAD.file), createReadStream(folder.at('speech.mp4')));
+});
+afterAll(async () => {
+  await around.close();
+  await on.close();
+});
+
+function run(disk: DiskSpace, signal = new AbortController().signal): Promise<ExtractResult> {
+  const job = {
+    jobId: `job_${randomBytes(8).toString('hex')}`,
+    attemptToken: randomBytes(4).toString('hex'),
+    order: 1,
+    signal,
+    report: () => undefined,
+    payload: ExtractPayload.parse({
+      version: 1,
+      tenant: 'tenant01',
+      source: UPLOAD,
+      output: { format: 'mp3' },
+      options: { priority: 'normal' },
+      batchId: null,
+      retryOf: null,
+    }),
+  };
+  return runExtraction(job, { ...around.services, storage: on.storage, disk }, around.workspaces);
+}
+
+const fetched = (): number => on.server.requests.filter(({ method }) => method === 'GET').length;
+
+it('is done, its result is in the bucket, and nothing of it is left on the disk', async () => {
+  const { outputFile } = await run(new DiskSpace(around.folder, 0));
+  expect(await on.storage.stat(outputFile.storageKey)).toMatchObject({ sizeBytes: outputFile.size });
+  expect(around.left()).toEqual([]);
+});
+
+it('where there is no room fails before a byte is fetched', async () => {
+  const before = fetched();
+  const full = new DiskSpace(around.folder, Number.MAX_SAFE_INTEGER);
+  await expect(run(full)).rejects.toMatchObject({ message: expect.stringContaining('out of disk space') });
+  expect(fetched()).toBe(before);
+});
+
+it('that is cancelled while it is fetched ends, and leaves nothing', async () => {
+  on.server.fault = ({ method }) => (method === 'GET' ? { kind: 'stall', afterBytes: 1000 } : undefined);
+  const before = fetched();
+  const cancelled = new AbortController();
+  const running = run(new DiskSpace(around.folder, 0), cancelled.signal);
+  running.catch(() => undefined);
+  await until('it is being fetched', () => fetched() > before);
+  cancelled.abort(new Error('cancelled'));
+  const startedMs = performance.now();
+  await expect(running).rejects.toThrow();
+  expect(performance.now() - startedMs).toBeLessThan(2000);
+  expect(around.left()).toEqual([]);
+  on.server.fault = () => undefined;
+});
