@@ -1,7 +1,8 @@
 /** A Redis of the test's own: on a unix socket in a folder of its own, both gone with the test. */
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -16,11 +17,11 @@ export interface TestRedis {
   close(): Promise<void>;
 }
 
-export async function startTestRedis(): Promise<TestRedis> {
+/** @param settings over those of a test, such as `['--appendonly', 'yes']` */
+export async function startTestRedis(settings: readonly string[] = []): Promise<TestRedis> {
   const folder = await mkdtemp(join(tmpdir(), 'soundpost-redis-'));
   const socketPath = join(folder, 'redis.sock');
-  const [launcher = '', ...prefix] = dieWithParent('KILL', process.env.PATH ?? '');
-  const settings = [
+  const server = await spawnRedis([
     '--port',
     '0',
     '--unixsocket',
@@ -29,31 +30,79 @@ export async function startTestRedis(): Promise<TestRedis> {
     folder,
     '--save',
     '',
-    '--loglevel',
-    'notice',
-  ];
-  const child = spawn(launcher, [...prefix, 'redis-server', ...settings], {
-    stdio: ['pipe', 'pipe', 'inherit'],
-  });
-  const ended = once(child, 'exit');
-  const ready = (async () => {
-    for await (const line of createInterface({ input: child.stdout })) {
-      if (line.includes('Ready to accept connections') || line.includes('ready to accept connections')) {
-        return;
-      }
-    }
-    throw new Error('redis-server ended before it was ready');
-  })();
-  await ready;
-  child.stdout.resume();
+    ...settings,
+  ]);
   return {
     url: `unix://${socketPath}`,
     socketPath,
-    pid: child.pid ?? 0,
+    pid: server.pid,
     async close() {
-      child.kill('SIGTERM');
-      await ended;
+      await server.end('SIGTERM');
       await rm(folder, { recursive: true, force: true });
     },
   };
+}
+
+export interface RedisProcess {
+  readonly pid: number;
+  /** Resolves once it is gone; also when it was before. */
+  end(signal: NodeJS.Signals): Promise<void>;
+}
+
+/**
+ * Starts redis-server with these arguments; it ends with this process. Resolves when it says that it is ready.
+ * @param ready what it says then
+ */
+export async function spawnRedis(
+  settings: readonly string[],
+  ready = /[Rr]eady to accept connections/,
+): Promise<RedisProcess> {
+  const [launcher = '', ...prefix] = dieWithParent('KILL', process.env.PATH ?? '');
+  const child: ChildProcess = spawn(
+    launcher,
+    [...prefix, 'redis-server', ...settings, '--loglevel', 'notice'],
+    { stdio: ['pipe', 'pipe', 'inherit'] },
+  );
+  const ended = once(child, 'exit');
+  await untilItSays(child, ready);
+  child.stdout?.resume();
+  return {
+    pid: child.pid ?? 0,
+    async end(signal) {
+      child.kill(signal);
+      await ended;
+    },
+  };
+}
+
+async function untilItSays({ stdout }: ChildProcess, ready: RegExp): Promise<void> {
+  const said: string[] = [];
+  if (stdout !== null) {
+    for await (const line of createInterface({ input: stdout })) {
+      said.push(line);
+      if (ready.test(line)) {
+        return;
+      }
+    }
+  }
+  throw new Error(`redis-server ended before it was ready:\n${said.join('\n')}`);
+}
+
+/** Ports of 127.0.0.1 that nobody listens on at the moment. */
+export async function freePorts(count: number): Promise<number[]> {
+  const servers = await Promise.all(
+    Array.from({ length: count }, async () => {
+      const server = createServer().listen(0, '127.0.0.1');
+      await once(server, 'listening');
+      return server;
+    }),
+  );
+  return Promise.all(
+    servers.map(async (server) => {
+      const address = server.address();
+      server.close();
+      await once(server, 'close');
+      return typeof address === 'object' && address !== null ? address.port : 0;
+    }),
+  );
 }

@@ -3,6 +3,7 @@ import { ServiceError } from '../contract/errors.ts';
 import type { JobOptions, JobRequest, VoiceMessageRequest } from '../contract/job-request.ts';
 import type { ApiKey } from '../queue/api-keys.ts';
 import { idFor } from '../queue/idempotency.ts';
+import { saveBatch } from '../queue/job-index.ts';
 import type { NewJob } from '../queue/job-queue.ts';
 import type { RateState } from '../queue/rate.ts';
 import type { Outlook, Reservation } from '../queue/reservation.ts';
@@ -29,7 +30,8 @@ export interface RequestedJob {
 
 /**
  * @param seed of an idempotency key: ids follow from it
- * Throws INVALID_SOURCE, INVALID_WEBHOOK, FORBIDDEN, RATE_LIMITED or QUEUE_FULL; then nothing was queued.
+ * Throws INVALID_SOURCE, INVALID_WEBHOOK, FORBIDDEN, RATE_LIMITED or QUEUE_FULL; then nothing was queued. Throws NotReplicated when
+ * nobody knows whether what was queued stays.
  */
 export async function submitJobs(
   services: ApiServices,
@@ -76,7 +78,12 @@ export async function submitJobs(
     throw refusalOf(reservation, jobs.length);
   }
   const { rate, outlook } = reservation;
-  return { jobIds: jobs.map(({ jobId }) => jobId), rate, outlook };
+  const jobIds = jobs.map(({ jobId }) => jobId);
+  if (context.batchId !== null) {
+    await saveBatch(services.redis, key.id, context.batchId, jobIds, services.settings.jobTtlSeconds);
+  }
+  await services.jobs.confirm('extract', jobIds);
+  return { jobIds, rate, outlook };
 }
 
 /** From here on an upload stays until its job has ended, also past its expiry. Throws INVALID_SOURCE when it is just over. */

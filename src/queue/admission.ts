@@ -10,7 +10,7 @@ import type { Redis } from './redis.ts';
 import { RedisScript } from './script.ts';
 
 /** Wrong keys a minute from one address, before its keys are not even looked at. */
-const FAILED_KEYS_PER_MINUTE = 60;
+export const FAILED_KEYS_PER_MINUTE = 60;
 
 export interface AdmissionRequest {
   /** What the key claims to be, undefined where it has not even the form of one. */

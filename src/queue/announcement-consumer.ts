@@ -2,7 +2,7 @@
  * The workers' side of what is told to others about a job. The end of the extraction releases the `completion` job, which
  * adds one announcement each; their ids follow from the job's, so a crash in between announces once.
  */
-import { type BackoffStrategy, type Job, WaitingChildrenError, Worker } from 'bullmq';
+import { type BackoffStrategy, type Job, type Telemetry, WaitingChildrenError, Worker } from 'bullmq';
 import type { Logger } from '../logger.ts';
 import { type AnnouncementQueue, VOICE_SCHEDULE_SECONDS } from './announcement-queue.ts';
 import { voiceState } from './announcement-state.ts';
@@ -35,6 +35,7 @@ export interface AnnouncementConsumerOptions {
   readonly lockSeconds: number;
   readonly logger: Logger;
   readonly handlers: AnnouncementHandlers;
+  readonly telemetry?: Telemetry | undefined;
 }
 
 export interface AnnouncementConsumer {
@@ -75,7 +76,7 @@ export function consumeAnnouncements(options: AnnouncementConsumerOptions): Anno
 }
 
 function startConsumer(
-  { redis, lockSeconds, logger }: AnnouncementConsumerOptions,
+  { redis, lockSeconds, logger, telemetry }: AnnouncementConsumerOptions,
   name: string,
   processor: (job: Job, token: string) => Promise<unknown>,
   backoffStrategy?: BackoffStrategy,
@@ -88,6 +89,7 @@ function startConsumer(
     lockDuration: lockMs,
     stalledInterval: stallCheckMs(lockSeconds),
     maxStalledCount: MAX_STALLED,
+    ...(telemetry && { telemetry }),
     ...(backoffStrategy ? { settings: { backoffStrategy } } : {}),
   });
   worker.on('error', (error) => logger.warn({ error: error.message }, `${name} queue`));

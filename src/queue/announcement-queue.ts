@@ -1,5 +1,5 @@
 /** The producers' side of what is told to others about a job: its webhook and its voice message. */
-import { Queue } from 'bullmq';
+import { Queue, type Telemetry } from 'bullmq';
 import type { VoiceMessageRequest } from '../contract/job-request.ts';
 import type { Logger } from '../logger.ts';
 import { currentDeliveryJob, deliveriesKey } from './delivery-index.ts';
@@ -16,6 +16,7 @@ export interface AnnouncementQueueOptions {
   /** How long the record of a finished announcement is kept, seconds. */
   readonly recordSeconds: number;
   readonly logger: Logger;
+  readonly telemetry?: Telemetry | undefined;
 }
 
 /**
@@ -39,8 +40,9 @@ export class AnnouncementQueue {
   }
 
   #queue(name: string): Queue {
-    const queue = new Queue(name, { connection: this.#options.redis, prefix: KEY_PREFIX });
-    queue.on('error', (error: Error) => this.#options.logger.warn({ error: error.message }, `${name} queue`));
+    const { redis, telemetry, logger } = this.#options;
+    const queue = new Queue(name, { connection: redis, prefix: KEY_PREFIX, ...(telemetry && { telemetry }) });
+    queue.on('error', (error: Error) => logger.warn({ error: error.message }, `${name} queue`));
     return queue;
   }
 

@@ -3,19 +3,22 @@
  * shutdown, how an error is written down), so that the steps of an extraction see one job, one signal and one report.
  */
 import { randomBytes } from 'node:crypto';
-import { type Job, UnrecoverableError, WaitingError, Worker } from 'bullmq';
+import { type Job, type Telemetry, UnrecoverableError, WaitingError, Worker } from 'bullmq';
 import { type ErrorBody, ServiceError } from '../contract/errors.ts';
 import type { Logger } from '../logger.ts';
+import type { Observer } from '../metrics/observer.ts';
 import { AttemptReport } from './attempt-report.ts';
 import { closeWorker } from './close-worker.ts';
 import { DeafWatch } from './deaf-watch.ts';
 import { cancelledError, deadlyError } from './job-record.ts';
 import { type Hold, startJob } from './job-state.ts';
+import { observeEnds, observeStart } from './job-watch.ts';
 import { CANCEL_CHANNEL, queueKey, queueNames } from './names.ts';
 import { ExtractPayload, type ExtractProgress, type ExtractResult } from './payloads.ts';
 import { KEY_PREFIX, type Redis } from './redis.ts';
 import { Semaphore } from './semaphore.ts';
 import { stallCheckMs } from './stall-check.ts';
+import { subscribe } from './subscription.ts';
 
 /** Why the signal of a running job was aborted. */
 class JobAborted extends Error {
@@ -56,6 +59,8 @@ export interface ExtractionConsumerOptions {
   readonly run: (job: ExtractionJob) => Promise<ExtractResult>;
   /** Whether, and with what patience, it is watched that jobs are taken at all. `redis`: a connection of the role `request`. */
   readonly watch?: { readonly redis: Redis; readonly patienceSeconds: number };
+  readonly observer?: Observer;
+  readonly telemetry?: Telemetry | undefined;
 }
 
 export interface ExtractionConsumer {
@@ -94,6 +99,7 @@ export function consumeExtractions(options: ExtractionConsumerOptions): Extracti
     running.get(jobId)?.abort(new JobAborted('lost'));
     running.set(jobId, controller);
     begun += 1;
+    observeStart(job, options.observer);
     if (worker.isPaused()) {
       // One that came with the answer to a question asked before the pause.
       controller.abort(new JobAborted('shutdown'));
@@ -117,8 +123,10 @@ export function consumeExtractions(options: ExtractionConsumerOptions): Extracti
     lockDuration: options.lockSeconds * 1000,
     stalledInterval: stallCheckMs(options.lockSeconds),
     maxStalledCount: MAX_STALLED,
+    ...(options.telemetry && { telemetry: options.telemetry }),
   });
   worker.on('error', (error) => logger.warn({ error: error.message }, 'extraction queue'));
+  observeEnds(worker, options.observer);
 
   const { promise: deaf, resolve: onDeaf } = Promise.withResolvers<void>();
   const watch =
@@ -130,15 +138,13 @@ export function consumeExtractions(options: ExtractionConsumerOptions): Extracti
       logger,
     });
 
-  const subscriber = redis.duplicate();
-  subscriber.on('error', (error: Error) => logger.warn({ error: error.message }, 'cancel channel'));
-  subscriber.on('message', (_channel, jobId: string) =>
-    running.get(jobId)?.abort(new JobAborted('cancelled')),
+  // Of a message that was lost the flag in the record tells with the next tick.
+  const unsubscribe = subscribe(
+    redis,
+    CANCEL_CHANNEL,
+    (jobId) => running.get(jobId)?.abort(new JobAborted('cancelled')),
+    (error) => logger.warn({ error: error.message }, 'cancel channel'),
   );
-  subscriber.subscribe(CANCEL_CHANNEL).catch((error: Error) => {
-    // The flag in the record still reaches us with the next tick.
-    logger.warn({ error: error.message }, 'cancel channel');
-  });
 
   return {
     deaf,
@@ -151,7 +157,7 @@ export function consumeExtractions(options: ExtractionConsumerOptions): Extracti
           controller.abort(new JobAborted('shutdown'));
         }
       });
-      subscriber.disconnect();
+      unsubscribe();
     },
   };
 }

@@ -13,6 +13,8 @@ export interface JanitorOptions {
   readonly removeObject: (key: string) => Promise<void>;
   /** Removes the bytes of an upload, complete or not. */
   readonly removeUpload: (file: string) => Promise<void>;
+  /** Removes what dead writers have left in the storage; resolves to how many. Absent: the storage sees to it itself. */
+  readonly sweepStorage?: (() => Promise<number>) | undefined;
   readonly logger: Logger;
 }
 

@@ -15,6 +15,8 @@ interface Sweep {
   /** Files of results and of lost attempts that were asked to be removed; some may have been gone already. */
   readonly files: number;
   readonly indexEntries: number;
+  /** Of the storage: what writers have left that died. */
+  readonly leftovers: number;
 }
 
 /** A janitor that has died is replaced after this. */
@@ -68,6 +70,7 @@ export class Janitor {
         uploads: await sweepUploads(context),
         files: await sweepJobFiles(context),
         indexEntries: await sweepJobIndexes(context),
+        leftovers: (await this.#options.sweepStorage?.()) ?? 0,
       };
       if (Object.values(sweep).some((count) => count > 0)) {
         logger.info(sweep, 'swept');

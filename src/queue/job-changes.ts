@@ -4,6 +4,7 @@ import { QueueEvents } from 'bullmq';
 import type { Logger } from '../logger.ts';
 import { CHANGE_CHANNEL, queueNames } from './names.ts';
 import { KEY_PREFIX, type Redis } from './redis.ts';
+import { subscribe } from './subscription.ts';
 
 /** BullMQ tells of every job that is added, too; nobody reads that while nobody watches. */
 const IDLE_MS = 60_000;
@@ -14,7 +15,7 @@ export class JobChanges {
   readonly #watchers = new EventEmitter().setMaxListeners(0);
   readonly #redis: Redis;
   readonly #warn: (error: Error) => void;
-  readonly #subscriber: Redis;
+  readonly #unsubscribe: () => void;
   #events: QueueEvents | undefined;
   #idle: NodeJS.Timeout | undefined;
   readonly #closing = new AbortController();
@@ -23,10 +24,7 @@ export class JobChanges {
   constructor(redis: Redis, logger: Logger) {
     this.#redis = redis;
     this.#warn = (error: Error): void => logger.warn({ error: error.message }, 'job changes');
-    this.#subscriber = redis.duplicate();
-    this.#subscriber.on('error', this.#warn);
-    this.#subscriber.on('message', (_channel, jobId: string) => this.#watchers.emit(jobId));
-    this.#subscriber.subscribe(CHANGE_CHANNEL).catch(this.#warn);
+    this.#unsubscribe = subscribe(redis, CHANGE_CHANNEL, (jobId) => this.#watchers.emit(jobId), this.#warn);
   }
 
   /** Aborted when nobody may go on watching, because the process stops. */
@@ -76,7 +74,7 @@ export class JobChanges {
 
   async close(): Promise<void> {
     clearTimeout(this.#idle);
-    this.#subscriber.disconnect();
+    this.#unsubscribe();
     await this.#endEvents();
   }
 }

@@ -1,21 +1,30 @@
 /** The producers' side of the job queue: accept, read, cancel. */
 import { randomUUID } from 'node:crypto';
-import { FlowProducer, Job, Queue, UnrecoverableError } from 'bullmq';
+import { FlowProducer, Job, Queue, type Telemetry, UnrecoverableError } from 'bullmq';
 import type { Logger } from '../logger.ts';
+import { type Observer, type SubmissionOutcome, silentObserver } from '../metrics/observer.ts';
+import { findBatch, saveBatch } from './job-index.ts';
 import { cancelledError, type JobRecord, readJobRecord, recordFields } from './job-record.ts';
 import { type CancelOutcome, markCancelled } from './job-state.ts';
-import { CHANGE_CHANNEL, completionId, jobKey, queueNames } from './names.ts';
+import { CHANGE_CHANNEL, completionId, jobKey, type QueueName, queueNames } from './names.ts';
 import type { CompletionPayload, ExtractPayload } from './payloads.ts';
 import { KEY_PREFIX, type Redis } from './redis.ts';
+import type { Replication } from './replication.ts';
 import { type Reservation, reserveSubmission, type SubmissionLimits } from './reservation.ts';
+import { SubmissionJournal } from './submission-journal.ts';
+import { holdUpload } from './uploads.ts';
 
 export interface JobQueueOptions {
   /** A connection of the role `request`. The caller closes it. */
   readonly redis: Redis;
   readonly limits: SubmissionLimits;
+  /** Where submissions have to reach replicas before they are answered. */
+  readonly replication?: Replication | undefined;
   /** How long the record of an ended job is kept, seconds. */
   readonly recordSeconds: number;
   readonly logger: Logger;
+  readonly observer?: Observer;
+  readonly telemetry?: Telemetry | undefined;
 }
 
 export interface NewJob {
@@ -23,12 +32,31 @@ export interface NewJob {
   readonly payload: ExtractPayload;
 }
 
+interface Accepted {
+  readonly tenant: string;
+  readonly jobs: readonly NewJob[];
+}
+
+/** For what was accepted once; nor does it cost its key anything a second time. */
+const NO_LIMITS: SubmissionLimits = {
+  submitPerMinute: Number.MAX_SAFE_INTEGER,
+  unfinishedPerTenant: Number.MAX_SAFE_INTEGER,
+  queueLimit: Number.MAX_SAFE_INTEGER,
+};
+
 /** Tries of a job that fails through no fault of its source, such as a full disk (decisions A7). */
 const ATTEMPTS = 3;
 /** Completed records are removed a few at a time whenever another job ends, so no ending pays for a backlog. */
 const REMOVE_LIMIT = 100;
 /** The janitor reads in the record which files there are, after it is no longer answered. */
 const RECORD_OUTLIVES_SECONDS = 24 * 60 * 60;
+/** What a submission is counted as. */
+const observedOutcome: Readonly<Record<Reservation['outcome'], SubmissionOutcome>> = {
+  reserved: 'accepted',
+  'rate-limited': 'rate_limited',
+  'too-many-unfinished': 'too_many_unfinished',
+  'queue-full': 'queue_full',
+};
 /** The parent must outlive its child's record: removing a parent removes its children. */
 const PARENT_OUTLIVES_SECONDS = 24 * 60 * 60;
 
@@ -37,11 +65,20 @@ export class JobQueue {
   readonly #options: JobQueueOptions;
   readonly #extract: Queue;
   readonly #flows: FlowProducer;
+  readonly #observer: Observer;
+  readonly #journal: SubmissionJournal<Accepted>;
 
   constructor(options: JobQueueOptions) {
     this.#options = options;
     this.#redis = options.redis;
-    const shared = { connection: options.redis, prefix: KEY_PREFIX };
+    this.#observer = options.observer ?? silentObserver;
+    this.#journal = new SubmissionJournal({
+      redis: options.redis,
+      restore: (accepted) => this.#restore(accepted),
+      logger: options.logger,
+    });
+    const { redis, telemetry } = options;
+    const shared = { connection: redis, prefix: KEY_PREFIX, ...(telemetry && { telemetry }) };
     this.#extract = new Queue(queueNames.extract, shared);
     this.#flows = new FlowProducer(shared);
     const warn = (error: Error): void => options.logger.warn({ error: error.message }, 'job queue');
@@ -66,7 +103,35 @@ export class JobQueue {
     if (reservation.outcome === 'reserved' && fresh.length > 0) {
       await this.#add(fresh, reservation.priorities);
     }
+    if (reservation.outcome === 'reserved') {
+      this.#journal.note({ tenant, jobs });
+    }
+    this.#observer.jobsSubmitted(observedOutcome[reservation.outcome], fresh.length);
     return reservation;
+  }
+
+  /** Adds again what Redis has lost of an accepted submission, whatever the limits say by now. */
+  async #restore({ tenant, jobs }: Accepted): Promise<number> {
+    const lost = await this.#unknown(jobs);
+    if (lost.length > 0) {
+      for (const { jobId, payload } of lost) {
+        // Where the upload is gone, too, the job says so.
+        if (payload.source.type === 'upload') await holdUpload(this.#redis, payload.source.file, jobId);
+      }
+      const places = lost.map(({ jobId, payload }) => ({ jobId, priority: payload.options.priority }));
+      const now = Date.now();
+      const reservation = await reserveSubmission(this.#redis, tenant, places, NO_LIMITS, now, 0);
+      if (reservation.outcome === 'reserved') {
+        await this.#add(lost, reservation.priorities);
+      }
+    }
+    // It is written last, so it may be all that is lost.
+    const batchId = jobs[0]?.payload.batchId ?? null;
+    if (batchId !== null && (await findBatch(this.#redis, tenant, batchId)) === undefined) {
+      const jobIds = jobs.map(({ jobId }) => jobId);
+      await saveBatch(this.#redis, tenant, batchId, jobIds, this.#options.recordSeconds);
+    }
+    return lost.length;
   }
 
   async #unknown(jobs: readonly NewJob[]): Promise<NewJob[]> {
@@ -119,6 +184,20 @@ export class JobQueue {
     }
   }
 
+  /**
+   * Resolves once as many replicas as are wanted have these jobs of a queue, and all that was written before.
+   * @throws NotReplicated: they may run all the same
+   */
+  async confirm(queue: QueueName, jobIds: readonly string[]): Promise<void> {
+    try {
+      await this.#options.replication?.confirm(jobIds.map((jobId) => jobKey(queue, jobId)));
+    } catch (error) {
+      // Nobody was told that they were accepted: whoever asks again may get others.
+      this.#journal.forget(({ jobs }) => jobs.some(({ jobId }) => jobIds.includes(jobId)));
+      throw error;
+    }
+  }
+
   async read(jobId: string): Promise<JobRecord | undefined> {
     return readJobRecord(jobId, await this.#redis.hgetall(jobKey('extract', jobId)));
   }
@@ -136,6 +215,7 @@ export class JobQueue {
     if (outcome === 'claimed') {
       const job = await Job.fromId(this.#extract, jobId);
       await job?.moveToFailed(new UnrecoverableError(JSON.stringify(cancelledError)), token, false);
+      this.#observer.jobEnded({ state: 'failed', code: cancelledError.code }, undefined);
     }
     return outcome;
   }
@@ -153,6 +233,7 @@ export class JobQueue {
   }
 
   async close(): Promise<void> {
+    await this.#journal.close();
     await this.#flows.close();
     await this.#extract.close();
   }

@@ -116,7 +116,7 @@ function readProgress(text: string | undefined): ExtractProgress | null {
 }
 
 /** Our failures are JSON with a code of the catalogue; anything else is BullMQ's own, such as a stall. */
-function readFailure(reason: string | undefined): ErrorBody {
+export function readFailure(reason: string | undefined): ErrorBody {
   try {
     return ErrorBody.parse(JSON.parse(reason ?? ''));
   } catch {

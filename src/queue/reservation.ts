@@ -55,9 +55,9 @@ const ADDED_WITHIN_MS = 10_000;
 const reserve = new RedisScript(`
 local rateKey, openKey, indexKey, flowsKey, timeKey, waiting, active, delayed, standard, meanKey = unpack(KEYS)
 local tenant = ARGV[1]
-local now, rateLimit, openLimit, queueLimit = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+local now, rateLimit, openLimit, queueLimit, cost = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
 local jobs = {}
-for i = 6, #ARGV, 2 do jobs[#jobs + 1] = {id = ARGV[i], step = tonumber(ARGV[i + 1])} end
+for i = 7, #ARGV, 2 do jobs[#jobs + 1] = {id = ARGV[i], step = tonumber(ARGV[i + 1])} end
 local jobPrefix, windowMs, addedWithin = '${jobKey('extract', '')}', ${RATE_WINDOW_SECONDS * 1000}, ${ADDED_WITHIN_MS}
 local rebaseAt, largest = ${REBASE_AT}, ${LARGEST_PRIORITY}
 local UNIT = 4294967296
@@ -78,7 +78,7 @@ if redis.call('SCARD', openKey) + #jobs > openLimit then
 end
 local queued = redis.call('ZCARD', waiting)
 if queued + #jobs > queueLimit then return refuse('queue-full') end
-local taken, remaining, reset = take(rateKey, rateLimit, #jobs, windowMs)
+local taken, remaining, reset = take(rateKey, rateLimit, cost, windowMs)
 if not taken then return {'rate-limited', remaining, reset} end
 
 local time = tonumber(redis.call('GET', timeKey) or '1')
@@ -120,12 +120,14 @@ end
 return answer
 `);
 
+/** @param cost of the key's submissions a minute; default one a job */
 export async function reserveSubmission(
   redis: Redis,
   tenant: string,
   jobs: readonly { readonly jobId: string; readonly priority: Priority }[],
   limits: SubmissionLimits,
   nowMs: number,
+  cost = jobs.length,
 ): Promise<Reservation> {
   const answer = (await reserve.run(
     redis,
@@ -147,6 +149,7 @@ export async function reserveSubmission(
       limits.submitPerMinute,
       limits.unfinishedPerTenant,
       limits.queueLimit,
+      cost,
       ...jobs.flatMap(({ jobId, priority }) => [jobId, FLOW_STEP[priority]]),
     ],
   )) as [Reservation['outcome'], number, number, string, number, ...number[]];

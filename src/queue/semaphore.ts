@@ -25,6 +25,11 @@ export class Semaphore {
     this.#free = capacity;
   }
 
+  /** What nobody holds. */
+  get free(): number {
+    return this.#free;
+  }
+
   /**
    * Whoever is first in the order is waited for: nobody overtakes one that needs more room than there is.
    * @returns gives the room back; a second call does nothing

@@ -67,15 +67,17 @@ describe('cancelling', () => {
 
   it('reaches the worker also when the message is lost', async () => {
     const { redis } = queue();
+    const begun = Promise.withResolvers<void>();
     const reason = Promise.withResolvers<unknown>();
-    queue().consume(({ signal }) =>
-      aborted(signal).catch((error: unknown) => {
+    queue().consume(({ signal }) => {
+      begun.resolve();
+      return aborted(signal).catch((error: unknown) => {
         reason.resolve(error);
         throw error;
-      }),
-    );
+      });
+    });
     const jobId = await queue().submit();
-    await queue().reaches(jobId, 'processing');
+    await begun.promise;
     await until('the worker listens', async () => {
       const [, listeners] = (await redis.pubsub('NUMSUB', CANCEL_CHANNEL)) as [string, number];
       return listeners === 1;

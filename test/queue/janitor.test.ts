@@ -249,7 +249,8 @@ describe('results', () => {
   });
 
   it('go in any number, also of one millisecond', async () => {
-    const { redis } = queue();
+    // So many commands at once take longer on a busy machine than somebody who waits for an answer is kept waiting.
+    const redis = queue().connect('worker');
     const endedMs = Date.now() - (OUTPUT_TTL_SECONDS + 60) * 1000;
     const jobIds = Array.from({ length: 1203 }, () => newJobId());
     await Promise.all(

@@ -70,12 +70,12 @@ export class TestQueue {
     return redis;
   }
 
-  jobQueue(limits: Partial<SubmissionLimits>): JobQueue {
+  jobQueue(limits: Partial<SubmissionLimits>, told = logger): JobQueue {
     const jobs = new JobQueue({
       redis: this.redis,
       limits: { ...LIMITS, ...limits },
       recordSeconds: 3600,
-      logger,
+      logger: told,
     });
     this.onClose(() => jobs.close());
     return jobs;

@@ -6,7 +6,7 @@ import type { JobStatus } from '../../contract/job.ts';
 import { BatchRequest, MAX_BATCH_JOBS } from '../../contract/job-request.ts';
 import { IdempotencyHeaders } from '../../contract/request-headers.ts';
 import { idFor } from '../../queue/idempotency.ts';
-import { findBatch, saveBatch } from '../../queue/job-index.ts';
+import { findBatch } from '../../queue/job-index.ts';
 import { parseSubmission } from '../address-faults.ts';
 import { sendData } from '../answer.ts';
 import { answerOnce } from '../idempotent.ts';
@@ -79,7 +79,6 @@ async function batch(context: RouteContext): Promise<void> {
     const key = keyOf(context);
     const batchId = idFor('batch', seed, 0);
     const { jobIds, rate } = await submitJobs(services, key, requested, { batchId, retryOf: null }, seed);
-    await saveBatch(services.redis, key.id, batchId, jobIds, services.settings.jobTtlSeconds);
     setRateLimit(response, 'submit', rate);
     return {
       httpStatus: 202,
