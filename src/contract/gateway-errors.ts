@@ -144,13 +144,15 @@ export const gatewayErrorCatalogue = {
   service_unavailable: {
     httpStatus: 503,
     retryable: true,
-    meaning: 'A part that the gateway needs is unreachable, or the gateway is stopping.',
+    meaning:
+      'A part that the gateway needs is unreachable, the gateway is stopping, or the instance moves to another process of it.',
     remedy: 'Wait for Retry-After seconds.',
   },
   timeout: {
     httpStatus: 504,
     retryable: true,
-    meaning: 'The audio could not be prepared and handed to the network in time.',
+    meaning:
+      'The audio could not be prepared and handed to the network in time, or the process that was at it did not answer: it may have been sent.',
     remedy: 'Try again with the same Idempotency-Key.',
   },
 } as const satisfies Record<string, GatewayCatalogueEntry>;

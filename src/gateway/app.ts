@@ -16,15 +16,17 @@ import { keyedRoutes } from './routes/routes.ts';
 import type { GatewayServices } from './services.ts';
 
 export function createApp(services: GatewayServices): Express {
-  const { access, audit, redis, storage, sandbox, logger, trustProxy, publicUrl } = services;
+  const { access, audit, forwarding, redis, storage, sandbox, logger, trustProxy, publicUrl } = services;
   const routes = keyedRoutes(services);
   const app = express();
   app.set('query parser', 'simple');
   app.set('etag', false);
   app.set('trust proxy', trustProxy);
   app.use(securityHeaders());
-  app.use(requestLog(logger));
+  app.use(forwarding.receive);
+  app.use(requestLog(logger, forwarding.idOf));
   app.use(auditing(audit));
+  app.use(forwarding.refuseForged);
 
   app.get('/health/live', live);
   app.get('/health/ready', ready(redis, storage, sandbox));
@@ -38,12 +40,16 @@ export function createApp(services: GatewayServices): Express {
   for (const [path, samePath] of Map.groupBy(routes, (route) => route.path)) {
     const mounted = app.route(path);
     for (const route of samePath) {
-      mounted[route.method](...admission(route, access), async (request, response) => {
-        if (route.changes) {
-          noteChange(request);
-        }
-        await route.handle(request, response, () => access.instanceOf(request));
-      });
+      mounted[route.method](
+        ...admission(route, access),
+        ...atOwner(route, services),
+        async (request, response) => {
+          if (route.changes) {
+            noteChange(request);
+          }
+          await route.handle(request, response, () => access.instanceOf(request));
+        },
+      );
     }
     mounted.all(otherMethods(samePath.map(({ method }) => method.toUpperCase()).join(', ')));
   }
@@ -57,6 +63,11 @@ function admission({ access: by, path }: Route, access: Access): RequestHandler[
     ...(by === 'gateway' ? [access.requireGatewayKey] : []),
     ...(path.endsWith('/:instance') ? [access.requireInstance] : []),
   ];
+}
+
+function atOwner({ path, anywhere }: Route, { access, forwarding }: GatewayServices): RequestHandler[] {
+  const needsSession = path.endsWith('/:instance') && anywhere !== true;
+  return needsSession ? [forwarding.toOwner((request) => access.instanceOf(request))] : [];
 }
 
 function securityHeaders(): express.RequestHandler {

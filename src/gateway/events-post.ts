@@ -16,6 +16,8 @@ export interface EventsPostOptions {
   readonly secret: string;
   /** A connection of its own, since reading the stream blocks it. */
   readonly blockingRedis: Redis;
+  /** Resolves when this process may post: one at a time, so that a message's statuses come in their order. */
+  readonly onDuty: (signal: AbortSignal) => Promise<void>;
   readonly logger: Logger;
 }
 
@@ -42,6 +44,7 @@ export class EventsPost {
       from: '$',
       claimIdleMs: CLAIM_IDLE_MS,
       removeFinished: false,
+      onDuty: options.onDuty,
       handle: (entry, signal) => this.#post(entry, signal),
       logger: options.logger,
     });

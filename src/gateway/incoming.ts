@@ -79,7 +79,7 @@ export class Incoming implements TransportReports {
       {
         instanceId,
         instanceName: instance.name,
-        ownJid: (await sessions.of(instance)).ownJid,
+        ownJid: await sessions.ownJid(instance),
         key: { remoteJid: incoming.chatJid, fromMe, id: incoming.messageId },
         ...(fromMe ? {} : { authorJid: incoming.authorJid, authorName: incoming.authorName }),
         timestampSeconds: incoming.timestampSeconds,
@@ -227,7 +227,7 @@ export class Incoming implements TransportReports {
     if (instance === undefined) {
       return;
     }
-    const { ownJid } = await sessions.of(instance);
+    const ownJid = await sessions.ownJid(instance);
     await appendEvent(redis, {
       instanceId,
       event,

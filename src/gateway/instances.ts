@@ -14,6 +14,7 @@ import {
 } from '../contract/gateway-instances.ts';
 import type { Redis } from '../queue/redis.ts';
 import { RedisScript } from '../queue/script.ts';
+import { isSameSecret } from '../signing/same-secret.ts';
 import { gatewayKey } from './redis-keys.ts';
 import { changeRecord, readRecord } from './redis-record.ts';
 import type { Sealer } from './sealer.ts';
@@ -33,7 +34,7 @@ const Instance = z.object({
 });
 export type Instance = z.infer<typeof Instance>;
 
-const RECORDS = gatewayKey('instances');
+export const INSTANCE_RECORDS = gatewayKey('instances');
 const NAMES = gatewayKey('instance-names');
 const TOKENS = gatewayKey('instance-tokens');
 
@@ -86,12 +87,12 @@ export class Instances {
         : {}),
     };
     const taken = new GatewayError('bad_request', 'token: is in use already; leave it out to have one made');
-    if (hasher.matches(token, apiKey)) {
+    if (isSameSecret(token, apiKey)) {
       throw taken;
     }
     const outcome = await createScript.run(
       this.#redis,
-      [RECORDS, NAMES, TOKENS],
+      [INSTANCE_RECORDS, NAMES, TOKENS],
       [instance.id, instance.name, instance.tokenHash, JSON.stringify(instance)],
     );
     if (outcome === 'name') {
@@ -116,7 +117,7 @@ export class Instances {
 
   /** All of them, oldest first. */
   async list(): Promise<Instance[]> {
-    const records = await this.#redis.hvals(RECORDS);
+    const records = await this.#redis.hvals(INSTANCE_RECORDS);
     return records
       .map((record) => Instance.parse(JSON.parse(record)))
       .toSorted((a, b) => a.createdAt.localeCompare(b.createdAt) || a.name.localeCompare(b.name));
@@ -145,7 +146,7 @@ export class Instances {
   async remove(instance: Instance): Promise<void> {
     await this.#redis
       .multi()
-      .hdel(RECORDS, instance.id)
+      .hdel(INSTANCE_RECORDS, instance.id)
       .hdel(NAMES, instance.name)
       .hdel(TOKENS, instance.tokenHash)
       .exec();
@@ -164,5 +165,5 @@ export function instanceNotFound(): GatewayError {
   return new GatewayError('instance_not_found', 'instance: no instance has this name or id');
 }
 
-const recordOf = (id: string) => ({ key: RECORDS, field: id, schema: Instance });
+const recordOf = (id: string) => ({ key: INSTANCE_RECORDS, field: id, schema: Instance });
 const connectionLabel = (id: string): string => `connection of ${id}`;

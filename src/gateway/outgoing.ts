@@ -26,10 +26,22 @@ export async function until(atMs: number, signal: AbortSignal): Promise<void> {
   }
 }
 
-/** What callers see when the gateway stops before the network has their message. */
-export function stopping(cause: unknown): GatewayError {
+/** What callers see when the gateway stops, or the instance goes to another replica, before the network has their message. */
+export function interrupted({ reason }: AbortSignal, cause: unknown): GatewayError {
+  if (reason instanceof GatewayError) {
+    return reason;
+  }
   return new GatewayError('service_unavailable', 'the gateway is stopping; send the request again', {
     retryAfterSeconds: 5,
     cause,
   });
+}
+
+/** What callers see when nobody knows whether the network got their message, or all of their messages. */
+export function inDoubt(cause: unknown): GatewayError {
+  return new GatewayError(
+    'timeout',
+    'the instance went to another process of the gateway while the message was on its way; whether it was sent is not known',
+    { retryAfterSeconds: 1, cause },
+  );
 }

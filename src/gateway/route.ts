@@ -45,12 +45,14 @@ export interface Route {
   readonly form?: z.ZodType;
   /** A GET that changes something, because the interface has it so. */
   readonly changes?: true;
+  /** Needs no session of the instance: any replica answers it. */
+  readonly anywhere?: true;
   /** @param instanceOf answers the instance of the path; only for paths that name one */
   readonly handle: (request: Request, response: Response, instanceOf: () => Instance) => Promise<void>;
 }
 
 interface Definition<Body extends z.ZodType, Query extends z.ZodObject, Answer extends z.ZodType>
-  extends Pick<Route, 'method' | 'path' | 'access' | 'changes'> {
+  extends Pick<Route, 'method' | 'path' | 'access' | 'changes' | 'anywhere'> {
   readonly docs: Omit<RouteDocs, 'answer'> & {
     readonly answer: Omit<AnswerDocs, 'body'> & { readonly body?: Answer };
   };

@@ -13,6 +13,7 @@ import type { MessageLog } from './message-log.ts';
 import type { Access } from './middleware/access.ts';
 import type { WrongKeys } from './middleware/wrong-keys.ts';
 import type { OutgoingOrder } from './outgoing-order.ts';
+import type { Forwarding } from './replicas/forwarding.ts';
 import type { Sessions } from './sessions.ts';
 import type { TextSender } from './text-sender.ts';
 import type { VoiceNotes } from './voice-notes.ts';
@@ -25,6 +26,7 @@ export interface GatewayServices {
   readonly wrongKeys: WrongKeys;
   readonly instances: Instances;
   readonly sessions: Sessions;
+  readonly forwarding: Forwarding;
   readonly log: MessageLog;
   readonly sender: VoiceSender;
   readonly texts: TextSender;

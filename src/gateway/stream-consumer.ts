@@ -21,6 +21,8 @@ export interface StreamConsumerOptions {
   readonly claimIdleMs: number;
   /** Whether finished entries are removed from the stream: only where this group is its one reader. */
   readonly removeFinished: boolean;
+  /** Resolves when this process may take entries, where one at a time shall. Default: it always may. */
+  readonly onDuty?: (signal: AbortSignal) => Promise<void>;
   /** May take its time. A rejection leaves the entry to be taken up again after claimIdleMs. */
   readonly handle: (entry: StreamEntry, signal: AbortSignal) => Promise<void>;
   readonly logger: Logger;
@@ -73,6 +75,7 @@ export class StreamConsumer {
     const { signal } = this.#closing;
     while (!signal.aborted) {
       try {
+        await this.#options.onDuty?.(signal);
         const entries = await untilAborted(this.#next(), signal);
         for (const entry of entries) {
           this.#taken.add(entry.id);
@@ -156,7 +159,8 @@ export class StreamConsumer {
   async #claimOwn(idleMs: number): Promise<void> {
     if (this.#taken.size > 0) {
       const { redis, stream, group } = this.#options;
-      await redis.xclaim(stream, group, this.#consumer, 0, ...this.#taken, 'IDLE', idleMs, 'JUSTID');
+      const entries = [...this.#taken];
+      await redis.call('XCLAIM', stream, group, this.#consumer, 0, ...entries, 'IDLE', idleMs, 'JUSTID');
     }
   }
 

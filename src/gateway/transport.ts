@@ -18,6 +18,7 @@ import type { PrivacySettings } from '../contract/gateway-operations.ts';
 import type { MessageKey, MessageStatus } from '../contract/job.ts';
 import type { Address } from './address.ts';
 import type { Instance } from './instances.ts';
+import type { Hold } from './replicas/hold.ts';
 
 /** Somebody, or a group, that the instance can write to. */
 export interface Chat {
@@ -245,15 +246,29 @@ export interface ParticipantsChange {
 /** What a network needs for reaching an account; stored encrypted, never answered. */
 type Connection = XmppConnection;
 
+interface Opening {
+  readonly instance: Instance;
+  readonly connection: Connection | undefined;
+  /** Whether to connect now; false for an instance that was logged out. */
+  readonly connect: boolean;
+  /** Asserted right before anything is given to the network; writes that would do harm when they come late are fenced by it. */
+  readonly hold: Hold;
+}
+
 export interface Transport {
   readonly kind: TransportKind;
+  /** Whether its sessions have an {@link OtherSide}. */
+  readonly hasOtherSide: boolean;
   /**
    * Takes up, or finds, the instance's place on the network; repeating it changes nothing. Resolves at once, while it
    * may still be connecting: reports.connectionChanged tells the rest, and is not to be awaited in here, since it waits
    * for this very session.
-   * @param connect whether to connect now; false for an instance that was logged out
    */
-  open(instance: Instance, connection: Connection | undefined, connect: boolean): Promise<Session>;
+  open(opening: Opening): Promise<Session>;
+  /** Another replica has the instance now: ends its session here, and leaves everything that is kept of it. */
+  letGo(instanceId: string): Promise<void>;
+  /** For networks that tell a replica of instances that another one has. */
+  ownJid?(instance: Instance): Promise<string>;
   /** Gives up the instance's place on the network for good. */
   remove(instance: Instance): Promise<void>;
   /** Starts what runs beside requests. */

@@ -6,17 +6,20 @@ import { randomBytes } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { AudioMessage, SendAudioFields, SentMessage } from '../contract/gateway.ts';
 import { GatewayError } from '../contract/gateway-errors.ts';
+import type { Observer } from '../metrics/observer.ts';
+import { noTracing, type Tracing } from '../tracing/tracing.ts';
 import { parseAddress } from './address.ts';
 import type { AudioInput } from './audio-input.ts';
 import type { Instance } from './instances.ts';
 import type { MessageLog } from './message-log.ts';
 import type { MessageRecord } from './message-record.ts';
-import { stopping, until, untilDue } from './outgoing.ts';
+import { inDoubt, interrupted, until, untilDue } from './outgoing.ts';
 import type { Turn } from './outgoing-order.ts';
 import type { SendRate, Slot } from './send-rate.ts';
 import type { Sessions } from './sessions.ts';
 import type { SecretHasher } from './tokens.ts';
 import type { Chat, MessageContext, Session } from './transport.ts';
+import { audioOf, messageContext, sentMessage } from './voice-message.ts';
 import type { VoiceNotes } from './voice-notes.ts';
 
 export interface VoiceSenderOptions {
@@ -29,6 +32,8 @@ export interface VoiceSenderOptions {
   readonly closing: AbortSignal;
   /** For preparing and sending together; waiting for its turn and the presence before it come on top. */
   readonly sendTimeoutMs: number;
+  readonly observer?: Observer | undefined;
+  readonly tracing?: Tracing | undefined;
 }
 
 export interface VoiceRequest {
@@ -42,9 +47,10 @@ export interface VoiceRequest {
   readonly turn: Turn;
 }
 
-/** What is left of the time for preparing and sending. */
+/** What is left of the time for preparing and sending, and what ends it early. */
 interface Budget {
   leftMs: number;
+  readonly ending: AbortSignal;
 }
 
 /** A request whose recipient is known. */
@@ -55,6 +61,12 @@ interface Addressed {
   readonly messageId: string;
 }
 
+interface Prepared {
+  readonly record: MessageRecord;
+  readonly audioMessage: AudioMessage;
+  readonly file: string;
+}
+
 export class VoiceSender {
   readonly #options: VoiceSenderOptions;
 
@@ -63,33 +75,67 @@ export class VoiceSender {
   }
 
   async send(request: VoiceRequest): Promise<SentMessage> {
-    const { log, rate } = this.#options;
-    const budget: Budget = { leftMs: this.#options.sendTimeoutMs };
+    const { log, sessions, closing, sendTimeoutMs } = this.#options;
+    const { lost } = sessions.holdOf(request.instance);
+    const budget: Budget = { leftMs: sendTimeoutMs, ending: AbortSignal.any([closing, lost]) };
     const addressed = await this.#inTime(budget, (signal) => this.#address(request, signal));
     const earlier = await log.find(request.instance.id, addressed.messageId);
     if (earlier?.settled) {
-      return answer(earlier);
+      return sentMessage(earlier);
     }
+    return this.#observed(request, () => this.#deliver(request, addressed, budget));
+  }
+
+  async #deliver(request: VoiceRequest, addressed: Addressed, budget: Budget): Promise<SentMessage> {
+    const { log, rate, tracing = noTracing } = this.#options;
     const slot = await rate.reserve(request.instance, [addressed.messageId]);
     const prepared = await this.#beforeNetwork(slot, async () => {
-      const made = await this.#inTime(budget, (signal) => this.#prepare(request, addressed, signal));
-      await this.#waitForNetwork(request, addressed, slot);
+      const made = await this.#inTime(budget, (signal) =>
+        tracing.span('prepare voice note', {}, () => this.#prepare(request, addressed, signal)),
+      );
+      await this.#waitForNetwork(request, addressed, slot, budget.ending);
       return made;
     });
+    const network = { 'soundpost.transport': request.instance.transport };
+    const hand = (signal: AbortSignal) => this.#toNetwork(request, addressed, prepared, signal);
     await this.#inTime(budget, (signal) =>
-      addressed.session.sendVoice(
-        {
-          messageId: addressed.messageId,
-          chat: addressed.chat,
-          file: prepared.file,
-          content: prepared.audioMessage,
-          context: addressed.context,
-        },
-        signal,
-      ),
+      tracing.span('send to network', network, () => hand(signal), 'client'),
     );
     await log.settle(prepared.record);
-    return answer(prepared.record);
+    return sentMessage(prepared.record);
+  }
+
+  /** What is with the network when the instance goes to another replica may have arrived or not. */
+  async #toNetwork(
+    { instance }: VoiceRequest,
+    { session, messageId, chat, context }: Addressed,
+    { file, audioMessage }: Prepared,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { lost } = this.#options.sessions.holdOf(instance);
+    try {
+      await session.sendVoice({ messageId, chat, file, content: audioMessage, context }, signal);
+    } catch (error) {
+      throw lost.aborted ? inDoubt(error) : error;
+    }
+  }
+
+  async #observed<T>({ instance }: VoiceRequest, work: () => Promise<T>): Promise<T> {
+    const startedAt = performance.now();
+    const tell = (outcome: Parameters<Observer['messageSent']>[1]): void =>
+      this.#options.observer?.messageSent(
+        instance.transport,
+        outcome,
+        (performance.now() - startedAt) / 1000,
+      );
+    try {
+      const made = await work();
+      tell('sent');
+      return made;
+    } catch (error) {
+      tell(error instanceof GatewayError ? error.code : 'internal_error');
+      throw error;
+    }
   }
 
   async #address(request: VoiceRequest, signal: AbortSignal): Promise<Addressed> {
@@ -108,7 +154,7 @@ export class VoiceSender {
     { instance, audio, workspace }: VoiceRequest,
     { session, chat, context, messageId }: Addressed,
     signal: AbortSignal,
-  ): Promise<{ record: MessageRecord; audioMessage: AudioMessage; file: string }> {
+  ): Promise<Prepared> {
     const { notes, log } = this.#options;
     const note = await notes.make(audio, workspace, signal);
     const record = await log.intend({
@@ -128,20 +174,20 @@ export class VoiceSender {
     { fields, turn }: VoiceRequest,
     { session, chat }: Addressed,
     slot: Slot,
+    ending: AbortSignal,
   ): Promise<void> {
-    const { closing } = this.#options;
     const delayMs = fields.delay ?? 0;
     try {
       if (delayMs > 0) {
-        await until(slot.atMs - delayMs, closing);
+        await until(slot.atMs - delayMs, ending);
         await session.showPresence(chat, 'recording');
-        await wait(delayMs, undefined, { signal: closing }).finally(() =>
+        await wait(delayMs, undefined, { signal: ending }).finally(() =>
           session.showPresence(chat, 'paused'),
         );
       }
-      await untilDue(turn, slot, closing);
+      await untilDue(turn, slot, ending);
     } catch (error) {
-      throw closing.aborted ? stopping(error) : error;
+      throw ending.aborted ? interrupted(ending, error) : error;
     }
   }
 
@@ -156,11 +202,11 @@ export class VoiceSender {
   }
 
   async #inTime<T>(budget: Budget, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    const { closing } = this.#options;
+    const { ending } = budget;
     const startedAt = performance.now();
     const deadline = AbortSignal.timeout(Math.max(1, Math.floor(budget.leftMs)));
     try {
-      return await work(AbortSignal.any([deadline, closing]));
+      return await work(AbortSignal.any([deadline, ending]));
     } catch (error) {
       if (error instanceof GatewayError) {
         throw error;
@@ -170,7 +216,7 @@ export class VoiceSender {
           cause: error,
         });
       }
-      throw closing.aborted ? stopping(error) : error;
+      throw ending.aborted ? interrupted(ending, error) : error;
     } finally {
       budget.leftMs -= performance.now() - startedAt;
     }
@@ -183,31 +229,4 @@ export class VoiceSender {
         : this.#options.hasher.hash('message id', `${instance.id} ${idempotencyKey}`).slice(0, 32);
     return id.toUpperCase();
   }
-}
-
-/** Throws bad_request naming every mention that is no address. */
-function messageContext(fields: SendAudioFields): MessageContext {
-  const { quoted } = fields;
-  return {
-    quoted: quoted ? { id: quoted.key.id, text: quoted.message?.conversation } : undefined,
-    mentioned: (fields.mentioned ?? []).map((text, index) => parseAddress(text, `mentioned[${index}]`).text),
-    mentionsEveryOne: fields.mentionsEveryOne ?? false,
-    linkPreview: fields.linkPreview ?? false,
-  };
-}
-
-function audioOf({ message }: MessageRecord): AudioMessage {
-  if (!('audioMessage' in message)) {
-    throw new Error('a text was recorded under the id of a voice message');
-  }
-  return message.audioMessage;
-}
-
-function answer(record: MessageRecord): SentMessage {
-  return {
-    key: record.key,
-    message: { audioMessage: audioOf(record) },
-    messageTimestamp: String(record.timestampSeconds),
-    status: 'PENDING',
-  };
 }

@@ -4,7 +4,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { type GatewayOptions, type RunningGateway, startGateway } from '../../src/gateway/start.ts';
+import type { GatewayOptions, RunningGateway } from '../../src/gateway/gateway-options.ts';
+import { startGateway } from '../../src/gateway/start.ts';
 import { dieWithParent } from '../../src/launcher.ts';
 import { createLogger } from '../../src/logger.ts';
 import { parseAllowRules } from '../../src/outbound/allow-rules.ts';
@@ -14,6 +15,7 @@ import { createFileStorage } from '../../src/storage/file-storage.ts';
 export const API_KEY = 'gateway-key-of-the-tests-0123456789';
 const PEPPER = Buffer.alloc(32, 7);
 const ENCRYPTION_KEY = Buffer.alloc(32, 8);
+export const REPLICA_KEY = Buffer.alloc(32, 9);
 
 /** The people of every loopback network (decisions B "Loopback"). */
 export const ada = { number: '12025550101', jid: '12025550101@people.loopback', name: 'Ada Lovelace' };
@@ -33,6 +35,7 @@ export interface GatewaySetting {
   readonly sendsPerMinute?: GatewayOptions['sendsPerMinute'];
   readonly webhookSchedule?: readonly number[];
   readonly trustProxy?: number;
+  readonly replica?: Omit<GatewayOptions['replica'], 'key'>;
 }
 
 export function gatewayOptions(setting: GatewaySetting): GatewayOptions {
@@ -66,6 +69,7 @@ export function gatewayOptions(setting: GatewaySetting): GatewayOptions {
     ...(setting.webhookSchedule === undefined ? {} : { webhookSchedule: setting.webhookSchedule }),
     ...(setting.trustProxy === undefined ? {} : { trustProxy: setting.trustProxy }),
     events,
+    replica: { key: REPLICA_KEY, ...setting.replica },
     logger,
   };
 }

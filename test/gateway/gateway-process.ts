@@ -5,4 +5,8 @@ import { type GatewaySetting, gatewayOptions } from './gateway-fixture.ts';
 
 const setting: GatewaySetting = JSON.parse(process.argv[2] ?? '');
 const gateway = await startGateway(gatewayOptions(setting));
+process.once('SIGTERM', async () => {
+  await gateway.close();
+  process.exit(0);
+});
 process.send?.({ port: gateway.port });

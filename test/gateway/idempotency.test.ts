@@ -34,8 +34,10 @@ beforeAll(async () => {
   await makeTone(join(folder.path, 'tone.ogg'), 1);
   tone = await readFile(join(folder.path, 'tone.ogg'));
   audio = tone.toString('base64');
-  gateway = await startTestGateway({ redisUrl: redis.url, dataDir: folder.path });
+  gateway = await start();
 });
+
+const start = (): Promise<TestGateway> => startTestGateway({ redisUrl: redis.url, dataDir: folder.path });
 
 afterAll(async () => {
   await gateway.close();
@@ -151,6 +153,9 @@ describe('a gateway that is killed while it sends', () => {
     const body = { number: hedy.number, audio };
     const headers = { 'Idempotency-Key': name };
     const before = await idsIn(hedy.jid);
+    // It would have the instance, and do the sending itself.
+    await gateway.close();
+    await process.hasInstances();
     const lost = caller(process.url)('POST', SEND, body, headers).then(
       () => 'answered',
       () => 'lost',
@@ -159,6 +164,7 @@ describe('a gateway that is killed while it sends', () => {
     await process.kill();
     expect(await lost).toBe('lost');
     await proxy.close();
+    gateway = await start();
 
     const answer = await eventually(
       () => gateway.call('POST', SEND, body, headers),
@@ -187,15 +193,29 @@ describe('a gateway that is killed while it sends', () => {
   });
 });
 
-async function startProcess(setting: GatewaySetting): Promise<{ url: string; kill(): Promise<void> }> {
+interface GatewayProcess {
+  readonly url: string;
+  /** Resolves when it has taken them from the one that has stopped. */
+  hasInstances(): Promise<void>;
+  kill(): Promise<void>;
+}
+
+async function startProcess(setting: GatewaySetting): Promise<GatewayProcess> {
   const child = fork(new URL('gateway-process.ts', import.meta.url), [JSON.stringify(setting)]);
   const ended = once(child, 'exit');
   const [{ port }] = (await Promise.race([
     once(child, 'message'),
     ended.then(() => Promise.reject(new Error('the gateway process ended at once'))),
   ])) as [{ port: number }];
+  const url = `http://127.0.0.1:${port}`;
   return {
-    url: `http://127.0.0.1:${port}`,
+    url,
+    async hasInstances() {
+      await eventually(
+        () => caller(url)('GET', '/instance/connectionState/main'),
+        ({ status, body }) => status === 200 && body.instance.state === 'open',
+      );
+    },
     async kill() {
       child.kill('SIGKILL');
       await ended;

@@ -12,6 +12,7 @@ import { createLogger } from '../../src/logger.ts';
 import { closeRedis, connectRedis, type Redis } from '../../src/queue/redis.ts';
 import { startTestRedis, type TestRedis } from '../redis-server.ts';
 import { ada, eventually } from './gateway-fixture.ts';
+import { takeOver } from './take-over.ts';
 
 const logger = createLogger('silent');
 const instance: Instance = {
@@ -74,12 +75,14 @@ function connectNetwork(): Transport {
     }),
     publicUrl: () => 'http://gateway.test',
     keepSeconds: 60,
+    onDuty: async () => undefined,
     logger,
   });
 }
 
 async function sendToAda(messageId: string): Promise<void> {
-  const session = await network.open(instance, undefined, true);
+  const hold = await takeOver(redis, instance.id);
+  const session = await network.open({ instance, connection: undefined, connect: true, hold });
   const message: OutgoingVoice = {
     messageId,
     chat: await session.resolve(parseAddress(ada.number, 'number'), 'number'),

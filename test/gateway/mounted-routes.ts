@@ -2,6 +2,7 @@
 import { createApp } from '../../src/gateway/app.ts';
 import { Viewers } from '../../src/gateway/inbox/viewer.ts';
 import { Access } from '../../src/gateway/middleware/access.ts';
+import { Forwarding } from '../../src/gateway/replicas/forwarding.ts';
 import { keyedRoutes } from '../../src/gateway/routes/routes.ts';
 import type { GatewayServices } from '../../src/gateway/services.ts';
 
@@ -18,6 +19,7 @@ const methods = ['get', 'post', 'put', 'patch', 'delete'] as const;
 const services = {
   access: new Access({} as never),
   viewers: new Viewers({} as never),
+  forwarding: new Forwarding({} as never),
   brands: ['Messenger', 'WhatsApp'],
   trustProxy: 0,
 } as Partial<GatewayServices> as GatewayServices;

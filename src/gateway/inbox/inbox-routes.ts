@@ -13,7 +13,7 @@ const MAX_REDEEM_BYTES = 4096;
 const RedeemRequest = z.object({ code: z.string().min(1).max(128) });
 
 export function inboxRoutes(services: GatewayServices): Router {
-  const { viewers, sessions, log, inboxSessions, wrongKeys } = services;
+  const { viewers, sessions, log, inboxSessions, wrongKeys, forwarding } = services;
   const router = Router();
   router.use((_request, response, next) => {
     response.setHeader('Cache-Control', 'no-store');
@@ -37,30 +37,30 @@ export function inboxRoutes(services: GatewayServices): Router {
   router.get('/instances', async (request, response) => {
     const all = await viewers.instances(request);
     response.json(
-      await Promise.all(
-        all.map(async (instance) => {
-          const session = await sessions.of(instance);
-          return {
-            id: instance.id,
-            name: instance.name,
-            transport: instance.transport,
-            state: sessions.stateOf(instance, session),
-            ownJid: session.ownJid,
-            readOnly: session.otherSide === undefined,
-          };
-        }),
-      ),
+      (await sessions.anywhere(all)).map(({ instance, state, ownJid }) => ({
+        id: instance.id,
+        name: instance.name,
+        transport: instance.transport,
+        state,
+        ownJid,
+        readOnly: !sessions.hasOtherSide(instance),
+      })),
     );
-  });
-
-  router.get('/instances/:instance/chats', async (request, response) => {
-    const instance = await viewers.instance(request);
-    response.json(await chatViews(instance, await sessions.of(instance), log));
   });
 
   router.get('/instances/:instance/chats/:jid/messages', async (request, response) => {
     const instance = await viewers.instance(request);
     response.json(await listMessages(instance, request.params.jid, log));
+  });
+
+  // From here on sessions are needed.
+  router.use(
+    '/instances/:instance',
+    forwarding.toOwner((request) => viewers.instance(request)),
+  );
+  router.get('/instances/:instance/chats', async (request, response) => {
+    const instance = await viewers.instance(request);
+    response.json(await chatViews(instance, await sessions.of(instance), log));
   });
 
   router.use(peopleRoutes(services));

@@ -1,11 +1,13 @@
 /** Leaves a record of each key that changed something, and of each that was refused (docs/operations.md "Audit"). */
 import type { Request, RequestHandler } from 'express';
+import { routeTemplate } from '../../http/route-template.ts';
 import type { AuditLog } from '../../logger.ts';
 import { requestId } from './request-log.ts';
 
 const keys = new WeakMap<Request, string>();
 const refused = new WeakSet<Request>();
 const changing = new WeakSet<Request>();
+const passedOn = new WeakSet<Request>();
 
 /** @param key `gateway`, `instance:<id>`, or `inbox-session` */
 export function noteKey(request: Request, key: string): void {
@@ -14,6 +16,15 @@ export function noteKey(request: Request, key: string): void {
 
 export function noteRefusal(request: Request): void {
   refused.add(request);
+}
+
+/** Done by another replica, which leaves the record; to be noted before the answer begins. */
+export function notePassedOn(request: Request, isSo: boolean): void {
+  if (isSo) {
+    passedOn.add(request);
+  } else {
+    passedOn.delete(request);
+  }
 }
 
 /** For a GET that changes something. */
@@ -26,14 +37,14 @@ export function auditing(audit: AuditLog): RequestHandler {
     response.once('close', () => {
       const key = keys.get(request);
       const changes = changing.has(request) || !['GET', 'HEAD', 'OPTIONS'].includes(request.method);
-      if (!(refused.has(request) || (key !== undefined && changes))) {
+      if (passedOn.has(request) || !(refused.has(request) || (key !== undefined && changes))) {
         return;
       }
       audit({
         event: refused.has(request) ? 'key refused' : 'key used',
         key,
         // The pattern, not the path: paths hold people's numbers.
-        route: `${request.method} ${request.route ? `${request.baseUrl}${request.route.path}` : '(none)'}`,
+        route: `${request.method} ${routeTemplate(request) ?? '(none)'}`,
         outcome: response.writableFinished ? response.statusCode : 'aborted',
         address: request.ip,
         requestId: requestId(request),

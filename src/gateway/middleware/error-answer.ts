@@ -8,6 +8,7 @@ import {
   gatewayErrorCatalogue,
 } from '../../contract/gateway-errors.ts';
 import type { Logger } from '../../logger.ts';
+import { isRedisAway } from '../../queue/redis.ts';
 import { requestId } from './request-log.ts';
 
 const KIB = 1024;
@@ -77,9 +78,7 @@ function toGatewayError(error: unknown, redisReady: boolean): GatewayError {
   if (http.success) {
     return bodyFault(http.data);
   }
-  // ioredis has no code for a command that a Redis which hangs did not answer.
-  const isUnanswered = error instanceof Error && error.message === 'Command timed out';
-  if (!redisReady || isUnanswered) {
+  if (!redisReady || (error instanceof Error && isRedisAway(error))) {
     return new GatewayError('service_unavailable', 'the gateway cannot reach its database', {
       retryAfterSeconds: 5,
       cause: error,

@@ -1,6 +1,7 @@
 /** Gives every request its id and leaves one line of it in the log: no headers, no query, no bodies. */
 import { randomUUID } from 'node:crypto';
 import type { Request, RequestHandler } from 'express';
+import { routeTemplate } from '../../http/route-template.ts';
 import type { Logger } from '../../logger.ts';
 
 const ids = new WeakMap<Request, string>();
@@ -9,9 +10,10 @@ export function requestId(request: Request): string {
   return ids.get(request) ?? '';
 }
 
-export function requestLog(logger: Logger): RequestHandler {
+/** @param idOf the id that the request has already */
+export function requestLog(logger: Logger, idOf: (request: Request) => string | undefined): RequestHandler {
   return (request, response, next) => {
-    const id = randomUUID();
+    const id = idOf(request) ?? randomUUID();
     const startedAt = performance.now();
     ids.set(request, id);
     response.setHeader('X-Request-Id', id);
@@ -21,7 +23,7 @@ export function requestLog(logger: Logger): RequestHandler {
           requestId: id,
           method: request.method,
           // The pattern, not the path: paths hold people's numbers.
-          route: `${request.baseUrl}${request.route?.path ?? ''}`,
+          route: routeTemplate(request) ?? '(none)',
           status: response.statusCode,
           answered: response.writableFinished,
           ms: Math.round(performance.now() - startedAt),

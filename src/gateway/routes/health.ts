@@ -1,7 +1,7 @@
 /** `GET /health/live` and `GET /health/ready`, without a key (decisions E "Health"). */
 import type { RequestHandler } from 'express';
 import type { SandboxLevel } from '../../media/sandbox.ts';
-import type { Redis } from '../../queue/redis.ts';
+import { pingRedis, type Redis } from '../../queue/redis.ts';
 import type { Storage } from '../../storage/storage.ts';
 
 /** An answer that takes longer is no answer. */
@@ -14,7 +14,7 @@ export const live: RequestHandler = (_request, response) => {
 export function ready(redis: Redis, storage: Storage, sandbox: SandboxLevel): RequestHandler {
   return async (_request, response) => {
     const [redisAnswers, storageAnswers] = await Promise.all([
-      answers(redis.ping()),
+      answers(pingRedis(redis)),
       answers(storage.ping()),
     ]);
     const ok = redisAnswers && storageAnswers;

@@ -1,6 +1,7 @@
 /** Instance management (decisions B "Instances"). */
 import { z } from 'zod';
 import {
+  type ConnectionState,
   ConnectionStateAnswer,
   ConnectQuery,
   FetchInstancesQuery,
@@ -12,6 +13,7 @@ import {
 import { MakeInstanceAnswer, MakeInstanceRequest } from '../../contract/gateway-webhooks.ts';
 import { parseAddress } from '../address.ts';
 import type { Instance } from '../instances.ts';
+import { unpublished } from '../replicas/published-states.ts';
 import { type Route, route } from '../route.ts';
 import type { GatewayServices } from '../services.ts';
 import type { Sessions } from '../sessions.ts';
@@ -49,8 +51,10 @@ function management({ audit, instances, sessions, log, webhooks, outbound }: Gat
         }
         const { instance, token } = await instances.create(request);
         audit({ event: 'key created', key: `instance:${instance.id}` });
+        await sessions.begin(instance);
+        const [shown = { instance, ...unpublished }] = await sessions.anywhere([instance]);
         return {
-          instance: await describe(instance, sessions),
+          instance: describe(shown),
           hash: token,
           settings: settingsAnswer(instance.settings),
           ...(webhook ? { webhook: await keepWebhook(instance, webhook, webhooks) } : {}),
@@ -73,7 +77,7 @@ function management({ audit, instances, sessions, log, webhooks, outbound }: Gat
         const wanted = (await instances.list()).filter(
           ({ id, name }) => (!instanceName || name === instanceName) && (!instanceId || id === instanceId),
         );
-        return Promise.all(wanted.map((instance) => describe(instance, sessions)));
+        return (await sessions.anywhere(wanted)).map(describe);
       },
     }),
     route({
@@ -93,6 +97,7 @@ function management({ audit, instances, sessions, log, webhooks, outbound }: Gat
         await webhooks.remove(instance);
         await log.forget(instance.id);
         await instances.remove(instance);
+        await sessions.forget(instance);
         audit({ event: 'key revoked', key: `instance:${instance.id}` });
         return gone('Instance deleted');
       },
@@ -169,11 +174,11 @@ function gone(message: string): InstanceGoneAnswer {
   return { status: 'SUCCESS', error: false, response: { message } };
 }
 
-async function describe(instance: Instance, sessions: Sessions): Promise<InstanceAnswer> {
+function describe({ instance, state }: { instance: Instance; state: ConnectionState }): InstanceAnswer {
   return {
     instanceName: instance.name,
     instanceId: instance.id,
     transport: instance.transport,
-    status: await sessions.state(instance),
+    status: state,
   };
 }

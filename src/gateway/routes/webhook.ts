@@ -15,6 +15,7 @@ export function webhookRoutes({ webhooks, outbound }: GatewayServices): Route[] 
       method: 'post',
       path: '/webhook/set/:instance',
       access: 'instance',
+      anywhere: true,
       docs: {
         operationId: 'setWebhook',
         summary: 'Say where the events of the instance go',
@@ -34,6 +35,7 @@ export function webhookRoutes({ webhooks, outbound }: GatewayServices): Route[] 
       method: 'get',
       path: '/webhook/find/:instance',
       access: 'instance',
+      anywhere: true,
       docs: {
         operationId: 'findWebhook',
         summary: 'Ask where the events of the instance go',

@@ -5,6 +5,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { GatewayEventName } from '../../contract/gateway-events.ts';
 import type { Logger } from '../../logger.ts';
+import type { Observer, WebhookOutcome } from '../../metrics/observer.ts';
 import { OutboundFailed, OutboundRefused } from '../../outbound/errors.ts';
 import type { Outbound } from '../../outbound/outbound.ts';
 import type { Redis } from '../../queue/redis.ts';
@@ -19,11 +20,14 @@ export interface WebhookSenderOptions {
   readonly redis: Redis;
   /** A connection of its own, since reading the stream blocks it. */
   readonly blockingRedis: Redis;
+  /** Resolves when this process may send: one at a time, so that an instance's events come in their order. */
+  readonly onDuty: (signal: AbortSignal) => Promise<void>;
   readonly webhooks: Webhooks;
   readonly outbound: Outbound;
   /** When an event is told, seconds after it happened; the first one at once. */
   readonly scheduleSeconds: readonly number[];
   readonly logger: Logger;
+  readonly observer?: Observer | undefined;
 }
 
 const TIMEOUT_MS = 15_000;
@@ -61,6 +65,8 @@ export class WebhookSender {
       from: '$',
       claimIdleMs: CLAIM_IDLE_MS,
       removeFinished: false,
+      // What is due is found by the one that sends: it hears of what it took itself at once.
+      onDuty: options.onDuty,
       handle: (entry) => this.#take(entry),
       logger: options.logger,
     });
@@ -93,6 +99,7 @@ export class WebhookSender {
     const { signal } = this.#closing;
     while (!signal.aborted) {
       try {
+        await this.#options.onDuty(signal);
         this.#wake = Promise.withResolvers();
         const { due, nextAtMs } = await untilAborted(this.#deliveries.lease(BATCH), signal);
         for (const delivery of due) {
@@ -148,6 +155,7 @@ export class WebhookSender {
       return this.#deliveries.finish(delivery);
     }
     if (nextSlot === undefined) {
+      this.#options.observer?.webhookGivenUp('instance');
       logger.error({ instanceId: delivery.instanceId, event: delivery.eventId }, 'a webhook was given up');
       return this.#deliveries.finish(delivery);
     }
@@ -166,7 +174,10 @@ export class WebhookSender {
     { eventId, envelope, instanceId }: Delivery,
     webhook: { url: string; headers: Record<string, string>; secret: string },
   ): Promise<Outcome> {
-    const { outbound, logger } = this.#options;
+    const { outbound, logger, observer } = this.#options;
+    const startedAt = performance.now();
+    const tell = (outcome: WebhookOutcome): void =>
+      observer?.webhookTried('instance', outcome, (performance.now() - startedAt) / 1000);
     try {
       const { status, retryAfterSeconds } = await outbound.post({
         url: webhook.url,
@@ -179,13 +190,16 @@ export class WebhookSender {
         timeoutMs: TIMEOUT_MS,
         signal: this.#closing.signal,
       });
-      if ((status >= 200 && status < 300) || status === GONE) {
+      const isTaken = status >= 200 && status < 300;
+      tell(isTaken ? 'delivered' : status === GONE ? 'gone' : 'rejected');
+      if (isTaken || status === GONE) {
         return { done: true };
       }
       logger.warn({ instanceId, status }, 'a webhook was refused');
       return { done: false, retryAfterSeconds: retryAfterSeconds ?? 0 };
     } catch (error) {
       if (error instanceof OutboundFailed || error instanceof OutboundRefused) {
+        tell('unreachable');
         logger.warn({ instanceId, err: error }, 'a webhook could not be reached');
         return { done: false, retryAfterSeconds: 0 };
       }

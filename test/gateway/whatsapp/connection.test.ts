@@ -4,7 +4,7 @@ import {
   disconnectReasons,
 } from '../../../src/gateway/transports/whatsapp/disconnect-reasons.ts';
 import { until } from '../../until.ts';
-import { OWN_NUMBER, type Setting, startSetting } from './whatsapp-fixture.ts';
+import { adasChat, OWN_NUMBER, type Setting, startSetting } from './whatsapp-fixture.ts';
 
 const PNG_SIGNATURE = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
 
@@ -202,7 +202,7 @@ describe('the connection of the WhatsApp transport, against a typed fake socket'
       await setting.openSession();
       await setting.restart();
       const sockets = setting.network.sockets.length;
-      const session = await setting.transport().open(setting.instance, undefined, false);
+      const session = await setting.open(false);
       expect(session.state()).toBe('close');
       expect(setting.network.sockets).toHaveLength(sockets);
     });
@@ -211,7 +211,7 @@ describe('the connection of the WhatsApp transport, against a typed fake socket'
       await setting.openSession();
       await setting.restart();
       const before = setting.network.sockets.length;
-      const session = await setting.transport().open(setting.instance, undefined, false);
+      const session = await setting.open(false);
       const connecting = session.connect();
       await setting.transport().close();
       await connecting;
@@ -219,6 +219,26 @@ describe('the connection of the WhatsApp transport, against a typed fake socket'
       expect(session.state()).toBe('close');
       // Within less than what connecting may take.
     }, 10_000);
+
+    it('says nothing more once another process has the account, and leaves the session to it', async () => {
+      const session = await setting.openSession();
+      const { sent, sockets } = setting.network;
+      setting.hold().lose();
+      const text = { messageId: '3EB0000000000000000B', chat: adasChat, text: 'too late' };
+      await expect(session.sendText(text, AbortSignal.timeout(5000))).rejects.toMatchObject({
+        code: 'service_unavailable',
+      });
+      await setting.transport().letGo(setting.instance.id);
+      expect(sent).toEqual([]);
+      expect(session.state()).toBe('close');
+      const before = sockets.length;
+      await setting.restart();
+      const next = await setting.session();
+      await until('the next one to be open', () => next.state() === 'open');
+      expect(sockets).toHaveLength(before + 1);
+      await next.sendText(text, AbortSignal.timeout(5000));
+      expect(sent).toHaveLength(1);
+    });
 
     it('ends its connection when the gateway stops, and does not connect again', async () => {
       const session = await setting.openSession();

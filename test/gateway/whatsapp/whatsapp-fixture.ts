@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterAll } from 'vitest';
 import { defaultInstanceSettings } from '../../../src/contract/gateway-instances.ts';
 import type { Instance } from '../../../src/gateway/instances.ts';
+import type { Hold } from '../../../src/gateway/replicas/hold.ts';
 import { Sealer } from '../../../src/gateway/sealer.ts';
 import type {
   Chat,
@@ -13,6 +14,7 @@ import type {
   MessageContext,
   OutgoingVoice,
   ParticipantsChange,
+  Session,
   Transport,
   TransportReports,
 } from '../../../src/gateway/transport.ts';
@@ -24,6 +26,7 @@ import { closeRedis, connectRedis, type Redis } from '../../../src/queue/redis.t
 import { startTestRedis, type TestRedis } from '../../redis-server.ts';
 import { until } from '../../until.ts';
 import { makeFolder } from '../gateway-fixture.ts';
+import { takeOver } from '../take-over.ts';
 import { FakeWhatsApp, personJid } from './fake-whatsapp.ts';
 
 export const OWN_NUMBER = '4915112345678';
@@ -87,6 +90,10 @@ export interface Setting {
   readonly instance: Instance;
   readonly retries: number[];
   transport(): Transport;
+  /** What the transport may act by. */
+  hold(): Hold;
+  /** @param connect false for an instance that was logged out */
+  open(connect: boolean): Promise<Session>;
   session(): Promise<WhatsAppSession>;
   /** Pairs the instance with the phone of {@link OWN_NUMBER}. */
   openSession(): Promise<WhatsAppSession>;
@@ -121,7 +128,9 @@ export async function startSetting(settings: Partial<Instance['settings']> = {})
     tokenHash: '',
     loggedOut: false,
   };
+  let hold: Hold;
   const begin = async (): Promise<Transport> => {
+    hold = await takeOver(redis, instance.id);
     const transport = createWhatsAppTransport({
       redis,
       sealer: new Sealer(KEY),
@@ -137,8 +146,10 @@ export async function startSetting(settings: Partial<Instance['settings']> = {})
     return transport;
   };
   let transport = await begin();
+  const open = (connect: boolean): Promise<Session> =>
+    transport.open({ instance, connection: undefined, connect, hold });
   const session = async (): Promise<WhatsAppSession> => {
-    const opened = await transport.open(instance, undefined, true);
+    const opened = await open(true);
     if (!(opened instanceof WhatsAppSession)) {
       throw new Error('the transport opened something else');
     }
@@ -151,6 +162,8 @@ export async function startSetting(settings: Partial<Instance['settings']> = {})
     instance,
     retries,
     transport: () => transport,
+    hold: () => hold,
+    open,
     session,
     async openSession() {
       const opened = await session();

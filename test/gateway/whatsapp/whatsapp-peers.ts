@@ -1,7 +1,8 @@
 /** People on the fake of WhatsApp as the contract suite wants them. */
 import { buffer } from 'node:stream/consumers';
 import type { WAMessage } from 'baileys';
-import { type RunningGateway, startGateway } from '../../../src/gateway/start.ts';
+import type { RunningGateway } from '../../../src/gateway/gateway-options.ts';
+import { startGateway } from '../../../src/gateway/start.ts';
 import type { Furniture, NetworkUnderTest, Peer, Received } from '../../contract/gateway-suite.ts';
 import { startTestRedis } from '../../redis-server.ts';
 import { until } from '../../until.ts';

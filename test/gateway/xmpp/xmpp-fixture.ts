@@ -32,6 +32,7 @@ import { startTestRedis, type TestRedis } from '../../redis-server.ts';
 import { until } from '../../until.ts';
 import { startPeer, type XmppPeer } from '../../xmpp-peer.ts';
 import { makeFolder, run } from '../gateway-fixture.ts';
+import { takeOver } from '../take-over.ts';
 
 /** Numbers of the accounts; 555-01XX is set aside for fiction. */
 export const numbers = {
@@ -175,7 +176,8 @@ async function connect(parts: Parts, setting: ConnectSetting): Promise<Connected
     password: setting.password ?? passwordOf(number),
     service: `xmpp://${setting.host ?? '127.0.0.1'}:${setting.port ?? prosody.port}`,
   };
-  const session = await transport.open(instance, connection, true);
+  const hold = await takeOver(redis, instance.id);
+  const session = await transport.open({ instance, connection, connect: true, hold });
   const reported: Connected['reported'] = (what, fits) =>
     until(what, () => reports.find(fits)).catch((error: unknown) => {
       throw new Error(`${String(error)}; reported were ${JSON.stringify(reports)}`);

@@ -6,6 +6,7 @@ import type { PrivacySettings } from '../../../contract/gateway-operations.ts';
 import { type Address, mayMean } from '../../address.ts';
 import type { Instance } from '../../instances.ts';
 import { plainContext } from '../../message-record.ts';
+import type { Hold } from '../../replicas/hold.ts';
 import type {
   Chat,
   Contact,
@@ -42,6 +43,7 @@ export interface LoopbackSessionParts {
   readonly publicUrl: () => string;
   readonly otherSide: OtherSide;
   readonly isAway: boolean;
+  readonly hold: Hold;
 }
 
 export class LoopbackSession implements Session {
@@ -124,8 +126,8 @@ export class LoopbackSession implements Session {
   }
 
   async editMessage({ chat, key, text }: MessageEdit): Promise<void> {
-    const { relay, digits, instance } = this.#parts;
-    await relay.accept({
+    const { relay, digits, instance, hold } = this.#parts;
+    await relay.accept(hold, {
       messageId: key.id,
       from: { instanceId: instance.id, digits, name: instance.name },
       to: { digits: digitsOf(chat.jid), isGroup: chat.isGroup },
@@ -227,8 +229,8 @@ export class LoopbackSession implements Session {
     content: MessageContent,
     context: MessageContext,
   ): Promise<void> {
-    const { relay, instance, digits } = this.#parts;
-    await relay.accept({
+    const { relay, instance, digits, hold } = this.#parts;
+    await relay.accept(hold, {
       messageId,
       from: { instanceId: instance.id, digits, name: instance.name },
       to: { digits: digitsOf(chat.jid), isGroup: chat.isGroup },

@@ -4,6 +4,7 @@ import type { Redis } from '../../../queue/redis.ts';
 import type { Instances } from '../../instances.ts';
 import type { MessageLog } from '../../message-log.ts';
 import type { Transport, TransportReports } from '../../transport.ts';
+import { personJid } from './addresses.ts';
 import { Archive } from './archive.ts';
 import { Calls } from './calls.ts';
 import { Directory } from './directory.ts';
@@ -22,25 +23,38 @@ export interface LoopbackOptions {
   readonly publicUrl: () => string;
   /** How long the network remembers messages, seconds. */
   readonly keepSeconds: number;
+  /** Resolves when this process may deliver what the network has: one at a time, or messages would overtake each other. */
+  readonly onDuty: (signal: AbortSignal) => Promise<void>;
   readonly logger: Logger;
 }
 
 export function createLoopbackTransport(options: LoopbackOptions): Transport {
-  const { redis, blockingRedis, log, instances, publicUrl, keepSeconds, logger } = options;
+  const { redis, blockingRedis, log, instances, publicUrl, keepSeconds, onDuty, logger } = options;
   const directory = new Directory(redis);
   const groups = new Groups(redis);
   const archive = new Archive(redis, keepSeconds);
-  const relay = new Relay({ redis, directory, groups, archive, instances, blockingRedis, logger });
+  const relay = new Relay({ redis, directory, groups, archive, instances, blockingRedis, onDuty, logger });
   const calls = new Calls(redis);
   let reports: TransportReports | undefined;
   return {
     kind: 'loopback',
-    async open(instance, _connection, connect) {
+    hasOtherSide: true,
+    async open({ instance, connect, hold }) {
       if (reports === undefined) {
         throw new Error('the loopback network was not started');
       }
       const place = await directory.placeOf(instance);
-      const parts = { instance, digits: place.digits, directory, groups, archive, relay, calls, reports };
+      const parts = {
+        instance,
+        digits: place.digits,
+        directory,
+        groups,
+        archive,
+        relay,
+        calls,
+        reports,
+        hold,
+      };
       const session = new LoopbackSession({
         ...parts,
         publicUrl,
@@ -52,6 +66,8 @@ export function createLoopbackTransport(options: LoopbackOptions): Transport {
       }
       return session;
     },
+    letGo: async () => undefined,
+    ownJid: async (instance) => personJid((await directory.placeOf(instance)).digits),
     async remove(instance) {
       const place = await directory.remove(instance);
       if (place !== undefined) {

@@ -10,6 +10,7 @@ import type { MessageStatus } from '../../../contract/job.ts';
 import type { Instance } from '../../instances.ts';
 import type { MessageLog } from '../../message-log.ts';
 import { type LoggedMessage, plainContext } from '../../message-record.ts';
+import type { Hold } from '../../replicas/hold.ts';
 import type { OtherSide, Persona, Presence, TransportReports } from '../../transport.ts';
 import { digitsOf, isGroupJid, personJid } from './addresses.ts';
 import type { Calls } from './calls.ts';
@@ -30,6 +31,7 @@ export interface PeopleSideOptions {
   readonly calls: Calls;
   readonly log: MessageLog;
   readonly reports: TransportReports;
+  readonly hold: Hold;
 }
 
 export class PeopleSide implements OtherSide {
@@ -77,13 +79,13 @@ export class PeopleSide implements OtherSide {
   }
 
   async reply(chatJid: string, jid: string, content: MessageContent): Promise<{ delivered: boolean }> {
-    const { directory, relay, digits } = this.#options;
+    const { directory, relay, digits, hold } = this.#options;
     const person = await this.#person(chatJid, jid);
     const isGroup = isGroupJid(chatJid);
     if (!isGroup && (await directory.apart(digits, digitsOf(person.jid)))) {
       return { delivered: false };
     }
-    await relay.accept({
+    await relay.accept(hold, {
       messageId: randomBytes(16).toString('hex').toUpperCase(),
       from: { instanceId: null, digits: digitsOf(person.jid), name: person.name },
       to: { digits: isGroup ? digitsOf(chatJid) : digits, isGroup },

@@ -13,6 +13,8 @@ import type { StreamEntry } from '../../event-stream.ts';
 import type { Instances } from '../../instances.ts';
 import { MessageRecord } from '../../message-record.ts';
 import { gatewayKey } from '../../redis-keys.ts';
+import { FencedScript } from '../../replicas/fenced-script.ts';
+import type { Hold } from '../../replicas/hold.ts';
 import { StreamConsumer } from '../../stream-consumer.ts';
 import type { IncomingMessage, TransportReports } from '../../transport.ts';
 import { groupJid, personJid } from './addresses.ts';
@@ -45,12 +47,14 @@ const REMEMBER_SECONDS = 48 * 60 * 60;
 const CLAIM_IDLE_MS = 2000;
 
 /** One message id of one sender is one message: the second time nothing happens. */
-const acceptScript = new RedisScript(`
+const acceptScript = new FencedScript(`
 if redis.call('SET', KEYS[1], '1', 'NX', 'EX', ARGV[2]) then
   redis.call('XADD', KEYS[2], '*', 'message', ARGV[1])
 end
 return 1
 `);
+
+const changeScript = new FencedScript(`return redis.call('XADD', KEYS[1], '*', 'message', ARGV[1])`);
 
 const keepForAwayScript = new RedisScript(`
 if redis.call('SISMEMBER', KEYS[1], ARGV[1]) == 0 then return 0 end
@@ -76,6 +80,8 @@ export interface RelayOptions {
   readonly instances: Instances;
   /** A connection of its own, since reading the stream blocks it. */
   readonly blockingRedis: Redis;
+  /** Resolves when this process may deliver. */
+  readonly onDuty: (signal: AbortSignal) => Promise<void>;
   readonly logger: Logger;
 }
 
@@ -95,6 +101,7 @@ export class Relay {
       from: '0',
       claimIdleMs: CLAIM_IDLE_MS,
       removeFinished: true,
+      onDuty: options.onDuty,
       handle: (entry) => this.#deliver(entry),
       logger: options.logger,
     });
@@ -109,16 +116,20 @@ export class Relay {
     return this.#consumer.close();
   }
 
-  /** Resolves when the network has the message, or the change of one, safely. */
-  async accept(message: z.input<typeof Relayed>): Promise<void> {
+  /**
+   * Resolves when the network has the message, or the change of one, safely.
+   * @param hold of the instance in whose session it is said, by whomever
+   */
+  async accept(hold: Hold, message: z.input<typeof Relayed>): Promise<void> {
     const { redis } = this.#options;
     const text = JSON.stringify(Relayed.parse(message));
     if (message.isEdit) {
-      await redis.xadd(WORK, '*', 'message', text);
+      await changeScript.run(redis, hold, [WORK], [text]);
       return;
     }
     await acceptScript.run(
       redis,
+      hold,
       [
         gatewayKey('loopback', 'taken', message.from.instanceId ?? message.from.digits, message.messageId),
         WORK,

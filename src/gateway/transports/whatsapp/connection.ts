@@ -8,6 +8,7 @@ import { z } from 'zod';
 import { GatewayError } from '../../../contract/gateway-errors.ts';
 import type { ConnectionState } from '../../../contract/gateway-instances.ts';
 import type { Logger } from '../../../logger.ts';
+import type { Hold } from '../../replicas/hold.ts';
 import type { Pairing } from '../../transport.ts';
 import { type DisconnectReason, disconnectReason } from './disconnect-reasons.ts';
 import { bareJid } from './jids.ts';
@@ -26,6 +27,7 @@ export interface Line {
 export interface ConnectionOptions {
   readonly instanceId: string;
   readonly instanceName: string;
+  readonly hold: Hold;
   readonly library: () => Promise<BaileysLibrary>;
   readonly store: SessionStore;
   readonly logger: Logger;
@@ -77,8 +79,9 @@ export class Connection {
     return this.#pairing;
   }
 
-  /** Throws not_connected. */
+  /** Throws not_connected; service_unavailable when another process has the instance. */
   line(): Line {
+    this.#options.hold.assert();
     if (this.#state !== 'open' || this.#line === undefined) {
       throw new GatewayError(
         'not_connected',
@@ -143,7 +146,7 @@ export class Connection {
   }
 
   async #dial(): Promise<void> {
-    const { library: load, store, socketConfig } = this.#options;
+    const { library: load, store, socketConfig, hold } = this.#options;
     const { signal } = this.#wanted;
     const library = await load();
     let auth = this.#auth ?? (await store.load(library));
@@ -156,6 +159,7 @@ export class Connection {
       return;
     }
     this.#auth = auth;
+    hold.assert();
     const socket = library.makeWASocket({ ...socketConfig(library), auth });
     const line: Line = { socket, library };
     this.#line = line;

@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import type { AnyMessageContent, WAMessage } from 'baileys';
 import { GatewayError } from '../../../contract/gateway-errors.ts';
+import type { Hold } from '../../replicas/hold.ts';
 import type { Chat, MessageEdit, OutgoingText, OutgoingVoice } from '../../transport.ts';
 import { untilAborted } from '../../until-aborted.ts';
 import type { Acknowledgements } from './acknowledgements.ts';
@@ -15,6 +16,7 @@ export interface OutgoingOptions {
   readonly acknowledgements: Acknowledgements;
   readonly kept: KeptMessages;
   readonly recipients: Recipients;
+  readonly hold: Hold;
 }
 
 /** For what is sent outside a request that has a deadline. */
@@ -75,11 +77,12 @@ export class Outgoing {
     signal: AbortSignal,
     quoted?: WAMessage,
   ): Promise<void> {
-    const { acknowledgements, kept } = this.#options;
+    const { acknowledgements, kept, hold } = this.#options;
     if ((await kept.find(line.library, messageId)) !== undefined) {
       // The server took it in an attempt whose end nobody saw.
       return;
     }
+    hold.assert();
     const taken = acknowledgements.wait(messageId);
     const sending = asked(
       'take the message',

@@ -7,6 +7,8 @@ import type { AuthenticationCreds, AuthenticationState, SignalDataTypeMap } from
 import type { Logger } from '../../../logger.ts';
 import type { Redis } from '../../../queue/redis.ts';
 import { gatewayKey } from '../../redis-keys.ts';
+import { FencedScript } from '../../replicas/fenced-script.ts';
+import type { Hold } from '../../replicas/hold.ts';
 import type { Sealer } from '../../sealer.ts';
 import type { BaileysLibrary } from './library.ts';
 
@@ -14,12 +16,24 @@ export interface SessionStoreOptions {
   readonly redis: Redis;
   readonly sealer: Sealer;
   readonly instanceId: string;
+  /** Ratchets that a stale process turned back would cost the session. */
+  readonly hold: Hold;
   readonly logger: Logger;
 }
 
 const CREDENTIALS = 'credentials';
 const keyField = (type: string, id: string): string => `${type}:${id}`;
 const SAVE_AGAIN_MS = 1000;
+
+/** Fields with their values, an empty one to be removed. All or nothing: a ratchet without its counterpart cannot decrypt. */
+const writeScript = new FencedScript(`
+for index = 1, own, 2 do
+  if ARGV[index + 1] == '' then redis.call('HDEL', KEYS[1], ARGV[index])
+  else redis.call('HSET', KEYS[1], ARGV[index], ARGV[index + 1]) end
+end
+return 1
+`);
+const eraseScript = new FencedScript(`return redis.call('UNLINK', KEYS[1])`);
 
 export class SessionStore {
   readonly #options: SessionStoreOptions;
@@ -52,7 +66,8 @@ export class SessionStore {
 
   async erase(): Promise<void> {
     await this.#saving;
-    await this.#options.redis.unlink(this.#hash);
+    const { redis, hold } = this.#options;
+    await eraseScript.run(redis, hold, [this.#hash], []);
   }
 
   /** Waits for what is being written; what Redis does not take now is lost. */
@@ -62,14 +77,15 @@ export class SessionStore {
   }
 
   async #write(text: string): Promise<void> {
-    const { redis, logger, instanceId } = this.#options;
+    const { redis, hold, logger, instanceId } = this.#options;
     for (;;) {
       try {
-        await redis.hset(this.#hash, CREDENTIALS, this.#seal(CREDENTIALS, text));
+        const args = [CREDENTIALS, this.#seal(CREDENTIALS, text)];
+        await writeScript.run(redis, hold, [this.#hash], args);
         return;
       } catch (error) {
         logger.warn({ err: error, instanceId }, 'the credentials of a whatsapp session could not be stored');
-        if (this.#closing.signal.aborted) {
+        if (this.#closing.signal.aborted || !hold.isGood) {
           return;
         }
         await wait(SAVE_AGAIN_MS, undefined, { signal: this.#closing.signal }).catch(() => undefined);
@@ -78,7 +94,7 @@ export class SessionStore {
   }
 
   #keys(library: BaileysLibrary): AuthenticationState['keys'] {
-    const { redis } = this.#options;
+    const { redis, hold } = this.#options;
     return {
       get: async <T extends keyof SignalDataTypeMap>(type: T, ids: string[]) => {
         const values = await this.#read(ids.map((id) => keyField(type, id)));
@@ -92,20 +108,15 @@ export class SessionStore {
         return found;
       },
       set: async (data) => {
-        // All or nothing: a ratchet that moved without its counterpart cannot decrypt any more.
-        const transaction = redis.multi();
-        for (const [type, entries] of Object.entries(data)) {
-          for (const [id, value] of Object.entries(entries)) {
+        const changes = Object.entries(data).flatMap(([type, entries]) =>
+          Object.entries(entries).flatMap(([id, value]) => {
             const field = keyField(type, id);
-            if (value === null || value === undefined) {
-              transaction.hdel(this.#hash, field);
-            } else {
-              const text = JSON.stringify(value, library.BufferJSON.replacer);
-              transaction.hset(this.#hash, field, this.#seal(field, text));
-            }
-          }
-        }
-        await transaction.exec();
+            const isGone = value === null || value === undefined;
+            const text = isGone ? '' : JSON.stringify(value, library.BufferJSON.replacer);
+            return [field, isGone ? '' : this.#seal(field, text)];
+          }),
+        );
+        await writeScript.run(redis, hold, [this.#hash], changes);
       },
       clear: () => this.erase(),
     };

@@ -6,6 +6,7 @@ import type { InstanceSettings } from '../../../contract/gateway-instances.ts';
 import type { Logger } from '../../../logger.ts';
 import type { Redis } from '../../../queue/redis.ts';
 import type { Instance } from '../../instances.ts';
+import type { Hold } from '../../replicas/hold.ts';
 import type { Sealer } from '../../sealer.ts';
 import type { Transport, TransportReports } from '../../transport.ts';
 import type { Workspaces } from '../../workspace.ts';
@@ -46,11 +47,11 @@ export function createWhatsAppTransport(options: WhatsAppOptions): Transport {
   const { logger } = options;
   const opened = new Map<string, Open>();
   let reports: TransportReports | undefined;
-  const find = (instance: Instance): Open => {
+  const find = (instance: Instance, hold: Hold): Open => {
     if (reports === undefined) {
       throw new Error('the whatsapp transport was not started');
     }
-    const open = opened.get(instance.id) ?? compose(instance, options, reports);
+    const open = opened.get(instance.id) ?? compose(instance, options, reports, hold);
     opened.set(instance.id, open);
     return open;
   };
@@ -58,8 +59,9 @@ export function createWhatsAppTransport(options: WhatsAppOptions): Transport {
     logger.warn({ err: error, instance: instance.name }, 'an instance on whatsapp cannot be connected');
   return {
     kind: 'whatsapp',
-    async open(instance, _connection, connect) {
-      const { session, connection } = find(instance);
+    hasOtherSide: false,
+    async open({ instance, connect, hold }) {
+      const { session, connection } = find(instance, hold);
       try {
         // Pairing needs a person, so only an account that is paired already comes back by itself.
         if (connection.state === 'close' && (await connection.restore()) && connect) {
@@ -70,8 +72,14 @@ export function createWhatsAppTransport(options: WhatsAppOptions): Transport {
       }
       return session;
     },
+    async letGo(instanceId) {
+      const open = opened.get(instanceId);
+      opened.delete(instanceId);
+      await open?.connection.close();
+      await open?.incoming.settled();
+    },
     async remove(instance) {
-      await find(instance).session.logout();
+      await opened.get(instance.id)?.session.logout();
       opened.delete(instance.id);
     },
     async start(to) {
@@ -88,7 +96,7 @@ export function createWhatsAppTransport(options: WhatsAppOptions): Transport {
   };
 }
 
-function compose(instance: Instance, options: WhatsAppOptions, reports: TransportReports): Open {
+function compose(instance: Instance, options: WhatsAppOptions, reports: TransportReports, hold: Hold): Open {
   const { redis, sealer, workspaces, logger } = options;
   const instanceId = instance.id;
   let settings: InstanceSettings = instance.settings;
@@ -96,7 +104,7 @@ function compose(instance: Instance, options: WhatsAppOptions, reports: Transpor
   const groups = new Groups();
   const acknowledgements = new Acknowledgements();
   const kept = new KeptMessages({ redis, sealer, instanceId });
-  const store = new SessionStore({ redis, sealer, instanceId, logger });
+  const store = new SessionStore({ redis, sealer, instanceId, hold, logger });
   const warn = (error: unknown, message: string): void => logger.warn({ err: error, instanceId }, message);
 
   const socketConfig: ConnectionOptions['socketConfig'] = (library) => ({
@@ -114,6 +122,7 @@ function compose(instance: Instance, options: WhatsAppOptions, reports: Transpor
   const connection: Connection = new Connection({
     instanceId,
     instanceName: instance.name,
+    hold,
     library: options.library ?? loadBaileys,
     store,
     logger,
@@ -167,7 +176,7 @@ function compose(instance: Instance, options: WhatsAppOptions, reports: Transpor
     book,
     groups,
     recipients,
-    outgoing: new Outgoing({ connection, acknowledgements, kept, recipients }),
+    outgoing: new Outgoing({ connection, acknowledgements, kept, recipients, hold }),
     incoming,
     forget: async () => {
       await incoming.settled();

@@ -1,5 +1,4 @@
 /** One account on its server: the parts that keep it connected, wired to each other. */
-import { randomBytes } from 'node:crypto';
 import type {
   ConnectionState,
   InstanceSettings,
@@ -10,6 +9,7 @@ import type { Outbound } from '../../../outbound/outbound.ts';
 import type { Redis } from '../../../queue/redis.ts';
 import type { Instance } from '../../instances.ts';
 import type { MessageLog } from '../../message-log.ts';
+import type { Hold } from '../../replicas/hold.ts';
 import type { TransportReports } from '../../transport.ts';
 import { AddressBook } from './address-book.ts';
 import { Archive } from './archive.ts';
@@ -35,6 +35,7 @@ export interface AccountOptions {
   readonly outbound: Pick<Outbound, 'put' | 'serviceAddresses'>;
   readonly log: MessageLog;
   readonly reports: TransportReports;
+  readonly hold: Hold;
   readonly logger: Logger;
 }
 
@@ -60,7 +61,7 @@ export class Account implements StreamListener {
   /** Stanzas are worked off one after the other, in the order in which they came. */
   #work: Promise<void> = Promise.resolve();
 
-  constructor({ instance, connection, redis, outbound, log, reports, logger }: AccountOptions) {
+  constructor({ instance, connection, redis, outbound, log, reports, hold, logger }: AccountOptions) {
     const { jid, password } = connection;
     const ownJid = bareOf(jid);
     const domain = domainOf(jid);
@@ -78,15 +79,17 @@ export class Account implements StreamListener {
         domain,
         password,
         service: connection.service ?? undefined,
-        // Every process of the gateway is a device of its own.
-        resource: `soundpost-${randomBytes(4).toString('hex')}`,
+        // The same in every process: whichever has the instance takes the place of the one before, whose connection the server
+        // ends with that (RFC 6120, 7.7.2.2).
+        resource: `soundpost-${instanceId.slice(0, 8)}`,
         deviceId: instanceId,
         guard: outbound,
+        hold,
         logger: this.#logger,
       },
       this,
     );
-    const memory = new Memory(redis, instanceId);
+    const memory = new Memory(redis, hold);
     const rooms = new Rooms(stream);
     const addressBook = new AddressBook(stream, ownJid);
     const archive = new Archive(stream, ownJid);

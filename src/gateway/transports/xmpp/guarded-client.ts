@@ -9,6 +9,7 @@ import { OutboundRefused } from '../../../outbound/errors.ts';
 import type { Outbound } from '../../../outbound/outbound.ts';
 import { xml } from './element.ts';
 import { type Endpoint, serviceUrl } from './endpoints.ts';
+import { SCRAM, Scram } from './scram.ts';
 
 type ServiceGuard = Pick<Outbound, 'serviceAddresses'>;
 
@@ -56,7 +57,6 @@ export function finalRefusal(error: unknown): string | undefined {
 
 /** For the library's own waits: the connection, the stream's header, its end. */
 const STEP_TIMEOUT_MS = 5_000;
-const SCRAM = 'SCRAM-SHA-1';
 const PLAIN = 'PLAIN';
 
 export function createGuardedClient(options: GuardedClientOptions): GuardedClient {
@@ -81,6 +81,9 @@ export function createGuardedClient(options: GuardedClientOptions): GuardedClien
       await authenticate({ username: local, password }, mechanism, device);
     },
   });
+  const { saslFactory } = client as unknown as { readonly saslFactory: SaslFactory };
+  const create = saslFactory.create.bind(saslFactory);
+  saslFactory.create = (mechanisms) => (mechanisms.includes(SCRAM) ? new Scram() : create(mechanisms));
   // Reconnecting is the stream's own: the library's knows no back-off and gives up where connecting was refused.
   client.reconnect.stop();
 
@@ -108,6 +111,11 @@ export function createGuardedClient(options: GuardedClientOptions): GuardedClien
       (socket?.socket ?? socket)?.destroy?.(new Error('given up'));
     },
   };
+}
+
+/** What the types of the client do not tell of. */
+interface SaslFactory {
+  create(mechanisms: readonly string[]): unknown;
 }
 
 interface Cuttable {

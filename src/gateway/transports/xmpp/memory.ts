@@ -1,35 +1,41 @@
 /** What the transport has to remember over a restart, in Redis. */
 import type { Redis } from '../../../queue/redis.ts';
 import { gatewayKey } from '../../redis-keys.ts';
+import { FencedScript } from '../../replicas/fenced-script.ts';
+import type { Hold } from '../../replicas/hold.ts';
 
 /** As long as a repeated request may come (decisions A6 keeps Idempotency-Keys for 24 h). */
 const ATTEMPT_SECONDS = 48 * 60 * 60;
 const ROOM_ID_SECONDS = 30 * 24 * 60 * 60;
 
+const beginScript = new FencedScript(
+  `return redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[2], 'NX', 'GET')`,
+);
+const forgetScript = new FencedScript(`return redis.call('DEL', KEYS[1])`);
+const setScript = new FencedScript(`return redis.call('SET', KEYS[1], ARGV[1])`);
+
 export class Memory {
   readonly #redis: Redis;
-  readonly #instanceId: string;
+  readonly #hold: Hold;
 
-  constructor(redis: Redis, instanceId: string) {
+  constructor(redis: Redis, hold: Hold) {
     this.#redis = redis;
-    this.#instanceId = instanceId;
+    this.#hold = hold;
   }
 
   /** Notes that a message is about to be sent. @returns when that was noted before, ms since 1970 */
   async beginSending(messageId: string): Promise<number | undefined> {
-    const earlier = await this.#redis.set(
-      this.#key('attempt', messageId),
-      Date.now(),
-      'EX',
-      ATTEMPT_SECONDS,
-      'NX',
-      'GET',
+    const earlier = await beginScript.run(
+      this.#redis,
+      this.#hold,
+      [this.#key('attempt', messageId)],
+      [Date.now(), ATTEMPT_SECONDS],
     );
     return earlier === null ? undefined : Number(earlier);
   }
 
   async forgetSending(messageId: string): Promise<void> {
-    await this.#redis.del(this.#key('attempt', messageId));
+    await forgetScript.run(this.#redis, this.#hold, [this.#key('attempt', messageId)], []);
   }
 
   /** Archive id of the last message that was dealt with. */
@@ -38,7 +44,7 @@ export class Memory {
   }
 
   async setLastSeen(archiveId: string): Promise<void> {
-    await this.#redis.set(this.#key('seen'), archiveId);
+    await setScript.run(this.#redis, this.#hold, [this.#key('seen')], [archiveId]);
   }
 
   /** The id that a room gave a message, by which replies and markers name it (XEP-0461 §3.1, XEP-0333 §4.1). */
@@ -75,6 +81,6 @@ export class Memory {
   }
 
   #key(...parts: string[]): string {
-    return gatewayKey('xmpp', this.#instanceId, ...parts);
+    return gatewayKey('xmpp', this.#hold.what, ...parts);
   }
 }

@@ -6,6 +6,7 @@ import { EventEmitter, once } from 'node:events';
 import { GatewayError } from '../../../contract/gateway-errors.ts';
 import type { ConnectionState } from '../../../contract/gateway-instances.ts';
 import type { Logger } from '../../../logger.ts';
+import type { Hold } from '../../replicas/hold.ts';
 import { untilAborted } from '../../until-aborted.ts';
 import { Acknowledgements, StanzaInDoubt } from './acknowledgements.ts';
 import { type Element, xml } from './element.ts';
@@ -20,6 +21,7 @@ import { ns } from './namespaces.ts';
 
 export interface StreamOptions extends GuardedClientOptions {
   readonly service: string | undefined;
+  readonly hold: Hold;
   readonly logger: Logger;
 }
 
@@ -155,7 +157,9 @@ export class Stream {
     }
   }
 
+  /** Everything that is said goes through here. Throws service_unavailable when it is another process' to say. */
   #online(): Line {
+    this.#options.hold.assert();
     if (this.#line?.client.status !== 'online') {
       throw notConnected();
     }
@@ -216,10 +220,11 @@ export class Stream {
 
   /** @returns why none of them could be connected to, or undefined when one was */
   async #tryEndpoints(line: Line): Promise<unknown> {
-    const { domain, service } = this.#options;
+    const { domain, service, hold } = this.#options;
     let failure: unknown = new Error('the domain names no server');
     try {
       for (const endpoint of await endpointsOf(domain, service)) {
+        hold.assert();
         this.#expectOnline(line);
         const opened = await line.open(endpoint).then(
           () => true,

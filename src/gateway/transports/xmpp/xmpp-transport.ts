@@ -20,10 +20,11 @@ export function createXmppTransport({ redis, outbound, log, logger }: XmppOption
   let reports: TransportReports | undefined;
   return {
     kind: 'xmpp',
+    hasOtherSide: false,
     async start(to) {
       reports = to;
     },
-    async open(instance, connection, connect) {
+    async open({ instance, connection, connect, hold }) {
       const known = accounts.get(instance.id);
       if (known !== undefined) {
         return known.session;
@@ -34,13 +35,18 @@ export function createXmppTransport({ redis, outbound, log, logger }: XmppOption
       if (connection === undefined) {
         throw new GatewayError('bad_request', 'connection: must hold jid and password');
       }
-      const account = new Account({ instance, connection, redis, outbound, log, reports, logger });
+      const account = new Account({ instance, connection, redis, outbound, log, reports, hold, logger });
       const session = new XmppSession(account);
       accounts.set(instance.id, { account, session });
       if (connect) {
         account.stream.start();
       }
       return session;
+    },
+    async letGo(instanceId) {
+      const known = accounts.get(instanceId);
+      accounts.delete(instanceId);
+      await known?.account.close();
     },
     async remove(instance) {
       const known = accounts.get(instance.id);

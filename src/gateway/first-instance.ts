@@ -1,0 +1,23 @@
+import { GatewayError } from '../contract/gateway-errors.ts';
+import type { Redis } from '../queue/redis.ts';
+import type { Instances } from './instances.ts';
+import { gatewayKey } from './redis-keys.ts';
+
+/** A gateway that never had an instance begins with one, so that the first message needs no preparation. */
+export async function seedFirstInstance(redis: Redis, instances: Instances): Promise<void> {
+  const seeded = gatewayKey('seeded');
+  if ((await redis.exists(seeded)) === 1) {
+    return;
+  }
+  if ((await instances.list()).length === 0) {
+    try {
+      await instances.create({ instanceName: 'main', transport: 'loopback' });
+    } catch (error) {
+      // Another process was quicker.
+      if (!(error instanceof GatewayError && error.code === 'name_in_use')) {
+        throw error;
+      }
+    }
+  }
+  await redis.set(seeded, '1');
+}

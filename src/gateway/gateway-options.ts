@@ -1,0 +1,70 @@
+/** What the gateway as a process is given, and what it gives whoever started it. */
+import type { ConnectionState, TransportKind } from '../contract/gateway-instances.ts';
+import type { Around } from '../http/watched.ts';
+import type { Logger } from '../logger.ts';
+import type { MediaTools } from '../media/run.ts';
+import type { Observer } from '../metrics/observer.ts';
+import type { Outbound } from '../outbound/outbound.ts';
+import type { RedisTls } from '../queue/redis.ts';
+import type { Storage } from '../storage/storage.ts';
+import type { Tracing } from '../tracing/tracing.ts';
+import type { ReplicaSetting } from './replicas/replicas.ts';
+import type { SendLimits } from './send-rate.ts';
+
+export interface GatewayOptions {
+  readonly host: string;
+  /** 0 takes a free one. */
+  readonly port: number;
+  /** Absolute base of media URLs, without a slash at the end. Default: the address that the server listens on. */
+  readonly publicUrl: string | undefined;
+  /** Brand segments of the send path, such as `Messenger`. */
+  readonly brands: readonly string[];
+  /** The gateway's own key. */
+  readonly apiKey: string;
+  /** HMAC key under which tokens and sessions are stored; the same in every process of the gateway. */
+  readonly keyPepper: Buffer;
+  /** 32 bytes: AES-256 key under which accounts' passwords and webhook secrets are stored. */
+  readonly encryptionKey: Buffer;
+  /** As REDIS_URL, see docs/operations.md "Redis". */
+  readonly redisUrl: string;
+  /** For a redisUrl with TLS. */
+  readonly redisTls?: RedisTls | undefined;
+  readonly storage: Storage;
+  readonly outbound: Outbound;
+  readonly tools: MediaTools;
+  /** Folder for the files of a send while it runs. */
+  readonly workspacesDir: string;
+  /** How long a message and its media are kept, seconds. */
+  readonly mediaTtlSeconds: number;
+  /** Where messages.update is posted, and the `whsec_` secret that signs it; undefined posts nothing. */
+  readonly events: { readonly url: string; readonly secret: string } | undefined;
+  /** What this process is among several of the gateway on one Redis. */
+  readonly replica: ReplicaSetting;
+  readonly logger: Logger;
+  /** Messages that an instance may send within 60 s, by network; 0 is no limit. Default: whatsapp 20, xmpp 60. */
+  readonly sendsPerMinute?: SendLimits;
+  /** When an instance's webhook is told of an event, seconds after it (decisions D). */
+  readonly webhookSchedule?: readonly number[];
+  /** Proxies in front whose forwarded address is believed. Default 0. */
+  readonly trustProxy?: number;
+  /** How long preparing and sending a message may take besides its delay, ms. Default 30 s (decisions B "Audio"). */
+  readonly sendTimeoutMs?: number;
+  readonly observer?: Observer;
+  readonly tracing?: Tracing;
+  readonly around?: Around;
+}
+
+export interface RunningGateway {
+  readonly host: string;
+  readonly port: number;
+  /** Base of the links below and of media URLs. */
+  readonly publicUrl: string;
+  /** A link to the inbox that is good for 10 minutes and one use. */
+  inboxLink(): Promise<string>;
+  /** The instances that live in this process. */
+  instanceStates(): Promise<
+    readonly { readonly transport: TransportKind; readonly state: ConnectionState }[]
+  >;
+  /** Stops taking requests, gives up sends that have not reached the network (503), and lets the rest finish. */
+  close(): Promise<void>;
+}
