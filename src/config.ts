@@ -40,13 +40,47 @@ const sendLimits = z
       .strictObject({ loopback: z.coerce.number(), xmpp: z.coerce.number(), whatsapp: z.coerce.number() })
       .partial(),
   );
+/** `s3://bucket/prefix`: a bucket's name (Amazon S3 User Guide, "Bucket naming rules"), and segments of our keys. */
+const bucketUrl = z
+  .string()
+  .regex(
+    /^s3:\/\/[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](\/[A-Za-z0-9_-][A-Za-z0-9._-]*)*\/?$/,
+    'must be s3://bucket or s3://bucket/prefix, the prefix of A-Z a-z 0-9 . _ - and /',
+  )
+  .transform((url) => {
+    const [bucket = '', ...segments] = url.slice('s3://'.length).split('/').filter(Boolean);
+    return { bucket, prefix: segments.map((segment) => `${segment}/`).join('') };
+  });
 const httpUrl = z.url({ protocol: /^https?$/ }).transform((url) => url.replace(/\/+$/, ''));
+
+/** As OpenTelemetry has it: the form of W3C Baggage, without its properties. */
+const traceHeaders = z
+  .string()
+  .regex(
+    /^[!#$%&'*+.^_`|~\w-]+=[^,;\s]*(,\s*[!#$%&'*+.^_`|~\w-]+=[^,;\s]*)*$/,
+    'must be name=value, separated by commas',
+  )
+  .transform((text, context) => {
+    try {
+      return Object.fromEntries(
+        text.split(',').map((pair): [string, string] => {
+          const [name = '', ...value] = pair.trim().split('=');
+          return [name, decodeURIComponent(value.join('='))];
+        }),
+      );
+    } catch {
+      context.addIssue('a percent sign must begin an escape of UTF-8, such as %25');
+      return z.NEVER;
+    }
+  });
 
 export const Environment = z.object({
   HOST: z.string().default('127.0.0.1').describe('Address that the servers listen on'),
   API_PORT: port.default(8080).describe('Port of the API; 0 takes a free one'),
   GATEWAY_PORT: port.default(8081).describe('Port of the messaging gateway; 0 takes a free one'),
-  WORKER_PORT: port.default(8082).describe('Port for health of a lone worker; 0 takes a free one'),
+  WORKER_PORT: port
+    .default(8082)
+    .describe('Port for health and metrics of a lone worker; 0 takes a free one'),
   PUBLIC_URL: httpUrl
     .optional()
     .describe(
@@ -58,6 +92,11 @@ export const Environment = z.object({
   GATEWAY_URL: httpUrl
     .optional()
     .describe('Gateway that voice messages are sent through; default: this project’s own'),
+  GATEWAY_REPLICA_URL: httpUrl
+    .optional()
+    .describe(
+      'Where other processes of the gateway on the same Redis reach this one; default: the address that it listens on, or with `HOST=0.0.0.0` the first of the machine',
+    ),
   GATEWAY_KIND: z
     .enum(['soundpost', 'other'])
     .default('soundpost')
@@ -81,9 +120,50 @@ export const Environment = z.object({
     .describe('Folder of everything kept on disk'),
   REDIS_URL: z
     .string()
-    .regex(/^(redis|rediss|unix):\/\//, 'must begin with redis://, rediss:// or unix://')
+    .regex(
+      /^(rediss?(\+(sentinel|cluster))?|unix):\/\//,
+      'must begin with redis://, redis+sentinel://, redis+cluster:// (rediss… for TLS) or unix://',
+    )
     .optional()
-    .describe('Redis or Valkey; unset: an embedded Redis under DATA_DIR'),
+    .describe(
+      'Redis or Valkey, see [operations](operations.md#redis); unset: an embedded Redis under DATA_DIR',
+    ),
+  REDIS_CA_FILE: z
+    .string()
+    .optional()
+    .describe(
+      'PEM file of the authorities that the certificates of rediss:// are checked with; default: Node’s',
+    ),
+  REDIS_CERT_FILE: z
+    .string()
+    .optional()
+    .describe('PEM file of the certificate shown to a rediss:// that asks for one; with REDIS_KEY_FILE'),
+  REDIS_KEY_FILE: z.string().optional().describe('PEM file of the key of REDIS_CERT_FILE'),
+  REDIS_WAIT_REPLICAS: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .default(0)
+    .describe(
+      'Replicas of Redis that must have a submission before it is answered 202; fewer within half a second: 503',
+    ),
+  STORAGE_URL: bucketUrl
+    .optional()
+    .describe('Bucket for uploads, results and media, `s3://bucket/prefix`; unset: files under DATA_DIR'),
+  S3_ENDPOINT: httpUrl
+    .optional()
+    .describe('Base address of an S3 server of one’s own; unset: Amazon’s in S3_REGION'),
+  S3_PUBLIC_ENDPOINT: httpUrl
+    .optional()
+    .describe(
+      'Base address at which callers reach the bucket; set: a download is a redirect to it; unset: the bytes go through the API',
+    ),
+  S3_REGION: z.string().min(1).default('us-east-1').describe('Region of the bucket'),
+  S3_ACCESS_KEY_ID: z
+    .string()
+    .optional()
+    .describe('Access key of the bucket; unset: as the AWS SDK finds one, such as the role of a machine'),
+  S3_SECRET_ACCESS_KEY: z.string().optional().describe('Secret of S3_ACCESS_KEY_ID'),
   SECRET_KEY: z
     .string()
     .min(32, 'must have at least 32 bytes')
@@ -104,6 +184,16 @@ export const Environment = z.object({
     .min(16, 'must have at least 16 characters')
     .optional()
     .describe('The gateway’s own key; unset: derived from SECRET_KEY'),
+  ADMIN_KEY: z
+    .string()
+    .min(16, 'must have at least 16 characters')
+    .optional()
+    .describe('Password of the board of the queues at `/admin/queues` of the API; unset: there is none'),
+  METRICS_TOKEN: z
+    .string()
+    .min(16, 'must have at least 16 characters')
+    .optional()
+    .describe('Bearer token of `GET /metrics`; unset: only requests from this machine are answered'),
   OUTBOUND_ALLOW: z
     .string()
     .default('')
@@ -192,6 +282,31 @@ export const Environment = z.object({
       'Whether a process that runs ffmpeg may start where it cannot be confined: `auto` says so in the log, `required` refuses',
     ),
   SHUTDOWN_SECONDS: seconds.default(30).describe('How long running jobs may finish after SIGTERM'),
+  OTEL_EXPORTER_OTLP_ENDPOINT: httpUrl
+    .optional()
+    .describe(
+      'Collector that traces are sent to (OTLP over HTTP, at `/v1/traces` under it); unset: no traces',
+    ),
+  OTEL_EXPORTER_OTLP_HEADERS: traceHeaders
+    .optional()
+    .describe('Headers of what is sent to it, `name=value` separated by commas, percent-encoded'),
+  OTEL_TRACES_SAMPLER: z
+    .enum([
+      'always_on',
+      'always_off',
+      'traceidratio',
+      'parentbased_always_on',
+      'parentbased_always_off',
+      'parentbased_traceidratio',
+    ])
+    .default('parentbased_always_on')
+    .describe('Which traces are kept; `parentbased_…`: where the caller has a trace, those that it keeps'),
+  OTEL_TRACES_SAMPLER_ARG: z.coerce
+    .number()
+    .min(0)
+    .max(1)
+    .default(1)
+    .describe('The part that is kept by `…traceidratio`, from 0 to 1'),
   LOG_LEVEL: z
     .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'])
     .default('info')
@@ -207,6 +322,12 @@ export class ConfigurationError extends Error {
   override readonly name = 'ConfigurationError';
 }
 
+/** Of each pair neither works alone. */
+const TOGETHER = [
+  ['S3_ACCESS_KEY_ID', 'S3_SECRET_ACCESS_KEY'],
+  ['REDIS_CERT_FILE', 'REDIS_KEY_FILE'],
+] as const;
+
 /**
  * Reads the environment. An empty value counts as unset.
  * Throws a {@link ConfigurationError} that lists every fault at once: variable, rule, and where to look.
@@ -221,6 +342,15 @@ export function loadConfig(environment: Readonly<Record<string, string | undefin
     : parsed.error.issues.map((issue) => `${String(issue.path[0])}: ${issue.message}`);
   if (given.REDIS_URL !== undefined && given.SECRET_KEY === undefined) {
     faults.push('SECRET_KEY: must be set when REDIS_URL is, so that every process derives the same secrets');
+  }
+  for (const [one, other] of TOGETHER) {
+    if ((given[one] === undefined) !== (given[other] === undefined)) {
+      faults.push(`${one}: must be set together with ${other}`);
+    }
+  }
+  if (given.STORAGE_URL === undefined) {
+    const idle = Object.keys(given).filter((name) => name.startsWith('S3_'));
+    faults.push(...idle.map((name) => `${name}: means nothing without STORAGE_URL=s3://bucket`));
   }
   if (!parsed.success || faults.length > 0) {
     throw new ConfigurationError(

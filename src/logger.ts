@@ -65,13 +65,22 @@ function errorForLog(error: unknown, depth = 0): unknown {
   };
 }
 
-/** @param level one of pino's levels, or `silent`. @param destination a file descriptor or stream; default stderr. */
-export function createLogger(level: string, destination?: { write(line: string): void }): Logger {
+/**
+ * @param level one of pino's levels, or `silent`
+ * @param destination a file descriptor or stream; default stderr
+ * @param mixin adds to each record what is known when it is written
+ */
+export function createLogger(
+  level: string,
+  destination?: { write(line: string): void },
+  mixin?: () => object,
+): Logger {
   return pino(
     {
       level,
       base: undefined,
       timestamp: pino.stdTimeFunctions.isoTime,
+      ...(mixin === undefined ? {} : { mixin }),
       redact: { paths: redactedPaths, censor: '[redacted]' },
       serializers: {
         err: (error: unknown) => errorForLog(error),

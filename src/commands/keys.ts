@@ -80,7 +80,7 @@ export async function rotateKey(id: string): Promise<string> {
 async function withKeys<Result>(work: (keys: ApiKeys, audit: AuditLog) => Promise<Result>): Promise<Result> {
   const config = loadConfig();
   const running = config.REDIS_URL ?? (await runningEmbeddedRedis(join(config.DATA_DIR, 'redis')));
-  const ground = await openGround({ ...config, REDIS_URL: running });
+  const ground = await openGround({ ...config, REDIS_URL: running }, []);
   const stores = openStores(ground);
   try {
     return await work(stores.keys, createAuditLog(ground.logger));

@@ -2,12 +2,16 @@
 import { type Config, loadConfig } from '../config.ts';
 import { scopes } from '../contract/scopes.ts';
 import { createAuditLog } from '../logger.ts';
+import { type Part, parts } from '../metrics/table.ts';
 import type * as Api from '../processes/api.ts';
 import type * as Gateway from '../processes/gateway.ts';
 import { type Ground, openGround, openStores, type Stores } from '../processes/ground.ts';
 import { watchLoop } from '../processes/loop-watchdog.ts';
+import { seenAs } from '../processes/seeing.ts';
 import type * as Worker from '../processes/worker.ts';
 import { claimedId } from '../queue/api-keys.ts';
+import { pingRedis } from '../queue/redis.ts';
+import { checkRedis } from '../queue/redis-fitness.ts';
 import { startHealthServer } from '../worker/health.ts';
 
 /** What is to be stopped; `traffic` takes in work and stops first, all of it at once. */
@@ -29,7 +33,7 @@ const DEAF = 'the worker takes no jobs although jobs wait (WATCHDOG_SECONDS); it
 
 /** Everything on one machine: API, gateway, worker and, without REDIS_URL, a Redis. */
 export async function serve(say: (line: string) => void): Promise<void> {
-  await untilTold(async (config, ground, stores, onStop, onBreak) => {
+  await untilTold(parts, async (config, ground, stores, onStop, onBreak) => {
     const newKey = await firstKey(config, ground, stores);
     const { sandbox } = await ground.tools();
     const api = await runApi(ground, stores, sandbox?.level);
@@ -50,7 +54,7 @@ export async function serve(say: (line: string) => void): Promise<void> {
 }
 
 export async function serveApi(say: (line: string) => void): Promise<void> {
-  await untilTold(async (config, ground, stores, onStop) => {
+  await untilTold(['api'], async (config, ground, stores, onStop) => {
     await bootstrapKey(config, ground, stores);
     const api = await runApi(ground, stores);
     onStop('traffic', () => api.close(graceMs(config)));
@@ -59,7 +63,7 @@ export async function serveApi(say: (line: string) => void): Promise<void> {
 }
 
 export async function serveGateway(say: (line: string) => void): Promise<void> {
-  await untilTold(async (_config, ground, _stores, onStop) => {
+  await untilTold(['gateway'], async (_config, ground, _stores, onStop) => {
     const gateway = await runGateway(ground);
     onStop('gateway', () => gateway.close());
     say(`Gateway  ${gateway.publicUrl}`);
@@ -67,7 +71,7 @@ export async function serveGateway(say: (line: string) => void): Promise<void> {
 }
 
 export async function serveWorker(say: (line: string) => void): Promise<void> {
-  await untilTold(async (config, ground, stores, onStop, onBreak) => {
+  await untilTold(['worker'], async (config, ground, stores, onStop, onBreak) => {
     const worker = await runWorker(ground, stores);
     onStop('traffic', () => worker.close(graceMs(config)));
     onBreak(worker.deaf.then(() => DEAF));
@@ -76,21 +80,26 @@ export async function serveWorker(say: (line: string) => void): Promise<void> {
       config.HOST,
       config.WORKER_PORT,
       {
-        redis: () => stores.redis.ping(),
+        redis: () => pingRedis(stores.redis),
         storage: () => ground.storage.ping(),
       },
       () => ({ sandbox: sandbox?.level ?? 'none', disk: worker.diskState() }),
+      seenAs('worker', ground),
     );
     onStop('ground', () => health.close());
     say(`Worker   takes jobs; health at http://127.0.0.1:${health.port}/health/ready`);
   });
 }
 
+/** For a Redis that is started at the same moment, or a failover. After that the supervisor's next start looks again. */
+const REDIS_PATIENCE_MS = 15_000;
+
 /**
  * Runs until SIGTERM or SIGINT, or until something breaks that only another process can mend, then stops what was started. A second
  * signal ends the process at once. Rejects when something broke, or could not be started; what was started before it is stopped then.
  */
 async function untilTold(
+  of: readonly Part[],
   start: (config: Config, ground: Ground, stores: Stores, onStop: OnStop, onBreak: OnBreak) => Promise<void>,
 ): Promise<void> {
   const told = new Promise<void>((resolve) => {
@@ -98,8 +107,9 @@ async function untilTold(
     process.once('SIGINT', () => resolve());
   });
   const config = loadConfig();
-  const ground = await openGround(config);
+  const ground = await openGround(config, of);
   const stores = openStores(ground);
+  ground.metrics.registry.watchProcess();
   const stops: Record<Phase, (() => Promise<void>)[]> = {
     traffic: [],
     gateway: [],
@@ -109,6 +119,12 @@ async function untilTold(
     config.WATCHDOG_SECONDS > 0 ? watchLoop(config.WATCHDOG_SECONDS * 1000, ground.logger) : undefined;
   const breaks: Promise<string>[] = ground.embeddedRedis === undefined ? [] : [ground.embeddedRedis.died];
   try {
+    await checkRedis({
+      redis: stores.redis,
+      waitReplicas: config.REDIS_WAIT_REPLICAS,
+      patienceMs: REDIS_PATIENCE_MS,
+      logger: ground.logger,
+    });
     await start(
       config,
       ground,

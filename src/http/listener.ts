@@ -6,6 +6,7 @@ import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { OrderlyClose } from './orderly-close.ts';
 import { SlowBodies, type SlowBodyLimits } from './slow-bodies.ts';
+import type { Watched } from './watched.ts';
 
 export interface HttpLimits extends SlowBodyLimits {
   /** From the connection, or the end of the answer before, to the last header. */
@@ -56,7 +57,7 @@ export interface Listener {
 export async function listen(
   host: string,
   port: number,
-  handlerFor: (address: AddressInfo) => RequestListener,
+  handlerFor: (address: AddressInfo) => RequestListener | Watched,
   limits: HttpLimits = httpLimits,
 ): Promise<Listener> {
   const server = createServer({
@@ -80,10 +81,12 @@ export async function listen(
     server.listen(port, host, resolve);
   });
   const address = server.address() as AddressInfo;
-  const handle = handlerFor(address);
+  const handler = handlerFor(address);
+  const { handle, ended } = typeof handler === 'function' ? { handle: handler } : handler;
   const waiting = new WeakMap<object, number>();
   server.on('request', (request, response) => {
-    const { socket } = request;
+    const { socket, url = '' } = request;
+    const atMs = performance.now();
     const count = (waiting.get(socket) ?? 0) + 1;
     waiting.set(socket, count);
     if (count > limits.maxPipelined) {
@@ -92,10 +95,11 @@ export async function listen(
     }
     // Several layers wait for its end, and a pipeline into it adds seven listeners; node warns from eleven on.
     response.setMaxListeners(MAX_RESPONSE_LISTENERS);
-    // One listener for all: each costs every request something.
+    // One listener for all: each of its own costs every request some microseconds, and many at once megabytes.
     response.once('close', () => {
       waiting.set(socket, (waiting.get(socket) ?? 1) - 1);
       orderly.forget(response);
+      ended?.(request, response, { url, atMs });
     });
     if (request.rawHeaders.length > limits.maxHeaders * 2) {
       response.writeHead(431, { connection: 'close' }).end();

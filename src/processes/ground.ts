@@ -1,38 +1,48 @@
 /** What every process stands on: the configuration turned into secrets, Redis, storage and the way outside. */
 import { join } from 'node:path';
+import manifest from '../../package.json' with { type: 'json' };
 import { type Config, ConfigurationError, searchPath } from '../config.ts';
 import { dieWithParent } from '../launcher.ts';
 import { createLogger, type Logger } from '../logger.ts';
 import { detectSandbox } from '../media/detect-sandbox.ts';
 import type { MediaTools } from '../media/run.ts';
+import { Metrics } from '../metrics/scrape.ts';
+import type { Part } from '../metrics/table.ts';
 import { parseAllowRules } from '../outbound/allow-rules.ts';
 import { createOutbound, type Outbound } from '../outbound/outbound.ts';
 import { ApiKeys } from '../queue/api-keys.ts';
 import { type EmbeddedRedis, startEmbeddedRedis } from '../queue/embedded-redis.ts';
-import { closeRedis, connectRedis, type Redis } from '../queue/redis.ts';
+import { closeRedis, connectRedis, pingRedis, type Redis, type RedisAddress } from '../queue/redis.ts';
 import { WebhookSecrets } from '../queue/webhook-secrets.ts';
 import { type DerivedSecrets, deriveSecrets, machineSecretKey } from '../secrets.ts';
-import { createFileStorage } from '../storage/file-storage.ts';
 import type { Storage } from '../storage/storage.ts';
 import { type Disk, openDisk } from './disk.ts';
+import { readRedisAddress } from './redis-address.ts';
+import { type OpenStorage, openStorage } from './storage.ts';
+import { openTraces, type Traces, toolWatch } from './traces.ts';
 
 /** What every process needs: secrets, Redis, storage, the way outside. */
-export interface Ground {
+export interface Ground extends Pick<OpenStorage, 'sweep' | 'incoming' | 'downloadAddress'> {
   readonly config: Config;
   readonly logger: Logger;
   readonly secrets: DerivedSecrets;
-  readonly redisUrl: string;
+  readonly redisAddress: RedisAddress;
   readonly embeddedRedis: EmbeddedRedis | undefined;
   readonly storage: Storage;
   readonly disk: Disk;
   readonly outbound: Outbound;
+  readonly metrics: Metrics;
+  readonly traces: Traces;
   /** ffmpeg, and the sandbox for it, which is looked for when this is called first: not every process runs ffmpeg. */
   tools(): Promise<MediaTools>;
   close(): Promise<void>;
 }
 
-export async function openGround(config: Config): Promise<Ground> {
-  const logger = createLogger(config.LOG_LEVEL);
+/** @param of what the process is to be made of; none for one that does something else */
+export async function openGround(config: Config, of: readonly Part[]): Promise<Ground> {
+  const traces = await openTraces(config, of, manifest.version);
+  const logger = createLogger(config.LOG_LEVEL, undefined, traces.idsForLog);
+  traces.reportTo?.(logger);
   const secrets = deriveSecrets(config.SECRET_KEY ?? (await machineSecretKey(config.DATA_DIR)));
   const allow = parseAllowRules(config.OUTBOUND_ALLOW);
   if (config.OUTBOUND_ALLOW !== '') {
@@ -41,7 +51,9 @@ export async function openGround(config: Config): Promise<Ground> {
       'these addresses may be reached although they are not public',
     );
   }
-  const storage = await createFileStorage({ root: config.DATA_DIR });
+  const redisAddress = await readRedisAddress(config);
+  const metrics = new Metrics(of, manifest.version);
+  const { storage, close: closeStorage, ...ofStorage } = await openStorage(config);
   const disk = await openDisk(config);
   const patienceMs = config.SOURCE_PATIENCE_SECONDS * 1000;
   const outbound = createOutbound({
@@ -68,18 +80,26 @@ export async function openGround(config: Config): Promise<Ground> {
     config,
     logger,
     secrets,
-    redisUrl: config.REDIS_URL ?? embeddedRedis?.url ?? '',
+    redisAddress: { ...redisAddress, url: redisAddress.url ?? embeddedRedis?.url ?? '' },
     embeddedRedis,
     storage,
+    ...ofStorage,
     disk,
     outbound,
+    metrics,
+    traces,
     tools() {
-      tools ??= confinedTools(config, logger);
+      tools ??= confinedTools(config, logger).then((found) => ({
+        ...found,
+        watch: toolWatch(metrics.observer, traces.tracing),
+      }));
       return tools;
     },
     async close() {
       await outbound.close();
+      closeStorage();
       await embeddedRedis?.close();
+      await traces.close?.();
     },
   };
 }
@@ -110,8 +130,9 @@ export interface Stores {
   close(): Promise<void>;
 }
 
-export function openStores({ redisUrl, logger, secrets }: Ground): Stores {
-  const redis = connectRedis({ url: redisUrl, role: 'request', logger });
+export function openStores({ redisAddress, logger, secrets, metrics }: Ground): Stores {
+  const redis = connectRedis({ ...redisAddress, role: 'request', logger });
+  metrics.read({ redis: () => pingRedis(redis).then(() => true) });
   return {
     redis,
     keys: new ApiKeys(redis, secrets.keyPepper),

@@ -1,0 +1,21 @@
+/**
+ * A handler whose requests somebody watches to their end. The listener, which waits for that end anyway, tells: a closure and a `close` listener of each watcher's own cost
+ * every request memory and time.
+ */
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+
+export interface Watched {
+  readonly handle: RequestListener;
+  /** Called once for each request, when its answer is over or its caller is gone; of a refused one maybe without `handle`. */
+  readonly ended: (request: IncomingMessage, response: ServerResponse, came: Came) => void;
+}
+
+interface Came {
+  /** As it was before a router took its part off. */
+  readonly url: string;
+  /** By `performance.now()`. */
+  readonly atMs: number;
+}
+
+/** What is to stand around the handler of requests. */
+export type Around = (handler: RequestListener) => RequestListener | Watched;
