@@ -10,9 +10,11 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { capacityAssumptions, capacityFigures, capacityLimits, capacityTable } from './capacity-page.ts';
 import { configurationTable, errorTable, formatTable, gatewayErrorTable, routeTable } from './docs-tables.ts';
 import { optionFieldTable, outputFieldTable, voiceMessageFieldTable } from './field-tables.ts';
 import { importTable, ownerTable } from './import-tables.ts';
+import { metricTable } from './metric-table.ts';
 import { machineTable, performancePlot, performanceTable } from './performance-page.ts';
 
 /** By page: the tables that it has to hold. */
@@ -26,6 +28,13 @@ const pages: Readonly<Record<string, Readonly<Record<string, () => string>>>> = 
   },
   'docs/architecture.md': { imports: importTable, owners: ownerTable },
   'docs/configuration.md': { configuration: configurationTable },
+  'docs/metrics.md': { metrics: metricTable },
+  'docs/operations.md': {
+    'capacity-figures': capacityFigures,
+    'capacity-assumptions': capacityAssumptions,
+    capacity: capacityTable,
+    'capacity-limits': capacityLimits,
+  },
   'docs/performance.md': { performance: performanceTable, machines: machineTable },
   'docs/errors.md': { errors: errorTable, 'gateway-errors': gatewayErrorTable },
 };

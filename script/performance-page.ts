@@ -1,18 +1,11 @@
 /** The tables and the plot of docs/performance.md, made of what was measured. */
 import { figureOf, isReached, median, type Reach, type Row } from '../bench/measuring/comparison.ts';
-import { type Machine, readResults, rowScripts } from '../bench/measuring/results.ts';
+import { type Machine, readResults } from '../bench/measuring/results.ts';
 import { code, markdownTable } from './markdown-table.ts';
 
 const results = readResults('.');
 
-/** Rows and, after them, the scripts that nobody has run yet. */
 export function performanceTable(): string {
-  const missing = rowScripts.filter((script) => results.every((measured) => measured.script !== script));
-  const unmeasured = missing.map((script) => code(`bench/${script}.ts`)).join(', ');
-  return unmeasured === '' ? measuredRows() : `${measuredRows()}\n\nNot measured yet: ${unmeasured}.`;
-}
-
-function measuredRows(): string {
   const rows = results.flatMap(({ script, result }) => result.rows.map((row) => ({ script, row })));
   return markdownTable(
     ['What', 'Against', 'Theirs', 'Ours', 'Ratio', 'To reach', 'Runs', 'Besides', 'Script'],

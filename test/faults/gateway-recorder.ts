@@ -34,17 +34,23 @@ export class GatewayRecorder {
   hidesKeys = false;
   /** Base address of the real gateway. */
   target = '';
+  readonly #host: string;
   #port = 0;
   #server: Server = this.#listen();
 
-  static async start(): Promise<GatewayRecorder> {
-    const recorder = new GatewayRecorder();
+  private constructor(host: string) {
+    this.#host = host;
+  }
+
+  /** @param host address that it listens on */
+  static async start(host = '127.0.0.1'): Promise<GatewayRecorder> {
+    const recorder = new GatewayRecorder(host);
     await recorder.up();
     return recorder;
   }
 
   get url(): string {
-    return `http://127.0.0.1:${this.#port}`;
+    return `http://${this.#host}:${this.#port}`;
   }
 
   /** From now on connections are refused. */
@@ -60,7 +66,7 @@ export class GatewayRecorder {
   async up(): Promise<void> {
     if (this.#server.listening) return;
     this.#server = this.#listen();
-    this.#server.listen(this.#port, '127.0.0.1');
+    this.#server.listen(this.#port, this.#host);
     await once(this.#server, 'listening');
     this.#port = (this.#server.address() as AddressInfo).port;
   }

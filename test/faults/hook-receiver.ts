@@ -60,16 +60,18 @@ export class HookReceiver {
     response.writeHead(status, extra).end();
   });
 
-  static async start(): Promise<HookReceiver> {
+  /** @param host address that it listens on */
+  static async start(host = '127.0.0.1'): Promise<HookReceiver> {
     const receiver = new HookReceiver();
-    receiver.#server.listen(0, '127.0.0.1');
+    receiver.#server.listen(0, host);
     await once(receiver.#server, 'listening');
     return receiver;
   }
 
   /** `host:port` for OUTBOUND_ALLOW. */
   get allow(): string {
-    return `127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+    const { address, port } = this.#server.address() as AddressInfo;
+    return `${address}:${port}`;
   }
 
   get url(): string {

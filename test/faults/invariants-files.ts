@@ -68,7 +68,7 @@ async function decodedSeconds(stand: Stand, bytes: Buffer): Promise<number> {
 /** The janitor lets files settle for a minute, and what a dead writer left for a day: it works as if those were over. */
 async function sweepLater({ data, redis }: Stand): Promise<void> {
   const script = fileURLToPath(new URL('./sweep-later.ts', import.meta.url));
-  await run(process.execPath, [script, redis.url, data]);
+  await run(process.execPath, [script, redis.socketUrl, data]);
 }
 
 async function storageFaults(stand: Stand): Promise<string[]> {

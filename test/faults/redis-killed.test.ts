@@ -2,23 +2,20 @@
  * Redis dies with everything under way and comes back over its append-only file: whatever was accepted goes on to its end, and what was
  * not is accepted under the same key when it is sent again.
  */
-import { randomUUID } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { until } from '../until.ts';
 import { violations } from './invariants.ts';
-import { type Accepted, countSetbacks, submitSurely } from './persistent-client.ts';
+import { Load } from './load.ts';
+import { type Accepted, countSetbacks } from './persistent-client.ts';
 import { isLong, percentile, report, runs } from './runs.ts';
 import { Stand } from './stand.ts';
-import type { Submission } from './submission.ts';
 
 /** Seconds without Redis: less than a lock lasts, more than that, and much more. */
 const OUTAGES = isLong ? [1, 7, 20] : [1, 7];
 const ROUNDS = runs(1, 20);
-/** Between two submissions, which do not stop while Redis is away. */
-const EVERY_MS = 250;
 const AFTERWARDS_MS = 120_000;
 
 let stand: Stand;
@@ -27,38 +24,6 @@ beforeAll(async () => {
   await stand.warmUp();
 });
 afterAll(() => stand.close());
-
-/** Submissions that go on until they are stopped; all of them get through in the end. */
-class Load {
-  readonly #stand: Stand;
-  readonly #submitted: Promise<Accepted>[] = [];
-  #stopped = false;
-  readonly #running: Promise<void>;
-
-  constructor(on: Stand) {
-    this.#stand = on;
-    this.#running = this.#run();
-  }
-
-  async #run(): Promise<void> {
-    while (!this.#stopped) {
-      this.#submit({ webhook: true, voice: this.#submitted.length % 3 === 0 });
-      await delay(EVERY_MS);
-    }
-  }
-
-  #submit(submission: Submission): void {
-    const submitted = submitSurely(this.#stand, { ...submission, idempotencyKey: randomUUID() });
-    submitted.catch(() => undefined);
-    this.#submitted.push(submitted);
-  }
-
-  async stop(): Promise<Accepted[]> {
-    this.#stopped = true;
-    await this.#running;
-    return Promise.all(this.#submitted);
-  }
-}
 
 interface Outage {
   readonly accepted: readonly Accepted[];

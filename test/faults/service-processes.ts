@@ -1,6 +1,7 @@
 /** API, gateway and workers of a stand: real processes under supervision, on ports that they keep. */
 import { fileURLToPath } from 'node:url';
 import type { Environment, ServiceHome } from '../service.ts';
+import { type Hosts, oneHost } from './hosts.ts';
 import { Supervised } from './supervised.ts';
 
 const PRELOAD = fileURLToPath(new URL('./preload.ts', import.meta.url));
@@ -15,6 +16,8 @@ export interface ProcessOptions {
   readonly workerPreloads?: readonly string[];
   /** The same for the gateway. */
   readonly gatewayPreloads?: readonly string[];
+  /** Where each of them runs; default: all of them here. */
+  readonly hosts?: Hosts;
 }
 
 export class ServiceProcesses {
@@ -24,12 +27,14 @@ export class ServiceProcesses {
   gatewayUrl = '';
   readonly #home: ServiceHome;
   readonly #options: ProcessOptions;
+  readonly #hosts: Hosts;
   #api: Supervised | undefined;
   #gateway: Supervised | undefined;
 
   constructor(home: ServiceHome, options: ProcessOptions) {
     this.#home = home;
     this.#options = options;
+    this.#hosts = options.hosts ?? oneHost;
   }
 
   get api(): Supervised {
@@ -51,11 +56,11 @@ export class ServiceProcesses {
   async start(): Promise<void> {
     const { apiEnvironment, gatewayEnvironment, gatewayPreloads, workers = 1 } = this.#options;
     this.#api = new Supervised('api', /^API\s+(http\S+)/m, () =>
-      this.#run('api', [], { API_PORT: portOf(this.apiUrl), ...apiEnvironment }),
+      this.#run(this.#hosts.api.prefix, 'api', [], { API_PORT: portOf(this.apiUrl), ...apiEnvironment }),
     );
-    this.apiUrl = await this.#api.ready();
+    this.apiUrl = at(this.#hosts.api.address, await this.#api.ready());
     this.#gateway = new Supervised('gateway', /^Gateway\s+(http\S+)/m, () =>
-      this.#run('gateway', gatewayPreloads, {
+      this.#run(this.#hosts.workers.prefix, 'gateway', gatewayPreloads, {
         ...this.#addresses(),
         GATEWAY_PORT: portOf(this.gatewayUrl),
         ...gatewayEnvironment,
@@ -63,27 +68,43 @@ export class ServiceProcesses {
     );
     for (let number = 1; number <= workers; number++) this.addWorker();
     await Promise.all(this.workers.map((worker) => worker.ready()));
-    this.gatewayUrl = await this.#gateway.ready();
+    this.gatewayUrl = at(this.#hosts.workers.address, await this.#gateway.ready());
   }
 
   /** One more worker; it is not ready yet. */
   addWorker(): Supervised {
     const { workerEnvironment, workerPreloads } = this.#options;
     const worker = new Supervised(`worker ${this.workers.length + 1}`, /^(Worker)/m, () =>
-      this.#run('worker', workerPreloads, { ...this.#addresses(), ...workerEnvironment }),
+      this.#run(this.#hosts.workers.prefix, 'worker', workerPreloads, {
+        ...this.#addresses(),
+        ...workerEnvironment,
+      }),
     );
     this.workers.push(worker);
     return worker;
   }
 
   #addresses(): Environment {
-    return { PUBLIC_URL: this.apiUrl, GATEWAY_EVENTS_URL: `${this.apiUrl}/hooks/gateway` };
+    return {
+      PUBLIC_URL: this.apiUrl,
+      GATEWAY_EVENTS_URL: `${at(this.#hosts.apiFromWorkers, this.apiUrl)}/hooks/gateway`,
+    };
   }
 
-  #run(command: string, preloads: readonly string[] = [], environment: Environment) {
+  #run(
+    prefix: readonly string[],
+    command: string,
+    preloads: readonly string[] = [],
+    environment: Environment,
+  ) {
     const imports = [...preloads, PRELOAD].flatMap((path) => ['--import', path]);
-    return this.#home.run([process.execPath, ...imports, 'src/main.ts', command], environment);
+    return this.#home.run([...prefix, process.execPath, ...imports, 'src/main.ts', command], environment);
   }
+}
+
+/** The same at another address: what a process prints is its own view. */
+function at(address: string, url: string): string {
+  return `http://${address}:${portOf(url)}`;
 }
 
 /** Of a process that has no port yet any will do; one that is started again keeps its own. */

@@ -12,7 +12,8 @@ import { type Environment, ServiceHome } from '../service.ts';
 import { serveVideos, type VideoServer } from '../video-server.ts';
 import { GatewayRecorder } from './gateway-recorder.ts';
 import { HookReceiver } from './hook-receiver.ts';
-import { KillableRedis } from './killable-redis.ts';
+import { oneHost } from './hosts.ts';
+import { KillableRedis, type StandRedis } from './killable-redis.ts';
 import { heldBytes } from './memory.ts';
 import { Observer } from './observer.ts';
 import { type ProcessOptions, ServiceProcesses } from './service-processes.ts';
@@ -30,12 +31,14 @@ export interface StandOptions extends ProcessOptions {
   readonly prepare?: (data: string) => Promise<void>;
   /** What the processes may reach besides the stand's own servers, each `host:port`. */
   readonly allow?: readonly string[];
+  /** Makes the Redis over a folder of its own; default one server with an append-only file. */
+  readonly redis?: (folder: string) => StandRedis;
   /** For every process, over the short settings of a stand. */
   readonly environment?: Environment;
 }
 
 interface World {
-  readonly redis: KillableRedis;
+  readonly redis: StandRedis;
   readonly web: VideoServer;
   readonly hooks: HookReceiver;
   readonly gatewayCalls: GatewayRecorder;
@@ -44,7 +47,7 @@ interface World {
 export class Stand {
   readonly folder: string;
   readonly home: ServiceHome;
-  readonly redis: KillableRedis;
+  readonly redis: StandRedis;
   readonly web: VideoServer;
   readonly hooks: HookReceiver;
   /** Between the workers and the gateway. */
@@ -72,11 +75,15 @@ export class Stand {
     const folder = await mkdtemp(join(tmpdir(), 'spf-'));
     for (const name of ['redis', 'videos', 'kills', 'data']) await mkdir(join(folder, name));
     await options.prepare?.(join(folder, 'data'));
-    const redis = new KillableRedis(join(folder, 'redis'));
+    const { hosts } = options;
+    const world = (hosts ?? oneHost).world;
+    const redis =
+      options.redis?.(join(folder, 'redis')) ??
+      new KillableRedis(join(folder, 'redis'), hosts && { ...hosts.api, address: hosts.apiFromWorkers });
     const [web, hooks, gatewayCalls] = await Promise.all([
-      serveVideos(join(folder, 'videos')),
-      HookReceiver.start(),
-      GatewayRecorder.start(),
+      serveVideos(join(folder, 'videos'), world),
+      HookReceiver.start(world),
+      GatewayRecorder.start(world),
       redis.start(),
       makeSources(join(folder, 'videos')),
     ]);
@@ -91,6 +98,7 @@ export class Stand {
       SHUTDOWN_SECONDS: '2',
       WORKER_CONCURRENCY: '2',
       UNFINISHED_PER_KEY: '100000',
+      ...(hosts === undefined ? {} : { HOST: '0.0.0.0' }),
       FAULT_KILLS: join(folder, 'kills'),
       // Halves what a start costs, and a stand starts many.
       NODE_COMPILE_CACHE: COMPILED,

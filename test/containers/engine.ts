@@ -1,0 +1,92 @@
+/** The command lines of the container engine and of Compose, as an operator uses them. */
+import { execFile } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import type { Json } from '../client.ts';
+import { until } from '../until.ts';
+
+const run = promisify(execFile);
+
+export const ROOT = join(import.meta.dirname, '..', '..');
+
+/** Made by script/test-containers. */
+export const IMAGE = process.env.SOUNDPOST_IMAGE ?? 'soundpost';
+
+/** Of a container, network, volume or project: by its beginning script/test-containers finds what a run left. */
+export const uniqueName = (): string =>
+  `${process.env.SOUNDPOST_TEST_PREFIX ?? 'soundpost-test'}-${randomBytes(4).toString('hex')}`;
+
+/** What the command wrote to standard output. @throws Error with what it wrote to standard error */
+export async function docker(...args: readonly string[]): Promise<string> {
+  return (await run('docker', args, { cwd: ROOT, maxBuffer: 2 ** 26 })).stdout.trim();
+}
+
+/** Exit code and everything that was written, of a command that may fail. */
+export async function dockerTries(...args: readonly string[]): Promise<{ code: number; output: string }> {
+  return run('docker', args, { cwd: ROOT }).then(
+    ({ stdout, stderr }) => ({ code: 0, output: stdout + stderr }),
+    ({ code, stdout, stderr }) => ({ code, output: stdout + stderr }),
+  );
+}
+
+export async function inspect(id: string): Promise<Json> {
+  return JSON.parse(await docker('inspect', id))[0];
+}
+
+/** Waits until the image's own health check says so. @throws Error with what it said last, and what the container wrote */
+export async function healthIs(
+  id: string,
+  wanted: 'healthy' | 'unhealthy',
+  timeoutMs = 120_000,
+): Promise<void> {
+  let state: Json;
+  await until(
+    `container ${id} is ${wanted}`,
+    async () => {
+      state = (await inspect(id)).State;
+      return state.Health?.Status === wanted;
+    },
+    timeoutMs,
+  ).catch(async (error: Error) => {
+    const { output } = await dockerTries('logs', '--tail', '20', id);
+    throw new Error(`${error.message}: ${JSON.stringify(state)}\n${output}`);
+  });
+}
+
+/** Programs that run in a container, each with its arguments. */
+export async function programsOf(id: string): Promise<string[]> {
+  const [, ...lines] = (await docker('top', id, '-o', 'pid,args')).split('\n');
+  return lines.map((line) => line.trim().replace(/^\d+\s+/, ''));
+}
+
+/** Runs JavaScript by the Node of a running container, and answers what it printed. */
+export async function evaluateIn(id: string, code: string): Promise<string> {
+  return docker('exec', id, 'node', '--input-type=module', '--eval', code);
+}
+
+/** A port that was free a moment ago. */
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  await once(server.close(), 'close');
+  return typeof address === 'object' && address !== null ? address.port : 0;
+}
+
+/** Each Compose that this machine has: 2 is a plugin of docker, 1.29 a program of its own. */
+export async function composes(): Promise<{ name: string; command: readonly string[] }[]> {
+  const candidates = [['docker', 'compose'], ['docker-compose']];
+  const found = await Promise.all(
+    candidates.map(async (command) => {
+      const [file = '', ...args] = [...command, 'version', '--short'];
+      const version = await run(file, args).catch(() => undefined);
+      return version === undefined ? [] : [{ name: `Compose ${version.stdout.trim()}`, command }];
+    }),
+  );
+  if (found.flat().length === 0)
+    throw new Error('Compose is missing; install it: apt-get install docker-compose');
+  return found.flat();
+}

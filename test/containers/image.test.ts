@@ -1,0 +1,157 @@
+/** What the image is, and how a container of it lives and ends. */
+import { join } from 'node:path';
+import type { StartedTestContainer } from 'testcontainers';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Client } from '../client.ts';
+import { useVideos } from '../end-to-end/videos.ts';
+import { until } from '../until.ts';
+import { docker, dockerTries, evaluateIn, healthIs, IMAGE, inspect, programsOf, ROOT } from './engine.ts';
+import { ServiceContainers } from './service.ts';
+
+const HEALTH = ['node', '/app/src/commands/health.ts'];
+
+/** Runs a command in a container of its own that may write nowhere, and answers what it wrote. */
+const inReadOnly = (
+  entrypoint: string,
+  ...args: readonly string[]
+): Promise<{ code: number; output: string }> =>
+  dockerTries(
+    ...['run', '--rm', '--read-only', '--network', 'none', '--entrypoint', entrypoint, IMAGE, ...args],
+  );
+
+describe('the image', () => {
+  it('runs as a user who is not root, and holds nothing that this one could change', async () => {
+    expect((await docker('run', '--rm', '--network', 'none', '--entrypoint', 'id', IMAGE, '-u')).trim()).toBe(
+      '1000',
+    );
+    const { output } = await inReadOnly('sh', '-c', 'find / -xdev -writable ! -type l 2>/dev/null');
+    // Where the engine, or a volume, lets everybody write.
+    const elsewhere = /^\/(tmp|var\/tmp|run\/lock|data|dev|proc|sys)(\/|$)/;
+    expect(output.split('\n').filter((path) => path !== '' && !elsewhere.test(path))).toEqual([]);
+  });
+
+  it('has ffmpeg and the sandbox, and no package manager of Node, compiler or Python', async () => {
+    const { output } = await inReadOnly(
+      'sh',
+      '-c',
+      'for tool in ffmpeg ffprobe bwrap prlimit setpriv tini node npm npx yarn corepack cc gcc g++ make python3 git curl wget; do command -v $tool; done',
+    );
+    const tools = output
+      .trim()
+      .split('\n')
+      .map((path) => path.split('/').at(-1));
+    expect(tools).toEqual(['ffmpeg', 'ffprobe', 'bwrap', 'prlimit', 'setpriv', 'tini', 'node']);
+  });
+
+  it('has the code and production packages alone', async () => {
+    const { output } = await inReadOnly(
+      'sh',
+      '-c',
+      'ls -A /app; ls /app/node_modules | grep -c .; ls /app/node_modules',
+    );
+    const [names = '', ...rest] = output.split(/\n(?=\d+\n)/);
+    expect(names.split('\n')).toEqual(['.compiled', 'node_modules', 'package.json', 'src', 'web']);
+    expect(rest.join()).toMatch(/^express$/m);
+    expect(rest.join()).not.toMatch(/^(vitest|typescript|testcontainers)$/m);
+  });
+
+  it('brings what Node compiles of all its code, and Node takes it', async () => {
+    const load = `for (const name of ['api', 'gateway', 'worker']) await import('/app/src/processes/' + name + '.ts'); process.exit()`;
+    const { output } = await dockerTries(
+      ...[
+        'run',
+        '--rm',
+        '--read-only',
+        '--network',
+        'none',
+        '--env',
+        'NODE_DEBUG_NATIVE=COMPILE_CACHE',
+        '--entrypoint',
+        'node',
+      ],
+      ...[IMAGE, '--max-semi-space-size=4', '--input-type=module', '--eval', load],
+    );
+    const ours = output.split('\n').filter((line) => line.includes('/app/src/'));
+    const accepted = ours.filter((line) => / was accepted/.test(line));
+    expect(accepted.length).toBeGreaterThan(100);
+    expect(ours.filter((line) => /reject|mismatch|not initialized/.test(line))).toEqual([]);
+  });
+
+  it('says in one line that no server listens, where none does', async () => {
+    expect(await inReadOnly('node', ...HEALTH.slice(1))).toEqual({ code: 1, output: 'no server listens\n' });
+  });
+});
+
+describe('a container', () => {
+  const videos = useVideos({ long: true });
+  let service: ServiceContainers;
+  let client: Client;
+  beforeAll(async () => {
+    service = await ServiceContainers.make();
+    client = await service.api();
+  });
+  afterAll(() => service.remove());
+
+  const mainProcess = async (container: StartedTestContainer): Promise<string> =>
+    evaluateIn(
+      container.getId(),
+      `import { readdirSync, readFileSync } from 'node:fs';
+       const isOurs = (pid) => /^node\\0.*main\\.ts/.test(readFileSync('/proc/' + pid + '/cmdline', 'utf8'));
+       console.log(readdirSync('/proc').find((pid) => /^\\d+$/.test(pid) && isOurs(pid)));`,
+    );
+
+  it.each(['worker', 'gateway'])(
+    'of the %s is healthy, and is not once its process answers no more',
+    async (command) => {
+      const container = await service.run(command, {
+        name: `${command}-to-stop`,
+        environment: { WATCHDOG_SECONDS: '0' },
+      });
+      const id = container.getId();
+      expect((await inspect(id)).State.Health.Status).toBe('healthy');
+      await docker('exec', id, 'sh', '-c', `kill -STOP ${await mainProcess(container)}`);
+      const { code, output } = await dockerTries('exec', id, ...HEALTH);
+      expect([code, output]).toEqual([1, `${command}: no answer\n`]);
+      await healthIs(id, 'unhealthy');
+      await container.stop({ timeout: 0 });
+    },
+  );
+
+  it('ends when its event loop stands still, so that the engine starts another one', async () => {
+    const file = join(ROOT, 'test', 'end-to-end', 'stands-still.ts');
+    const environment = { WATCHDOG_SECONDS: '1', NODE_OPTIONS: '--import=/stands-still.ts' };
+    const container = await service.run('worker', {
+      name: 'worker-to-stall',
+      environment,
+      change: (built) => built.withBindMounts([{ source: file, target: '/stands-still.ts', mode: 'ro' }]),
+    });
+    await docker('exec', container.getId(), 'sh', '-c', `kill -USR2 ${await mainProcess(container)}`);
+    await until('it ends', async () => !(await inspect(container.getId())).State.Running);
+    expect((await inspect(container.getId())).State.ExitCode).toBe(137);
+  });
+
+  it('with a job under way ends within its grace at SIGTERM, and hands the job to another', async () => {
+    const first = await service.run('worker', { name: 'worker-1', environment: { SHUTDOWN_SECONDS: '1' } });
+    const { body } = await client.upload(videos.long, { output: { format: 'flac', normalize: true } });
+    await until('it encodes', async () =>
+      (await programsOf(first.getId())).some((program) => /^ffmpeg /.test(program)),
+    );
+    await docker('stop', '--time', '20', first.getId());
+    // Not 137, which the engine's SIGKILL would leave.
+    expect((await inspect(first.getId())).State.ExitCode).toBe(0);
+    expect((await client.call('GET', `/v1/status/${body.data.jobId}`)).body.data.status).not.toBe(
+      'completed',
+    );
+    await service.run('worker', { name: 'worker-2' });
+    await client.completed(body.data.jobId, 120_000);
+  });
+
+  it('works, and says so, where the engine allows no user namespaces', async () => {
+    const container = await service.run('worker', { name: 'worker-3', isConfining: false });
+    const ready = await evaluateIn(
+      container.getId(),
+      `console.log(await (await fetch('http://127.0.0.1:8082/health/ready')).text())`,
+    );
+    expect(JSON.parse(ready)).toMatchObject({ status: 'ok', sandbox: 'none' });
+  });
+});

@@ -1,0 +1,3 @@
+import { linkIsCut } from './link-cut.ts';
+
+linkIsCut('silent', 30);
