@@ -15,6 +15,7 @@ export const rowScripts = [
   'accept',
   'status',
   'long-queue',
+  'kept-jobs',
   'memory',
   'gateway-sends',
 ] as const;
