@@ -2,20 +2,26 @@
 // Who may import whom. Folder by folder as docs/architecture.md has it; test/house/import-rules.test.ts plants a breach
 // of every rule. Run by script/import-rules.ts, which also makes sure that the checker has read every file.
 
-const storageInterface = 'storage/(storage|workspaces)\\.ts$';
+const storageInterface = 'storage/(incoming|storage|workspaces)\\.ts$';
 const diskSpace = 'storage/disk-(claim|full|space)\\.ts$';
 // The connection, and how a Lua script is handed to it: the gateway keeps its state in Redis but knows no queue.
 const redisConnection = 'queue/(redis|script)\\.ts$';
+
+// What is told of the work, without who listens: handed in like a logger.
+const observer = '(metrics/observer|tracing/tracing)\\.ts$';
 
 /** What the files of a folder may import of ours, besides their own folder. `start.ts` is not among them: see below. */
 const mayImport = {
   contract: [],
   signing: [],
   client: ['contract/'],
-  queue: ['contract/', 'signing/'],
+  queue: ['contract/', 'signing/', observer],
   storage: ['contract/'],
   outbound: ['contract/'],
   http: [],
+  metrics: ['contract/', 'signing/', 'http/'],
+  tracing: ['http/'],
+  board: ['contract/', 'queue/', 'signing/'],
   media: ['contract/'],
   'docs-page': [],
   api: [
@@ -29,7 +35,17 @@ const mayImport = {
     'docs-page/',
     'http/',
   ],
-  worker: ['contract/', 'signing/', 'queue/', storageInterface, diskSpace, 'outbound/', 'media/', 'http/'],
+  worker: [
+    'contract/',
+    'signing/',
+    'queue/',
+    storageInterface,
+    diskSpace,
+    'outbound/',
+    'media/',
+    'http/',
+    observer,
+  ],
   gateway: [
     'contract/',
     'signing/',
@@ -39,6 +55,7 @@ const mayImport = {
     'media/',
     'docs-page/',
     'http/',
+    observer,
   ],
 };
 
@@ -48,8 +65,12 @@ const onlyIn = {
   bullmq: ['src/queue/'],
   ioredis: ['src/queue/'],
   'fluent-ffmpeg': ['src/media/'],
-  '@aws-sdk': ['src/storage/s3-storage\\.ts'],
+  '@aws-sdk': ['src/storage/s3-(abandoned|bucket|incoming|reader|signed-url|storage)\\.ts'],
   pino: ['src/logger\\.ts'],
+  'prom-client': ['src/metrics/registry\\.ts'],
+  '@opentelemetry': ['src/tracing/'],
+  'bullmq-otel': ['src/tracing/'],
+  '@bull-board': ['src/board/'],
   '@xmpp': ['src/gateway/transports/xmpp/'],
   baileys: ['src/gateway/transports/whatsapp/'],
   // Requests to addresses that others chose go through outbound; clients of configured services are listed after it.

@@ -1,7 +1,10 @@
 import { defineConfig } from 'vitest/config';
 
 /** Files that start whole services and load them: after the others. What they do most is wait: for locks to run out, for processes to start. */
-const whole = ['test/end-to-end/**/*.test.ts', 'test/faults/**/*.test.ts'];
+const whole = ['test/end-to-end/**/*.test.ts', 'test/faults/**/*.test.ts', 'test/hosts/**/*.test.ts'];
+
+/** script/test-containers runs them (vitest.containers.config.ts). */
+const containers = 'test/containers/**/*.test.ts';
 
 export default defineConfig({
   test: {
@@ -14,7 +17,7 @@ export default defineConfig({
         test: {
           name: 'parts',
           include: ['test/**/*.test.ts'],
-          exclude: whole,
+          exclude: [...whole, containers],
           // On two cores: many of them wait for Redis, for sockets and for other processes.
           maxWorkers: 3,
           sequence: { groupOrder: 0 },
@@ -25,7 +28,7 @@ export default defineConfig({
         test: {
           name: 'whole',
           include: whole,
-          maxWorkers: 2,
+          maxWorkers: 3,
           testTimeout: 120_000,
           hookTimeout: 120_000,
           sequence: { groupOrder: 1 },

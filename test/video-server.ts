@@ -18,8 +18,8 @@ export interface VideoServer {
   close(): Promise<void>;
 }
 
-/** @param folder whose files are served */
-export async function serveVideos(folder: string): Promise<VideoServer> {
+/** @param folder whose files are served @param host address that it listens on */
+export async function serveVideos(folder: string, host = '127.0.0.1'): Promise<VideoServer> {
   const requests: string[] = [];
   let gate: PromiseWithResolvers<void> | undefined;
   const server = createServer(async (request, response) => {
@@ -36,12 +36,12 @@ export async function serveVideos(folder: string): Promise<VideoServer> {
     await gate?.promise;
     response.end(bytes.subarray(half));
   });
-  server.listen(0, '127.0.0.1');
+  server.listen(0, host);
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
   return {
-    url: (name) => `http://127.0.0.1:${port}/${name}`,
-    allow: `127.0.0.1:${port}`,
+    url: (name) => `http://${host}:${port}/${name}`,
+    allow: `${host}:${port}`,
     requests,
     hold() {
       gate = Promise.withResolvers();

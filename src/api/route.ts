@@ -17,8 +17,8 @@ import type { Redis } from '../queue/redis.ts';
 import type { WebhookSecrets } from '../queue/webhook-secrets.ts';
 import type { UrlSigner } from '../signing/signed-url.ts';
 import type { DiskSpace } from '../storage/disk-space.ts';
-import type { Storage } from '../storage/storage.ts';
-import type { IncomingFiles } from './uploads/incoming-files.ts';
+import type { IncomingUploads } from '../storage/incoming.ts';
+import type { DownloadAddress, Storage } from '../storage/storage.ts';
 
 /** What the handlers work with; wired in start.ts. */
 export interface ApiServices {
@@ -31,8 +31,10 @@ export interface ApiServices {
   readonly storage: Storage;
   /** Of the volume that uploads go to. */
   readonly disk: DiskSpace;
+  /** Where callers fetch files from the storage itself; undefined: they get them from us. */
+  readonly downloadAddress: DownloadAddress | undefined;
   /** Bytes of uploads that are not complete. */
-  readonly incoming: IncomingFiles;
+  readonly incoming: IncomingUploads;
   readonly outbound: Outbound;
   readonly signer: UrlSigner;
   readonly logger: Logger;

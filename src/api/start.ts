@@ -1,5 +1,6 @@
 /** The API process: wire, listen, close. */
 import { type Listener, listen } from '../http/listener.ts';
+import type { Around } from '../http/watched.ts';
 import { createApp } from './app.ts';
 import type { ApiServices } from './route.ts';
 
@@ -16,7 +17,8 @@ export async function startApi(
   host: string,
   port: number,
   wire: (port: number) => ApiServices,
+  around: Around = (handler) => handler,
 ): Promise<ApiProcess> {
-  const { address, close } = await listen(host, port, (found) => createApp(wire(found.port)));
+  const { address, close } = await listen(host, port, (found) => around(createApp(wire(found.port))));
   return { port: address.port, close };
 }

@@ -73,8 +73,11 @@ export function composeArguments(command: Command): string[] {
   for (const input of command.inputs) {
     // Options are spread: an array's elements would be split at a space.
     const decoders = input.withVideo ? [] : ['-codec_whitelist', DECODERS];
-    const guards = [...inputGuards(input.demuxer), ...decoders, '-threads', '1'];
-    composer.input(fileArgument(input.file)).inputOptions(...guards);
+    // A second input, such as the metadata, would have each read in a thread, and handing packets over doubles what a copy costs.
+    const threads = ['-thread_queue_size', '0', '-threads', '1'];
+    composer
+      .input(fileArgument(input.file))
+      .inputOptions(...inputGuards(input.demuxer), ...decoders, ...threads);
   }
   if (command.graph !== undefined) composer.complexFilter(command.graph);
   for (const output of command.outputs) {

@@ -9,6 +9,7 @@ import type { Readable } from 'node:stream';
 import { type BadEnding, MediaFailure, ToolFailure } from './failure.ts';
 import { type FileAccess, MEMORY_BYTES, type Sandbox, sandboxPrefix } from './sandbox.ts';
 import { keepTail, type Progress, watchProgress } from './tool-output.ts';
+import { type RunWatch, watchedRun } from './watched-run.ts';
 
 const SECOND = 1000;
 
@@ -31,6 +32,8 @@ export interface MediaTools {
   readonly launcher: readonly string[];
   /** From `detectSandbox`; left out: none, and no limits. */
   readonly sandbox?: Sandbox;
+  /** Told of each run. */
+  readonly watch?: RunWatch;
 }
 
 export interface RunLimits {
@@ -77,10 +80,12 @@ export async function runFfmpeg(
     ...['-v', 'verbose', '-nostats', '-progress', `pipe:${PROGRESS_DESCRIPTOR}`],
   ];
   const command = [...prefix(tools, options), tools.ffmpegPath, ...globals, ...args];
-  const result = await supervise('ffmpeg', command, options, STALL_MS);
-  if (UNFINISHED.test(result.stderr))
-    throw new ToolFailure('ffmpeg', { kind: 'exit', code: 0 }, result.stderr);
-  return result;
+  return watchedRun(tools.watch, 'ffmpeg', options.signal, async () => {
+    const result = await supervise('ffmpeg', command, options, STALL_MS);
+    if (UNFINISHED.test(result.stderr))
+      throw new ToolFailure('ffmpeg', { kind: 'exit', code: 0 }, result.stderr);
+    return result;
+  });
 }
 
 /** A disk that is full when a small file is flushed at its end: ffmpeg says so, and exits with 0. */
@@ -99,12 +104,14 @@ export async function runFfprobe(
   const chunks: Buffer[] = [];
   const limits = ['-max_alloc', '268435456', '-hide_banner'];
   const command = [...prefix(tools, options), tools.ffprobePath, ...limits, ...args];
-  const result = await supervise(
-    'ffprobe',
-    command,
-    { ...options, onStdout: (chunk) => chunks.push(chunk) },
-    undefined,
-    options.maxStdoutBytes,
+  const result = await watchedRun(tools.watch, 'ffprobe', options.signal, () =>
+    supervise(
+      'ffprobe',
+      command,
+      { ...options, onStdout: (chunk) => chunks.push(chunk) },
+      undefined,
+      options.maxStdoutBytes,
+    ),
   );
   return { ...result, stdout: Buffer.concat(chunks).toString('utf8') };
 }

@@ -80,6 +80,21 @@ const neverOpened: readonly Row[] = [
 /** ::1 and :: lie inside ::/96 but carry no IPv4 address. */
 const hostLocal = ipaddr.parseCIDR('::/127');
 
+/** Blocks that hold the public internet, and what in them is not public. */
+interface PublicBlock {
+  readonly cidr: string;
+  readonly except: readonly string[];
+}
+
+/** {@link notPublic} in the form of a firewall's rules: for what filters outside of this process (deploy/kubernetes). */
+export function publicBlocks(): readonly PublicBlock[] {
+  const text = ([address, bits]: Range): string => `${address}/${bits}`;
+  return [
+    { cidr: '0.0.0.0/0', except: ipv4NotPublic.map(({ range }) => text(range)) },
+    { cidr: text(ipv6GlobalUnicast), except: ipv6NotPublic.map(({ range }) => text(range)) },
+  ];
+}
+
 /** @returns undefined for what is no plain address; a zone id (`fe80::1%eth0`) makes it none. */
 export function parseAddress(text: string): Address | undefined {
   return isIP(text) === 0 || text.includes('%') ? undefined : ipaddr.parse(text);

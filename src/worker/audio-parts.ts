@@ -17,7 +17,7 @@ import type { StepContext } from './step.ts';
 export async function fetchAudioParts(
   parts: SourceParts,
   path: string,
-  { jobId, logger, payload, services, signal }: StepContext,
+  { logger, payload, services, signal }: StepContext,
 ): Promise<Probe | null> {
   try {
     const head = await parts.read(0, Math.min(parts.sizeBytes, SNIFF_BYTES));
@@ -32,7 +32,7 @@ export async function fetchAudioParts(
     return probed;
   } catch (error) {
     if (!(error instanceof OddLayout || error instanceof MediaFailure)) throw error;
-    logger.debug({ jobId, why: error.message }, 'the source is downloaded whole');
+    logger.debug({ why: error.message }, 'the source is downloaded whole');
     return null;
   }
 }

@@ -1,11 +1,13 @@
 /** A job from its first step to its last, in a folder of its own. */
 import { ServiceError } from '../contract/errors.ts';
 import { MediaFailure } from '../media/failure.ts';
+import type { WorkStep } from '../metrics/observer.ts';
 import type { ExtractionJob } from '../queue/extraction-consumer.ts';
 import type { ExtractResult } from '../queue/payloads.ts';
 import type { DiskClaim } from '../storage/disk-claim.ts';
 import { isDiskFull, outOfDiskSpace } from '../storage/disk-full.ts';
 import type { Workspaces } from '../storage/workspaces.ts';
+import { noTracing } from '../tracing/tracing.ts';
 import { ProgressMeter } from './progress.ts';
 import type { Step, StepContext, WorkerServices } from './step.ts';
 import { type LimitedStep, withinLimit } from './step-limits.ts';
@@ -51,18 +53,21 @@ async function runSteps(
     workspace,
     space,
     signal: job.signal,
-    logger: services.logger,
+    logger: services.logger.child({ jobId: job.jobId }),
     services,
     report: (step, fraction) => meter.advance(step, fraction, Date.now()),
   };
+  const timed = timing(services);
   const limited = <Input, Output>(name: LimitedStep, step: Step<Input, Output>, input: Input) =>
-    withinLimit(name, job.signal, (signal) => step(input, { ...context, signal }));
+    timed(name, () => withinLimit(name, job.signal, (signal) => step(input, { ...context, signal })));
   let leave: (() => void) | undefined;
   try {
     const video = await limited('download', download, undefined);
     // Downloads wait for the link, what follows for a core: a slow source keeps no core idle, and an address that expires is
     // fetched while others are encoded (docs/decisions/0011-downloads-apart.md).
-    leave = await space.idle(job.signal, (signal) => services.encoding.acquire({ order: job.order, signal }));
+    leave = await timed('await_encoder', () =>
+      space.idle(job.signal, (signal) => services.encoding.acquire({ order: job.order, signal })),
+    );
     const analyzed = await limited('analyze', analyze, video);
     meter.setInputFile(inputFileOf(analyzed, null));
     const extracted = await limited('extract', extract, analyzed);
@@ -75,4 +80,16 @@ async function runSteps(
   } finally {
     leave?.();
   }
+}
+
+/** Tells how long each step takes, however it ends, and makes a span of it. */
+function timing({ observer, tracing = noTracing }: WorkerServices) {
+  return async <Output>(step: WorkStep, run: () => Promise<Output>): Promise<Output> => {
+    const startedAt = performance.now();
+    try {
+      return await tracing.span(step, {}, run);
+    } finally {
+      observer?.stepEnded(step, (performance.now() - startedAt) / 1000);
+    }
+  };
 }

@@ -1,6 +1,7 @@
 /** Whether a lone worker lives and can work (decisions E, "Health"): a server of two paths. */
 import type { RequestListener } from 'node:http';
 import { listen } from '../http/listener.ts';
+import type { Around } from '../http/watched.ts';
 
 export interface HealthServer {
   readonly port: number;
@@ -21,6 +22,7 @@ export async function startHealthServer(
   port: number,
   checks: HealthChecks,
   facts: () => Readonly<Record<string, string>> = () => ({}),
+  around: Around = (handler) => handler,
 ): Promise<HealthServer> {
   const answerHealth: RequestListener = async (request, response) => {
     const answer = (status: number, body: object): void => {
@@ -40,7 +42,7 @@ export async function startHealthServer(
       answer(ready ? 200 : 503, { status: ready ? 'ok' : 'unavailable', checks: results, ...facts() });
     }
   };
-  const { address, close } = await listen(host, port, () => answerHealth);
+  const { address, close } = await listen(host, port, () => around(answerHealth));
   return { port: address.port, close: () => close(0) };
 }
 

@@ -2,7 +2,7 @@
 import { consumeAnnouncements } from '../queue/announcement-consumer.ts';
 import { AnnouncementQueue } from '../queue/announcement-queue.ts';
 import { logAttempt } from '../queue/deliveries.ts';
-import { consumeExtractions } from '../queue/extraction-consumer.ts';
+import { consumeExtractions, type ExtractionConsumerOptions } from '../queue/extraction-consumer.ts';
 import { readJobRecord } from '../queue/job-record.ts';
 import { jobKey } from '../queue/names.ts';
 import type { Redis } from '../queue/redis.ts';
@@ -24,6 +24,8 @@ export interface WorkerOptions {
   readonly services: Omit<WorkerServices, 'encoding'>;
   /** A connection of the role `worker`. The caller closes it. */
   readonly redis: Redis;
+  /** Keeps the context of traces in jobs. */
+  readonly telemetry?: ExtractionConsumerOptions['telemetry'];
   readonly signer: UrlSigner;
   readonly webhookSecrets: WebhookSecrets;
   readonly gateway: GatewaySettings;
@@ -44,6 +46,8 @@ export interface WorkerOptions {
 }
 
 export interface WorkerProcess {
+  /** Places among the encoders: those that are taken, and all. */
+  readonly places: () => { readonly busy: number; readonly places: number };
   /** `low`: no jobs are taken until there is room. */
   readonly diskState: () => DiskState;
   /** Resolves when this worker takes no jobs any more although jobs wait; nothing mends that but another process. */
@@ -53,9 +57,10 @@ export interface WorkerProcess {
 }
 
 export async function startWorker(options: WorkerOptions): Promise<WorkerProcess> {
-  const { redis, signer, workspaces } = options;
+  const { redis, signer, workspaces, telemetry } = options;
   const services = { ...options.services, encoding: new Semaphore(options.encodings) };
-  const { logger } = services;
+  const { logger, observer, tracing } = services;
+  const observing = { ...(observer && { observer }), ...(tracing && { tracing }) };
   const readJob = async (jobId: string) =>
     readJobRecord(jobId, await redis.hgetall(jobKey('extract', jobId)));
 
@@ -65,9 +70,13 @@ export async function startWorker(options: WorkerOptions): Promise<WorkerProcess
     lockSeconds: options.lockSeconds,
     logger,
     ...(options.watch === undefined ? {} : { watch: options.watch }),
+    ...(observer && { observer }),
+    telemetry,
     async run(job) {
       const startedMs = Date.now();
       const result = await runExtraction(job, services, workspaces);
+      const { format, size, duration } = result.outputFile;
+      services.observer?.outputMade(format, size, duration);
       // An estimate is not worth a failed job.
       noteJobSeconds(redis, (Date.now() - startedMs) / 1000).catch((error: Error) =>
         logger.warn({ error: error.message }, 'the duration of a job could not be noted'),
@@ -83,6 +92,7 @@ export async function startWorker(options: WorkerOptions): Promise<WorkerProcess
     webhookTries: options.webhookSchedule.length,
     recordSeconds: options.jobTtlSeconds,
     logger,
+    telemetry,
   });
   const announcements = consumeAnnouncements({
     redis,
@@ -90,15 +100,17 @@ export async function startWorker(options: WorkerOptions): Promise<WorkerProcess
     webhookSchedule: options.webhookSchedule,
     lockSeconds: options.lockSeconds,
     logger,
+    telemetry,
     handlers: {
-      webhook: (payload) =>
-        deliverWebhook(payload, {
+      webhook: (payload, attempt) =>
+        deliverWebhook(payload, attempt, {
           outbound: services.outbound,
           logger,
           readJob,
           secretsOf: (tenant) => options.webhookSecrets.of(tenant),
           bodyOf: (event, record) => webhookBody(event, record, signer),
-          logAttempt: (id, attempt) => logAttempt(redis, id, attempt, options.jobTtlSeconds),
+          logAttempt: (id, made) => logAttempt(redis, id, made, options.jobTtlSeconds),
+          ...observing,
         }),
       voice: (payload, attempt) =>
         deliverVoice(payload, attempt, {
@@ -111,6 +123,7 @@ export async function startWorker(options: WorkerOptions): Promise<WorkerProcess
           keepStatusSeconds: options.jobTtlSeconds,
           logger,
           readJob,
+          ...observing,
         }),
     },
   });
@@ -118,6 +131,10 @@ export async function startWorker(options: WorkerOptions): Promise<WorkerProcess
   return {
     deaf: extractions.deaf,
     diskState: () => diskWatch.state,
+    places: () => ({
+      busy: services.encoding.capacity - services.encoding.free,
+      places: services.encoding.capacity,
+    }),
     async close(graceMs) {
       diskWatch.close();
       await Promise.all([extractions.close(graceMs), announcements.close(graceMs)]);

@@ -2,12 +2,14 @@
 import type { ProcessingStep } from '../contract/job.ts';
 import type { Logger } from '../logger.ts';
 import type { MediaTools } from '../media/run.ts';
+import type { Observer } from '../metrics/observer.ts';
 import type { Outbound } from '../outbound/outbound.ts';
 import type { ExtractPayload } from '../queue/payloads.ts';
 import type { Semaphore } from '../queue/semaphore.ts';
 import type { DiskClaim } from '../storage/disk-claim.ts';
 import type { DiskSpace } from '../storage/disk-space.ts';
 import type { Storage } from '../storage/storage.ts';
+import type { Tracing } from '../tracing/tracing.ts';
 
 /** What the steps work with; wired in start.ts. */
 export interface WorkerServices {
@@ -20,6 +22,8 @@ export interface WorkerServices {
   readonly encoding: Semaphore;
   /** Of the volume of the workspaces. */
   readonly disk: DiskSpace;
+  readonly observer?: Observer;
+  readonly tracing?: Tracing;
 }
 
 interface WorkerLimits {

@@ -12,6 +12,7 @@ import { request } from 'undici';
 import { afterAll, beforeAll } from 'vitest';
 import { type Config, loadConfig } from '../../src/config.ts';
 import { scopes } from '../../src/contract/scopes.ts';
+import { parts as everyPart } from '../../src/metrics/table.ts';
 import { parseAllowRules } from '../../src/outbound/allow-rules.ts';
 import { createOutbound, type Outbound } from '../../src/outbound/outbound.ts';
 import { runApi } from '../../src/processes/api.ts';
@@ -220,7 +221,7 @@ export class TestService {
       LOG_LEVEL: process.env.TEST_LOG_LEVEL ?? 'silent',
       ...environment,
     });
-    const opened = await openGround(config);
+    const opened = await openGround(config, everyPart);
     const ground: Ground = {
       ...opened,
       ...(names === undefined ? {} : { outbound: outboundOf(config, opened, names) }),

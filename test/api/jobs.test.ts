@@ -146,8 +146,9 @@ describe('A4. DELETE /v1/jobs/{jobId}: cancel and erase', () => {
   const remove = (jobId: string): Promise<Answer> => service().call('DELETE', `/v1/jobs/${jobId}`);
   const programs = (): string[] => descendants(process.pid).map(programOf);
   const workspaces = async (): Promise<string[]> => {
-    const all = await readdir(join(service().dataDir, 'workspaces'), { recursive: true });
-    return all.filter((name) => name.includes('job_'));
+    const root = join(service().dataDir, 'workspaces');
+    const ofWorkers = await Promise.all((await readdir(root)).map((folder) => readdir(join(root, folder))));
+    return ofWorkers.flat().filter((name) => name.startsWith('job_'));
   };
   const cancelled = { code: 'JOB_CANCELLED', message: expect.stringMatching(/\S/) };
 

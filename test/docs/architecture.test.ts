@@ -11,7 +11,7 @@ const written = readPage('docs/architecture.md').replaceAll(
 
 /** What stands in backticks and is a path of this project, without a trailing slash. */
 const named = new Set(
-  [...written.matchAll(/`((?:src|web|script|test|docs)(?:\/[\w./-]*)?)`/g)].map(([, path = '']) =>
+  [...written.matchAll(/`((?:src|web|script|test|docs|deploy)(?:\/[\w./-]*)?)`/g)].map(([, path = '']) =>
     path.replace(/\/$/, ''),
   ),
 );

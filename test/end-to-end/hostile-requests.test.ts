@@ -121,7 +121,8 @@ async function bearable(what: string, hostile: () => Promise<unknown>): Promise<
   expect(effect.slowestMs).toBeLessThan(MAX_WAIT_MS);
 }
 
-describe('slow ones', () => {
+// At the same time: what they do for half a minute is wait.
+describe.concurrent('slow ones', () => {
   it('headers and bodies that drip, and idle connections by the thousand, end in time', async () => {
     await bearable('slow and idle', async () => {
       const each = <T>(count: number, open: (server: Server) => Promise<T>): Promise<T[]> =>

@@ -275,9 +275,17 @@ describe('script/bootstrap', () => {
     expect(output).toMatch(/^\+ env .*apt-get .*install .*prosody chromium/m);
   });
 
+  it('adds an engine for containers when it is asked to, and keeps it from starting by itself', async () => {
+    const { output } = await machine.bootstrap('--containers');
+    expect(output).toMatch(/^\+ env .*apt-get .*install .*docker\.io/m);
+    expect(output).toMatch(/^\+ update-rc\.d docker disable$/m);
+  });
+
   it('refuses an option that it does not know', async () => {
     const { code, output } = await machine.bootstrap('--tset');
-    expect(output).toBe('bootstrap: unknown option --tset; usage: script/bootstrap [--test]\n');
+    expect(output).toBe(
+      'bootstrap: unknown option --tset; usage: script/bootstrap [--test | --containers]\n',
+    );
     expect(code).toBe(1);
   });
 });

@@ -2,6 +2,8 @@
 import type { ErrorRequestHandler } from 'express';
 import { ServiceError } from '../../contract/errors.ts';
 import type { Logger } from '../../logger.ts';
+import { isRedisAway } from '../../queue/redis.ts';
+import { NotReplicated } from '../../queue/replication.ts';
 import { sendError } from '../answer.ts';
 
 const RETRY_AFTER_SECONDS = 2;
@@ -31,6 +33,13 @@ function asServiceError(error: unknown): ServiceError {
   if (!(error instanceof Error)) {
     return new ServiceError('INTERNAL_ERROR', 'something went wrong inside the service');
   }
+  if (error instanceof NotReplicated) {
+    return new ServiceError(
+      'SERVICE_UNAVAILABLE',
+      'the request could not be made safe in time, and may have been taken; send it again with the same Idempotency-Key',
+      { retryAfterSeconds: RETRY_AFTER_SECONDS, cause: error },
+    );
+  }
   return bodyError(error) ?? unreachable(error) ?? internal(error);
 }
 
@@ -53,6 +62,7 @@ function bodyError(error: Error): ServiceError | undefined {
 }
 
 const UNREACHABLE_CODES = new Set([
+  'EACCES',
   'ECONNREFUSED',
   'ECONNRESET',
   'ENOENT',
@@ -61,14 +71,10 @@ const UNREACHABLE_CODES = new Set([
   'ENOSPC',
   'EDQUOT',
 ]);
-/** ioredis has no codes for these. */
-const UNREACHABLE_MESSAGES =
-  /Command timed out|max retries per request|Connection is closed|^(LOADING|MISCONF|OOM|READONLY)/;
-
 /** Redis or the storage is away, full or read-only. */
 function unreachable(error: Error): ServiceError | undefined {
   const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
-  return UNREACHABLE_CODES.has(code) || UNREACHABLE_MESSAGES.test(error.message)
+  return UNREACHABLE_CODES.has(code) || isRedisAway(error)
     ? new ServiceError('SERVICE_UNAVAILABLE', 'the service is temporarily unavailable', {
         retryAfterSeconds: RETRY_AFTER_SECONDS,
         cause: error,

@@ -1,6 +1,7 @@
 /** Whether the process lives, and whether it can work (decisions E, "Health"). */
 import { z } from 'zod';
 import { sandboxLevels } from '../../media/sandbox.ts';
+import { pingRedis } from '../../queue/redis.ts';
 import type { Route } from '../route.ts';
 
 const Liveness = z.object({ status: z.literal('ok') });
@@ -51,7 +52,7 @@ export const healthRoutes: readonly Route[] = [
     },
     async handle({ response, services }) {
       const [redis, storage, disk] = await Promise.all([
-        services.redis.ping().then(isUp, isDown),
+        pingRedis(services.redis).then(isUp, isDown),
         services.storage.ping().then(isUp, isDown),
         services.disk.isLow().then(asState, () => undefined),
       ]);

@@ -54,6 +54,7 @@ async function send(context: RouteContext): Promise<void> {
   await answerOnce(context, `${jobId} ${JSON.stringify(voiceMessage)}`, async (seed) => {
     const sendId = `${jobId}-voice-${seed ?? randomBytes(8).toString('hex')}`;
     await services.announcements.resendVoice(key.id, jobId, sendId, voiceMessage);
+    await services.jobs.confirm('voice', [sendId]);
     const states = await readAnnouncements(services.redis, { ...record, voiceSendId: sendId });
     return { httpStatus: 202, data: { jobId, voiceMessage: states.voiceMessage } };
   });

@@ -62,11 +62,13 @@ const ErrorAnswer = z.object({
   response: z.object({ message: z.union([z.string(), z.array(z.unknown())]) }).optional(),
 });
 
+/** @param context headers of the trace that this is part of */
 export async function sendVoiceMessage(
   settings: GatewaySettings,
   request: VoiceMessageRequest,
   file: VoiceFile,
   idempotencyKey: string,
+  context: Readonly<Record<string, string>> = {},
 ): Promise<SendAnswer> {
   const { instance, ...fields } = request;
   const address = `${settings.url}/message/send${settings.brand}Audio/${encodeURIComponent(instance)}`;
@@ -76,7 +78,7 @@ export async function sendVoiceMessage(
     response = await fetch(address, {
       method: 'POST',
       body,
-      headers: { ...headers, apikey: settings.apiKey, 'idempotency-key': idempotencyKey },
+      headers: { ...context, ...headers, apikey: settings.apiKey, 'idempotency-key': idempotencyKey },
       redirect: 'error',
       signal: AbortSignal.timeout((request.delay ?? 0) + (settings.answerMarginMs ?? ANSWER_MARGIN_MS)),
     });

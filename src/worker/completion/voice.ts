@@ -1,6 +1,7 @@
 /** Sends the result of a job into a chat, at most once unless the operator chose otherwise (decisions C). */
 import { stat } from 'node:fs/promises';
 import type { Logger } from '../../logger.ts';
+import type { VoiceTry as ObservedTry, Observer } from '../../metrics/observer.ts';
 import { beginSending, endSending, raiseMessageStatus } from '../../queue/announcement-state.ts';
 import type { Announced, Try } from '../../queue/announcement-tries.ts';
 import type { JobRecord } from '../../queue/job-record.ts';
@@ -9,6 +10,7 @@ import type { Redis } from '../../queue/redis.ts';
 import type { UrlSigner } from '../../signing/signed-url.ts';
 import { ObjectNotFound, type Storage } from '../../storage/storage.ts';
 import type { Workspaces } from '../../storage/workspaces.ts';
+import { noTracing, type Tracing } from '../../tracing/tracing.ts';
 import { type GatewaySettings, type SendAnswer, sendVoiceMessage } from './gateway-client.ts';
 
 export interface VoiceServices {
@@ -22,9 +24,29 @@ export interface VoiceServices {
   readonly keepStatusSeconds: number;
   readonly logger: Logger;
   readonly readJob: (jobId: string) => Promise<JobRecord | undefined>;
+  readonly observer?: Observer;
+  readonly tracing?: Tracing;
 }
 
+const observedTry: Readonly<Record<SendAnswer['kind'], ObservedTry>> = {
+  sent: 'sent',
+  'not-now': 'not_now',
+  refused: 'refused',
+  lost: 'lost',
+};
+
 export async function deliverVoice(
+  payload: VoicePayload,
+  attempt: Try,
+  services: VoiceServices,
+): Promise<Announced<VoiceOutcome>> {
+  const logger = services.logger.child({ jobId: payload.jobId });
+  const announced = await tryToDeliver(payload, attempt, { ...services, logger });
+  if (announced.outcome === 'done') services.observer?.voiceEnded(announced.result.status);
+  return announced;
+}
+
+async function tryToDeliver(
   { jobId, sendId, request }: VoicePayload,
   attempt: Try,
   services: VoiceServices,
@@ -54,7 +76,21 @@ export async function deliverVoice(
       url: services.signer.downloadUrl(jobId, Date.parse(result.outputFile.expiresAt), rendition),
     };
     // The gateway's own record of this key is what makes a repetition safe.
-    const answer = await sendVoiceMessage(services.gateway, request, file, `${sendId}:${request.number}`);
+    const startedAt = performance.now();
+    const tracing = services.tracing ?? noTracing;
+    const answer = await tracing.span(
+      'POST voice message',
+      { 'http.request.method': 'POST', 'server.address': new URL(services.gateway.url).hostname },
+      async (note) => {
+        const context = services.gateway.kind === 'soundpost' ? tracing.headersFor('ours') : {};
+        const idempotencyKey = `${sendId}:${request.number}`;
+        const answered = await sendVoiceMessage(services.gateway, request, file, idempotencyKey, context);
+        note({ 'soundpost.outcome': answered.kind });
+        return answered;
+      },
+      'client',
+    );
+    services.observer?.voiceTried(observedTry[answer.kind], (performance.now() - startedAt) / 1000);
     return conclude(answer, sendId, { ...attempt, earlierLost: wasSending }, services);
   });
 }

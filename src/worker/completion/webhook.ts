@@ -2,12 +2,14 @@
 
 import type { DeliveryAttempt } from '../../contract/answers.ts';
 import type { Logger } from '../../logger.ts';
+import type { Observer, WebhookOutcome } from '../../metrics/observer.ts';
 import { OutboundFailed, OutboundRefused } from '../../outbound/errors.ts';
 import type { Outbound } from '../../outbound/outbound.ts';
-import type { Announced } from '../../queue/announcement-tries.ts';
+import type { Announced, Try } from '../../queue/announcement-tries.ts';
 import type { JobRecord } from '../../queue/job-record.ts';
 import type { WebhookDelivered, WebhookPayload } from '../../queue/payloads.ts';
 import { type SignedHeaders, signWebhook } from '../../signing/standard-webhooks.ts';
+import { noTracing, type Tracing } from '../../tracing/tracing.ts';
 
 export interface WebhookServices {
   readonly outbound: Outbound;
@@ -18,6 +20,8 @@ export interface WebhookServices {
   readonly logAttempt: (deliveryId: string, attempt: DeliveryAttempt) => Promise<void>;
   /** What the event says about the job. */
   readonly bodyOf: (payload: WebhookPayload, record: JobRecord) => object;
+  readonly observer?: Observer;
+  readonly tracing?: Tracing;
 }
 
 const TIMEOUT_MS = 15_000;
@@ -25,6 +29,7 @@ const GONE = 410;
 
 export async function deliverWebhook(
   payload: WebhookPayload,
+  attempt: Try,
   services: WebhookServices,
 ): Promise<Announced<WebhookDelivered>> {
   const record = await services.readJob(payload.jobId);
@@ -34,14 +39,35 @@ export async function deliverWebhook(
   const body = JSON.stringify(services.bodyOf(payload, record));
   const headers = signWebhook(payload.deliveryId, body, await services.secretsOf(payload.tenant), Date.now());
   const startedMs = Date.now();
-  const { announced, httpStatus } = await post(payload, body, headers, services);
+  const tracing = services.tracing ?? noTracing;
+  const { announced, httpStatus } = await tracing.span(
+    'POST webhook',
+    { 'http.request.method': 'POST', 'soundpost.event': payload.event },
+    async (note) => {
+      const posted = await post(payload, body, { ...headers, ...tracing.headersFor('foreign') }, services);
+      if (posted.httpStatus !== null) note({ 'http.response.status_code': posted.httpStatus });
+      return posted;
+    },
+    'client',
+  );
+  const latencyMs = Date.now() - startedMs;
+  services.observer?.webhookTried('job', outcomeOf(announced, httpStatus), latencyMs / 1000);
+  if (announced.outcome === 'final' || (announced.outcome === 'retry' && attempt.last)) {
+    services.observer?.webhookGivenUp('job');
+  }
   await services.logAttempt(payload.deliveryId, {
     at: new Date(startedMs).toISOString(),
     httpStatus,
-    latencyMs: Date.now() - startedMs,
+    latencyMs,
     error: announced.outcome === 'done' ? null : announced.error,
   });
   return announced;
+}
+
+function outcomeOf(announced: Announced<WebhookDelivered>, httpStatus: number | null): WebhookOutcome {
+  if (announced.outcome === 'done') return 'delivered';
+  if (httpStatus === null) return 'unreachable';
+  return httpStatus === GONE ? 'gone' : 'rejected';
 }
 
 async function post(

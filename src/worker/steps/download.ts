@@ -45,11 +45,12 @@ async function downloadUrl(url: string, context: StepContext): Promise<LocalVide
         return probed !== null;
       },
     });
-    context.logger.debug({ jobId: context.jobId, sizeBytes, partBytes }, 'source downloaded');
+    services.observer?.sourceFetched({ size: sizeBytes, fetched: partBytes ?? sizeBytes });
+    context.logger.debug({ sizeBytes, partBytes }, 'source downloaded');
     return { path, name: filename ?? 'audio', sizeBytes, ...(probed === null ? {} : { probe: probed }) };
   } catch (error) {
     if (error instanceof OutboundRefused) {
-      context.logger.warn({ jobId: context.jobId, reason: error.reason }, 'source refused');
+      context.logger.warn({ reason: error.reason }, 'source refused');
     }
     if (error instanceof OutboundRefused || error instanceof OutboundFailed) {
       const details =
@@ -66,10 +67,13 @@ async function downloadUrl(url: string, context: StepContext): Promise<LocalVide
 async function openUpload(
   file: string,
   name: string,
-  { services, workspace }: StepContext,
+  { services, workspace, signal, space }: StepContext,
 ): Promise<LocalVideo> {
   try {
-    const path = await services.storage.localCopy(uploadStorageKey(file), workspace);
+    const path = await services.storage.localCopy(uploadStorageKey(file), workspace, {
+      signal,
+      makeRoom: (bytes) => space.grow(bytes, signal),
+    });
     return { path, name, sizeBytes: (await stat(path)).size };
   } catch (error) {
     if (error instanceof ObjectNotFound) {

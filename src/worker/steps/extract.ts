@@ -19,6 +19,7 @@ export const extract: Step<AnalyzedVideo, ExtractedAudio> = async (analyzed, con
   let step: 'extracting_audio' | 'normalizing_audio' = 'extracting_audio';
   let stepBeganAt = 0;
   let done = 0;
+  let endNormalise: (() => void) | undefined;
   context.report(step, 0);
   // A voice message is made in the same decode as its output, so that neither is cut.
   const mayUseParts = voicePlan === null && services.encoding.capacity > 1;
@@ -28,7 +29,7 @@ export const extract: Step<AnalyzedVideo, ExtractedAudio> = async (analyzed, con
     rooms.reduce((sum, bytes) => sum + bytes, 0),
     signal,
   );
-  const extraction = await extractAudio({
+  const extracting = extractAudio({
     tools: services.tools,
     input: video.path,
     probe,
@@ -45,6 +46,7 @@ export const extract: Step<AnalyzedVideo, ExtractedAudio> = async (analyzed, con
         stepBeganAt = done;
         context.report(step, 0);
       }
+      if (next === 'normalizing_audio') endNormalise ??= beginNormalise(context);
     },
     onProgress(fraction) {
       done = fraction;
@@ -52,11 +54,21 @@ export const extract: Step<AnalyzedVideo, ExtractedAudio> = async (analyzed, con
       context.report(step, (fraction - stepBeganAt) / (ofStep - stepBeganAt || 1));
     },
   });
+  const extraction = await extracting.finally(() => endNormalise?.());
   return { ...analyzed, extraction };
 };
 
+function beginNormalise({ services: { observer, tracing } }: StepContext): () => void {
+  const startedAt = performance.now();
+  const end = tracing?.begin('normalize', {});
+  return () => {
+    observer?.stepEnded('normalize', (performance.now() - startedAt) / 1000);
+    end?.({});
+  };
+}
+
 /** A core is idle when its place among the encoders is free and no job waits for one (docs/decisions/0012-parallel-encoding.md). */
-function idlePlaces({ services, logger, jobId }: StepContext): Parallelism {
+function idlePlaces({ services, logger }: StepContext): Parallelism {
   return {
     takeIdle(most) {
       const cores = availableParallelism();
@@ -65,6 +77,6 @@ function idlePlaces({ services, logger, jobId }: StepContext): Parallelism {
       const { weight, release } = services.encoding.takeFree(Math.min(most, cores) - 1, surplus);
       return { count: 1 + weight, release };
     },
-    onUnjoined: (why) => logger.debug({ jobId, why }, 'the output is encoded again, in one'),
+    onUnjoined: (why) => logger.debug({ why }, 'the output is encoded again, in one'),
   };
 }
