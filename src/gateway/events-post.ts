@@ -7,7 +7,7 @@ import type { Logger } from '../logger.ts';
 import type { Redis } from '../queue/redis.ts';
 import { signWebhook } from '../signing/standard-webhooks.ts';
 import { EVENT_STREAM, parseEvent, type StreamEntry } from './event-stream.ts';
-import { StreamConsumer } from './stream-consumer.ts';
+import { type OnDuty, StreamConsumer } from './stream-consumer.ts';
 
 export interface EventsPostOptions {
   /** Configured by the operator, so it may be a private address. */
@@ -17,7 +17,7 @@ export interface EventsPostOptions {
   /** A connection of its own, since reading the stream blocks it. */
   readonly blockingRedis: Redis;
   /** Resolves when this process may post: one at a time, so that a message's statuses come in their order. */
-  readonly onDuty: (signal: AbortSignal) => Promise<void>;
+  readonly onDuty: OnDuty;
   readonly logger: Logger;
 }
 

@@ -10,6 +10,9 @@ import type { Redis } from '../queue/redis.ts';
 import { parseEntries, parseStreams, type StreamEntry } from './event-stream.ts';
 import { untilAborted } from './until-aborted.ts';
 
+/** @param signal rejects with its reason */
+export type OnDuty = (signal: AbortSignal) => Promise<AbortSignal>;
+
 export interface StreamConsumerOptions {
   /** A connection of its own, since reading blocks it. Closed with the consumer. */
   readonly redis: Redis;
@@ -21,15 +24,19 @@ export interface StreamConsumerOptions {
   readonly claimIdleMs: number;
   /** Whether finished entries are removed from the stream: only where this group is its one reader. */
   readonly removeFinished: boolean;
-  /** Resolves when this process may take entries, where one at a time shall. Default: it always may. */
-  readonly onDuty?: (signal: AbortSignal) => Promise<void>;
+  /**
+   * Resolves when this process may take entries, where one at a time shall, with what is aborted when it may no more. Whoever comes next
+   * begins with what was left unfinished, so the order holds. Default: it always may, beside others.
+   */
+  readonly onDuty?: OnDuty | undefined;
   /** May take its time. A rejection leaves the entry to be taken up again after claimIdleMs. */
   readonly handle: (entry: StreamEntry, signal: AbortSignal) => Promise<void>;
   readonly logger: Logger;
 }
 
 const BATCH = 16;
-const LONGEST_BLOCK_MS = 5000;
+/** Shorter than what lies between a replica's giving a duty up and another's taking it (LeaseTiming.marginMs): no old read takes an entry from the new one. */
+const LONGEST_BLOCK_MS = 1500;
 const PAUSE_AFTER_FAILURE_MS = 500;
 /** How long handing back what was not finished may delay a shutdown. */
 const RELEASE_TIMEOUT_MS = 1000;
@@ -45,6 +52,10 @@ export class StreamConsumer {
   #running: Promise<void> | undefined;
   #renewal: NodeJS.Timeout | undefined;
   #nextClaimAt = 0;
+  /** Of the duty that this process had last. */
+  #lost: AbortSignal | undefined;
+  /** What whoever had the duty before left unfinished is not known to be all taken up yet. */
+  #isTakingOver = false;
 
   constructor(options: StreamConsumerOptions) {
     this.#options = options;
@@ -75,13 +86,13 @@ export class StreamConsumer {
     const { signal } = this.#closing;
     while (!signal.aborted) {
       try {
-        await this.#options.onDuty?.(signal);
-        const entries = await untilAborted(this.#next(), signal);
+        const mine = await this.#whenMine();
+        const entries = await untilAborted(this.#next(), mine);
         for (const entry of entries) {
           this.#taken.add(entry.id);
         }
         for (const entry of entries) {
-          await this.#finish(entry);
+          await this.#finish(entry, mine);
         }
       } catch (error) {
         await this.#recover(error);
@@ -89,9 +100,22 @@ export class StreamConsumer {
     }
   }
 
-  async #finish(entry: StreamEntry): Promise<void> {
-    const { redis, stream, group, handle, removeFinished, logger } = this.#options;
+  /** Resolves when entries may be taken, with what is aborted when they may not be any more. */
+  async #whenMine(): Promise<AbortSignal> {
     const { signal } = this.#closing;
+    const lost = await this.#options.onDuty?.(signal);
+    if (lost === undefined) {
+      return signal;
+    }
+    if (lost !== this.#lost) {
+      this.#lost = lost;
+      this.#isTakingOver = true;
+    }
+    return AbortSignal.any([signal, lost]);
+  }
+
+  async #finish(entry: StreamEntry, signal: AbortSignal): Promise<void> {
+    const { redis, stream, group, handle, removeFinished, logger } = this.#options;
     signal.throwIfAborted();
     try {
       await untilAborted(handle(entry, signal), signal);
@@ -113,8 +137,11 @@ export class StreamConsumer {
     if (signal.aborted) {
       return;
     }
-    this.#options.logger.warn({ err: error, stream: this.#options.stream }, 'reading a stream failed');
     this.#taken.clear();
+    if (this.#lost?.aborted) {
+      return;
+    }
+    this.#options.logger.warn({ err: error, stream: this.#options.stream }, 'reading a stream failed');
     await wait(PAUSE_AFTER_FAILURE_MS, undefined, { signal }).catch(() => undefined);
     // A Redis that came back empty has lost the group.
     await untilAborted(this.#ensureGroup(), signal).catch(() => undefined);
@@ -127,13 +154,17 @@ export class StreamConsumer {
 
   async #claimAbandoned(): Promise<StreamEntry[]> {
     const { redis, stream, group, claimIdleMs } = this.#options;
-    if (Date.now() < this.#nextClaimAt) {
+    if (!this.#isTakingOver && Date.now() < this.#nextClaimAt) {
       return [];
     }
-    const reply = await redis.xautoclaim(stream, group, this.#consumer, claimIdleMs, '0', 'COUNT', BATCH);
+    // Whoever alone may take entries need not wait until it is known that their last taker is gone.
+    const idleMs = this.#isTakingOver ? 0 : claimIdleMs;
+    const reply = await redis.xautoclaim(stream, group, this.#consumer, idleMs, '0', 'COUNT', BATCH);
     const entries = parseEntries(ClaimReply.parse(reply)[1]);
     // A full batch may not have been all.
-    this.#nextClaimAt = entries.length < BATCH ? Date.now() + claimIdleMs : 0;
+    const isAll = entries.length < BATCH;
+    this.#nextClaimAt = isAll ? Date.now() + claimIdleMs : 0;
+    this.#isTakingOver &&= !isAll;
     return entries;
   }
 

@@ -75,7 +75,7 @@ function connectNetwork(): Transport {
     }),
     publicUrl: () => 'http://gateway.test',
     keepSeconds: 60,
-    onDuty: async () => undefined,
+    onDuty: async () => new AbortController().signal,
     logger,
   });
 }

@@ -84,9 +84,13 @@ export class Holds {
     }
   }
 
-  /** Resolves as soon as this process has the duty; rejects with the signal's reason. */
-  async onDuty(duty: string, signal: AbortSignal): Promise<void> {
-    while (this.get(duty) === undefined) {
+  /** Resolves as soon as this process has the duty, with what is aborted when it is lost; rejects with the signal's reason. */
+  async onDuty(duty: string, signal: AbortSignal): Promise<AbortSignal> {
+    for (;;) {
+      const hold = this.get(duty);
+      if (hold !== undefined) {
+        return hold.lost;
+      }
       await once(this.#taken, duty, { signal }).catch((error: unknown) => {
         signal.throwIfAborted();
         throw error;

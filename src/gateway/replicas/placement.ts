@@ -124,8 +124,8 @@ export class Placement {
     return holder === undefined ? undefined : this.#add(what, holder);
   }
 
-  /** Resolves as soon as this replica has the duty; rejects with the signal's reason. */
-  onDuty(duty: string, signal: AbortSignal): Promise<void> {
+  /** Resolves as soon as this replica has the duty, with what is aborted when it is lost; rejects with the signal's reason. */
+  onDuty(duty: string, signal: AbortSignal): Promise<AbortSignal> {
     return this.#holds.onDuty(duty, signal);
   }
 

@@ -2,6 +2,7 @@
 import type { AddressInfo } from 'node:net';
 import type { Logger } from '../../logger.ts';
 import type { Redis } from '../../queue/redis.ts';
+import type { OnDuty } from '../stream-consumer.ts';
 import { Forwarding } from './forwarding.ts';
 import type { HoldListener } from './holds.ts';
 import { homeOfThisProcess } from './home.ts';
@@ -67,7 +68,7 @@ export class Replicas {
     await this.placement.start(this.#url ?? ownUrl(address), listener);
   }
 
-  onDuty(duty: keyof typeof duties): (signal: AbortSignal) => Promise<void> {
+  onDuty(duty: keyof typeof duties): OnDuty {
     return (signal) => this.placement.onDuty(duties[duty], signal);
   }
 }

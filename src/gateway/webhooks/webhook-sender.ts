@@ -11,7 +11,7 @@ import type { Outbound } from '../../outbound/outbound.ts';
 import type { Redis } from '../../queue/redis.ts';
 import { signWebhook } from '../../signing/standard-webhooks.ts';
 import { EVENT_STREAM, parseEvent, type StreamEntry } from '../event-stream.ts';
-import { StreamConsumer } from '../stream-consumer.ts';
+import { type OnDuty, StreamConsumer } from '../stream-consumer.ts';
 import { untilAborted } from '../until-aborted.ts';
 import { Deliveries, type Delivery } from './deliveries.ts';
 import type { Webhooks } from './webhooks.ts';
@@ -21,7 +21,7 @@ export interface WebhookSenderOptions {
   /** A connection of its own, since reading the stream blocks it. */
   readonly blockingRedis: Redis;
   /** Resolves when this process may send: one at a time, so that an instance's events come in their order. */
-  readonly onDuty: (signal: AbortSignal) => Promise<void>;
+  readonly onDuty: OnDuty;
   readonly webhooks: Webhooks;
   readonly outbound: Outbound;
   /** When an event is told, seconds after it happened; the first one at once. */

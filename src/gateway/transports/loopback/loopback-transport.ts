@@ -3,6 +3,7 @@ import type { Logger } from '../../../logger.ts';
 import type { Redis } from '../../../queue/redis.ts';
 import type { Instances } from '../../instances.ts';
 import type { MessageLog } from '../../message-log.ts';
+import type { OnDuty } from '../../stream-consumer.ts';
 import type { Transport, TransportReports } from '../../transport.ts';
 import { personJid } from './addresses.ts';
 import { Archive } from './archive.ts';
@@ -24,7 +25,7 @@ export interface LoopbackOptions {
   /** How long the network remembers messages, seconds. */
   readonly keepSeconds: number;
   /** Resolves when this process may deliver what the network has: one at a time, or messages would overtake each other. */
-  readonly onDuty: (signal: AbortSignal) => Promise<void>;
+  readonly onDuty: OnDuty;
   readonly logger: Logger;
 }
 

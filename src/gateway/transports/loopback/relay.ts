@@ -15,7 +15,7 @@ import { MessageRecord } from '../../message-record.ts';
 import { gatewayKey } from '../../redis-keys.ts';
 import { FencedScript } from '../../replicas/fenced-script.ts';
 import type { Hold } from '../../replicas/hold.ts';
-import { StreamConsumer } from '../../stream-consumer.ts';
+import { type OnDuty, StreamConsumer } from '../../stream-consumer.ts';
 import type { IncomingMessage, TransportReports } from '../../transport.ts';
 import { groupJid, personJid } from './addresses.ts';
 import type { Archive } from './archive.ts';
@@ -81,7 +81,7 @@ export interface RelayOptions {
   /** A connection of its own, since reading the stream blocks it. */
   readonly blockingRedis: Redis;
   /** Resolves when this process may deliver. */
-  readonly onDuty: (signal: AbortSignal) => Promise<void>;
+  readonly onDuty: OnDuty;
   readonly logger: Logger;
 }
 
