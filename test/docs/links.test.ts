@@ -1,18 +1,10 @@
 import { existsSync, statSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { slug } from '../../docs/.vitepress/slug.ts';
 import { pages, projectFolder, prose, readPage } from './markdown.ts';
 
 const LINK = /\]\(([^)\s]+)\)/g;
-
-/** GitHub's anchor of a heading: lower case, punctuation dropped, spaces to hyphens. */
-function slug(heading: string): string {
-  return heading
-    .trim()
-    .toLowerCase()
-    .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
-    .replaceAll(' ', '-');
-}
 
 function anchors(page: string): Set<string> {
   const text = readPage(page);

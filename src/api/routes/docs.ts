@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { errorCatalogue } from '../../contract/errors.ts';
-import { docsPage } from '../../docs-page/page.ts';
+import { type DocsPage, docsPage } from '../../docs-page/page.ts';
 import { openApiDocument } from '../openapi/document.ts';
 import type { Route, RouteContext } from '../route.ts';
 
@@ -47,7 +47,7 @@ export function docsRoutes(allRoutes: () => readonly Route[]): readonly Route[] 
         send(
           context,
           pageOf('openapi.json', publicUrl, () => ({
-            body: JSON.stringify(openApiDocument(allRoutes(), publicUrl)),
+            body: apiReference(allRoutes(), publicUrl).document,
             headers: { 'Content-Type': 'application/json' },
           })),
         );
@@ -76,12 +76,7 @@ export function docsRoutes(allRoutes: () => readonly Route[]): readonly Route[] 
         send(
           context,
           pageOf('docs', publicUrl, () => {
-            const { html, contentSecurityPolicy } = docsPage(openApiDocument(allRoutes(), publicUrl), {
-              title: 'Soundpost API',
-              aboutKey: 'Each operation names the scope that the key must have.',
-              errors: errorCatalogue,
-              sampleFile: 'video.mp4',
-            });
+            const { html, contentSecurityPolicy } = apiReference(allRoutes(), publicUrl).page;
             return {
               body: html,
               headers: {
@@ -94,6 +89,26 @@ export function docsRoutes(allRoutes: () => readonly Route[]): readonly Route[] 
       },
     },
   ];
+}
+
+/**
+ * The API's reference, as it is served here and as it stands in the site of the documentation.
+ * @param publicUrl absolute base of the API, without a slash at the end
+ */
+export function apiReference(
+  routes: readonly Route[],
+  publicUrl: string,
+): { readonly document: string; readonly page: DocsPage } {
+  const document = openApiDocument(routes, publicUrl);
+  return {
+    document: JSON.stringify(document),
+    page: docsPage(document, {
+      title: 'Soundpost API',
+      aboutKey: 'Each operation names the scope that the key must have.',
+      errors: errorCatalogue,
+      sampleFile: 'video.mp4',
+    }),
+  };
 }
 
 function send({ request, response }: RouteContext, { body, headers }: Page): void {

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { type RequestHandler, Router } from 'express';
 import { gatewayErrorCatalogue } from '../../contract/gateway-errors.ts';
-import { docsPage } from '../../docs-page/page.ts';
+import { type DocsPage, docsPage } from '../../docs-page/page.ts';
 import { otherMethods } from '../middleware/error-answer.ts';
 import { openApiDocument } from '../openapi/document.ts';
 import type { Route } from '../route.ts';
@@ -20,17 +20,11 @@ export function docsRoutes(routes: readonly Route[], publicUrl: () => string): R
   const router = Router();
   const pages = {
     '/openapi.json': (): Page => ({
-      body: JSON.stringify(openApiDocument(routes, publicUrl())),
+      body: gatewayReference(routes, publicUrl()).document,
       headers: { 'Content-Type': 'application/json', 'Access-Control-Allow-Origin': '*' },
     }),
     '/docs': (): Page => {
-      const { html, contentSecurityPolicy } = docsPage(openApiDocument(routes, publicUrl()), {
-        title: 'Soundpost messaging gateway',
-        aboutKey:
-          'The gateway’s own key opens every instance and their management, the token of an instance that instance alone.',
-        errors: gatewayErrorCatalogue,
-        sampleFile: 'greeting.mp3',
-      });
+      const { html, contentSecurityPolicy } = gatewayReference(routes, publicUrl()).page;
       return {
         body: html,
         headers: {
@@ -44,6 +38,27 @@ export function docsRoutes(routes: readonly Route[], publicUrl: () => string): R
     router.route(path).get(served(make)).all(otherMethods('GET, HEAD'));
   }
   return router;
+}
+
+/**
+ * The gateway's reference, as it is served here and as it stands in the site of the documentation.
+ * @param publicUrl absolute base of the gateway, without a slash at the end
+ */
+export function gatewayReference(
+  routes: readonly Route[],
+  publicUrl: string,
+): { readonly document: string; readonly page: DocsPage } {
+  const document = openApiDocument(routes, publicUrl);
+  return {
+    document: JSON.stringify(document),
+    page: docsPage(document, {
+      title: 'Soundpost messaging gateway',
+      aboutKey:
+        'The gateway’s own key opens every instance and their management, the token of an instance that instance alone.',
+      errors: gatewayErrorCatalogue,
+      sampleFile: 'greeting.mp3',
+    }),
+  };
 }
 
 function served(make: () => Page): RequestHandler {

@@ -1,0 +1,67 @@
+/** The order of the pages, by what a reader comes for: to learn, to do one thing, to look something up, to understand (Diátaxis). */
+import type { DefaultTheme } from 'vitepress';
+import { placeOf, sitePages, titleOf } from './pages.ts';
+
+interface Section {
+  readonly title: string;
+  readonly pages: readonly string[];
+  /** Not pages of VitePress: made beside them by script/site.ts. */
+  readonly more?: readonly { readonly text: string; readonly link: string }[];
+}
+
+const sections: readonly Section[] = [
+  { title: 'Tutorial', pages: ['README.md'] },
+  {
+    title: 'How-to',
+    pages: ['docs/webhooks.md', 'docs/gateway.md', 'docs/xmpp.md', 'docs/whatsapp.md', 'docs/operations.md'],
+  },
+  {
+    title: 'Reference',
+    pages: ['docs/api.md', 'docs/errors.md', 'docs/configuration.md', 'docs/metrics.md', 'docs/glossary.md'],
+    more: [
+      { text: 'OpenAPI: the API', link: 'reference/api/index.html' },
+      { text: 'OpenAPI: the gateway', link: 'reference/gateway/index.html' },
+    ],
+  },
+  {
+    title: 'Explanation',
+    pages: ['docs/architecture.md', 'docs/failure.md', 'docs/performance.md', 'SECURITY.md'],
+  },
+  { title: 'Decisions', pages: sitePages().filter((page) => page.startsWith('docs/decisions/')) },
+  { title: 'The project', pages: ['CHANGELOG.md', 'CONTRIBUTING.md'] },
+];
+
+/** What the site's root shows. */
+const home = 'docs/README.md';
+
+/** @throws when a page stands nowhere, or what is no page stands somewhere */
+export function sidebar(): DefaultTheme.SidebarItem[] {
+  const listed = [home, ...sections.flatMap(({ pages }) => pages)];
+  const pages = sitePages();
+  const faults = [
+    ...pages
+      .filter((page) => !listed.includes(page))
+      .map((page) => `${page} stands in no section: add it to docs/.vitepress/navigation.ts`),
+    ...listed
+      .filter((page) => !pages.includes(page))
+      .map((page) => `${page} is no page: take it out of docs/.vitepress/navigation.ts`),
+  ];
+  if (faults.length > 0) {
+    throw new Error(faults.join('\n'));
+  }
+  return sections.map(({ title, pages, more = [] }) => ({
+    text: title,
+    collapsed: title === 'Decisions',
+    items: [
+      ...pages.map((page) => ({ text: titleOf(page), link: `/${placeOf(page)}` })),
+      ...more.map(({ text, link }) => ({ text, link: `/${link}`, target: '_self' })),
+    ],
+  }));
+}
+
+/** The sections that a reader chooses among, each by its first page. */
+export function nav(): DefaultTheme.NavItem[] {
+  return sections
+    .filter(({ title }) => ['Tutorial', 'How-to', 'Reference', 'Explanation'].includes(title))
+    .map(({ title, pages: [first = home] }) => ({ text: title, link: `/${placeOf(first)}` }));
+}
