@@ -23,6 +23,7 @@ const mayImport = {
   tracing: ['http/'],
   board: ['contract/', 'queue/', 'signing/'],
   media: ['contract/'],
+  doctor: ['queue/', diskSpace, 'media/'],
   'docs-page': [],
   api: [
     'contract/',

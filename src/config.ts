@@ -322,6 +322,11 @@ export class ConfigurationError extends Error {
   override readonly name = 'ConfigurationError';
 }
 
+export interface ConfigFault {
+  readonly variable: string;
+  readonly rule: string;
+}
+
 /** Of each pair neither works alone. */
 const TOGETHER = [
   ['S3_ACCESS_KEY_ID', 'S3_SECRET_ACCESS_KEY'],
@@ -333,29 +338,58 @@ const TOGETHER = [
  * Throws a {@link ConfigurationError} that lists every fault at once: variable, rule, and where to look.
  */
 export function loadConfig(environment: Readonly<Record<string, string | undefined>> = process.env): Config {
+  const { config, faults } = readConfig(environment);
+  if (faults.length > 0) {
+    const lines = faults.map(({ variable, rule }) => `${variable}: ${rule}`);
+    throw new ConfigurationError(
+      `the environment has ${faults.length} fault(s); docs/configuration.md lists every variable\n  ${lines.join('\n  ')}`,
+    );
+  }
+  return config;
+}
+
+/** Every fault of the environment, and what is left of it without the variables that break their own rule: they have their defaults. */
+export function readConfig(environment: Readonly<Record<string, string | undefined>> = process.env): {
+  config: Config;
+  faults: ConfigFault[];
+} {
   const given = Object.fromEntries(
     Object.entries(environment).filter(([name, value]) => name in Environment.shape && value !== ''),
   );
   const parsed = Environment.safeParse(given);
-  const faults = parsed.success
+  const faults: ConfigFault[] = parsed.success
     ? []
-    : parsed.error.issues.map((issue) => `${String(issue.path[0])}: ${issue.message}`);
+    : parsed.error.issues.map((issue) => ({ variable: String(issue.path[0]), rule: issue.message }));
+  const sound = Object.entries(given).filter(([name]) => !faults.some(({ variable }) => variable === name));
+  const config = parsed.success ? parsed.data : Environment.parse(Object.fromEntries(sound));
+  return { config, faults: [...faults, ...faultsBetween(given)] };
+}
+
+/** How many of our variables are set. */
+export function configuredCount(
+  environment: Readonly<Record<string, string | undefined>> = process.env,
+): number {
+  return Object.keys(Environment.shape).filter((name) => (environment[name] ?? '') !== '').length;
+}
+
+function faultsBetween(given: Readonly<Record<string, string | undefined>>): ConfigFault[] {
+  const faults: ConfigFault[] = [];
   if (given.REDIS_URL !== undefined && given.SECRET_KEY === undefined) {
-    faults.push('SECRET_KEY: must be set when REDIS_URL is, so that every process derives the same secrets');
+    faults.push({
+      variable: 'SECRET_KEY',
+      rule: 'must be set when REDIS_URL is, so that every process derives the same secrets',
+    });
   }
   for (const [one, other] of TOGETHER) {
     if ((given[one] === undefined) !== (given[other] === undefined)) {
-      faults.push(`${one}: must be set together with ${other}`);
+      faults.push({ variable: one, rule: `must be set together with ${other}` });
     }
   }
   if (given.STORAGE_URL === undefined) {
     const idle = Object.keys(given).filter((name) => name.startsWith('S3_'));
-    faults.push(...idle.map((name) => `${name}: means nothing without STORAGE_URL=s3://bucket`));
-  }
-  if (!parsed.success || faults.length > 0) {
-    throw new ConfigurationError(
-      `the environment has ${faults.length} fault(s); docs/configuration.md lists every variable\n  ${faults.join('\n  ')}`,
+    faults.push(
+      ...idle.map((variable) => ({ variable, rule: 'means nothing without STORAGE_URL=s3://bucket' })),
     );
   }
-  return parsed.data;
+  return faults;
 }

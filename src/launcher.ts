@@ -3,8 +3,8 @@
  * Linux has a signal for it (prctl(2), PR_SET_PDEATHSIG), which util-linux's setpriv sets. Elsewhere a shell holds
  * the child and the read end of a pipe whose write end is ours: when we die the pipe closes and the shell kills.
  */
-import { accessSync, constants } from 'node:fs';
-import { delimiter, join } from 'node:path';
+import { accessSync, constants, statSync } from 'node:fs';
+import { delimiter, resolve } from 'node:path';
 
 export type ParentDeathSignal = 'TERM' | 'KILL';
 
@@ -19,18 +19,22 @@ const LIFELINE = [
 ].join('\n');
 
 export function dieWithParent(signal: ParentDeathSignal, searchPath: string): readonly string[] {
-  return process.platform === 'linux' && isInstalled('setpriv', searchPath)
+  return process.platform === 'linux' && findProgram('setpriv', searchPath) !== undefined
     ? ['setpriv', '--pdeathsig', signal, '--']
     : ['/bin/sh', '-c', LIFELINE, signal];
 }
 
-function isInstalled(program: string, searchPath: string): boolean {
-  return searchPath.split(delimiter).some((folder) => {
-    try {
-      accessSync(join(folder, program), constants.X_OK);
-      return true;
-    } catch {
-      return false;
-    }
-  });
+/** The whole path of the first program of that name on the search path; undefined when there is none. */
+export function findProgram(program: string, searchPath: string): string | undefined {
+  return searchPath
+    .split(delimiter)
+    .map((folder) => resolve(folder, program))
+    .find((path) => {
+      try {
+        accessSync(path, constants.X_OK);
+        return statSync(path).isFile();
+      } catch {
+        return false;
+      }
+    });
 }

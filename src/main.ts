@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 /** The command line. Exit codes (decisions E): 0 done, 1 the work failed, 2 wrong usage or configuration, 130 interrupted. */
 import { Command, CommanderError } from 'commander';
+import type { DoctorChoices } from './commands/doctor.ts';
 import { createKey, type KeyChoices, listKeys, revokeKey, rotateKey, UsageError } from './commands/keys.ts';
 import { serve, serveApi, serveGateway, serveWorker } from './commands/serve.ts';
 import { ConfigurationError } from './config.ts';
@@ -59,6 +60,15 @@ keys
   .argument('<id>')
   .description('give a key a new secret; the old one works a day more')
   .action(async (id: string) => say(await rotateKey(id)));
+
+program
+  .command('doctor')
+  .description('check what Soundpost needs on this machine, and say what mends it; changes nothing')
+  .option('--json', 'print JSON')
+  .action(async (choices: DoctorChoices) => {
+    const { doctor } = await import('./commands/doctor.ts');
+    process.exitCode = await doctor(choices, say);
+  });
 
 try {
   await program.parseAsync();

@@ -2,7 +2,7 @@
  * ffmpeg's decoders that a run may open, by family: the sound of the containers that sniff.ts knows. ffmpeg has a hundred
  * more, of games and of forgotten software, whose code nobody looks at.
  */
-const FAMILIES: Readonly<Record<string, string>> = {
+export const DECODER_FAMILIES: Readonly<Record<string, string>> = {
   // ISO/IEC 11172-3, 13818-3 and -7, 14496-3
   mpeg: 'mp1,mp1float,mp2,mp2float,mp3,mp3float,mp3adu,mp3adufloat,mp3on4,mp3on4float,aac,aac_fixed,aac_latm,als',
   xiph: 'opus,libopus,vorbis,libvorbis,speex,libspeex,flac',
@@ -24,4 +24,4 @@ const FAMILIES: Readonly<Record<string, string>> = {
 };
 
 /** For `-codec_whitelist`. */
-export const DECODERS = Object.values(FAMILIES).join(',');
+export const DECODERS = Object.values(DECODER_FAMILIES).join(',');

@@ -14,19 +14,22 @@ const CANDIDATES: readonly Sandbox[] = [
 const WALL_MS = 10_000;
 const STDOUT_BYTES = 64 * 1024;
 
-/** Level `none` without limits when nothing works, ffprobe included. */
-export async function detectSandbox(tools: Omit<MediaTools, 'sandbox'>): Promise<Sandbox> {
+/** Level `none` without limits when nothing works, ffprobe included. @param wallLimitMs of each try */
+export async function detectSandbox(
+  tools: Omit<MediaTools, 'sandbox'>,
+  wallLimitMs = WALL_MS,
+): Promise<Sandbox> {
   for (const sandbox of CANDIDATES) {
-    if (await works({ ...tools, sandbox })) return sandbox;
+    if (await works({ ...tools, sandbox }, wallLimitMs)) return sandbox;
   }
   return { level: 'none', hasLimits: false };
 }
 
-async function works(tools: MediaTools): Promise<boolean> {
+async function works(tools: MediaTools, wallLimitMs: number): Promise<boolean> {
   try {
     await runFfprobe(tools, ['-version'], {
       signal: new AbortController().signal,
-      wallLimitMs: WALL_MS,
+      wallLimitMs,
       maxStdoutBytes: STDOUT_BYTES,
     });
     return true;

@@ -26,6 +26,9 @@ const container = (name: string, demuxer: string, declares: DeclaresDuration): C
 const MP4 = container('mp4', 'mov', 'header');
 const MP3 = container('mp3', 'mp3', 'header');
 const AAC = container('aac', 'aac', 'nowhere');
+const EAC3 = container('eac3', 'eac3', 'nowhere');
+const TRANSPORT_STREAM = container('mpegts', 'mpegts', 'nowhere');
+const MATROSKA = container('mkv', 'matroska', 'header');
 
 /** ISO/IEC 14496-12 major brands that have a name of their own; any other is called mp4. */
 const BRANDS: Readonly<Record<string, string>> = {
@@ -69,6 +72,12 @@ const MAGICS: readonly Magic[] = [
   { at: 0, bytes: '\x0b\x77', container: container('ac3', 'ac3', 'nowhere') },
 ];
 
+/** Every one that {@link sniffContainer} answers, under one of its names. */
+export const containers: readonly Container[] = [
+  ...MAGICS.map((magic) => magic.container),
+  ...[MP4, MP3, AAC, EAC3, TRANSPORT_STREAM, MATROSKA],
+];
+
 /** @param head the first {@link SNIFF_BYTES} of the file, or the whole of a shorter one. */
 export function sniffContainer(head: Uint8Array): Container | undefined {
   return (
@@ -108,7 +117,7 @@ function sniffIsoMedia(head: Uint8Array): Container | undefined {
 function sniffMatroska(head: Uint8Array): Container | undefined {
   if (!matches(head, 0, '\x1a\x45\xdf\xa3')) return undefined; // RFC 8794 section 11.2.1: EBML
   const isWebm = latin1(head, 0, 128).includes('webm');
-  return container(isWebm ? 'webm' : 'mkv', 'matroska', 'header');
+  return isWebm ? { ...MATROSKA, name: 'webm' } : MATROSKA;
 }
 
 /** ID3v2.4 section 3.1: a tag in front of MP3, ADTS AAC or FLAC. */
@@ -132,7 +141,7 @@ function sniffTransportStream(head: Uint8Array): Container | undefined {
     ({ first, size }) =>
       head.length > first + 2 * size && [0, 1, 2].every((packet) => head[first + packet * size] === 0x47),
   );
-  return fits ? container('mpegts', 'mpegts', 'nowhere') : undefined;
+  return fits ? TRANSPORT_STREAM : undefined;
 }
 
 /** MPEG audio or ADTS frames without any container: two headers in a row, because eleven set bits prove little. */
@@ -178,7 +187,7 @@ function mpegFrameBytes(head: Uint8Array, at: number): number | undefined {
 function sniffAc3(head: Uint8Array, found: Container): Container | undefined {
   // ATSC A/52 section 5.4: bsid is at most 10 in AC-3 and 16 in E-AC-3, at the same place of the header.
   const bsid = byteAt(head, 5) >> 3;
-  if (bsid > 10 && bsid <= 16) return container('eac3', 'eac3', 'nowhere');
+  if (bsid > 10 && bsid <= 16) return EAC3;
   return bsid <= 10 && byteAt(head, 4) >> 6 !== 3 ? found : undefined;
 }
 

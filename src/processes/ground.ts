@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import manifest from '../../package.json' with { type: 'json' };
 import { type Config, ConfigurationError, searchPath } from '../config.ts';
-import { dieWithParent } from '../launcher.ts';
+import { dieWithParent, findProgram } from '../launcher.ts';
 import { createLogger, type Logger } from '../logger.ts';
 import { detectSandbox } from '../media/detect-sandbox.ts';
 import type { MediaTools } from '../media/run.ts';
@@ -104,12 +104,21 @@ export async function openGround(config: Config, of: readonly Part[]): Promise<G
   };
 }
 
+/** The first ffmpeg and ffprobe on the PATH; undefined where one of them is missing. */
+export function findTools(): Omit<MediaTools, 'sandbox'> | undefined {
+  const [ffmpegPath, ffprobePath] = [findProgram('ffmpeg', searchPath), findProgram('ffprobe', searchPath)];
+  return ffmpegPath === undefined || ffprobePath === undefined
+    ? undefined
+    : { ffmpegPath, ffprobePath, launcher: dieWithParent('KILL', searchPath) };
+}
+
 async function confinedTools({ SANDBOX }: Config, logger: Logger): Promise<MediaTools> {
-  const tools = {
-    ffmpegPath: 'ffmpeg',
-    ffprobePath: 'ffprobe',
-    launcher: dieWithParent('KILL', searchPath),
-  };
+  const tools = findTools();
+  if (tools === undefined) {
+    throw new ConfigurationError(
+      'ffmpeg and ffprobe are not on the PATH: install ffmpeg (apt-get install ffmpeg); `soundpost doctor` checks the rest',
+    );
+  }
   const sandbox = await detectSandbox(tools);
   if (sandbox.level === 'none') {
     const remedy =

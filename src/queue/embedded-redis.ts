@@ -2,11 +2,12 @@
  * A Redis of our own for one machine: a child on a unix socket, append-only file on, nothing evicted, ended with its
  * parent. Queued jobs survive a `kill -9` of everything.
  */
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
 import { Redis } from 'ioredis';
 
 export interface EmbeddedRedisOptions {
@@ -26,6 +27,7 @@ export interface EmbeddedRedis {
 
 /** sun_path of sockaddr_un (unix(7)) holds 108 bytes with its final NUL; Redis refuses longer paths. */
 const LONGEST_SOCKET_PATH = 107;
+const VERSION_TIMEOUT_MS = 4000;
 const START_TIMEOUT_MS = 60_000;
 /** How long a predecessor may take to end: it writes its file out first. */
 const PREDECESSOR_TIMEOUT_MS = 10_000;
@@ -41,6 +43,12 @@ export async function runningEmbeddedRedis(folder: string): Promise<string | und
   const redis = await connectOnce(socket);
   redis?.disconnect();
   return redis && `unix://${socket}`;
+}
+
+/** What `redis-server --version` says, such as `7.0.15`; rejects when it cannot be run. @param program its path */
+export async function redisServerVersion(program: string): Promise<string> {
+  const { stdout } = await promisify(execFile)(program, ['--version'], { timeout: VERSION_TIMEOUT_MS });
+  return /v=(\S+)/.exec(stdout)?.[1] ?? stdout.trim();
 }
 
 /** Throws when another server uses the folder and does not end, or when redis-server cannot be started. */

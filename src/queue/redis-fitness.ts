@@ -14,14 +14,31 @@ export interface FitnessOptions {
   readonly logger: Logger;
 }
 
+type Unfitness =
+  | 'permission'
+  | 'login'
+  | 'certificate'
+  | 'kind'
+  | 'version'
+  | 'eviction'
+  | 'away'
+  | 'replica';
+
 /** The Redis is not one that the service can work with. Its message says why, and what to do. */
-class RedisUnfit extends Error {
+export class RedisUnfit extends Error {
   override readonly name = 'RedisUnfit';
+  readonly reason: Unfitness;
+
+  constructor(reason: Unfitness, message: string) {
+    super(message);
+    this.reason = reason;
+  }
 }
 
 /** XAUTOCLAIM and ZADD GT came with it, and BullMQ recommends it. Valkey began at 7.2. */
-const OLDEST = '6.2';
+export const OLDEST_REDIS = '6.2';
 const LOOK_EVERY_MS = 250;
+const AWAY = 'Redis cannot be reached';
 const LAG_WARNING_SECONDS = 10;
 
 /**
@@ -44,7 +61,7 @@ export async function checkRedis(options: FitnessOptions): Promise<void> {
         return;
       }
       if (Date.now() > endMs) {
-        throw new RedisUnfit(obstacle);
+        throw new RedisUnfit(obstacle.startsWith(AWAY) ? 'away' : 'replica', obstacle);
       }
       if (said !== obstacle) {
         logger.warn(`${obstacle}; waiting for it`);
@@ -70,23 +87,26 @@ async function look(options: FitnessOptions, heard: () => Error | undefined): Pr
     const message = (cause instanceof Error ? cause.message : String(cause)).replaceAll(/\s+/g, ' ').trim();
     if (/NOPERM/.test(message)) {
       throw new RedisUnfit(
+        'permission',
         `the user of REDIS_URL lacks a permission (${message}); docs/operations.md "Redis" has the ACL rule`,
       );
     }
     if (/WRONGPASS|NOAUTH|invalid password/i.test(message)) {
-      throw new RedisUnfit(`Redis does not accept the user and password of REDIS_URL (${message})`);
+      throw new RedisUnfit('login', `Redis does not accept the user and password of REDIS_URL (${message})`);
     }
     if (/certificate|self[- ]signed|unable to verify/i.test(message)) {
       throw new RedisUnfit(
+        'certificate',
         `the certificate of Redis, or ours, is not accepted (${message}): see REDIS_CA_FILE, REDIS_CERT_FILE and REDIS_KEY_FILE`,
       );
     }
     if (/cluster support disabled/.test(message)) {
       throw new RedisUnfit(
+        'kind',
         'the Redis of REDIS_URL is no cluster: write redis:// instead of redis+cluster://',
       );
     }
-    return `Redis cannot be reached (${message})`;
+    return `${AWAY} (${message})`;
   }
   for (const { info } of servers) {
     demandFit(info, options.redis instanceof Cluster);
@@ -122,20 +142,28 @@ function parseInfo(text: string): Info {
 
 function demandFit(info: Info, isCluster: boolean): void {
   if (info.get('redis_mode') === 'sentinel') {
-    throw new RedisUnfit('REDIS_URL names a Sentinel: write redis+sentinel://host:port/<name of the master>');
+    throw new RedisUnfit(
+      'kind',
+      'REDIS_URL names a Sentinel: write redis+sentinel://host:port/<name of the master>',
+    );
   }
   if (!isCluster && info.get('cluster_enabled') === '1') {
     throw new RedisUnfit(
+      'kind',
       'REDIS_URL names a node of a Redis Cluster: write redis+cluster:// instead of redis://',
     );
   }
   const version = info.get('redis_version') ?? '';
-  if (isOlder(version, OLDEST)) {
-    throw new RedisUnfit(`Redis ${version} is too old: the service needs ${OLDEST} or newer, or Valkey`);
+  if (isOlder(version, OLDEST_REDIS)) {
+    throw new RedisUnfit(
+      'version',
+      `Redis ${version} is too old: the service needs ${OLDEST_REDIS} or newer, or Valkey`,
+    );
   }
   const policy = info.get('maxmemory_policy') ?? 'noeviction';
   if (policy !== 'noeviction') {
     throw new RedisUnfit(
+      'eviction',
       `Redis may throw jobs away when its memory is full (maxmemory-policy ${policy}): set maxmemory-policy noeviction, in its configuration or by CONFIG SET`,
     );
   }

@@ -18,6 +18,11 @@ const PATIENCE_MS = 900;
 /** Others free space too, and nobody tells us. */
 const LOOK_AGAIN_MS = 1000;
 
+/** What stays free of a volume, bytes. @param configured DISK_RESERVE_BYTES; undefined: 1 GiB, or 5 % of less than 20 GiB */
+export function reserveBytesOf(volumeBytes: number, configured: number | undefined): number {
+  return configured ?? Math.min(DEFAULT_RESERVE_BYTES, volumeBytes * DEFAULT_RESERVE_SHARE);
+}
+
 export class DiskSpace {
   readonly #folder: string;
   readonly #reserveBytes: number | undefined;
@@ -143,7 +148,6 @@ export class DiskSpace {
     const { bavail, blocks, bsize } = await inTime('statfs', PATIENCE_MS, statfs(this.#folder));
     // Some network and FUSE file systems do not say how large they are.
     if (blocks === 0) return nothingKnown;
-    const share = Math.min(DEFAULT_RESERVE_BYTES, blocks * bsize * DEFAULT_RESERVE_SHARE);
-    return { freeBytes: bavail * bsize, reserveBytes: this.#reserveBytes ?? share };
+    return { freeBytes: bavail * bsize, reserveBytes: reserveBytesOf(blocks * bsize, this.#reserveBytes) };
   }
 }

@@ -10,7 +10,8 @@ import { decodedSamples, loudnessSummary, type MeasuredLoudness } from '../stati
 type OnSeconds = (seconds: number) => void;
 
 /** True peaks are those between the samples too, found at four times the rate, which takes as long as all the rest. */
-const ebur128 = (peaks: 'none' | 'sample' | 'true'): string => `ebur128=peak=${peaks}:framelog=verbose`;
+export const ebur128 = (peaks: 'none' | 'sample' | 'true'): string =>
+  `ebur128=peak=${peaks}:framelog=verbose`;
 
 /** The track as the encoder would get it, channels mixed and rate converted: loudness depends on both. Its peaks are those of the samples. */
 export async function measureTrack(

@@ -1,0 +1,60 @@
+/** What a check is, and how all of them are run: side by side, each within its time, none able to break another. */
+
+/** `fault`: the service does not start, or does not do its work. `warning`: it does, but not as well or as safely as it could. */
+export const verdicts = ['ok', 'warning', 'fault'] as const;
+export type Verdict = (typeof verdicts)[number];
+
+export interface Finding {
+  readonly verdict: Verdict;
+  /** What was found, one line. */
+  readonly found: string;
+  /** What to do about it, one line. */
+  readonly remedy?: string | undefined;
+  /** For a shell of this system: mends it, or is the next step towards it. */
+  readonly command?: string | undefined;
+}
+
+export interface Check {
+  /** What is looked at, such as `Redis`. */
+  readonly name: string;
+  /** Rejects only when the check itself is at fault; what it looks at being broken is a finding. */
+  run(): Promise<readonly Finding[]>;
+}
+
+export interface Row extends Finding {
+  readonly check: string;
+}
+
+/** @param limitMs of each check; what has not ended by then is told as a fault, and left to itself */
+export async function runChecks(checks: readonly Check[], limitMs: number): Promise<Row[]> {
+  const found = await Promise.all(
+    checks.map(async ({ name, run }) =>
+      (await settled(run(), limitMs)).map((row) => ({ check: name, ...row })),
+    ),
+  );
+  return found.flat();
+}
+
+async function settled(work: Promise<readonly Finding[]>, limitMs: number): Promise<readonly Finding[]> {
+  const { promise: late, resolve } = Promise.withResolvers<readonly Finding[]>();
+  const timer = setTimeout(
+    () => resolve([{ verdict: 'fault', found: `no answer within ${limitMs / 1000} s: it hangs` }]),
+    limitMs,
+  );
+  try {
+    return await Promise.race([work, late]);
+  } catch (error) {
+    return [{ verdict: 'fault', found: `could not be checked: ${messageOf(error)}` }];
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** On one line. */
+export function messageOf(error: unknown): string {
+  return (error instanceof Error ? error.message : String(error)).replaceAll(/\s+/g, ' ').trim();
+}
+
+export function ok(found: string): Finding {
+  return { verdict: 'ok', found };
+}

@@ -1,0 +1,67 @@
+/** The clock: what is signed, and when a link ends, is told by it. */
+import { type Finding, messageOf, ok } from './check.ts';
+import type { System } from './system.ts';
+
+/** Signatures are refused when their time is further off, by us and by the libraries of Standard Webhooks. */
+const SIGNATURES_FAIL_MS = 5 * 60_000;
+/** Clocks that NTP sets differ by less. Jobs that are put off, and ends of links, are early or late by as much. */
+const WORTH_TELLING_MS = 2000;
+
+/** No clock is before the code that it runs, nor so far after it. */
+const FIRST_YEAR = 2026;
+const LAST_YEAR = 2126;
+
+export interface Clock {
+  /** ms since 1970 */
+  now(): number;
+  /** ms of a clock that nobody sets */
+  steady(): number;
+}
+
+/** @param redisTime asks Redis what time it is, ms since 1970; undefined where none runs */
+export async function checkClock(
+  clock: Clock,
+  redisTime: (() => Promise<number>) | undefined,
+  system: System,
+): Promise<Finding[]> {
+  const year = new Date(clock.now()).getUTCFullYear();
+  const remedy = 'have it set by NTP';
+  const command = system.setClock();
+  if (year < FIRST_YEAR || year > LAST_YEAR) {
+    return [{ verdict: 'fault', found: `it is the year ${year} by this clock`, remedy, command }];
+  }
+  const date = new Date(clock.now()).toISOString();
+  if (redisTime === undefined) return [ok(`${date}; no Redis to compare it with`)];
+  const askedMs = clock.steady();
+  const nowMs = clock.now();
+  let redisMs: number;
+  try {
+    redisMs = await redisTime();
+  } catch (error) {
+    return [{ verdict: 'warning', found: `${date}; Redis does not tell its time (${messageOf(error)})` }];
+  }
+  const tookMs = clock.steady() - askedMs;
+  const movedMs = clock.now() - nowMs - tookMs;
+  if (Math.abs(movedMs) > WORTH_TELLING_MS) {
+    return [
+      { verdict: 'warning', found: `the clock was set by ${seconds(movedMs)} just now`, remedy, command },
+    ];
+  }
+  // Redis was asked somewhere in between.
+  const aheadMs = nowMs + tookMs / 2 - redisMs;
+  if (Math.abs(aheadMs) - tookMs / 2 < WORTH_TELLING_MS) return [ok(`${date}, as Redis has it`)];
+  const side = aheadMs > 0 ? 'ahead of' : 'behind';
+  const isFault = Math.abs(aheadMs) > SIGNATURES_FAIL_MS;
+  return [
+    {
+      verdict: isFault ? 'fault' : 'warning',
+      found: `${seconds(aheadMs)} ${side} the clock of Redis${isFault ? ': signatures between the two machines fail' : ''}`,
+      remedy: `${remedy}, here and on the machine of Redis`,
+      command,
+    },
+  ];
+}
+
+function seconds(ms: number): string {
+  return `${(Math.abs(ms) / 1000).toFixed(1)} s`;
+}
