@@ -8,7 +8,8 @@ export const projectFolder = resolve(import.meta.dirname, '../..');
 export function pages(): string[] {
   return globSync('**/*.md', {
     cwd: projectFolder,
-    exclude: (name) => ['node_modules', '.node', '.git', 'data', 'demo-output', 'coverage'].includes(name),
+    exclude: (name) =>
+      ['node_modules', '.node', '.git', 'data', 'demo-output', 'coverage', 'dist', 'site'].includes(name),
   }).sort();
 }
 
@@ -21,7 +22,7 @@ export interface CodeBlock {
   readonly text: string;
   /** What the comment on the line before the block says; empty without one. */
   readonly mark: string;
-  /** Line in the page, from 1. */
+  /** Line of the fence in the page, from 1. */
   readonly line: number;
 }
 
@@ -29,12 +30,15 @@ const FENCED =
   /(?:^<!-- (?<mark>.*?) -->\n)?^(?<fence>`{3,})(?<language>\w*)\n(?<text>[\s\S]*?)^\k<fence>$/gm;
 
 export function codeBlocks(page: string): CodeBlock[] {
-  const markdown = readPage(page);
+  return codeBlocksIn(readPage(page));
+}
+
+export function codeBlocksIn(markdown: string): CodeBlock[] {
   return [...markdown.matchAll(FENCED)].map(({ groups = {}, index }) => ({
     language: groups.language ?? '',
     text: groups.text ?? '',
     mark: groups.mark ?? '',
-    line: markdown.slice(0, index).split('\n').length,
+    line: markdown.slice(0, index).split('\n').length + (groups.mark === undefined ? 0 : 1),
   }));
 }
 

@@ -4,7 +4,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { until } from '../until.ts';
 import { answerSchemas } from './answer-schemas.ts';
-import { type CodeBlock, codeBlocks, shortenedKeys } from './markdown.ts';
+import { type CodeBlock, codeBlocks } from './markdown.ts';
+import { expectSame } from './shape.ts';
 import { Walk } from './walk.ts';
 
 const blocks = codeBlocks('README.md');
@@ -12,21 +13,6 @@ const blocks = codeBlocks('README.md');
 const LONGEST_REPEAT_MS = 30_000;
 
 const Envelope = z.object({ data: z.record(z.string(), z.unknown()) });
-
-/** What a reader compares: which fields there are and of what kind, not their values. */
-function shapeOf(value: unknown): unknown {
-  if (Array.isArray(value)) {
-    return value.map(shapeOf);
-  }
-  if (typeof value === 'object' && value !== null) {
-    return Object.fromEntries(
-      Object.entries(value)
-        .sort(([a], [b]) => a.localeCompare(b))
-        .map(([key, inner]) => [key, shapeOf(inner)]),
-    );
-  }
-  return value === null ? null : typeof value;
-}
 
 /** The lines that the server prints, with what differs from start to start blanked. */
 function masked(line: string): string {
@@ -42,16 +28,6 @@ describe('the walk through the README', () => {
     walk = await Walk.begin();
   });
   afterAll(() => walk[Symbol.asyncDispose]());
-
-  it('says of every shell block whether it runs', () => {
-    const shell = blocks.filter(({ language }) => language === 'sh');
-    expect(shell.length).toBeGreaterThan(8);
-    expect(
-      shell.filter(
-        ({ mark }) => !/^(runs( as the service| beside| until \w+)?|does not run: .+)$/.test(mark),
-      ),
-    ).toEqual([]);
-  });
 
   it('gives the answers that it shows', async () => {
     for (const block of blocks) {
@@ -82,7 +58,10 @@ describe('the walk through the README', () => {
     [/^runs\n/, runOnce],
     [/^does not run: .*\n.*webhook-receiver/, startReceiver],
     [/^answer: announcements/, expectAnnouncements],
-    [/^answer: /, async (block) => expectSame(block, JSON.parse(printed), JSON.parse(block.text))],
+    [
+      /^answer: /,
+      async (block) => expectSame('README.md', block, JSON.parse(printed), JSON.parse(block.text)),
+    ],
     [/^webhook/, expectWebhook],
   ];
 
@@ -93,7 +72,7 @@ describe('the walk through the README', () => {
 
   async function expectAnnouncements(block: CodeBlock): Promise<void> {
     const { voiceMessage, webhook } = Envelope.parse(JSON.parse(printed)).data;
-    expectSame(block, { voiceMessage, webhook }, JSON.parse(block.text));
+    expectSame('README.md', block, { voiceMessage, webhook }, JSON.parse(block.text));
   }
 
   async function startService(block: CodeBlock): Promise<void> {
@@ -154,7 +133,7 @@ describe('the walk through the README', () => {
     const body = await received(`verified ${walk.variables.JOB}-webhook`);
     expect(first).toMatch(/^verified job_[0-9a-f]{16}-webhook$/);
     expect(answerSchemas['job.completed']?.parse(body)).toEqual(body);
-    expectSame(block, body, JSON.parse(shown.join('\n')));
+    expectSame('README.md', block, body, JSON.parse(shown.join('\n')));
   }
 
   /** The body that the receiver printed after this line; what it printed about others is passed over. */
@@ -173,14 +152,5 @@ describe('the walk through the README', () => {
 
   async function nextLine(): Promise<string> {
     return String((await receiver?.next())?.value);
-  }
-
-  function expectSame(block: CodeBlock, live: unknown, shown: unknown): void {
-    const cut = shortenedKeys(block);
-    expect(
-      cut.every((key) => block.text.includes(`"${key}"`)),
-      `shortened: ${cut.join(', ')}`,
-    ).toBe(true);
-    expect(shapeOf(shown), `README.md:${block.line}`).toEqual(shapeOf(live));
   }
 });

@@ -22,14 +22,14 @@ function signed(secret: string, at = new Date()): Record<string, string> {
 }
 
 describe.each([
-  ['webhook-receiver.mjs', process.execPath],
-  ['webhook_receiver.py', 'python3'],
-])('docs/examples/%s', (file, program) => {
+  ['receiver.mjs', process.execPath],
+  ['receiver.py', 'python3'],
+])('examples/webhook-receiver/%s', (file, program) => {
   let stop: () => Promise<void> = async () => undefined;
   afterEach(() => stop());
 
   async function start(): Promise<(headers: Record<string, string>, text?: string) => Promise<number>> {
-    const path = join(projectFolder, 'docs/examples', file);
+    const path = join(projectFolder, 'examples/webhook-receiver', file);
     const [launcher = '', ...prefix] = dieWithParent('KILL', process.env.PATH ?? '');
     const child = spawn(launcher, [...prefix, program, path, '0'], {
       env: { ...process.env, SECRET },

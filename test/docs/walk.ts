@@ -1,7 +1,7 @@
-/** Follows the README as a reader would, against a service of its own: other ports, a temporary folder, a fresh key. */
+/** Follows a page as a reader would, against a service of its own: other ports, a temporary folder, a fresh key. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
 import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -22,9 +22,12 @@ export class Walk implements AsyncDisposable {
   readonly variables: Record<string, string> = {};
   readonly #ports: Readonly<Record<string, string>>;
   readonly #children: ChildProcess[] = [];
+  /** Where the commands run. */
+  #here: string;
 
   private constructor(folder: string, ports: Readonly<Record<string, string>>) {
     this.folder = folder;
+    this.#here = join(folder, 'here');
     this.#ports = ports;
   }
 
@@ -44,13 +47,13 @@ export class Walk implements AsyncDisposable {
   }
 
   /** Starts what `OUTBOUND_ALLOW=… ./script/server` starts, without asking the package managers again. */
-  serve(block: string): Interface {
-    const [, settings = ''] = /^((?:[A-Z_]+=\S+ )*)\.\/script\/server\n$/.exec(block) ?? [];
-    if (settings === '') {
+  serve(block: string, settings: Readonly<Record<string, string>> = {}): Interface {
+    const [, written = ''] = /^((?:[A-Z_]+=\S+ )*)\.\/script\/server\n$/.exec(block) ?? [];
+    if (written === '') {
       throw new Error(`the page starts the service in a way that this test does not know: ${block}`);
     }
     const given = Object.fromEntries(
-      this.translated(settings)
+      this.translated(written)
         .trim()
         .split(' ')
         .map((setting) => setting.split('=', 2) as [string, string]),
@@ -61,6 +64,7 @@ export class Walk implements AsyncDisposable {
       API_PORT: this.#ports['8080'] ?? '',
       GATEWAY_PORT: this.#ports['8081'] ?? '',
       LOG_LEVEL: 'fatal',
+      ...settings,
     });
   }
 
@@ -69,15 +73,33 @@ export class Walk implements AsyncDisposable {
     const command = this.translated(block)
       .trim()
       .replace(/ &$/, '')
-      .replace('docs/examples/', join(projectFolder, 'docs/examples/'));
-    return this.#start(['bash', '-c', `exec ${command.replace(/^(\w+=\S+) (.*)$/, 'env $1 $2')} 2>&1`], {});
+      .replace(/(?<= )examples\//, join(projectFolder, 'examples/'));
+    const program = command.replace(/^((?:\w+=\S+ )+)(.*)$/s, 'env $1$2');
+    return this.#start(['bash', '-c', `exec ${program} 2>&1`], this.variables);
   }
 
-  /** Runs a block to its end and answers what it printed. Rejects when a command in it fails. */
+  /** Runs a block to its end and answers what it printed; what it assigns stays for the next one. Rejects when a command in it fails. */
   async run(block: string): Promise<string> {
-    const script = `set -euo pipefail\n${this.translated(block)}`;
+    const assigned = [...block.matchAll(/^(?:export )?([A-Z_]+)=/gm)].map(([, name = '']) => name);
+    const kept = join(this.folder, 'assigned');
+    const keep = assigned.map((name) => `printf '%s\\0%s\\0' ${name} "\${${name}-}"`).join('; ');
+    const script = `set -euo pipefail\n${this.translated(block)}\n{ ${keep === '' ? ':' : keep}; } >'${kept}'`;
+    const printed = await this.#bash(script, block);
+    const values = (await readFile(kept, 'utf8')).split('\0');
+    for (let at = 0; at + 1 < values.length; at += 2) {
+      this.variables[values[at] ?? ''] = values[at + 1] ?? '';
+    }
+    return printed;
+  }
+
+  /** Runs a line as somebody types it: answers all that it prints, whether it succeeds or not. */
+  typed(line: string): Promise<string> {
+    return this.#bash(`{ ${this.translated(line)}\n} 2>&1 || true`, line);
+  }
+
+  async #bash(script: string, block: string): Promise<string> {
     const child = spawn('bash', ['-c', script], {
-      cwd: join(this.folder, 'here'),
+      cwd: this.#here,
       env: { ...this.#environment(), ...this.variables },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
@@ -95,7 +117,7 @@ export class Walk implements AsyncDisposable {
   #start(command: readonly string[], settings: Readonly<Record<string, string>>): Interface {
     const [program = '', ...args] = [...dieWithParent('TERM', process.env.PATH ?? ''), ...command];
     const child = spawn(program, args, {
-      cwd: join(this.folder, 'here'),
+      cwd: this.#here,
       env: { ...this.#environment(), ...settings },
       stdio: ['pipe', 'pipe', 'inherit'],
     });
@@ -107,12 +129,22 @@ export class Walk implements AsyncDisposable {
     return { PATH: path, HOME: this.folder, TMPDIR: process.env.TMPDIR, PYTHONUNBUFFERED: '1' };
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    for (const child of this.#children.toReversed()) {
+  /** From here on commands run in this folder. */
+  enter(folder: string): void {
+    this.#here = folder;
+  }
+
+  /** Ends what was started since `count` others ran. */
+  async endBeside(count = 0): Promise<void> {
+    for (const child of this.#children.splice(count).toReversed()) {
       const ended = child.exitCode === null && child.signalCode === null ? once(child, 'exit') : undefined;
       child.kill('SIGTERM');
       await ended;
     }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.endBeside();
     await rm(this.folder, { recursive: true, force: true });
   }
 }

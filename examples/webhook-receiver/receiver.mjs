@@ -1,7 +1,7 @@
 /**
  * Receives Soundpost's webhooks and checks who sent them:
  *
- *   SECRET=whsec_… node docs/examples/webhook-receiver.mjs [port, default 9001]
+ *   SECRET=whsec_… node examples/webhook-receiver/receiver.mjs [port, default 9001]
  */
 import { createServer } from 'node:http';
 import { text } from 'node:stream/consumers';

@@ -1,6 +1,6 @@
 """Receives Soundpost's webhooks and checks who sent them, with Python's standard library alone:
 
-    SECRET=whsec_… python3 docs/examples/webhook_receiver.py [port, default 9001]
+    SECRET=whsec_… python3 examples/webhook-receiver/receiver.py [port, default 9001]
 """
 import base64
 import hashlib
