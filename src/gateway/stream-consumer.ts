@@ -54,6 +54,8 @@ export class StreamConsumer {
   #nextClaimAt = 0;
   /** Of the duty that this process had last. */
   #lost: AbortSignal | undefined;
+  /** Aborted with the duty, or when the consumer is closed. */
+  #mine = this.#closing.signal;
   /** What whoever had the duty before left unfinished is not known to be all taken up yet. */
   #isTakingOver = false;
 
@@ -104,14 +106,12 @@ export class StreamConsumer {
   async #whenMine(): Promise<AbortSignal> {
     const { signal } = this.#closing;
     const lost = await this.#options.onDuty?.(signal);
-    if (lost === undefined) {
-      return signal;
-    }
-    if (lost !== this.#lost) {
+    if (lost !== undefined && lost !== this.#lost) {
       this.#lost = lost;
+      this.#mine = AbortSignal.any([signal, lost]);
       this.#isTakingOver = true;
     }
-    return AbortSignal.any([signal, lost]);
+    return this.#mine;
   }
 
   async #finish(entry: StreamEntry, signal: AbortSignal): Promise<void> {
