@@ -3,6 +3,7 @@
  * cannot agree with itself.
  */
 import { execFile } from 'node:child_process';
+import { stat } from 'node:fs/promises';
 import { promisify } from 'node:util';
 
 const run = promisify(execFile);
@@ -57,26 +58,22 @@ export async function inspect(file: string): Promise<Inspection> {
   };
 }
 
-/** Seconds of audio in a track, counted: decoded to PCM at its own rate, bytes divided by the size of a second. */
+const decoded = new Map<string, Promise<number>>();
+
+/** Seconds of audio in a track, counted: decoded to PCM at its own rate, bytes divided by the size of a second. Of a file that did not change, once. */
 export async function decodedSeconds(file: string, track = 0): Promise<number> {
-  const { stdout: rate } = await run('ffprobe', [
-    ...['-v', 'error', '-select_streams', `a:${track}`, '-show_entries', 'stream=sample_rate'],
-    ...['-of', 'default=nw=1:nk=1', file],
-  ]);
-  const { stdout } = await ffmpeg(
-    '-v',
-    'error',
-    '-i',
-    file,
-    '-map',
-    `0:a:${track}`,
-    '-ac',
-    '1',
-    '-f',
-    's16le',
-    '-',
-  );
-  return stdout.length / 2 / Number.parseInt(rate, 10);
+  const { size, mtimeMs } = await stat(file);
+  const name = `${file} ${track} ${size} ${mtimeMs}`;
+  const known = decoded.get(name) ?? decodeSeconds(file, track);
+  decoded.set(name, known);
+  return known;
+}
+
+/** An AU file says in its header where its samples begin, and how many there are in a second. */
+async function decodeSeconds(file: string, track: number): Promise<number> {
+  const to = ['-ac', '1', '-c:a', 'pcm_s16be', '-f', 'au', '-'];
+  const { stdout } = await ffmpeg('-v', 'error', '-i', file, '-map', `0:a:${track}`, ...to);
+  return (stdout.length - stdout.readUInt32BE(4)) / 2 / stdout.readUInt32BE(16);
 }
 
 /** Mono PCM of the first audio track, one number a sample, −1 … 1. */
