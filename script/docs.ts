@@ -11,6 +11,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { capacityAssumptions, capacityFigures, capacityLimits, capacityTable } from './capacity-page.ts';
+import { commandReference } from './command-reference.ts';
 import { configurationTable, errorTable, formatTable, gatewayErrorTable, routeTable } from './docs-tables.ts';
 import { optionFieldTable, outputFieldTable, voiceMessageFieldTable } from './field-tables.ts';
 import { importTable, ownerTable } from './import-tables.ts';
@@ -27,6 +28,7 @@ const pages: Readonly<Record<string, Readonly<Record<string, () => string>>>> = 
     'voice-message': voiceMessageFieldTable,
   },
   'docs/architecture.md': { imports: importTable, owners: ownerTable },
+  'docs/command-line.md': { commands: commandReference },
   'docs/configuration.md': { configuration: configurationTable },
   'docs/metrics.md': { metrics: metricTable },
   'docs/operations.md': {

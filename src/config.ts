@@ -307,6 +307,12 @@ export const Environment = z.object({
     .max(1)
     .default(1)
     .describe('The part that is kept by `…traceidratio`, from 0 to 1'),
+  SOUNDPOST_SERVER: httpUrl
+    .optional()
+    .describe(
+      'Service that the command line works with, as with its `--server`; unset: see [command line](command-line.md)',
+    ),
+  SOUNDPOST_API_KEY: z.string().optional().describe('Key that the command line shows to that service'),
   LOG_LEVEL: z
     .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'])
     .default('info')
@@ -315,6 +321,9 @@ export const Environment = z.object({
 
 /** Where programs are looked for; not a setting of ours, but this file is the only one that reads the environment. */
 export const searchPath = process.env.PATH ?? '';
+
+/** The kind of the terminal; `dumb` can move no cursor. */
+export const terminalKind = process.env.TERM ?? '';
 
 export type Config = z.infer<typeof Environment>;
 

@@ -1,65 +1,23 @@
 #!/usr/bin/env node
-/** The command line. Exit codes (decisions E): 0 done, 1 the work failed, 2 wrong usage or configuration, 130 interrupted. */
-import { Command, CommanderError } from 'commander';
-import type { DoctorChoices } from './commands/doctor.ts';
-import { createKey, type KeyChoices, listKeys, revokeKey, rotateKey, UsageError } from './commands/keys.ts';
-import { serve, serveApi, serveGateway, serveWorker } from './commands/serve.ts';
-import { ConfigurationError } from './config.ts';
-import { ApiKeyConflict } from './queue/api-keys.ts';
-
-const say = (line: string): void => {
-  process.stdout.write(`${line}\n`);
-};
+/** The command line. */
+import { CommanderError } from 'commander';
+import { errorAnswer, exitCodeOf, sentenceOf } from './commands/ending.ts';
+import { createProgram } from './commands/program.ts';
 
 const complain = (sentence: string): void => {
   process.stderr.write(`soundpost: ${sentence}\n`);
 };
+const say = (line: string): void => {
+  process.stdout.write(`${line}\n`);
+};
 
-const program = new Command('soundpost')
-  .description('Extracts the audio from videos as a service and posts it into a chat as a voice message')
-  .exitOverride();
-
-program
-  .command('serve')
-  .description('run everything on this machine: API, gateway, worker and, without REDIS_URL, a Redis')
-  .action(() => serve(say));
-program
-  .command('api')
-  .description('run the API alone')
-  .action(() => serveApi(say));
-program
-  .command('worker')
-  .description('run a worker alone')
-  .action(() => serveWorker(say));
-program
-  .command('gateway')
-  .description('run the messaging gateway alone')
-  .action(() => serveGateway(say));
-
-const keys = program.command('keys').description('API keys');
-keys
-  .command('create')
-  .description('make a key and print it; it is not shown again')
-  .requiredOption('--name <name>', 'what the key is for')
-  .option('--scopes <list>', 'comma-separated; default: all')
-  .option('--instances <list>', 'gateway instances that it may send as, * for any; default: none')
-  .option('--json', 'print JSON')
-  .action(async (choices: KeyChoices) => say(await createKey(choices, complain)));
-keys
-  .command('list')
-  .description('show the keys, without their secrets')
-  .option('--json', 'print JSON')
-  .action(async ({ json = false }: { json?: boolean }) => say(await listKeys(json)));
-keys
-  .command('revoke')
-  .argument('<id>')
-  .description('make a key useless at once')
-  .action(async (id: string) => say(await revokeKey(id)));
-keys
-  .command('rotate')
-  .argument('<id>')
-  .description('give a key a new secret; the old one works a day more')
-  .action(async (id: string) => say(await rotateKey(id)));
+// A reader that has enough, such as head, is no fault of anybody.
+for (const stream of [process.stdout, process.stderr]) {
+  stream.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error;
+    process.exitCode ??= 1;
+  });
+}
 
 program
   .command('doctor')
@@ -71,18 +29,12 @@ program
   });
 
 try {
-  await program.parseAsync();
+  await createProgram({ say, complain }).parseAsync();
 } catch (error) {
   process.exitCode = exitCodeOf(error);
-  if (!(error instanceof CommanderError)) {
-    complain(error instanceof Error ? error.message : String(error));
+  const sentence = sentenceOf(error);
+  if (sentence !== undefined) complain(sentence);
+  if (!(error instanceof CommanderError) && process.argv.includes('--json')) {
+    say(JSON.stringify(errorAnswer(error)));
   }
-}
-
-function exitCodeOf(error: unknown): number {
-  if (error instanceof CommanderError) {
-    return error.exitCode === 0 ? 0 : 2;
-  }
-  const wrongUsage = [UsageError, ConfigurationError, ApiKeyConflict].some((kind) => error instanceof kind);
-  return wrongUsage ? 2 : 1;
 }

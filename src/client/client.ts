@@ -56,6 +56,11 @@ export interface DownloadOptions extends CallOptions {
 export interface Uploads {
   /** Stores a file that any number of jobs may name as their source, until it expires. */
   create(file: Blob, options?: CallOptions & { readonly filename?: string }): Promise<UploadAnswer>;
+  /**
+   * Begins an upload whose bytes follow by tus 1.0, in pieces and past broken connections: any tus client resumes it at
+   * `/v1/uploads/<file>`.
+   */
+  begin(sizeBytes: number, options?: CallOptions & { readonly filename?: string }): Promise<UploadAnswer>;
   get(file: string, options?: CallOptions): Promise<UploadAnswer>;
   delete(file: string, options?: CallOptions): Promise<UploadAnswer>;
 }
@@ -94,6 +99,12 @@ export interface SoundpostClient {
   ): Promise<z.infer<typeof VoiceMessageAccepted>>;
   /** What was sent to the webhook of a job. */
   deliveries(jobId: string, options?: CallOptions): Promise<z.infer<typeof DeliveryList>>;
+  /** Sends a notification again, at once and under the same webhook-id. */
+  replayDelivery(
+    jobId: string,
+    deliveryId: string,
+    options?: CallOptions,
+  ): Promise<z.infer<typeof DeliveryList>>;
   usage(options?: CallOptions): Promise<z.infer<typeof Usage>>;
   readonly uploads: Uploads;
 }
@@ -128,10 +139,25 @@ export function createClient(options: ClientOptions): SoundpostClient {
     sendVoiceMessage: (jobId, request, submitting) =>
       submit(`/v1/jobs/${part(jobId)}/voice-message`, { json: request }, submitting),
     deliveries: (jobId, calling) => get(`/v1/jobs/${part(jobId)}/deliveries`, calling),
+    replayDelivery: (jobId, deliveryId, { signal } = {}) =>
+      connection.data(`/v1/jobs/${part(jobId)}/deliveries/${part(deliveryId)}/replay`, {
+        method: 'POST',
+        signal,
+      }),
     usage: (calling) => get('/v1/usage', calling),
     uploads: {
       create: (file, { signal, filename } = {}) =>
         connection.data('/v1/uploads', { method: 'POST', form: formOf(file, filename), signal }),
+      begin: (sizeBytes, { signal, filename } = {}) =>
+        connection.data('/v1/uploads', {
+          method: 'POST',
+          headers: {
+            'Tus-Resumable': '1.0.0',
+            'Upload-Length': String(sizeBytes),
+            ...(filename === undefined ? {} : { 'Upload-Metadata': `filename ${base64(filename)}` }),
+          },
+          signal,
+        }),
       get: (file, calling) => get(`/v1/uploads/${part(file)}`, calling),
       delete: (file, calling) => remove(`/v1/uploads/${part(file)}`, calling),
     },
@@ -156,6 +182,11 @@ function formOf(file: Blob, filename: string | undefined, request?: string): For
   }
   form.append('file', file, filename ?? (file instanceof File ? file.name : 'upload'));
   return form;
+}
+
+/** Of the text's UTF-8; btoa takes bytes only. */
+function base64(text: string): string {
+  return btoa(String.fromCharCode(...new TextEncoder().encode(text)));
 }
 
 /** One segment of a path: an id from elsewhere must not lead to another operation. */

@@ -6,10 +6,7 @@ import { type AuditLog, createAuditLog } from '../logger.ts';
 import { openGround, openStores } from '../processes/ground.ts';
 import { type ApiKeys, claimedId } from '../queue/api-keys.ts';
 import { runningEmbeddedRedis } from '../queue/embedded-redis.ts';
-
-export class UsageError extends Error {
-  override readonly name = 'UsageError';
-}
+import { UsageError } from './ending.ts';
 
 export interface KeyChoices {
   readonly name: string;

@@ -1,15 +1,13 @@
 /** What every process stands on: the configuration turned into secrets, Redis, storage and the way outside. */
 import { join } from 'node:path';
 import manifest from '../../package.json' with { type: 'json' };
-import { type Config, ConfigurationError, searchPath } from '../config.ts';
-import { dieWithParent, findProgram } from '../launcher.ts';
+import { type Config, searchPath } from '../config.ts';
+import { dieWithParent } from '../launcher.ts';
 import { createLogger, type Logger } from '../logger.ts';
-import { detectSandbox } from '../media/detect-sandbox.ts';
 import type { MediaTools } from '../media/run.ts';
 import { Metrics } from '../metrics/scrape.ts';
 import type { Part } from '../metrics/table.ts';
-import { parseAllowRules } from '../outbound/allow-rules.ts';
-import { createOutbound, type Outbound } from '../outbound/outbound.ts';
+import type { Outbound } from '../outbound/outbound.ts';
 import { ApiKeys } from '../queue/api-keys.ts';
 import { type EmbeddedRedis, startEmbeddedRedis } from '../queue/embedded-redis.ts';
 import { closeRedis, connectRedis, pingRedis, type Redis, type RedisAddress } from '../queue/redis.ts';
@@ -19,6 +17,7 @@ import type { Storage } from '../storage/storage.ts';
 import { type Disk, openDisk } from './disk.ts';
 import { readRedisAddress } from './redis-address.ts';
 import { type OpenStorage, openStorage } from './storage.ts';
+import { confinedTools, guardedOutbound } from './tools.ts';
 import { openTraces, type Traces, toolWatch } from './traces.ts';
 
 /** What every process needs: secrets, Redis, storage, the way outside. */
@@ -44,7 +43,6 @@ export async function openGround(config: Config, of: readonly Part[]): Promise<G
   const logger = createLogger(config.LOG_LEVEL, undefined, traces.idsForLog);
   traces.reportTo?.(logger);
   const secrets = deriveSecrets(config.SECRET_KEY ?? (await machineSecretKey(config.DATA_DIR)));
-  const allow = parseAllowRules(config.OUTBOUND_ALLOW);
   if (config.OUTBOUND_ALLOW !== '') {
     logger.info(
       { allow: config.OUTBOUND_ALLOW },
@@ -55,19 +53,7 @@ export async function openGround(config: Config, of: readonly Part[]): Promise<G
   const metrics = new Metrics(of, manifest.version);
   const { storage, close: closeStorage, ...ofStorage } = await openStorage(config);
   const disk = await openDisk(config);
-  const patienceMs = config.SOURCE_PATIENCE_SECONDS * 1000;
-  const outbound = createOutbound({
-    allow,
-    ports: config.OUTBOUND_PORTS,
-    logger,
-    userAgent: 'Soundpost',
-    downloadLimits: {
-      headersTimeoutMs: patienceMs,
-      idleTimeoutMs: patienceMs,
-      rateWindowMs: patienceMs,
-      minBytesPerSecond: config.SOURCE_MIN_BYTES_PER_SECOND,
-    },
-  });
+  const outbound = guardedOutbound(config, logger);
   const embeddedRedis =
     config.REDIS_URL === undefined
       ? await startEmbeddedRedis({
@@ -102,33 +88,6 @@ export async function openGround(config: Config, of: readonly Part[]): Promise<G
       await traces.close?.();
     },
   };
-}
-
-/** The first ffmpeg and ffprobe on the PATH; undefined where one of them is missing. */
-export function findTools(): Omit<MediaTools, 'sandbox'> | undefined {
-  const [ffmpegPath, ffprobePath] = [findProgram('ffmpeg', searchPath), findProgram('ffprobe', searchPath)];
-  return ffmpegPath === undefined || ffprobePath === undefined
-    ? undefined
-    : { ffmpegPath, ffprobePath, launcher: dieWithParent('KILL', searchPath) };
-}
-
-async function confinedTools({ SANDBOX }: Config, logger: Logger): Promise<MediaTools> {
-  const tools = findTools();
-  if (tools === undefined) {
-    throw new ConfigurationError(
-      'ffmpeg and ffprobe are not on the PATH: install ffmpeg (apt-get install ffmpeg); `soundpost doctor` checks the rest',
-    );
-  }
-  const sandbox = await detectSandbox(tools);
-  if (sandbox.level === 'none') {
-    const remedy =
-      'ffmpeg cannot be confined here: install bubblewrap (apt-get install bubblewrap) beside ffmpeg; in a container, allow user namespaces too (docs/operations.md "Sandbox")';
-    if (SANDBOX === 'required') throw new ConfigurationError(`SANDBOX=required, but ${remedy}`);
-    logger.warn({ sandbox }, remedy);
-  } else {
-    logger.info({ sandbox }, 'ffmpeg is confined');
-  }
-  return { ...tools, sandbox };
 }
 
 /** The connection on which requests are answered, and the stores behind it. */

@@ -1,0 +1,44 @@
+/** Which service a command works with, and by which key. */
+import { createClient, type SoundpostClient } from '../client/client.ts';
+import { type Config, loadConfig } from '../config.ts';
+import { UsageError } from './ending.ts';
+
+export interface ServerChoice {
+  /** `--server` */
+  readonly server?: string | undefined;
+}
+
+export interface Server {
+  /** Base address, without a slash at the end. */
+  readonly url: string;
+  readonly apiKey: string;
+  readonly client: SoundpostClient;
+}
+
+/** The one that was named, by the option or by SOUNDPOST_SERVER; undefined where none was. Throws a UsageError. */
+export function namedServer({ server }: ServerChoice, config: Config): Server | undefined {
+  const url = server ?? config.SOUNDPOST_SERVER;
+  return url === undefined ? undefined : connect(url, config);
+}
+
+/** The one that was named, else the one that runs on this machine with the same configuration. Throws a UsageError. */
+export function anyServer(choice: ServerChoice, config: Config = loadConfig()): Server {
+  return namedServer(choice, config) ?? connect(`http://127.0.0.1:${config.API_PORT}`, config);
+}
+
+function connect(given: string, config: Config): Server {
+  const address = URL.parse(given);
+  if (address === null || !/^https?:$/.test(address.protocol)) {
+    throw new UsageError(
+      `--server: "${given}" is no address of a service; write it such as http://127.0.0.1:8080`,
+    );
+  }
+  const apiKey = config.SOUNDPOST_API_KEY ?? config.BOOTSTRAP_API_KEY;
+  if (apiKey === undefined) {
+    throw new UsageError(
+      `${given} needs a key: set SOUNDPOST_API_KEY; "soundpost keys create --name me" on the machine of the service makes one`,
+    );
+  }
+  const url = given.replace(/\/+$/, '');
+  return { url, apiKey, client: createClient({ baseUrl: url, apiKey }) };
+}
