@@ -72,7 +72,7 @@ function bar(stream: ProgressStream): Progress {
 }
 
 /** Never wider than the terminal: a line that wraps cannot be written over. */
-export function barLine({ step, fraction, secondsLeft }: Report, columns: number): string {
+function barLine({ step, fraction, secondsLeft }: Report, columns: number): string {
   const room = columns - 1;
   const name = step.padEnd(STEP_COLUMNS);
   if (fraction === undefined) return name.trimEnd().slice(0, room);
@@ -90,7 +90,7 @@ function coloured(line: string): string {
 }
 
 /** `0:07`, `1:02:03` */
-export function clock(seconds: number): string {
+function clock(seconds: number): string {
   const whole = Math.ceil(seconds);
   const parts = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60, whole % 60];
   const [first = 0, ...rest] = parts[0] === 0 ? parts.slice(1) : parts;

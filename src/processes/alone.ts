@@ -17,7 +17,7 @@ import { runExtraction } from '../worker/extraction.ts';
 import { temporaryFolder } from './temporary.ts';
 import { confinedTools, guardedOutbound } from './tools.ts';
 
-export interface AloneJob {
+interface AloneJob {
   readonly source:
     | { readonly url: string }
     /** A readable file; it is left as it is. */
@@ -26,7 +26,7 @@ export interface AloneJob {
   readonly options: JobOptions;
 }
 
-export interface AloneResult extends ExtractResult {
+interface AloneResult extends ExtractResult {
   /** Paths inside the folder. */
   readonly outputPath: string;
   readonly voicePath: string | null;
