@@ -150,7 +150,9 @@ compdef _${name} ${name}`;
 
 function fishScript(name: string, commands: readonly CompletedCommand[]): string {
   const lines = commands.flatMap(({ path, subcommands, options, choices }) => {
-    const condition = `-n ${quoted(`__${name}_at ${path}`)}`;
+    // Of a group only its own place, of a command also all that follows it.
+    const place = subcommands.length > 0 ? 'group' : 'command';
+    const condition = `-n ${quoted(`__${name}_at ${place} ${path}`.trim())}`;
     const words = [
       ...subcommands.map(({ name: word, description }) => [word, description] as const),
       ...choices.map((choice) => [choice, ''] as const),
@@ -172,13 +174,17 @@ function fishScript(name: string, commands: readonly CompletedCommand[]): string
     return [...words, ...flags];
   });
   return `# fish completion for ${name}; in ~/.config/fish/config.fish: ${name} completion fish | source
-function __${name}_at
+function __${name}_at --argument-names place
   set -l words (commandline -opc)
   set -e words[1]
   set -l names (string match -v -- '-*' $words)
-  set -l wanted $argv
-  test (count $wanted) -eq 0; and begin; test (count $names) -eq 0; return; end
-  test "$names[1..(count $wanted)]" = "$wanted"
+  set -l wanted $argv[2..]
+  set -l last (count $wanted)
+  if test $place = group
+    test "$names" = "$wanted"
+  else
+    test "$names[1..$last]" = "$wanted"
+  end
 end
 ${lines.join('\n')}`;
 }
