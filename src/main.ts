@@ -19,15 +19,6 @@ for (const stream of [process.stdout, process.stderr]) {
   });
 }
 
-program
-  .command('doctor')
-  .description('check what Soundpost needs on this machine, and say what mends it; changes nothing')
-  .option('--json', 'print JSON')
-  .action(async (choices: DoctorChoices) => {
-    const { doctor } = await import('./commands/doctor.ts');
-    process.exitCode = await doctor(choices, say);
-  });
-
 try {
   await createProgram({ say, complain }).parseAsync();
 } catch (error) {

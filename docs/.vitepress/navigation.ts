@@ -17,7 +17,14 @@ const sections: readonly Section[] = [
   },
   {
     title: 'Reference',
-    pages: ['docs/api.md', 'docs/errors.md', 'docs/configuration.md', 'docs/metrics.md', 'docs/glossary.md'],
+    pages: [
+      'docs/command-line.md',
+      'docs/api.md',
+      'docs/errors.md',
+      'docs/configuration.md',
+      'docs/metrics.md',
+      'docs/glossary.md',
+    ],
     more: [
       { text: 'OpenAPI: the API', link: 'reference/api/index.html' },
       { text: 'OpenAPI: the gateway', link: 'reference/gateway/index.html' },
