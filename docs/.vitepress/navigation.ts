@@ -10,18 +10,30 @@ interface Section {
 }
 
 const sections: readonly Section[] = [
-  { title: 'Tutorial', pages: ['README.md'] },
+  { title: 'Tutorial', pages: ['docs/tutorial.md', 'README.md'] },
   {
     title: 'How-to',
-    pages: ['docs/webhooks.md', 'docs/gateway.md', 'docs/xmpp.md', 'docs/whatsapp.md', 'docs/operations.md'],
+    pages: [
+      'docs/how-to/uploads.md',
+      'docs/how-to/webhooks.md',
+      'docs/how-to/voice-messages-xmpp.md',
+      'docs/how-to/production-compose.md',
+      'docs/how-to/kubernetes.md',
+      'docs/how-to/migrate.md',
+      'docs/operations.md',
+    ],
   },
   {
     title: 'Reference',
     pages: [
       'docs/command-line.md',
       'docs/api.md',
+      'docs/webhooks.md',
       'docs/errors.md',
       'docs/configuration.md',
+      'docs/gateway.md',
+      'docs/xmpp.md',
+      'docs/whatsapp.md',
       'docs/metrics.md',
       'docs/glossary.md',
     ],
@@ -34,6 +46,7 @@ const sections: readonly Section[] = [
     title: 'Explanation',
     pages: ['docs/architecture.md', 'docs/failure.md', 'docs/performance.md', 'SECURITY.md'],
   },
+  { title: 'Examples', pages: sitePages().filter((page) => page.startsWith('examples/')) },
   { title: 'Decisions', pages: sitePages().filter((page) => page.startsWith('docs/decisions/')) },
   { title: 'The project', pages: ['CHANGELOG.md', 'CONTRIBUTING.md'] },
 ];
@@ -58,7 +71,7 @@ export function sidebar(): DefaultTheme.SidebarItem[] {
   }
   return sections.map(({ title, pages, more = [] }) => ({
     text: title,
-    collapsed: title === 'Decisions',
+    collapsed: title === 'Decisions' || title === 'Examples',
     items: [
       ...pages.map((page) => ({ text: titleOf(page), link: `/${placeOf(page)}` })),
       ...more.map(({ text, link }) => ({ text, link: `/${link}`, target: '_self' })),

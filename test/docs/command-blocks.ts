@@ -6,7 +6,7 @@
  *     <!-- runs as shown -->             what follows "$ " runs, whatever becomes of it, and prints the rest
  *     <!-- runs beside -->               stays while the rest of the page runs
  *     <!-- runs as the service -->       starts Soundpost
- *     <!-- runs until completed -->      again and again, until the answer's `status` is that (README: or `told`)
+ *     <!-- runs until completed -->      again and again, until the answer's `status` is that, or one of several: a|b (README: or `told`)
  *     <!-- does not run: needs … -->     a reason; what stands in backticks there is in the block, or a path of the project
  *
  * readme.test.ts runs those of the README, walks.test.ts those of all other pages, by these marks alone.
@@ -17,7 +17,7 @@ import { type CodeBlock, codeBlocksIn, projectFolder } from './markdown.ts';
 
 const SHELLS = ['sh', 'bash', 'shell', 'zsh', 'console'];
 
-const RUNS = /^runs( as shown| beside| as the service| until \w+)?$/;
+const RUNS = /^runs( as shown| beside| as the service| until [\w|]+)?$/;
 const DOES_NOT_RUN = /^does not run: ?(?<reason>.*)$/;
 const ANY_MARK = /^<!-- (?<mark>(?:runs\b|does not run\b|not run\b).*?) -->$/gm;
 

@@ -7,7 +7,7 @@ import { projectFolder } from './markdown.ts';
 import { Walk } from './walk.ts';
 
 /** What lies in the reader's folder. */
-const RECORDINGS = ['talk.mp4', 'talk.mp3'];
+const RECORDINGS = ['talk.mp4', 'greeting.mp3'];
 
 /** As the tutorial starts it. */
 export const START = 'OUTBOUND_ALLOW=127.0.0.1:9000,127.0.0.1:9001 ./script/server\n';
@@ -42,6 +42,7 @@ export class Stand implements AsyncDisposable {
     }
     await cp(join(projectFolder, 'examples'), join(folder, 'examples'), { recursive: true });
     await symlink(join(walk.folder, 'node_modules'), join(folder, 'node_modules'));
+    await writeFile(join(folder, 'package.json'), '{"private": true}\n');
     // Without bootstrap: it would ask the package managers each time.
     const main = `export DATA_DIR='${join(walk.folder, 'data')}'\nexec node '${join(projectFolder, 'src/main.ts')}'`;
     for (const [name, more] of [

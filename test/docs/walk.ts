@@ -1,7 +1,7 @@
 /** Follows a page as a reader would, against a service of its own: other ports, a temporary folder, a fresh key. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, symlink } from 'node:fs/promises';
 import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -34,6 +34,7 @@ export class Walk implements AsyncDisposable {
   static async begin(): Promise<Walk> {
     const folder = await mkdtemp(join(tmpdir(), 'soundpost-walk-'));
     await mkdir(join(folder, 'here'));
+    await symlink(join(projectFolder, 'examples'), join(folder, 'here/examples'));
     const ports = await Promise.all(PAGE_PORTS.map(async (port) => [port, await freePort()] as const));
     return new Walk(folder, Object.fromEntries(ports));
   }
@@ -70,10 +71,7 @@ export class Walk implements AsyncDisposable {
 
   /** Starts a command of the page that stays; its lines come as they are written. */
   beside(block: string): Interface {
-    const command = this.translated(block)
-      .trim()
-      .replace(/ &$/, '')
-      .replace(/(?<= )examples\//, join(projectFolder, 'examples/'));
+    const command = this.translated(block).trim().replace(/ &$/, '');
     const program = command.replace(/^((?:\w+=\S+ )+)(.*)$/s, 'env $1$2');
     return this.#start(['bash', '-c', `exec ${program} 2>&1`], this.variables);
   }

@@ -14,7 +14,7 @@ const walked = pages().filter((page) => page !== 'README.md' && codeBlocks(page)
 function masked(line: string): string {
   return line
     .replaceAll(/\b(job|upl|batch)_[0-9a-f]{16}/g, '$1_…')
-    .replaceAll(/\d+/g, 'N')
+    .replaceAll(/\d+(\.\d+)?/g, 'N')
     .trimEnd();
 }
 
@@ -54,6 +54,9 @@ describe('the pages', () => {
           });
         } else if (previous !== undefined && runs(previous) && block.mark.startsWith('answer: ')) {
           expectSame(page, block, JSON.parse(printed), JSON.parse(block.text));
+        } else if (block.mark === 'prints beside') {
+          printed = '';
+          await expectPrinted(page, block);
         } else if (block.mark === 'prints') {
           await expectPrinted(page, block);
         }
@@ -76,12 +79,8 @@ describe('the pages', () => {
       beside = walk.beside(text)[Symbol.asyncIterator]();
       printed = String((await beside.next()).value);
     } else if (mark.startsWith('runs until ')) {
-      const status = mark.slice('runs until '.length);
-      await until(
-        mark,
-        async () => (await runOnce(text)).includes(`"status":"${status}"`),
-        LONGEST_REPEAT_MS,
-      );
+      const wanted = new RegExp(`"status":"(?:${mark.slice('runs until '.length)})"`);
+      await until(mark, async () => wanted.test(await runOnce(text)), LONGEST_REPEAT_MS);
     } else {
       await runOnce(text);
     }
@@ -110,7 +109,7 @@ describe('the pages', () => {
   /** The lines are those of the block before, or come next from what runs beside. */
   async function expectPrinted(page: string, block: CodeBlock): Promise<void> {
     const shown = block.text.trimEnd().split('\n');
-    const lines = printed.trimEnd().split('\n');
+    const lines = printed === '' ? [] : printed.trimEnd().split('\n');
     while (beside !== undefined && lines.length < shown.length) {
       lines.push(String((await beside.next()).value));
     }
