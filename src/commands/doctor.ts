@@ -2,7 +2,6 @@
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import manifest from '../../package.json' with { type: 'json' };
 import { type Config, type ConfigFault, configuredCount, readConfig, searchPath } from '../config.ts';
 import { type Check, messageOf, runChecks } from '../doctor/check.ts';
 import { checkClock } from '../doctor/clock.ts';
@@ -18,6 +17,7 @@ import { System } from '../doctor/system.ts';
 import { findProgram } from '../launcher.ts';
 import { createLogger } from '../logger.ts';
 import { parseAllowRules } from '../outbound/allow-rules.ts';
+import { leastNode } from '../processes/manifest.ts';
 import { readRedisAddress } from '../processes/redis-address.ts';
 import { openStorage } from '../processes/storage.ts';
 import { findTools } from '../processes/tools.ts';
@@ -70,7 +70,7 @@ function ofMachine(config: Config, system: System): Check[] {
   const tools = findTools();
   const node = {
     version: process.versions.node,
-    least: manifest.engines.node.replace(/^>=/, ''),
+    least: leastNode,
     runsTypeScript: import.meta.url.endsWith('.ts'),
     canRunTypeScript: Boolean(process.features.typescript),
   };

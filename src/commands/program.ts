@@ -1,8 +1,8 @@
 /** Every command with its options and help. What a command does is loaded when it is called: `--help` and completion wait for none of it. */
 import { Argument, Command, Option } from 'commander';
-import manifest from '../../package.json' with { type: 'json' };
 import { formats, qualities } from '../contract/formats.ts';
 import { JobStatus } from '../contract/job.ts';
+import { version } from '../processes/manifest.ts';
 import { shells } from './completion.ts';
 import type { DeliveryListChoices } from './deliveries.ts';
 import type { DoctorChoices } from './doctor.ts';
@@ -22,7 +22,7 @@ export function createProgram(terminal: Terminal): Command {
     .description(
       'Extracts the audio from videos, alone or as a service, and posts it into a chat as a voice message',
     )
-    .version(manifest.version, '-V, --version', 'print the version')
+    .version(version, '-V, --version', 'print the version')
     .helpOption('-h, --help', 'print this help')
     .exitOverride()
     .showSuggestionAfterError()

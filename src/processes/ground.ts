@@ -1,6 +1,5 @@
 /** What every process stands on: the configuration turned into secrets, Redis, storage and the way outside. */
 import { join } from 'node:path';
-import manifest from '../../package.json' with { type: 'json' };
 import { type Config, searchPath } from '../config.ts';
 import { dieWithParent } from '../launcher.ts';
 import { createLogger, type Logger } from '../logger.ts';
@@ -15,6 +14,7 @@ import { WebhookSecrets } from '../queue/webhook-secrets.ts';
 import { type DerivedSecrets, deriveSecrets, machineSecretKey } from '../secrets.ts';
 import type { Storage } from '../storage/storage.ts';
 import { type Disk, openDisk } from './disk.ts';
+import { version } from './manifest.ts';
 import { readRedisAddress } from './redis-address.ts';
 import { type OpenStorage, openStorage } from './storage.ts';
 import { confinedTools, guardedOutbound } from './tools.ts';
@@ -39,7 +39,7 @@ export interface Ground extends Pick<OpenStorage, 'sweep' | 'incoming' | 'downlo
 
 /** @param of what the process is to be made of; none for one that does something else */
 export async function openGround(config: Config, of: readonly Part[]): Promise<Ground> {
-  const traces = await openTraces(config, of, manifest.version);
+  const traces = await openTraces(config, of, version);
   const logger = createLogger(config.LOG_LEVEL, undefined, traces.idsForLog);
   traces.reportTo?.(logger);
   const secrets = deriveSecrets(config.SECRET_KEY ?? (await machineSecretKey(config.DATA_DIR)));
@@ -50,7 +50,7 @@ export async function openGround(config: Config, of: readonly Part[]): Promise<G
     );
   }
   const redisAddress = await readRedisAddress(config);
-  const metrics = new Metrics(of, manifest.version);
+  const metrics = new Metrics(of, version);
   const { storage, close: closeStorage, ...ofStorage } = await openStorage(config);
   const disk = await openDisk(config);
   const outbound = guardedOutbound(config, logger);

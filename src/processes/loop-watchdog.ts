@@ -2,6 +2,7 @@
  * Ends this process when its event loop stands still: it answers no request and renews no lock then, and nothing inside the loop
  * could do anything about it. A thread of its own counts how long it has heard nothing.
  */
+import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import type { Logger } from '../logger.ts';
 
@@ -13,6 +14,8 @@ export interface WatchedLoop {
 }
 
 const BEATS_IN_PATIENCE = 10;
+/** TypeScript in a checkout, JavaScript in the package: as this file. */
+const THREAD = `./loop-watchdog-thread${extname(import.meta.filename)}`;
 
 /** @returns ends the watch */
 export function watchLoop(patienceMs: number, logger: Logger): () => Promise<void> {
@@ -20,7 +23,7 @@ export function watchLoop(patienceMs: number, logger: Logger): () => Promise<voi
   const count = new Int32Array(beats);
   const beat = setInterval(() => Atomics.add(count, 0, 1), patienceMs / BEATS_IN_PATIENCE).unref();
   const workerData: WatchedLoop = { beats, patienceMs };
-  const thread = new Worker(new URL('./loop-watchdog-thread.ts', import.meta.url), {
+  const thread = new Worker(new URL(THREAD, import.meta.url), {
     workerData,
     // What was loaded into this process beforehand is not the thread's to load.
     execArgv: [],
