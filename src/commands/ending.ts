@@ -3,6 +3,7 @@ import { CommanderError } from 'commander';
 import { SoundpostError } from '../client/error.ts';
 import { ConfigurationError } from '../config.ts';
 import { type ErrorCode, errorCatalogue, jobFailureCodes, ServiceError } from '../contract/errors.ts';
+import { printable } from './text-table.ts';
 
 /** What was asked for cannot be: the message names the option or file, the rule and the remedy. */
 export class UsageError extends Error {
@@ -66,7 +67,7 @@ export function sentenceOf(error: unknown): string | undefined {
     const message = error instanceof ServiceError ? error.message : plainMessage(error);
     const what = `${message}${details === undefined ? '' : ` (${details})`}`;
     const remedy = REMEDIES[code] ?? (code in errorCatalogue ? errorCatalogue[code as ErrorCode].remedy : '');
-    return `${code}: ${what}${remedy === '' ? '' : `\n  ${remedy}`}`;
+    return `${code}: ${printable(what)}${remedy === '' ? '' : `\n  ${remedy}`}`;
   }
   return error instanceof Error ? error.message : String(error);
 }

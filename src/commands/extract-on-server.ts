@@ -1,6 +1,6 @@
 /** `extract` by a service: what is local is uploaded, the job followed to its end and its file fetched. */
+import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
-import type { ReadableStream } from 'node:stream/web';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { CompletedJob } from '../client/wait.ts';
 import type { Job } from '../contract/job.ts';
@@ -89,8 +89,38 @@ export async function awaitVoiceMessage(
   }
 }
 
-/** The file of a job as a stream. */
-export async function download({ client }: Server, jobId: string, signal: AbortSignal): Promise<Readable> {
+/**
+ * The file of a job as a stream, which ends well only when every byte is as the service made it.
+ * @param sha256 of the whole file
+ */
+export async function download(
+  { client }: Server,
+  jobId: string,
+  sha256: string,
+  signal: AbortSignal,
+): Promise<Readable> {
   const { body } = await client.download(jobId, { signal });
-  return body === null ? Readable.from([]) : Readable.fromWeb(body as ReadableStream<Uint8Array>);
+  return Readable.from(checked(body ?? new ReadableStream(), jobId, sha256, signal), { objectMode: false });
+}
+
+async function* checked(
+  body: ReadableStream<Uint8Array>,
+  jobId: string,
+  sha256: string,
+  signal: AbortSignal,
+): AsyncGenerator<Uint8Array> {
+  const remedy = `"soundpost jobs download ${jobId}" fetches it again`;
+  const hash = createHash('sha256');
+  try {
+    for await (const chunk of body) {
+      hash.update(chunk);
+      yield chunk;
+    }
+  } catch (cause) {
+    signal.throwIfAborted();
+    throw new Error(`the audio is made, but its download broke off; ${remedy}`, { cause });
+  }
+  if (hash.digest('hex') !== sha256) {
+    throw new Error(`the audio is made, but what arrived of it is something else; ${remedy}`);
+  }
 }

@@ -9,6 +9,7 @@ import { type Progress, progressOn, type Report } from './progress.ts';
 import { namedServer, type Server } from './server.ts';
 import { reportOf } from './step-words.ts';
 import { chooseTarget, deliver, type Target } from './target.ts';
+import { printable } from './text-table.ts';
 import { spool, tooLarge, type VideoSource, videoSource } from './video-source.ts';
 
 /** What `--json` prints. */
@@ -127,7 +128,12 @@ async function extractByServer(
   const file =
     target.kind === 'nowhere'
       ? null
-      : await deliver(target, await download(server, jobId, signal), outputFile.filename, signal);
+      : await deliver(
+          target,
+          await download(server, jobId, outputFile.sha256, signal),
+          outputFile.filename,
+          signal,
+        );
   const answer = { file, jobId, inputFile, outputFile };
   if (request.options.voiceMessage === undefined) return answer;
   progress.show({ step: 'sending' });
@@ -141,7 +147,7 @@ async function extractByServer(
 
 function summary({ file, outputFile }: ExtractAnswer, { options }: ExtractRequest): string {
   const { format, duration, bitrate, size, copied, loudness } = outputFile;
-  const where = file === null ? outputFile.filename : relativeTo(file);
+  const where = printable(file === null ? outputFile.filename : relativeTo(file));
   const sent = options.voiceMessage === undefined ? '' : `, sent to ${options.voiceMessage.number}`;
   const level = loudness === undefined ? '' : `, ${loudness.outputLufs} LUFS`;
   return `${where}: ${format}, ${duration.toFixed(2)} s, ${bitrate}${copied ? ' (copied)' : ''}, ${kibibytes(size)}${level}${sent}`;

@@ -89,9 +89,8 @@ export async function downloadJob(jobId: string, choices: DownloadChoices): Prom
   const server = anyServer(choices);
   const target = await chooseTarget(choices, '.');
   const file = await interruptible(async (signal) => {
-    const job = await server.client.status(jobId, { signal });
-    const content = await download(server, jobId, signal);
-    return deliver(target, content, job.outputFile?.filename ?? jobId, signal);
+    const { outputFile: made } = await server.client.waitFor(jobId, { signal });
+    return deliver(target, await download(server, jobId, made.sha256, signal), made.filename, signal);
   });
   if (choices.json) return JSON.stringify({ file, jobId });
   return file ?? undefined;

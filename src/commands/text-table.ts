@@ -22,6 +22,6 @@ export function fields(rows: readonly (readonly [name: string, value: string | n
 }
 
 /** Names come from strangers: nothing of them may move the cursor. */
-function printable(text: string): string {
+export function printable(text: string): string {
   return text.replaceAll(/[\p{Cc}\p{Cf}]/gu, '�');
 }

@@ -18,7 +18,12 @@ const STDIN = '-';
 
 /** Throws a UsageError for what cannot be read. */
 export async function videoSource(text: string): Promise<VideoSource> {
-  if (text === STDIN) return { kind: 'stream', open: () => process.stdin, name: 'audio' };
+  if (text === STDIN) {
+    if (process.stdin.isTTY) {
+      throw new UsageError('standard input is the terminal; send a video into it: < talk.mp4');
+    }
+    return { kind: 'stream', open: () => process.stdin, name: 'audio' };
+  }
   if (/^https?:\/\//i.test(text)) {
     if (!URL.canParse(text)) throw new UsageError(`"${text}" is no address: write https://host/path`);
     return { kind: 'url', url: text };

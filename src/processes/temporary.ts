@@ -12,7 +12,8 @@ export interface TemporaryFolder {
 const open = new Set<string>();
 // An end that waits for nothing, such as a second Ctrl-C's.
 process.once('exit', () => {
-  for (const path of open) rmSync(path, { recursive: true, force: true });
+  // A tool that is ending may still write: then once more.
+  for (const path of open) rmSync(path, { recursive: true, force: true, maxRetries: 10 });
 });
 
 /** Mode 0700, where TMPDIR says, else in /tmp. */

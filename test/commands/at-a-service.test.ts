@@ -84,6 +84,30 @@ describe('extract', () => {
     expect(between.patches[1]?.length).toBeLessThan(between.patches[0]?.length ?? 0);
   });
 
+  it('ends an upload at a signal, and leaves nothing of it at the service', async () => {
+    await run('ffmpeg', ['-v', 'error', '-f', 'lavfi', '-i', 'anoisesrc=d=60', path('held.wav')]);
+    const between = await breaking(service().url, () => new Promise(() => undefined));
+    const command = [process.execPath, MAIN, 'extract', 'held.wav', '--server', between.url];
+    const running = desk().start(command);
+    await until('some of it is there', async () => (await incomingBytes()) > 0);
+    running.signal('SIGTERM');
+    expect(await running.ended).toMatchObject({ code: 130, stderr: 'uploading\nsoundpost: interrupted\n' });
+    between.close();
+    expect(await incomingBytes()).toBe(0);
+    expect(await desk().files()).not.toContain('held.mp3');
+  });
+
+  it('keeps nothing of a download that breaks off, and says how to go on', async () => {
+    const between = await breaking(service().url, incomingBytes, { cutsDownloads: true });
+    const ended = await desk().soundpost(['extract', videos.talk, '-o', 'cut.mp3', '--server', between.url]);
+    between.close();
+    expect(ended.stderr).toMatch(
+      /soundpost: the audio is made, but its download broke off; "soundpost jobs download job_/,
+    );
+    expect(ended.code).toBe(1);
+    expect((await desk().files()).filter((name) => name.includes('cut.mp3'))).toEqual([]);
+  });
+
   it('tells an empty file and a text from a video', async () => {
     await writeFile(path('empty.mp4'), '');
     await writeFile(path('notes.mp4'), 'This is no video.\n'.repeat(1000));
@@ -152,7 +176,9 @@ describe('jobs', () => {
       desk().soundpost(['jobs', 'show', jobId]),
       desk().soundpost(['jobs', 'watch', retried, '--json']),
     ]);
-    expect(text(shown)).toMatch(new RegExp(`^job +${jobId}\nstate +failed\n[sS]*error +JOB_CANCELLED: `));
+    expect(text(shown)).toMatch(
+      new RegExp(`^job +${jobId}\\nstate +failed\\n(.*\\n)*error +JOB_CANCELLED: `),
+    );
     expect(json(finished)).toMatchObject({ jobId: retried, status: 'completed', retryOf: jobId });
 
     const [listed, failed, saved] = await Promise.all([
@@ -204,11 +230,15 @@ async function incomingBytes(): Promise<number> {
   return sizes.reduce((sum, size) => sum + size, 0);
 }
 
-/** A way to the service whose first upload breaks after its first bytes. */
-async function breaking(target: string, storedBytes: () => Promise<number>) {
+/** A way to the service whose first upload breaks once `storedBytes` says that some of it counts; or whose downloads break. */
+async function breaking(
+  target: string,
+  storedBytes: () => Promise<number>,
+  { cutsDownloads = false }: { cutsDownloads?: boolean } = {},
+) {
   const patches: { length: number; isChunked: boolean }[] = [];
   const server = createServer((incoming, response) => {
-    const isPatch = incoming.method === 'PATCH';
+    const isPatch = incoming.method === 'PATCH' && !cutsDownloads;
     if (isPatch) {
       patches.push({
         length: Number(incoming.headers['content-length'] ?? 0),
@@ -222,10 +252,17 @@ async function breaking(target: string, storedBytes: () => Promise<number>) {
     onward.on('error', () => response.destroy());
     onward.on('response', (answer) => {
       response.writeHead(answer.statusCode ?? 0, answer.headers);
+      if (cutsDownloads && incoming.url?.startsWith('/v1/download/')) {
+        answer.once('data', (chunk: Buffer) =>
+          response.write(chunk.subarray(0, 100), () => response.destroy()),
+        );
+        return;
+      }
       answer.pipe(response);
     });
     if (isPatch && patches.length === 1) {
       let passed = 0;
+      incoming.on('close', () => onward.destroy());
       incoming.on('data', (chunk: Buffer) => {
         passed += chunk.length;
         onward.write(chunk);
@@ -234,7 +271,6 @@ async function breaking(target: string, storedBytes: () => Promise<number>) {
         // Not before the service has something that counts.
         void until('some of it is there', async () => (await storedBytes()) > 0).then(() => {
           incoming.destroy();
-          onward.destroy();
         });
       });
       return;
