@@ -4,10 +4,11 @@ import { formats, qualities } from '../contract/formats.ts';
 import { version } from '../processes/manifest.ts';
 import { shells } from './completion.ts';
 import type { DoctorChoices } from './doctor.ts';
+import { addExamples } from './examples.ts';
 import type { ExtractChoices } from './extract-options.ts';
 import type { KeyChoices } from './keys.ts';
 import { addDeliveries, addJobs } from './service-program.ts';
-import { examples, type Terminal } from './terminal.ts';
+import type { Terminal } from './terminal.ts';
 
 export function createProgram(terminal: Terminal): Command {
   const program = new Command('soundpost')
@@ -38,15 +39,8 @@ All of it: docs/command-line.md`,
     .action(async (shell: (typeof shells)[number]) => {
       const { completionScript } = await import('./completion.ts');
       terminal.say(completionScript(shell, program));
-    })
-    .addHelpText(
-      'after',
-      examples(
-        'source <(soundpost completion bash)            # in ~/.bashrc',
-        'source <(soundpost completion zsh)             # in ~/.zshrc, after compinit',
-        'soundpost completion fish | source             # in ~/.config/fish/config.fish',
-      ),
-    );
+    });
+  addExamples(program);
   return program;
 }
 
@@ -90,17 +84,6 @@ function addExtract(program: Command, { say }: Terminal): void {
     .option('--quiet', 'no progress')
     .action((video: string, choices: ExtractChoices) =>
       import('./extract.ts').then(({ extract }) => extract(video, choices, say)),
-    )
-    .addHelpText(
-      'after',
-      examples(
-        'soundpost extract talk.mp4                              # talk.mp3',
-        'soundpost extract talk.mp4 -o talk.flac --track en',
-        'soundpost extract https://example.com/talk.mp4 -n --start 1:10 --end 2:00 -o intro.opus',
-        'soundpost extract - -o - < talk.mp4 | ffplay -nodisp -',
-        'soundpost extract talk.mp4 --json | jq .outputFile.duration',
-        'soundpost extract talk.mp4 --server https://audio.example.com --send support:+12025550123',
-      ),
     );
 }
 
@@ -115,8 +98,7 @@ function addKeys(program: Command, { say, complain }: Terminal): void {
     .option('--json', 'print JSON')
     .action(async (choices: KeyChoices) =>
       say(await (await import('./keys.ts')).createKey(choices, complain)),
-    )
-    .addHelpText('after', examples("soundpost keys create --name phone --instances '*'"));
+    );
   keys
     .command('list')
     .description('show the keys, without their secrets')

@@ -3,7 +3,7 @@ import { type Command, Option } from 'commander';
 import { JobStatus } from '../contract/job.ts';
 import type { DeliveryListChoices } from './deliveries.ts';
 import type { DownloadChoices, JobListChoices, OnServer } from './jobs.ts';
-import { examples, type Terminal } from './terminal.ts';
+import type { Terminal } from './terminal.ts';
 
 export function addJobs(program: Command, { say }: Terminal): void {
   const jobs = program.command('jobs').description('the jobs of your key, at a service');
@@ -11,11 +11,7 @@ export function addJobs(program: Command, { say }: Terminal): void {
     .addOption(new Option('--status <status>', 'only those in this state').choices(JobStatus.options))
     .option('--search <text>', 'only those whose id, address or name contains this')
     .option('--limit <count>', 'how many at most', '20')
-    .action(async (choices: JobListChoices) => say(await (await import('./jobs.ts')).listJobs(choices)))
-    .addHelpText(
-      'after',
-      examples('soundpost jobs list --status failed', 'soundpost jobs list --limit 500 --json'),
-    );
+    .action(async (choices: JobListChoices) => say(await (await import('./jobs.ts')).listJobs(choices)));
   onServer(jobs.command('show').description('show one job').argument('<jobId>')).action(
     async (jobId: string, choices: OnServer) =>
       say(await (await import('./jobs.ts')).showJob(jobId, choices)),
@@ -48,11 +44,11 @@ export function addJobs(program: Command, { say }: Terminal): void {
   ).action(async (jobId: string, choices: OnServer) =>
     say(await (await import('./jobs.ts')).cancelJob(jobId, choices)),
   );
-  onServer(jobs.command('retry').description('try a failed job again, as a new job').argument('<jobId>'))
-    .action(async (jobId: string, choices: OnServer) =>
-      say(await (await import('./jobs.ts')).retryJob(jobId, choices)),
-    )
-    .addHelpText('after', examples('soundpost jobs watch "$(soundpost jobs retry job_0123456789abcdef)"'));
+  onServer(
+    jobs.command('retry').description('try a failed job again, as a new job').argument('<jobId>'),
+  ).action(async (jobId: string, choices: OnServer) =>
+    say(await (await import('./jobs.ts')).retryJob(jobId, choices)),
+  );
 }
 
 export function addDeliveries(program: Command, { say }: Terminal): void {
@@ -67,8 +63,7 @@ export function addDeliveries(program: Command, { say }: Terminal): void {
     .option('--limit <jobs>', 'without a job: how many of the newest are looked at', '20')
     .action(async (jobId: string | undefined, choices: DeliveryListChoices) =>
       say(await (await import('./deliveries.ts')).listDeliveries(jobId, choices)),
-    )
-    .addHelpText('after', examples('soundpost deliveries list --status failed'));
+    );
   onServer(
     deliveries.command('show').description('show a delivery with its attempts').argument('<deliveryId>'),
   ).action(async (id: string, choices: OnServer) =>
@@ -79,11 +74,9 @@ export function addDeliveries(program: Command, { say }: Terminal): void {
       .command('replay')
       .description('send it again, at once and under the same webhook-id')
       .argument('<deliveryId>'),
-  )
-    .action(async (id: string, choices: OnServer) =>
-      say(await (await import('./deliveries.ts')).replayDelivery(id, choices)),
-    )
-    .addHelpText('after', examples('soundpost deliveries replay job_0123456789abcdef-webhook'));
+  ).action(async (id: string, choices: OnServer) =>
+    say(await (await import('./deliveries.ts')).replayDelivery(id, choices)),
+  );
 }
 
 function onServer(command: Command): Command {

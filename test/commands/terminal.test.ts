@@ -49,10 +49,19 @@ describe('a terminal', () => {
     expect(dumb).toMatch(/^reading\r\nanalyzing\r\n/);
   });
 
-  it('is not flooded with audio', async () => {
-    const running = desk().terminal(['extract', videos.talk, '-o', '-']);
-    expect((await running.ended).code).toBe(2);
-    expect(running.output()).toContain('the audio would be written to the terminal; give -o a file');
+  it('is neither flooded with audio nor waited for as a video', async () => {
+    const calls = [
+      ['extract', videos.talk, '-o', '-'],
+      ['extract', '-', '-o', 'typed.mp3'],
+    ];
+    const [out, input] = await Promise.all(
+      calls.map(async (args) => {
+        const running = desk().terminal(args);
+        return [(await running.ended).code, running.output()];
+      }),
+    );
+    expect(out).toEqual([2, expect.stringContaining('written to the terminal; give -o a file')]);
+    expect(input).toEqual([2, expect.stringContaining('standard input is the terminal; send a video')]);
   });
 });
 
