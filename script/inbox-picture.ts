@@ -4,7 +4,7 @@
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { startChromium } from '../test/gateway/chromium.ts';
+import { startChromium } from '../test/chromium.ts';
 import { ada, eventually, hedy, makeFolder, run, startTestGateway } from '../test/gateway/gateway-fixture.ts';
 import { startTestRedis } from '../test/redis-server.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { startChromium } from '../gateway/chromium.ts';
+import { startChromium } from '../chromium.ts';
 import { type Answer, type Ask, useClips, useService } from './api-fixture.ts';
 import { DocumentChecks } from './openapi-checks.ts';
 

@@ -4,7 +4,7 @@ import { createLogger } from '../../src/logger.ts';
 import { jobKey } from '../../src/queue/names.ts';
 import { closeRedis, connectRedis } from '../../src/queue/redis.ts';
 import { type Answer, useClips, useService } from '../api/api-fixture.ts';
-import { startChromium, type TestBrowser } from '../gateway/chromium.ts';
+import { startChromium, type TestBrowser } from '../chromium.ts';
 import { until } from '../until.ts';
 
 const ADMIN_KEY = 'the key of these tests: ä';

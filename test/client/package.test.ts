@@ -8,7 +8,7 @@ import { join, resolve } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { TestService, useClips } from '../api/api-fixture.ts';
-import { startChromium } from '../gateway/chromium.ts';
+import { startChromium } from '../chromium.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const clip = useClips('tone.mp4');

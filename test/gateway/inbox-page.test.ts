@@ -3,8 +3,8 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { startChromium, type TestBrowser } from '../chromium.ts';
 import { startTestRedis, type TestRedis } from '../redis-server.ts';
-import { startChromium, type TestBrowser } from './chromium.ts';
 import {
   API_KEY,
   ada,

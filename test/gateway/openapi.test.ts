@@ -5,8 +5,8 @@ import { Validator } from '@seriousme/openapi-schema-validator';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { gatewayErrorCatalogue } from '../../src/contract/gateway-errors.ts';
 import { DocumentChecks } from '../api/openapi-checks.ts';
+import { startChromium } from '../chromium.ts';
 import { startTestRedis, type TestRedis } from '../redis-server.ts';
-import { startChromium } from './chromium.ts';
 import {
   type Answer,
   ada,

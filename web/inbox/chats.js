@@ -1,6 +1,8 @@
 // The list of chats on the left.
+
+import { dressAvatar } from './avatar.js';
 import { get } from './connection.js';
-import { clock, dressAvatar, element, icon } from './elements.js';
+import { clock, element, icon } from './shared/elements.js';
 import { byId, state } from './state.js';
 import { tick } from './status.js';
 

@@ -1,7 +1,7 @@
 // Replying in the name of a person: a text, or a recording of the microphone. Others see that something is written.
 import * as connection from './connection.js';
-import { clock } from './elements.js';
 import { canRecord, record } from './recorder.js';
+import { clock } from './shared/elements.js';
 import { attempt } from './sign-in.js';
 import { byId, chatPath, state } from './state.js';
 

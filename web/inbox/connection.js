@@ -1,4 +1,5 @@
 // The data behind the page: requests with the key or session of this tab, and the live feed.
+import { readEvents } from './shared/event-stream.js';
 
 const STORE = 'soundpost.inbox';
 const LONGEST_RETRY_MS = 15_000;
@@ -108,7 +109,7 @@ export async function follow({ onEvent, onOpen, onLost, onSignedOut, signal }) {
       });
       onOpen({ resumed: lastId !== '' });
       retryMs = 500;
-      for await (const event of parse(response.body)) {
+      for await (const event of readEvents(response.body)) {
         lastId = event.id;
         onEvent(event.name, JSON.parse(event.data));
       }
@@ -122,30 +123,6 @@ export async function follow({ onEvent, onOpen, onLost, onSignedOut, signal }) {
       onLost();
       await new Promise((resolve) => setTimeout(resolve, retryMs));
       retryMs = Math.min(retryMs * 2, LONGEST_RETRY_MS);
-    }
-  }
-}
-
-/** Reads `text/event-stream` (WHATWG HTML, 9.2.6), as far as our own feed uses it. */
-async function* parse(body) {
-  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = '';
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (done) {
-      return;
-    }
-    const blocks = (rest + value).split('\n\n');
-    rest = blocks.pop() ?? '';
-    for (const block of blocks) {
-      const fields = Object.fromEntries(
-        block
-          .split('\n')
-          .map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 2)]),
-      );
-      if (fields.data !== undefined) {
-        yield { id: fields.id, name: fields.event, data: fields.data };
-      }
     }
   }
 }

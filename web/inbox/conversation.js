@@ -1,10 +1,12 @@
 // The open chat: its head, its messages, and who is doing something in it.
+
+import { dressAvatar } from './avatar.js';
 import { endCall } from './calls.js';
 import { showList } from './chats.js';
 import { closeComposer, openComposer } from './composer.js';
 import * as connection from './connection.js';
-import { dressAvatar, element } from './elements.js';
 import { loadPeople, nameOf } from './people.js';
+import { element } from './shared/elements.js';
 import { attempt } from './sign-in.js';
 import { byId, chatPath, state } from './state.js';
 import { isLater } from './status.js';

@@ -2,9 +2,9 @@
 import { loadChats, showList } from './chats.js';
 import * as connection from './connection.js';
 import { closeChat, openChat, refreshConversation } from './conversation.js';
-import { element } from './elements.js';
 import { answerInvitation } from './invitation.js';
 import { handleEvent } from './live.js';
+import { element } from './shared/elements.js';
 import { askForKey, attempt, begin, showConnection, showInbox } from './sign-in.js';
 import { byId, state } from './state.js';
 

@@ -1,6 +1,6 @@
 // Whoever clicked on an invitation is asked which instance enters the group.
 import * as connection from './connection.js';
-import { element } from './elements.js';
+import { element } from './shared/elements.js';
 import { announce, byId, state } from './state.js';
 
 /** Takes the code out of the address and asks. @param {(instance: object) => Promise<void>} choose shows an instance */

@@ -2,7 +2,7 @@
 import { callChanged } from './calls.js';
 import { loadChats, showList } from './chats.js';
 import { messageChanged, refreshConversation, showDetail, statusMoved, tellOpened } from './conversation.js';
-import { spoken } from './elements.js';
+import { spoken } from './shared/elements.js';
 import { announce, state } from './state.js';
 import { isLater } from './status.js';
 

@@ -1,6 +1,7 @@
 // What every message has around what it says: author, quoted message, mentions, time, tick, and that it was changed.
-import { element, shortTime } from './elements.js';
+
 import { nameOf } from './people.js';
+import { element, shortTime } from './shared/elements.js';
 import { tick } from './status.js';
 
 /**

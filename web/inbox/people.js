@@ -1,7 +1,7 @@
 // Who is played in the open chat, and what each can do besides replying: call the instance, and block it.
 import { beginCall } from './calls.js';
 import * as connection from './connection.js';
-import { element } from './elements.js';
+import { element } from './shared/elements.js';
 import { attempt } from './sign-in.js';
 import { announce, byId, chatPath, state } from './state.js';
 

@@ -1,5 +1,5 @@
 // The words of a message's way, how each is drawn, and which comes after which.
-import { element, icon } from './elements.js';
+import { element, icon } from './shared/elements.js';
 
 const statuses = {
   PENDING: { icon: 'clock', text: 'Waiting', rank: 1 },

@@ -1,6 +1,7 @@
 // One text message.
-import { element } from './elements.js';
+
 import { messageFrame } from './message-frame.js';
+import { element } from './shared/elements.js';
 
 const ADDRESS = /(https?:\/\/[^\s<>"']+)/;
 

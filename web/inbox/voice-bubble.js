@@ -1,7 +1,7 @@
 // One voice message: play button, waveform that is also the position slider, time, tick.
 import { fromBase64, openVoiceNote } from './decrypt.js';
-import { clock, element, icon, spoken, svg } from './elements.js';
 import { messageFrame } from './message-frame.js';
+import { clock, element, icon, spoken, svg } from './shared/elements.js';
 
 const BARS = 64;
 const TALLEST = 30;

@@ -1,4 +1,4 @@
-// Small builders for the page's elements. Text is only ever set as text, never as markup.
+// Small builders for a page's elements, and times in words. Text is only ever set as text, never as markup.
 
 /** @param {string} tag @param {object} properties set on the element; `class` and attributes with a dash by name */
 export function element(tag, properties = {}, ...children) {
@@ -30,21 +30,6 @@ export function svg(tag, attributes = {}, ...children) {
 /** @param {string} name of a symbol in index.html */
 export function icon(name) {
   return svg('svg', { class: 'icon', 'aria-hidden': 'true' }, svg('use', { href: `#icon-${name}` }));
-}
-
-const HUES = 6;
-
-/** A round sign for a chat: initials on a colour that its address chooses. */
-export function dressAvatar(node, { jid, name, isGroup }) {
-  const sum = [...jid].reduce((total, character) => total + character.charCodeAt(0), 0);
-  node.className = `avatar hue-${sum % HUES}`;
-  if (isGroup) {
-    node.replaceChildren(icon('group'));
-    return;
-  }
-  const words = name.split(/\s+/).filter((word) => /^\p{L}/u.test(word));
-  const letters = [words[0], words.length > 1 ? words.at(-1) : ''].map((word) => [...(word ?? '')][0] ?? '');
-  node.textContent = letters.join('').toUpperCase() || '#';
 }
 
 /** The time of day; with the date unless it is today. @param {Date} at */
