@@ -189,6 +189,10 @@ export const Environment = z.object({
     .min(16, 'must have at least 16 characters')
     .optional()
     .describe('Password of the board of the queues at `/admin/queues` of the API; unset: there is none'),
+  CONSOLE: z
+    .enum(['on', 'off'])
+    .default('on')
+    .describe('Whether the API serves its console at `/`; it opens nothing without an API key'),
   METRICS_TOKEN: z
     .string()
     .min(16, 'must have at least 16 characters')

@@ -26,6 +26,7 @@ const sections: readonly Section[] = [
   {
     title: 'Reference',
     pages: [
+      'docs/console.md',
       'docs/command-line.md',
       'docs/api.md',
       'docs/webhooks.md',

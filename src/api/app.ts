@@ -11,6 +11,7 @@ import express, {
 } from 'express';
 import { ServiceError } from '../contract/errors.ts';
 import { sendError } from './answer.ts';
+import { consolePage } from './console-page.ts';
 import { dispatching, handle } from './dispatch.ts';
 import { admit } from './middleware/authentication.ts';
 import { crossOrigin } from './middleware/cross-origin.ts';
@@ -68,6 +69,9 @@ export function createApp(services: ApiServices): RequestListener {
   });
   app.use(PREFIX, versioned(services));
   app.use(mounted(routes, services));
+  if (services.settings.console !== undefined) {
+    app.use(consolePage(services.settings.console));
+  }
   app.use(answerUnknown(services));
   app.use(answerUndecodable(services));
   const answerError = errorHandler(services.logger);

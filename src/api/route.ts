@@ -19,6 +19,7 @@ import type { UrlSigner } from '../signing/signed-url.ts';
 import type { DiskSpace } from '../storage/disk-space.ts';
 import type { IncomingUploads } from '../storage/incoming.ts';
 import type { DownloadAddress, Storage } from '../storage/storage.ts';
+import type { ConsoleOptions } from './console-page.ts';
 
 /** What the handlers work with; wired in start.ts. */
 export interface ApiServices {
@@ -58,6 +59,8 @@ export interface ApiSettings {
   readonly trustProxy: number;
   /** Origins whose web pages may call the API. */
   readonly corsOrigins: readonly string[];
+  /** The console at `/`; left out where it is off. */
+  readonly console?: ConsoleOptions;
   /** Standard Webhooks secret of the events that the gateway posts. */
   readonly gatewayEventsSecret: string;
   /** How this process confines ffmpeg; left out where it runs none. */

@@ -3,6 +3,7 @@ import type { ApiServices } from '../api/route.ts';
 import { type ApiProcess, startApi } from '../api/start.ts';
 import { IncomingFiles } from '../api/uploads/incoming-files.ts';
 import type { Board } from '../board/board.ts';
+import type { Config } from '../config.ts';
 import { type AuditLog, createAuditLog } from '../logger.ts';
 import type { SandboxLevel } from '../media/sandbox.ts';
 import { AnnouncementQueue } from '../queue/announcement-queue.ts';
@@ -91,6 +92,7 @@ export async function runApi(ground: Ground, stores: Stores, sandbox?: SandboxLe
       workerConcurrency: config.WORKER_CONCURRENCY,
       trustProxy: config.TRUST_PROXY,
       corsOrigins: config.CORS_ORIGINS,
+      ...(config.CONSOLE === 'on' ? { console: { downloadOrigins: downloadOriginsOf(config) } } : {}),
       gatewayEventsSecret: secrets.gatewayEventsSecret,
       ...(sandbox === undefined ? {} : { sandbox }),
     },
@@ -107,6 +109,15 @@ export async function runApi(ground: Ground, stores: Stores, sandbox?: SandboxLe
       await Promise.all([closeRedis(watching), confirming && closeRedis(confirming)]);
     },
   };
+}
+
+/** Of the bucket that downloads are led to: its name is a part of the path, or of the host (Amazon S3 User Guide, "Virtual hosting of buckets"). */
+function downloadOriginsOf({ S3_PUBLIC_ENDPOINT, STORAGE_URL }: Config): string[] {
+  if (S3_PUBLIC_ENDPOINT === undefined || STORAGE_URL === undefined) {
+    return [];
+  }
+  const { origin, protocol, host } = new URL(S3_PUBLIC_ENDPOINT);
+  return [origin, `${protocol}//${STORAGE_URL.bucket}.${host}`];
 }
 
 /** Loaded only where somebody may look at it. */

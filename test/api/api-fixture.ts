@@ -165,7 +165,7 @@ export interface ServiceSetting {
 
 /** The root of all secrets of the service. */
 export const SECRET_KEY = 'the root secret of these tests, 32 bytes or more';
-const GATEWAY_API_KEY = 'gateway-key-of-these-tests';
+export const GATEWAY_API_KEY = 'gateway-key-of-these-tests';
 
 export class TestService {
   readonly url: string;

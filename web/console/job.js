@@ -1,0 +1,208 @@
+// One job: its progress while it runs, then its result, or why there is none.
+import { follow, reachable, request, sentence } from './connection.js';
+import { errors, processingSteps } from './contract.js';
+import { showDeliveries, stopDeliveries } from './deliveries.js';
+import { cancel, retry } from './job-actions.js';
+import { startFrom } from './new-job.js';
+import { announce, byId, confirmed, during, setText, showFacts } from './page.js';
+import { closePlayer, loadPlayer } from './player.js';
+import { closeSend, showSend } from './send.js';
+import { element, icon } from './shared/elements.js';
+import { about, nameOf, size, statusOf, statusWord, stepWord, time, until } from './words.js';
+
+const fault = byId('job-error');
+
+let watching = null;
+/** The job that is shown, or null until it is known. */
+let job = null;
+/** What was said of the progress last. */
+let saidStep = null;
+
+export function show(jobId) {
+  job = null;
+  saidStep = null;
+  watching = new AbortController();
+  const { signal } = watching;
+  byId('job-title').textContent = 'Job';
+  byId('job-subtitle').textContent = jobId;
+  byId('job-status').textContent = '';
+  for (const part of [
+    'job-progress',
+    'job-failed',
+    'job-result',
+    'job-send',
+    'job-details',
+    'job-deliveries',
+  ]) {
+    byId(part).hidden = true;
+  }
+  follow(jobId, {
+    signal,
+    onJob: (now) => !signal.aborted && showJob(now),
+    onLive: (live) => setText(byId('progress-live'), live ? '' : 'Connection lost, trying again…'),
+  }).catch((error) => {
+    if (!signal.aborted) {
+      fault.textContent = error.message;
+    }
+  });
+}
+
+export function leave() {
+  watching?.abort();
+  closePlayer();
+  closeSend();
+  stopDeliveries();
+  fault.textContent = '';
+}
+
+function showJob(now) {
+  const before = job === null ? null : statusOf(job);
+  job = now;
+  const status = statusOf(job);
+  const name = nameOf(job);
+  setText(byId('job-title'), name);
+  document.title = `${status === 'processing' ? `${job.progress} % · ` : ''}${name} · Soundpost`;
+  byId('job-status').className = `status status-${status}`;
+  setText(byId('job-status'), statusWord(status));
+  setText(byId('job-subtitle'), subtitleOf(job));
+  showProgress(status);
+  showFailure(status);
+  showResult();
+  showDetails(status);
+  showSend(job, (changed) => showJob(changed));
+  void showDeliveries(job);
+  if (before !== null && before !== status) {
+    announce(`${name}: ${statusWord(status)}`);
+    // Whoever was on the button that has gone stays where the news is.
+    if (document.activeElement === document.body) {
+      byId('job-title').focus({ preventScroll: true });
+    }
+  }
+}
+
+function subtitleOf({ jobId, createdAt, retryOf }) {
+  const at = new Date(createdAt).toLocaleString([], { dateStyle: 'medium', timeStyle: 'short' });
+  return `${jobId} · ${at}${retryOf === null ? '' : ` · tries ${retryOf} again`}`;
+}
+
+function showProgress(status) {
+  byId('job-progress').hidden = status !== 'queued' && status !== 'processing';
+  const { progress, currentStep, estimatedTimeRemaining: left, output } = job;
+  byId('progress-bar').value = progress;
+  setText(byId('progress-percent'), `${progress} %`);
+  setText(
+    byId('progress-left'),
+    status === 'queued' ? 'Waiting for its turn' : left === undefined ? '' : `${about(left)} left`,
+  );
+  const steps = processingSteps.filter(
+    (step) => step !== 'normalizing_audio' || output.normalize || output.loudness !== undefined,
+  );
+  const at = steps.indexOf(currentStep);
+  byId('steps').replaceChildren(...steps.map((step, index) => stepItem(step, index - at, at === -1)));
+  if (currentStep !== null && currentStep !== saidStep && status === 'processing') {
+    saidStep = currentStep;
+    announce(stepWord(currentStep));
+  }
+}
+
+/** @param {number} offset from the current step: below 0 is done */
+function stepItem(step, offset, isWaiting) {
+  const state = isWaiting || offset > 0 ? 'to-come' : offset === 0 ? 'current' : 'done';
+  const item = element(
+    'li',
+    { class: `step step-${state}`, 'data-step': step },
+    element('span', { class: 'step-sign', 'aria-hidden': 'true' }, state === 'done' ? icon('done') : ''),
+    element('span', { textContent: stepWord(step) }),
+  );
+  if (state === 'current') {
+    item.setAttribute('aria-current', 'step');
+  }
+  return item;
+}
+
+function showFailure(status) {
+  byId('job-failed').hidden = job.error === undefined;
+  if (job.error === undefined) {
+    return;
+  }
+  const { code, message, details } = job.error;
+  byId('failed-title').textContent = status === 'cancelled' ? 'Cancelled' : 'This did not work';
+  byId('failed-text').textContent = sentence({ message, details }, 200);
+  byId('failed-remedy').textContent = errors[code]?.remedy ?? '';
+  byId('failed-code').textContent = code;
+}
+
+function showResult() {
+  const file = job.outputFile;
+  byId('job-result').hidden = file === null;
+  if (file === null) {
+    return;
+  }
+  loadPlayer(file);
+  setText(byId('result-expires'), until(file.expiresAt));
+  byId('download').href = reachable(file.url);
+  byId('download').download = file.filename;
+  const { loudness } = file;
+  showFacts(byId('facts'), [
+    ['Format', `${file.format.toUpperCase()} · ${file.codec}`],
+    ['Length', time(file.duration)],
+    ['Size', size(file.size)],
+    ['Bitrate', file.bitrate.replace('k', ' kbit/s')],
+    ['Sound', `${channelWord(file.channels)} · ${file.sampleRate / 1000} kHz`],
+    ['Loudness', loudness && `${loudness.outputLufs.toFixed(1)} LUFS, from ${loudness.inputLufs.toFixed(1)}`],
+    ['Made by', file.copied ? 'copying the sound as it was' : 'encoding'],
+  ]);
+}
+
+const channelWord = (channels) => ({ 1: 'Mono', 2: 'Stereo' })[channels] ?? `${channels} channels`;
+
+/** Only once it has ended: what stands below the progress would be moved by its result. */
+function showDetails(status) {
+  const isRunning = status === 'queued' || status === 'processing';
+  byId('job-details').hidden = isRunning;
+  const { source, inputFile, output, options } = job;
+  const part = [output.start ?? 0, output.end]
+    .map((at) => (at === undefined ? 'the end' : time(at)))
+    .join(' to ');
+  showFacts(byId('details'), [
+    ['Source', source.url ?? inputFile?.name ?? source.file],
+    [
+      'Source file',
+      inputFile && `${inputFile.format} · ${time(inputFile.duration)} · ${size(inputFile.size)}`,
+    ],
+    ['Audio tracks', inputFile?.tracks.map(trackWord).join('; ')],
+    ['Part', output.start === undefined && output.end === undefined ? null : part],
+    ['Quality', output.quality ?? null],
+    ['Track', output.track === undefined ? null : String(output.track)],
+    ['Webhook', options.webhook ?? null],
+  ]);
+}
+
+function trackWord({ index, codec, language, channels, default: isDefault }) {
+  return `${index}: ${[language, codec, channelWord(channels).toLowerCase(), isDefault ? 'the main one' : null].filter(Boolean).join(', ')}`;
+}
+
+byId('job-cancel').addEventListener('click', (event) =>
+  during(event.currentTarget, fault, async () => showJob(await cancel(job.jobId))),
+);
+
+byId('job-retry').addEventListener('click', (event) =>
+  during(event.currentTarget, fault, () => retry(job.jobId)),
+);
+
+byId('job-again').addEventListener('click', () => job !== null && startFrom(job));
+
+byId('job-erase').addEventListener('click', (event) =>
+  during(event.currentTarget, fault, async () => {
+    const sure = await confirmed({
+      title: `Erase ${nameOf(job)}?`,
+      text: 'The file is removed from the service, and its address no longer works. The job stays in the history.',
+      yes: 'Erase it',
+    });
+    if (sure) {
+      await request(`v1/jobs/${job.jobId}`, { method: 'DELETE' });
+      announce('Erased');
+      location.hash = '#/jobs';
+    }
+  }),
+);

@@ -1,0 +1,98 @@
+// The first view: a source, what is to be made of it, and off it goes.
+
+import { chosenOutput, prepareChoices, showChoices } from './choices.js';
+import { once } from './connection.js';
+import { announce, byId, setText } from './page.js';
+import { eraseSource, forgetSource, prepareSource, showSource, sourceOf, takeSource } from './source.js';
+import * as trim from './trim.js';
+
+const form = byId('new-form');
+const button = byId('extract');
+const fault = byId('new-error');
+
+/** What another view wants to be filled in when this one opens. */
+let prefill = null;
+/** Whether a job is on its way; leaving the view does not hold it up, but shows no other. */
+let submitting = false;
+
+export function show() {
+  if (prefill !== null) {
+    const { source, output, options } = prefill;
+    prefill = null;
+    showSource(source);
+    showChoices(output, options);
+    trim.showPart(output);
+  }
+}
+
+/** What was begun stays: coming back finds it. */
+export function leave() {
+  byId('source-error').textContent = '';
+  fault.textContent = '';
+}
+
+/** Shows another job's source and choices the next time that the view opens. @param job as the API has it */
+export function startFrom({ source, inputFile, output, options }) {
+  prefill = { source: { ...source, name: inputFile?.name ?? source.file }, output, options };
+  location.hash = '#/';
+}
+
+/** When somebody signs out, nothing of theirs stays. */
+export function forget() {
+  eraseSource();
+  form.reset();
+  showChoices({ format: 'mp3' }, {});
+  trim.clear();
+}
+
+form.addEventListener('submit', async (event) => {
+  event.preventDefault();
+  if (submitting) {
+    return;
+  }
+  fault.textContent = '';
+  const part = trim.chosenPart();
+  const chosen = chosenOutput();
+  if (!sourceOf() || part === null) {
+    return;
+  }
+  setSubmitting(true);
+  try {
+    // A file may still be on its way.
+    const source = await takeSource(() => waitForUpload());
+    note('');
+    const { jobId } = await once('v1/extract', {
+      source,
+      output: { ...chosen.output, ...part },
+      options: chosen.options,
+    });
+    forgetSource();
+    trim.clear();
+    form.reset();
+    showChoices(chosen.output, {});
+    location.hash = `#/jobs/${jobId}`;
+  } catch (error) {
+    fault.textContent = error.message;
+  } finally {
+    note('');
+    setSubmitting(false);
+  }
+});
+
+function setSubmitting(now) {
+  submitting = now;
+  button.setAttribute('aria-disabled', String(now));
+  button.classList.toggle('busy', now);
+}
+
+function waitForUpload() {
+  note('The job starts when the upload is complete.');
+  announce('The job starts when the upload is complete.');
+}
+
+function note(text) {
+  setText(byId('extract-note'), text);
+}
+
+prepareSource();
+prepareChoices();

@@ -1,0 +1,108 @@
+// The result as a waveform that can be played. The position is a real slider over it, so that it works by keyboard and is read aloud.
+import { reachable } from './connection.js';
+import { byId } from './page.js';
+import { icon, spoken } from './shared/elements.js';
+import { drawWaveform, MOST_BYTES, peaksOf } from './waveform.js';
+import { time } from './words.js';
+
+const play = byId('player-play');
+const position = byId('player-position');
+
+/** What is in the player, or null. */
+let loaded = null;
+
+/** @param outputFile of a job */
+export function loadPlayer({ url, duration, size, filename }) {
+  if (loaded?.url === url) {
+    return;
+  }
+  closePlayer();
+  const media = new Audio(reachable(url));
+  media.preload = 'metadata';
+  position.max = String(duration);
+  byId('player-error').textContent = '';
+  media.addEventListener('play', () => showButton('pause', 'Pause'));
+  media.addEventListener('pause', () => showButton('play', 'Play'));
+  media.addEventListener('playing', follow);
+  media.addEventListener('ended', () => showPosition(duration));
+  media.addEventListener('error', () => {
+    byId('player-error').textContent = `This browser cannot play ${filename}. Download it instead.`;
+  });
+  const waveform = drawWaveform(byId('player-drawing'), media, duration);
+  loaded = { url, media, duration, waveform };
+  showButton('play', 'Play');
+  showPosition(0);
+  if (size <= MOST_BYTES) {
+    void draw(loaded);
+  }
+}
+
+export function closePlayer() {
+  if (loaded === null) {
+    return;
+  }
+  loaded.media.pause();
+  loaded.media.removeAttribute('src');
+  loaded.waveform.end();
+  loaded = null;
+}
+
+/** Where the sound cannot be had or decoded, a line stays. */
+async function draw(drawing) {
+  try {
+    const response = await fetch(reachable(drawing.url));
+    const peaks = await peaksOf(await response.blob());
+    if (loaded === drawing) {
+      drawing.waveform.setPeaks(peaks);
+    }
+  } catch {
+    // The player works without.
+  }
+}
+
+play.addEventListener('click', () => {
+  if (loaded === null) {
+    return;
+  }
+  const { media } = loaded;
+  if (media.paused) {
+    media.play().catch((error) => {
+      if (error.name !== 'AbortError') {
+        byId('player-error').textContent = `Cannot play: ${error.message}`;
+      }
+    });
+  } else {
+    media.pause();
+  }
+});
+
+position.addEventListener('input', () => {
+  if (loaded !== null) {
+    loaded.media.currentTime = Number(position.value);
+    showPosition(Number(position.value));
+  }
+});
+
+/** Keeps the position in step with the sound while it plays. */
+function follow() {
+  if (loaded === null) {
+    return;
+  }
+  const { media } = loaded;
+  if (!media.paused) {
+    showPosition(media.currentTime);
+    requestAnimationFrame(follow);
+  }
+}
+
+function showPosition(at) {
+  const { duration } = loaded;
+  position.value = String(at);
+  position.setAttribute('aria-valuetext', `${spoken(at)} of ${spoken(duration)}`);
+  byId('player-time').textContent = `${time(Math.floor(at))} / ${time(Math.round(duration))}`;
+}
+
+function showButton(name, label) {
+  play.replaceChildren(icon(name));
+  play.setAttribute('aria-label', label);
+}
