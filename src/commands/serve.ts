@@ -13,6 +13,7 @@ import { claimedId } from '../queue/api-keys.ts';
 import { pingRedis } from '../queue/redis.ts';
 import { checkRedis } from '../queue/redis-fitness.ts';
 import { startHealthServer } from '../worker/health.ts';
+import { welcome } from './welcome.ts';
 
 /** What is to be stopped; `traffic` takes in work and stops first, all of it at once. */
 type Phase = 'traffic' | 'gateway' | 'ground';
@@ -44,12 +45,9 @@ export async function serve(say: (line: string) => void): Promise<void> {
     const worker = await runWorker(ground, stores, { api: api.port, gateway: gateway.port });
     onStop('traffic', () => worker.close(graceMs(config)));
     onBreak(worker.deaf.then(() => DEAF));
-    say(`API      http://127.0.0.1:${api.port}`);
-    say(`Gateway  ${gateway.publicUrl}`);
-    say(`Inbox    ${await gateway.inboxLink()} (one use, within 10 minutes)`);
-    if (newKey !== undefined) {
-      say(`API key  ${newKey} (shown this once)`);
-    }
+    const inboxLink = await gateway.inboxLink();
+    const lines = welcome({ apiPort: api.port, gatewayUrl: gateway.publicUrl, inboxLink, newKey });
+    for (const line of lines) say(line);
   });
 }
 
