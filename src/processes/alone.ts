@@ -1,7 +1,7 @@
 /** A job without a service: the worker's own steps over a folder for the moment, with no Redis, no port and no other process. */
 import { randomBytes } from 'node:crypto';
 import { availableParallelism } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import type { Config } from '../config.ts';
 import { ServiceError } from '../contract/errors.ts';
 import type { JobOptions, OutputRequest } from '../contract/job-request.ts';
@@ -9,6 +9,7 @@ import { createLogger } from '../logger.ts';
 import { OutboundRefused } from '../outbound/errors.ts';
 import type { ExtractProgress, ExtractResult } from '../queue/payloads.ts';
 import { Semaphore } from '../queue/semaphore.ts';
+import { outOfDiskSpace } from '../storage/disk-full.ts';
 import { DiskSpace } from '../storage/disk-space.ts';
 import { createFileStorage } from '../storage/file-storage.ts';
 import type { Storage } from '../storage/storage.ts';
@@ -96,7 +97,7 @@ export async function openAlone(config: Config): Promise<Alone> {
         { outbound, storage, tools, logger, limits, encoding, disk },
         workspaces,
       ).catch((error: unknown) => {
-        throw withReason(error);
+        throw withReason(error, folder);
       });
       return {
         ...result,
@@ -130,7 +131,13 @@ async function demandAddress(check: () => Promise<void>): Promise<void> {
 }
 
 /** Who runs it alone may see what a caller of the service may not: where a redirect led, why something could not be started. */
-function withReason(error: unknown): unknown {
+function withReason(error: unknown, folder: string): unknown {
+  if (error instanceof ServiceError && error.message === outOfDiskSpace().message) {
+    return new Error(
+      `there is not enough room for temporary files in ${dirname(folder)}: let TMPDIR name a folder on another volume, or DISK_RESERVE_BYTES less to stay free`,
+      { cause: error },
+    );
+  }
   if (error instanceof ServiceError && error.cause instanceof OutboundRefused) {
     return new ServiceError(error.code, error.message, { details: error.cause.reason, cause: error });
   }

@@ -153,6 +153,15 @@ it('says what is missing where there is no ffmpeg', async () => {
   expect(ended.code).toBe(2);
 });
 
+it('keeps what is to stay free of the volume of its temporary files', async () => {
+  const command = [process.execPath, MAIN, 'extract', videos.talk, '-o', 'none.mp3'];
+  const ended = await desk().start(command, 'ignore', { DISK_RESERVE_BYTES: String(2 ** 50) }).ended;
+  expect(ended.stderr).toContain(
+    `there is not enough room for temporary files in ${desk().temporary}: let TMPDIR name`,
+  );
+  expect([ended.code, await desk().files()]).toEqual([1, expect.not.arrayContaining(['none.mp3'])]);
+});
+
 it('leaves no temporary file behind, however it ended', async () => {
   expect(await desk().leftovers()).toEqual([]);
 });
