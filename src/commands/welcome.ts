@@ -14,7 +14,6 @@ interface Serving {
 
 /** A few seconds of speech, which a checkout and the npm package hold, the image does not. */
 const SAMPLE = fileURLToPath(new URL('../../examples/sample.mp4', import.meta.url));
-const CONSOLE = fileURLToPath(new URL('../../web/console/index.html', import.meta.url));
 /** How this command line is called: the package's, or that of a checkout. */
 const SELF = extname(import.meta.filename) === '.js' ? 'npx soundpost' : 'script/soundpost';
 
@@ -23,7 +22,7 @@ export function welcome({ apiPort, gatewayUrl, inboxLink, newKey }: Serving): st
   const sample = existsSync(SAMPLE) ? SAMPLE : undefined;
   const what = sample === undefined ? 'video.mp4, which you put there' : 'a sample';
   return [
-    ...(existsSync(CONSOLE) ? [`Console  ${api}/`] : []),
+    `Console  ${api}/`,
     `API      ${api}`,
     `Docs     ${api}/docs`,
     `Gateway  ${gatewayUrl}`,
