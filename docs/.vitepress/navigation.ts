@@ -9,6 +9,12 @@ interface Section {
   readonly more?: readonly { readonly text: string; readonly link: string }[];
 }
 
+/** Where the title of the page says too little beside the others. */
+const shortTitles: Readonly<Record<string, string>> = {
+  'README.md': 'In short: a walk with curl',
+  'docs/tutorial.md': 'From a video to a voice message',
+};
+
 const sections: readonly Section[] = [
   { title: 'Tutorial', pages: ['docs/tutorial.md', 'README.md'] },
   {
@@ -20,6 +26,7 @@ const sections: readonly Section[] = [
       'docs/how-to/production-compose.md',
       'docs/how-to/kubernetes.md',
       'docs/how-to/migrate.md',
+      'docs/how-to/command-line.md',
       'docs/operations.md',
     ],
   },
@@ -74,7 +81,7 @@ export function sidebar(): DefaultTheme.SidebarItem[] {
     text: title,
     collapsed: title === 'Decisions' || title === 'Examples',
     items: [
-      ...pages.map((page) => ({ text: titleOf(page), link: `/${placeOf(page)}` })),
+      ...pages.map((page) => ({ text: shortTitles[page] ?? titleOf(page), link: `/${placeOf(page)}` })),
       ...more.map(({ text, link }) => ({ text, link: `/${link}`, target: '_self' })),
     ],
   }));
