@@ -10,7 +10,7 @@ import { dirname, extname, join, posix } from 'node:path';
 import { text } from 'node:stream/consumers';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { startChromium, type TestBrowser } from '../gateway/chromium.ts';
+import { startChromium, type TestBrowser } from '../chromium.ts';
 import { projectFolder } from './markdown.ts';
 
 /** Not the server's root: the site has to work wherever it is put. */
