@@ -28,7 +28,7 @@ export function welcome({ apiPort, gatewayUrl, inboxLink, newKey }: Serving): st
     `Gateway  ${gatewayUrl}`,
     `Inbox    ${inboxLink} (one use, within 10 minutes)`,
     newKey === undefined
-      ? `API key  was shown on the first start; another: ${SELF} keys create --name mine`
+      ? `API key  is shown on the first start only; another: ${SELF} keys create --name mine`
       : `API key  ${newKey} (shown this once)`,
     '',
     newKey === undefined

@@ -50,7 +50,7 @@ it('the first start shows addresses, a key, and a line that makes an MP3; later 
   const { process: second } = await home.serve();
   const other = await second.says(/^In another terminal, with the key in SOUNDPOST_API_KEY, .*:\n(.+)$/m);
   expect(second.output()).toMatch(
-    /^API key {2}was shown on the first start; another: script\/soundpost keys create --name mine$/m,
+    /^API key {2}is shown on the first start only; another: script\/soundpost keys create --name mine$/m,
   );
   expect(second.output()).not.toContain(key);
   expect(await paste(other, 'second', { SOUNDPOST_API_KEY: key })).toEqual(['sample.mp3']);
