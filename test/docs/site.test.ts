@@ -11,6 +11,7 @@ import { text } from 'node:stream/consumers';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startChromium, type TestBrowser } from '../chromium.ts';
+import { seriousFaults } from '../end-to-end/console-page.ts';
 import { projectFolder } from './markdown.ts';
 
 /** Not the server's root: the site has to work wherever it is put. */
@@ -158,6 +159,25 @@ describe('the site', () => {
     await page.locator('html.dark').waitFor();
     expect(await background()).not.toBe(light);
   });
+
+  it.each(['light', 'dark'] as const)(
+    'has nothing in it that axe-core finds serious: %s',
+    async (colorScheme) => {
+      const visitor = await browser.context.newPage();
+      await visitor.emulateMedia({ colorScheme });
+      // What another test chose does not count.
+      await visitor.addInitScript('localStorage.clear()');
+      const found: string[] = [];
+      for (const place of ['', 'tutorial.html', 'api.html', 'configuration.html', 'reference/api/']) {
+        await visitor.goto(`${home}${place}`);
+        found.push(...(await seriousFaults(visitor)).map((fault) => `${place}: ${fault}`));
+      }
+      await visitor.goto(home);
+      expect(await visitor.locator('html.dark').count()).toBe(colorScheme === 'dark' ? 1 : 0);
+      await visitor.close();
+      expect(found).toEqual([]);
+    },
+  );
 
   it('asked nobody else for anything, and complained of nothing', () => {
     expect(complaints).toEqual([]);
