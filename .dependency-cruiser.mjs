@@ -13,6 +13,7 @@ const observer = '(metrics/observer|tracing/tracing)\\.ts$';
 /** What the files of a folder may import of ours, besides their own folder. `start.ts` is not among them: see below. */
 const mayImport = {
   contract: [],
+  settings: ['contract/'],
   signing: [],
   client: ['contract/'],
   queue: ['contract/', 'signing/', observer],
@@ -137,15 +138,15 @@ export default {
       name: 'settings-are-handed-in',
       comment: 'each part declares the options it needs; only composition roots know where they come from',
       severity: 'error',
-      from: { path: '^src/', pathNot: compositionRoots },
-      to: { path: '^src/(config|launcher|secrets)\\.ts$' },
+      from: { path: '^src/', pathNot: [compositionRoots, '^src/(config\\.ts$|settings/)'] },
+      to: { path: '^src/((config|launcher|secrets)\\.ts$|settings/)' },
     },
     {
       name: 'settings-import-only-contract',
       comment: 'config, launcher, logger and secrets stand below everything that is wired with them',
       severity: 'error',
       from: { path: '^src/(config|launcher|logger|secrets)\\.ts$' },
-      to: { path: '^src/', pathNot: '^src/contract/' },
+      to: { path: '^src/', pathNot: '^src/(contract|settings)/' },
     },
     {
       name: 'start-imports-own-process',

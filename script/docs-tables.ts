@@ -1,10 +1,10 @@
 /** The tables of the documentation that are made from the code. */
 import { z } from 'zod';
 import { routes } from '../src/api/app.ts';
-import { Environment } from '../src/config.ts';
 import { type CatalogueEntry, errorCatalogue } from '../src/contract/errors.ts';
 import { type Format, formats } from '../src/contract/formats.ts';
 import { type GatewayCatalogueEntry, gatewayErrorCatalogue } from '../src/contract/gateway-errors.ts';
+import { Environment } from '../src/settings/environment.ts';
 import { code, markdownTable } from './markdown-table.ts';
 
 export function formatTable(): string {

@@ -3,9 +3,11 @@ import { globSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
-import { Environment, loadConfig } from '../../src/config.ts';
+import { createProgram } from '../../src/commands/program.ts';
+import { loadConfig } from '../../src/config.ts';
 import { metricTable } from '../../src/metrics/table.ts';
 import { publicBlocks } from '../../src/outbound/address-table.ts';
+import { Environment } from '../../src/settings/environment.ts';
 import type { Json } from '../client.ts';
 import { projectFolder } from '../docs/markdown.ts';
 import { run } from '../house/command.ts';
@@ -87,6 +89,9 @@ describe.each(overlays)('%s', (overlay) => {
         .map(([, path]) => path),
     );
     expect([...answered].toSorted()).toEqual(['/health/live', '/health/ready']);
+    const commands = createProgram({ say: () => undefined, complain: () => undefined }).commands.map(
+      (command) => command.name(),
+    );
     for (const manifest of ours) {
       const config = loadConfig({ ...environmentOf(manifest), SECRET_KEY: 'x'.repeat(32) });
       const port = { api: config.API_PORT, gateway: config.GATEWAY_PORT, worker: config.WORKER_PORT }[
@@ -94,7 +99,7 @@ describe.each(overlays)('%s', (overlay) => {
       ];
       const [container] = containersOf(manifest);
       expect(container.args).toEqual([manifest.metadata.name]);
-      expect(read('src/main.ts')).toContain(`.command('${container.args[0]}')`);
+      expect(commands).toContain(container.args[0]);
       const ports = container.ports.map(({ containerPort }: Json) => containerPort);
       expect(ports).toEqual([port]);
       const paths = {

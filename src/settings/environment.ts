@@ -1,0 +1,274 @@
+/**
+ * Every variable of the environment, with its form, default and meaning (decisions E). Each is optional: the defaults make `script/server` work on a
+ * bare machine. docs/configuration.md is written out of it.
+ */
+import { availableParallelism } from 'node:os';
+import { resolve } from 'node:path';
+import { z } from 'zod';
+import {
+  bucketUrl,
+  bytes,
+  count,
+  httpUrl,
+  list,
+  numbers,
+  port,
+  seconds,
+  sendLimits,
+  traceHeaders,
+} from './values.ts';
+
+const MINUTE = 60;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+const MIB = 1024 * 1024;
+const GIB = 1024 * MIB;
+
+export const Environment = z.object({
+  HOST: z.string().default('127.0.0.1').describe('Address that the servers listen on'),
+  API_PORT: port.default(8080).describe('Port of the API; 0 takes a free one'),
+  GATEWAY_PORT: port.default(8081).describe('Port of the messaging gateway; 0 takes a free one'),
+  WORKER_PORT: port
+    .default(8082)
+    .describe('Port for health and metrics of a lone worker; 0 takes a free one'),
+  PUBLIC_URL: httpUrl
+    .optional()
+    .describe(
+      'Absolute base of statusUrl, Location and outputFile.url; default `http://127.0.0.1:<API_PORT>`',
+    ),
+  GATEWAY_PUBLIC_URL: httpUrl
+    .optional()
+    .describe('Absolute base of media URLs; default `http://127.0.0.1:<GATEWAY_PORT>`'),
+  GATEWAY_URL: httpUrl
+    .optional()
+    .describe('Gateway that voice messages are sent through; default: this project’s own'),
+  GATEWAY_REPLICA_URL: httpUrl
+    .optional()
+    .describe(
+      'Where other processes of the gateway on the same Redis reach this one; default: the address that it listens on, or with `HOST=0.0.0.0` the first of the machine',
+    ),
+  GATEWAY_KIND: z
+    .enum(['soundpost', 'other'])
+    .default('soundpost')
+    .describe('Whether GATEWAY_URL is this project’s gateway or another server with its interface'),
+  GATEWAY_BRAND: z
+    .string()
+    .regex(/^[A-Za-z]+$/)
+    .default('Messenger')
+    .describe('Brand segment of the send path that the worker calls'),
+  GATEWAY_BRANDS: list
+    .default(['Messenger', 'WhatsApp'])
+    .describe('Brand segments that the gateway answers to'),
+  GATEWAY_EVENTS_URL: httpUrl
+    .optional()
+    .describe('Where the gateway posts messages.update; default: the API’s `/hooks/gateway`'),
+  DATA_DIR: z
+    .string()
+    .min(1)
+    .default('./data')
+    .transform((path) => resolve(path))
+    .describe('Folder of everything kept on disk'),
+  REDIS_URL: z
+    .string()
+    .regex(
+      /^(rediss?(\+(sentinel|cluster))?|unix):\/\//,
+      'must begin with redis://, redis+sentinel://, redis+cluster:// (rediss… for TLS) or unix://',
+    )
+    .optional()
+    .describe(
+      'Redis or Valkey, see [operations](operations.md#redis); unset: an embedded Redis under DATA_DIR',
+    ),
+  REDIS_CA_FILE: z
+    .string()
+    .optional()
+    .describe(
+      'PEM file of the authorities that the certificates of rediss:// are checked with; default: Node’s',
+    ),
+  REDIS_CERT_FILE: z
+    .string()
+    .optional()
+    .describe('PEM file of the certificate shown to a rediss:// that asks for one; with REDIS_KEY_FILE'),
+  REDIS_KEY_FILE: z.string().optional().describe('PEM file of the key of REDIS_CERT_FILE'),
+  REDIS_WAIT_REPLICAS: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .default(0)
+    .describe(
+      'Replicas of Redis that must have a submission before it is answered 202; fewer within half a second: 503',
+    ),
+  STORAGE_URL: bucketUrl
+    .optional()
+    .describe('Bucket for uploads, results and media, `s3://bucket/prefix`; unset: files under DATA_DIR'),
+  S3_ENDPOINT: httpUrl
+    .optional()
+    .describe('Base address of an S3 server of one’s own; unset: Amazon’s in S3_REGION'),
+  S3_PUBLIC_ENDPOINT: httpUrl
+    .optional()
+    .describe(
+      'Base address at which callers reach the bucket; set: a download is a redirect to it; unset: the bytes go through the API',
+    ),
+  S3_REGION: z.string().min(1).default('us-east-1').describe('Region of the bucket'),
+  S3_ACCESS_KEY_ID: z
+    .string()
+    .optional()
+    .describe('Access key of the bucket; unset: as the AWS SDK finds one, such as the role of a machine'),
+  S3_SECRET_ACCESS_KEY: z.string().optional().describe('Secret of S3_ACCESS_KEY_ID'),
+  SECRET_KEY: z
+    .string()
+    .min(32, 'must have at least 32 bytes')
+    .optional()
+    .describe(
+      'Root of all derived secrets; unset: made once in `DATA_DIR/secret-key`; must be set with REDIS_URL',
+    ),
+  BOOTSTRAP_API_KEY: z
+    .string()
+    .regex(
+      /^sp_[a-z0-9]{8}_[A-Za-z0-9]{32,64}$/,
+      'must be of the form sp_<8 of a-z 0-9>_<32 to 64 letters and digits>',
+    )
+    .optional()
+    .describe('Key created with every scope when its id does not exist'),
+  GATEWAY_API_KEY: z
+    .string()
+    .min(16, 'must have at least 16 characters')
+    .optional()
+    .describe('The gateway’s own key; unset: derived from SECRET_KEY'),
+  ADMIN_KEY: z
+    .string()
+    .min(16, 'must have at least 16 characters')
+    .optional()
+    .describe('Password of the board of the queues at `/admin/queues` of the API; unset: there is none'),
+  CONSOLE: z
+    .enum(['on', 'off'])
+    .default('on')
+    .describe('Whether the API serves its console at `/`; it opens nothing without an API key'),
+  METRICS_TOKEN: z
+    .string()
+    .min(16, 'must have at least 16 characters')
+    .optional()
+    .describe('Bearer token of `GET /metrics`; unset: only requests from this machine are answered'),
+  OUTBOUND_ALLOW: z
+    .string()
+    .default('')
+    .describe('Comma-separated `host-or-CIDR:port` that may be reached although not public'),
+  OUTBOUND_PORTS: numbers
+    .pipe(z.array(z.int().min(1).max(65_535)))
+    .default([80, 443, 8080, 8443])
+    .describe('Ports that public source and webhook URLs may name'),
+  TRUST_PROXY: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .default(0)
+    .describe('Number of proxies in front whose forwarded address is believed'),
+  CORS_ORIGINS: list
+    .default([])
+    .describe(
+      'Comma-separated origins whose web pages may call the API, such as `https://app.example.com`; `*` for any',
+    ),
+  WORKER_CONCURRENCY: count
+    .default(availableParallelism())
+    .describe('Jobs that one worker encodes at a time; default: the cores'),
+  DOWNLOADS_AHEAD: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .default(4)
+    .describe('Jobs that one worker downloads, or keeps downloaded, beside those that it encodes'),
+  QUEUE_LIMIT: count.default(10_000).describe('Waiting jobs above which submissions answer QUEUE_FULL'),
+  MAX_INPUT_BYTES: bytes.default(5 * GIB).describe('Largest source, bytes'),
+  MAX_AUDIO_SECONDS: seconds.default(6 * HOUR).describe('Longest audio, seconds'),
+  SOURCE_PATIENCE_SECONDS: seconds
+    .default(20)
+    .describe(
+      'How long a source may send nothing, or less than SOURCE_MIN_BYTES_PER_SECOND, before a try (of three) is given up, seconds',
+    ),
+  SOURCE_MIN_BYTES_PER_SECOND: count
+    .default(8 * 1024)
+    .describe('Least average rate of a source, bytes a second'),
+  OUTPUT_TTL_SECONDS: seconds.default(DAY).describe('How long a result is kept, seconds'),
+  UPLOAD_TTL_SECONDS: seconds.default(DAY).describe('How long an upload is kept, seconds'),
+  MEDIA_TTL_SECONDS: seconds
+    .default(30 * DAY)
+    .describe('How long the gateway keeps the media of a message, seconds'),
+  JOB_TTL_SECONDS: seconds.default(7 * DAY).describe('How long the record of a job is kept, seconds'),
+  RATE_SUBMIT_PER_MINUTE: count
+    .default(60)
+    .describe('Submissions a minute and key; a batch counts as its jobs'),
+  RATE_READ_PER_MINUTE: count.default(3600).describe('Reads a minute and key'),
+  UNFINISHED_PER_KEY: count.default(100).describe('Unfinished jobs a key may have'),
+  SENDS_PER_MINUTE: sendLimits
+    .default({ whatsapp: 20, xmpp: 60 })
+    .describe(
+      'Messages that an instance may send in a minute, one number or one by network, 0 for no limit; default: `whatsapp:20,xmpp:60`',
+    ),
+  WEBHOOK_SCHEDULE_SECONDS: numbers
+    .pipe(z.array(z.number().min(0)).min(1))
+    .default([0, 5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400])
+    .describe('When a webhook is attempted, seconds after the event'),
+  VOICE_ON_UNKNOWN: z
+    .enum(['keep', 'resend'])
+    .default('keep')
+    .describe('What becomes of a voice message whose answer was lost, with GATEWAY_KIND=other'),
+  DISK_RESERVE_BYTES: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .optional()
+    .describe(
+      'Disk space that stays free, bytes; jobs and uploads wait or are refused before it is touched; 0 for no check at all; default: 1 GiB, or 5 % of a volume under 20 GiB',
+    ),
+  JOB_LOCK_SECONDS: seconds
+    .default(30)
+    .describe('How long a worker may be silent before its job is given to another'),
+  WATCHDOG_SECONDS: z.coerce
+    .number()
+    .min(0)
+    .default(60)
+    .describe(
+      'After so long a worker that takes no job although jobs wait and it has room, and a process whose event loop stands still, end themselves to be started again; 0: never',
+    ),
+  SANDBOX: z
+    .enum(['auto', 'required'])
+    .default('auto')
+    .describe(
+      'Whether a process that runs ffmpeg may start where it cannot be confined: `auto` says so in the log, `required` refuses',
+    ),
+  SHUTDOWN_SECONDS: seconds.default(30).describe('How long running jobs may finish after SIGTERM'),
+  OTEL_EXPORTER_OTLP_ENDPOINT: httpUrl
+    .optional()
+    .describe(
+      'Collector that traces are sent to (OTLP over HTTP, at `/v1/traces` under it); unset: no traces',
+    ),
+  OTEL_EXPORTER_OTLP_HEADERS: traceHeaders
+    .optional()
+    .describe('Headers of what is sent to it, `name=value` separated by commas, percent-encoded'),
+  OTEL_TRACES_SAMPLER: z
+    .enum([
+      'always_on',
+      'always_off',
+      'traceidratio',
+      'parentbased_always_on',
+      'parentbased_always_off',
+      'parentbased_traceidratio',
+    ])
+    .default('parentbased_always_on')
+    .describe('Which traces are kept; `parentbased_…`: where the caller has a trace, those that it keeps'),
+  OTEL_TRACES_SAMPLER_ARG: z.coerce
+    .number()
+    .min(0)
+    .max(1)
+    .default(1)
+    .describe('The part that is kept by `…traceidratio`, from 0 to 1'),
+  SOUNDPOST_SERVER: httpUrl
+    .optional()
+    .describe(
+      'Service that the command line works with, as with its `--server`; unset: see [command line](command-line.md)',
+    ),
+  SOUNDPOST_API_KEY: z.string().optional().describe('Key that the command line shows to that service'),
+  LOG_LEVEL: z
+    .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'])
+    .default('info')
+    .describe('Least severe records that are written'),
+});

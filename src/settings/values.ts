@@ -1,0 +1,64 @@
+/** The forms that values of the environment may have, each with the rule that its error tells. */
+import { z } from 'zod';
+
+export const port = z.coerce.number().int().min(0).max(65_535);
+export const seconds = z.coerce.number().positive();
+export const count = z.coerce.number().int().positive();
+export const bytes = z.coerce.number().int().positive();
+export const list = z.string().transform((text) =>
+  text
+    .split(',')
+    .map((item) => item.trim())
+    .filter((item) => item !== ''),
+);
+export const numbers = list.transform((items) => items.map(Number));
+/** `20` for every network, or `whatsapp:20,xmpp:60`; one that is not named keeps its own limit. */
+export const sendLimits = z
+  .string()
+  .regex(
+    /^(\d+|[a-z]+:\d+(,[a-z]+:\d+)*)$/,
+    'must be a number, or networks with one each, such as whatsapp:20,xmpp:60',
+  )
+  .transform((text) =>
+    text.includes(':')
+      ? Object.fromEntries(text.split(',').map((part) => part.split(':')))
+      : { loopback: text, xmpp: text, whatsapp: text },
+  )
+  .pipe(
+    z
+      .strictObject({ loopback: z.coerce.number(), xmpp: z.coerce.number(), whatsapp: z.coerce.number() })
+      .partial(),
+  );
+/** `s3://bucket/prefix`: a bucket's name (Amazon S3 User Guide, "Bucket naming rules"), and segments of our keys. */
+export const bucketUrl = z
+  .string()
+  .regex(
+    /^s3:\/\/[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](\/[A-Za-z0-9_-][A-Za-z0-9._-]*)*\/?$/,
+    'must be s3://bucket or s3://bucket/prefix, the prefix of A-Z a-z 0-9 . _ - and /',
+  )
+  .transform((url) => {
+    const [bucket = '', ...segments] = url.slice('s3://'.length).split('/').filter(Boolean);
+    return { bucket, prefix: segments.map((segment) => `${segment}/`).join('') };
+  });
+export const httpUrl = z.url({ protocol: /^https?$/ }).transform((url) => url.replace(/\/+$/, ''));
+
+/** As OpenTelemetry has it: the form of W3C Baggage, without its properties. */
+export const traceHeaders = z
+  .string()
+  .regex(
+    /^[!#$%&'*+.^_`|~\w-]+=[^,;\s]*(,\s*[!#$%&'*+.^_`|~\w-]+=[^,;\s]*)*$/,
+    'must be name=value, separated by commas',
+  )
+  .transform((text, context) => {
+    try {
+      return Object.fromEntries(
+        text.split(',').map((pair): [string, string] => {
+          const [name = '', ...value] = pair.trim().split('=');
+          return [name, decodeURIComponent(value.join('='))];
+        }),
+      );
+    } catch {
+      context.addIssue('a percent sign must begin an escape of UTF-8, such as %25');
+      return z.NEVER;
+    }
+  });
