@@ -276,6 +276,7 @@ describe('for everybody', () => {
     async (colorScheme) => {
       await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
       const { jobs } = (await service().call('GET', '/v1/jobs?status=completed')).body.data;
+      const { jobs: failed } = (await service().call('GET', '/v1/jobs?status=failed&q=silent')).body.data;
       const stuck = await service().outside.stalling(`axe-${colorScheme}.mp4`, join(folder, 'lecture.mp4'));
       const running = await service().submit({
         source: { type: 'url', url: stuck.url },
@@ -286,6 +287,7 @@ describe('for everybody', () => {
         '#/': '#new-title',
         '#/jobs': '.row',
         [`#/jobs/${jobs.at(-1).jobId}`]: '.delivery',
+        [`#/jobs/${failed[0].jobId}`]: '#job-failed',
         [`#/jobs/${running}`]: '[aria-current="step"]',
         '#/webhooks': '.delivery',
         '#/usage': '.meter',

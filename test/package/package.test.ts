@@ -183,7 +183,13 @@ describe('`npx soundpost serve`', () => {
     expect((await stat(join(folder, 'talk.mp3'))).size).toBeGreaterThan(10_000);
     expect(await codecOf(join(folder, 'talk.mp3'))).toBe('mp3');
     const gateway = await served.says(/^Gateway\s+(http\S+)/m);
-    for (const page of [`${api}/`, `${api}/docs`, `${gateway}/docs`, `${gateway}/inbox`]) {
+    for (const page of [
+      `${api}/`,
+      `${api}/console/lib/wavesurfer.js`,
+      `${api}/docs`,
+      `${gateway}/docs`,
+      `${gateway}/inbox`,
+    ]) {
       expect((await fetch(page)).status, page).toBe(200);
     }
     // The thread that watches the event loop is a file that is started by its name.

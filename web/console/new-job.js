@@ -5,6 +5,7 @@ import { once } from './connection.js';
 import { announce, byId, setText } from './page.js';
 import { eraseSource, forgetSource, prepareSource, showSource, sourceOf, takeSource } from './source.js';
 import * as trim from './trim.js';
+import { GivenUp } from './upload.js';
 
 const form = byId('new-form');
 const button = byId('extract');
@@ -72,7 +73,7 @@ form.addEventListener('submit', async (event) => {
     showChoices(chosen.output, {});
     location.hash = `#/jobs/${jobId}`;
   } catch (error) {
-    fault.textContent = error.message;
+    fault.textContent = error instanceof GivenUp ? '' : error.message;
   } finally {
     note('');
     setSubmitting(false);

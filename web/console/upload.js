@@ -11,6 +11,9 @@ const REMEMBERED = 'tus::soundpost-';
 /** Uploads are kept for a day, unless the operator chose otherwise; an expired one is begun anew. */
 const REMEMBERED_MS = 48 * 3600 * 1000;
 
+/** Somebody has taken the file away. */
+export class GivenUp extends Error {}
+
 export class Upload {
   #tus;
   #listener;
@@ -56,7 +59,7 @@ export class Upload {
     return perSecond > 0 ? (this.file.size - this.#sent) / perSecond : null;
   }
 
-  /** Resolves with the id of the upload once all of it is there. Rejects when it was given up. */
+  /** Resolves with the id of the upload once all of it is there. Rejects with {@link GivenUp}. */
   get done() {
     return this.#done.promise;
   }
@@ -76,7 +79,7 @@ export class Upload {
   /** Gives it up; what has arrived is removed from the service. */
   async remove() {
     this.#listener = () => undefined;
-    this.#done.reject(new Error('the upload was given up'));
+    this.#done.reject(new GivenUp());
     await this.#tus.abort(this.state !== 'done').catch(() => undefined);
   }
 
