@@ -1,6 +1,5 @@
 #!/usr/bin/env node
 /** The command line. */
-import { CommanderError } from 'commander';
 import { errorAnswer, exitCodeOf, sentenceOf } from './commands/ending.ts';
 import { createProgram } from './commands/program.ts';
 
@@ -11,21 +10,25 @@ const say = (line: string): void => {
   process.stdout.write(`${line}\n`);
 };
 
-// A reader that has enough, such as head, is no fault of anybody.
-for (const stream of [process.stdout, process.stderr]) {
-  stream.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EPIPE') throw error;
-    process.exitCode ??= 1;
-  });
-}
+/** What standard output failed with, which is told already. */
+let broken: unknown;
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  process.exitCode ??= 1;
+  // A reader that has enough, such as head, is no fault of anybody.
+  if (error.code === 'EPIPE' || broken !== undefined) return;
+  broken = error;
+  complain(`standard output cannot be written: ${error.message}`);
+});
+// Nobody is left to be told. What a terminal that went away means for the work is SIGHUP's to say.
+process.stderr.on('error', () => undefined);
 
 try {
   await createProgram({ say, complain }).parseAsync();
 } catch (error) {
   process.exitCode = exitCodeOf(error);
-  const sentence = sentenceOf(error);
+  const sentence = error === broken ? undefined : sentenceOf(error);
   if (sentence !== undefined) complain(sentence);
-  if (!(error instanceof CommanderError) && process.argv.includes('--json')) {
+  if (process.exitCode !== 0 && process.argv.includes('--json')) {
     say(JSON.stringify(errorAnswer(error)));
   }
 }

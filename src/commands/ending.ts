@@ -54,7 +54,7 @@ export function errorAnswer(error: unknown): {
     const { code, details } = error;
     return { error: { code, message: plainMessage(error), ...(details === undefined ? {} : { details }) } };
   }
-  const message = error instanceof Error ? error.message : String(error);
+  const message = (error instanceof Error ? error.message : String(error)).replace(/^error: /, '');
   const codes = { 0: 'DONE', 1: 'FAILED', 2: 'WRONG_USAGE', 130: 'INTERRUPTED' } as const;
   return { error: { code: codes[exitCodeOf(error)], message } };
 }

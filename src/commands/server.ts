@@ -33,6 +33,11 @@ function connect(given: string, config: Config): Server {
       `--server: "${given}" is no address of a service; write it such as http://127.0.0.1:8080`,
     );
   }
+  if (address.username !== '' || address.password !== '') {
+    throw new UsageError(
+      `--server: leave the name and password out of the address, ${address.origin}${address.pathname}; the key stands in SOUNDPOST_API_KEY`,
+    );
+  }
   const apiKey = config.SOUNDPOST_API_KEY ?? config.BOOTSTRAP_API_KEY;
   if (apiKey === undefined) {
     throw new UsageError(

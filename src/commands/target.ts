@@ -1,15 +1,18 @@
 /** Where the audio goes. A file appears whole under its name or not at all; nothing that is there already is lost unless `--force` says so. */
 import { createReadStream, createWriteStream, rmSync } from 'node:fs';
-import { access, constants, link, rename, rm, stat } from 'node:fs/promises';
+import { access, constants, link, lstat, realpath, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, extname, join, resolve } from 'node:path';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { ReaderGone, UsageError } from './ending.ts';
+import { writePipe } from './named-pipe.ts';
 
 export type Target =
   | { readonly kind: 'stdout' }
-  /** A device or a pipe with a name. */
-  | { readonly kind: 'stream'; readonly path: string }
+  /** A device. */
+  | { readonly kind: 'device'; readonly path: string }
+  /** A pipe with a name. */
+  | { readonly kind: 'pipe'; readonly path: string }
   | { readonly kind: 'file'; readonly path: string; readonly overwrites: boolean }
   /** The name follows from the video's; one that is taken gets a number, unless it may be overwritten. */
   | { readonly kind: 'folder'; readonly folder: string; readonly overwrites: boolean }
@@ -48,12 +51,14 @@ export async function chooseTarget(choices: TargetChoices, fallback: '-' | '.' |
     await demandFolder(path, output);
     return { kind: 'folder', folder: path, overwrites };
   }
-  if (found !== undefined && !found.isFile()) return { kind: 'stream', path };
-  if (found !== undefined && !overwrites) {
+  if (found !== undefined && !found.isFile()) return { kind: found.isFIFO() ? 'pipe' : 'device', path };
+  // A link that leads nowhere takes the name as well.
+  if (!overwrites && (await isTaken(path))) {
     throw new UsageError(`${output} is there already; --force overwrites it`);
   }
   await demandFolder(dirname(path), dirname(output));
-  return { kind: 'file', path, overwrites };
+  // What a link leads to is overwritten, not the link: /dev/stdout is one.
+  return { kind: 'file', path: found === undefined ? path : await realpath(path), overwrites };
 }
 
 async function demandFolder(path: string, given: string): Promise<void> {
@@ -85,15 +90,21 @@ export async function deliver(
     case 'stdout':
       await pipeline(bytes(), process.stdout, { signal, end: false }).catch(orReaderGone);
       return null;
-    case 'stream':
+    case 'device':
       await pipeline(bytes(), createWriteStream(target.path, { flags: 'w' }), { signal }).catch(orReaderGone);
       return target.path;
+    case 'pipe':
+      await pipeline(bytes(), await writePipe(target.path, signal), { signal }).catch(orReaderGone);
+      return target.path;
     case 'file':
-      return place(bytes(), target.path, target.overwrites, signal);
-    case 'folder': {
-      const path = join(target.folder, safeName(filename));
-      return place(bytes(), target.overwrites ? path : await freeName(path), target.overwrites, signal);
-    }
+      return place(bytes(), target.path, target.overwrites ? overwrite : demandNew, signal);
+    case 'folder':
+      return place(
+        bytes(),
+        join(target.folder, safeName(filename)),
+        target.overwrites ? overwrite : nextFree,
+        signal,
+      );
   }
 }
 
@@ -103,52 +114,79 @@ process.once('exit', () => {
   for (const path of unfinished) rmSync(path, { force: true });
 });
 
+/** @param settle gives the whole file its name, and returns the one that it got */
 async function place(
   content: Readable,
   path: string,
-  overwrites: boolean,
+  settle: (part: string, path: string) => Promise<string>,
   signal: AbortSignal,
 ): Promise<string> {
-  const part = join(dirname(path), `.${basename(path)}.${process.pid}.part`);
+  const part = join(dirname(path), `.${shortened(basename(path), PART_NAME_BYTES)}.${process.pid}.part`);
   unfinished.add(part);
   try {
     await pipeline(content, createWriteStream(part, { flags: 'wx' }), { signal });
     signal.throwIfAborted();
-    await (overwrites ? rename(part, path) : renameNew(part, path));
-    return path;
+    return await settle(part, path);
   } finally {
     await rm(part, { force: true });
     unfinished.delete(part);
   }
 }
 
-/** A rename would overwrite what has come there meanwhile; a link does not. Some file systems have none. */
-async function renameNew(from: string, to: string): Promise<void> {
-  try {
-    await link(from, to);
-  } catch (error) {
-    if (hasCode(error, 'EEXIST')) {
-      throw new UsageError(`${to} has come into being meanwhile; --force overwrites it`);
-    }
-    if ((await stat(to).catch(() => undefined)) !== undefined) throw error;
-    await rename(from, to);
-  }
+async function overwrite(part: string, path: string): Promise<string> {
+  await rename(part, path);
+  return path;
 }
 
-/** `talk.mp3`, `talk-2.mp3`, … */
-async function freeName(path: string): Promise<string> {
+async function demandNew(part: string, path: string): Promise<string> {
+  if (await renameNew(part, path)) return path;
+  throw new UsageError(`${path} has come into being meanwhile; --force overwrites it`);
+}
+
+/** `talk.mp3`, `talk-2.mp3`, …: also where another command takes a name at the same moment. */
+async function nextFree(part: string, path: string): Promise<string> {
   const extension = extname(path);
   const stem = path.slice(0, path.length - extension.length);
   for (let count = 1; ; count += 1) {
     const name = count === 1 ? path : `${stem}-${count}${extension}`;
-    if ((await stat(name).catch(() => undefined)) === undefined) return name;
+    if (await renameNew(part, name)) return name;
   }
+}
+
+/** A rename would overwrite what has come there meanwhile; a link does not. Some file systems have none. False: the name is taken. */
+async function renameNew(from: string, to: string): Promise<boolean> {
+  try {
+    await link(from, to);
+  } catch {
+    if (await isTaken(to)) return false;
+    await rename(from, to);
+  }
+  return true;
+}
+
+async function isTaken(path: string): Promise<boolean> {
+  return lstat(path).then(
+    () => true,
+    () => false,
+  );
+}
+
+/** File systems take 255 bytes; what is cut leaves room for a number, and for what a part is called beside its name. */
+const NAME_BYTES = 240;
+const PART_NAME_BYTES = 220;
+
+/** The extension stays. */
+function shortened(name: string, mostBytes: number): string {
+  const extension = extname(name);
+  const stem = [...name.slice(0, name.length - extension.length)];
+  while (stem.length > 1 && Buffer.byteLength(stem.join('') + extension) > mostBytes) stem.pop();
+  return stem.join('') + extension;
 }
 
 /** A name from elsewhere leads to no other folder, and hides nothing. */
 function safeName(filename: string): string {
   const name = (filename.split(/[/\\]/).at(-1) ?? '').replaceAll(/\p{Cc}/gu, '').replace(/^\.+/, '');
-  return name === '' ? 'audio' : name;
+  return name === '' ? 'audio' : shortened(name, NAME_BYTES);
 }
 
 function orReaderGone(error: unknown): never {

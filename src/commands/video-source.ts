@@ -1,12 +1,13 @@
 /** Where the video comes from: an address, a file of this machine, or standard input. */
 import { constants, createReadStream, createWriteStream } from 'node:fs';
-import { access, stat } from 'node:fs/promises';
+import { access, realpath, stat } from 'node:fs/promises';
 import { basename, join, resolve } from 'node:path';
 import type { Readable } from 'node:stream';
 import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { ServiceError } from '../contract/errors.ts';
 import { UsageError } from './ending.ts';
+import { readPipe } from './named-pipe.ts';
 
 export type VideoSource =
   | { readonly kind: 'url'; readonly url: string }
@@ -47,8 +48,11 @@ export async function videoSource(text: string): Promise<VideoSource> {
   await access(path, constants.R_OK).catch(() => {
     throw new UsageError(`${text} may not be read by this user; look at its permissions (ls -l ${text})`);
   });
-  return found.isFile()
-    ? { kind: 'file', path, name: basename(path), sizeBytes: found.size }
+  if (found.isFIFO()) return { kind: 'stream', open: () => readPipe(path), name: 'audio' };
+  // ffmpeg is given no links; what was deleted while it is open, such as a here-document at /dev/stdin, has no path to lead to.
+  const real = await realpath(path).catch(() => undefined);
+  return found.isFile() && real !== undefined
+    ? { kind: 'file', path: real, name: basename(path), sizeBytes: found.size }
     : { kind: 'stream', open: () => createReadStream(path), name: 'audio' };
 }
 

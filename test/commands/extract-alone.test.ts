@@ -1,6 +1,6 @@
 /** `extract` without any service. */
 import { execFile } from 'node:child_process';
-import { mkdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { lstat, mkdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -87,6 +87,31 @@ describe('a file', () => {
     expect((await probed(path('mine.mp3'))).codec).toBe('mp3');
   });
 
+  it('may be a link, and is called as that is; a link may be overwritten through, but is not where it leads nowhere', async () => {
+    await symlink(videos.talk, path('linked video ü.mp4'));
+    await symlink('nowhere.mp3', path('dangling.mp3'));
+    await writeFile(path('real.mp3'), 'old');
+    await symlink('real.mp3', path('link.mp3'));
+    const [named, refused, through] = await Promise.all([
+      desk().soundpost(['extract', 'linked video ü.mp4', '--json']),
+      desk().soundpost(['extract', videos.talk, '-o', 'dangling.mp3']),
+      desk().soundpost(['extract', videos.talk, '-o', 'link.mp3', '--force']),
+    ]);
+    expect([named.code, json(named).file]).toEqual([0, path('linked video ü.mp3')]);
+    // Before any work.
+    expect(refused.stderr).toBe('soundpost: dangling.mp3 is there already; --force overwrites it\n');
+    expect([through.code, (await lstat(path('link.mp3'))).isSymbolicLink()]).toEqual([0, true]);
+    expect((await probed(path('real.mp3'))).codec).toBe('mp3');
+  });
+
+  it('keeps a name as long as a file system takes, shortened where the audio needs more', async () => {
+    const long = `${'日'.repeat(83)}.mp4`;
+    await symlink(videos.talk, path(long));
+    const ended = await desk().soundpost(['extract', long, '-f', 'flac', '--json']);
+    expect(ended.code).toBe(0);
+    expect(json(ended).file).toMatch(/\/日{78}\.flac$/);
+  });
+
   it('goes into a folder, and into a device without replacing it', async () => {
     await mkdir(path('folder'));
     const [inFolder, inDevice] = await Promise.all([
@@ -112,6 +137,32 @@ describe('pipes', () => {
       `soundpost extract <(cat '${videos.talk}') -o piped.mp3 --json | jq -r .outputFile.filename`,
     );
     expect([ended.stdout.toString(), ended.code]).toEqual(['audio.mp3\n', 0]);
+  });
+
+  it('with a name wait for the other end, and are let go when the command is told to end', async () => {
+    await run('mkfifo', [path('in.pipe'), path('out.pipe')]);
+    const waiting = [
+      { args: ['in.pipe', '-o', 'piped-in.mp3'], last: /^reading$/m },
+      { args: [videos.talk, '-f', 'mp3', '-o', 'out.pipe'], last: /^finalizing$/m },
+    ].map(async ({ args, last }) => {
+      const running = desk().start([process.execPath, MAIN, 'extract', ...args]);
+      await running.says(last);
+      running.signal('SIGTERM');
+      return (await running.ended).code;
+    });
+    expect(await Promise.all(waiting)).toEqual([130, 130]);
+    const through = await desk().shell(
+      `soundpost extract in.pipe -f opus -o out.pipe --quiet & cat '${videos.talk}' > in.pipe; ffprobe -v error -show_entries stream=codec_name -of csv=p=0 - < out.pipe; wait $!`,
+    );
+    expect([through.stdout.toString(), through.code]).toEqual(['opus\n', 0]);
+  });
+
+  it('and files that are full are told in a sentence', async () => {
+    const ended = await desk().shell(
+      `soundpost extract '${videos.talk}' -f mp3 -o - --quiet > /dev/full; echo $?; soundpost extract '${videos.talk}' -o full.mp3 --json --quiet > /dev/full; echo $?`,
+    );
+    const sentence = 'soundpost: standard output cannot be written: ENOSPC: no space left on device, write\n';
+    expect([ended.stderr, ended.stdout.toString()]).toEqual([sentence + sentence, '1\n1\n']);
   });
 
   it('that are closed early end it without a word', async () => {
@@ -144,6 +195,15 @@ describe('a video that is none', () => {
     expect([ended.code, ended.stdout.length]).toEqual([1, 0]);
     expect(await desk().files()).not.toContainEqual(expect.stringContaining('never'));
   });
+});
+
+it('answers a command line that cannot be read in JSON as well', async () => {
+  const ended = await desk().soundpost(['extract', '--json']);
+  expect(ended.stderr).toBe("error: missing required argument 'video'\n");
+  expect([ended.code, json(ended)]).toEqual([
+    2,
+    { error: { code: 'WRONG_USAGE', message: "missing required argument 'video'" } },
+  ]);
 });
 
 it('says what is missing where there is no ffmpeg', async () => {

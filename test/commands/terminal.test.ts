@@ -106,4 +106,19 @@ describe('Ctrl-C', () => {
     source.letGo();
     expect((await desk().files()).filter((name) => name.includes('cancelled'))).toEqual([]);
   });
+
+  it('is not needed where the terminal goes away: the job is cancelled as well', async () => {
+    desk().environment = { SOUNDPOST_SERVER: service().url, SOUNDPOST_API_KEY: service().key };
+    const source = await service().outside.stalling('left.mp4', join(videos.folder, 'talk.mp4'));
+    const running = desk().terminal(['extract', source.url, '-o', 'left.mp3']);
+    await until('the service fetches it', source.begun);
+    await running.says(/downloading/);
+    // Without script(1) there is nobody at the other end of the terminal.
+    running.signal('SIGKILL');
+    await until('the job is cancelled', async () => {
+      const { stdout } = await desk().soundpost(['jobs', 'list', '--search', 'left.mp4', '--json']);
+      return JSON.parse(stdout.toString()).jobs[0].error?.code === 'JOB_CANCELLED';
+    });
+    source.letGo();
+  });
 });

@@ -86,6 +86,11 @@ describe('extract', () => {
       /--server: "here" is no address of a service; write it such as/,
     ],
     [
+      'a password in the address',
+      () => [video, '--server', 'http://me:secret@a.example/api'],
+      /^--server: leave the name and password out of the address, http:\/\/a\.example\/api;/,
+    ],
+    [
       'no key',
       () => [video, '--server', 'http://a.example'],
       /http:\/\/a\.example needs a key: set SOUNDPOST_API_KEY/,
