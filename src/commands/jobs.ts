@@ -1,6 +1,6 @@
 /** `jobs list | show | watch | download | cancel | retry`: the jobs of a key, at a service. */
 import type { SoundpostClient } from '../client/client.ts';
-import { loadConfig, terminalKind } from '../config.ts';
+import { terminalKind } from '../config.ts';
 import type { Job, JobStatus } from '../contract/job.ts';
 import { UsageError } from './ending.ts';
 import { download } from './extract-on-server.ts';
@@ -103,7 +103,7 @@ export async function cancelJob(jobId: string, choices: OnServer): Promise<strin
 }
 
 export async function retryJob(jobId: string, choices: OnServer): Promise<string> {
-  const accepted = await anyServer(choices, loadConfig()).client.retry(jobId);
+  const accepted = await anyServer(choices).client.retry(jobId);
   return choices.json ? JSON.stringify(accepted) : accepted.jobId;
 }
 

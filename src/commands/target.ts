@@ -6,6 +6,7 @@ import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { ReaderGone, UsageError } from './ending.ts';
 import { writePipe } from './named-pipe.ts';
+import { shellWord } from './shell-word.ts';
 
 export type Target =
   | { readonly kind: 'stdout' }
@@ -64,7 +65,7 @@ export async function chooseTarget(choices: TargetChoices, fallback: '-' | '.' |
 async function demandFolder(path: string, given: string): Promise<void> {
   const found = await stat(path).catch(() => undefined);
   if (!found?.isDirectory()) {
-    throw new UsageError(`there is no folder ${given} to write into; make it: mkdir -p ${given}`);
+    throw new UsageError(`there is no folder ${given} to write into; make it: mkdir -p ${shellWord(given)}`);
   }
   await access(path, constants.W_OK).catch(() => {
     throw new UsageError(`this user may not write into the folder ${given}; give -o another place`);

@@ -8,6 +8,7 @@ import { pipeline } from 'node:stream/promises';
 import { ServiceError } from '../contract/errors.ts';
 import { UsageError } from './ending.ts';
 import { readPipe } from './named-pipe.ts';
+import { shellWord } from './shell-word.ts';
 
 export type VideoSource =
   | { readonly kind: 'url'; readonly url: string }
@@ -26,7 +27,13 @@ export async function videoSource(text: string): Promise<VideoSource> {
     return { kind: 'stream', open: () => process.stdin, name: 'audio' };
   }
   if (/^https?:\/\//i.test(text)) {
-    if (!URL.canParse(text)) throw new UsageError(`"${text}" is no address: write https://host/path`);
+    const address = URL.parse(text);
+    if (address === null) throw new UsageError(`"${text}" is no address: write https://host/path`);
+    if (address.username !== '' || address.password !== '') {
+      throw new UsageError(
+        `the address of ${address.host} holds a name or a password, which is not sent along; fetch the video yourself and pipe it in: soundpost extract -`,
+      );
+    }
     return { kind: 'url', url: text };
   }
   if (/^[a-z][a-z0-9+.-]+:\/\//i.test(text)) {
@@ -46,7 +53,9 @@ export async function videoSource(text: string): Promise<VideoSource> {
     throw new UsageError(`${text} is a folder; give one file of it, such as ${join(text, 'talk.mp4')}`);
   }
   await access(path, constants.R_OK).catch(() => {
-    throw new UsageError(`${text} may not be read by this user; look at its permissions (ls -l ${text})`);
+    throw new UsageError(
+      `${text} may not be read by this user; look at its permissions (ls -l ${shellWord(text)})`,
+    );
   });
   if (found.isFIFO()) return { kind: 'stream', open: () => readPipe(path), name: 'audio' };
   // ffmpeg is given no links; what was deleted while it is open, such as a here-document at /dev/stdin, has no path to lead to.

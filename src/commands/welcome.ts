@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs';
 import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { shellWord } from './shell-word.ts';
 
 interface Serving {
   readonly apiPort: number;
@@ -46,7 +47,7 @@ function firstExtraction(api: string, key: string, sample: string | undefined): 
   const output = sample === undefined ? 'video.mp3' : 'sample.mp3';
   return [
     `KEY=${key}`,
-    `ANSWER=$(curl -sS --retry 5 ${api}/v1/extract ${header} -F ${quoted(`file=@${sample ?? 'video.mp4'}`)} -F ${request})`,
+    `ANSWER=$(curl -sS --retry 5 ${api}/v1/extract ${header} -F ${shellWord(`file=@${sample ?? 'video.mp4'}`)} -F ${request})`,
     // To be seen, above all when it is an error.
     `printf '%s\\n' "$ANSWER"`,
     `JOB=$(printf %s "$ANSWER" | ${jobId})`,
@@ -54,9 +55,4 @@ function firstExtraction(api: string, key: string, sample: string | undefined): 
     `curl -sSN ${api}/v1/jobs/\${JOB:?was not made}/events ${header}`,
     `curl -sSf -o ${output} ${api}/v1/download/$JOB ${header} && ls -l ${output}`,
   ].join('; ');
-}
-
-/** As a word of the shell. */
-function quoted(word: string): string {
-  return /^[\w@=./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }

@@ -3,7 +3,7 @@ import { readdir, readFile, readlink } from 'node:fs/promises';
 
 export interface Owner {
   readonly pid: number;
-  /** The first words of its command. */
+  /** The first words of its command, without options: one may be a password. */
   readonly command: string;
 }
 
@@ -23,7 +23,8 @@ export async function ownerOf(port: number): Promise<Owner | undefined> {
     );
     if (targets.some((target) => sockets.has(target))) {
       const words = (await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')).split('\0');
-      return { pid: Number(pid), command: words.filter(Boolean).slice(0, SHOWN_WORDS).join(' ') };
+      const end = words.slice(0, SHOWN_WORDS).findIndex((word) => word === '' || word.startsWith('-'));
+      return { pid: Number(pid), command: words.slice(0, end === -1 ? SHOWN_WORDS : end).join(' ') };
     }
   }
   return undefined;

@@ -16,6 +16,7 @@ import {
   seconds,
   sendLimits,
   traceHeaders,
+  urlWithoutPassword,
 } from './values.ts';
 
 const MINUTE = 60;
@@ -39,7 +40,7 @@ export const Environment = z.object({
   GATEWAY_PUBLIC_URL: httpUrl
     .optional()
     .describe('Absolute base of media URLs; default `http://127.0.0.1:<GATEWAY_PORT>`'),
-  GATEWAY_URL: httpUrl
+  GATEWAY_URL: urlWithoutPassword
     .optional()
     .describe('Gateway that voice messages are sent through; default: this project’s own'),
   GATEWAY_REPLICA_URL: httpUrl
@@ -261,7 +262,7 @@ export const Environment = z.object({
     .max(1)
     .default(1)
     .describe('The part that is kept by `…traceidratio`, from 0 to 1'),
-  SOUNDPOST_SERVER: httpUrl
+  SOUNDPOST_SERVER: urlWithoutPassword
     .optional()
     .describe(
       'Service that the command line works with, as with its `--server`; unset: see [command line](command-line.md)',

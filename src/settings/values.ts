@@ -41,6 +41,11 @@ export const bucketUrl = z
     return { bucket, prefix: segments.map((segment) => `${segment}/`).join('') };
   });
 export const httpUrl = z.url({ protocol: /^https?$/ }).transform((url) => url.replace(/\/+$/, ''));
+/** Of what is asked by fetch, which refuses such an address and says all of it in its error. */
+export const urlWithoutPassword = httpUrl.refine(
+  (url) => URL.parse(url)?.username === '' && URL.parse(url)?.password === '',
+  'must hold no name and no password; the key has a variable of its own',
+);
 
 /** As OpenTelemetry has it: the form of W3C Baggage, without its properties. */
 export const traceHeaders = z

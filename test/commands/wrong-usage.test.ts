@@ -37,6 +37,11 @@ describe('extract', () => {
     ['a file that is not there', () => ['nothing.mp4'], /there is no file nothing\.mp4; give the path of/],
     ['a folder', () => ['.'], /^\. is a folder; give one file of it/],
     ['another scheme', () => ['ftp://a.example/b.mp4'], /only http:\/\/ and https:\/\/ can be fetched/],
+    [
+      'a password in the video’s address',
+      () => ['https://me:secret@a.example/talk.mp4'],
+      /^the address of a\.example holds a name or a password, which is not sent along; fetch the video yourself/,
+    ],
     ['no video', () => [], /missing required argument 'video'/],
     ['an unknown format', () => [video, '-f', 'mp9'], /'mp9' is invalid\. Allowed choices are mp3, aac/],
     ['an unknown option', () => [video, '--normalise'], /Did you mean --normalize\?/],
@@ -68,7 +73,12 @@ describe('extract', () => {
     [
       'no folder for the output',
       () => [video, '-o', 'none/a.mp3'],
-      /there is no folder none to write into; make it: mkdir -p none/,
+      /there is no folder none to write into; make it: mkdir -p none$/,
+    ],
+    [
+      'no folder, with a name that a shell would part',
+      () => [video, '-o', "my friend's/a.mp3"],
+      /make it: mkdir -p 'my friend'\\''s'$/,
     ],
     [
       'audio and JSON on one stream',

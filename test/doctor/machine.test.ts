@@ -1,7 +1,10 @@
 /** What `doctor` says of the machine and the environment: disk, ports, Redis, clock, bucket, gateway, variables. */
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { ACL_RULE } from '../../src/doctor/redis.ts';
@@ -80,6 +83,29 @@ describe('a port', () => {
     expect(elsewhere.faults).toContainEqual(
       expect.stringContaining('HOST=203.0.113.1 is no address of this machine'),
     );
+  });
+
+  it('is told with the program that has it, but not with the options, which may hold a password', async () => {
+    const [port = 0] = await freePorts(1);
+    const folder = await mkdtemp(join(tmpdir(), 'soundpost-owner-'));
+    closing.push(() => rm(folder, { recursive: true }));
+    const listener = join(folder, 'listener.mjs');
+    await writeFile(
+      listener,
+      `import { createServer } from 'node:net';
+      createServer((socket) => socket.destroy()).listen(${port}, '127.0.0.1', () => console.log('listens'));`,
+    );
+    const owner = spawn(process.execPath, [listener, '--password=s3cret'], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    closing.push(async () => {
+      owner.kill('SIGKILL');
+      await once(owner, 'exit');
+    });
+    await once(owner.stdout, 'data');
+    expect((await diagnose({ API_PORT: String(port) })).faults).toEqual([
+      `Ports: API_PORT=${port} is taken by process ${owner.pid} (${process.execPath} ${listener})`,
+    ]);
   });
 
   it('that Soundpost itself has is fine; so is the Redis that it runs, which is left alone', async () => {

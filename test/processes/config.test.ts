@@ -13,3 +13,12 @@ it('every fault is told at once, also one of escapes', () => {
     y: '1',
   });
 });
+
+it('addresses that fetch would refuse with all of their text hold no password', () => {
+  for (const variable of ['GATEWAY_URL', 'SOUNDPOST_SERVER']) {
+    const refused = (): unknown =>
+      loadConfig({ [variable]: 'http://me:s3cret@a.example', GATEWAY_API_KEY: 'k'.repeat(32) });
+    expect(refused).toThrow(`${variable}: must hold no name and no password`);
+    expect(refused).not.toThrow(/s3cret/);
+  }
+});
