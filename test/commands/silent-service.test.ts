@@ -1,0 +1,52 @@
+/** What a command does where a service says nothing, or something else: an HTTP server stands in for it. */
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { createClient } from '../../src/client/client.ts';
+import { download } from '../../src/commands/extract-on-server.ts';
+import { until } from '../until.ts';
+import { MAIN, useDesk } from './command-line.ts';
+
+const desk = useDesk();
+const asked: string[] = [];
+const server = createServer((request, response) => {
+  asked.push(request.method ?? '');
+  if (request.method === 'GET') response.end('other bytes');
+  if (request.method !== 'POST') return;
+  response.writeHead(201, { 'content-type': 'application/json' });
+  response.end(JSON.stringify({ success: true, data: { file: 'upl_0123456789abcdef' } }));
+});
+let url = '';
+beforeAll(async () => {
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+});
+afterAll(() => {
+  server.closeAllConnections();
+  server.close();
+});
+
+it('a second signal ends the process at once while the first still waits, and its temporary files go', async () => {
+  const command = [process.execPath, MAIN, 'extract', '-', '-o', 'never.mp3', '--server', url];
+  const running = desk().start(command, 'pipe', { SOUNDPOST_API_KEY: 'sp_key' });
+  running.stdin?.end('a video');
+  await until('the upload is asked about', () => asked.includes('HEAD'));
+  running.signal('SIGINT');
+  await until('the upload is to be deleted', () => asked.includes('DELETE'));
+  expect(await desk().leftovers()).toHaveLength(1);
+  running.signal('SIGINT');
+  expect((await running.ended).code).toBe(130);
+  expect(await desk().leftovers()).toEqual([]);
+});
+
+it('audio that is not what the service took the sha256 of is an error, with the way to fetch it again', async () => {
+  const client = createClient({ baseUrl: url, apiKey: 'sp_key' });
+  const { signal } = new AbortController();
+  const audio = await download({ client, url, apiKey: 'sp_key' }, 'job_1', '0'.repeat(64), signal);
+  await expect(text(audio)).rejects.toThrow(
+    'what arrived of it is something else; "soundpost jobs download job_1" fetches it again',
+  );
+});
