@@ -83,7 +83,8 @@ export async function follow(jobId, { onJob, onLive, signal }) {
         onJob(job);
       }
     } catch (error) {
-      if (error instanceof Refused && error.status < 500) {
+      // Too many requests are over in a minute at most; what else is refused stays so.
+      if (error instanceof Refused && error.status < 500 && error.status !== 429) {
         throw error;
       }
     }
@@ -141,9 +142,14 @@ export function sentence({ code, message, details }, status) {
     return `The service answered ${status}. Try again in a moment.`;
   }
   const parts = [message, details, code === 'UNAUTHORIZED' ? undefined : errors[code]?.remedy];
-  return parts
-    .filter((part) => part !== undefined && part !== null && part !== '')
-    .map((part) => part[0].toUpperCase() + part.slice(1).replace(/\.$/, ''))
-    .map((part) => `${part}.`)
-    .join(' ');
+  return (
+    parts
+      .filter((part) => part !== undefined && part !== null && part !== '')
+      // Not the name of a field: `source.url: …`
+      .map((part) =>
+        (/^[\w.]+:/.test(part) ? part : part[0].toUpperCase() + part.slice(1)).replace(/\.$/, ''),
+      )
+      .map((part) => `${part}.`)
+      .join(' ')
+  );
 }

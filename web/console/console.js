@@ -29,7 +29,7 @@ function addressed() {
   if (name === 'jobs') {
     return id === undefined || id === '' ? { view: 'history' } : { view: 'job', id };
   }
-  return { view: name in views && name !== 'job' ? name : 'new' };
+  return { view: Object.hasOwn(views, name) && name !== 'job' ? name : 'new' };
 }
 
 /** @param {boolean} byHand whether somebody went there: then what reads the page aloud goes along */

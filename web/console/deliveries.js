@@ -1,6 +1,6 @@
 // What was sent to the webhook of a job, each try of it, and sending it again.
 import { request } from './connection.js';
-import { announce, byId, iconButton } from './page.js';
+import { announce, byId, iconButton, setText } from './page.js';
 import { element, shortTime } from './shared/elements.js';
 
 const LOOK_MS = 2000;
@@ -18,6 +18,8 @@ export async function showDeliveries({ jobId, options, finishedAt }) {
     return;
   }
   of = jobId;
+  byId('deliveries-away').textContent = '';
+  byId('deliveries-error').textContent = '';
   await look(jobId);
 }
 
@@ -31,10 +33,13 @@ async function look(jobId) {
   try {
     const { deliveries } = await request(`v1/jobs/${jobId}/deliveries`);
     if (of === jobId) {
+      byId('deliveries-away').textContent = '';
       drawDeliveries(byId('deliveries'), jobId, deliveries, byId('deliveries-error'));
     }
   } catch (error) {
-    byId('deliveries-error').textContent = error.message;
+    if (of === jobId) {
+      setText(byId('deliveries-away'), error.message);
+    }
   }
   if (of === jobId) {
     looks = setTimeout(look, LOOK_MS, jobId);

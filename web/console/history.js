@@ -1,7 +1,7 @@
 // Jobs, newest first: looking for one, cancelling it, trying it again.
-import { request } from './connection.js';
+import { Away, request } from './connection.js';
 import { cancel, retry } from './job-actions.js';
-import { byId, iconButton, setText } from './page.js';
+import { byId, during, iconButton, setText } from './page.js';
 import { element, icon, shortTime } from './shared/elements.js';
 import { nameOf, size, statusOf, statusWord, stepWord, time } from './words.js';
 
@@ -58,10 +58,18 @@ function load() {
   showing?.abort();
   showing = new AbortController();
   const { signal } = showing;
+  clearTimeout(looks);
   return attempt(async () => {
     jobs = [];
     cursor = null;
-    await loadPage(signal, PAGE);
+    try {
+      await loadPage(signal, PAGE);
+    } catch (error) {
+      if (error instanceof Away) {
+        looks = setTimeout(load, LOOK_MS);
+      }
+      throw error;
+    }
     draw();
     setText(byId('history-note'), jobs.length === 0 ? 'No jobs' : `${jobs.length} jobs shown`);
     lookAgain(signal);
@@ -81,11 +89,11 @@ async function loadPage(signal, limit) {
 
 async function attempt(work) {
   try {
-    fault.textContent = '';
     await work();
+    fault.textContent = '';
   } catch (error) {
     if (error.name !== 'AbortError') {
-      fault.textContent = error.message;
+      setText(fault, error.message);
     }
   }
 }
@@ -95,12 +103,13 @@ function lookAgain(signal) {
   clearTimeout(looks);
   looks = setTimeout(async () => {
     const unfinished = jobs.filter(({ status }) => status === 'queued' || status === 'processing');
-    await attempt(async () => {
-      const found = await Promise.all(
-        unfinished.slice(0, PAGE).map(({ jobId }) => request(`v1/jobs/${jobId}`, { signal })),
-      );
-      found.forEach(replace);
-    });
+    // Nobody asked for it, so it neither says that it failed nor takes away what was said: it is done again.
+    const found = await Promise.all(
+      unfinished
+        .slice(0, PAGE)
+        .map(({ jobId }) => request(`v1/jobs/${jobId}`, { signal }).catch(() => undefined)),
+    );
+    found.filter((job) => job !== undefined).forEach(replace);
     if (!signal.aborted) {
       lookAgain(signal);
     }
@@ -185,7 +194,9 @@ function action(job, status) {
       'data-part': 'action',
       'aria-label': `Cancel ${nameOf(job)}`,
     });
-    button.addEventListener('click', () => void attempt(async () => replace(await cancel(job.jobId))));
+    button.addEventListener('click', () =>
+      during(button, fault, async () => replace(await cancel(job.jobId))),
+    );
     return button;
   }
   if (status === 'completed') {
@@ -196,6 +207,6 @@ function action(job, status) {
     'data-part': 'action',
     'aria-label': `Try again: ${nameOf(job)}`,
   });
-  button.addEventListener('click', () => void attempt(() => retry(job.jobId)));
+  button.addEventListener('click', () => during(button, fault, () => retry(job.jobId)));
   return button;
 }

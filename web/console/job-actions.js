@@ -4,6 +4,11 @@ import { announce } from './page.js';
 
 /** @returns the job as it is now */
 export async function cancel(jobId) {
+  // What has ended meanwhile would not be cancelled but erased.
+  const now = await request(`v1/jobs/${jobId}`);
+  if (now.status === 'completed' || now.status === 'failed') {
+    return now;
+  }
   const job = await request(`v1/jobs/${jobId}`, { method: 'DELETE' });
   announce('Cancelled');
   return job;

@@ -39,7 +39,7 @@ export function show(jobId) {
   follow(jobId, {
     signal,
     onJob: (now) => !signal.aborted && showJob(now),
-    onLive: (live) => setText(byId('progress-live'), live ? '' : 'Connection lost, trying again…'),
+    onLive: (live) => !signal.aborted && showLive(live),
   }).catch((error) => {
     if (!signal.aborted) {
       fault.textContent = error.message;
@@ -53,6 +53,14 @@ export function leave() {
   closeSend();
   stopDeliveries();
   fault.textContent = '';
+}
+
+function showLive(live) {
+  setText(byId('progress-live'), live ? '' : 'Connection lost, trying again…');
+  if (job === null) {
+    // There is no progress yet to say it beside.
+    setText(fault, live ? '' : 'The service does not answer, trying again…');
+  }
 }
 
 function showJob(now) {
@@ -183,7 +191,14 @@ function trackWord({ index, codec, language, channels, default: isDefault }) {
 }
 
 byId('job-cancel').addEventListener('click', (event) =>
-  during(event.currentTarget, fault, async () => showJob(await cancel(job.jobId))),
+  during(event.currentTarget, fault, async () => {
+    const { signal } = watching;
+    const now = await cancel(job.jobId);
+    // Another one may be shown by now.
+    if (!signal.aborted) {
+      showJob(now);
+    }
+  }),
 );
 
 byId('job-retry').addEventListener('click', (event) =>
@@ -194,13 +209,15 @@ byId('job-again').addEventListener('click', () => job !== null && startFrom(job)
 
 byId('job-erase').addEventListener('click', (event) =>
   during(event.currentTarget, fault, async () => {
+    // The one that is asked about, also when Back leads to another one meanwhile.
+    const { jobId } = job;
     const sure = await confirmed({
       title: `Erase ${nameOf(job)}?`,
       text: 'The file is removed from the service, and its address no longer works. The job stays in the history.',
       yes: 'Erase it',
     });
     if (sure) {
-      await request(`v1/jobs/${job.jobId}`, { method: 'DELETE' });
+      await request(`v1/jobs/${jobId}`, { method: 'DELETE' });
       announce('Erased');
       location.hash = '#/jobs';
     }

@@ -13,7 +13,7 @@ const fault = byId('new-error');
 
 /** What another view wants to be filled in when this one opens. */
 let prefill = null;
-/** Whether a job is on its way; leaving the view does not hold it up, but shows no other. */
+/** Whether a job is on its way; leaving the view does not hold it up, but then nobody is taken to the job. */
 let submitting = false;
 
 export function show() {
@@ -71,7 +71,11 @@ form.addEventListener('submit', async (event) => {
     trim.clear();
     form.reset();
     showChoices(chosen.output, {});
-    location.hash = `#/jobs/${jobId}`;
+    if (byId('view-new').hidden) {
+      announce('The job has begun; the history has it.');
+    } else {
+      location.hash = `#/jobs/${jobId}`;
+    }
   } catch (error) {
     fault.textContent = error instanceof GivenUp ? '' : error.message;
   } finally {

@@ -48,6 +48,7 @@ export function confirmed({ title, text, yes }) {
 /** Runs the work of a button, which can meanwhile not be pressed again; what fails is said in `fault`. */
 export async function during(button, fault, work) {
   fault.textContent = '';
+  const hadFocus = document.activeElement === button;
   button.disabled = true;
   try {
     await work();
@@ -55,5 +56,9 @@ export async function during(button, fault, work) {
     fault.textContent = error.message;
   } finally {
     button.disabled = false;
+    // A button that is disabled loses it, and who works by keyboard the place.
+    if (hadFocus && document.activeElement === document.body) {
+      button.focus();
+    }
   }
 }

@@ -2,7 +2,7 @@
 import { reachable } from './connection.js';
 import { byId } from './page.js';
 import { icon, spoken } from './shared/elements.js';
-import { drawWaveform, MOST_BYTES, peaksOf } from './waveform.js';
+import { drawWaveform, MOST_BYTES, MOST_SECONDS, peaksOf } from './waveform.js';
 import { time } from './words.js';
 
 const play = byId('player-play');
@@ -32,7 +32,7 @@ export function loadPlayer({ url, duration, size, filename }) {
   loaded = { url, media, duration, waveform };
   showButton('play', 'Play');
   showPosition(0);
-  if (size <= MOST_BYTES) {
+  if (size <= MOST_BYTES && duration <= MOST_SECONDS) {
     void draw(loaded);
   }
 }
@@ -51,7 +51,7 @@ export function closePlayer() {
 async function draw(drawing) {
   try {
     const response = await fetch(reachable(drawing.url));
-    const peaks = await peaksOf(await response.blob());
+    const peaks = await peaksOf(await response.blob(), drawing.duration);
     if (loaded === drawing) {
       drawing.waveform.setPeaks(peaks);
     }

@@ -2,6 +2,9 @@
 import * as connection from './connection.js';
 import { byId, during } from './page.js';
 
+const UNKNOWN_KEY =
+  'The service does not know this key. Check that all of it was pasted, from sp_ on, or have a new one made with: keys create';
+
 let onSignedIn = () => undefined;
 
 /** @param {{ onSignedIn: (byHand: boolean) => void }} listeners */
@@ -28,7 +31,13 @@ byId('sign-in-form').addEventListener('submit', async (event) => {
   event.preventDefault();
   const field = byId('key');
   await during(byId('sign-in-button'), byId('sign-in-error'), async () => {
-    connection.signIn(field.value.trim());
+    const key = field.value.trim();
+    // A header carries no other signs: fetch would fail as if nobody answered.
+    if (!/^[\x21-\x7e]+$/.test(key)) {
+      field.select();
+      throw new Error(UNKNOWN_KEY);
+    }
+    connection.signIn(key);
     try {
       await connection.request('v1/usage');
     } catch (error) {
@@ -36,11 +45,7 @@ byId('sign-in-form').addEventListener('submit', async (event) => {
       if (error.status !== 403) {
         connection.signOut();
         field.select();
-        throw error.status === 401
-          ? new Error(
-              'The service does not know this key. Check that all of it was pasted, from sp_ on, or have a new one made with: keys create',
-            )
-          : error;
+        throw error.status === 401 ? new Error(UNKNOWN_KEY) : error;
       }
     }
     field.value = '';

@@ -26,11 +26,17 @@ export function prepareSource() {
   });
   // Anywhere on the page: who misses the field would otherwise leave the page for the file.
   addEventListener('dragover', (event) => {
+    if (!hasFiles(event)) {
+      return;
+    }
     event.preventDefault();
     drop.classList.add('over');
   });
   addEventListener('dragleave', (event) => drop.classList.toggle('over', event.relatedTarget !== null));
   addEventListener('drop', (event) => {
+    if (!hasFiles(event)) {
+      return;
+    }
     event.preventDefault();
     drop.classList.remove('over');
     const [file] = event.dataTransfer?.files ?? [];
@@ -40,6 +46,7 @@ export function prepareSource() {
   });
   url.addEventListener('input', () => {
     fault.textContent = '';
+    url.removeAttribute('aria-invalid');
   });
   pause.addEventListener('click', () => {
     if (upload?.state === 'paused' || upload?.state === 'failed') {
@@ -78,6 +85,11 @@ export function showSource(source) {
 
 /** Whether there is a source; where there is none, it is said and the field is brought forward. */
 export function sourceOf() {
+  if (upload?.state === 'failed') {
+    showUpload(upload);
+    byId(upload.isRefused ? 'chosen-remove' : 'upload-pause').focus();
+    return false;
+  }
   if (upload !== null || uploaded !== null) {
     return true;
   }
@@ -151,6 +163,9 @@ function showChoice() {
   byId('source-choice').hidden = false;
 }
 
+/** A text that is dragged belongs into the field where it is dropped. */
+const hasFiles = ({ dataTransfer }) => dataTransfer?.types.includes('Files') ?? false;
+
 const PAUSE_WORDS = { paused: 'Resume', failed: 'Try again' };
 
 /** @param {Upload} one that has changed */
@@ -166,18 +181,16 @@ function showUpload(one) {
   setText(byId('upload-text'), textOf(one, percent));
   setText(pause, PAUSE_WORDS[state] ?? 'Pause');
   // Kept in its place, so that nothing moves.
-  pause.classList.toggle('gone', state === 'done');
-  fault.textContent =
-    state === 'failed'
-      ? `The upload stopped: ${one.fault}. Press “Try again”, and it goes on where it stopped.`
-      : '';
+  pause.classList.toggle('gone', state === 'done' || one.isRefused);
+  const again = one.isRefused ? '' : ' Press “Try again”, and it goes on where it stopped.';
+  setText(fault, state === 'failed' ? `${one.fault}${again}` : '');
   if (state === 'done') {
     sessionStorage.removeItem(UNFINISHED);
     announce(`${file.name} is uploaded`);
   }
 }
 
-function textOf({ state, secondsLeft, resumedAt, fault: reason }, percent) {
+function textOf({ state, secondsLeft, resumedAt, isRefused }, percent) {
   switch (state) {
     case 'done':
       return 'Uploaded';
@@ -186,7 +199,7 @@ function textOf({ state, secondsLeft, resumedAt, fault: reason }, percent) {
     case 'waiting':
       return `${percent} % · connection lost, trying again…`;
     case 'failed':
-      return reason;
+      return isRefused ? 'Not uploaded' : `Stopped at ${percent} %`;
     case 'starting':
       return 'Beginning…';
     default: {

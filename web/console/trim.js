@@ -2,7 +2,7 @@
 import RegionsPlugin from './lib/regions.js';
 import { byId } from './page.js';
 import { icon } from './shared/elements.js';
-import { drawWaveform, MOST_BYTES, peaksOf } from './waveform.js';
+import { drawWaveform, MOST_BYTES, MOST_SECONDS, peaksOf } from './waveform.js';
 import { parseTime, size, time } from './words.js';
 
 const start = byId('start');
@@ -100,12 +100,15 @@ async function draw(drawing, file) {
   regions.on('region-update', (region) => showRegion(region, media.duration));
   waveform.surfer.on('ready', addRegion);
   try {
-    waveform.setPeaks(await peaksOf(file));
+    const peaks = await peaksOf(file, media.duration);
+    if (drawn === drawing) {
+      waveform.setPeaks(peaks);
+    }
   } catch {
     if (drawn === drawing) {
       const why =
-        file.size > MOST_BYTES
-          ? `Files over ${size(MOST_BYTES)} are not drawn`
+        file.size > MOST_BYTES || media.duration > MOST_SECONDS
+          ? `What is over ${size(MOST_BYTES)} or ${MOST_SECONDS / 60} minutes is not drawn`
           : 'The sound cannot be drawn here';
       byId('trim-note').textContent = `${time(media.duration)} in all. ${why}; drag the edges to trim.`;
     }
@@ -145,7 +148,7 @@ byId('trim-play').addEventListener('click', () => {
     return;
   }
   media.currentTime = parseTime(start.value) || 0;
-  void media.play();
+  media.play().catch(() => showPlaying(false));
   showPlaying(true);
   const step = () => {
     const last = parseTime(end.value) ?? Number.POSITIVE_INFINITY;

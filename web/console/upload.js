@@ -1,7 +1,7 @@
 // One file on its way to the service, by tus: it can be paused, survives a broken connection, and goes on where it stopped when the same file is
 // chosen again after the page was reloaded.
 import './lib/tus.js';
-import { keyHeaders, reachable } from './connection.js';
+import { keyHeaders, reachable, sentence } from './connection.js';
 
 const { tus } = window;
 
@@ -11,7 +11,7 @@ const REMEMBERED = 'tus::soundpost-';
 /** Uploads are kept for a day, unless the operator chose otherwise; an expired one is begun anew. */
 const REMEMBERED_MS = 48 * 3600 * 1000;
 
-/** Somebody has taken the file away. */
+/** Nothing will come of it: the file was taken away, or the service does not want it. */
 export class GivenUp extends Error {}
 
 export class Upload {
@@ -25,6 +25,8 @@ export class Upload {
   #done = Promise.withResolvers();
   state = 'starting';
   fault = '';
+  /** Whether the service will not have the file, however often it is sent. */
+  isRefused = false;
   /** Bytes that an earlier upload had sent already. */
   resumedAt = 0;
 
@@ -83,9 +85,10 @@ export class Upload {
     await this.#tus.abort(this.state !== 'done').catch(() => undefined);
   }
 
-  /** Ends it without a word to the service, as a reload of the page does. */
+  /** Ends it without a word to the service, as a reload of the page does. Who waits for it hears {@link GivenUp}. */
   async leave() {
     this.#listener = () => undefined;
+    this.#done.reject(new GivenUp());
     await this.#tus.abort().catch(() => undefined);
   }
 
@@ -125,6 +128,7 @@ export class Upload {
     const status = error.originalResponse?.getStatus() ?? 0;
     // Not what the request is to blame for, but for a lock that the broken try still holds, and a full minute.
     const mayHelp = status === 0 || status >= 500 || [408, 409, 423, 429, 460].includes(status);
+    this.isRefused = !mayHelp;
     if (mayHelp) {
       this.#change('waiting');
     }
@@ -132,9 +136,11 @@ export class Upload {
   }
 
   #failed(error) {
-    const answer = error.originalResponse?.getBody() ?? '';
-    this.fault = faultOf(answer);
+    this.fault = faultOf(error.originalResponse);
     this.#change('failed');
+    if (this.isRefused) {
+      this.#done.reject(new GivenUp());
+    }
   }
 
   #succeeded() {
@@ -162,12 +168,15 @@ function fingerprintOf({ name, size, lastModified }) {
   return `soundpost-${keyId}-${size}-${lastModified}-${name}`;
 }
 
-function faultOf(answer) {
+/** @param response of tus, which is missing where none came */
+function faultOf(response) {
+  if (!response) {
+    return 'The connection broke, and trying again did not help.';
+  }
   try {
-    const { message, details } = JSON.parse(answer).error;
-    return [message, details].filter(Boolean).join(': ');
+    return sentence(JSON.parse(response.getBody()).error, response.getStatus());
   } catch {
-    return 'the connection broke, and trying again did not help';
+    return sentence({}, response.getStatus());
   }
 }
 

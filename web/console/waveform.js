@@ -6,17 +6,19 @@ import { onColours } from './theme.js';
 const HEIGHT = 96;
 const PEAKS = 1200;
 const LOOKING_RATE_HZ = 8000;
-/** What is decoded is all in memory at once. */
+/** What is read is all in memory at once. */
 export const MOST_BYTES = 64_000_000;
+/** And so is what is decoded, at the sound's own rate before the browser makes it 8 kHz: 0.4 MB a second of stereo, however small the file. */
+export const MOST_SECONDS = 30 * 60;
 /** What is drawn where nothing could be decoded. */
 const FLAT = [new Array(PEAKS).fill(0)];
 
 /**
  * The loudest moments of a sound in order, each 0 to 1. Rejects where the browser cannot decode it, or where there is too much of it.
- * @param {Blob} blob of a sound or of a video with one
+ * @param {Blob} blob of a sound or of a video with one @param {number} duration seconds
  */
-export async function peaksOf(blob) {
-  if (blob.size > MOST_BYTES) {
+export async function peaksOf(blob, duration) {
+  if (blob.size > MOST_BYTES || duration > MOST_SECONDS) {
     throw new Error('too large to look at');
   }
   const context = new OfflineAudioContext(1, 1, LOOKING_RATE_HZ);

@@ -1,0 +1,191 @@
+/** The console where something goes wrong: what was typed, what was chosen, the service, or the moment. The way that goes well is console.test.ts. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Page, Route } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { useService } from '../api/api-fixture.ts';
+import { startChromium, type TestBrowser } from '../chromium.ts';
+import { ffmpeg } from '../media/oracle.ts';
+import { until } from '../until.ts';
+import { makeTalk, signIn, type Watch, watchPage } from './console-page.ts';
+
+const PATIENCE_MS = 60_000;
+const MARKUP = '<img src=x onerror=alert(1)>';
+
+const service = useService();
+let folder = '';
+let talk = '';
+let browser: TestBrowser;
+let page: Page;
+let watch: Watch;
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'soundpost-console-faults-'));
+  talk = await makeTalk(folder, `${MARKUP}.mp4`, 2);
+  browser = await startChromium({ width: 1180, height: 800 });
+  page = await browser.context.newPage();
+  page.setDefaultTimeout(PATIENCE_MS);
+  watch = await watchPage(page);
+  await page.goto(service().url);
+});
+afterAll(async () => {
+  await browser?.close();
+  await rm(folder, { recursive: true, force: true });
+});
+
+const go = (address: string) => page.evaluate(`location.hash = ${JSON.stringify(address)}`);
+const isOffline = (offline: boolean) => browser.context.setOffline(offline);
+const extract = () => page.locator('#extract').click({ force: true });
+const url = (name: string) => ({ source: { type: 'url', url: name }, output: { format: 'mp3' } });
+
+describe('what was typed or chosen', () => {
+  it('a key with a sign that no header carries is told like a wrong one', async () => {
+    await page.getByLabel('API key').fill('sp_…');
+    await page.keyboard.press('Enter');
+    await page.getByRole('alert').getByText('The service does not know this key').waitFor();
+    await signIn(page, service().url, service().key);
+  });
+
+  it('an address that names no view shows the first one, also a name that every object has', async () => {
+    await go('#/jobs');
+    await page.locator('#view-history').waitFor();
+    await go('#/constructor');
+    await page.locator('#view-new').waitFor();
+  });
+
+  it('a file that the service will not have is not promised to go on, and holds nothing up', async () => {
+    const text = join(folder, 'text.mp4');
+    await writeFile(text, 'no video at all\n'.repeat(100));
+    await page.setInputFiles('#file', text);
+    await extract();
+    const alert = page.locator('#source-error', { hasText: 'no video or audio that the service knows' });
+    await alert.waitFor();
+    expect(await alert.textContent()).not.toContain('Try again');
+    await page.locator('#extract[aria-disabled="false"]').waitFor();
+    await extract();
+    expect(await page.locator('#extract').getAttribute('aria-disabled')).toBe('false');
+    await page.getByRole('button', { name: 'Take another source' }).click();
+  });
+
+  it('a sound of hours gets a line: decoded it would not fit into a tab', async () => {
+    const hours = join(folder, 'hours.wav');
+    await ffmpeg(
+      '-v',
+      'error',
+      '-f',
+      'lavfi',
+      '-i',
+      'anullsrc=r=8000:cl=mono',
+      '-t',
+      '1900',
+      '-c:a',
+      'pcm_u8',
+      hours,
+    );
+    await page.setInputFiles('#file', hours);
+    await page.locator('#trim-note', { hasText: '30 minutes is not drawn' }).waitFor();
+    await page.getByRole('button', { name: 'Take another source' }).click();
+  });
+
+  it('a name with markup in it is a text everywhere', async () => {
+    await page.setInputFiles('#file', talk);
+    await page.locator('#chosen-name', { hasText: MARKUP }).waitFor();
+    await extract();
+    await page.getByRole('heading', { name: `${MARKUP}.mp3` }).waitFor();
+    await page.locator('#job-status', { hasText: 'Completed' }).waitFor();
+    await go('#/jobs');
+    await page.locator('.row', { hasText: MARKUP }).waitFor();
+    expect(await page.locator('img[src="x"]').count()).toBe(0);
+  });
+});
+
+describe('the service, or the moment', () => {
+  it('a job and the history that are opened while the service is away say so, and come by themselves', async () => {
+    const [job] = (await service().call('GET', '/v1/jobs')).body.data.jobs;
+    await isOffline(true);
+    await go(`#/jobs/${job.jobId}`);
+    await page.locator('#job-error', { hasText: 'does not answer' }).waitFor();
+    await isOffline(false);
+    await page.locator('#job-status', { hasText: 'Completed' }).waitFor();
+    await page.locator('#job-error:empty').waitFor({ state: 'attached' });
+
+    await isOffline(true);
+    await go('#/jobs');
+    await page.locator('#history-error', { hasText: 'does not answer' }).waitFor();
+    await isOffline(false);
+    await page.locator('#history-error:empty').waitFor({ state: 'attached' });
+    await page.locator(`[data-job="${job.jobId}"]`).waitFor();
+  });
+
+  it('who leaves while a job waits for its upload is not fetched back, and who signs out leaves nothing that waits', async () => {
+    await go('#/');
+    await isOffline(true);
+    await page.setInputFiles('#file', talk);
+    await extract();
+    await page.getByText('The job starts when the upload is complete.').first().waitFor();
+    await go('#/jobs');
+    await page.locator('#view-history').waitFor();
+    await isOffline(false);
+    await page.locator('#announcements', { hasText: 'The job has begun' }).waitFor();
+    expect(new URL(page.url()).hash).toBe('#/jobs');
+
+    await go('#/');
+    await isOffline(true);
+    await page.setInputFiles('#file', await makeTalk(folder, 'second.mp4', 1));
+    await extract();
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await isOffline(false);
+    await page.getByLabel('API key').fill(service().key);
+    await page.keyboard.press('Enter');
+    await page.getByLabel('Address of a video').fill('http://10.0.0.1/private.mp4');
+    await page.keyboard.press('Enter');
+    await page.locator('#new-error', { hasText: 'the address is not allowed' }).waitFor();
+  });
+
+  it('what could not be done stays said while the list is kept up to date, and pressed twice it is done once', async () => {
+    const missing = service().outside.on('/missing.mp4', (_incoming, response) =>
+      response.writeHead(404).end(),
+    );
+    const failed = await service().run(url(missing));
+    const stalling = await service().outside.stalling('stuck.mp4', talk);
+    const stuck = await service().submit(url(stalling.url));
+    await service().reaches(stuck, 'processing');
+    await go('#/jobs');
+    const again = page.locator(`[data-job="${failed.jobId}"]`).getByRole('button', { name: /^Try again/ });
+    await page.locator(`[data-job="${stuck}"] progress`).waitFor();
+    await isOffline(true);
+    await again.click();
+    const fault = page.locator('#history-error', { hasText: 'does not answer' });
+    await fault.waitFor();
+    await isOffline(false);
+    for (const _look of [1, 2]) await page.waitForResponse((answer) => answer.url().endsWith(stuck));
+    expect(await fault.count()).toBe(1);
+
+    await again.dblclick();
+    await page.locator('#job-status', { hasText: 'Failed' }).waitFor();
+    const { jobs } = (await service().call('GET', '/v1/jobs?limit=100')).body.data;
+    const retries = jobs.filter(({ retryOf }: { retryOf: string | null }) => retryOf === failed.jobId);
+    expect(retries).toHaveLength(1);
+
+    // The list is late: what it still offers to cancel has ended, and cancelling that would erase its file.
+    await go('#/jobs');
+    const cancel = page.locator(`[data-job="${stuck}"]`).getByRole('button', { name: /^Cancel/ });
+    await cancel.waitFor();
+    const late: Route[] = [];
+    let isLate = true;
+    await page.route(`**/v1/jobs/${stuck}`, (route) => (isLate ? late.push(route) : route.continue()));
+    await until('the list looks', () => late.length > 0);
+    stalling.letGo();
+    await service().ended(stuck);
+    isLate = false;
+    await cancel.click();
+    await page.locator(`[data-job="${stuck}"]`, { hasText: 'Completed' }).waitFor();
+    expect((await service().call('GET', `/v1/download/${stuck}`)).status).toBe(200);
+    await Promise.all(late.map((route) => route.abort()));
+  });
+
+  it('nothing of it was an error of the page', () => {
+    expect(watch.complaints).toEqual([]);
+  });
+});
