@@ -10,6 +10,7 @@ import time
 import uuid
 from pathlib import Path
 from urllib.error import HTTPError
+from urllib.parse import quote
 from urllib.request import Request, urlopen
 
 API, KEY = os.environ["API"], os.environ["KEY"]
@@ -32,7 +33,8 @@ def extract(path: Path, audio_format: str) -> dict:
             **{
                 "Content-Type": "application/octet-stream",
                 "Content-Length": str(path.stat().st_size),
-                "Content-Disposition": f'attachment; filename="{path.name}"',
+                # A header is ASCII; the name need not be (RFC 6266).
+                "Content-Disposition": f"attachment; filename*=UTF-8''{quote(path.name, safe='')}",
             },
         ))
     request = {"source": {"type": "upload", "file": upload["file"]}, "output": {"format": audio_format}}
