@@ -32,8 +32,17 @@ const copies: readonly string[] = [
   'mp3.avi mp3',
 ];
 
+/** Of each source what is a copy and three encodings, so that each format comes from at least two sources; with --all everything from everything. */
+function formatsFrom(source: SourceName): FormatName[] {
+  const nth = sources.indexOf(source);
+  const chosen = new Set([0, 3, 5].map((step) => formatNames[(nth + step) % formatNames.length]));
+  return formatNames.filter(
+    (format) => process.env.TEST_ALL === '1' || chosen.has(format) || copies.includes(`${source} ${format}`),
+  );
+}
+
 describe.each(sources)('%s', (source) => {
-  it.each(formatNames)('becomes %s', async (format) => {
+  it.each(formatsFrom(source))('becomes %s', async (format) => {
     const input = await folder.source(source);
     const output = folder.at(`${source}.${format}`);
     const { output: file } = await extract(input, output, { format });
