@@ -69,7 +69,10 @@ async function followed(
   } catch (error) {
     if (signal.aborted) {
       progress.note(`cancelling ${jobId}`);
-      await client.cancel(jobId);
+      await client.cancel(jobId).catch((failure: unknown) => {
+        const why = failure instanceof Error ? failure.message : String(failure);
+        progress.note(`${jobId} may go on: ${why}; "soundpost jobs cancel ${jobId}" tries again`);
+      });
     }
     throw error;
   }

@@ -10,13 +10,25 @@ import { until } from '../until.ts';
 import { MAIN, useDesk } from './command-line.ts';
 
 const desk = useDesk();
+const JOB = 'job_0123456789abcdef';
 const asked: string[] = [];
 const server = createServer((request, response) => {
-  asked.push(request.method ?? '');
-  if (request.method === 'GET') response.end('other bytes');
+  asked.push(request.method ?? '', `${request.method} ${request.url}`);
+  const answer = (status: number, body: object): void => {
+    response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+  };
+  if (request.url === '/v1/extract') {
+    answer(202, { success: true, data: { jobId: JOB, status: 'queued' } });
+    return;
+  }
+  if (request.method === 'DELETE' && request.url === `/v1/jobs/${JOB}`) {
+    const message = 'the queue is away';
+    answer(503, { success: false, error: { code: 'SERVICE_UNAVAILABLE', message } });
+    return;
+  }
+  if (request.method === 'GET' && !request.url?.startsWith('/v1/jobs/')) response.end('other bytes');
   if (request.method !== 'POST') return;
-  response.writeHead(201, { 'content-type': 'application/json' });
-  response.end(JSON.stringify({ success: true, data: { file: 'upl_0123456789abcdef' } }));
+  answer(201, { success: true, data: { file: 'upl_0123456789abcdef' } });
 });
 let url = '';
 beforeAll(async () => {
@@ -49,4 +61,16 @@ it('audio that is not what the service took the sha256 of is an error, with the 
   await expect(text(audio)).rejects.toThrow(
     'what arrived of it is something else; "soundpost jobs download job_1" fetches it again',
   );
+});
+
+it('a job that could not be cancelled is told, with the command that tries again', async () => {
+  const address = 'https://example.com/talk.mp4';
+  const command = [process.execPath, MAIN, 'extract', address, '-o', 'never.mp3', '--server', url];
+  const running = desk().start(command, 'pipe', { SOUNDPOST_API_KEY: 'sp_key' });
+  await until('the job is followed', () => asked.some((what) => what.startsWith(`GET /v1/jobs/${JOB}`)));
+  running.signal('SIGINT');
+  const { code, stderr } = await running.ended;
+  expect(code).toBe(130);
+  expect(stderr).toContain(`${JOB} may go on: `);
+  expect(stderr).toContain(`"soundpost jobs cancel ${JOB}" tries again`);
 });
