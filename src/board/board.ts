@@ -34,8 +34,8 @@ export interface Board {
 const PATH = '/admin/queues';
 const MOST_JOBS_A_PAGE = 100;
 
-export function openBoard(options: BoardOptions): Board {
-  const { queues, close } = openBoardQueues(options.redis, options.logger);
+export async function openBoard(options: BoardOptions): Promise<Board> {
+  const { queues, close } = await openBoardQueues(options.redis, options.logger);
   const pages = new ExpressAdapter().setBasePath(PATH);
   createBullBoard({
     queues: queues.map((queue) => new DiscreetAdapter(queue, { readOnlyMode: true })),

@@ -7,6 +7,7 @@ import { recordFields } from './job-record.ts';
 import { jobKey, queueNames } from './names.ts';
 import { type VoicePayload, WebhookPayload } from './payloads.ts';
 import { KEY_PREFIX, type Redis } from './redis.ts';
+import { Renewed } from './renewed.ts';
 
 export interface AnnouncementQueueOptions {
   /** The caller closes it. */
@@ -30,8 +31,8 @@ const KEEP_LONGER_SECONDS = 24 * 60 * 60;
 
 export class AnnouncementQueue {
   readonly #options: AnnouncementQueueOptions;
-  readonly #webhooks: Queue;
-  readonly #voices: Queue;
+  readonly #webhooks: Renewed<Queue>;
+  readonly #voices: Renewed<Queue>;
 
   constructor(options: AnnouncementQueueOptions) {
     this.#options = options;
@@ -39,17 +40,17 @@ export class AnnouncementQueue {
     this.#voices = this.#queue(queueNames.voice);
   }
 
-  #queue(name: string): Queue {
+  #queue(name: string): Renewed<Queue> {
     const { redis, telemetry, logger } = this.#options;
-    const queue = new Queue(name, { connection: redis, prefix: KEY_PREFIX, ...(telemetry && { telemetry }) });
-    queue.on('error', (error: Error) => logger.warn({ error: error.message }, `${name} queue`));
-    return queue;
+    const warn = (error: Error): void => logger.warn({ error: error.message }, `${name} queue`);
+    const shared = { connection: redis, prefix: KEY_PREFIX, ...(telemetry && { telemetry }) };
+    return new Renewed(() => new Queue(name, shared).on('error', warn));
   }
 
   /** Adds a notification; its delivery id makes it one, however often it is added. */
   async addWebhook(payload: WebhookPayload): Promise<void> {
     await this.#index(payload.jobId, payload.deliveryId, payload.deliveryId);
-    await this.#webhooks.add(
+    await (await this.#webhooks.get()).add(
       payload.event,
       payload,
       this.#jobOptions(payload.deliveryId, this.#options.webhookTries),
@@ -71,7 +72,7 @@ export class AnnouncementQueue {
     const nowMs = Date.now();
     const replay = `${deliveryId}-replay-${nowMs}`;
     await this.#index(jobId, deliveryId, replay);
-    await this.#webhooks.add(
+    await (await this.#webhooks.get()).add(
       payload.event,
       { ...payload, scheduleFromMs: nowMs },
       this.#jobOptions(replay, webhookTries),
@@ -82,7 +83,11 @@ export class AnnouncementQueue {
   /** Sends the result of a job into a chat. */
   async addVoice(tenant: string, jobId: string, sendId: string, request: VoiceMessageRequest): Promise<void> {
     const payload: VoicePayload = { version: 1, tenant, jobId, sendId, request };
-    await this.#voices.add('send', payload, this.#jobOptions(sendId, VOICE_SCHEDULE_SECONDS.length));
+    await (await this.#voices.get()).add(
+      'send',
+      payload,
+      this.#jobOptions(sendId, VOICE_SCHEDULE_SECONDS.length),
+    );
   }
 
   /** Sends a finished result once more, or for the first time; the job then tells of this sending. */

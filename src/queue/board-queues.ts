@@ -5,6 +5,7 @@ import { admitRequest, FAILED_KEYS_PER_MINUTE } from './admission.ts';
 import { queueNames } from './names.ts';
 import { RATE_WINDOW_SECONDS, rateKey } from './rate.ts';
 import { KEY_PREFIX, type Redis } from './redis.ts';
+import { Renewed } from './renewed.ts';
 
 export interface BoardQueues {
   readonly queues: readonly Queue[];
@@ -12,16 +13,16 @@ export interface BoardQueues {
 }
 
 /** @param redis of the role `request` */
-export function openBoardQueues(redis: Redis, logger: Logger): BoardQueues {
-  const queues = Object.values(queueNames).map((name) => {
-    const queue = new Queue(name, { connection: redis, prefix: KEY_PREFIX });
-    queue.on('error', (error) => logger.warn({ error: error.message }, `${name} queue, for the board`));
-    return queue;
+export async function openBoardQueues(redis: Redis, logger: Logger): Promise<BoardQueues> {
+  const renewed = Object.values(queueNames).map((name) => {
+    const warn = (error: Error): void =>
+      logger.warn({ error: error.message }, `${name} queue, for the board`);
+    return new Renewed(() => new Queue(name, { connection: redis, prefix: KEY_PREFIX }).on('error', warn));
   });
   return {
-    queues,
+    queues: await Promise.all(renewed.map((queue) => queue.usable())),
     async close() {
-      await Promise.all(queues.map((queue) => queue.close()));
+      await Promise.all(renewed.map((queue) => queue.close()));
     },
   };
 }

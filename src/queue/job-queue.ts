@@ -9,6 +9,7 @@ import { type CancelOutcome, markCancelled } from './job-state.ts';
 import { CHANGE_CHANNEL, completionId, jobKey, type QueueName, queueNames } from './names.ts';
 import type { CompletionPayload, ExtractPayload } from './payloads.ts';
 import { KEY_PREFIX, type Redis } from './redis.ts';
+import { Renewed } from './renewed.ts';
 import type { Replication } from './replication.ts';
 import { type Reservation, reserveSubmission, type SubmissionLimits } from './reservation.ts';
 import { SubmissionJournal } from './submission-journal.ts';
@@ -63,8 +64,8 @@ const PARENT_OUTLIVES_SECONDS = 24 * 60 * 60;
 export class JobQueue {
   readonly #redis: Redis;
   readonly #options: JobQueueOptions;
-  readonly #extract: Queue;
-  readonly #flows: FlowProducer;
+  readonly #extract: Renewed<Queue>;
+  readonly #flows: Renewed<FlowProducer>;
   readonly #observer: Observer;
   readonly #journal: SubmissionJournal<Accepted>;
 
@@ -79,11 +80,9 @@ export class JobQueue {
     });
     const { redis, telemetry } = options;
     const shared = { connection: redis, prefix: KEY_PREFIX, ...(telemetry && { telemetry }) };
-    this.#extract = new Queue(queueNames.extract, shared);
-    this.#flows = new FlowProducer(shared);
     const warn = (error: Error): void => options.logger.warn({ error: error.message }, 'job queue');
-    this.#extract.on('error', warn);
-    this.#flows.on('error', warn);
+    this.#extract = new Renewed(() => new Queue(queueNames.extract, shared).on('error', warn));
+    this.#flows = new Renewed(() => new FlowProducer(shared).on('error', warn));
   }
 
   /**
@@ -178,9 +177,9 @@ export class JobQueue {
     });
     const [only] = nodes;
     if (nodes.length === 1 && only !== undefined && !('children' in only)) {
-      await this.#extract.add(only.name, only.data, only.opts);
+      await (await this.#extract.get()).add(only.name, only.data, only.opts);
     } else {
-      await this.#flows.addBulk(nodes);
+      await (await this.#flows.get()).addBulk(nodes);
     }
   }
 
@@ -213,7 +212,7 @@ export class JobQueue {
     const token = randomUUID();
     const outcome = await markCancelled(this.#redis, jobId, token);
     if (outcome === 'claimed') {
-      const job = await Job.fromId(this.#extract, jobId);
+      const job = await Job.fromId(await this.#extract.get(), jobId);
       await job?.moveToFailed(new UnrecoverableError(JSON.stringify(cancelledError)), token, false);
       this.#observer.jobEnded({ state: 'failed', code: cancelledError.code }, undefined);
     }
@@ -228,7 +227,7 @@ export class JobQueue {
 
   /** Jobs that wait for a worker. */
   async waiting(): Promise<number> {
-    const counts = await this.#extract.getJobCounts('prioritized', 'wait');
+    const counts = await (await this.#extract.get()).getJobCounts('prioritized', 'wait');
     return Object.values(counts).reduce((sum, count) => sum + count, 0);
   }
 
