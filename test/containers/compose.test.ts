@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ada } from '../end-to-end/inbox.ts';
 import { useVideos } from '../end-to-end/videos.ts';
 import { until } from '../until.ts';
-import { composes, docker, dockerTries, evaluateIn, healthIs, inspect, programsOf } from './engine.ts';
+import { composes, docker, dockerTries, evaluateIn, healthIs, inspect, isEncoding } from './engine.ts';
 import { Stack } from './stack.ts';
 
 const videos = useVideos({ long: true });
@@ -91,7 +91,7 @@ describe.each(await composes())('$name', ({ command }) => {
       'each worker has encoded one',
       async () => {
         for (const id of workers) {
-          if ((await programsOf(id)).some((program) => /^ffmpeg /.test(program))) busy.add(id);
+          if (await isEncoding(id)) busy.add(id);
         }
         return busy.size === workers.length;
       },

@@ -57,9 +57,14 @@ export async function healthIs(
 }
 
 /** Programs that run in a container, each with its arguments. */
-export async function programsOf(id: string): Promise<string[]> {
+async function programsOf(id: string): Promise<string[]> {
   const [, ...lines] = (await docker('top', id, '-o', 'pid,args')).split('\n');
   return lines.map((line) => line.trim().replace(/^\d+\s+/, ''));
+}
+
+/** Whether an ffmpeg of its own runs in it, by whatever path it was called. */
+export async function isEncoding(id: string): Promise<boolean> {
+  return (await programsOf(id)).some((program) => /^(\S*\/)?ffmpeg /.test(program));
 }
 
 /** Runs JavaScript by the Node of a running container, and answers what it printed. */

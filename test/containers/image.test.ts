@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Client } from '../client.ts';
 import { useVideos } from '../end-to-end/videos.ts';
 import { until } from '../until.ts';
-import { docker, dockerTries, evaluateIn, healthIs, IMAGE, inspect, programsOf, ROOT } from './engine.ts';
+import { docker, dockerTries, evaluateIn, healthIs, IMAGE, inspect, isEncoding, ROOT } from './engine.ts';
 import { ServiceContainers } from './service.ts';
 
 const HEALTH = ['node', '/app/src/commands/health.ts'];
@@ -133,9 +133,7 @@ describe('a container', () => {
   it('with a job under way ends within its grace at SIGTERM, and hands the job to another', async () => {
     const first = await service.run('worker', { name: 'worker-1', environment: { SHUTDOWN_SECONDS: '1' } });
     const { body } = await client.upload(videos.long, { output: { format: 'flac', normalize: true } });
-    await until('it encodes', async () =>
-      (await programsOf(first.getId())).some((program) => /^ffmpeg /.test(program)),
-    );
+    await until('it encodes', () => isEncoding(first.getId()));
     await docker('stop', '--time', '20', first.getId());
     // Not 137, which the engine's SIGKILL would leave.
     expect((await inspect(first.getId())).State.ExitCode).toBe(0);

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Client, Json } from '../client.ts';
 import { useVideos } from '../end-to-end/videos.ts';
 import { until } from '../until.ts';
-import { docker, inspect, programsOf } from './engine.ts';
+import { docker, inspect, isEncoding } from './engine.ts';
 import { ServiceContainers } from './service.ts';
 
 /** Prints each webhook as a line. */
@@ -40,15 +40,12 @@ async function webhooksOf(jobId: string): Promise<Json[]> {
   return lines.map((line) => JSON.parse(line)).filter((event) => event.jobId === jobId);
 }
 
-const encodes = async (worker: StartedTestContainer): Promise<boolean> =>
-  (await programsOf(worker.getId())).some((program) => /^ffmpeg /.test(program));
-
 it('the job of a killed worker is done by another one, once', async () => {
   const request = { output: { format: 'flac', normalize: true }, options: { webhook: hookUrl } };
   const { body } = await client.upload(videos.long, request);
   const jobId: string = body.data.jobId;
   const victim = await until('one of them encodes it', async () => {
-    for (const worker of workers) if (await encodes(worker)) return worker;
+    for (const worker of workers) if (await isEncoding(worker.getId())) return worker;
     return undefined;
   });
   await docker('kill', '--signal', 'KILL', victim.getId());
@@ -57,7 +54,9 @@ it('the job of a killed worker is done by another one, once', async () => {
   expect((await client.call('GET', `/v1/status/${jobId}`)).body.data.status).not.toBe('completed');
 
   const heirs = workers.filter((worker) => worker !== victim);
-  await until('another one encodes it', async () => (await Promise.all(heirs.map(encodes))).includes(true));
+  await until('another one encodes it', async () =>
+    (await Promise.all(heirs.map((heir) => isEncoding(heir.getId())))).includes(true),
+  );
   const { outputFile } = await client.completed(jobId, 120_000);
   const { bytes } = await client.bytes(`/v1/download/${jobId}`);
   expect(createHash('sha256').update(bytes).digest('hex')).toBe(outputFile.sha256);

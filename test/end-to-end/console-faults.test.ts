@@ -124,11 +124,15 @@ describe('the service, or the moment', () => {
     await page.setInputFiles('#file', talk);
     await extract();
     await page.getByText('The job starts when the upload is complete.').first().waitFor();
+    // What is chosen until then counts.
+    await page.getByText('FLAC', { exact: true }).click();
     await go('#/jobs');
     await page.locator('#view-history').waitFor();
     await isOffline(false);
     await page.locator('#announcements', { hasText: 'The job has begun' }).waitFor();
     expect(new URL(page.url()).hash).toBe('#/jobs');
+    const { body } = await service().call('GET', '/v1/jobs?limit=1');
+    expect(body.data.jobs[0].output.format).toBe('flac');
 
     await go('#/');
     await isOffline(true);

@@ -138,8 +138,8 @@ export class SentinelSet implements StandRedis {
   }
 
   /** SIGKILL of the master, whose last words are lost; resolves when another server is. Answers the port of the dead one. */
-  async killMaster(): Promise<number> {
-    const port = await this.master();
+  async killMaster(known?: number): Promise<number> {
+    const port = known ?? (await this.master());
     for (const link of this.#links.splice(0)) link.cut();
     await this.#servers.get(port)?.end('SIGKILL');
     this.#servers.delete(port);

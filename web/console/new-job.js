@@ -52,16 +52,19 @@ form.addEventListener('submit', async (event) => {
     return;
   }
   fault.textContent = '';
-  const part = trim.chosenPart();
-  const chosen = chosenOutput();
-  if (!sourceOf() || part === null) {
+  if (!sourceOf() || trim.chosenPart() === null) {
     return;
   }
   setSubmitting(true);
   try {
-    // A file may still be on its way.
+    // A file may still be on its way, and the choices may change until it has arrived.
     const source = await takeSource(() => waitForUpload());
     note('');
+    const part = trim.chosenPart();
+    const chosen = chosenOutput();
+    if (part === null) {
+      return;
+    }
     const { jobId } = await once('v1/extract', {
       source,
       output: { ...chosen.output, ...part },

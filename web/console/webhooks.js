@@ -21,7 +21,8 @@ export function show() {
   cursor = null;
   list.replaceChildren();
   byId('webhooks-empty').hidden = true;
-  void loadPage(showing.signal).then(() => lookAgain());
+  const { signal } = showing;
+  void loadPage(signal).then(() => lookAgain(signal));
 }
 
 export function leave() {
@@ -41,7 +42,7 @@ async function loadPage(signal) {
     const told = page.jobs.filter(({ options }) => options.webhook !== undefined);
     const cards = told.map((job) => jobCard(job));
     // First what they hold, then the cards: nothing that is seen moves.
-    await Promise.all(cards.map(({ look }) => look(signal)));
+    await Promise.all(cards.map(({ tryLook }) => tryLook(signal)));
     list.append(...cards.map(({ node }) => node));
     byId('webhooks-empty').hidden = list.children.length > 0;
     byId('webhooks-more').hidden = cursor === null;
@@ -72,18 +73,27 @@ function jobCard(job) {
     const answer = await request(`v1/jobs/${job.jobId}/deliveries`, { signal });
     drawDeliveries(deliveries, job.jobId, answer.deliveries, wrong);
   };
+  /** A job that was erased meanwhile, say, spoils its own card alone. */
+  const tryLook = async (signal) => {
+    try {
+      await look(signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      wrong.textContent = error.message;
+    }
+  };
   node.look = look;
-  return { node, look };
+  return { node, tryLook };
 }
 
 /** The newest ones may still move. */
-function lookAgain() {
-  const { signal } = showing;
+function lookAgain(signal) {
+  if (signal.aborted) {
+    return;
+  }
   looks = setTimeout(async () => {
     await Promise.all([...list.children].slice(0, 10).map(({ look }) => look(signal).catch(() => undefined)));
-    if (!signal.aborted) {
-      lookAgain();
-    }
+    lookAgain(signal);
   }, LOOK_MS);
 }
 
