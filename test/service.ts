@@ -8,6 +8,7 @@ import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { compiled } from './compiled.ts';
 import { descendants, isAlive } from './processes.ts';
 import { until } from './until.ts';
 
@@ -35,7 +36,7 @@ export function startProcess(
   const [file = '', ...args] = command;
   const child: ChildProcess = spawn(file, args, {
     cwd,
-    env: { PATH: process.env.PATH, HOME: process.env.HOME, LANG: 'C.UTF-8', ...environment },
+    env: { PATH: process.env.PATH, HOME: process.env.HOME, LANG: 'C.UTF-8', ...compiled, ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let output = '';

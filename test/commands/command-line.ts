@@ -5,6 +5,7 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll } from 'vitest';
+import { compiled } from '../compiled.ts';
 import { until } from '../until.ts';
 
 export const MAIN = join(import.meta.dirname, '../../src/main.ts');
@@ -77,6 +78,7 @@ export class Desk {
         LANG: 'C.UTF-8',
         TMPDIR: this.temporary,
         DATA_DIR: join(this.folder, 'data'),
+        ...compiled,
         ...this.environment,
         ...environment,
       },

@@ -3,6 +3,7 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { z } from 'zod';
+import { compiled } from '../compiled.ts';
 import { run } from '../house/command.ts';
 
 const MAIN = resolve(import.meta.dirname, '../../src/main.ts');
@@ -56,7 +57,7 @@ export async function doctor(
   const folder = await mkdtemp(join(tmpdir(), 'soundpost-doctor-'));
   try {
     const [command = '', ...rest] = [...prefix, process.execPath, MAIN, 'doctor', ...args];
-    const env = { PATH: process.env.PATH, HOME: folder, ...QUIET, ...environment };
+    const env = { PATH: process.env.PATH, HOME: folder, ...QUIET, ...compiled, ...environment };
     const outcome = await run(folder, command, rest, env);
     return { ...outcome, left: await readdir(folder) };
   } finally {

@@ -23,7 +23,6 @@ import type { Supervised } from './supervised.ts';
 
 export type { AcceptedJob, Submission } from './submission.ts';
 
-const COMPILED = join(import.meta.dirname, '..', '..', 'node_modules', '.cache', 'faults');
 const GATEWAY_KEY = 'the-gateways-own-key';
 
 export interface StandOptions extends ProcessOptions {
@@ -100,8 +99,6 @@ export class Stand {
       UNFINISHED_PER_KEY: '100000',
       ...(hosts === undefined ? {} : { HOST: '0.0.0.0' }),
       FAULT_KILLS: join(folder, 'kills'),
-      // Halves what a start costs, and a stand starts many.
-      NODE_COMPILE_CACHE: COMPILED,
       ...options.environment,
     });
     const stand = new Stand(folder, home, { redis, web, hooks, gatewayCalls }, options);
