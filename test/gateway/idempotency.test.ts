@@ -2,8 +2,10 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestRedis, type TestRedis } from '../redis-server.ts';
+import { until } from '../until.ts';
 import { decrypted } from './decrypted.ts';
 import {
   type Answer,
@@ -23,6 +25,8 @@ import { type StopAt, startRedisProxy } from './redis-proxy.ts';
 const SEND = '/message/sendMessengerAudio/main';
 
 let redis: TestRedis;
+/** For looking at what stands in Redis. */
+let keys: Redis;
 let folder: Awaited<ReturnType<typeof makeFolder>>;
 let gateway: TestGateway;
 let tone: Buffer;
@@ -30,6 +34,7 @@ let audio: string;
 
 beforeAll(async () => {
   redis = await startTestRedis();
+  keys = new Redis(redis.socketPath);
   folder = await makeFolder();
   await makeTone(join(folder.path, 'tone.ogg'), 1);
   tone = await readFile(join(folder.path, 'tone.ogg'));
@@ -41,6 +46,7 @@ const start = (): Promise<TestGateway> => startTestGateway({ redisUrl: redis.url
 
 afterAll(async () => {
   await gateway.close();
+  keys.disconnect();
   await redis.close();
   await folder.remove();
 });
@@ -94,6 +100,8 @@ describe('the same Idempotency-Key', () => {
     const first = send('long', { delay: 7000 }).finally(() => {
       running = false;
     });
+    // Of two that are sent at once either may come first.
+    await until('the first one runs', async () => (await keys.keys('*:lease')).length > 0);
     const others: Answer[] = [];
     await eventually(
       async () => others.push(await send('long', { delay: 7000 })),
