@@ -128,7 +128,7 @@ describe('script/check', () => {
   it('refuses the name of a check that there is not, and says which there are', async () => {
     await using tree = await plantTree(inOrder);
     const { code, output } = await run(tree.folder, 'script/check', ['lint']);
-    expect(output).toContain('there is no check "lint": |types||lint, format||import rules|');
+    expect(output).toContain('there is no check "lint"; there are: types; lint, format; import rules; ');
     expect(code).toBe(2);
   });
 });
