@@ -30,9 +30,7 @@ export class LeaseClock {
   /** @param askedAt before the renewal was sent */
   extend({ monotonic, wall }: Moment): void {
     this.#ends = { monotonic: monotonic + this.#forMs, wall: wall + this.#forMs };
-    clearTimeout(this.#timer);
-    const leftMs = this.#ends.monotonic - performance.now();
-    this.#timer = setTimeout(this.#onEnd, Math.max(0, leftMs) + 1).unref();
+    this.#await();
   }
 
   lasts(): boolean {
@@ -42,5 +40,13 @@ export class LeaseClock {
 
   stop(): void {
     clearTimeout(this.#timer);
+  }
+
+  /** Timers count in whole ms from a moment that may lie before the call, so that one can be early by two: then the rest is waited for. */
+  #await(): void {
+    clearTimeout(this.#timer);
+    const leftMs = this.#ends.monotonic - performance.now();
+    const end = (): void => (this.lasts() ? this.#await() : this.#onEnd());
+    this.#timer = setTimeout(end, Math.max(0, leftMs) + 1).unref();
   }
 }
