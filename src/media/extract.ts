@@ -22,14 +22,14 @@ export interface ExtractOptions {
   readonly outputPath: string;
   /** Folder for what is needed on the way, on the outputs' file system; default the output's own. It is left as it was. */
   readonly workspace?: string;
-  /** A voice message of the same track and part, made in the same decode. */
+  /** A voice message of the same track and part: in the same decode, or at the same time over an idle core. */
   readonly voice?: { readonly plan: OutputPlan; readonly path: string };
   readonly signal: AbortSignal;
   /** Longest audio that is accepted, seconds: of the source, whatever part of it is wanted. */
   readonly maxAudioSeconds: number;
   /** Largest file that may be written; default 8 GiB. */
   readonly maxOutputBytes?: number;
-  /** Where idle cores come from, for a long output; default none are used. */
+  /** Where idle cores come from, for a long output or a voice message beside it; default none are used. */
   readonly parallel?: Parallelism;
   /** How much of the whole is done, 0 … 1, never going down. */
   readonly onProgress?: (fraction: number) => void;

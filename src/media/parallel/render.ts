@@ -1,7 +1,7 @@
 /**
- * One output encoded in several runs at the same time, over cores that would be idle. Each run decodes from the beginning, which costs little, so
- * that it encodes the very samples that a single run would; the files are joined where two encoders make the same packets.
- * docs/decisions/0012-parallel-encoding.md
+ * Several runs at the same time, over cores that would be idle: one for each output, or one for each part of a long one. Each run decodes from the
+ * beginning, which costs little, so that it encodes the very samples that a single run would; parts are joined where two encoders make the same
+ * packets. docs/decisions/0012-parallel-encoding.md
  */
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -28,19 +28,44 @@ export interface Parallelism {
   readonly lengths?: PartLengths;
 }
 
-/** One output over idle cores where that can be, and otherwise what is wanted in one run. */
+/** What is wanted over idle cores where that can be, and otherwise in one run. */
 export async function renderWanted(
   job: Job,
   wanted: readonly Rendition[],
   parallel: Parallelism | undefined,
   onSeconds: (seconds: number) => void,
 ): Promise<RenderedFile[]> {
+  if (parallel === undefined) return render(job, wanted, onSeconds);
   const [only, ...others] = wanted;
-  if (parallel !== undefined && only !== undefined && others.length === 0) {
+  if (only !== undefined && others.length === 0) {
     const file = await renderInParallel(job, only, parallel, onSeconds);
-    if (file !== null) return [file];
+    return file === null ? render(job, wanted, onSeconds) : [file];
   }
-  return render(job, wanted, onSeconds);
+  return renderSideBySide(job, wanted, parallel, onSeconds);
+}
+
+/** Each output in a run of its own where there is a core for each; otherwise one decode serves them all, as it does beside a copy, which takes no time. */
+async function renderSideBySide(
+  job: Job,
+  wanted: readonly Rendition[],
+  { takeIdle }: Parallelism,
+  onSeconds: (seconds: number) => void,
+): Promise<RenderedFile[]> {
+  if (wanted.some(({ mode }) => mode === 'copy')) return render(job, wanted, onSeconds);
+  const idle = takeIdle(wanted.length);
+  try {
+    if (idle.count < wanted.length) return await render(job, wanted, onSeconds);
+    const seconds = wanted.map(() => 0);
+    const files = await together(job, wanted, (apart, rendition, index) =>
+      render(apart, [rendition], (reached) => {
+        seconds[index] = reached;
+        onSeconds(sum(seconds) / wanted.length);
+      }),
+    );
+    return files.flat();
+  } finally {
+    idle.release();
+  }
 }
 
 /**
@@ -100,34 +125,48 @@ interface PartEnd {
   readonly sourceSeconds: number | undefined;
 }
 
-/** Runs all parts at the same time; the first failure ends the others. */
-async function encodeAll(
+/** Runs all parts. */
+function encodeAll(
   job: Job,
   rendition: Rendition,
   parts: readonly EncodedPart[],
   onSeconds: (seconds: number) => void,
 ): Promise<PartEnd[]> {
+  const seconds = parts.map(() => 0);
+  return together(job, parts, (apart, part, index) =>
+    encodePart(apart, rendition, part, (reached) => {
+      seconds[index] = reached;
+      onSeconds(withoutOverlaps(rendition, parts, seconds));
+    }),
+  );
+}
+
+/** Runs them at the same time; the first failure ends the others, and is thrown once they have ended. */
+async function together<T, R>(
+  job: Job,
+  items: readonly T[],
+  run: (job: Job, item: T, index: number) => Promise<R>,
+): Promise<R[]> {
   const failed = new AbortController();
   const signal = AbortSignal.any([job.signal, failed.signal]);
-  const seconds = parts.map(() => 0);
-  const encode = async (part: EncodedPart, index: number): Promise<PartEnd> => {
-    try {
-      return await encodePart({ ...job, signal }, rendition, part, (reached) => {
-        seconds[index] = reached;
-        onSeconds(withoutOverlaps(rendition, parts, seconds));
-      });
-    } catch (error) {
-      failed.abort(error);
-      throw error;
-    }
-  };
-  const ends = await Promise.allSettled(parts.map(encode));
+  const ends = await Promise.allSettled(
+    items.map(async (item, index) => {
+      try {
+        return await run({ ...job, signal }, item, index);
+      } catch (error) {
+        failed.abort(error);
+        throw error;
+      }
+    }),
+  );
   signal.throwIfAborted();
   return ends.map((end) => {
     if (end.status === 'rejected') throw end.reason;
     return end.value;
   });
 }
+
+const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
 
 /** What is encoded twice counts as half of it, so that all together come to the length of the whole. */
 function withoutOverlaps(
@@ -136,12 +175,10 @@ function withoutOverlaps(
   seconds: readonly number[],
 ): number {
   const whole = expectedSeconds ?? 0;
-  const all = parts.reduce(
-    (sum, { startSample, endSample }) =>
-      sum + (endSample ?? whole * encode.sampleRate) / encode.sampleRate - startSample / encode.sampleRate,
-    0,
+  const lengths = parts.map(
+    ({ startSample, endSample }) => (endSample ?? whole * encode.sampleRate) - startSample,
   );
-  return (seconds.reduce((sum, reached) => sum + reached, 0) * whole) / all;
+  return (sum(seconds) * whole * encode.sampleRate) / sum(lengths);
 }
 
 async function encodePart(

@@ -21,8 +21,9 @@ export const extract: Step<AnalyzedVideo, ExtractedAudio> = async (analyzed, con
   let done = 0;
   let endNormalise: (() => void) | undefined;
   context.report(step, 0);
-  // A voice message is made in the same decode as its output, so that neither is cut.
-  const mayUseParts = voicePlan === null && services.encoding.capacity > 1;
+  const mayUseCores = services.encoding.capacity > 1;
+  // An output with a voice message beside it is not cut: the other core is the voice message's.
+  const mayUseParts = mayUseCores && voicePlan === null;
   const source = { ...probe, maxAudioSeconds: services.limits.maxAudioSeconds, mayUseParts };
   const rooms = [plan, voicePlan].map((made) => (made === null ? 0 : roomFor(made, source)));
   await context.space.grow(
@@ -39,7 +40,7 @@ export const extract: Step<AnalyzedVideo, ExtractedAudio> = async (analyzed, con
     ...(voicePlan === null ? {} : { voice: { plan: voicePlan, path: join(workspace, 'voice') } }),
     signal,
     maxAudioSeconds: services.limits.maxAudioSeconds,
-    ...(mayUseParts ? { parallel: idlePlaces(context) } : {}),
+    ...(mayUseCores ? { parallel: idlePlaces(context) } : {}),
     onStep(next) {
       if (next !== step) {
         step = next;

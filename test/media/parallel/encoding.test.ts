@@ -8,6 +8,7 @@ import { extract, tools } from '../extracting.ts';
 import { decodedSamples, ffmpeg, inspect } from '../oracle.ts';
 import { mediaFolder } from '../sources.ts';
 import { crc16, infoOf, mp3Of, oggPagesOf, opusPacketsOf } from './containers.ts';
+import { cores } from './cores.ts';
 
 const folder = mediaFolder();
 const SECONDS = 26;
@@ -42,23 +43,6 @@ interface Both {
   readonly parts: Extraction;
   /** Why the parts could not be joined. */
   readonly unjoined: string[];
-}
-
-/** How many cores are there, and whether all were given back. */
-function cores(count: number) {
-  const held = { asked: 0, now: 0 };
-  const takeIdle = (most: number) => {
-    held.asked = most;
-    const taken = Math.min(most, count);
-    held.now += taken;
-    return {
-      count: taken,
-      release: () => {
-        held.now -= taken;
-      },
-    };
-  };
-  return { held, takeIdle };
 }
 
 let numbered = 0;
