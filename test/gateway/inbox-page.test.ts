@@ -172,11 +172,17 @@ describe('the inbox', () => {
       bytes[100] = (bytes[100] ?? 0) ^ 1;
       await route.fulfill({ response, body: bytes });
     });
+    const posted: string[] = [];
+    page.on('request', (request) => {
+      if (request.method() === 'POST') posted.push(new URL(request.url()).pathname);
+    });
     await openInbox();
     await chat(ada.name).click();
+    await page.locator(`[data-message-id="${id}"][data-status="READ"]`).waitFor();
     await bubble(id).getByRole('button', { name: /^Play/ }).click();
     await bubble(id).getByText('Cannot play: the recording is damaged.').waitFor();
-    expect(await bubble(id).getAttribute('data-status')).toBe('READ');
+    expect(posted).not.toEqual([]);
+    expect(posted.filter((path) => path.endsWith('/played'))).toEqual([]);
   });
 });
 
