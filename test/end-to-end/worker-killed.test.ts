@@ -58,21 +58,23 @@ it('while ffmpeg runs: another worker completes the job, with one webhook and on
     output: { format: 'flac', normalize: true },
     options: { webhook: hooks.url, voiceMessage: { instance: 'main', number: ada.number } },
   });
-  const [victim, heir] = await until('one of the workers runs ffmpeg', async () => {
-    const busy = workers.find((worker) => ffmpegsOf(worker).length > 0);
-    const { body } = await client.call('GET', `/v1/status/${jobId}`);
-    const far = body.data.progress > 35;
-    return busy && far && [busy, workers.find((worker) => worker !== busy)];
-  });
-  if (victim === undefined || heir === undefined) throw new Error('two workers');
-  const orphans = ffmpegsOf(victim);
-  expect(orphans).not.toEqual([]);
-  const { body: before } = await client.call('GET', `/v1/status/${jobId}`);
-  victim.signal('SIGKILL');
+  // Nothing is awaited between the look at its ffmpeg and the signal: a job has several, and none between them.
+  const { victim, orphans, progress } = await until(
+    'one of the workers is killed over its ffmpeg',
+    async () => {
+      const { body } = await client.call('GET', `/v1/status/${jobId}`);
+      const busy = workers
+        .map((victim) => ({ victim, orphans: ffmpegsOf(victim) }))
+        .find(({ orphans }) => orphans.length > 0);
+      if (busy === undefined || body.data.progress <= 35) return false;
+      busy.victim.signal('SIGKILL');
+      return { ...busy, progress: body.data.progress };
+    },
+  );
   await victim.exited;
   await until('its ffmpeg is gone', () => !orphans.some(isAlive));
 
-  const seen: number[] = [before.data.progress];
+  const seen: number[] = [progress];
   await until(
     'the other worker has completed the job',
     async () => {
