@@ -33,6 +33,13 @@ const FILE_SYSTEMS: Readonly<Record<number, { name: string; trouble?: string }>>
   801189825: { name: 'ZFS' },
 };
 
+/** File systems that only show what the kernel knows: nobody makes a file there, though root is told that it may. */
+const WITHOUT_FILES: Readonly<Record<number, string>> = {
+  40864: 'proc',
+  1650812274: 'sysfs',
+  1667723888: 'cgroup2',
+};
+
 /** Writes nothing. */
 export async function checkDisk(facts: DiskFacts, system: System): Promise<Finding[]> {
   const { dataDir } = facts;
@@ -40,14 +47,7 @@ export async function checkDisk(facts: DiskFacts, system: System): Promise<Findi
   const where = folder === dataDir ? dataDir : `${dataDir} (not there yet; made in ${folder})`;
   try {
     if (!(await stat(folder)).isDirectory()) {
-      return [
-        {
-          verdict: 'fault',
-          found: `${folder} is no folder`,
-          remedy: 'choose another DATA_DIR',
-          command: 'export DATA_DIR=./data',
-        },
-      ];
+      return [elsewhere(`${folder} is no folder`)];
     }
     await access(folder, constants.W_OK | constants.X_OK);
   } catch (error) {
@@ -63,6 +63,10 @@ export async function checkDisk(facts: DiskFacts, system: System): Promise<Findi
   }
   const { bavail, blocks, bsize, files, ffree, type } = await statfs(folder);
   const kind = FILE_SYSTEMS[type];
+  const withoutFiles = WITHOUT_FILES[type];
+  if (withoutFiles !== undefined) {
+    return [elsewhere(`DATA_DIR=${where}: its file system (${withoutFiles}) takes no files`)];
+  }
   return [
     room(facts, where, { freeBytes: bavail * bsize, sizeBytes: blocks * bsize, name: kind?.name }),
     ...(files > 0 && ffree === 0
@@ -77,6 +81,15 @@ export async function checkDisk(facts: DiskFacts, system: System): Promise<Findi
       : []),
     ...(kind?.trouble === undefined ? [] : [trouble(facts, kind.name, kind.trouble)]),
   ];
+}
+
+function elsewhere(found: string): Finding {
+  return {
+    verdict: 'fault',
+    found,
+    remedy: 'choose another DATA_DIR',
+    command: 'export DATA_DIR=./data',
+  };
 }
 
 function room(

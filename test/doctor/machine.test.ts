@@ -41,13 +41,14 @@ async function stranger(): Promise<number> {
 }
 
 describe('the disk', () => {
-  it('that is full is a fault, and so is one that cannot be written to', async () => {
+  it('that is full is a fault, and so is one that cannot be written to, or takes no files', async () => {
     const volume = await makeSmallVolume(20 * MIB);
     closing.push(() => volume.remove());
     await volume.fillUpTo(0);
-    const [full, readOnly] = await Promise.all([
+    const [full, readOnly, shown] = await Promise.all([
       diagnose({ DATA_DIR: volume.folder }),
       diagnose({ DATA_DIR: '/dev/null/data' }),
+      diagnose({ DATA_DIR: '/proc/data' }),
     ]);
     expect(full.code).toBe(1);
     expect(full.faults).toEqual([
@@ -62,6 +63,10 @@ describe('the disk', () => {
     expect(readOnly.of('Disk')[0]?.command).toMatch(
       /install -d -o "\$\(id -un\)" -m 0700 \/dev\/null\/data$/,
     );
+    // Root is told that it may write there.
+    expect(shown.faults).toEqual([
+      expect.stringMatching(/^Disk: DATA_DIR=\/proc\/data .*\(proc\) takes no files/),
+    ]);
   });
 });
 
