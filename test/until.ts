@@ -1,7 +1,10 @@
 /** Waiting for a condition: the one place where tests ask again and again, with an end. */
 import { setTimeout as delay } from 'node:timers/promises';
 
-const POLL_MS = 10;
+/** What comes soon is noticed soon; for what takes seconds each question takes time from what is waited for. */
+const FIRST_POLL_MS = 10;
+const LAST_POLL_MS = 50;
+const POLLS_PER_WAIT = 20;
 
 type Truthy<T> = Exclude<T, false | null | undefined>;
 
@@ -14,15 +17,16 @@ export async function until<T>(
   ask: () => T | Promise<T>,
   timeoutMs = 20_000,
 ): Promise<Truthy<T>> {
-  const end = Date.now() + timeoutMs;
+  const start = Date.now();
   for (;;) {
     const answer = await ask();
     if (answer !== false && answer !== undefined && answer !== null) {
       return answer as Truthy<T>;
     }
-    if (Date.now() > end) {
+    const waitedMs = Date.now() - start;
+    if (waitedMs > timeoutMs) {
       throw new Error(`waited ${timeoutMs} ms in vain: ${what}`);
     }
-    await delay(POLL_MS);
+    await delay(Math.min(LAST_POLL_MS, Math.max(FIRST_POLL_MS, waitedMs / POLLS_PER_WAIT)));
   }
 }

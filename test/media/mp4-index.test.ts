@@ -1,7 +1,7 @@
 /** Where an audio track lies in an MP4 file; and that a file which is not laid out as expected is left to be read whole. */
 import { open } from 'node:fs/promises';
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { type AudioIndex, readAudioIndex } from '../../src/media/mp4/audio-index.ts';
 import { OddLayout } from '../../src/media/mp4/boxes.ts';
 import { bytesOf } from '../../src/media/mp4/spans.ts';
@@ -31,8 +31,13 @@ const film = (...tracks: readonly TrackBoxes[]) =>
 
 describe('a track of a file from a real muxer', () => {
   const folder = mediaFolder();
-  const picture = ['-f', 'lavfi', '-i', 'testsrc2=s=320x180:r=25:d=6,noise=alls=80:allf=t'];
-  const sound = ['-f', 'lavfi', '-i', 'anoisesrc=r=48000:d=6:a=0.4', '-ac', '2', '-shortest'];
+
+  beforeAll(async () => {
+    const pictures = ['-f', 'lavfi', '-i', 'testsrc2=s=320x180:r=25:d=6,noise=alls=80:allf=t'];
+    const sound = ['-f', 'lavfi', '-i', 'anoisesrc=r=48000:d=6:a=0.4', '-ac', '2'];
+    await ffmpeg('-v', 'error', ...pictures, '-c:v', 'mpeg4', '-qscale:v', '1', folder.at('pictures.mp4'));
+    await ffmpeg('-v', 'error', ...sound, folder.at('pcm.wav'));
+  });
 
   it.each([
     ['aac.mp4', ['-c:a', 'aac'], false],
@@ -46,7 +51,8 @@ describe('a track of a file from a real muxer', () => {
     ['ulaw.mov', ['-c:a', 'pcm_mulaw'], true],
   ])('%s: is covered, and hardly more than that', async (name, codec, countsFrames) => {
     const path = folder.at(name);
-    await ffmpeg('-v', 'error', ...picture, ...sound, '-c:v', 'mpeg4', '-qscale:v', '1', ...codec, path);
+    const inputs = ['-i', folder.at('pictures.mp4'), '-i', folder.at('pcm.wav')];
+    await ffmpeg('-v', 'error', ...inputs, '-c:v', 'copy', ...codec, path);
     await using file = await open(path);
     const index = await readAudioIndex(await onDisk(file));
     const spans = pairs(index.track(0));
