@@ -161,6 +161,6 @@ export async function eventually<T>(ask: () => Promise<T>, wanted: (answer: T) =
     if (wanted(answer)) {
       return answer;
     }
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await new Promise((resolve) => setTimeout(resolve, 50));
   }
 }
