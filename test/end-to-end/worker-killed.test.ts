@@ -55,7 +55,8 @@ const ffmpegsOf = ({ pid }: RunningProcess) =>
 it('while ffmpeg runs: another worker completes the job, with one webhook and one voice message', async () => {
   const jobId = await client.submit({
     source: { type: 'url', url: web.url('long.wav') },
-    output: { format: 'flac', normalize: true },
+    // Enough for ffmpeg to be busy for seconds.
+    output: { format: 'flac', normalize: true, end: 200 },
     options: { webhook: hooks.url, voiceMessage: { instance: 'main', number: ada.number } },
   });
   // Nothing is awaited between the look at its ffmpeg and the signal: a job has several, and none between them.
