@@ -7,7 +7,7 @@ import { checkServerIdentity, type PeerCertificate } from 'node:tls';
 import { type Client, client as createClient } from '@xmpp/client';
 import { OutboundRefused } from '../../../outbound/errors.ts';
 import type { Outbound } from '../../../outbound/outbound.ts';
-import { xml } from './element.ts';
+import { type Element, xml } from './element.ts';
 import { type Endpoint, serviceUrl } from './endpoints.ts';
 import { SCRAM, Scram } from './scram.ts';
 
@@ -86,6 +86,7 @@ export function createGuardedClient(options: GuardedClientOptions): GuardedClien
   saslFactory.create = (mechanisms) => (mechanisms.includes(SCRAM) ? new Scram() : create(mechanisms));
   // Reconnecting is the stream's own: the library's knows no back-off and gives up where connecting was refused.
   client.reconnect.stop();
+  hearEarlyRefusals(client);
 
   const parameters = client.socketParameters.bind(client);
   client.socketParameters = (service) => {
@@ -110,6 +111,19 @@ export function createGuardedClient(options: GuardedClientOptions): GuardedClien
       // The library's TLS socket holds Node's.
       (socket?.socket ?? socket)?.destroy?.(new Error('given up'));
     },
+  };
+}
+
+/**
+ * The library looks at an answer only once it knows that the query is written. An error that comes before would be a rejection
+ * that nobody has heard, and end the process.
+ */
+function hearEarlyRefusals({ iqCaller }: Client): void {
+  const request = iqCaller.request.bind(iqCaller);
+  iqCaller.request = (stanza: Element, timeoutMs?: number) => {
+    const answer = request(stanza, timeoutMs);
+    iqCaller.handlers.get(stanza.attrs.id)?.promise.catch(() => undefined);
+    return answer;
   };
 }
 
