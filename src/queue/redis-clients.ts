@@ -3,6 +3,8 @@ import { Cluster, type ClusterNode, type Command, Redis } from 'ioredis';
 
 /** A request may meet it twice, in what it does and in what it does about that. */
 export const COMMAND_TIMEOUT_MS = 900;
+/** What ioredis says then. */
+const LATE = 'Command timed out';
 /** Between two tries of a command whose whole cluster is away. */
 const CLUSTER_AWAY_RETRY_MS = 200;
 
@@ -27,13 +29,28 @@ export class RequestRedis extends Redis {
         corked.uncork();
       });
     }
+    lookOnceMore(command);
     return super.sendCommand(command, stream);
   }
+}
+
+const patient = new WeakSet<Command>();
+
+/** Timers come before answers in a turn of the event loop: a process that was busy must not blame Redis. */
+function lookOnceMore(command: Command): void {
+  if (patient.has(command)) return;
+  patient.add(command);
+  const { reject } = command;
+  command.reject = (error: Error) => {
+    if (error.message === LATE) setImmediate(() => command.isSettled || reject(error));
+    else reject(error);
+  };
 }
 
 /** ioredis gives a command its deadline when a node gets it; here it counts from the start, also while there is no node to ask. */
 export class RequestCluster extends Cluster {
   override sendCommand(...[command, ...rest]: SendArguments): unknown {
+    lookOnceMore(command);
     command.setTimeout(COMMAND_TIMEOUT_MS);
     return super.sendCommand(command, ...rest);
   }
