@@ -8,8 +8,11 @@ const containers = 'test/containers/**/*.test.ts';
 
 export default defineConfig({
   test: {
-    testTimeout: 30_000,
-    hookTimeout: 30_000,
+    // Patience alone: several processes may start in one of them, on a machine that does three at a time.
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+    // As long as `until` waits: vitest's own second is less than a busy machine may need.
+    expect: { poll: { timeout: 20_000 } },
     reporters: ['default', './script/tally-reporter.ts'],
     projects: [
       {

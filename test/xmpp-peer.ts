@@ -37,7 +37,7 @@ export interface PeerSetting {
   readonly acknowledges?: boolean;
 }
 
-const WAIT_MS = 15_000;
+const WAIT_MS = 30_000;
 
 /** @throws Error with the command that installs slixmpp, where it is missing, or when the login fails */
 export async function startPeer(setting: PeerSetting): Promise<XmppPeer> {

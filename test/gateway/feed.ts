@@ -8,14 +8,14 @@ export interface FeedEvent {
   readonly envelope: any;
 }
 
-/** Calls for every event until it is stopped, or the gateway ends. Answers how to stop it. */
-export function followFeed(url: string, onEvent: (event: FeedEvent) => void): () => void {
+/** Calls for every event until it is stopped, or the gateway ends. Resolves, once nothing is missed any more, with how to stop it. */
+export async function followFeed(url: string, onEvent: (event: FeedEvent) => void): Promise<() => void> {
   const stopping = new AbortController();
+  const response = await fetch(`${url}/inbox/api/events`, {
+    headers: { apikey: API_KEY },
+    signal: stopping.signal,
+  });
   const read = async (): Promise<void> => {
-    const response = await fetch(`${url}/inbox/api/events`, {
-      headers: { apikey: API_KEY },
-      signal: stopping.signal,
-    });
     let rest = '';
     for await (const chunk of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
       const blocks = (rest + chunk).split('\n\n');

@@ -21,7 +21,7 @@ export async function openLoopback(outboundAllow: string): Promise<NetworkUnderT
   let gateway = await startTestGateway(setting);
   const call: TestGateway['call'] = (...request) => caller(gateway.url)(...request);
   const events: FeedEvent[] = [];
-  let stop = followFeed(gateway.url, (event) => events.push(event));
+  let stop = await followFeed(gateway.url, (event) => events.push(event));
   return {
     transport: 'loopback',
     apiKey: API_KEY,
@@ -34,7 +34,7 @@ export async function openLoopback(outboundAllow: string): Promise<NetworkUnderT
       stop();
       await gateway.close();
       gateway = await startTestGateway(setting);
-      stop = followFeed(gateway.url, (event) => events.push(event));
+      stop = await followFeed(gateway.url, (event) => events.push(event));
     },
     async close() {
       stop();

@@ -39,7 +39,7 @@ beforeAll(async () => {
     jids[name] = ownJid;
     ids[name] = id;
   }
-  stopFeed = followFeed(gateway.url, (event) => events.push(event));
+  stopFeed = await followFeed(gateway.url, (event) => events.push(event));
 });
 
 afterAll(async () => {
@@ -258,7 +258,7 @@ describe('an instance that is logged out', () => {
     stopFeed();
     await gateway.close();
     gateway = await startTestGateway({ redisUrl: redis.url, dataDir: folder.path });
-    stopFeed = followFeed(gateway.url, (event) => events.push(event));
+    stopFeed = await followFeed(gateway.url, (event) => events.push(event));
     const state = await gateway.call('GET', '/instance/connectionState/oslo');
     expect(state.body.instance.state).toBe('close');
     const listed = (await gateway.call('GET', '/instance/fetchInstances')).body;

@@ -112,7 +112,8 @@ it('leaves to the next one what came while the one before was still reading', as
   await add('entry 1');
   await until('the first is finished', () => before.finished.length === 1);
 
-  // Its read blocks, and gets what comes next.
+  // That gets what comes next.
+  await until('its next read blocks', async () => / flags=\w*b.* cmd=xreadgroup/.test(await clients()));
   before.duty.lose();
   await add('entry 2');
   await until('a read has taken it', async () => (await pending()) === 1);
@@ -135,6 +136,8 @@ it('goes on when the duty comes back', async () => {
   await until('it is finished', () => worker.finished.length === 1);
   expect(worker.begun).toEqual(['entry 1', 'entry 1']);
 });
+
+const clients = async (): Promise<string> => String(await redis.client('LIST'));
 
 /** Entries that were taken and not finished. */
 async function pending(): Promise<number> {

@@ -139,7 +139,7 @@ describe('the end of a job', () => {
       reachesRedis: false,
     });
     const hang = () => new Promise<never>(() => undefined);
-    announce({ webhook: hang, voice: hang }, { url: proxy.url, lockSeconds: 0.5 });
+    announce({ webhook: hang, voice: hang }, { url: proxy.url, lockSeconds: 2 });
     // Closed first, so that nothing waits for answers that cannot come.
     queue().onClose(() => proxy.close());
     complete();
@@ -160,7 +160,7 @@ describe('the end of a job', () => {
           return { outcome: 'done', result: SENT };
         },
       },
-      { lockSeconds: 0.5 },
+      { lockSeconds: 2 },
     );
     await until('the rest is announced', () => told.length >= 2);
     const completion = queue().queue('completion');

@@ -139,7 +139,7 @@ describe('the embedded Redis', () => {
     expect(servers.filter(isAlive)).toEqual(servers);
     expect(await redis.get('job')).toBe('accepted');
     expect(await runningEmbeddedRedis(join(folder, 'redis'))).toBe(url);
-  }, 30_000);
+  });
 
   it('waits for a predecessor that is just ending', async () => {
     const first = await startProcess();

@@ -30,7 +30,7 @@ async function verdictOn(
   url: string,
   options: { tls?: RedisTls; waitReplicas?: number; patienceMs?: number } = {},
 ): Promise<Verdict> {
-  const { tls, waitReplicas = 0, patienceMs = 300 } = options;
+  const { tls, waitReplicas = 0, patienceMs = 20_000 } = options;
   const redis = connectRedis({ url, tls, role: 'request', logger });
   closing.push(() => closeRedis(redis));
   const warnings: string[] = [];
@@ -95,8 +95,8 @@ describe('a Redis', () => {
   it('that is a replica is waited for, and refused when it stays one', async () => {
     const [port = 0] = await freePorts(1);
     const url = await startRedis(...DURABLE, '--replicaof', `127.0.0.1 ${port}`);
-    expect((await verdictOn(url)).refusal).toMatch(/is a replica, and takes no writes/);
-    const verdict = verdictOn(url, { patienceMs: 20_000 });
+    expect((await verdictOn(url, { patienceMs: 2000 })).refusal).toMatch(/is a replica, and takes no writes/);
+    const verdict = verdictOn(url);
     const client = new Client(url.slice('unix://'.length));
     await client.replicaof('NO', 'ONE');
     client.disconnect();
@@ -112,8 +112,8 @@ describe('a Redis', () => {
   it('that is not there is waited for, and refused when it does not come', async () => {
     const [port = 0] = await freePorts(1);
     const url = `redis://127.0.0.1:${port}`;
-    expect((await verdictOn(url)).refusal).toMatch(/cannot be reached.*ECONNREFUSED/);
-    const verdict = verdictOn(url, { patienceMs: 20_000 });
+    expect((await verdictOn(url, { patienceMs: 300 })).refusal).toMatch(/cannot be reached.*ECONNREFUSED/);
+    const verdict = verdictOn(url);
     await startRedis('--port', String(port));
     expect((await verdict).refusal).toBeUndefined();
   });
@@ -128,12 +128,14 @@ describe('a Redis', () => {
     await writeFile(config, `port ${sentinel}\n`);
     const server = await spawnRedis([config, '--sentinel'], /Sentinel ID is/);
     closing.push(() => server.end('SIGKILL'));
-    const on = async (form: string, port: number, rest = '') =>
-      (await verdictOn(`${form}://127.0.0.1:${port}${rest}`)).refusal;
+    const on = async (form: string, port: number, rest = '', options = {}) =>
+      (await verdictOn(`${form}://127.0.0.1:${port}${rest}`, options)).refusal;
     expect(await on('redis', node)).toContain('redis+cluster://');
     expect(await on('redis+cluster', single)).toContain('redis:// instead of redis+cluster://');
     expect(await on('redis', sentinel)).toContain('redis+sentinel://');
-    expect(await on('redis+sentinel', sentinel, '/nobody')).toContain('cannot be reached');
+    expect(await on('redis+sentinel', sentinel, '/nobody', { patienceMs: 300 })).toContain(
+      'cannot be reached',
+    );
   });
 
   it('whose certificate, or which ours, is not accepted is refused at once', async () => {
@@ -148,9 +150,8 @@ describe('a Redis', () => {
     const url = `rediss://127.0.0.1:${port}`;
     const authority = await readFile(ca, 'utf8');
     const own = { cert: await readFile(client.cert, 'utf8'), key: await readFile(client.key, 'utf8') };
-    const patient = { patienceMs: 20_000 };
-    expect((await verdictOn(url, { ...patient, tls: own })).refusal).toMatch(/certificate.*REDIS_CA_FILE/);
-    expect((await verdictOn(url, { ...patient, tls: { ca: authority } })).refusal).toMatch(
+    expect((await verdictOn(url, { tls: own })).refusal).toMatch(/certificate.*REDIS_CA_FILE/);
+    expect((await verdictOn(url, { tls: { ca: authority } })).refusal).toMatch(
       /certificate.*REDIS_CERT_FILE/,
     );
     expect(await verdictOn(url, { tls: { ca: authority, ...own } })).toEqual({
@@ -191,7 +192,6 @@ describe('a Redis', () => {
     const url = `rediss+sentinel://:data@localhost:${sentinel}/main/3`;
     const found = await verdictOn(`${url}?sentinelUsername=watcher&sentinelPassword=watch`, {
       tls: authority,
-      patienceMs: 5000,
     });
     expect(found).toEqual({ refusal: undefined, warnings: [] });
     const guard = new Client({ port: sentinel, password: 'guard', tls: { ca: authority.ca } });

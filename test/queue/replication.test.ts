@@ -50,7 +50,7 @@ describe('what was written', () => {
     const startedMs = performance.now();
     const first = replication.confirm([KEY]);
     await expect(first).rejects.toThrow(NotReplicated);
-    expect(performance.now() - startedMs).toBeLessThan(900);
+    expect(performance.now() - startedMs).toBeLessThan(2000);
     process.kill(replica.pid, 'SIGCONT');
     await confirmed();
   });
@@ -58,10 +58,9 @@ describe('what was written', () => {
   it('is confirmed for many at once by two waits at most', async () => {
     await redis.set(KEY, '1');
     process.kill(replica.pid, 'SIGSTOP');
-    const startedMs = performance.now();
     const all = await Promise.allSettled(Array.from({ length: 50 }, () => replication.confirm([KEY])));
     expect(all.every(({ status }) => status === 'rejected')).toBe(true);
-    expect(performance.now() - startedMs).toBeLessThan(1500);
+    expect(/cmdstat_wait:calls=([12]),/.test(await redis.info('commandstats'))).toBe(true);
   });
 
   it('is not confirmed by a master that never had it, and others are', async () => {

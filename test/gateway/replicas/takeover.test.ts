@@ -54,11 +54,11 @@ beforeAll(async () => {
   });
   expect(made?.status).toBe(201);
   await open(first as Replica);
-}, 60_000);
+}, 120_000);
 
 afterEach(async () => {
   while (replicas.running.length < 2) await replicas.start();
-}, 30_000);
+}, 60_000);
 
 afterAll(async () => {
   await replicas.close();
@@ -128,7 +128,8 @@ function resources(): Set<string> {
 async function expectOnce(since: number, sent: readonly string[]): Promise<void> {
   const last = await sendSurely(() => replicas.running[0] as Replica, randomUUID());
   await ada.seen('the last message', ({ id }) => id === last);
-  await ada.do('round_trip');
+  // Then each of them has everything that the server had to say before.
+  await Promise.all([ada.do('round_trip'), device.do('round_trip')]);
   expect(idsHeard(since).toSorted()).toEqual([...sent, last].toSorted());
 }
 
@@ -159,7 +160,7 @@ it('SIGKILL: another replica has the instance within 15 s, and a burst that is r
   expect(await replicas.ownerOf('alpha')).toBe(other);
   await expectOnce(since, sent);
   expect(resources().size).toBe(1);
-}, 60_000);
+}, 120_000);
 
 // Broken by hand (src/gateway/replicas/hold.ts, fenced-script.ts and the resource in xmpp/account.ts): an owner that never looks
 // whether it still is one sends what it had begun when it wakes.
@@ -173,7 +174,7 @@ it('SIGSTOP beyond the lease, then SIGCONT: nothing is sent twice, and the one t
     async () => {
       // Without a key, and about to be sent: whoever sends it after the sleep does so on a lease that is over.
       const already = ada.events.length;
-      stale = owner.call('POST', SEND, { number: numbers.ada, audio, delay: 2500 });
+      stale = owner.call('POST', SEND, { number: numbers.ada, audio, delay: 10_000 });
       await ada.seen(
         'it being recorded',
         (event) => ada.events.indexOf(event) >= already && event.states?.includes('composing'),
@@ -191,7 +192,7 @@ it('SIGSTOP beyond the lease, then SIGCONT: nothing is sent twice, and the one t
   expect(await replicas.ownerOf('alpha')).toBe(other);
   await expectOnce(since, sent);
   expect(resources().size).toBe(1);
-}, 60_000);
+}, 120_000);
 
 it('Redis away for longer than the lease: the session ends, and is back with Redis', async () => {
   const since = voices().length;
@@ -208,7 +209,7 @@ it('Redis away for longer than the lease: the session ends, and is back with Red
   await open(replicas.running[0] as Replica);
   await expectOnce(since, []);
   expect(resources().size).toBe(1);
-}, 60_000);
+}, 120_000);
 
 it('SIGTERM, or a death on the same machine: another replica has the instance at once, whatever the lease', async () => {
   const since = voices().length;
@@ -231,4 +232,4 @@ it('SIGTERM, or a death on the same machine: another replica has the instance at
   await other.end('SIGKILL');
   await open(last);
   expect(await replicas.ownerOf('alpha')).toBe(last);
-}, 60_000);
+}, 120_000);
