@@ -9,7 +9,7 @@ import { type Answer, type Ask, type Json, SECRET_KEY, useClips, useService } fr
 const clip = useClips('tone.mp4');
 const service = useService();
 /** Where results and records are kept for a moment only. */
-const brief = useService({ environment: { OUTPUT_TTL_SECONDS: '1', JOB_TTL_SECONDS: '3' } });
+const brief = useService({ environment: { OUTPUT_TTL_SECONDS: '3', JOB_TTL_SECONDS: '9' } });
 
 let request: Json;
 let job: Json;

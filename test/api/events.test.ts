@@ -151,6 +151,7 @@ describe('A4. GET /v1/jobs/{jobId}/events', () => {
 
   it('HEAD answers at once, and the connection is free for the next request', async () => {
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    await idle.got(1);
     const jobId = idle.events[0]?.data.jobId;
     const ask = async (method: string, path: string): Promise<number | undefined> => {
       const asked = get(`${quiet().url}${path}`, {

@@ -226,7 +226,9 @@ describe('deliveries', () => {
 async function incomingBytes(): Promise<number> {
   const folder = join(service().dataDir, 'uploads/.incoming');
   const names = await readdir(folder).catch(() => []);
-  const sizes = await Promise.all(names.map(async (name) => (await stat(join(folder, name))).size));
+  const sizes = await Promise.all(
+    names.map(async (name) => (await stat(join(folder, name)).catch(() => undefined))?.size ?? 0),
+  );
   return sizes.reduce((sum, size) => sum + size, 0);
 }
 

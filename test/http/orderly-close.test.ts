@@ -43,7 +43,7 @@ describe('closing', () => {
     await listener.close(10_000);
     expect(await rest).toMatch(/^HTTP\/1\.1 200 OK\r\nConnection: close\r\n.*here$/s);
     expect(requests()).toBe(2);
-    expect(performance.now() - startedMs).toBeLessThan(2000);
+    expect(performance.now() - startedMs).toBeLessThan(8000);
   });
 
   it('answers one that comes while an idle connection is still kept, and ends that one with it', async () => {
@@ -64,7 +64,7 @@ describe('closing', () => {
     await listener.close(10_000);
     await ended;
     // Node keeps it a second longer than it says.
-    expect(performance.now() - startedMs).toBeLessThan(2500);
+    expect(performance.now() - startedMs).toBeLessThan(8000);
   });
 
   it('lets nobody in any more', async () => {

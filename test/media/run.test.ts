@@ -152,7 +152,7 @@ describe('an abort', () => {
     const slow = await script('slow', "trap '' TERM", 'echo $$ > "$0.pid"', 'while :; do sleep 0.1; done');
     const abort = new AbortController();
     // The wall limit falls into the two seconds between SIGTERM and SIGKILL.
-    const run = runFfmpeg(slow, [], { signal: abort.signal, wallLimitMs: 1500 });
+    const run = runFfmpeg(slow, [], { signal: abort.signal, wallLimitMs: 1900 });
     await until(() => existsSync(folder.at('slow.pid')));
     abort.abort(reason);
     await expect(run).rejects.toBe(reason);

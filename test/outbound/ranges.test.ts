@@ -426,7 +426,7 @@ const FALLBACKS: readonly [string, () => Promise<RangeServer>, Partial<Options>,
   [
     'parts that never come',
     () => serve(partsAnswered(() => undefined)),
-    { limits: { headersTimeoutMs: 300, tries: 1 } },
+    { limits: { headersTimeoutMs: 1500, tries: 1 } },
     null,
   ],
   [
@@ -437,7 +437,7 @@ const FALLBACKS: readonly [string, () => Promise<RangeServer>, Partial<Options>,
           (_request, response) => void response.writeHead(206, { 'content-range': exact }).write('a'),
         ),
       ),
-    { choose: (parts) => parts.fetch(one), limits: { rateWindowMs: 300, tries: 1 } },
+    { choose: (parts) => parts.fetch(one), limits: { rateWindowMs: 1500, tries: 1 } },
     null,
   ],
   [

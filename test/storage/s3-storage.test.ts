@@ -371,7 +371,7 @@ async function portThatTakesNobody(): Promise<number> {
 }
 
 test('more writes than there are connections wait their turn, and keep nobody from asking', async () => {
-  const bucket = new S3Bucket({ ...bucketOptions(server), connectMs: 300, tries: 1 });
+  const bucket = new S3Bucket({ ...bucketOptions(server), connectMs: 2000, tries: 1 });
   onTestFinished(() => bucket.close());
   const crowded = createS3Storage(bucket, { largestWriteBytes: 1 });
   const { promise: later, resolve: release } = Promise.withResolvers<void>();
@@ -381,7 +381,7 @@ test('more writes than there are connections wait their turn, and keep nobody fr
   written.catch(() => undefined);
   await until('all connections are taken', () => server.requests.length === 64);
   // Longer than a connection may take to come about.
-  await sleep(1000);
+  await sleep(3000);
   await inTime('ping', 2000, crowded.ping());
   expect(await inTime('stat', 2000, crowded.stat('object-69'))).toBeUndefined();
   release();

@@ -13,6 +13,7 @@ import { Workspaces } from '../../src/storage/workspaces.ts';
 import { runExtraction } from '../../src/worker/extraction.ts';
 import { mediaFolder } from '../media/sources.ts';
 import { MIB, makeSmallVolume, type SmallVolume } from '../small-volume.ts';
+import { until } from '../until.ts';
 import { serveVideos, type VideoServer } from '../video-server.ts';
 import { makeSurroundings, type Surroundings } from './worker-fixture.ts';
 
@@ -147,23 +148,25 @@ describe('a disk that is full', () => {
 
 describe('jobs that share a disk', () => {
   /** Two videos of which one fits at a time, downloaded at the same time. */
-  async function both(disk: DiskSpace): Promise<PromiseSettledResult<ExtractResult>[]> {
+  async function both(disk: DiskSpace, atOnce: number): Promise<PromiseSettledResult<ExtractResult>[]> {
     const source = await padded('half-full.mp4', 14);
+    const before = web.requests.length;
     web.hold();
     const runs = [run(source, { format: 'mp3' }, { disk }), run(source, { format: 'mp3' }, { disk })];
     for (const started of runs) started.catch(() => undefined);
+    await until('they are being downloaded', () => web.requests.length >= before + atOnce);
     web.letGo();
     return Promise.allSettled(runs);
   }
 
   it('wait for one another', async () => {
-    const ends = await both(new DiskSpace(volume.folder, MIB));
+    const ends = await both(new DiskSpace(volume.folder, MIB), 1);
     const reasons = ends.map((end) => (end.status === 'rejected' ? String(end.reason) : end.status));
     expect(reasons).toEqual(['fulfilled', 'fulfilled']);
   });
 
   it('fail where nobody keeps count', async () => {
-    const ends = await both(new DiskSpace(volume.folder, 0));
+    const ends = await both(new DiskSpace(volume.folder, 0), 2);
     expect(ends).toContainEqual({ status: 'rejected', reason: expect.objectContaining(OUT_OF_SPACE) });
   });
 

@@ -161,7 +161,7 @@ beforeAll(async () => {
   await makePictures();
   const made = { ...recipes, ...(isLong ? otherRecipes : {}) };
   await Promise.all(Object.values(made).map((make) => make()));
-}, 120_000);
+}, 300_000);
 afterAll(async () => {
   await around.close();
   await Promise.all([whole, several, single, brisk].map((server) => server.close()));
