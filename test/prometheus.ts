@@ -1,10 +1,8 @@
 /** A real Prometheus, on a port and a folder of the test's own. */
-import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import type { AddressInfo } from 'node:net';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { freePort } from './ports.ts';
 import { startProcess } from './service.ts';
 import { until } from './until.ts';
 
@@ -74,13 +72,4 @@ interface Answer {
   readonly status: 'success' | 'error';
   readonly error?: string;
   readonly data: { readonly result: readonly { metric: Record<string, string>; value: [number, string] }[] };
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
 }

@@ -6,11 +6,11 @@ import { spawn } from 'node:child_process';
 import { createHash, createHmac, pbkdf2Sync } from 'node:crypto';
 import { once } from 'node:events';
 import { access, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { dieWithParent } from '../src/launcher.ts';
+import { freePorts } from './ports.ts';
 
 /** Reserved for examples (RFC 2606): no resolver knows it, so nothing here can reach a real server. */
 export const DOMAIN = 'chat.example';
@@ -49,7 +49,7 @@ export async function startTestProsody(setting: ProsodySetting): Promise<TestPro
   await requireProsody();
   for (let attempt = 1; ; attempt++) {
     try {
-      return await start(setting, await freePorts());
+      return await start(setting, await portsOfItsOwn());
     } catch (error) {
       // Between finding a free port and taking it somebody else may have come.
       if (attempt === START_ATTEMPTS || !(error instanceof PortTaken)) throw error;
@@ -122,17 +122,8 @@ async function start(setting: ProsodySetting, ports: Ports): Promise<TestProsody
 }
 
 /** Prosody cannot tell a port that it chose, so it is told. */
-async function freePorts(): Promise<Ports> {
-  const servers = [createServer(), createServer(), createServer()];
-  const found: number[] = [];
-  for (const server of servers) {
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    const address = server.address();
-    found.push(typeof address === 'object' && address !== null ? address.port : 0);
-  }
-  await Promise.all(servers.map((server) => once(server.close(), 'close')));
-  const [client = 0, directTls = 0, http = 0] = found;
+async function portsOfItsOwn(): Promise<Ports> {
+  const [client = 0, directTls = 0, http = 0] = await freePorts(3);
   return { client, directTls, http };
 }
 

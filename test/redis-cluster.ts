@@ -5,7 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { Redis } from 'ioredis';
-import { freePorts, type RedisProcess, spawnRedis } from './redis-server.ts';
+import { freePorts } from './ports.ts';
+import { type RedisProcess, spawnRedis } from './redis-server.ts';
 import { until } from './until.ts';
 
 const run = promisify(execFile);

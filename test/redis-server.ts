@@ -2,7 +2,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -86,23 +85,4 @@ async function untilItSays({ stdout }: ChildProcess, ready: RegExp): Promise<voi
     }
   }
   throw new Error(`redis-server ended before it was ready:\n${said.join('\n')}`);
-}
-
-/** Ports of 127.0.0.1 that nobody listens on at the moment. */
-export async function freePorts(count: number): Promise<number[]> {
-  const servers = await Promise.all(
-    Array.from({ length: count }, async () => {
-      const server = createServer().listen(0, '127.0.0.1');
-      await once(server, 'listening');
-      return server;
-    }),
-  );
-  return Promise.all(
-    servers.map(async (server) => {
-      const address = server.address();
-      server.close();
-      await once(server, 'close');
-      return typeof address === 'object' && address !== null ? address.port : 0;
-    }),
-  );
 }

@@ -1,8 +1,6 @@
 /** The command lines of the container engine and of Compose, as an operator uses them. */
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { once } from 'node:events';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { Json } from '../client.ts';
@@ -70,15 +68,6 @@ export async function isEncoding(id: string): Promise<boolean> {
 /** Runs JavaScript by the Node of a running container, and answers what it printed. */
 export async function evaluateIn(id: string, code: string): Promise<string> {
   return docker('exec', id, 'node', '--input-type=module', '--eval', code);
-}
-
-/** A port that was free a moment ago. */
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  await once(server.close(), 'close');
-  return typeof address === 'object' && address !== null ? address.port : 0;
 }
 
 /** Each Compose that this machine has: 2 is a plugin of docker, 1.29 a program of its own. */

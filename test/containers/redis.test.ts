@@ -7,8 +7,9 @@ import { violations } from '../faults/invariants.ts';
 import type { StandRedis } from '../faults/killable-redis.ts';
 import { Load } from '../faults/load.ts';
 import { Stand } from '../faults/stand.ts';
+import { freePort } from '../ports.ts';
 import { until } from '../until.ts';
-import { docker, freePort, uniqueName } from './engine.ts';
+import { docker, uniqueName } from './engine.ts';
 import { namedNetwork, redisContainer } from './service.ts';
 
 /** Longer than a worker's lock lasts (2 s on a stand). */

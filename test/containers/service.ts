@@ -10,7 +10,8 @@ import {
   Wait,
 } from 'testcontainers';
 import { Client } from '../client.ts';
-import { docker, freePort, IMAGE, inspect, ROOT, uniqueName } from './engine.ts';
+import { freePort } from '../ports.ts';
+import { docker, IMAGE, inspect, ROOT, uniqueName } from './engine.ts';
 
 const SECCOMP = join(ROOT, 'deploy', 'seccomp.json');
 

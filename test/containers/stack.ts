@@ -3,7 +3,8 @@ import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { promisify } from 'node:util';
 import { Client } from '../client.ts';
-import { docker, freePort, ROOT, uniqueName } from './engine.ts';
+import { freePort } from '../ports.ts';
+import { docker, ROOT, uniqueName } from './engine.ts';
 
 const run = promisify(execFile);
 

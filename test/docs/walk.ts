@@ -2,13 +2,12 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, mkdtemp, readFile, rm, symlink } from 'node:fs/promises';
-import type { AddressInfo } from 'node:net';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { createInterface, type Interface } from 'node:readline';
 import { text } from 'node:stream/consumers';
 import { dieWithParent } from '../../src/launcher.ts';
+import { freePort } from '../ports.ts';
 import { projectFolder } from './markdown.ts';
 
 /** The ports that the page names. The walk has others, so it replaces them in every command. */
@@ -35,7 +34,9 @@ export class Walk implements AsyncDisposable {
     const folder = await mkdtemp(join(tmpdir(), 'soundpost-walk-'));
     await mkdir(join(folder, 'here'));
     await symlink(join(projectFolder, 'examples'), join(folder, 'here/examples'));
-    const ports = await Promise.all(PAGE_PORTS.map(async (port) => [port, await freePort()] as const));
+    const ports = await Promise.all(
+      PAGE_PORTS.map(async (port) => [port, String(await freePort())] as const),
+    );
     return new Walk(folder, Object.fromEntries(ports));
   }
 
@@ -145,13 +146,4 @@ export class Walk implements AsyncDisposable {
     await this.endBeside();
     await rm(this.folder, { recursive: true, force: true });
   }
-}
-
-async function freePort(): Promise<string> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return String(port);
 }

@@ -2,7 +2,8 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Json } from '../client.ts';
-import { freePorts, startTestRedis, type TestRedis } from '../redis-server.ts';
+import { freePorts } from '../ports.ts';
+import { startTestRedis, type TestRedis } from '../redis-server.ts';
 import { ServiceHome } from '../service.ts';
 import { until } from '../until.ts';
 

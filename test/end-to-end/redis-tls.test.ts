@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type Certificates, makeCertificates } from '../certificates.ts';
-import { freePorts, startTestRedis, type TestRedis } from '../redis-server.ts';
+import { freePorts } from '../ports.ts';
+import { startTestRedis, type TestRedis } from '../redis-server.ts';
 import { type Tour, takeTour } from './redis-tour.ts';
 import { useVideos } from './videos.ts';
 

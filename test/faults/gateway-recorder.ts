@@ -1,7 +1,7 @@
 /** Stands before the real gateway: records every call of the workers with its answer, and loses or refuses as it is told. */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { freePort } from '../ports.ts';
 
 export interface GatewayCall {
   readonly method: string;
@@ -35,16 +35,18 @@ export class GatewayRecorder {
   /** Base address of the real gateway. */
   target = '';
   readonly #host: string;
-  #port = 0;
+  /** Its own also while nobody listens. */
+  readonly #port: number;
   #server: Server = this.#listen();
 
-  private constructor(host: string) {
+  private constructor(host: string, port: number) {
     this.#host = host;
+    this.#port = port;
   }
 
   /** @param host address that it listens on */
   static async start(host = '127.0.0.1'): Promise<GatewayRecorder> {
-    const recorder = new GatewayRecorder(host);
+    const recorder = new GatewayRecorder(host, await freePort());
     await recorder.up();
     return recorder;
   }
@@ -68,7 +70,6 @@ export class GatewayRecorder {
     this.#server = this.#listen();
     this.#server.listen(this.#port, this.#host);
     await once(this.#server, 'listening');
-    this.#port = (this.#server.address() as AddressInfo).port;
   }
 
   #listen(): Server {

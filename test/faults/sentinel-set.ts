@@ -2,7 +2,8 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
-import { freePorts, type RedisProcess, spawnRedis } from '../redis-server.ts';
+import { freePorts } from '../ports.ts';
+import { type RedisProcess, spawnRedis } from '../redis-server.ts';
 import { until } from '../until.ts';
 import type { StandRedis } from './killable-redis.ts';
 import { SlowLink } from './slow-link.ts';

@@ -1,5 +1,6 @@
 /** API, gateway and workers of a stand: real processes under supervision, on ports that they keep. */
 import { fileURLToPath } from 'node:url';
+import { freePorts } from '../ports.ts';
 import type { Environment, ServiceHome } from '../service.ts';
 import { type Hosts, oneHost } from './hosts.ts';
 import { Supervised } from './supervised.ts';
@@ -55,14 +56,15 @@ export class ServiceProcesses {
   /** Resolves when all are ready. */
   async start(): Promise<void> {
     const { apiEnvironment, gatewayEnvironment, gatewayPreloads, workers = 1 } = this.#options;
+    const [apiPort, gatewayPort] = await freePorts(2);
     this.#api = new Supervised('api', /^API\s+(http\S+)/m, () =>
-      this.#run(this.#hosts.api.prefix, 'api', [], { API_PORT: portOf(this.apiUrl), ...apiEnvironment }),
+      this.#run(this.#hosts.api.prefix, 'api', [], { API_PORT: String(apiPort), ...apiEnvironment }),
     );
     this.apiUrl = at(this.#hosts.api.address, await this.#api.ready());
     this.#gateway = new Supervised('gateway', /^Gateway\s+(http\S+)/m, () =>
       this.#run(this.#hosts.workers.prefix, 'gateway', gatewayPreloads, {
         ...this.#addresses(),
-        GATEWAY_PORT: portOf(this.gatewayUrl),
+        GATEWAY_PORT: String(gatewayPort),
         ...gatewayEnvironment,
       }),
     );
@@ -104,10 +106,5 @@ export class ServiceProcesses {
 
 /** The same at another address: what a process prints is its own view. */
 function at(address: string, url: string): string {
-  return `http://${address}:${portOf(url)}`;
-}
-
-/** Of a process that has no port yet any will do; one that is started again keeps its own. */
-function portOf(url: string): string {
-  return url === '' ? '0' : new URL(url).port;
+  return `http://${address}:${new URL(url).port}`;
 }

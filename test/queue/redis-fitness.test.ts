@@ -7,7 +7,8 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { closeRedis, connectRedis, type RedisTls } from '../../src/queue/redis.ts';
 import { checkRedis } from '../../src/queue/redis-fitness.ts';
 import { makeCertificates } from '../certificates.ts';
-import { freePorts, spawnRedis, startTestRedis } from '../redis-server.ts';
+import { freePorts } from '../ports.ts';
+import { spawnRedis, startTestRedis } from '../redis-server.ts';
 import { logger } from './queue-fixture.ts';
 
 const closing: (() => Promise<unknown>)[] = [];

@@ -2,7 +2,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { closeRedis, connectRedis, type Redis } from '../../src/queue/redis.ts';
 import { NotReplicated, Replication } from '../../src/queue/replication.ts';
-import { freePorts, startTestRedis, type TestRedis } from '../redis-server.ts';
+import { freePorts } from '../ports.ts';
+import { startTestRedis, type TestRedis } from '../redis-server.ts';
 import { until } from '../until.ts';
 import { logger } from './queue-fixture.ts';
 
