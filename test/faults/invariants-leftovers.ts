@@ -13,6 +13,8 @@ const SETTLE_MS = 5000;
 
 /** Waits a moment for what is just ending. */
 export async function leftovers(stand: Stand): Promise<string[]> {
+  // What died may have left a folder, which goes when another process is there in its place.
+  await Promise.all(stand.processes.filter(({ isKept }) => isKept).map((process) => process.ready()));
   let found: string[] = [];
   await until(
     'nothing is left',

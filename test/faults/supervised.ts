@@ -49,6 +49,11 @@ export class Supervised {
     return this.#current.pid;
   }
 
+  /** Whether another one is started in its place when it ends. */
+  get isKept(): boolean {
+    return !this.#ended;
+  }
+
   /** What the present process has written. */
   get output(): string {
     return this.#current.output();
@@ -58,7 +63,8 @@ export class Supervised {
   async ready(timeoutMs = 120_000): Promise<string> {
     return until(
       `${this.name} is ready`,
-      () => this.#ready.exec(this.#current.output())?.[1] ?? undefined,
+      // One that has just died had said so, too.
+      () => (isAlive(this.pid) ? this.#ready.exec(this.#current.output())?.[1] : undefined),
       timeoutMs,
     ).catch((error: Error) => {
       throw new Error(`${error.message}; it ended ${this.exits.length} times:\n${this.lastWords}`);
