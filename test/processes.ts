@@ -7,6 +7,20 @@ export function isAlive(pid: number): boolean {
   return state !== undefined && state !== 'Z' && state !== 'X';
 }
 
+/** By SIGSTOP. */
+export function isStopped(pid: number): boolean {
+  return /^State:\s+T/m.test(read(`/proc/${pid}/status`));
+}
+
+/** Sends a signal to a process that may have ended by itself. */
+export function signalIfThere(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
+}
+
 /** The process's children, their children and so on. */
 export function descendants(pid: number): number[] {
   const children = tasks(pid)

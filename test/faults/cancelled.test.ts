@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Json } from '../client.ts';
-import { descendants, programOf } from '../processes.ts';
+import { descendants, isStopped, programOf, signalIfThere } from '../processes.ts';
 import { until } from '../until.ts';
 import { violations } from './invariants.ts';
 import { isLong, percentile, randomFrom, report, runs, seed } from './runs.ts';
@@ -42,7 +42,10 @@ const jobOf = async (jobId: string): Promise<Json> =>
 async function traces(jobId: string): Promise<string[]> {
   const tools = stand.workers.flatMap(({ pid }) => descendants(pid)).map(programOf);
   const root = join(stand.data, 'workspaces');
-  const folders = await Promise.all((await readdir(root)).map((owner) => readdir(join(root, owner))));
+  // A gateway's folder lasts as long as a send.
+  const folders = await Promise.all(
+    (await readdir(root)).map((owner) => readdir(join(root, owner)).catch(() => [])),
+  );
   return [...tools, ...folders.flat().filter((name) => name.includes(jobId))];
 }
 
@@ -141,9 +144,14 @@ it('tools that do not end when they are told to are noticed', async () => {
   await worker.says(/^Worker/m);
   const jobId = await stand.submit(SUBMISSION);
   const encoder = () => descendants(worker.pid).find((pid) => programOf(pid) === 'ffmpeg');
-  const pid = await until('ffmpeg is at it', async () => (await jobOf(jobId)).progress > 30 && encoder());
-  // So that it does not come to its end by itself.
-  process.kill(pid, 'SIGSTOP');
+  // So that it does not come to its end by itself. What has ended meanwhile does not stop, and another one may follow.
+  const pid = await until('ffmpeg is stopped at its work', async () => {
+    const isFar = (await jobOf(jobId)).progress > 30;
+    const found = encoder();
+    if (!isFar || found === undefined) return false;
+    signalIfThere(found, 'SIGSTOP');
+    return isStopped(found) && found;
+  });
   await stand.client.call('DELETE', `/v1/jobs/${jobId}`);
   await delay(LIMIT_MS);
   expect(encoder()).toBe(pid);

@@ -18,7 +18,7 @@ import { MIB, makeSmallVolume, type SmallVolume } from '../small-volume.ts';
 import { until } from '../until.ts';
 import { violations } from './invariants.ts';
 import { report } from './runs.ts';
-import { Stand, type Submission } from './stand.ts';
+import { LONG_LOCKS, Stand, type Submission } from './stand.ts';
 
 const OUT_OF_SPACE = {
   status: 'failed',
@@ -48,7 +48,7 @@ describe('a disk that turns out to be full', () => {
   beforeAll(async () => {
     stand = await Stand.start({
       // Nothing is asked of the disk beforehand: it is met where it is full.
-      environment: { DISK_RESERVE_BYTES: '0' },
+      environment: { ...LONG_LOCKS, DISK_RESERVE_BYTES: '0' },
       async prepare(data) {
         files = await smallVolume(16 * MIB, data);
         await mkdir(join(data, 'workspaces'));
@@ -102,7 +102,7 @@ describe('a disk that is nearly full before a job begins', () => {
   let volume: SmallVolume;
   beforeAll(async () => {
     stand = await Stand.start({
-      environment: { DISK_RESERVE_BYTES: String(8 * MIB) },
+      environment: { ...LONG_LOCKS, DISK_RESERVE_BYTES: String(8 * MIB) },
       async prepare(data) {
         volume = await smallVolume(32 * MIB, data);
       },

@@ -15,7 +15,7 @@ import { filmPlay, makeFilms } from './film-source.ts';
 import { violations } from './invariants.ts';
 import { isLong, randomFrom, report, runs, seed } from './runs.ts';
 import { type SourceRow, sourceRows } from './source-rows.ts';
-import { Stand } from './stand.ts';
+import { LONG_LOCKS, Stand } from './stand.ts';
 
 const PATIENCE_MS = isLong ? 20_000 : 1_500;
 /** The pauses between three tries at their longest, the work on the file, and a machine with other things to do. */
@@ -91,7 +91,12 @@ function startStand(environment: Record<string, string>, workerPreloads: string[
   return Stand.start({
     allow: [source.allow],
     // Everything is fetched at the same time: each source has its own clock.
-    environment: { DOWNLOADS_AHEAD: '200', MAX_INPUT_BYTES: String(MAX_INPUT_BYTES), ...environment },
+    environment: {
+      ...LONG_LOCKS,
+      DOWNLOADS_AHEAD: '200',
+      MAX_INPUT_BYTES: String(MAX_INPUT_BYTES),
+      ...environment,
+    },
     workerPreloads,
   });
 }

@@ -7,7 +7,7 @@ import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client, type Json } from '../client.ts';
-import { processesOver } from '../processes.ts';
+import { processesOver, signalIfThere } from '../processes.ts';
 import { type Environment, ServiceHome } from '../service.ts';
 import { serveVideos, type VideoServer } from '../video-server.ts';
 import { GatewayRecorder } from './gateway-recorder.ts';
@@ -24,6 +24,9 @@ import type { Supervised } from './supervised.ts';
 export type { AcceptedJob, Submission } from './submission.ts';
 
 const GATEWAY_KEY = 'the-gateways-own-key';
+
+/** For a scenario in which no worker dies: on a busy machine a short lock runs out now and then, and what was begun is begun again. */
+export const LONG_LOCKS = { JOB_LOCK_SECONDS: '30' };
 
 export interface StandOptions extends ProcessOptions {
   /** What is to be done with the folder that becomes DATA_DIR, before anything is started over it. */
@@ -219,16 +222,8 @@ export class Stand {
     await this.redis.kill();
     await this.home.remove();
     // What a killed worker left behind has no parent of ours any more, but the stand's folder in its command.
-    for (const { pid } of processesOver(this.folder)) endOrphan(pid);
+    for (const { pid } of processesOver(this.folder)) signalIfThere(pid, 'SIGKILL');
     await Promise.all([this.hooks.close(), this.web.close(), this.gatewayCalls.close()]);
     await rm(this.folder, { recursive: true, force: true });
-  }
-}
-
-function endOrphan(pid: number): void {
-  try {
-    process.kill(pid, 'SIGKILL');
-  } catch {
-    // It has just ended by itself.
   }
 }

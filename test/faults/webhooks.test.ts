@@ -5,7 +5,7 @@ import { HookReceiver } from './hook-receiver.ts';
 import { violations } from './invariants.ts';
 import { MoodyEndpoint } from './moody-endpoint.ts';
 import { isLong, randomFrom, report, runs, seed } from './runs.ts';
-import { Stand } from './stand.ts';
+import { LONG_LOCKS, Stand } from './stand.ts';
 
 /** Ten tries as in decisions D, in seconds instead of hours. */
 const WEBHOOK_SCHEDULE_SECONDS = '0,1,2,3,4,5,6,7,8,9';
@@ -14,7 +14,7 @@ const JOBS = runs(60, 975);
 /** Jobs that are done, and so have a voice message and two events; the others find no source and have one. */
 const COMPLETED_JOBS = runs(2, 25);
 const SUBMITTED_AT_ONCE = 20;
-const REST_MS = isLong ? 300_000 : 60_000;
+const REST_MS = isLong ? 300_000 : 120_000;
 
 const firstSeed = seed();
 /** What one that fails mostly sees of a worker that knows neither Retry-After nor stable ids. */
@@ -43,7 +43,7 @@ beforeAll(async () => {
   moved.answer = () => ({ status: 307, headers: { location: elsewhere.url } });
   const options = {
     allow: [gone.allow, moved.allow, elsewhere.allow],
-    environment: { WEBHOOK_SCHEDULE_SECONDS },
+    environment: { ...LONG_LOCKS, WEBHOOK_SCHEDULE_SECONDS },
   };
   [stand, hasty] = await Promise.all([
     Stand.start(options),
@@ -148,7 +148,7 @@ it('that fails three times of ten, in every way there is, gets every event once'
   });
 });
 
-it('it is noticed that a worker is hasty, and gives each try another id', { timeout: 60_000 }, async () => {
+it('it is noticed that a worker is hasty, and gives each try another id', { timeout: 120_000 }, async () => {
   const faults = await violations(hasty);
   expect(faults.filter((fault) => /was told under \d+ ids/.test(fault))).not.toEqual([]);
   expect(faults.filter((fault) => /its signature does not hold/.test(fault))).not.toEqual([]);
