@@ -124,9 +124,11 @@ export class SentinelSet implements StandRedis {
     await this.#replaced(before);
   }
 
-  /** From now on both replicas are so far behind. For a few seconds: then the Sentinels connect them to the master themselves. */
+  /** From now on, until the master is killed, both replicas are so far behind. */
   async slowReplicas(delayMs: number): Promise<void> {
     const master = await this.master();
+    // After this time Sentinels connect to the master themselves what has another address for it.
+    await this.#setFailoverTimeout(10 * 60_000);
     for (const port of this.#servers.keys()) {
       if (port === master) continue;
       const link = await SlowLink.start(master, delayMs);
@@ -138,12 +140,22 @@ export class SentinelSet implements StandRedis {
     }
   }
 
+  async #setFailoverTimeout(ms: number): Promise<void> {
+    for (const port of this.#sentinelPorts) {
+      await this.#ask(port, (sentinel) =>
+        sentinel.call('SENTINEL', 'SET', MASTER_NAME, 'failover-timeout', ms),
+      );
+    }
+  }
+
   /** SIGKILL of the master, whose last words are lost; resolves when another server is. Answers the port of the dead one. */
   async killMaster(known?: number): Promise<number> {
     const port = known ?? (await this.master());
-    for (const link of this.#links.splice(0)) link.cut();
+    const links = this.#links.splice(0);
+    for (const link of links) link.cut();
     await this.#servers.get(port)?.end('SIGKILL');
     this.#servers.delete(port);
+    if (links.length > 0) await this.#setFailoverTimeout(FAILOVER_TIMEOUT_MS);
     await this.#replaced(port);
     return port;
   }
@@ -173,7 +185,8 @@ export class SentinelSet implements StandRedis {
   }
 
   async #replaced(before: number): Promise<void> {
-    await until('another server is the master', async () => (await this.master()) !== before, 30_000);
+    const now = () => this.master().catch(() => before);
+    await until('another server is the master', async () => (await now()) !== before, 30_000);
   }
 
   async #startServer(port: number, master?: number): Promise<void> {
