@@ -24,13 +24,19 @@ export class Client {
     this.#key = key;
   }
 
-  async call(method: string, path: string, body?: unknown): Promise<Answer> {
+  async call(
+    method: string,
+    path: string,
+    body?: unknown,
+    headers: Readonly<Record<string, string>> = {},
+  ): Promise<Answer> {
     const isForm = body instanceof FormData;
     const response = await fetch(`${this.#base}${path}`, {
       method,
       headers: {
         'X-API-Key': this.#key,
         ...(body === undefined || isForm ? {} : { 'Content-Type': 'application/json' }),
+        ...headers,
       },
       body: body === undefined ? null : isForm ? body : JSON.stringify(body),
     });
@@ -56,11 +62,12 @@ export class Client {
     return answer.body.data.jobId;
   }
 
-  async upload(path: string, request: object, prefix = ''): Promise<Answer> {
+  /** @param headers more of them, such as an Idempotency-Key */
+  async upload(path: string, request: object, headers?: Readonly<Record<string, string>>): Promise<Answer> {
     const form = new FormData();
     form.append('request', JSON.stringify(request));
     form.append('file', new Blob([await readFile(path)]), basename(path));
-    return this.call('POST', `${prefix}/v1/extract`, form);
+    return this.call('POST', '/v1/extract', form, headers);
   }
 
   /** The body of the status once the job has ended. */

@@ -47,13 +47,15 @@ export async function takeTour(videos: Videos, environment: Environment): Promis
 
     const source = { type: 'url', url: web.url('talk.mp4') };
     const voiceMessage = { instance: 'main', number: ada.number };
+    // It does not go on before somebody watches it.
+    web.hold();
     const jobId = await client.submit({
       source,
       output: { format: 'mp3' },
       options: { webhook: hooks.url, voiceMessage },
     });
     // BullMQ's events and our channel of changes.
-    const steps = await eventsOf(apiUrl, home.key, jobId);
+    const steps = await eventsOf(apiUrl, home.key, jobId, () => web.letGo());
     expect(steps.at(-1)).toBe('completed');
     expect(steps.length).toBeGreaterThan(1);
     const job = await client.completed(jobId);
@@ -103,9 +105,13 @@ export async function takeTour(videos: Videos, environment: Environment): Promis
   }
 }
 
-/** The states that the stream of events tells of a job until its end. */
-async function eventsOf(api: string, key: string, jobId: string): Promise<string[]> {
+/** The states that the stream of events tells of a job until its end. @param onFirst to be called once it has begun */
+async function eventsOf(api: string, key: string, jobId: string, onFirst: () => void): Promise<string[]> {
   const response = await fetch(`${api}/v1/jobs/${jobId}/events`, { headers: { 'X-API-Key': key } });
-  const text = await response.text();
+  let text = '';
+  for await (const chunk of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+    text += chunk;
+    onFirst();
+  }
   return [...text.matchAll(/^data: (.*)$/gm)].map(([, data = '']) => JSON.parse(data).status);
 }
