@@ -13,6 +13,8 @@ import { descendants, isAlive } from './processes.ts';
 import { until } from './until.ts';
 
 const ROOT = join(import.meta.dirname, '..');
+/** No speed is promised: a script brings what is missing first, and on a busy machine a process takes long to start. */
+const SAYS_WITHIN_MS = 60_000;
 
 export type Environment = Readonly<Record<string, string>>;
 
@@ -50,13 +52,14 @@ export function startProcess(
     pid: child.pid ?? 0,
     output: () => output,
     async says(pattern) {
-      const found = await until(`${command.join(' ')} says ${pattern}`, () => {
+      const look = (): RegExpExecArray | undefined => {
         const match = pattern.exec(output);
         if (match === null && (child.exitCode !== null || child.signalCode !== null)) {
           throw new Error(`${command.join(' ')} ended before it said ${pattern}:\n${output}`);
         }
         return match ?? undefined;
-      });
+      };
+      const found = await until(`${command.join(' ')} says ${pattern}`, look, SAYS_WITHIN_MS);
       return found[1] ?? '';
     },
     signal: (signal) => {

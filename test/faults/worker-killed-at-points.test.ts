@@ -68,7 +68,7 @@ it(
       ...(isLong ? {} : { at: chosen }),
     });
   },
-  isLong ? 30 * 60_000 : 60_000,
+  isLong ? 30 * 60_000 : 120_000,
 );
 
 it('where the gateway cannot know a repeated call, a voice message that is sent twice is reported', async () => {

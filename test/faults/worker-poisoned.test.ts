@@ -32,7 +32,7 @@ it('it ends failed after three starts, and every other job is completed', async 
   await until('downloads have begun', () => stand.web.requests.length > stand.workers.length);
   stand.web.letGo();
   const deaths = (): number => readFileSync(trap, 'utf8').split('\n').length - 1;
-  await until('the job has killed a worker', () => deaths() === 1);
+  await until('the job has killed a worker', () => deaths() > 0);
   const later = await Promise.all([stand.submit({ webhook: true }), stand.submit({ key: neighbour })]);
 
   expect(await stand.observer.ended(poison)).toMatchObject({

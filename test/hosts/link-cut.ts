@@ -57,6 +57,7 @@ export function linkIsCut(how: Cut, seconds: number): void {
 
     await hosts.cut(how);
     const endsAtMs = Date.now() + seconds * 1000;
+    const halfMs = endsAtMs - seconds * 500;
     const accepted: Accepted[] = [];
     while (Date.now() < endsAtMs) {
       accepted.push(
@@ -66,9 +67,10 @@ export function linkIsCut(how: Cut, seconds: number): void {
           idempotencyKey: randomUUID(),
         }),
       );
-      if (accepted.length === Math.floor(seconds / 2)) stand.web.letGo();
+      if (Date.now() > halfMs) stand.web.letGo();
       await delay(Math.min(EVERY_MS, endsAtMs - Date.now()));
     }
+    stand.web.letGo();
     const jobs = accepted.map(({ jobId }) => jobId);
     const isBegun = (jobId: string): boolean =>
       !['queued', undefined].includes(stand.observer.of(jobId).last?.status);
