@@ -169,7 +169,8 @@ export const sourceRows: readonly SourceRow[] = [
       const other = Buffer.from(content.toReversed());
       return brokenOnce(content, async (exchange) => {
         if (exchange.start === 0) return whole(exchange, content, ['ETag', '"two"']);
-        const start = content.length / 2;
+        // From where it was asked for: what had come and was not read yet when the cut was noticed is asked for again.
+        const { start } = exchange;
         const range = `bytes ${start}-${content.length - 1}/${content.length}`;
         await exchange.say(
           head('206 Partial Content', [
