@@ -389,6 +389,34 @@ describe('an invitation', () => {
 });
 
 describe('signing in', () => {
+  it('waits for a gateway that does not answer, with a link as with a key', async () => {
+    let isAway = true;
+    const refused = new Set<string | undefined>();
+    await page.route('**/inbox/api/**', async (route) => {
+      const what = new URL(route.request().url()).pathname.split('/').at(-1);
+      // Once it is there, each thing is refused once more.
+      const isRefused = isAway || !refused.has(what);
+      if (!isAway) refused.add(what);
+      await (isRefused ? route.fulfill({ status: 503, json: {} }) : route.continue());
+    });
+    await page.goto(await gateway.inboxLink());
+    await page.getByText('The gateway does not answer, trying again…').waitFor();
+    isAway = false;
+    await chat(ada.name).waitFor();
+    await page.getByText('Live', { exact: true }).waitFor();
+    expect([...refused].sort()).toEqual(['chats', 'events', 'instances', 'session']);
+    isAway = true;
+    await page.reload();
+    await page.getByText('The gateway does not answer, trying again…').waitFor();
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    isAway = false;
+    await page.getByLabel('Gateway key or instance token').fill(API_KEY);
+    await page.keyboard.press('Enter');
+    await chat(ada.name).waitFor();
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.locator('#chats:not(:has(*))').waitFor({ state: 'attached' });
+  });
+
   it('asks for a key, says when it is wrong, and keeps it for the tab only', async () => {
     await page.goto(`${gateway.url}/inbox`);
     const key = page.getByLabel('Gateway key or instance token');

@@ -2,6 +2,7 @@
 import { readEvents } from './shared/event-stream.js';
 
 const STORE = 'soundpost.inbox';
+const FIRST_RETRY_MS = 500;
 const LONGEST_RETRY_MS = 15_000;
 
 /** The key or session is missing, wrong, or has run out. */
@@ -28,15 +29,18 @@ export function signInWithKey(apikey) {
   sessionStorage.setItem(STORE, JSON.stringify({ apikey }));
 }
 
-/** Exchanges the code of a one-time link. @param {string} code */
+/** Exchanges the code of a one-time link. @param {string} code @returns whether it was good */
 export async function signInWithCode(code) {
   const response = await fetch('inbox/api/session', {
     method: 'POST',
     headers: { 'Content-Type': 'application/json' },
     body: JSON.stringify({ code }),
   });
-  if (!response.ok) {
+  if (response.status >= 400 && response.status < 500) {
     return false;
+  }
+  if (!response.ok) {
+    throw new Error(`the gateway answered ${response.status}`);
   }
   const { session } = await response.json();
   sessionStorage.setItem(STORE, JSON.stringify({ session }));
@@ -95,12 +99,39 @@ export async function remove(path) {
 }
 
 /**
+ * Asks again, with pauses that grow, until the gateway answers. Throws {@link NotSignedIn} and {@link Refused}, which are answers, and the signal's reason.
+ * @template T
+ * @param {() => Promise<T>} ask
+ * @param {{ onLost: () => void, signal?: AbortSignal }} options
+ */
+export async function untilAnswered(ask, { onLost, signal }) {
+  for (let retryMs = FIRST_RETRY_MS; ; retryMs = longer(retryMs)) {
+    try {
+      const answer = await ask();
+      signal?.throwIfAborted();
+      return answer;
+    } catch (error) {
+      signal?.throwIfAborted();
+      if (error instanceof NotSignedIn || error instanceof Refused) {
+        throw error;
+      }
+    }
+    onLost();
+    await pause(retryMs);
+    signal?.throwIfAborted();
+  }
+}
+
+const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+const longer = (retryMs) => Math.min(retryMs * 2, LONGEST_RETRY_MS);
+
+/**
  * Follows what happens until the signal ends it. EventSource cannot send a header, so the feed is read by hand.
  * `onOpen` is called each time the feed stands again; `resumed` is false when events may have been missed.
  */
 export async function follow({ onEvent, onOpen, onLost, onSignedOut, signal }) {
   let lastId = '';
-  let retryMs = 500;
+  let retryMs = FIRST_RETRY_MS;
   while (!signal.aborted) {
     try {
       const response = await request('events', {
@@ -108,7 +139,7 @@ export async function follow({ onEvent, onOpen, onLost, onSignedOut, signal }) {
         headers: lastId ? { 'Last-Event-ID': lastId } : {},
       });
       onOpen({ resumed: lastId !== '' });
-      retryMs = 500;
+      retryMs = FIRST_RETRY_MS;
       for await (const event of readEvents(response.body)) {
         lastId = event.id;
         onEvent(event.name, JSON.parse(event.data));
@@ -121,8 +152,8 @@ export async function follow({ onEvent, onOpen, onLost, onSignedOut, signal }) {
     }
     if (!signal.aborted) {
       onLost();
-      await new Promise((resolve) => setTimeout(resolve, retryMs));
-      retryMs = Math.min(retryMs * 2, LONGEST_RETRY_MS);
+      await pause(retryMs);
+      retryMs = longer(retryMs);
     }
   }
 }

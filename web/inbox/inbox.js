@@ -5,24 +5,42 @@ import { closeChat, openChat, refreshConversation } from './conversation.js';
 import { answerInvitation } from './invitation.js';
 import { handleEvent } from './live.js';
 import { element } from './shared/elements.js';
-import { askForKey, attempt, begin, showConnection, showInbox } from './sign-in.js';
+import { askForKey, attempt, begin, showConnection, showInbox, showLost } from './sign-in.js';
 import { byId, state } from './state.js';
 
-let feed = null;
+/** Ends what was begun for whoever has signed in. */
+let signedIn = new AbortController();
+/** Whether events are coming. */
+let isLive = false;
 
 function openInbox() {
+  signedIn.abort();
+  signedIn = new AbortController();
+  isLive = false;
+  const { signal } = signedIn;
   return attempt(async () => {
-    state.instances = await connection.get('instances');
+    showInstances(await patiently(() => connection.get('instances')));
     showInbox();
-    const choice = byId('instances');
-    choice.replaceChildren(
-      ...state.instances.map(({ id, name }) => element('option', { value: id, textContent: name })),
-    );
-    choice.hidden = state.instances.length < 2;
+    followEvents(signal);
     await chooseInstance(state.instances[0]);
-    followEvents();
     await answerInvitation(chooseInstance);
   });
+}
+
+/** Nothing of theirs stays on the page. */
+function forget() {
+  signedIn.abort();
+  showInstances([]);
+  void attempt(chooseInstance);
+}
+
+function showInstances(instances) {
+  state.instances = instances;
+  const choice = byId('instances');
+  choice.replaceChildren(
+    ...instances.map(({ id, name }) => element('option', { value: id, textContent: name })),
+  );
+  choice.hidden = instances.length < 2;
 }
 
 byId('instances').addEventListener('change', (event) => {
@@ -33,7 +51,7 @@ async function chooseInstance(instance) {
   state.instance = instance ?? null;
   byId('instances').value = instance?.id ?? '';
   closeChat();
-  await loadChats(open);
+  await patiently(() => loadChats(open));
 }
 
 const open = (jid) => attempt(() => openChat(jid));
@@ -45,20 +63,23 @@ byId('back').addEventListener('click', () => {
   [...byId('chats').querySelectorAll('button')].find((button) => button.dataset.jid === left)?.focus();
 });
 
-function followEvents() {
-  feed?.abort();
-  feed = new AbortController();
+/** @param {AbortSignal} signal */
+function followEvents(signal) {
   void connection.follow({
-    signal: feed.signal,
+    signal,
     onOpen: () => {
+      isLive = true;
       showConnection('live', 'Live');
       // Also after a break: the feed resumes, but a longer absence may be more than it remembers.
       void attempt(async () => {
-        await loadChats();
-        await refreshConversation();
+        await patiently(() => loadChats());
+        await patiently(refreshConversation);
       });
     },
-    onLost: () => showConnection('lost', 'Connection lost, trying again…'),
+    onLost: () => {
+      isLive = false;
+      showConnection('lost', 'Connection lost, trying again…');
+    },
     onSignedOut: () => askForKey('This key does not open the inbox any more.'),
     onEvent: (name, { instanceId, envelope }) => {
       if (instanceId === state.instance?.id) {
@@ -68,4 +89,17 @@ function followEvents() {
   });
 }
 
-void begin({ onSignedIn: openInbox, onSignedOut: () => feed?.abort() });
+/**
+ * Asks the gateway until it answers, and says so meanwhile.
+ * @template T
+ * @param {() => Promise<T>} ask
+ */
+async function patiently(ask) {
+  const answer = await connection.untilAnswered(ask, { signal: signedIn.signal, onLost: showLost });
+  if (isLive) {
+    showConnection('live', 'Live');
+  }
+  return answer;
+}
+
+void begin({ onSignedIn: openInbox, onSignedOut: forget });

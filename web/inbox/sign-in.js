@@ -15,7 +15,8 @@ export async function begin(listeners) {
     // The code is used up at once; it should not stay in the address or in the history either.
     address.searchParams.delete('code');
     history.replaceState(null, '', address);
-    if (!(await connection.signInWithCode(code))) {
+    const exchange = () => connection.signInWithCode(code);
+    if (!(await connection.untilAnswered(exchange, { onLost: showLost }))) {
       fault = 'That link has been used or is older than 10 minutes.';
     }
   }
@@ -42,6 +43,12 @@ export function showInbox() {
   byId('inbox').hidden = false;
 }
 
+/** Where the page opens while the gateway is away, that is all that there is to show. */
+export function showLost() {
+  showInbox();
+  showConnection('lost', 'The gateway does not answer, trying again…');
+}
+
 /** Runs what a click or an event asked for; a key that is no longer good leads back to the question for one. */
 export async function attempt(work) {
   try {
@@ -49,7 +56,7 @@ export async function attempt(work) {
   } catch (error) {
     if (error instanceof connection.NotSignedIn) {
       askForKey('This key does not open the inbox.');
-    } else {
+    } else if (error.name !== 'AbortError') {
       showConnection('lost', 'The gateway does not answer');
     }
   }
