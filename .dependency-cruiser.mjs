@@ -1,14 +1,11 @@
 // @ts-check
-// Who may import whom. Folder by folder as docs/architecture.md has it; test/house/import-rules.test.ts plants a breach
+// Who may import whom. Folder by folder as docs/architecture.md has it; test/house/import-rules.all.test.ts plants a breach
 // of every rule. Run by script/import-rules.ts, which also makes sure that the checker has read every file.
 
 const storageInterface = 'storage/(incoming|storage|workspaces)\\.ts$';
 const diskSpace = 'storage/disk-(claim|full|space)\\.ts$';
-// The connection, and how a Lua script is handed to it: the gateway keeps its state in Redis but knows no queue.
-const redisConnection = 'queue/(redis|script)\\.ts$';
-
 // What is told of the work, without who listens: handed in like a logger.
-const observer = '(metrics/observer|tracing/tracing)\\.ts$';
+const observer = 'observe/(metrics/observer|tracing/tracing)\\.ts$';
 
 /** What the files of a folder may import of ours, besides their own folder. `start.ts` is not among them: see below. */
 const mayImport = {
@@ -16,46 +13,59 @@ const mayImport = {
   settings: ['contract/'],
   signing: [],
   client: ['contract/'],
-  queue: ['contract/', 'signing/', observer],
+  redis: [],
+  tenants: ['contract/', 'redis/'],
+  queue: ['contract/', 'signing/', 'redis/', 'tenants/', observer],
+  uploads: ['redis/', 'queue/bullmq-internals\\.ts$'],
+  janitor: ['contract/', 'redis/', 'queue/', 'uploads/'],
+  deliveries: ['contract/', 'signing/', 'redis/', 'queue/', 'outbound/', observer],
   storage: ['contract/'],
   outbound: ['contract/'],
-  http: [],
-  metrics: ['contract/', 'signing/', 'http/'],
-  tracing: ['http/'],
-  board: ['contract/', 'queue/', 'signing/'],
+  http: ['redis/'],
+  'observe/metrics': ['contract/', 'signing/', 'http/'],
+  'observe/tracing': ['http/'],
+  'observe/board': ['contract/', 'queue/', 'redis/', 'signing/', 'http/'],
   media: ['contract/'],
-  doctor: ['queue/', diskSpace, 'media/'],
-  'docs-page': [],
+  sparse: ['media/sniff\\.ts$'],
+  'cli/doctor': ['redis/', diskSpace, 'media/'],
   api: [
     'contract/',
     'signing/',
+    'redis/',
+    'tenants/',
     'queue/',
+    'uploads/',
+    'deliveries/',
     storageInterface,
     diskSpace,
     'outbound/',
     'media/',
-    'docs-page/',
     'http/',
   ],
   worker: [
     'contract/',
     'signing/',
+    'redis/',
+    'tenants/',
     'queue/',
+    'uploads/',
+    'deliveries/',
     storageInterface,
     diskSpace,
     'outbound/',
     'media/',
+    'sparse/',
     'http/',
     observer,
   ],
   gateway: [
     'contract/',
     'signing/',
-    redisConnection,
+    'redis/',
+    'deliveries/',
     storageInterface,
     'outbound/',
     'media/',
-    'docs-page/',
     'http/',
     observer,
   ],
@@ -63,24 +73,39 @@ const mayImport = {
 
 /** Packages and built-in modules that few places may import: what comes from them has one owner. */
 const onlyIn = {
-  child_process: ['src/media/run\\.ts', 'src/queue/embedded-redis\\.ts'],
-  bullmq: ['src/queue/'],
-  ioredis: ['src/queue/'],
+  child_process: ['src/media/run\\.ts', 'src/redis/embedded\\.ts'],
+  bullmq: ['src/queue/', 'src/deliveries/'],
+  ioredis: ['src/redis/'],
   'fluent-ffmpeg': ['src/media/'],
   '@aws-sdk': ['src/storage/s3-(abandoned|bucket|incoming|reader|signed-url|storage)\\.ts'],
-  pino: ['src/logger\\.ts'],
-  'prom-client': ['src/metrics/registry\\.ts'],
-  '@opentelemetry': ['src/tracing/'],
-  'bullmq-otel': ['src/tracing/'],
-  '@bull-board': ['src/board/'],
+  pino: ['src/observe/logger\\.ts'],
+  'prom-client': ['src/observe/metrics/registry\\.ts'],
+  '@opentelemetry': ['src/observe/tracing/'],
+  'bullmq-otel': ['src/observe/tracing/'],
+  '@bull-board': ['src/observe/board/'],
   '@xmpp': ['src/gateway/transports/xmpp/'],
   baileys: ['src/gateway/transports/whatsapp/'],
   // Requests to addresses that others chose go through outbound; clients of configured services are listed after it.
-  undici: ['src/outbound/'],
+  undici: ['src/outbound/', 'src/worker/completion/gateway-client\\.ts'],
 };
 
-const compositionRoots = '^src/(main|(processes|commands)/[^/]+|[^/]+/start)\\.ts$';
-const besidesFolders = '(commands|processes)/[^/]+|config|launcher|logger|main|secrets';
+/** Doors of what is loaded when it is first used. */
+const optionalParts = [
+  'api/uploads/tus\\.ts$',
+  'gateway/transports/(xmpp|whatsapp)/',
+  'media/loudness/normalise\\.ts$',
+  'media/opus-length\\.ts$',
+  'media/parallel/join\\.ts$',
+  'observe/board/board\\.ts$',
+  'observe/tracing/open-telemetry\\.ts$',
+  'outbound/(fetch-bytes|ranges)\\.ts$',
+  'storage/s3-open\\.ts$',
+  'worker/audio-parts\\.ts$',
+].map((path) => `^src/${path}`);
+
+const compositionRoots = '^src/(main|backing-services|resources|(processes|cli)/[^/]+|[^/]+/start)\\.ts$';
+const besidesFolders =
+  '(cli|processes)/[^/]+|backing-services|config|launcher|observe/logger|main|resources|secrets';
 const homes = `^src/((${Object.keys(mayImport).join('|')})/|(${besidesFolders})\\.ts$)`;
 
 /** @type {import('dependency-cruiser').IForbiddenRuleType[]} */
@@ -89,7 +114,10 @@ const folderRules = Object.entries(mayImport).map(([folder, others]) => ({
   comment: `src/${folder} may import, of ours: ${['its own folder', ...others].join(', ')}, and the type Logger`,
   severity: 'error',
   from: { path: `^src/${folder}/`, pathNot: compositionRoots },
-  to: { path: '^src/', pathNot: [`${folder}/`, ...others, 'logger\\.ts$'].map((path) => `^src/${path}`) },
+  to: {
+    path: '^src/',
+    pathNot: [`${folder}/`, ...others, 'observe/logger\\.ts$'].map((path) => `^src/${path}`),
+  },
 }));
 
 /** @type {import('dependency-cruiser').IForbiddenRuleType[]} */
@@ -114,6 +142,16 @@ export default {
       to: { pathNot: ['^src/', '(^|node_modules/)zod(/|$)'] },
     },
     {
+      name: 'one-router',
+      comment: 'routes are mounted by src/http/routes.ts; everybody else takes types alone of express',
+      severity: 'error',
+      from: { path: '^src/', pathNot: '^src/http/' },
+      to: {
+        path: '(^|node_modules/)(express|router|path-to-regexp)(/|$)',
+        dependencyTypesNot: ['type-only'],
+      },
+    },
+    {
       name: 'client-needs-nothing',
       comment: 'the client runs in browsers, and of ours it takes types alone: no zod, no Node',
       severity: 'error',
@@ -124,28 +162,35 @@ export default {
       name: 'client-is-for-others',
       comment: 'the service does not call itself; the command line calls one that runs elsewhere',
       severity: 'error',
-      from: { path: '^src/', pathNot: '^src/(client|commands)/' },
+      from: { path: '^src/', pathNot: '^src/(client|cli)/' },
       to: { path: '^src/client/' },
+    },
+    {
+      name: 'one-delivery-engine',
+      comment: 'whatever signs a webhook delivers one, and that src/deliveries does for everybody',
+      severity: 'error',
+      from: { path: '^src/', pathNot: '^src/deliveries/' },
+      to: { path: '^src/deliveries/sign-webhook\\.ts$' },
     },
     {
       name: 'logger-is-handed-in',
       comment: 'a logger is made once, in a composition root; everything else imports its type',
       severity: 'error',
       from: { path: '^src/', pathNot: compositionRoots },
-      to: { path: '^src/logger\\.ts$', dependencyTypesNot: ['type-only'] },
+      to: { path: '^src/observe/logger\\.ts$', dependencyTypesNot: ['type-only'] },
     },
     {
       name: 'settings-are-handed-in',
       comment: 'each part declares the options it needs; only composition roots know where they come from',
       severity: 'error',
       from: { path: '^src/', pathNot: [compositionRoots, '^src/(config\\.ts$|settings/)'] },
-      to: { path: '^src/((config|launcher|secrets)\\.ts$|settings/)' },
+      to: { path: '^src/((backing-services|config|launcher|resources|secrets)\\.ts$|settings/)' },
     },
     {
       name: 'settings-import-only-contract',
       comment: 'config, launcher, logger and secrets stand below everything that is wired with them',
       severity: 'error',
-      from: { path: '^src/(config|launcher|logger|secrets)\\.ts$' },
+      from: { path: '^src/(config|launcher|observe/logger|secrets)\\.ts$' },
       to: { path: '^src/', pathNot: '^src/(contract|settings)/' },
     },
     {
@@ -159,8 +204,15 @@ export default {
       name: 'start-is-imported-by-main',
       comment: 'a composition root is the top: only the command line and tests start it',
       severity: 'error',
-      from: { path: '^src/', pathNot: '^src/(main|(processes|commands)/[^/]+)\\.ts$' },
+      from: { path: '^src/', pathNot: '^src/(main|cli/[^/]+)\\.ts$' },
       to: { path: '^src/[^/]+/start\\.ts$' },
+    },
+    {
+      name: 'optional-part-is-loaded-on-demand',
+      comment: 'what most services or jobs do not use is loaded by `await import()` where it is first used',
+      severity: 'error',
+      from: { path: '^src/', pathNot: '^src/gateway/transports/(xmpp|whatsapp)/' },
+      to: { path: optionalParts, dynamic: false, dependencyTypesNot: ['type-only'] },
     },
     {
       name: 'main-is-imported-by-nobody',

@@ -1,42 +1,44 @@
 import { defineConfig } from 'vitest/config';
 
-/** Files that start whole services and load them: after the others. What they do most is wait: for locks to run out, for processes to start. */
-const whole = ['test/end-to-end/**/*.test.ts', 'test/faults/**/*.test.ts', 'test/hosts/**/*.test.ts'];
+/**
+ * The runs, in the order in which they follow one another. A test file's name says in which it takes part: `sniff.test.ts` in the core
+ * alone, `corpus.all.test.ts` in `all` alone, `formats.core-all.test.ts` in both, with other rows in each (`test/by-run.ts`).
+ */
+const runs = ['core', 'all', 'long'] as const;
 
-/** script/test-containers runs them (vitest.containers.config.ts). */
-const containers = 'test/containers/**/*.test.ts';
+type Run = (typeof runs)[number];
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    readonly run: Run;
+  }
+}
+
+function filesOf(run: Run): string[] {
+  const named = `test/**/*.?(*-)${run}?(-*).test.ts`;
+  return run === 'core' ? ['test/**/+([^.]).test.ts', named] : [named];
+}
 
 export default defineConfig({
   test: {
     // Patience alone: several processes may start in one of them, on a machine that does three at a time.
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
     // As long as `until` waits: vitest's own second is less than a busy machine may need.
     expect: { poll: { timeout: 20_000 } },
     reporters: ['default', './script/tally-reporter.ts'],
-    projects: [
-      {
-        extends: true,
-        test: {
-          name: 'parts',
-          include: ['test/**/*.test.ts'],
-          exclude: [...whole, containers],
-          // On two cores: many of them wait for Redis, for sockets and for other processes.
-          maxWorkers: 3,
-          sequence: { groupOrder: 0 },
-        },
+    // On two cores: many of them wait for Redis, for sockets and for other processes.
+    maxWorkers: 3,
+    projects: runs.map((run, groupOrder) => ({
+      extends: true,
+      test: {
+        name: run,
+        include: filesOf(run),
+        // script/test-containers runs them (vitest.containers.config.ts).
+        exclude: ['test/containers/**'],
+        provide: { run },
+        sequence: { groupOrder },
       },
-      {
-        extends: true,
-        test: {
-          name: 'whole',
-          include: whole,
-          maxWorkers: 3,
-          testTimeout: 120_000,
-          hookTimeout: 120_000,
-          sequence: { groupOrder: 1 },
-        },
-      },
-    ],
+    })),
   },
 });

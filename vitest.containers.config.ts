@@ -3,6 +3,7 @@ import { defineConfig } from 'vitest/config';
 /** What script/test-containers runs, and script/test does not: it takes a container engine and the images. */
 export default defineConfig({
   test: {
+    name: 'containers',
     include: ['test/containers/**/*.test.ts'],
     testTimeout: 240_000,
     hookTimeout: 240_000,

@@ -32,7 +32,12 @@ const rows = [
 
 for (const { what, format, input, encoder } of rows) {
   const file = join(inputFolder, input);
-  const output = { format, copy: 'auto', normalize: false, preserveMetadata: true } as const;
+  const output = {
+    format,
+    copy: 'auto',
+    normalize: false,
+    preserveMetadata: true,
+  } as const;
   const ours = () =>
     secondsOf(async () => {
       const probed = await probe(tools, file, { signal });

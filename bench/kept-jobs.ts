@@ -6,11 +6,14 @@
  */
 import { setTimeout as wait } from 'node:timers/promises';
 import { Redis } from 'ioredis';
-import { createLogger } from '../src/logger.ts';
+import { DeliveryWorker } from '../src/deliveries/delivery-worker.ts';
+import { JobWebhooks } from '../src/deliveries/job-webhooks.ts';
+import { scheduled } from '../src/deliveries/schedule.ts';
+import { createLogger } from '../src/observe/logger.ts';
 import { consumeAnnouncements } from '../src/queue/announcement-consumer.ts';
-import { AnnouncementQueue } from '../src/queue/announcement-queue.ts';
 import { consumeExtractions, type ExtractionJob } from '../src/queue/extraction-consumer.ts';
-import { closeRedis, connectRedis } from '../src/queue/redis.ts';
+import { VoiceQueue } from '../src/queue/voice-queue.ts';
+import { closeRedis, connectRedis } from '../src/redis/connection.ts';
 import { Client } from '../test/client.ts';
 import { resultOf } from '../test/queue/job-result.ts';
 import { until } from '../test/until.ts';
@@ -92,26 +95,39 @@ async function measure(): Promise<void> {
 /** A worker that encodes nothing and tells nobody. @returns what ends it */
 async function openConsumer(redisUrl: string, told: Set<string>): Promise<() => Promise<void>> {
   const redis = connectRedis({ url: redisUrl, role: 'worker', logger });
-  const queue = new AnnouncementQueue({ redis, webhookTries: 10, recordSeconds: WEEK_SECONDS, logger });
+  const announcing = { redis, recordSeconds: WEEK_SECONDS, logger };
+  const voices = new VoiceQueue(announcing);
+  const webhooks = new JobWebhooks({ ...announcing, tries: 10 });
   const shared = { redis, lockSeconds: 30, logger };
   const extractions = consumeExtractions({ ...shared, concurrency: AT_A_TIME, run: encodeNothing });
   const announcements = consumeAnnouncements({
     ...shared,
-    queue,
-    webhookSchedule: [0],
-    handlers: {
-      async webhook({ jobId }) {
-        told.add(jobId);
-        return { outcome: 'done', result: { status: 204 } };
-      },
-      async voice() {
-        return { outcome: 'final', error: 'none was asked for' };
-      },
+    addWebhook: (payload) => webhooks.add(payload),
+    voices,
+    async sendVoice() {
+      return { outcome: 'final', error: 'none was asked for' };
     },
   });
+  const deliveries = await DeliveryWorker.start({
+    ...shared,
+    queue: webhooks.queue,
+    concurrency: 16,
+    isAlone: false,
+    kindOf: () => ({
+      async prepare({ jobId }) {
+        told.add(String(jobId));
+        return { url: 'https://client.example/hook', body: '{}', secrets: [] };
+      },
+      post: async () => ({ status: 204, latencyMs: 1 }),
+      schedule: scheduled([0]),
+      finalStatuses: new Set(),
+      logSeconds: WEEK_SECONDS,
+      about: () => ({}),
+    }),
+  });
   return async () => {
-    await Promise.all([extractions.close(0), announcements.close(0)]);
-    await queue.close();
+    await Promise.all([extractions.close(0), announcements.close(0), deliveries.close(0)]);
+    await Promise.all([webhooks.close(), voices.close()]);
     await closeRedis(redis);
   };
 }

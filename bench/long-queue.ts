@@ -6,10 +6,10 @@
  *     node bench/long-queue.ts [--jobs 1000000] [--runs 5] [--requests 500] [--probes 100]
  */
 import { randomBytes } from 'node:crypto';
-import { createLogger } from '../src/logger.ts';
+import { createLogger } from '../src/observe/logger.ts';
 import { consumeExtractions } from '../src/queue/extraction-consumer.ts';
 import { JobQueue } from '../src/queue/job-queue.ts';
-import { connectRedis } from '../src/queue/redis.ts';
+import { connectRedis } from '../src/redis/connection.ts';
 import { resultOf } from '../test/queue/job-result.ts';
 import { type ApiBench, load, openApiBench, typicalAllow, typicalJob } from './measuring/api.ts';
 import { askedFor, inTurns, median, printRow } from './measuring/comparison.ts';
@@ -34,7 +34,13 @@ const newJobs = (count: number) =>
 function queueOf(bench: ApiBench): JobQueue {
   const redis = connectRedis({ url: `unix://${bench.redisSocket}`, role: 'worker', logger });
   const limits = { submitPerMinute: MANY, unfinishedPerTenant: MANY, queueLimit: MANY };
-  const queue = new JobQueue({ redis, limits, recordSeconds: 7 * 86_400, logger });
+  const queue = new JobQueue({
+    redis,
+    holdUpload: async () => true,
+    limits,
+    recordSeconds: 7 * 86_400,
+    logger,
+  });
   ends.push(async () => {
     await queue.close();
     redis.disconnect();

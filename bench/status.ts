@@ -4,7 +4,7 @@
  *
  *     node bench/status.ts [--seconds 5] [--runs 5] [--connections 64]
  */
-import { jobKey } from '../src/queue/names.ts';
+import { recordKey } from '../src/queue/bullmq-internals.ts';
 import { load, openApiBench, typicalAllow, typicalJob, usedSeconds } from './measuring/api.ts';
 import { askedFor, inTurns, median, printRow } from './measuring/comparison.ts';
 
@@ -32,7 +32,7 @@ const inputFile = {
 };
 const now = Date.now();
 for (const [nth, jobId] of jobIds.entries()) {
-  const hash = jobKey('extract', jobId);
+  const hash = recordKey('extract', jobId);
   if (nth % 3 === 0) continue;
   const progress = { progress: 42, currentStep: 'extracting_audio', estimatedTimeRemaining: 21.5, inputFile };
   await bench.redis.hset(hash, { processedOn: now, progress: JSON.stringify(progress) });

@@ -1,6 +1,6 @@
 /** The reference of the command line, made of the commands themselves. */
 import type { Command, Option } from 'commander';
-import { createProgram } from '../src/commands/program.ts';
+import { createProgram } from '../src/cli/program.ts';
 import { markdownTable } from './markdown-table.ts';
 
 export function commandReference(): string {

@@ -18,8 +18,9 @@ export PATH
 # What Node compiled of the code: a start takes half the time, and 25 MiB less, since no types are left to be stripped.
 export NODE_COMPILE_CACHE="$root/.cache/node"
 
-# Becomes Soundpost's command line. V8 lets the space for new objects grow to 32 MiB and keeps it: with 4 MiB the API takes 40 % less memory under load, and 4 % more time
-# for a request (docs/performance.md).
+# Becomes Soundpost's command line. V8 lets the space for new objects grow to 32 MiB and keeps it: with 4 MiB the API takes 40 % less memory
+# under load, and 4 % more time for a request (docs/performance.md); an upload raises its memory by less than 64 MiB
+# (docs/decisions/0009-young-generation.md). The image and the first line of src/main.ts, the bin, set it too.
 soundpost() {
   exec node --max-semi-space-size=4 "$root/src/main.ts" "$@"
 }

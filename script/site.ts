@@ -6,14 +6,15 @@
  *
  * Needs nothing but the project: no network, no service.
  */
-import { mkdir, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { build } from 'vitepress';
 import { routes } from '../src/api/app.ts';
-import { apiReference } from '../src/api/routes/docs.ts';
-import { gatewayReference } from '../src/gateway/routes/docs.ts';
+import { openApiDocument as apiDocument } from '../src/api/openapi/document.ts';
+import { openApiDocument as gatewayDocument } from '../src/gateway/openapi/document.ts';
 import { keyedRoutes } from '../src/gateway/routes/routes.ts';
 import type { GatewayServices } from '../src/gateway/services.ts';
+import { referenceFiles, referencePage } from '../src/http/api-reference.ts';
 
 const projectFolder = resolve(import.meta.dirname, '..');
 const outDir = resolve(process.argv[2] ?? join(projectFolder, 'site'));
@@ -24,15 +25,24 @@ const gatewayServices: Partial<GatewayServices> = { brands: ['Messenger'] };
 await build(join(projectFolder, 'docs'), { outDir });
 
 const references = {
-  api: apiReference(routes, 'https://soundpost.example'),
-  gateway: gatewayReference(
-    keyedRoutes(gatewayServices as GatewayServices),
-    'https://gateway.soundpost.example',
-  ),
+  api: {
+    title: 'Soundpost API',
+    document: apiDocument(routes, 'https://soundpost.example'),
+  },
+  gateway: {
+    title: 'Soundpost messaging gateway',
+    document: gatewayDocument(
+      keyedRoutes(gatewayServices as GatewayServices),
+      'https://gateway.soundpost.example',
+    ),
+  },
 };
-for (const [name, { document, page }] of Object.entries(references)) {
+for (const [name, { title, document }] of Object.entries(references)) {
   const folder = join(outDir, 'reference', name);
   await mkdir(folder, { recursive: true });
-  await writeFile(join(folder, 'index.html'), page.html);
-  await writeFile(join(folder, 'openapi.json'), document);
+  await writeFile(join(folder, 'index.html'), referencePage(title, '../').body);
+  await writeFile(join(folder, 'openapi.json'), JSON.stringify(document));
+}
+for (const [path, source] of referenceFiles) {
+  if (source instanceof URL) await copyFile(source, join(outDir, 'reference', path));
 }

@@ -1,6 +1,17 @@
-/** Reads the environment, and says all that is wrong with it at once. The only file that reads `process.env`. */
-import type { z } from 'zod';
+/** Reads the environment, and says all that is wrong with it at once. The only file that reads `process.env`; and what package.json says of us. */
+import { readFileSync } from 'node:fs';
+import { z } from 'zod';
 import { Environment } from './settings/environment.ts';
+
+/** It lies beside `src` in a checkout, and beside `dist` in the package. Not imported: the compiler would count it among the sources. */
+const { version, engines } = z
+  .object({ version: z.string(), engines: z.object({ node: z.string().startsWith('>=') }) })
+  .parse(JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')));
+
+export { version };
+
+/** The least Node that is supported, such as `22.22`. */
+export const leastNode = engines.node.slice('>='.length);
 
 /** Where programs are looked for; not a setting of ours, but this file is the only one that reads the environment. */
 export const searchPath = process.env.PATH ?? '';

@@ -6,7 +6,7 @@
 import { accessSync, constants, statSync } from 'node:fs';
 import { delimiter, resolve } from 'node:path';
 
-export type ParentDeathSignal = 'TERM' | 'KILL';
+type ParentDeathSignal = 'TERM' | 'KILL';
 
 // $0 is the signal; stdin is the lifeline, which the child must not read. A background command's stdin would be
 // /dev/null (POSIX 2.9.3), hence descriptor 3.

@@ -1,7 +1,7 @@
-#!/usr/bin/env node
+#!/usr/bin/env -S node --max-semi-space-size=4
 /** The command line. */
-import { errorAnswer, exitCodeOf, sentenceOf } from './commands/ending.ts';
-import { createProgram } from './commands/program.ts';
+import { errorAnswer, exitCodeOf, sentenceOf } from './cli/ending.ts';
+import { createProgram } from './cli/program.ts';
 
 const complain = (sentence: string): void => {
   process.stderr.write(`soundpost: ${sentence}\n`);

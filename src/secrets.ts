@@ -15,8 +15,6 @@ export interface DerivedSecrets {
   readonly encryption: Buffer;
   /** The gateway's own key, unless the operator chose one. */
   readonly gatewayApiKey: string;
-  /** HMAC key of what replicas of the gateway say to each other. */
-  readonly gatewayReplicas: Buffer;
   /** Standard Webhooks secret of the events that the gateway posts to the API. */
   readonly gatewayEventsSecret: string;
 }
@@ -29,7 +27,6 @@ export function deriveSecrets(secretKey: string): DerivedSecrets {
     urlSigning: derive('signed urls'),
     encryption: derive('encryption at rest'),
     gatewayApiKey: derive('gateway api key').toString('hex'),
-    gatewayReplicas: derive('gateway replicas'),
     gatewayEventsSecret: `whsec_${derive('gateway events').toString('base64')}`,
   };
 }

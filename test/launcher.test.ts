@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { dieWithParent } from '../src/launcher.ts';
 import { detectSandbox } from '../src/media/detect-sandbox.ts';
 import { type MediaTools, runFfmpeg, runFfprobe } from '../src/media/run.ts';
+import { systemTools } from './media-tools.ts';
 import { descendants, isAlive, programOf } from './processes.ts';
 import { until } from './until.ts';
 
@@ -28,19 +29,18 @@ it('is setpriv where that is on the search path, a shell elsewhere', () => {
   expect(dieWithParent('KILL', folder)[0]).toBe('/bin/sh');
 });
 
-const programs = { ffmpegPath: 'ffmpeg', ffprobePath: 'ffprobe' };
 const setpriv = dieWithParent('KILL', process.env.PATH ?? '');
 const shell = dieWithParent('KILL', '');
-const sandbox = await detectSandbox({ ...programs, launcher: setpriv });
+const sandbox = await detectSandbox({ ...systemTools, launcher: setpriv });
 
 describe.each<[string, MediaTools]>([
-  ['setpriv', { ...programs, launcher: setpriv }],
-  ['the shell', { ...programs, launcher: shell }],
-  [`setpriv, confined by ${sandbox.level}`, { ...programs, launcher: setpriv, sandbox }],
-  [`the shell, confined by ${sandbox.level}`, { ...programs, launcher: shell, sandbox }],
+  ['setpriv', { ...systemTools, launcher: setpriv }],
+  ['the shell', { ...systemTools, launcher: shell }],
+  [`setpriv, confined by ${sandbox.level}`, { ...systemTools, launcher: setpriv, sandbox }],
+  [`the shell, confined by ${sandbox.level}`, { ...systemTools, launcher: shell, sandbox }],
   [
     'setpriv, confined by namespaces',
-    { ...programs, launcher: setpriv, sandbox: { ...sandbox, level: 'namespaces' } },
+    { ...systemTools, launcher: setpriv, sandbox: { ...sandbox, level: 'namespaces' } },
   ],
 ])('ffmpeg under %s', (_name, tools) => {
   it('runs to its end, and its progress and statistics arrive', async () => {

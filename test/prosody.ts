@@ -24,6 +24,8 @@ export interface ProsodySetting {
   readonly tls?: { readonly keyFile: string; readonly certificateFile: string };
   /** Modules of the domain that this server goes without, for instance `mam`. */
   readonly without?: readonly string[];
+  /** Puts into the folder of its data what an earlier server has left there. */
+  readonly furnish?: (dataFolder: string) => Promise<void>;
 }
 
 export interface TestProsody {
@@ -31,6 +33,8 @@ export interface TestProsody {
   readonly directTlsPort: number;
   /** Rules that let the gateway reach the server and its uploads. */
   readonly outboundAllow: string;
+  /** Where it keeps accounts and archives. */
+  readonly dataFolder: string;
   /** What the server has logged until now. */
   log(): string;
   close(): Promise<void>;
@@ -80,6 +84,8 @@ async function start(setting: ProsodySetting, ports: Ports): Promise<TestProsody
   const folder = await mkdtemp(join(tmpdir(), 'soundpost-prosody-'));
   const remove = (): Promise<void> => rm(folder, { recursive: true, force: true });
   const config = join(folder, 'prosody.cfg.lua');
+  const dataFolder = join(folder, 'data');
+  await setting.furnish?.(dataFolder);
   await writeAccounts(folder, setting.accounts);
   await writeFile(config, configuration(folder, setting, ports));
   const [launcher = '', ...prefix] = dieWithParent('KILL', process.env.PATH ?? '');
@@ -116,6 +122,7 @@ async function start(setting: ProsodySetting, ports: Ports): Promise<TestProsody
     port: ports.client,
     directTlsPort: ports.directTls,
     outboundAllow: [ports.client, ports.directTls, ports.http].map((port) => `127.0.0.1:${port}`).join(','),
+    dataFolder,
     log,
     close: stop,
   };

@@ -14,7 +14,8 @@ const NODES = 3;
 
 interface Node {
   readonly address: string;
-  readonly process: RedisProcess;
+  process: RedisProcess;
+  readonly start: () => Promise<RedisProcess>;
 }
 
 export class TestCluster {
@@ -61,6 +62,15 @@ export class TestCluster {
         (await ask(replica.address, (node) => node.role()))[0] === 'master',
       30_000,
     );
+  }
+
+  /** Kills every node, and resolves with what starts them again. */
+  async crash(): Promise<() => Promise<void>> {
+    await Promise.all(this.#nodes.map(({ process }) => process.end('SIGKILL')));
+    return async () => {
+      for (const node of this.#nodes) node.process = await node.start();
+      await this.#agrees(this.#nodes.length);
+    };
   }
 
   async #addReplica(): Promise<[Node, Node]> {
@@ -111,8 +121,8 @@ async function startNode(parent: string): Promise<Node> {
     'cluster-node-timeout': '2000',
     'repl-diskless-sync-delay': '0',
   };
-  const process = await spawnRedis(Object.entries(table).flatMap(([name, value]) => [`--${name}`, value]));
-  return { address: `127.0.0.1:${port}`, process };
+  const start = () => spawnRedis(Object.entries(table).flatMap(([name, value]) => [`--${name}`, value]));
+  return { address: `127.0.0.1:${port}`, process: await start(), start };
 }
 
 async function ask<Result>(address: string, question: (node: Redis) => Promise<Result>): Promise<Result> {

@@ -8,11 +8,13 @@ import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { compiled } from './compiled.ts';
+import { inherited } from './inherited.ts';
 import { descendants, isAlive } from './processes.ts';
 import { until } from './until.ts';
 
 const ROOT = join(import.meta.dirname, '..');
+/** With the flag that ships: in script/env.sh, in the image and in the first line of the package's bin. */
+export const soundpost = [process.execPath, '--max-semi-space-size=4', 'src/main.ts'];
 /** No speed is promised: a script brings what is missing first, and on a busy machine a process takes long to start. */
 const SAYS_WITHIN_MS = 60_000;
 
@@ -38,7 +40,7 @@ export function startProcess(
   const [file = '', ...args] = command;
   const child: ChildProcess = spawn(file, args, {
     cwd,
-    env: { PATH: process.env.PATH, HOME: process.env.HOME, LANG: 'C.UTF-8', ...compiled, ...environment },
+    env: { PATH: process.env.PATH, HOME: process.env.HOME, LANG: 'C.UTF-8', ...inherited, ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let output = '';
@@ -90,7 +92,7 @@ export class ServiceHome {
 
   /** Starts `serve`, `api`, `worker` or `gateway`. */
   start(command: string, environment: Environment = {}): RunningProcess {
-    return this.run([process.execPath, 'src/main.ts', command], environment);
+    return this.run([...soundpost, command], environment);
   }
 
   run(command: readonly string[], environment: Environment = {}): RunningProcess {

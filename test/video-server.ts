@@ -18,8 +18,8 @@ export interface VideoServer {
   close(): Promise<void>;
 }
 
-/** @param folder whose files are served @param host address that it listens on */
-export async function serveVideos(folder: string, host = '127.0.0.1'): Promise<VideoServer> {
+/** @param folder whose files are served @param host address that it listens on @param listenPort 0 takes a free one */
+export async function serveVideos(folder: string, host = '127.0.0.1', listenPort = 0): Promise<VideoServer> {
   const requests: string[] = [];
   let gate: PromiseWithResolvers<void> | undefined;
   const server = createServer(async (request, response) => {
@@ -36,7 +36,7 @@ export async function serveVideos(folder: string, host = '127.0.0.1'): Promise<V
     await gate?.promise;
     response.end(bytes.subarray(half));
   });
-  server.listen(0, host);
+  server.listen(listenPort, host);
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
   return {

@@ -1,10 +1,12 @@
 /** One API process and its Redis as in production, and load on them. */
+
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { Redis } from 'ioredis';
-import { KEY_PREFIX } from '../../src/queue/redis.ts';
+import { KEY_PREFIX } from '../../src/redis/keys.ts';
+
 import { descendants } from '../../test/processes.ts';
 import type { ServiceHome } from '../../test/service.ts';
 import { openHome } from './home.ts';

@@ -2,11 +2,11 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Redis } from 'ioredis';
-import { jobKey } from '../../src/queue/names.ts';
+import { recordKey } from '../../src/queue/bullmq-internals.ts';
 
 const redis = new Redis(process.argv[2] ?? '');
 const server = createServer(async (request, response) => {
-  const hash = await redis.hgetall(jobKey('extract', (request.url ?? '').slice(1)));
+  const hash = await redis.hgetall(recordKey('extract', (request.url ?? '').slice(1)));
   const body = JSON.stringify(hash);
   response
     .writeHead(200, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) })

@@ -4,7 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { dieWithParent } from '../../src/launcher.ts';
-import { startEmbeddedRedis } from '../../src/queue/embedded-redis.ts';
+import { startEmbeddedRedis } from '../../src/redis/embedded.ts';
 import { ServiceHome } from '../../test/service.ts';
 
 export interface BenchHome {

@@ -52,7 +52,13 @@ const sections: readonly Section[] = [
   },
   {
     title: 'Explanation',
-    pages: ['docs/architecture.md', 'docs/failure.md', 'docs/performance.md', 'SECURITY.md'],
+    pages: [
+      'docs/architecture.md',
+      'docs/failure.md',
+      'docs/performance.md',
+      'SECURITY.md',
+      'docs/licences.md',
+    ],
   },
   { title: 'Examples', pages: sitePages().filter((page) => page.startsWith('examples/')) },
   { title: 'Decisions', pages: sitePages().filter((page) => page.startsWith('docs/decisions/')) },

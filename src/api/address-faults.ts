@@ -4,7 +4,7 @@ import { UploadId } from '../contract/ids.ts';
 import { BatchRequest, JobOptions, type Source, UrlSource } from '../contract/job-request.ts';
 import { OutboundRefused } from '../outbound/errors.ts';
 import type { QueuedSource } from '../queue/payloads.ts';
-import { findUpload } from '../queue/uploads.ts';
+import { findUpload } from '../uploads/record.ts';
 import { type Fault, faultsError, schemaFaults } from './request-faults.ts';
 import type { ApiServices } from './route.ts';
 

@@ -1,23 +1,16 @@
 /** The Express application: the table of routes, and around it what every request goes through. */
 import { randomUUID } from 'node:crypto';
-import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
-import express, {
-  type ErrorRequestHandler,
-  type Express,
-  type NextFunction,
-  type Request,
-  type Response,
-  Router,
-} from 'express';
+import type { ErrorRequestHandler, Express, NextFunction, Request, RequestHandler, Response } from 'express';
 import { ServiceError } from '../contract/errors.ts';
-import { sendError } from './answer.ts';
+import { JobId } from '../contract/ids.ts';
+import { referenceAssets } from '../http/api-reference.ts';
+import { application, type Mounting, mount, newRouter } from '../http/routes.ts';
 import { consolePage } from './console-page.ts';
-import { dispatching, handle } from './dispatch.ts';
 import { admit } from './middleware/authentication.ts';
 import { crossOrigin } from './middleware/cross-origin.ts';
 import { errorHandler } from './middleware/errors.ts';
 import { fixedHeaders } from './middleware/fixed-headers.ts';
-import type { ApiServices, Route } from './route.ts';
+import type { ApiServices, ApiSettings, Route, RouteContext } from './route.ts';
 import { batchRoutes } from './routes/batch.ts';
 import { deliveryRoutes } from './routes/deliveries.ts';
 import { docsRoutes } from './routes/docs.ts';
@@ -53,101 +46,74 @@ export const routes: readonly Route[] = [
 ];
 
 /** Webhooks carry paths of this form (audio-extraction.md "Download audio"). */
-const PREFIX = '/audio-extract';
+const PREFIX = /^\/audio-extract(?=\/)/i;
 
-/** What Express does before its first layer, which is most of what it costs, is done here only for what is no plain route. */
-export function createApp(services: ApiServices): RequestListener {
-  const app = express();
-  app.disable('x-powered-by');
-  app.set('etag', false);
-  app.set('query parser', 'simple');
-  app.set('trust proxy', services.settings.trustProxy);
-  const answerAcross = crossOrigin(services.settings.corsOrigins);
-  app.use((request, response, next) => {
-    const isFromElsewhere = request.headers.origin !== undefined || request.method === 'OPTIONS';
-    return isFromElsewhere ? answerAcross(request, response, next) : next();
-  });
-  app.use(PREFIX, versioned(services));
-  app.use(mounted(routes, services));
-  if (services.settings.console !== undefined) {
-    app.use(consolePage(services.settings.console));
+export function createApp(services: ApiServices): Express {
+  const { settings, logger } = services;
+  const app = application(settings.trustProxy);
+  app.enable('case sensitive routing');
+  app.enable('strict routing');
+  app.use(beginning(settings));
+  const versioned = routes.filter(({ path }) => path.startsWith('/v1/'));
+  // On the application itself: a router inside of it costs each request some microseconds.
+  mount(app, routes, mounting(services));
+  app.use(PREFIX, mount(newRouter({ isExact: true }), versioned, mounting(services)));
+  app.use('/docs', referenceAssets());
+  if (settings.console !== undefined) {
+    app.use(consolePage(settings.console));
   }
   app.use(answerUnknown(services));
   app.use(answerUndecodable(services));
-  const answerError = errorHandler(services.logger);
-  app.use(answerError);
+  app.use(errorHandler(logger));
+  return app;
+}
 
-  const headers = fixedHeaders(services.settings);
-  const dispatch = dispatching(routes, PREFIX, services);
-  return (incoming, outgoing) => {
-    const { request, response } = asExpress(app, incoming, outgoing);
+/** What every request goes through, as one layer: each of its own costs some microseconds. */
+function beginning(settings: ApiSettings): RequestHandler {
+  const headers = fixedHeaders(settings);
+  const answerAcross = crossOrigin(settings.corsOrigins);
+  return (request, response, next) => {
     response.setHeaders(headers);
     response.locals = { requestId: randomUUID() };
     response.setHeader('X-Request-Id', response.locals.requestId);
     overrideMethod(request);
-    const handled = request.headers.origin === undefined ? dispatch(request, response) : undefined;
-    if (handled === undefined) {
-      app(request, response);
-      return;
-    }
-    handled.catch((error: unknown) =>
-      answerError(error, request, response, () => response.socket?.destroy()),
-    );
+    const isFromElsewhere = request.headers.origin !== undefined || request.method === 'OPTIONS';
+    return isFromElsewhere ? answerAcross(request, response, next) : next();
   };
 }
 
-/** As Express itself makes them: the same objects, with its methods. */
-function asExpress(
-  app: Express,
-  incoming: IncomingMessage,
-  outgoing: ServerResponse,
-): { request: Request; response: Response } {
-  const request: Request = Object.setPrototypeOf(incoming, app.request);
-  const response: Response = Object.setPrototypeOf(outgoing, app.response);
-  request.res = response;
-  return { request, response };
-}
-
-function versioned(services: ApiServices): Router {
-  return mounted(
-    routes.filter(({ path }) => path.startsWith('/v1/')),
-    services,
-  );
-}
-
-function mounted(table: readonly Route[], services: ApiServices): Router {
-  const router = Router({ caseSensitive: true, strict: true });
-  for (const route of table) {
-    router[route.method](route.path, (request: Request, response: Response) =>
-      handle(route, request, response, services),
-    );
-  }
-  for (const path of new Set(table.map((route) => route.path))) {
-    const onPath = table.filter((route) => route.path === path);
-    router.all(path, answerOtherMethod(onPath, services));
-  }
-  return router;
+function mounting(services: ApiServices): Mounting<Route> {
+  return {
+    async handle(route, request, response) {
+      const { access, reads } = route;
+      const isSigned = access.by === 'signature' && request.query.signature !== undefined;
+      if (access.by === 'public' || isSigned) {
+        return route.handle({ request, response, services, key: undefined });
+      }
+      const named = reads === 'job' ? JobId.safeParse(request.params.jobId).data : undefined;
+      const { key, record } = await admit(request, response, services, access, named);
+      const context: RouteContext = { request, response, services, key };
+      return route.handle(named === undefined ? context : { ...context, record });
+    },
+    async otherMethod(onPath, request, response) {
+      const allowed = methodsOf(onPath).join(', ');
+      response.set('Allow', allowed);
+      if (request.method === 'OPTIONS') {
+        for (const { discovery } of onPath) {
+          response.set(discovery?.(services.settings) ?? {});
+        }
+        response.status(204).end();
+        return;
+      }
+      await admit(request, response, services);
+      throw new ServiceError('METHOD_NOT_ALLOWED', `use one of ${allowed}`);
+    },
+  };
 }
 
 function methodsOf(onPath: readonly Route[]): string[] {
   const methods = onPath.map((route) => route.method.toUpperCase());
   return [...methods, ...(methods.includes('GET') ? ['HEAD'] : []), 'OPTIONS'];
-}
-
-function answerOtherMethod(onPath: readonly Route[], services: ApiServices) {
-  const allowed = methodsOf(onPath);
-  return async (request: Request, response: Response): Promise<void> => {
-    response.set('Allow', allowed.join(', '));
-    if (request.method === 'OPTIONS') {
-      for (const { discovery } of onPath) {
-        response.set(discovery?.(services.settings) ?? {});
-      }
-      response.status(204).end();
-      return;
-    }
-    await admit(request, response, services);
-    sendError(response, new ServiceError('METHOD_NOT_ALLOWED', `use one of ${allowed.join(', ')}`));
-  };
 }
 
 /** A stranger does not learn which paths there are. */

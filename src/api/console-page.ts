@@ -2,21 +2,25 @@
  * The console at `/`: a page that is a client of the API like any other, with a key that somebody types in. Its files lie in web/console and web/shared;
  * two libraries come from their packages (docs/decisions/0019-console.md). It has no data of its own.
  */
-import { createHash } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { findPackageJSON } from 'node:module';
 import { pathToFileURL } from 'node:url';
-import { type RequestHandler, Router } from 'express';
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
+import type { RequestHandler, Router } from 'express';
 import { errorCatalogue } from '../contract/errors.ts';
 import { formats, qualities } from '../contract/formats.ts';
 import { processingSteps } from '../contract/job.ts';
+import { newRouter } from '../http/routes.ts';
 import { filesIn, type StaticSource, staticFiles } from '../http/static-files.ts';
 
 const PAGE = new URL('../../web/console/', import.meta.url);
 const SHARED = new URL('../../web/shared/', import.meta.url);
 
-/** Height of every waveform, CSS pixels; web/console/waveform.js says the same. It stands in a style that the library brings. */
-const WAVEFORM_HEIGHT = 96;
+/** Stands in index.html where each answer has a nonce of its own. */
+const NONCE = 'NONCE';
+const compress = promisify<string, Buffer>(gzip);
 
 export interface ConsoleOptions {
   /** Where downloads are led to, beside this service: origins of the bucket. */
@@ -24,30 +28,42 @@ export interface ConsoleOptions {
 }
 
 export function consolePage({ downloadOrigins }: ConsoleOptions): Router {
-  const waveform = packageFile('wavesurfer.js', 'dist/wavesurfer.esm.js');
   const sources = new Map<string, StaticSource>([
-    ['', new URL('index.html', PAGE)],
-    ...filesIn(PAGE, 'console/'),
+    ...filesIn(PAGE, 'console/').filter(([path]) => path !== 'console/index.html'),
     ...filesIn(SHARED, 'console/shared/'),
     ['console/contract.js', contractModule()],
     ['console/lib/tus.js', packageFile('tus-js-client', 'dist/tus.min.js')],
-    ['console/lib/wavesurfer.js', waveform],
+    ['console/lib/wavesurfer.js', packageFile('wavesurfer.js', 'dist/wavesurfer.esm.js')],
     ['console/lib/regions.js', packageFile('wavesurfer.js', 'dist/plugins/regions.esm.js')],
   ]);
-  const policy = contentSecurityPolicy(waveformStyle(waveform), downloadOrigins);
-  const files = staticFiles(sources);
-  const answer: RequestHandler = (request, response, next) => {
-    if (!sources.has(request.path.slice(1))) {
-      next();
-      return;
-    }
-    response.set({ 'Content-Security-Policy': policy, 'Referrer-Policy': 'no-referrer' });
-    return files(request, response, next);
-  };
-  const router = Router({ caseSensitive: true, strict: true });
-  router.get('/', answer);
-  router.get('/console/*file', answer);
+  const router = newRouter({ isExact: true });
+  router.get('/', page(downloadOrigins));
+  router.get('/console/*file', staticFiles(sources));
   return router;
+}
+
+/**
+ * The page itself. The style element that wavesurfer.js puts around its drawing is allowed by a nonce, a new one for each answer; so the answer is
+ * never kept: a 304 would bring a policy with another nonce than the kept page has.
+ */
+function page(downloadOrigins: readonly string[]): RequestHandler {
+  const html = readFileSync(new URL('index.html', PAGE), 'utf8');
+  return async (request, response) => {
+    const nonce = randomBytes(16).toString('base64');
+    response.set({
+      'Content-Type': 'text/html; charset=utf-8',
+      'Content-Security-Policy': contentSecurityPolicy(nonce, downloadOrigins),
+      'Referrer-Policy': 'no-referrer',
+      'Cache-Control': 'no-store',
+      Vary: 'Accept-Encoding',
+    });
+    const text = html.replace(NONCE, nonce);
+    if (request.acceptsEncodings('gzip') === false) {
+      response.send(text);
+    } else {
+      response.set('Content-Encoding', 'gzip').send(await compress(text));
+    }
+  };
 }
 
 /** What the page knows of the contract, so that it is written down once. */
@@ -79,24 +95,12 @@ function packageFile(name: string, path: string): URL {
   return new URL(path, pathToFileURL(description));
 }
 
-/**
- * The text of the style element that wavesurfer.js puts around its drawing. It is a template in the library, whose only changing part is the height.
- */
-function waveformStyle(library: URL): string {
-  const [, template] = /<style\$\{[^>]*\}>(.*?)<\/style>/s.exec(readFileSync(library, 'utf8')) ?? [];
-  if (template === undefined) {
-    throw new Error('wavesurfer.js brings no style as it did: look at what its shadow root holds now');
-  }
-  return template.replaceAll('\\n', '\n').replace(/\$\{[^}]*\}/, String(WAVEFORM_HEIGHT));
-}
-
-function contentSecurityPolicy(style: string, downloadOrigins: readonly string[]): string {
-  const styleHash = createHash('sha256').update(style).digest('base64');
+function contentSecurityPolicy(nonce: string, downloadOrigins: readonly string[]): string {
   const fromBucket = downloadOrigins.map((origin) => ` ${origin}`).join('');
   return [
     "default-src 'none'",
     "script-src 'self'",
-    `style-src 'self' 'sha256-${styleHash}'`,
+    `style-src 'self' 'nonce-${nonce}'`,
     "img-src 'self'",
     `connect-src 'self'${fromBucket}`,
     // A file is heard before it is uploaded.

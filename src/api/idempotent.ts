@@ -1,9 +1,10 @@
 /** POST with an Idempotency-Key (decisions A6): the same request gets the first answer again. */
 import { createHash, type Hash } from 'node:crypto';
-import type { Response } from 'express';
+import { z } from 'zod';
 import { ServiceError } from '../contract/errors.ts';
 import { IdempotencyHeaders } from '../contract/request-headers.ts';
-import { beginIdempotent, type IdempotentRun, type KeptAnswer } from '../queue/idempotency.ts';
+import { hashOf, type IdempotencyPolicy, once } from '../http/idempotency.ts';
+import { ownKey } from '../redis/keys.ts';
 import { sendJson } from './answer.ts';
 import { keyOf, type RouteContext } from './route.ts';
 
@@ -20,7 +21,24 @@ export function bodyHash({ request }: RouteContext): Hash | undefined {
   return request.get('idempotency-key') === undefined ? undefined : createHash('sha256');
 }
 
-const RETRY_IN_PROGRESS_SECONDS = 2;
+/** As it is kept, also by the first edition. */
+const KeptAnswer = z.object({
+  httpStatus: z.int(),
+  headers: z.record(z.string(), z.string()),
+  body: z.unknown(),
+});
+type KeptAnswer = z.infer<typeof KeptAnswer>;
+
+/** A refusal changed nothing. After anything else the record stays: a repetition finds out with the same ids. */
+const policy: IdempotencyPolicy = {
+  isUndone: (error) => error instanceof ServiceError,
+  refusal: (reason, retryAfterSeconds) =>
+    reason === 'mismatch'
+      ? new ServiceError('IDEMPOTENCY_MISMATCH', 'this Idempotency-Key was used for another request')
+      : new ServiceError('IDEMPOTENCY_IN_PROGRESS', 'the first request with this key is still running', {
+          retryAfterSeconds,
+        }),
+};
 
 /**
  * Does the work once for a key and a request, and answers.
@@ -33,67 +51,43 @@ export async function answerOnce(
   fingerprint: string,
   work: (seed: string | undefined) => Promise<Answer>,
 ): Promise<void> {
-  const run = await begin(context, fingerprint);
-  if (run === 'answered') {
-    return;
+  const { request, response, services } = context;
+  const key = idempotencyKeyOf(context);
+  if (key === undefined) {
+    return send(context, kept(await work(undefined)));
   }
-  let answer: Answer;
-  try {
-    answer = await work(run?.seed);
-  } catch (error) {
-    // A refusal changed nothing. After anything else the record stays: a repetition finds out with the same ids.
-    if (error instanceof ServiceError) {
-      // While Redis is away the lease ends by itself, and the caller is to hear of the first error.
-      await run?.abandon().catch(() => undefined);
-    } else {
-      // Not waited for: what failed may be Redis, and the caller is to be answered in time.
-      run?.interrupt().catch(() => undefined);
-    }
-    throw error;
+  const keyed = {
+    record: ownKey('idempotency', keyOf(context).id, hashOf(key)),
+    fingerprint: hashOf(`${request.method} ${request.route.path} ${fingerprint}`),
+  };
+  const { answer, replayed } = await once(services.redis, keyed, policy, async (seed) =>
+    kept(await work(seed)),
+  );
+  if (replayed) {
+    response.setHeader('Idempotent-Replayed', 'true');
   }
-  const { httpStatus, headers = {}, data, message } = answer;
-  const body = { success: true, data, ...(message === undefined ? {} : { message }) };
-  await run?.finish({ httpStatus, headers, body });
-  sendJson(withHeaders(context.response, headers), httpStatus, body);
+  send(context, KeptAnswer.parse(answer));
 }
 
-async function begin(
-  context: RouteContext,
-  fingerprint: string,
-): Promise<IdempotentRun | 'answered' | undefined> {
-  const { request, services } = context;
+function idempotencyKeyOf({ request }: RouteContext): string | undefined {
   const parsed = IdempotencyHeaders.safeParse({ 'Idempotency-Key': request.get('idempotency-key') });
   if (!parsed.success) {
     throw new ServiceError('INVALID_REQUEST', 'the Idempotency-Key must have 1 to 255 characters');
   }
-  const key = parsed.data['Idempotency-Key'];
-  if (key === undefined) {
-    return undefined;
-  }
-  const route = `${request.method} ${request.route.path} ${fingerprint}`;
-  const begun = await beginIdempotent(services.redis, keyOf(context).id, key, route);
-  switch (begun.outcome) {
-    case 'begun':
-      return begun.run;
-    case 'replay':
-      replay(context, begun.answer);
-      return 'answered';
-    case 'mismatch':
-      throw new ServiceError('IDEMPOTENCY_MISMATCH', 'this Idempotency-Key was used for another request');
-    case 'in-progress':
-      throw new ServiceError('IDEMPOTENCY_IN_PROGRESS', 'the first request with this key is still running', {
-        retryAfterSeconds: RETRY_IN_PROGRESS_SECONDS,
-      });
-  }
+  return parsed.data['Idempotency-Key'];
 }
 
-function replay({ response }: RouteContext, { httpStatus, headers, body }: KeptAnswer): void {
-  sendJson(withHeaders(response, { ...headers, 'Idempotent-Replayed': 'true' }), httpStatus, body);
+function kept({ httpStatus, headers = {}, data, message }: Answer): KeptAnswer {
+  return {
+    httpStatus,
+    headers,
+    body: { success: true, data, ...(message === undefined ? {} : { message }) },
+  };
 }
 
-function withHeaders(response: Response, headers: Readonly<Record<string, string>>): Response {
+function send({ response }: RouteContext, { httpStatus, headers, body }: KeptAnswer): void {
   for (const [name, value] of Object.entries(headers)) {
     response.setHeader(name, value);
   }
-  return response;
+  sendJson(response, httpStatus, body);
 }

@@ -11,7 +11,7 @@ import {
   type Upload,
   uploadStorageKey,
   withdrawUpload,
-} from '../queue/uploads.ts';
+} from '../uploads/record.ts';
 import type { ApiServices } from './route.ts';
 
 export interface ReceivedFile {
@@ -30,7 +30,11 @@ const ARRIVES_WITHIN_MS = 12 * 60 * 60 * 1000;
  * Stores a file as a complete upload of the tenant, or leaves nothing.
  * Throws INVALID_VIDEO when its first bytes are no known container, or what reading the content throws.
  */
-export async function takeIn(services: ApiServices, tenant: string, received: ReceivedFile): Promise<Upload> {
+export async function storeUpload(
+  services: ApiServices,
+  tenant: string,
+  received: ReceivedFile,
+): Promise<Upload> {
   const { storage, redis, settings } = services;
   const file = newUploadId();
   const name = cleanName(received.name);
@@ -109,4 +113,8 @@ export function demandContainer(head: Uint8Array): void {
 export function cleanName(name: string): string {
   const base = name.split(/[/\\]/).at(-1) ?? '';
   return base.replaceAll(/\p{Cc}/gu, '').slice(0, LONGEST_NAME) || 'upload';
+}
+
+export function uploadNotFound(): ServiceError {
+  return new ServiceError('UPLOAD_NOT_FOUND', 'no such upload is known to this key, or it has expired');
 }

@@ -1,12 +1,20 @@
 /** From a job's record to what its owner is shown (audio-extraction.md "Job", decisions A4). */
 import type { Job } from '../contract/job.ts';
-import type { AnnouncementStates } from '../queue/announcement-state.ts';
 import type { JobRecord } from '../queue/job-record.ts';
 import { optionsView, outputFileView, sourceView } from '../queue/public-view.ts';
-import type { UrlSigner } from '../signing/signed-url.ts';
+import { readVoiceState } from '../queue/voice-state.ts';
+import type { ApiServices } from './route.ts';
 
-export function jobAnswer(record: JobRecord, announcements: AnnouncementStates, signer: UrlSigner): Job {
+export async function jobAnswer(
+  record: JobRecord,
+  { redis, webhooks, signer }: Pick<ApiServices, 'redis' | 'webhooks' | 'signer'>,
+): Promise<Job> {
   const { payload, progress, result } = record;
+  // One round trip where neither was asked for.
+  const [webhook, voiceMessage] = await Promise.all([
+    payload.options.webhook === undefined ? undefined : webhooks.stateOf(record.jobId),
+    readVoiceState(redis, record),
+  ]);
   return {
     jobId: record.jobId,
     status: record.status,
@@ -16,6 +24,7 @@ export function jobAnswer(record: JobRecord, announcements: AnnouncementStates, 
       : {}),
     inputFile: result?.inputFile ?? progress?.inputFile ?? null,
     outputFile: result && outputFileView(record.jobId, result, signer),
+    warnings: result?.warnings ?? [],
     output: payload.output,
     options: optionsView(payload),
     source: sourceView(payload),
@@ -24,8 +33,8 @@ export function jobAnswer(record: JobRecord, announcements: AnnouncementStates, 
     createdAt: iso(record.createdAtMs),
     startedAt: record.startedAtMs === null ? null : iso(record.startedAtMs),
     finishedAt: record.finishedAtMs === null ? null : iso(record.finishedAtMs),
-    ...(announcements.voiceMessage ? { voiceMessage: announcements.voiceMessage } : {}),
-    ...(announcements.webhook ? { webhook: announcements.webhook } : {}),
+    ...(voiceMessage ? { voiceMessage } : {}),
+    ...(webhook ? { webhook } : {}),
     ...(record.error ? { error: record.error } : {}),
   };
 }

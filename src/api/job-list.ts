@@ -2,13 +2,12 @@
 
 import { ServiceError } from '../contract/errors.ts';
 import type { Job, JobStatus } from '../contract/job.ts';
-import { readAnnouncements } from '../queue/announcement-state.ts';
 import { type ListPosition, listJobIds } from '../queue/job-index.ts';
 import type { JobRecord } from '../queue/job-record.ts';
 import { jobAnswer } from './job-answer.ts';
 import type { ApiServices } from './route.ts';
 
-export interface ListChoices {
+interface ListChoices {
   readonly status?: JobStatus | undefined;
   readonly q?: string | undefined;
   readonly limit: number;
@@ -56,11 +55,7 @@ export async function listJobs(
     }
   }
   const more = looked < positions.length || (filtered && positions.length === LOOK_AT);
-  const jobs = await Promise.all(
-    found.map(async (record) =>
-      jobAnswer(record, await readAnnouncements(services.redis, record), services.signer),
-    ),
-  );
+  const jobs = await Promise.all(found.map((record) => jobAnswer(record, services)));
   return { jobs, nextCursor: more && last !== undefined ? writeCursor(last) : null };
 }
 

@@ -10,7 +10,7 @@ import { ServiceError } from '../contract/errors.ts';
 import type { ReceivedFile } from './intake.ts';
 import { requestBody, tooLarge } from './request-body.ts';
 
-export interface FormHandling<Stored> {
+interface FormHandling<Stored> {
   readonly maxFileBytes: number;
   /** Gets the file and must read its content to the end. */
   readonly store: (file: ReceivedFile) => Promise<Stored>;
@@ -18,7 +18,7 @@ export interface FormHandling<Stored> {
   readonly discard: (stored: Stored) => Promise<void>;
 }
 
-export interface ReceivedForm<Stored> {
+interface ReceivedForm<Stored> {
   readonly fields: ReadonlyMap<string, string>;
   /** Undefined when there was no file. */
   readonly stored: Stored | undefined;

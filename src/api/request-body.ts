@@ -2,7 +2,6 @@
 import { type Readable, Transform } from 'node:stream';
 import type { Request } from 'express';
 import { ServiceError } from '../contract/errors.ts';
-import { noteSpent } from './spent-buffers.ts';
 
 /**
  * The stream fails with PAYLOAD_TOO_LARGE past `maxBytes`, and with INVALID_REQUEST when the connection breaks. Where it is destroyed
@@ -14,7 +13,6 @@ export function requestBody(request: Request, maxBytes = Number.POSITIVE_INFINIT
   const body = new Transform({
     transform(chunk: Buffer, _encoding, callback) {
       receivedBytes += chunk.length;
-      noteSpent(chunk.length);
       callback(receivedBytes > maxBytes ? tooLarge(maxBytes) : null, chunk);
     },
   });

@@ -6,19 +6,20 @@ import type { Request, Response } from 'express';
 import type { z } from 'zod';
 import type { ErrorCode } from '../contract/errors.ts';
 import type { Scope } from '../contract/scopes.ts';
-import type { AuditLog, Logger } from '../logger.ts';
+import type { JobWebhooks } from '../deliveries/job-webhooks.ts';
 import type { SandboxLevel } from '../media/sandbox.ts';
+import type { AuditLog, Logger } from '../observe/logger.ts';
 import type { Outbound } from '../outbound/outbound.ts';
-import type { AnnouncementQueue } from '../queue/announcement-queue.ts';
-import type { ApiKey, ApiKeys } from '../queue/api-keys.ts';
 import type { JobChanges } from '../queue/job-changes.ts';
 import type { JobQueue } from '../queue/job-queue.ts';
-import type { Redis } from '../queue/redis.ts';
-import type { WebhookSecrets } from '../queue/webhook-secrets.ts';
+import type { VoiceQueue } from '../queue/voice-queue.ts';
+import type { Redis } from '../redis/connection.ts';
 import type { UrlSigner } from '../signing/signed-url.ts';
 import type { DiskSpace } from '../storage/disk-space.ts';
 import type { IncomingUploads } from '../storage/incoming.ts';
 import type { DownloadAddress, Storage } from '../storage/storage.ts';
+import type { ApiKey, ApiKeys } from '../tenants/api-keys.ts';
+import type { WebhookSecrets } from '../tenants/webhook-secrets.ts';
 import type { ConsoleOptions } from './console-page.ts';
 
 /** What the handlers work with; wired in start.ts. */
@@ -27,7 +28,8 @@ export interface ApiServices {
   readonly jobs: JobQueue;
   readonly keys: ApiKeys;
   readonly webhookSecrets: WebhookSecrets;
-  readonly announcements: AnnouncementQueue;
+  readonly webhooks: JobWebhooks;
+  readonly voices: VoiceQueue;
   readonly changes: JobChanges;
   readonly storage: Storage;
   /** Of the volume that uploads go to. */

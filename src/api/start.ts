@@ -1,24 +1,148 @@
-/** The API process: wire, listen, close. */
+/** The API process: made of the configuration, listens, closes. */
+import type { Config } from '../config.ts';
+import { JobWebhooks } from '../deliveries/job-webhooks.ts';
 import { type Listener, listen } from '../http/listener.ts';
-import type { Around } from '../http/watched.ts';
+import type { SandboxLevel } from '../media/sandbox.ts';
+import type { Board } from '../observe/board/board.ts';
+import { type AuditLog, createAuditLog } from '../observe/logger.ts';
+import { JobChanges } from '../queue/job-changes.ts';
+import { JobQueue } from '../queue/job-queue.ts';
+import { closeQueues, openQueues, type Queues } from '../queue/open-queue.ts';
+import { readQueues } from '../queue/queue-state.ts';
+import { VoiceQueue } from '../queue/voice-queue.ts';
+import { closeRedis, connectRedis } from '../redis/connection.ts';
+import { Replication } from '../redis/replication.ts';
+import { incomingFolder, observed, publicUrlOf, type Resources, type Stores } from '../resources.ts';
+import { UrlSigner } from '../signing/signed-url.ts';
+import { inTime, withDeadline } from '../storage/deadline.ts';
+import type { InTime } from '../storage/incoming.ts';
+import { IncomingStates } from '../uploads/incoming-states.ts';
+import { holdUpload, uploadStorageKey } from '../uploads/record.ts';
 import { createApp } from './app.ts';
 import type { ApiServices } from './route.ts';
+import { IncomingFiles } from './uploads/incoming-files.ts';
 
-export interface ApiProcess extends Pick<Listener, 'close'> {
+/** A request may need two operations in a row, and is to be answered within 2 s. */
+const STORAGE_DEADLINE_MS = 900;
+
+interface ApiProcess extends Pick<Listener, 'close'> {
   readonly port: number;
 }
 
 /**
  * Rejects when the port is taken.
- * @param port 0 takes a free one
- * @param wire makes the services once the port is known, since answers carry it where no PUBLIC_URL is set
+ * @param sandbox how this process confines ffmpeg, where it runs it too
  */
 export async function startApi(
-  host: string,
-  port: number,
-  wire: (port: number) => ApiServices,
-  around: Around = (handler) => handler,
+  resources: Resources,
+  stores: Stores,
+  sandbox?: SandboxLevel,
 ): Promise<ApiProcess> {
-  const { address, close } = await listen(host, port, (found) => around(createApp(wire(found.port))));
-  return { port: address.port, close };
+  const { config, logger, secrets } = resources;
+  const { telemetry } = resources.traces;
+  const confirming =
+    config.REDIS_WAIT_REPLICAS > 0
+      ? connectRedis({ ...resources.redisAddress, role: 'request', logger })
+      : undefined;
+  const jobs = new JobQueue({
+    replication: confirming && new Replication({ redis: confirming, replicas: config.REDIS_WAIT_REPLICAS }),
+    redis: stores.redis,
+    holdUpload: (file, jobId) => holdUpload(stores.redis, file, jobId),
+    limits: {
+      submitPerMinute: config.RATE_SUBMIT_PER_MINUTE,
+      unfinishedPerTenant: config.UNFINISHED_PER_KEY,
+      queueLimit: config.QUEUE_LIMIT,
+    },
+    recordSeconds: config.JOB_TTL_SECONDS,
+    logger,
+    observer: resources.metrics.observer,
+    telemetry,
+  });
+  const announcing = { redis: stores.redis, recordSeconds: config.JOB_TTL_SECONDS, logger, telemetry };
+  const webhooks = new JobWebhooks({ ...announcing, tries: config.WEBHOOK_SCHEDULE_SECONDS.length });
+  const voices = new VoiceQueue(announcing);
+  const watching = connectRedis({ ...resources.redisAddress, role: 'worker', logger });
+  const changes = new JobChanges(watching, logger);
+  const storage = withDeadline(resources.storage, STORAGE_DEADLINE_MS);
+  const timed: InTime = (operation, work) => inTime(operation, STORAGE_DEADLINE_MS, work);
+  const incoming =
+    resources.incoming?.({
+      states: new IncomingStates(stores.redis),
+      inTime: timed,
+      keyOf: uploadStorageKey,
+    }) ?? (await IncomingFiles.open(incomingFolder(config), storage, timed));
+  const queues = openQueues(stores.redis, logger);
+  resources.metrics.read({ queues: () => readQueues(stores.redis, queues) });
+  const audit = createAuditLog(logger);
+  const board = await boardOf(resources, stores, queues, audit);
+  const wire = (port: number): ApiServices => ({
+    redis: stores.redis,
+    jobs,
+    webhooks,
+    voices,
+    changes,
+    keys: stores.keys,
+    webhookSecrets: stores.webhookSecrets,
+    storage,
+    downloadAddress: resources.downloadAddress,
+    disk: resources.disk.files,
+    incoming,
+    outbound: resources.outbound,
+    signer: new UrlSigner(secrets.urlSigning, publicUrlOf(config, port)),
+    logger,
+    audit,
+    settings: {
+      publicUrl: publicUrlOf(config, port),
+      readPerMinute: config.RATE_READ_PER_MINUTE,
+      submitPerMinute: config.RATE_SUBMIT_PER_MINUTE,
+      unfinishedPerKey: config.UNFINISHED_PER_KEY,
+      maxInputBytes: config.MAX_INPUT_BYTES,
+      uploadTtlSeconds: config.UPLOAD_TTL_SECONDS,
+      outputTtlSeconds: config.OUTPUT_TTL_SECONDS,
+      jobTtlSeconds: config.JOB_TTL_SECONDS,
+      workerConcurrency: config.WORKER_CONCURRENCY,
+      trustProxy: config.TRUST_PROXY,
+      corsOrigins: config.CORS_ORIGINS,
+      ...(config.CONSOLE === 'on' ? { console: { downloadOrigins: downloadOriginsOf(config) } } : {}),
+      gatewayEventsSecret: secrets.gatewayEventsSecret,
+      ...(sandbox === undefined ? {} : { sandbox }),
+    },
+  });
+  const api = await listen(config.HOST, config.API_PORT, ({ port }) => {
+    const app = createApp(wire(port));
+    return observed('api', resources)(board?.before(app) ?? app);
+  });
+  return {
+    port: api.address.port,
+    async close(graceMs) {
+      changes.stop();
+      await api.close(graceMs);
+      await Promise.all([jobs.close(), webhooks.close(), voices.close(), changes.close()]);
+      await closeQueues(queues);
+      await Promise.all([closeRedis(watching), confirming && closeRedis(confirming)]);
+    },
+  };
+}
+
+/** Of the bucket that downloads are led to: its name is a part of the path, or of the host (Amazon S3 User Guide, "Virtual hosting of buckets"). */
+function downloadOriginsOf({ S3_PUBLIC_ENDPOINT, STORAGE_URL }: Config): string[] {
+  if (S3_PUBLIC_ENDPOINT === undefined || STORAGE_URL === undefined) {
+    return [];
+  }
+  const { origin, protocol, host } = new URL(S3_PUBLIC_ENDPOINT);
+  return [origin, `${protocol}//${STORAGE_URL.bucket}.${host}`];
+}
+
+/** Loaded only where somebody may look at it. */
+async function boardOf(
+  { config, logger }: Resources,
+  { redis }: Stores,
+  queues: Queues,
+  audit: AuditLog,
+): Promise<Board | undefined> {
+  if (config.ADMIN_KEY === undefined) {
+    return undefined;
+  }
+  const { openBoard } = await import('../observe/board/board.ts');
+  return openBoard({ redis, queues, key: config.ADMIN_KEY, trustProxy: config.TRUST_PROXY, audit, logger });
 }

@@ -1,14 +1,15 @@
 /** Accepting jobs: what a schema cannot check is checked here, then all of them are queued or none. */
+
 import { ServiceError } from '../contract/errors.ts';
 import type { JobOptions, JobRequest, VoiceMessageRequest } from '../contract/job-request.ts';
-import type { ApiKey } from '../queue/api-keys.ts';
-import { idFor } from '../queue/idempotency.ts';
 import { saveBatch } from '../queue/job-index.ts';
 import type { NewJob } from '../queue/job-queue.ts';
-import type { RateState } from '../queue/rate.ts';
 import type { Outlook, Reservation } from '../queue/reservation.ts';
-import { holdUpload } from '../queue/uploads.ts';
+import type { RateState } from '../redis/rate.ts';
+import type { ApiKey } from '../tenants/api-keys.ts';
+import { holdUpload } from '../uploads/record.ts';
 import { checkSource, faultOf, webhookFaults, within } from './address-faults.ts';
+import { idFor } from './new-ids.ts';
 import { faultsError } from './request-faults.ts';
 import type { ApiServices } from './route.ts';
 
@@ -21,7 +22,7 @@ export interface Submission {
 /**
  * @param path where a job stands in the request: `` for a single one, `jobs[3]` in a batch
  */
-export interface RequestedJob {
+interface RequestedJob {
   readonly request: JobRequest;
   readonly path: string;
   /** The field that gave the webhook, where it was not the job's own. */

@@ -1,5 +1,6 @@
 /** The `data` of the answers that are no job (audio-extraction.md "Endpoints", decisions A4 to A6 and D). */
 import { z } from 'zod';
+import { DeliveryProgress } from './deliveries.ts';
 import { BatchId, JobId, UploadId } from './ids.ts';
 import { Job, JobStatus, ProcessingStep, VoiceMessageState } from './job.ts';
 import { Scope } from './scopes.ts';
@@ -55,21 +56,11 @@ export const UploadAnswer = z.object({
 });
 export type UploadAnswer = z.infer<typeof UploadAnswer>;
 
-/** One try at a webhook. */
-export const DeliveryAttempt = z.object({
-  at: z.iso.datetime(),
-  httpStatus: z.int().nullable(),
-  latencyMs: z.int().min(0),
-  error: z.string().nullable(),
-});
-export type DeliveryAttempt = z.infer<typeof DeliveryAttempt>;
-
+/** GET /v1/jobs/{jobId}/deliveries. */
 export const Delivery = z.object({
-  deliveryId: z.string(),
+  deliveryId: DeliveryProgress.shape.deliveryId,
   event: z.enum(['job.completed', 'job.failed', 'voice.updated']),
-  status: z.enum(['pending', 'delivered', 'failed']),
-  nextAttemptAt: z.iso.datetime().nullable(),
-  attempts: z.array(DeliveryAttempt),
+  ...DeliveryProgress.omit({ deliveryId: true }).shape,
 });
 export type Delivery = z.infer<typeof Delivery>;
 

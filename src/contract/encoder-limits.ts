@@ -1,13 +1,11 @@
 /**
  * Which bitrates the encoders take, by channels and sample rate. Measured with ffmpeg 5.1 (libmp3lame 3.100, libvorbis
- * 1.3.7, libopus 1.3.1, ffmpeg's own AAC encoder); test/media/encoder-limits.test.ts asks the encoders again.
+ * 1.3.7, libopus 1.3.1, ffmpeg's own AAC encoder); test/media/encoder-limits.core-all.test.ts asks the encoders again.
  */
 import type { AudioCodec } from './formats.ts';
 
 /** Bitrates in kbit/s: any whole number of a range, or only those of a list (ascending). */
-export type TakenBitrates =
-  | { readonly min: number; readonly max: number }
-  | { readonly only: readonly number[] };
+type TakenBitrates = { readonly min: number; readonly max: number } | { readonly only: readonly number[] };
 
 /** ISO/IEC 11172-3 layer III bitrate table, from the 32k on that the service offers. */
 const MPEG_1 = [32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320] as const;

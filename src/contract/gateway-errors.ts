@@ -68,6 +68,12 @@ export const gatewayErrorCatalogue = {
     meaning: 'The chat holds no message with this id.',
     remedy: 'Use the key that the send operation answered.',
   },
+  delivery_not_found: {
+    httpStatus: 404,
+    retryable: false,
+    meaning: 'The instance has no delivery with this id, or has it no more.',
+    remedy: 'Look the delivery up with GET /webhook/deliveries/{instance}.',
+  },
   not_found: {
     httpStatus: 404,
     retryable: false,
@@ -144,9 +150,15 @@ export const gatewayErrorCatalogue = {
   service_unavailable: {
     httpStatus: 503,
     retryable: true,
-    meaning:
-      'A part that the gateway needs is unreachable, the gateway is stopping, or the instance moves to another process of it.',
+    meaning: 'A part that the gateway needs is unreachable, or the gateway is stopping.',
     remedy: 'Wait for Retry-After seconds.',
+  },
+  standby: {
+    httpStatus: 503,
+    retryable: true,
+    meaning: 'Another process of the gateway serves; this one stands by and did not take the request.',
+    remedy:
+      'Send the request to the one whose /health/ready answers 200, or again after Retry-After seconds.',
   },
   timeout: {
     httpStatus: 504,

@@ -1,5 +1,6 @@
 /** Where an instance's events go (decisions B "Instances"): `POST /webhook/set/{instance}`. */
 import { z } from 'zod';
+import { DeliveryProgress } from './deliveries.ts';
 import { type GatewayEventName, gatewayEventNames } from './gateway-events.ts';
 import { CreateInstanceAnswer, CreateInstanceRequest } from './gateway-instances.ts';
 
@@ -76,6 +77,24 @@ export const WebhookAnswer = z.object({
   }),
 });
 export type WebhookAnswer = z.infer<typeof WebhookAnswer>;
+
+/** GET /webhook/deliveries/{instance}. */
+const InstanceDelivery = z.object({
+  event: z.enum(gatewayEventNames),
+  ...DeliveryProgress.shape,
+});
+export type InstanceDelivery = z.infer<typeof InstanceDelivery>;
+
+export const InstanceDeliveries = z.object({
+  deliveries: z
+    .array(InstanceDelivery)
+    .meta({ description: 'Newest first, 100 at most; deliveryId is the webhook-id' }),
+});
+
+/** POST /webhook/replay/{instance}. */
+export const ReplayRequest = z.object({
+  deliveryId: z.string().max(64).meta({ description: 'The webhook-id', example: 'evt_1795282462044-0' }),
+});
 
 /** POST /instance/create: an instance may have its webhook from the beginning. */
 export const MakeInstanceRequest = CreateInstanceRequest.and(

@@ -32,6 +32,10 @@ const TrackChoice = z.union(
   'must be an index from 0 or a BCP 47 / ISO 639 language',
 );
 
+/** How the output's seconds follow the source's (decisions A2a). */
+const timelines = ['source', 'audio'] as const;
+export type TimelineChoice = (typeof timelines)[number];
+
 const BITRATE_FORM = /^[1-9]\d{0,2}k$/;
 
 export const OutputRequest = z
@@ -74,6 +78,16 @@ export const OutputRequest = z
       .positive()
       .optional()
       .meta({ description: 'Seconds into the source at which the output ends; after start' }),
+    timeline: z.enum(timelines).optional().meta({
+      description:
+        "source: the output's clock is the source's, silence fills a late beginning and gaps; audio: gaps are closed. Default source, for voice audio",
+    }),
+    // Optional, as everything that came after the first edition: a default would stand in what Idempotency-Keys of the last
+    // day are bound to, and a repetition would be taken for another request.
+    acceptTruncated: z.boolean().optional().meta({
+      description:
+        'Of a file that was cut off take what is there, with a warning, instead of failing. Default false',
+    }),
     channels: z.literal([1, 2], 'must be 1 or 2').optional().meta({
       description:
         'Default: as the source, more than 2 mixed down to 2 except in flac and wav. voice takes only 1',

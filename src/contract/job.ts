@@ -50,6 +50,15 @@ export const Loudness = z.object({
 });
 export type Loudness = z.infer<typeof Loudness>;
 
+/** Where the output stands on the source's clock (decisions A2a). */
+const OutputTimeline = z.object({
+  startOffset: z.number().min(0).meta({ description: "Of the output's first sample, seconds" }),
+  filledSeconds: z.number().min(0).meta({ description: 'Silence that was put in for gaps, seconds' }),
+});
+
+/** What a caller should know of a job that completed all the same. */
+export const JobWarning = z.object({ code: z.enum(['TRUNCATED']), message: z.string() });
+
 export const OutputFile = z.object({
   filename: z.string(),
   url: z.string().meta({ description: 'Signed: whoever has it may fetch the file, until expiresAt' }),
@@ -67,6 +76,7 @@ export const OutputFile = z.object({
   expiresAt: z.iso.datetime(),
   copied: z.boolean().meta({ description: 'The audio of the source, not encoded again' }),
   loudness: Loudness.optional(),
+  timeline: OutputTimeline.optional().meta({ description: 'Left out of results of earlier versions' }),
 });
 export type OutputFile = z.infer<typeof OutputFile>;
 
@@ -116,6 +126,7 @@ export const Job = z.object({
     .meta({ description: 'Seconds; only while processing' }),
   inputFile: InputFile.nullable().meta({ description: 'Null until the source was analysed' }),
   outputFile: OutputFile.nullable().meta({ description: 'Null until completed' }),
+  warnings: z.array(JobWarning).meta({ description: 'Empty where there is nothing to say' }),
   output: OutputRequest,
   options: JobOptions,
   source: z.object({

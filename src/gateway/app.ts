@@ -1,11 +1,15 @@
 /** Which path leads where. The order matters: what needs no key, then the key, then everything else. */
-import express, { type Express, type RequestHandler } from 'express';
+import type { Express, Request, RequestHandler } from 'express';
 import helmet from 'helmet';
+import { application, mount } from '../http/routes.ts';
+import type { SandboxLevel } from '../media/sandbox.ts';
+import type { Storage } from '../storage/storage.ts';
 import { inboxPage } from './inbox/inbox-page.ts';
 import { inboxRoutes } from './inbox/inbox-routes.ts';
+import type { Instance } from './instances.ts';
 import type { Access } from './middleware/access.ts';
 import { auditing, noteChange } from './middleware/audit.ts';
-import { errorAnswer, notFound, otherMethods } from './middleware/error-answer.ts';
+import { errorAnswer, notFound, otherMethods, refuseMethod } from './middleware/error-answer.ts';
 import { requestLog } from './middleware/request-log.ts';
 import type { Route } from './route.ts';
 import { docsRoutes } from './routes/docs.ts';
@@ -15,21 +19,29 @@ import { media } from './routes/media.ts';
 import { keyedRoutes } from './routes/routes.ts';
 import type { GatewayServices } from './services.ts';
 
-export function createApp(services: GatewayServices): Express {
-  const { access, audit, forwarding, redis, storage, sandbox, logger, trustProxy, publicUrl } = services;
+export interface AppOptions {
+  readonly services: GatewayServices;
+  readonly access: Access;
+  readonly storage: Storage;
+  /** How ffmpeg is confined. */
+  readonly sandbox: SandboxLevel;
+  /** Proxies in front whose forwarded address is believed. */
+  readonly trustProxy: number;
+  /** Absolute base of the gateway, without a slash at the end. */
+  readonly publicUrl: string;
+}
+
+export function createApp(options: AppOptions): Express {
+  const { services, access, storage, sandbox, trustProxy, publicUrl } = options;
+  const { redis, audit, logger } = services;
   const routes = keyedRoutes(services);
-  const app = express();
-  app.set('query parser', 'simple');
-  app.set('etag', false);
-  app.set('trust proxy', trustProxy);
+  const app = application(trustProxy);
   app.use(securityHeaders());
-  app.use(forwarding.receive);
-  app.use(requestLog(logger, forwarding.idOf));
+  app.use(requestLog(logger));
   app.use(auditing(audit));
-  app.use(forwarding.refuseForged);
 
   app.get('/health/live', live);
-  app.get('/health/ready', ready(redis, storage, sandbox));
+  app.get('/health/ready', ready({ redis, storage, sandbox, serves: true }));
   app.route('/media/:file').get(media(storage)).all(otherMethods('GET, HEAD'));
   app.use(docsRoutes(routes, publicUrl));
   app.route('/i/:code').get(openInvitation).all(otherMethods('GET, HEAD'));
@@ -37,40 +49,31 @@ export function createApp(services: GatewayServices): Express {
   app.use('/inbox', inboxPage());
 
   app.use(access.requireKey);
-  for (const [path, samePath] of Map.groupBy(routes, (route) => route.path)) {
-    const mounted = app.route(path);
-    for (const route of samePath) {
-      mounted[route.method](
-        ...admission(route, access),
-        ...atOwner(route, services),
-        async (request, response) => {
-          if (route.changes) {
-            noteChange(request);
-          }
-          await route.handle(request, response, () => access.instanceOf(request));
-        },
-      );
-    }
-    mounted.all(otherMethods(samePath.map(({ method }) => method.toUpperCase()).join(', ')));
-  }
+  mount(app, routes, {
+    async handle(route, request, response) {
+      const instance = await admitted(route, request, access);
+      if (route.changes) {
+        noteChange(request);
+      }
+      await route.handle(request, response, instance);
+    },
+    otherMethod: (onPath, _request, response) =>
+      refuseMethod(response, onPath.map(({ method }) => method.toUpperCase()).join(', ')),
+  });
   app.use(notFound);
   app.use(errorAnswer({ logger, redisReady: () => redis.status === 'ready' }));
   return app;
 }
 
-function admission({ access: by, path }: Route, access: Access): RequestHandler[] {
-  return [
-    ...(by === 'gateway' ? [access.requireGatewayKey] : []),
-    ...(path.endsWith('/:instance') ? [access.requireInstance] : []),
-  ];
+/** The instance that the path names; undefined where it names none. */
+async function admitted(route: Route, request: Request, access: Access): Promise<Instance | undefined> {
+  if (route.access === 'gateway') {
+    access.requireGatewayKey(request);
+  }
+  return route.path.endsWith('/:instance') ? access.requireInstance(request) : undefined;
 }
 
-function atOwner({ path, anywhere }: Route, { access, forwarding }: GatewayServices): RequestHandler[] {
-  const needsSession = path.endsWith('/:instance') && anywhere !== true;
-  return needsSession ? [forwarding.toOwner((request) => access.instanceOf(request))] : [];
-}
-
-function securityHeaders(): express.RequestHandler {
+function securityHeaders(): RequestHandler {
   return helmet({
     contentSecurityPolicy: {
       useDefaults: false,

@@ -4,7 +4,7 @@
  */
 import { z } from 'zod';
 import type { GatewayEvent, GatewayEventData, GatewayEventName } from '../contract/gateway-events.ts';
-import type { Redis } from '../queue/redis.ts';
+import type { Redis } from '../redis/connection.ts';
 import type { Instance } from './instances.ts';
 import { gatewayKey } from './redis-keys.ts';
 
@@ -12,39 +12,47 @@ export const EVENT_STREAM = gatewayKey('events');
 /** Events kept for readers that were away; about 1 KB each. */
 export const EVENT_STREAM_LENGTH = 20_000;
 
-export interface StreamEntry {
+interface StreamEntry {
   /** Redis' own `<milliseconds>-<counter>`. */
   readonly id: string;
   readonly fields: Readonly<Record<string, string>>;
 }
 
-const RawEntries = z.array(z.tuple([z.string(), z.array(z.string()).nullable()]));
+const RawEntries = z.array(z.tuple([z.string(), z.array(z.string())]));
 const RawStreams = z.array(z.tuple([z.string(), RawEntries])).nullable();
 
-/** Reads a reply of XRANGE or XAUTOCLAIM; entries that were deleted meanwhile are left out. */
+/** Reads a reply of XRANGE. */
 export function parseEntries(reply: unknown): StreamEntry[] {
-  return RawEntries.parse(reply).flatMap(([id, flat]) => {
-    if (flat === null) {
-      return [];
-    }
+  return RawEntries.parse(reply).map(([id, flat]) => {
     const fields: Record<string, string> = {};
     for (let index = 0; index + 1 < flat.length; index += 2) {
       fields[flat[index] ?? ''] = flat[index + 1] ?? '';
     }
-    return [{ id, fields }];
+    return { id, fields };
   });
 }
 
-/** Reads a reply of XREAD or XREADGROUP on one stream. */
+/** Reads a reply of XREAD on one stream. */
 export function parseStreams(reply: unknown): StreamEntry[] {
   return (RawStreams.parse(reply) ?? []).flatMap(([, entries]) => parseEntries(entries));
 }
 
 const StoredEvent = z.object({ instanceId: z.string(), event: z.string(), envelope: z.string() });
-export type StoredEvent = z.infer<typeof StoredEvent>;
+type StoredEvent = z.infer<typeof StoredEvent>;
 
-export function parseEvent(entry: StreamEntry): StoredEvent {
-  return StoredEvent.parse(entry.fields);
+export interface LiveEvent extends StoredEvent {
+  /** Position in the stream: of a webhook's id, and for Last-Event-ID. */
+  readonly id: string;
+}
+
+export function parseEvent({ id, fields }: StreamEntry): LiveEvent {
+  return { id, ...StoredEvent.parse(fields) };
+}
+
+/** `0-0` where nothing ever happened. */
+export async function newestEventId(redis: Redis): Promise<string> {
+  const [newest] = parseEntries(await redis.xrevrange(EVENT_STREAM, '+', '-', 'COUNT', 1));
+  return newest?.id ?? '0-0';
 }
 
 export function envelope<Name extends GatewayEventName>(

@@ -1,5 +1,5 @@
 import { GatewayError } from '../contract/gateway-errors.ts';
-import type { Redis } from '../queue/redis.ts';
+import type { Redis } from '../redis/connection.ts';
 import type { Instances } from './instances.ts';
 import { gatewayKey } from './redis-keys.ts';
 

@@ -1,14 +1,14 @@
 /** What the gateway as a process is given, and what it gives whoever started it. */
 import type { ConnectionState, TransportKind } from '../contract/gateway-instances.ts';
 import type { Around } from '../http/watched.ts';
-import type { Logger } from '../logger.ts';
 import type { MediaTools } from '../media/run.ts';
-import type { Observer } from '../metrics/observer.ts';
+import type { Logger } from '../observe/logger.ts';
+import type { Observer } from '../observe/metrics/observer.ts';
+import type { Tracing } from '../observe/tracing/tracing.ts';
 import type { Outbound } from '../outbound/outbound.ts';
-import type { RedisTls } from '../queue/redis.ts';
+import type { RedisTls } from '../redis/connection.ts';
 import type { Storage } from '../storage/storage.ts';
-import type { Tracing } from '../tracing/tracing.ts';
-import type { ReplicaSetting } from './replicas/replicas.ts';
+import type { ElectionSetting } from './lease/election.ts';
 import type { SendLimits } from './send-rate.ts';
 
 export interface GatewayOptions {
@@ -38,8 +38,6 @@ export interface GatewayOptions {
   readonly mediaTtlSeconds: number;
   /** Where messages.update is posted, and the `whsec_` secret that signs it; undefined posts nothing. */
   readonly events: { readonly url: string; readonly secret: string } | undefined;
-  /** What this process is among several of the gateway on one Redis. */
-  readonly replica: ReplicaSetting;
   readonly logger: Logger;
   /** Messages that an instance may send within 60 s, by network; 0 is no limit. Default: whatsapp 20, xmpp 60. */
   readonly sendsPerMinute?: SendLimits;
@@ -52,6 +50,8 @@ export interface GatewayOptions {
   readonly observer?: Observer;
   readonly tracing?: Tracing;
   readonly around?: Around;
+  /** Which of several processes on one Redis serves. */
+  readonly election?: ElectionSetting;
 }
 
 export interface RunningGateway {
@@ -61,7 +61,7 @@ export interface RunningGateway {
   readonly publicUrl: string;
   /** A link to the inbox that is good for 10 minutes and one use. */
   inboxLink(): Promise<string>;
-  /** The instances that live in this process. */
+  /** The instances that are open in this process: none while it stands by. */
   instanceStates(): Promise<
     readonly { readonly transport: TransportKind; readonly state: ConnectionState }[]
   >;

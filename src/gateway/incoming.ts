@@ -5,8 +5,8 @@ import { GatewayError } from '../contract/gateway-errors.ts';
 import type { GatewayEventData, GatewayEventName } from '../contract/gateway-events.ts';
 import type { ConnectionState } from '../contract/gateway-instances.ts';
 import type { MessageStatus } from '../contract/job.ts';
-import type { Logger } from '../logger.ts';
-import type { Redis } from '../queue/redis.ts';
+import type { Logger } from '../observe/logger.ts';
+import type { Redis } from '../redis/connection.ts';
 import { parseAddress } from './address.ts';
 import type { AudioInput } from './audio-input.ts';
 import { appendEvent, envelope } from './event-stream.ts';
@@ -26,7 +26,7 @@ import type {
 import type { VoiceNotes } from './voice-notes.ts';
 import type { Workspaces } from './workspace.ts';
 
-export interface IncomingOptions {
+interface IncomingOptions {
   readonly redis: Redis;
   readonly instances: Instances;
   readonly sessions: Sessions;
@@ -34,7 +34,7 @@ export interface IncomingOptions {
   readonly notes: VoiceNotes;
   readonly texts: TextSender;
   readonly workspaces: Workspaces;
-  /** Aborted when the gateway stops. */
+  /** Aborted when the gateway stops, or its lease is lost. */
   readonly closing: AbortSignal;
   readonly logger: Logger;
 }

@@ -12,8 +12,8 @@ import {
   TransportKind,
   XmppConnection,
 } from '../contract/gateway-instances.ts';
-import type { Redis } from '../queue/redis.ts';
-import { RedisScript } from '../queue/script.ts';
+import type { Redis } from '../redis/connection.ts';
+import { RedisScript } from '../redis/script.ts';
 import { isSameSecret } from '../signing/same-secret.ts';
 import { gatewayKey } from './redis-keys.ts';
 import { changeRecord, readRecord } from './redis-record.ts';
@@ -34,7 +34,7 @@ const Instance = z.object({
 });
 export type Instance = z.infer<typeof Instance>;
 
-export const INSTANCE_RECORDS = gatewayKey('instances');
+const INSTANCE_RECORDS = gatewayKey('instances');
 const NAMES = gatewayKey('instance-names');
 const TOKENS = gatewayKey('instance-tokens');
 
@@ -52,7 +52,7 @@ return 'created'
 
 const TOKEN_PURPOSE = 'instance token';
 
-export interface InstancesOptions {
+interface InstancesOptions {
   readonly redis: Redis;
   readonly hasher: SecretHasher;
   readonly sealer: Sealer;

@@ -7,7 +7,7 @@ import { createCipheriv, createHash, createHmac, hkdfSync, randomBytes } from 'n
 import { createReadStream, createWriteStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
 
-export interface EncryptedMedia {
+interface EncryptedMedia {
   readonly mediaKey: Buffer;
   /** SHA-256 of the plain file. */
   readonly fileSha256: Buffer;

@@ -3,19 +3,19 @@ import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import type { AudioMessage } from '../contract/gateway.ts';
 import { GatewayError } from '../contract/gateway-errors.ts';
-import type { Logger } from '../logger.ts';
 import type { VoiceNote } from '../media/voice-note.ts';
-import type { Redis } from '../queue/redis.ts';
+import type { Logger } from '../observe/logger.ts';
+import type { Redis } from '../redis/connection.ts';
 import type { Storage } from '../storage/storage.ts';
 import { encryptMedia } from './media-encryption.ts';
 import { gatewayKey } from './redis-keys.ts';
 import { untilAborted } from './until-aborted.ts';
 
-export interface MediaStoreOptions {
+interface MediaStoreOptions {
   readonly redis: Redis;
   readonly storage: Storage;
-  /** Absolute base of media URLs, without a slash at the end; asked for when the first message is sent. */
-  readonly publicUrl: () => string;
+  /** Absolute base of media URLs, without a slash at the end. */
+  readonly publicUrl: string;
   readonly keepSeconds: number;
   readonly logger: Logger;
 }
@@ -55,7 +55,7 @@ export class MediaStore {
     // Noted before it is stored: a process that dies in between leaves an id to sweep, never a file that stays.
     await redis.zadd(EXPIRY, Date.now() + keepSeconds * 1000, id);
     await stored(untilAborted(storage.publish(encrypted, storageKey(id)), signal), signal);
-    const url = new URL(`${publicUrl()}/${storageKey(id)}`);
+    const url = new URL(`${publicUrl}/${storageKey(id)}`);
     return {
       url: url.href,
       mimetype: 'audio/ogg; codecs=opus',

@@ -5,8 +5,8 @@
  */
 import { z } from 'zod';
 import type { MessageStatus } from '../contract/job.ts';
-import type { Redis } from '../queue/redis.ts';
-import { RedisScript } from '../queue/script.ts';
+import type { Redis } from '../redis/connection.ts';
+import { RedisScript } from '../redis/script.ts';
 import { EVENT_STREAM, EVENT_STREAM_LENGTH, envelope } from './event-stream.ts';
 import {
   type LoggedMessage,

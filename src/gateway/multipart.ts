@@ -9,7 +9,7 @@ import type { Request } from 'express';
 import { GatewayError } from '../contract/gateway-errors.ts';
 import { MAX_AUDIO_BYTES } from './audio-input.ts';
 
-export interface MultipartBody {
+interface MultipartBody {
   readonly fields: Readonly<Record<string, unknown>>;
   readonly file: { readonly path: string; readonly sha256: string } | undefined;
 }

@@ -26,7 +26,7 @@ export async function until(atMs: number, signal: AbortSignal): Promise<void> {
   }
 }
 
-/** What callers see when the gateway stops, or the instance goes to another replica, before the network has their message. */
+/** What callers see when the gateway stops, or another process of it takes over, before the network has their message. */
 export function interrupted({ reason }: AbortSignal, cause: unknown): GatewayError {
   if (reason instanceof GatewayError) {
     return reason;
@@ -41,7 +41,7 @@ export function interrupted({ reason }: AbortSignal, cause: unknown): GatewayErr
 export function inDoubt(cause: unknown): GatewayError {
   return new GatewayError(
     'timeout',
-    'the instance went to another process of the gateway while the message was on its way; whether it was sent is not known',
+    'another process of the gateway took over while the message was on its way; whether it was sent is not known',
     { retryAfterSeconds: 1, cause },
   );
 }

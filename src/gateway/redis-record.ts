@@ -1,7 +1,7 @@
 /** Changing one JSON record in a Redis hash while others may change it too. */
 import type { z } from 'zod';
-import type { Redis } from '../queue/redis.ts';
-import { RedisScript } from '../queue/script.ts';
+import type { Redis } from '../redis/connection.ts';
+import { RedisScript } from '../redis/script.ts';
 
 const replaceScript = new RedisScript(`
 if redis.call('HGET', KEYS[1], ARGV[1]) ~= ARGV[2] then return 0 end
@@ -9,7 +9,7 @@ redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
 return 1
 `);
 
-export interface RecordPlace<Schema extends z.ZodType> {
+interface RecordPlace<Schema extends z.ZodType> {
   readonly key: string;
   readonly field: string;
   readonly schema: Schema;

@@ -7,7 +7,7 @@ import type { z } from 'zod';
 import type { GatewayErrorCode } from '../contract/gateway-errors.ts';
 import type { Instance } from './instances.ts';
 import { badRequest } from './middleware/error-answer.ts';
-import { jsonBody } from './middleware/json-body.ts';
+import { readJson } from './middleware/json-body.ts';
 
 /**
  * - `instance`: the gateway's own key, or the token of the instance that the path names.
@@ -45,14 +45,12 @@ export interface Route {
   readonly form?: z.ZodType;
   /** A GET that changes something, because the interface has it so. */
   readonly changes?: true;
-  /** Needs no session of the instance: any replica answers it. */
-  readonly anywhere?: true;
-  /** @param instanceOf answers the instance of the path; only for paths that name one */
-  readonly handle: (request: Request, response: Response, instanceOf: () => Instance) => Promise<void>;
+  /** @param instance that the path names; undefined where it names none */
+  readonly handle: (request: Request, response: Response, instance: Instance | undefined) => Promise<void>;
 }
 
 interface Definition<Body extends z.ZodType, Query extends z.ZodObject, Answer extends z.ZodType>
-  extends Pick<Route, 'method' | 'path' | 'access' | 'changes' | 'anywhere'> {
+  extends Pick<Route, 'method' | 'path' | 'access' | 'changes'> {
   readonly docs: Omit<RouteDocs, 'answer'> & {
     readonly answer: Omit<AnswerDocs, 'body'> & { readonly body?: Answer };
   };
@@ -77,11 +75,11 @@ export function route<
     ...about,
     ...(body ? { body } : {}),
     ...(query ? { query } : {}),
-    async handle(request, response, instanceOf) {
+    async handle(request, response, instance) {
       const input = {
         // Not looked at by the routes whose path names none.
         get instance(): Instance {
-          return instanceOf();
+          return named(instance);
         },
         body: (body ? parsed(body, await readJson(request, response)) : undefined) as z.output<Body>,
         query: (query ? parsed(query, request.query) : {}) as z.output<Query>,
@@ -97,16 +95,11 @@ export function route<
   };
 }
 
-export function readJson(request: Request, response: Response): Promise<unknown> {
-  return new Promise((resolve, reject) => {
-    jsonBody(request, response, (error?: unknown) => {
-      if (error === undefined) {
-        resolve(request.body);
-      } else {
-        reject(error);
-      }
-    });
-  });
+export function named(instance: Instance | undefined): Instance {
+  if (instance === undefined) {
+    throw new Error('a route whose path names no instance asked for one');
+  }
+  return instance;
 }
 
 function parsed<Schema extends z.ZodType>(schema: Schema, value: unknown): z.output<Schema> {

@@ -5,8 +5,8 @@
 import { z } from 'zod';
 import { GatewayError } from '../contract/gateway-errors.ts';
 import type { TransportKind } from '../contract/gateway-instances.ts';
-import type { Redis } from '../queue/redis.ts';
-import { RedisScript } from '../queue/script.ts';
+import type { Redis } from '../redis/connection.ts';
+import { RedisScript } from '../redis/script.ts';
 import type { Instance } from './instances.ts';
 import { gatewayKey } from './redis-keys.ts';
 

@@ -1,78 +1,66 @@
-/** Which instance is on which network, and of those that this replica has, their sessions from taking them to letting them go. */
+/** Which instance is on which network, with its session, while this process of the gateway serves. */
 import { EventEmitter, once } from 'node:events';
-import { GatewayError } from '../contract/gateway-errors.ts';
+import { setTimeout as wait } from 'node:timers/promises';
+import { GatewayError, gatewayErrorCatalogue } from '../contract/gateway-errors.ts';
 import type { ConnectionState, TransportKind } from '../contract/gateway-instances.ts';
-import type { Logger } from '../logger.ts';
+import type { Logger } from '../observe/logger.ts';
 import type { Instance, Instances } from './instances.ts';
-import { type Hold, moved } from './replicas/hold.ts';
-import type { HoldListener } from './replicas/holds.ts';
-import type { Placement } from './replicas/placement.ts';
-import { type PublishedState, type PublishedStates, unpublished } from './replicas/published-states.ts';
-import { whileHeld } from './replicas/while-held.ts';
+import type { Lease } from './lease/lease.ts';
 import { type Session, type Transport, type TransportReports, UnsupportedOperation } from './transport.ts';
 
-export interface SessionsOptions {
+interface SessionsOptions {
   readonly instances: Instances;
   readonly transports: readonly Transport[];
-  readonly placement: Placement;
-  readonly states: PublishedStates;
+  /** Nothing is opened, and nobody is connected, once it is lost. */
+  readonly lease: Lease;
   readonly logger: Logger;
 }
 
 /** How long a request waits for an instance that is just connecting. */
 const CONNECTING_MS = 10_000;
 
+/** After this an instance that could not be opened is opened again: Redis may have been away. */
+const REOPEN_AFTER_MS = 5000;
+
 interface Open {
   /** As it was when it was opened, connected or logged out. */
   instance: Instance;
-  readonly hold: Hold;
   readonly transport: Transport;
   readonly session: Promise<Session>;
 }
 
-export class Sessions implements HoldListener {
+/** An instance as others see it. */
+interface InstanceState {
+  readonly instance: Instance;
+  readonly state: ConnectionState;
+  /** Empty while it is not known. */
+  readonly ownJid: string;
+}
+
+export class Sessions {
   readonly #options: SessionsOptions;
   readonly #transports: ReadonlyMap<TransportKind, Transport>;
   readonly #open = new Map<string, Open>();
-  /** Of instances that were lost: until it is through, the instance is not opened again. */
-  readonly #ending = new Map<string, Promise<void>>();
   /** Emits an instance's id when its connection changed. */
   readonly #changes = new EventEmitter().setMaxListeners(0);
+  readonly #closing = new AbortController();
 
   constructor(options: SessionsOptions) {
     this.#options = options;
     this.#transports = new Map(options.transports.map((transport) => [transport.kind, transport]));
   }
 
-  /** Resolves when the transports run; instances connect when this replica takes them. */
+  /** Resolves when the transports run; the instances connect meanwhile, so that what waits for them arrives. */
   async start(reports: TransportReports): Promise<void> {
     await Promise.all(this.#options.transports.map((transport) => transport.start(reports)));
+    for (const { id } of await this.#options.instances.list()) {
+      void this.#keepOpening(id);
+    }
   }
 
   async close(): Promise<void> {
+    this.#closing.abort();
     await Promise.all(this.#options.transports.map((transport) => transport.close()));
-  }
-
-  /** Connects meanwhile, so that what waits for the instance arrives. */
-  taken(hold: Hold): void {
-    const { logger } = this.#options;
-    void whileHeld(hold, () => this.#take(hold.what), logger.child({ instance: hold.what }));
-  }
-
-  lost({ what: id, holder }: Hold): void {
-    const open = this.#open.get(id);
-    if (open?.hold.holder !== holder) {
-      return;
-    }
-    this.#open.delete(id);
-    this.#options.logger.info({ instance: id }, 'an instance goes to another replica');
-    const ended = open.session
-      .then(() => open.transport.letGo(id))
-      .catch((error: unknown) =>
-        this.#options.logger.warn({ err: error, instance: id }, 'a session was not closed'),
-      )
-      .finally(() => this.#ending.get(id) === ended && this.#ending.delete(id));
-    this.#ending.set(id, ended);
   }
 
   /** Whether instances can be made for this network at all. Throws unsupported. */
@@ -88,25 +76,27 @@ export class Sessions implements HoldListener {
     return this.#transports.get(transport)?.hasOtherSide ?? false;
   }
 
-  /** The instance on its network, whatever its state. Throws service_unavailable when another replica has it. */
-  of(instance: Instance): Promise<Session> {
-    return this.#of(instance, this.holdOf(instance));
-  }
-
-  /** Takes an instance that was just made, and opens it, unless another replica was quicker. */
-  async begin(instance: Instance): Promise<void> {
-    if ((await this.#options.placement.claim(instance.id)) !== undefined) {
-      await this.of(instance);
+  /** The instance on its network, whatever its state. Throws standby when this process serves no more. */
+  async of(instance: Instance): Promise<Session> {
+    this.#options.lease.assert();
+    const known = this.#open.get(instance.id);
+    if (known !== undefined) {
+      return known.session;
     }
-  }
-
-  /** Throws service_unavailable when another replica has the instance. */
-  holdOf({ id }: Instance): Hold {
-    const hold = this.#options.placement.holdOf(id);
-    if (hold === undefined) {
-      throw moved();
-    }
-    return hold;
+    const transport = this.requireTransport(instance.transport);
+    const session = transport.open({
+      instance,
+      connection: this.#options.instances.connectionOf(instance),
+      connect: !instance.loggedOut,
+    });
+    this.#open.set(instance.id, { instance, transport, session });
+    session.catch(() => {
+      // A failure is told to whoever asked, and tried again by whoever asks next.
+      if (this.#open.get(instance.id)?.session === session) {
+        this.#open.delete(instance.id);
+      }
+    });
+    return session;
   }
 
   /** The instance on its network, ready to send; waits a little for one that is connecting. Throws not_connected. */
@@ -132,7 +122,7 @@ export class Sessions implements HoldListener {
     return this.stateOf(instance, await this.of(instance));
   }
 
-  /** Those that this process has on their networks, without asking for any other. */
+  /** Those that are open, without opening any other. */
   async present(): Promise<{ readonly transport: TransportKind; readonly state: ConnectionState }[]> {
     const found = await Promise.all(
       [...this.#open.values()].map(async (open) => {
@@ -143,36 +133,23 @@ export class Sessions implements HoldListener {
     return found.filter((one) => one !== undefined);
   }
 
-  /** State and own address of each, in the order given, whichever replicas have them. */
-  async anywhere(instances: readonly Instance[]): Promise<(PublishedState & { instance: Instance })[]> {
-    const { placement, states } = this.#options;
-    const all = instances.map((instance) => ({ instance, hold: placement.holdOf(instance.id) }));
-    const elsewhere = all.filter(({ hold }) => hold === undefined);
-    const published = await states.of(elsewhere.map(({ instance }) => instance.id));
+  /** State and own address of each, in the order given. */
+  states(instances: readonly Instance[]): Promise<InstanceState[]> {
     return Promise.all(
-      all.map(async ({ instance, hold }) => {
-        if (hold !== undefined) {
-          const session = await this.#of(instance, hold);
-          return { instance, state: this.stateOf(instance, session), ownJid: session.ownJid };
-        }
-        const { state, ownJid } = published.get(instance.id) ?? unpublished;
-        return { instance, state: instance.loggedOut ? 'close' : state, ownJid };
+      instances.map(async (instance) => {
+        const session = await this.of(instance);
+        return { instance, state: this.stateOf(instance, session), ownJid: session.ownJid };
       }),
     );
   }
 
-  /** For what a network tells of an instance, be it in this replica or another. */
   async ownJid(instance: Instance): Promise<string> {
-    const hold = this.#options.placement.holdOf(instance.id);
-    const known =
-      hold === undefined ? await this.#transports.get(instance.transport)?.ownJid?.(instance) : undefined;
-    return known ?? (await this.of(instance)).ownJid;
+    return (await this.of(instance)).ownJid;
   }
 
   /** To be told when an instance's connection changed. */
   noteChange(instanceId: string): void {
     this.#changes.emit(instanceId);
-    this.#publish(instanceId);
   }
 
   /** Begins to connect. Answers the instance as it is now. */
@@ -187,20 +164,13 @@ export class Sessions implements HoldListener {
     await (await this.of(current)).logout();
   }
 
-  /** Takes the instance off its network for good. Throws service_unavailable when another replica has it. */
+  /** Takes the instance off its network for good. */
   async remove(instance: Instance): Promise<void> {
-    const hold = this.holdOf(instance);
     // What cannot be opened can still be removed.
-    await this.#of(instance, hold).catch(() => undefined);
-    hold.assert();
+    await this.of(instance).catch(() => undefined);
+    this.#options.lease.assert();
     this.#open.delete(instance.id);
     await this.requireTransport(instance.transport).remove(instance);
-  }
-
-  /** The last thing that is done to an instance. */
-  async forget(instance: Instance): Promise<void> {
-    await this.#options.placement.release(instance.id);
-    await this.#options.states.forget(instance.id);
   }
 
   async #setLoggedOut(instance: Instance, loggedOut: boolean): Promise<Instance> {
@@ -212,55 +182,24 @@ export class Sessions implements HoldListener {
     return current;
   }
 
-  async #take(id: string): Promise<void> {
-    const instance = await this.#options.instances.find(id);
-    if (instance !== undefined && this.#transports.has(instance.transport)) {
-      await this.of(instance);
-    }
-  }
-
-  #of(instance: Instance, hold: Hold): Promise<Session> {
-    const known = this.#open.get(instance.id);
-    if (known?.hold.holder === hold.holder) {
-      return known.session;
-    }
-    const transport = this.requireTransport(instance.transport);
-    const session = this.#begin(instance, hold, transport);
-    this.#open.set(instance.id, { instance, hold, transport, session });
-    session.then(
-      () => this.#publish(instance.id),
-      () => {
-        // A failure is told to whoever asked, and tried again by whoever asks next.
-        if (this.#open.get(instance.id)?.session === session) {
-          this.#open.delete(instance.id);
+  /** Never rejects: a failure is logged, as an error the first time, and tried again while it may pass. */
+  async #keepOpening(id: string): Promise<void> {
+    const { lease, logger } = this.#options;
+    const ending = AbortSignal.any([lease.lost, this.#closing.signal]);
+    for (let level: 'error' | 'debug' = 'error'; !ending.aborted; level = 'debug') {
+      try {
+        const instance = await this.#options.instances.find(id);
+        if (instance !== undefined && this.#transports.has(instance.transport)) {
+          await this.of(instance);
         }
-      },
-    );
-    return session;
-  }
-
-  async #begin(instance: Instance, hold: Hold, transport: Transport): Promise<Session> {
-    await this.#ending.get(instance.id);
-    hold.assert();
-    return transport.open({
-      instance,
-      connection: this.#options.instances.connectionOf(instance),
-      connect: !instance.loggedOut,
-      hold,
-    });
-  }
-
-  #publish(instanceId: string): void {
-    const open = this.#open.get(instanceId);
-    if (open === undefined) {
-      return;
-    }
-    void this.#options.states.publish(open.hold, async () => {
-      if (this.#open.get(instanceId) !== open) {
-        return undefined;
+        return;
+      } catch (error) {
+        logger[level]({ err: error, instance: id }, 'connecting failed');
+        if (error instanceof GatewayError && !gatewayErrorCatalogue[error.code].retryable) {
+          return;
+        }
+        await wait(REOPEN_AFTER_MS, undefined, { ref: false, signal: ending }).catch(() => undefined);
       }
-      const session = await open.session;
-      return { state: session.state(), ownJid: session.ownJid };
-    });
+    }
   }
 }

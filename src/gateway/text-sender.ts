@@ -1,19 +1,19 @@
 /** Texts that the gateway sends on an instance's behalf: invitations, and what is said after a rejected call. */
 import type { Instance } from './instances.ts';
+import type { Lease } from './lease/lease.ts';
 import type { MessageLog } from './message-log.ts';
 import { plainContext } from './message-record.ts';
 import { inDoubt, interrupted, untilDue } from './outgoing.ts';
 import type { OutgoingOrder } from './outgoing-order.ts';
 import type { SendRate } from './send-rate.ts';
-import type { Sessions } from './sessions.ts';
 import type { OutgoingText, Session } from './transport.ts';
 
-export interface TextSenderOptions {
+interface TextSenderOptions {
   readonly log: MessageLog;
   readonly rate: SendRate;
   readonly order: OutgoingOrder;
-  readonly sessions: Pick<Sessions, 'holdOf'>;
-  /** Aborted when the gateway stops. */
+  readonly lease: Lease;
+  /** Aborted when the gateway stops, or its lease is lost. */
   readonly closing: AbortSignal;
 }
 
@@ -35,9 +35,7 @@ export class TextSender {
     texts: readonly Text[],
     hand: (text: Text, signal: AbortSignal) => Promise<void>,
   ): Promise<void> {
-    const { log, rate, order, sessions, closing } = this.#options;
-    const hold = sessions.holdOf(instance);
-    const ending = AbortSignal.any([closing, hold.lost]);
+    const { log, rate, order, lease, closing } = this.#options;
     let isAnyOut = false;
     const turn = order.join(instance.id);
     try {
@@ -45,7 +43,7 @@ export class TextSender {
         instance,
         texts.map(({ messageId }) => messageId),
       );
-      await untilDue(turn, slot, ending);
+      await untilDue(turn, slot, closing);
       for (const text of texts) {
         const record = await log.intend({
           instanceId: instance.id,
@@ -56,18 +54,18 @@ export class TextSender {
           message: { conversation: text.text },
           context: plainContext,
         });
-        ending.throwIfAborted();
-        hold.assert();
+        closing.throwIfAborted();
+        lease.assert();
         isAnyOut = true;
-        await hand(text, ending);
+        await hand(text, closing);
         await log.settle(record);
       }
     } catch (error) {
       // Who sent them again would send twice what is out.
-      if (isAnyOut && (ending.aborted || !hold.isGood)) {
+      if (isAnyOut && (closing.aborted || !lease.isValid)) {
         throw inDoubt(error);
       }
-      throw ending.aborted ? interrupted(ending, error) : error;
+      throw closing.aborted ? interrupted(closing, error) : error;
     } finally {
       turn.leave();
     }

@@ -18,7 +18,6 @@ import type { PrivacySettings } from '../contract/gateway-operations.ts';
 import type { MessageKey, MessageStatus } from '../contract/job.ts';
 import type { Address } from './address.ts';
 import type { Instance } from './instances.ts';
-import type { Hold } from './replicas/hold.ts';
 
 /** Somebody, or a group, that the instance can write to. */
 export interface Chat {
@@ -251,10 +250,12 @@ interface Opening {
   readonly connection: Connection | undefined;
   /** Whether to connect now; false for an instance that was logged out. */
   readonly connect: boolean;
-  /** Asserted right before anything is given to the network; writes that would do harm when they come late are fenced by it. */
-  readonly hold: Hold;
 }
 
+/**
+ * Made anew each time that this process begins to serve. What it gives to a network, and what it writes that would do harm when
+ * it came late, it does under the gateway's lease (src/gateway/lease).
+ */
 export interface Transport {
   readonly kind: TransportKind;
   /** Whether its sessions have an {@link OtherSide}. */
@@ -265,14 +266,11 @@ export interface Transport {
    * for this very session.
    */
   open(opening: Opening): Promise<Session>;
-  /** Another replica has the instance now: ends its session here, and leaves everything that is kept of it. */
-  letGo(instanceId: string): Promise<void>;
-  /** For networks that tell a replica of instances that another one has. */
-  ownJid?(instance: Instance): Promise<string>;
   /** Gives up the instance's place on the network for good. */
   remove(instance: Instance): Promise<void>;
   /** Starts what runs beside requests. */
   start(reports: TransportReports): Promise<void>;
+  /** Ends all sessions here, and leaves everything that is kept of them: another process may serve them next. */
   close(): Promise<void>;
 }
 

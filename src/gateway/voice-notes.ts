@@ -10,7 +10,7 @@ import { type AudioInput, type LocalAudio, materialize } from './audio-input.ts'
 import { KnownNotes } from './known-notes.ts';
 import type { MediaStore } from './media-store.ts';
 
-export interface VoiceNotesOptions {
+interface VoiceNotesOptions {
   readonly media: MediaStore;
   readonly outbound: Outbound;
   readonly tools: MediaTools;

@@ -6,11 +6,12 @@ import { randomBytes } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { AudioMessage, SendAudioFields, SentMessage } from '../contract/gateway.ts';
 import { GatewayError } from '../contract/gateway-errors.ts';
-import type { Observer } from '../metrics/observer.ts';
-import { noTracing, type Tracing } from '../tracing/tracing.ts';
+import type { Observer } from '../observe/metrics/observer.ts';
+import { noTracing, type Tracing } from '../observe/tracing/tracing.ts';
 import { parseAddress } from './address.ts';
 import type { AudioInput } from './audio-input.ts';
 import type { Instance } from './instances.ts';
+import type { Lease } from './lease/lease.ts';
 import type { MessageLog } from './message-log.ts';
 import type { MessageRecord } from './message-record.ts';
 import { inDoubt, interrupted, until, untilDue } from './outgoing.ts';
@@ -22,13 +23,14 @@ import type { Chat, MessageContext, Session } from './transport.ts';
 import { audioOf, messageContext, sentMessage } from './voice-message.ts';
 import type { VoiceNotes } from './voice-notes.ts';
 
-export interface VoiceSenderOptions {
+interface VoiceSenderOptions {
   readonly sessions: Sessions;
   readonly log: MessageLog;
   readonly notes: VoiceNotes;
   readonly rate: SendRate;
   readonly hasher: SecretHasher;
-  /** Aborted when the gateway stops: what has not reached the network yet is given up. */
+  readonly lease: Lease;
+  /** Aborted when the gateway stops, or its lease is lost: what has not reached the network yet is given up. */
   readonly closing: AbortSignal;
   /** For preparing and sending together; waiting for its turn and the presence before it come on top. */
   readonly sendTimeoutMs: number;
@@ -36,7 +38,7 @@ export interface VoiceSenderOptions {
   readonly tracing?: Tracing | undefined;
 }
 
-export interface VoiceRequest {
+interface VoiceRequest {
   readonly instance: Instance;
   readonly fields: SendAudioFields;
   readonly audio: AudioInput;
@@ -75,9 +77,8 @@ export class VoiceSender {
   }
 
   async send(request: VoiceRequest): Promise<SentMessage> {
-    const { log, sessions, closing, sendTimeoutMs } = this.#options;
-    const { lost } = sessions.holdOf(request.instance);
-    const budget: Budget = { leftMs: sendTimeoutMs, ending: AbortSignal.any([closing, lost]) };
+    const { log, closing, sendTimeoutMs } = this.#options;
+    const budget: Budget = { leftMs: sendTimeoutMs, ending: closing };
     const addressed = await this.#inTime(budget, (signal) => this.#address(request, signal));
     const earlier = await log.find(request.instance.id, addressed.messageId);
     if (earlier?.settled) {
@@ -97,7 +98,7 @@ export class VoiceSender {
       return made;
     });
     const network = { 'soundpost.transport': request.instance.transport };
-    const hand = (signal: AbortSignal) => this.#toNetwork(request, addressed, prepared, signal);
+    const hand = (signal: AbortSignal) => this.#toNetwork(addressed, prepared, signal);
     await this.#inTime(budget, (signal) =>
       tracing.span('send to network', network, () => hand(signal), 'client'),
     );
@@ -105,18 +106,16 @@ export class VoiceSender {
     return sentMessage(prepared.record);
   }
 
-  /** What is with the network when the instance goes to another replica may have arrived or not. */
+  /** What is with the network when another process takes over may have arrived or not. */
   async #toNetwork(
-    { instance }: VoiceRequest,
     { session, messageId, chat, context }: Addressed,
     { file, audioMessage }: Prepared,
     signal: AbortSignal,
   ): Promise<void> {
-    const { lost } = this.#options.sessions.holdOf(instance);
     try {
       await session.sendVoice({ messageId, chat, file, content: audioMessage, context }, signal);
     } catch (error) {
-      throw lost.aborted ? inDoubt(error) : error;
+      throw this.#options.lease.lost.aborted ? inDoubt(error) : error;
     }
   }
 

@@ -1,28 +1,117 @@
-/** express.json as this project uses it: strict about what it parses, and with an answer as soon as a body is too large. */
-import express, { type Request, type RequestHandler } from 'express';
+/** Reads JSON bodies: strict about what it parses, and with an answer as soon as a body is too large. */
+import express, { type Request, type RequestHandler, type Response } from 'express';
 import { verifyJson } from './json-shape.ts';
 
-interface JsonOptions {
+interface JsonBody {
   readonly maxBytes: number;
-  /** Media types. */
-  readonly type: readonly string[];
+  /** What a Content-Type may be, as `request.is` takes it. */
+  readonly types: readonly string[];
   /** Whether it may be compressed. */
   readonly inflate: boolean;
-  /** Whether it must be an object or an array. */
+  /** Whether it must be an object or an array, and a request without a body reads as `{}`; otherwise there has to be one. */
   readonly strict: boolean;
 }
 
-/** Calls back with what express.json calls back with; a body that is too large has the type `entity.too.large` and the limit. */
-export function jsonParser({ maxBytes, type, inflate, strict }: JsonOptions): RequestHandler {
-  const parse = express.json({ limit: maxBytes, type: [...type], inflate, strict, verify: verifyJson });
-  return answeringAtOnce(parse, maxBytes);
+type BodyReader<Body> = (request: Request, response: Response) => Promise<Body>;
+
+const BYTE_ORDER_MARK = '\u{FEFF}';
+
+/**
+ * The reader rejects with what body-parser rejects with: an error whose `type` names the fault, such as `entity.too.large` (then `limit` is `maxBytes`),
+ * `charset.unsupported`, `entity.parse.failed`; besides `json.odd` (json-shape.ts) and `media-type.unsupported`.
+ */
+export function jsonReader({ maxBytes, types, inflate, strict }: JsonBody): BodyReader<unknown> {
+  const parse = answeringAtOnce(
+    express.json({ limit: maxBytes, type: () => true, inflate, strict, verify: verifyJson }),
+    maxBytes,
+  );
+  return async (request, response) => {
+    if (strict && hasNoBody(request)) {
+      return {};
+    }
+    if (!request.is([...types])) {
+      throw fault('media-type.unsupported', 415, 'the body is of another type');
+    }
+    if (isPlain(request, maxBytes)) {
+      return parsePlain(await wholeBody(request), strict);
+    }
+    await run(parse, request, response);
+    return request.body;
+  };
+}
+
+/** The body as it was sent, for a signature over its bytes. */
+export function textReader(maxBytes: number): BodyReader<string> {
+  const parse = answeringAtOnce(
+    express.text({ limit: maxBytes, type: () => true, inflate: false }),
+    maxBytes,
+  );
+  return async (request, response) => {
+    await run(parse, request, response);
+    return typeof request.body === 'string' ? request.body : '';
+  };
+}
+
+/** Some clients say that their body has no bytes, and then no type either. */
+function hasNoBody({ headers }: Request): boolean {
+  const length = headers['content-length'];
+  return headers['transfer-encoding'] === undefined && (length === undefined || length === '0');
+}
+
+/** As nearly every client sends it. The parser of Express decides first what else it might be, which takes longer than to parse it. */
+function isPlain({ headers }: Request, maxBytes: number): boolean {
+  const length = Number(headers['content-length']);
+  return (
+    headers['content-type'] === 'application/json' &&
+    headers['content-encoding'] === undefined &&
+    length > 0 &&
+    length <= maxBytes
+  );
+}
+
+function parsePlain(bytes: Buffer, strict: boolean): unknown {
+  verifyJson(undefined, undefined, bytes, 'utf-8');
+  const text = bytes.toString('utf8');
+  let value: unknown;
+  try {
+    value = JSON.parse(text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text);
+  } catch (cause) {
+    throw Object.assign(fault('entity.parse.failed', 400, 'not JSON'), { cause });
+  }
+  if (strict && (typeof value !== 'object' || value === null)) {
+    throw fault('entity.parse.failed', 400, 'neither an object nor an array');
+  }
+  return value;
+}
+
+async function wholeBody(request: Request): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  return new Promise((resolve, reject) => {
+    const cut = (): void => {
+      if (!request.readableEnded) {
+        reject(fault('request.aborted', 400, 'the body was cut short'));
+      }
+    };
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.once('end', () => resolve(Buffer.concat(chunks)));
+    request.once('error', cut).once('close', cut);
+    if (request.destroyed) {
+      cut();
+    }
+  });
+}
+
+async function run(parser: RequestHandler, request: Request, response: Response): Promise<void> {
+  await new Promise<void>((resolve, reject) => {
+    parser(request, response, (error?: unknown) => (error === undefined ? resolve() : reject(error)));
+  });
 }
 
 /**
  * The parser reads a body to its end, however long, before it says that it is too large. Who is told at once may stop sending;
  * the rest is dropped, see slow-bodies.ts.
  */
-export function answeringAtOnce(parse: RequestHandler, maxBytes: number): RequestHandler {
+function answeringAtOnce(parse: RequestHandler, maxBytes: number): RequestHandler {
   return (request, response, next) => {
     let isDone = false;
     const done = (error?: unknown): void => {
@@ -39,7 +128,7 @@ export function answeringAtOnce(parse: RequestHandler, maxBytes: number): Reques
         done(tooLarge(maxBytes));
       }
     };
-    if (lengthOf(request) > maxBytes) {
+    if (Number(request.get('content-length') ?? 0) > maxBytes) {
       done(tooLarge(maxBytes));
       return;
     }
@@ -51,10 +140,10 @@ export function answeringAtOnce(parse: RequestHandler, maxBytes: number): Reques
   };
 }
 
-function lengthOf(request: Request): number {
-  return Number(request.get('content-length') ?? 0);
+function tooLarge(limit: number): Error {
+  return Object.assign(fault('entity.too.large', 413, 'the body is too large'), { limit });
 }
 
-function tooLarge(limit: number): Error {
-  return Object.assign(new Error('the body is too large'), { status: 413, type: 'entity.too.large', limit });
+function fault(type: string, status: number, message: string): Error {
+  return Object.assign(new Error(message), { status, type });
 }

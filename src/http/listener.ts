@@ -8,7 +8,7 @@ import { OrderlyClose } from './orderly-close.ts';
 import { SlowBodies, type SlowBodyLimits } from './slow-bodies.ts';
 import type { Watched } from './watched.ts';
 
-export interface HttpLimits extends SlowBodyLimits {
+interface HttpLimits extends SlowBodyLimits {
   /** From the connection, or the end of the answer before, to the last header. */
   readonly headersTimeoutMs: number;
   readonly keepAliveTimeoutMs: number;

@@ -1,4 +1,4 @@
-/** The route that a request reached, as Express and `src/api/dispatch.ts` note it on the request. */
+/** The route that a request reached, as Express notes it on the request. */
 import type { IncomingMessage } from 'node:http';
 
 /** The template, such as `/v1/jobs/:jobId`, never what stood in the path: that may be a number or a name. Undefined where no route was reached. */

@@ -20,7 +20,7 @@ function versionIn(text: string): string | undefined {
   return /^(?:ffmpeg|ffprobe) version (\S+)/m.exec(text)?.[1];
 }
 
-export interface Lacks {
+interface Lacks {
   /** Without which no job, or none of a format, can be done: `encoder libopus`. */
   readonly needed: readonly string[];
   /** Without which some sources cannot be read: `demuxer matroska`, `every decoder of telephone`. */

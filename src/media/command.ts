@@ -50,6 +50,14 @@ export function inputGuards(demuxer: string): string[] {
   ];
 }
 
+/**
+ * Second 0 is the earliest of all streams (decisions A2a). Of a transport stream ffmpeg takes the earliest of those that it uses, unless it was given an
+ * offset, be it of a microsecond.
+ */
+function clockZero(demuxer: string): string[] {
+  return demuxer === 'mpegts' ? ['-itsoffset', '0.000001'] : [];
+}
+
 /** Absolute, for a sandbox has a folder of its own; the prefix keeps a name that holds a colon from being read as a protocol. */
 export function fileArgument(file: string): string {
   return `file:${resolve(file)}`;
@@ -77,7 +85,7 @@ export function composeArguments(command: Command): string[] {
     const threads = ['-thread_queue_size', '0', '-threads', '1'];
     composer
       .input(fileArgument(input.file))
-      .inputOptions(...inputGuards(input.demuxer), ...decoders, ...threads);
+      .inputOptions(...inputGuards(input.demuxer), ...decoders, ...threads, ...clockZero(input.demuxer));
   }
   if (command.graph !== undefined) composer.complexFilter(command.graph);
   for (const output of command.outputs) {

@@ -12,7 +12,7 @@ export const DECODER_FAMILIES: Readonly<Record<string, string>> = {
   windows: 'wmav1,wmav2,wmapro,wmavoice,adpcm_ms,adpcm_ima_wav,adpcm_yamaha,truespeech',
   // 3GPP TS 26.071 and 26.171, ITU-T G.722, G.726 and G.723.1
   telephone:
-    'amrnb,amrwb,libopencore_amrnb,libopencore_amrwb,gsm,gsm_ms,libgsm,libgsm_ms,ilbc,qcelp,g722,g726,g726le,g723_1,adpcm_g722,adpcm_g726',
+    'amrnb,amrwb,libopencore_amrnb,libopencore_amrwb,gsm,gsm_ms,libgsm,libgsm_ms,ilbc,qcelp,g722,g726,g726le,g723_1',
   quicktime: 'adpcm_ima_qt,mace3,mace6,qdm2,qdmc',
   flash: 'adpcm_swf,nellymoser',
   pcm:

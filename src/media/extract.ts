@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { MediaFailure } from './failure.ts';
 import { type Job, runOnInput } from './input-run.ts';
-import { type Loudness, normalise } from './loudness/normalise.ts';
+import type { Loudness } from './loudness/normalise.ts';
 import { type Parallelism, renderWanted } from './parallel/render.ts';
 import { bubbleBitrate, type OutputPlan, VOICE_BUBBLE_BYTES } from './plan.ts';
 import type { Probe } from './probe.ts';
@@ -11,6 +11,8 @@ import { progressReport } from './progress.ts';
 import { type RenderedFile, render } from './render.ts';
 import type { Rendition } from './rendition.ts';
 import type { MediaTools } from './run.ts';
+import { endsEarly, keepsClock } from './timeline.ts';
+import { declaredFlvSeconds, missingBytes } from './truncation.ts';
 
 export interface ExtractOptions {
   readonly tools: MediaTools;
@@ -38,6 +40,8 @@ export interface ExtractOptions {
 }
 
 interface ExtractedFile extends RenderedFile {
+  /** Of its first sample, on the source's clock. */
+  readonly startOffsetSeconds: number;
   /** ffmpeg's name: mp3, aac, flac, pcm_s16le … */
   readonly codec: string;
   readonly channels: number;
@@ -49,8 +53,10 @@ interface ExtractedFile extends RenderedFile {
 export interface Extraction {
   readonly output: ExtractedFile;
   readonly voice: ExtractedFile | null;
-  /** How long the chosen track is, counted; null when only a part of it was read. */
-  readonly sourceSeconds: number | null;
+  /** Where the chosen track ends on the source's clock, counted; the same whatever is made of it. */
+  readonly sourceSeconds: number;
+  /** What is missing of a file that was cut off and taken all the same; null where nothing is. */
+  readonly truncated: string | null;
   /** null unless the plan asks for a loudness. */
   readonly loudness: Loudness | null;
 }
@@ -79,7 +85,9 @@ export async function extractAudio(options: ExtractOptions): Promise<Extraction>
   const wanted: Rendition[] = [rendition(plan, outputPath)];
   if (voice !== undefined) wanted.push(rendition(voice.plan, voice.path));
   try {
-    return await extract(job, options, wanted);
+    const truncated = await truncationOf(job);
+    if (truncated !== null && !plan.acceptTruncated) throw new MediaFailure('INVALID_VIDEO', truncated);
+    return { ...(await extract(job, options, wanted)), truncated };
   } catch (error) {
     await Promise.all(wanted.map(({ path }) => rm(path, { force: true })));
     throw error;
@@ -99,14 +107,18 @@ function rendition(plan: OutputPlan, path: string): Rendition {
   };
 }
 
-async function extract(job: Job, options: ExtractOptions, wanted: readonly Rendition[]): Promise<Extraction> {
+async function extract(
+  job: Job,
+  options: ExtractOptions,
+  wanted: readonly Rendition[],
+): Promise<Omit<Extraction, 'truncated'>> {
   const { plan, onStep } = options;
   const report = progressReport(plan.expectedSeconds, options.onProgress);
   onStep?.('extracting_audio');
   const normalised =
     plan.loudnessLufs === null
       ? null
-      : await normalise(job, wanted, plan.loudnessLufs, {
+      : await (await import('./loudness/normalise.ts')).normalise(job, wanted, plan.loudnessLufs, {
           report,
           parallel: options.parallel,
           onNormalise: () => onStep?.('normalizing_audio'),
@@ -122,36 +134,69 @@ async function extract(job: Job, options: ExtractOptions, wanted: readonly Rendi
   }
   const [output, voice] = finished;
   if (output === undefined) throw new Error('a run made no file');
-  await refuseTruncated(job, plan, output.durationSeconds);
+  const isCounted = plan.trim === null && !output.copied;
+  const sourceSeconds = isCounted ? output.sourceSeconds : await endOf(job, `0:${plan.track.streamIndex}`);
   report.done();
   return {
     output: describe(plan, output),
     voice: voice === undefined || options.voice === undefined ? null : describe(options.voice.plan, voice),
-    sourceSeconds: plan.trim === null ? output.sourceSeconds : null,
+    sourceSeconds,
     loudness: normalised?.loudness ?? null,
   };
 }
 
-/** Encodes again what turned out not to be what was asked for: a copy with too high a bitrate, a voice message too large. */
+/** Encodes again what turned out not to be what was asked for: a copy off the clock or with too high a bitrate, a voice message of the wrong size. */
 async function settle(job: Job, wish: Rendition, made: RenderedFile): Promise<RenderedFile> {
   const { copy, encode } = wish.plan;
-  let file = made;
-  const isOver =
-    (copy?.maxKbps != null && file.bitrateKbps > copy.maxKbps) ||
-    (copy?.maxBytes != null && file.sizeBytes > copy.maxBytes);
-  if (file.copied && isOver) file = await renderAnew(job, { ...wish, mode: 'encode' });
-  if (file.copied || !encode.fitsBubble) return file;
+  const isKept =
+    !made.copied ||
+    ((copy?.maxKbps == null || made.bitrateKbps <= copy.maxKbps) &&
+      (copy?.maxBytes == null || made.sizeBytes <= copy.maxBytes) &&
+      (await copyKeepsClock(job, wish.plan, made)));
+  const file = isKept ? made : await renderAnew(job, { ...wish, mode: 'encode' });
+  return file.copied || encode.bubbleKbps === null ? file : fitBubble(job, wish, file, encode.bubbleKbps);
+}
 
-  // The container's duration was wrong, or the encoder went over its bitrate.
-  let kbps = encode.bitrateKbps ?? 0;
-  const fitting = bubbleBitrate(file.durationSeconds);
+async function copyKeepsClock(job: Job, plan: OutputPlan, made: RenderedFile): Promise<boolean> {
+  const { track, format } = plan;
+  const { heldSeconds, packets } = made;
+  return keepsClock({
+    seconds: heldSeconds,
+    startSeconds: track.startSeconds,
+    endSeconds: await endOf(job, `0:${track.streamIndex}`),
+    hides: format.muxer === 'ipod',
+    packetSeconds: heldSeconds / packets,
+  });
+}
+
+/** How much of a voice bubble is used at the least where the bitrate was lowered for it (decisions A3). */
+const BUBBLE_USE = 0.9;
+const MAX_FITTINGS = 6;
+
+/** The container's duration was wrong, or the encoder went over its bitrate or stayed under it: the size of what was made says better. */
+async function fitBubble(
+  job: Job,
+  wish: Rendition,
+  made: RenderedFile,
+  wantedKbps: number,
+): Promise<RenderedFile> {
   const lowest = bubbleBitrate(Number.POSITIVE_INFINITY);
-  while (file.sizeBytes > VOICE_BUBBLE_BYTES && kbps > lowest) {
-    const scaled = Math.floor(Math.min(kbps - 1, (kbps * VOICE_BUBBLE_BYTES) / file.sizeBytes));
-    kbps = kbps > fitting ? fitting : Math.max(lowest, scaled);
+  let file = made;
+  let kbps = wish.bitrateKbps ?? wantedKbps;
+  let tooMuch = wantedKbps + 1;
+  for (let fitting = 0; fitting < MAX_FITTINGS; fitting += 1) {
+    const fits = file.sizeBytes <= VOICE_BUBBLE_BYTES;
+    if (!fits) tooMuch = kbps;
+    const isDone = fits
+      ? file.sizeBytes >= BUBBLE_USE * VOICE_BUBBLE_BYTES || kbps + 1 >= tooMuch
+      : kbps <= lowest;
+    if (isDone) break;
+    const scaled = Math.floor((kbps * (1 + BUBBLE_USE) * VOICE_BUBBLE_BYTES) / 2 / file.sizeBytes);
+    kbps = Math.max(lowest, Math.min(tooMuch - 1, fits ? Math.max(kbps + 1, scaled) : scaled));
     file = await renderAnew(job, { ...wish, mode: 'encode', bitrateKbps: kbps });
   }
-  return file;
+  if (file.sizeBytes <= VOICE_BUBBLE_BYTES || kbps <= lowest) return file;
+  return renderAnew(job, { ...wish, mode: 'encode', bitrateKbps: lowest });
 }
 
 /** A container may lack what another one needs to hold the same packets, such as Opus in CAF without its header: those are encoded. */
@@ -177,37 +222,38 @@ async function renderAnew(job: Job, wish: Rendition): Promise<RenderedFile> {
   return file;
 }
 
-/** Shorter than the container says by more than max(1 s, 2 %) is corrupt (decisions A7): ffmpeg ends such a file with exit code 0. */
-async function refuseTruncated(job: Job, plan: OutputPlan, countedSeconds: number): Promise<void> {
-  const { declaredSeconds, declaredForFile } = plan.track;
-  if (declaredSeconds === null || plan.expectedSeconds === null) return;
-  const isShort = (counted: number, declared: number) => declared - counted > Math.max(1, declared * 0.02);
-  if (!isShort(countedSeconds, plan.expectedSeconds)) return;
-  // Where only the whole file has a duration, another track may be the one that is as long as that.
-  if (declaredForFile && !isShort(await endOfFile(job), declaredSeconds)) return;
-  throw new MediaFailure(
-    'INVALID_VIDEO',
-    `the file is truncated: ${countedSeconds.toFixed(1)} s of ${plan.expectedSeconds.toFixed(1)} s of audio are there`,
-  );
+/** What is missing of a file that was cut off; null where it is whole, or nobody can tell. */
+async function truncationOf(job: Job): Promise<string | null> {
+  const { container, sizeBytes } = job.probe;
+  const missing = await missingBytes(job.input, container, sizeBytes);
+  if (missing > 0) return `the file is truncated: ${missing} bytes are missing at its end`;
+  const declared = container.demuxer === 'flv' ? await declaredFlvSeconds(job.input) : null;
+  if (declared === null) return null;
+  const end = await endOf(job, '0:v?', '0:a?');
+  return endsEarly(end, declared)
+    ? `the file is truncated: it ends at ${end.toFixed(1)} s of ${declared.toFixed(1)} s`
+    : null;
 }
 
-async function endOfFile(job: Job): Promise<number> {
+/** Where streams end on the source's clock, by their packets, seconds. */
+async function endOf(job: Job, ...streams: readonly string[]): Promise<number> {
   const { outSeconds = 0 } = await runOnInput(
     job,
     {
       inputs: [{ file: job.input, demuxer: job.probe.container.demuxer, withVideo: true }],
-      outputs: [{ muxer: 'null', options: ['-map', '0:v?', '-map', '0:a?', '-c', 'copy'] }],
+      outputs: [{ muxer: 'null', options: [...streams.flatMap((stream) => ['-map', stream]), '-c', 'copy'] }],
     },
     () => {},
   );
   return outSeconds;
 }
 
-function describe({ encode, track }: OutputPlan, file: RenderedFile): ExtractedFile {
+function describe({ encode, track, trim, timeline }: OutputPlan, file: RenderedFile): ExtractedFile {
   const { encoder } = encode;
   const encodedCodec = { libmp3lame: 'mp3', libvorbis: 'vorbis', libopus: 'opus' }[encoder] ?? encoder;
   return {
     ...file,
+    startOffsetSeconds: Math.max(trim?.startSeconds ?? 0, timeline === 'audio' ? track.startSeconds : 0),
     codec: file.copied ? track.codec : encodedCodec,
     channels: encode.channels,
     sampleRate: encode.sampleRate,

@@ -1,6 +1,6 @@
 /** What can go wrong with media, told apart by who has to act: the input is at fault, or this machine is. */
 
-export type MediaFailureCode = 'INVALID_VIDEO' | 'EXTRACTION_FAILED';
+type MediaFailureCode = 'INVALID_VIDEO' | 'EXTRACTION_FAILED';
 
 /**
  * The input's fault: trying again cannot help (decisions A7). Message and details are shown to callers as they are,

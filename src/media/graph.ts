@@ -1,5 +1,6 @@
 /** The filter graph of an encode: from the chosen track to one branch for each output (pure). */
-import type { EncodePlan, OutputPlan, Trim } from './plan.ts';
+import type { EncodePlan, OutputPlan } from './plan.ts';
+import { clockFilter, FILL_FILTER } from './timeline.ts';
 
 /** One constant gain, and a limiter for the peaks that it would lift over the ceiling. */
 export interface Gain {
@@ -8,30 +9,44 @@ export interface Gain {
   readonly ceilingDbtp: number | null;
 }
 
-/** Samples are counted anew from 0: positions are those of the audio itself, whatever the container's gaps and offsets. */
+/** Samples are counted anew from 0. Where silence did not fill them, it closes gaps. */
 const RESTAMP = 'asetpts=N/SR/TB';
 
 /** Limiting at four times the rate catches the peaks between samples; past 192 kHz there are none to catch. */
 const OVERSAMPLING = 4;
 const MAX_LIMITER_RATE = 192_000;
 
-/** @returns a graph with an output pad `[out0]`, `[out1]` … for each branch. */
-export function filterGraph(
-  track: { streamIndex: number },
-  trim: Trim | null,
-  branches: readonly string[],
-): string {
-  const trunk = `[0:${track.streamIndex}]${[RESTAMP, ...trimFilters(trim)].join(',')}`;
-  if (branches.length === 1) return `${trunk},${branches[0]}[out0]`;
-  const pads = branches.map((_, index) => `[in${index}]`).join('');
-  const legs = branches.map((filters, index) => `[in${index}]${filters}[out${index}]`);
-  return [`${trunk},asplit=${branches.length}${pads}`, ...legs].join(';');
+/** What one output makes of the track. */
+export interface Branch {
+  readonly timeline: OutputPlan['timeline'];
+  readonly filters: string;
 }
 
-function trimFilters(trim: Trim | null): string[] {
+/**
+ * The track on the source's clock; each branch cuts it there and fills or closes what is missing.
+ * @returns a graph with an output pad `[out0]`, `[out1]` … for each branch.
+ */
+export function filterGraph(
+  { track, trim }: Pick<OutputPlan, 'track' | 'trim'>,
+  branches: readonly Branch[],
+): string {
+  const trunk = `[0:${track.streamIndex}]${clockFilter(trim)}`;
+  const legs = branches.map(({ timeline, filters }, index) => {
+    const fill = timeline === 'source' ? [FILL_FILTER] : [];
+    return `${[...fill, ...trimFilters(trim), RESTAMP, filters].join(',')}[out${index}]`;
+  });
+  if (legs.length === 1) return `${trunk},${legs[0]}`;
+  const pads = branches.map((_, index) => `[in${index}]`);
+  return [
+    `${trunk},asplit=${legs.length}${pads.join('')}`,
+    ...legs.map((leg, index) => pads[index] + leg),
+  ].join(';');
+}
+
+function trimFilters(trim: OutputPlan['trim']): string[] {
   if (trim === null) return [];
   const end = trim.endSeconds === null ? '' : `:end=${trim.endSeconds}`;
-  return [`atrim=start=${trim.startSeconds}${end}`, RESTAMP];
+  return [`atrim=start=${trim.startSeconds}${end}`];
 }
 
 /** A stretch of what goes into the encoder: samples of one channel; without an end, to the end. */

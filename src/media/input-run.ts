@@ -5,7 +5,7 @@ import type { Probe } from './probe.ts';
 import { type MediaTools, type RunLimits, runFfmpeg } from './run.ts';
 
 /** What each run needs besides its command. */
-export interface MediaRun extends Pick<RunLimits, 'signal' | 'wallLimitMs'> {
+interface MediaRun extends Pick<RunLimits, 'signal' | 'wallLimitMs'> {
   readonly tools: MediaTools;
   /** Largest file that may be written; default none may. */
   readonly maxOutputBytes?: number;

@@ -4,22 +4,23 @@
  */
 import { bitrateRangeOf, nearestBitrate, takenBitrates } from '../contract/encoder-limits.ts';
 import { type Format, type FormatName, formatOf, parseBitrate } from '../contract/formats.ts';
-import type { OutputRequest } from '../contract/job-request.ts';
+import type { OutputRequest, TimelineChoice } from '../contract/job-request.ts';
 import { MediaFailure } from './failure.ts';
 import type { AudioTrack, Probe } from './probe.ts';
+import { CLOCK_TOLERANCE_SECONDS } from './timeline.ts';
 import { chooseTrack } from './track-choice.ts';
 
 /** The size up to which phones show a voice message as a bubble with a waveform. */
 export const VOICE_BUBBLE_BYTES = 512 * 1024;
+
+/** A container's word about a bitrate is off by a few percent: within them it is measured. */
+const NOMINAL_TOLERANCE = 1.05;
 
 /** A voice message is never made worse than this to fit. */
 const VOICE_MIN_KBPS = 12;
 
 /** Ogg's pages and lacing values at 50 packets a second, with a page each second. */
 const OGG_OVERHEAD_KBPS = 0.7;
-
-/** Encoders miss a nominal bitrate by a few percent; within them a source is not "above the one asked for". */
-const COPY_TOLERANCE = 1.05;
 
 export interface Trim {
   readonly startSeconds: number;
@@ -43,8 +44,8 @@ export interface EncodePlan {
   readonly bitrateKbps: number | null;
   /** Bits of a sample, 16 or 24; null for lossy formats. */
   readonly bitDepth: 16 | 24 | null;
-  /** Whether the bitrate may be lowered further when the finished file turns out too large for a voice bubble. */
-  readonly fitsBubble: boolean;
+  /** Where the file shall fit a voice bubble: the bitrate of its quality, to which a lowered one may rise; else null. */
+  readonly bubbleKbps: number | null;
 }
 
 export interface OutputPlan {
@@ -57,6 +58,9 @@ export interface OutputPlan {
   readonly trim: Trim | null;
   /** Integrated loudness to reach, LUFS; null: the loudness stays as it is. */
   readonly loudnessLufs: number | null;
+  readonly timeline: TimelineChoice;
+  /** Whether a file that was cut off is taken for what is there. */
+  readonly acceptTruncated: boolean;
   readonly preserveMetadata: boolean;
   /** How long the output should become by what the container says; null where it says nothing. */
   readonly expectedSeconds: number | null;
@@ -74,9 +78,13 @@ export function planOutput(output: OutputRequest, probe: Probe): OutputPlan {
   const trim = planTrim(output);
   const channels = planChannels(output, format, track);
   const sampleRate = output.sampleRate ?? nearestRate(format, track.sampleRate);
-  const expectedSeconds = expectedDuration(trim, track.declaredSeconds ?? probe.durationSeconds);
+  const expectedSeconds = expectedDuration(trim, expectedEnd(output, track, probe));
   const fitsBubble = output.format === 'voice' && output.bitrate === undefined;
-  const bitrateKbps = planBitrate(output, format, channels, sampleRate, fitsBubble ? expectedSeconds : null);
+  const wantedKbps = planBitrate(output, format, channels, sampleRate);
+  const bitrateKbps =
+    fitsBubble && wantedKbps !== null && expectedSeconds !== null
+      ? Math.min(wantedKbps, bubbleBitrate(expectedSeconds))
+      : wantedKbps;
   return {
     formatName: output.format,
     format,
@@ -88,10 +96,12 @@ export function planOutput(output: OutputRequest, probe: Probe): OutputPlan {
       sampleRate,
       bitrateKbps,
       bitDepth: format.quality === 'lossless' ? planBitDepth(output, track) : null,
-      fitsBubble,
+      bubbleKbps: fitsBubble ? wantedKbps : null,
     },
     trim,
     loudnessLufs: output.normalize ? (output.loudness ?? DEFAULT_LOUDNESS_LUFS) : null,
+    timeline: timelineOf(output),
+    acceptTruncated: output.acceptTruncated ?? false,
     preserveMetadata: output.preserveMetadata,
     expectedSeconds,
   };
@@ -99,11 +109,31 @@ export function planOutput(output: OutputRequest, probe: Probe): OutputPlan {
 
 /** The voice message that goes with an output: the same track, the same part of it, the same loudness. */
 export function planVoiceRendition(output: OutputRequest, probe: Probe): OutputPlan {
-  const { track, start, end, copy, normalize, loudness } = output;
+  const { track, start, end, copy, normalize, loudness, acceptTruncated } = output;
   return planOutput(
-    { format: 'voice', preserveMetadata: false, track, start, end, copy, normalize, loudness },
+    {
+      format: 'voice',
+      preserveMetadata: false,
+      track,
+      start,
+      end,
+      copy,
+      normalize,
+      loudness,
+      acceptTruncated,
+    },
     probe,
   );
+}
+
+function timelineOf({ timeline, format }: OutputRequest): TimelineChoice {
+  return timeline ?? (format === 'voice' ? 'audio' : 'source');
+}
+
+/** Where the track ends by what the container says: on the source's clock, or on its own where a late beginning is dropped. */
+function expectedEnd(output: OutputRequest, track: AudioTrack, probe: Probe): number | null {
+  if (track.declaredSeconds === null) return probe.durationSeconds;
+  return track.declaredSeconds + (timelineOf(output) === 'source' ? track.startSeconds : 0);
 }
 
 function planTrim({ start, end }: OutputRequest): Trim | null {
@@ -143,7 +173,6 @@ function planBitrate(
   format: Format,
   channels: number,
   sampleRate: number,
-  fitSeconds: number | null,
 ): number | null {
   const taken = takenBitrates(format.codec, channels, sampleRate);
   if (taken === null || format.quality === 'lossless') return null;
@@ -159,8 +188,7 @@ function planBitrate(
     }
     return nearestBitrate(taken, kbps);
   }
-  const wanted = nearestBitrate(taken, format.quality[output.quality ?? 'high']);
-  return fitSeconds === null ? wanted : Math.min(wanted, bubbleBitrate(fitSeconds));
+  return nearestBitrate(taken, format.quality[output.quality ?? 'high']);
 }
 
 /** The highest bitrate at which so many seconds fit a voice bubble, never under 12k. */
@@ -215,6 +243,7 @@ function planCopy(
     output.normalize ||
     output.start !== undefined ||
     output.end !== undefined ||
+    (timelineOf(output) === 'source' && track.startSeconds > CLOCK_TOLERANCE_SECONDS) ||
     channels !== track.channels ||
     sampleRate !== track.sampleRate;
   if (needsDecode || !isCodecOf(format, track)) return null;
@@ -226,10 +255,10 @@ function planCopy(
       : output.quality !== undefined
         ? format.quality[output.quality]
         : null;
-  const maxKbps = askedKbps === null ? null : askedKbps * COPY_TOLERANCE;
-  if (maxKbps !== null && (track.bitrateKbps ?? 0) > maxKbps * COPY_TOLERANCE) return null;
+  // What the container says may be nominal; what was copied is measured.
+  if (askedKbps !== null && (track.bitrateKbps ?? 0) > askedKbps * NOMINAL_TOLERANCE) return null;
   const mustFit = output.format === 'voice' && output.bitrate === undefined;
-  return { maxKbps, maxBytes: mustFit ? VOICE_BUBBLE_BYTES : null };
+  return { maxKbps: askedKbps, maxBytes: mustFit ? VOICE_BUBBLE_BYTES : null };
 }
 
 /** For lossless formats the depth stands where the others have a bitrate: more than asked for is encoded. */

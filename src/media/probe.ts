@@ -31,8 +31,6 @@ export interface AudioTrack {
   readonly startSeconds: number;
   /** How long the container says that this track is; null where it says nothing or only estimates. */
   readonly declaredSeconds: number | null;
-  /** Whether that duration is the whole file's, which another track may fill. */
-  readonly declaredForFile: boolean;
   readonly tags: Tags;
 }
 
@@ -81,7 +79,7 @@ export async function probe(
   const { answer, isEstimate } = await askFfprobe(tools, file, container, signal);
   const tracks = answer.streams
     .filter((stream) => stream.codec_type === 'audio')
-    .map((stream, index) => asTrack(stream, index, { answer, container, isEstimate, head, sizeBytes }));
+    .map((stream, index) => asTrack(stream, index, { answer, container, isEstimate }));
   const [first, ...others] = tracks;
   if (first === undefined) throw new MediaFailure('EXTRACTION_FAILED', 'no audio stream');
   return {
@@ -124,7 +122,7 @@ function asTrack(stream: FfprobeStream, index: number, context: TrackContext): A
     isFloat: /^pcm_f/.test(stream.codec_name ?? ''),
     isDefault: stream.disposition.default === 1,
     startSeconds: startOffset(stream, context.answer),
-    ...declaredDuration(stream, context),
+    declaredSeconds: declaredDuration(stream, context),
     tags: stream.tags,
   };
 }

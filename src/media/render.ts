@@ -3,18 +3,23 @@ import { stat } from 'node:fs/promises';
 import type { Command } from './command.ts';
 import { MediaFailure } from './failure.ts';
 import { type Job, runOnInput } from './input-run.ts';
-import { opusSamples } from './opus-length.ts';
 import type { OutputPlan } from './plan.ts';
 import { type Rendition, renditionCommand } from './rendition.ts';
 import { decodedSamples, outputStatistics, type TrackStatistics } from './statistics.ts';
+import { filledSamples } from './timeline.ts';
 
 export interface RenderedFile {
   readonly path: string;
   readonly sizeBytes: number;
   /** Counted from samples or packets. */
   readonly durationSeconds: number;
-  /** How much of the track was read for it, counted likewise. */
+  /** Where the track ends on the source's clock, as far as it was read for it. */
   readonly sourceSeconds: number;
+  /** Silence that was put in. */
+  readonly filledSeconds: number;
+  /** What a copy's packets hold, whatever their timestamps say; otherwise the duration. */
+  readonly heldSeconds: number;
+  readonly packets: number;
   /** Measured from the packets. */
   readonly bitrateKbps: number;
   readonly copied: boolean;
@@ -37,16 +42,26 @@ export async function render(
   const files: RenderedFile[] = [];
   for (const [output, rendition] of renditions.entries()) {
     const file = await measureRendition(job, rendition, outputStatistics(stderr, output));
-    files.push({ ...file, sourceSeconds: sourceSecondsOf(rendition, stderr) ?? file.durationSeconds });
+    files.push({ ...file, ...clockOf(rendition, stderr, file.durationSeconds) });
   }
   return files;
 }
 
-/** How much of the track was read in a run; undefined where nothing was decoded. */
-export function sourceSecondsOf({ plan: { track }, pcm }: Rendition, stderr: string): number | undefined {
-  if (pcm !== null) return pcm.sourceSeconds;
+/** How far a run came on the source's clock, and what it filled there. */
+export function clockOf(
+  { plan, pcm, mode }: Pick<Rendition, 'plan' | 'pcm' | 'mode'>,
+  stderr: string,
+  durationSeconds: number,
+): { sourceSeconds: number; filledSeconds: number } {
+  if (pcm !== null) return pcm;
+  const { track, timeline } = plan;
   const samples = decodedSamples(stderr, track.streamIndex);
-  return samples === undefined ? undefined : samples / track.sampleRate;
+  if (mode === 'copy' || samples === undefined) return { sourceSeconds: durationSeconds, filledSeconds: 0 };
+  const missing = filledSamples(stderr, samples) / track.sampleRate;
+  return {
+    sourceSeconds: samples / track.sampleRate + missing,
+    filledSeconds: timeline === 'source' ? missing : 0,
+  };
 }
 
 /** @throws {MediaFailure} when the file holds nothing, or is larger or longer than the job takes */
@@ -54,7 +69,7 @@ export async function measureRendition(
   job: Job,
   { plan, path, mode }: Rendition,
   statistics: TrackStatistics | undefined,
-): Promise<Omit<RenderedFile, 'sourceSeconds'>> {
+): Promise<Omit<RenderedFile, 'sourceSeconds' | 'filledSeconds'>> {
   const { size: sizeBytes } = await stat(path);
   if (statistics === undefined || statistics.packets === 0) {
     throw emptiness(plan);
@@ -75,9 +90,20 @@ export async function measureRendition(
     path,
     sizeBytes,
     durationSeconds,
+    // The timestamps of MP4 go on over a gap.
+    packets: statistics.packets,
+    heldSeconds:
+      mode === 'copy' && plan.format.muxer === 'ipod'
+        ? (statistics.packets * aacFrameSamples(plan)) / plan.track.sampleRate
+        : durationSeconds,
     bitrateKbps: (statistics.bytes * 8) / durationSeconds / 1000,
     copied: mode === 'copy',
   };
+}
+
+/** Of a packet, at the rate that the track is said to have: spectral band replication doubles it (ISO/IEC 14496-3). */
+function aacFrameSamples({ track }: OutputPlan): number {
+  return track.profile?.startsWith('HE-AAC') ? 2 * AAC_FRAME_SAMPLES : AAC_FRAME_SAMPLES;
 }
 
 function emptiness({ trim, track }: OutputPlan): MediaFailure {
@@ -106,7 +132,10 @@ const COUNTED_BY_PACKETS: ReadonlySet<string> = new Set(['adts', 'ipod', 'wav'])
 
 /** Reads a copy again, which is quick: the file holds nothing but the audio. */
 async function countCopied(job: Job, path: string, { format, encode }: OutputPlan): Promise<number> {
-  if (format.codec === 'opus') return (await opusSamples(path)) / OPUS_RATE;
+  if (format.codec === 'opus') {
+    const { opusSamples } = await import('./opus-length.ts');
+    return (await opusSamples(path)) / OPUS_RATE;
+  }
   const byPackets = COUNTED_BY_PACKETS.has(format.muxer);
   const command: Command = {
     inputs: [{ file: path, demuxer: demuxerOf(format.muxer) }],

@@ -2,7 +2,7 @@
 import { writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { Command, CommandOutput } from './command.ts';
-import { branchFilters, filterGraph, type Gain, type Stretch, stretchFilters } from './graph.ts';
+import { type Branch, branchFilters, filterGraph, type Gain, type Stretch, stretchFilters } from './graph.ts';
 import { type Job, runOnInput } from './input-run.ts';
 import { type CoverImage, hasChapterTags, metadataFile } from './metadata.ts';
 import type { OutputPlan } from './plan.ts';
@@ -12,8 +12,10 @@ import type { Probe } from './probe.ts';
 export interface LevelledPcm {
   /** Of a WAV file. */
   readonly path: string;
-  /** How much of the track was read for it. */
+  /** Where the track ends on the source's clock. */
   readonly sourceSeconds: number;
+  /** Silence that was put in. */
+  readonly filledSeconds: number;
 }
 
 export interface Rendition {
@@ -31,7 +33,7 @@ export interface Rendition {
 export async function renditionCommand(job: Job, renditions: readonly Rendition[]): Promise<Command> {
   const { input, probe } = job;
   const inputs = [{ file: input, demuxer: probe.container.demuxer }];
-  const branches: string[] = [];
+  const branches: Branch[] = [];
   const outputs: CommandOutput[] = [];
   for (const rendition of renditions) {
     const { plan, path, mode } = rendition;
@@ -43,7 +45,7 @@ export async function renditionCommand(job: Job, renditions: readonly Rendition[
       inputs.push({ file: rendition.pcm.path, demuxer: 'wav' });
     } else {
       sound = ['-map', `[out${branches.length}]`, ...encoderOptions(rendition)];
-      branches.push(encodeFilters(rendition));
+      branches.push({ timeline: plan.timeline, filters: encodeFilters(rendition) });
     }
     const metadata = await writeMetadata(job, rendition, inputs.length);
     if (metadata.file !== null) inputs.push({ file: metadata.file, demuxer: 'ffmetadata' });
@@ -61,7 +63,7 @@ export async function renditionCommand(job: Job, renditions: readonly Rendition[
   }
   const [first] = renditions;
   if (branches.length === 0 || first === undefined) return { inputs, outputs };
-  return { inputs, outputs, graph: filterGraph(first.plan.track, first.plan.trim, branches) };
+  return { inputs, outputs, graph: filterGraph(first.plan, branches) };
 }
 
 function encodeFilters({ plan, gain, stretch }: Rendition): string {

@@ -11,7 +11,7 @@ import { containers } from './sniff.ts';
 /** A version from which on the limiter can take its look-ahead out again (`alimiter=latency`), which a levelled output needs. */
 export const OLDEST_FFMPEG = '5.1';
 
-export interface Requirements {
+interface Requirements {
   readonly encoders: readonly string[];
   readonly muxers: readonly string[];
   readonly demuxers: readonly string[];
@@ -19,12 +19,41 @@ export interface Requirements {
   readonly protocols: readonly string[];
   /** By family: of each at least one decoder. */
   readonly decoders: Readonly<Record<string, readonly string[]>>;
+  /** ffmpeg lists none of them, so that only our own build can be held to this (script/ffmpeg-flags.ts). */
+  readonly parsers: readonly string[];
+  readonly bitstreamFilters: readonly string[];
 }
 
 /** Besides those of the formats: to measure, for waveforms, and to read a cover. */
 const OTHER_MUXERS = ['null', 's16le', 'data'];
 /** Besides those of sources: tags and chapters are handed over in one. */
 const OTHER_DEMUXERS = ['ffmetadata'];
+/**
+ * No file is opened by these. libavformat asks them what a stream is that its container does not name (WAV, program and transport streams:
+ * set_codec_from_probe_data in libavformat/demux.c), and takes the sound of DV out of its pictures.
+ */
+const INNER_DEMUXERS = [
+  'dts',
+  'dv',
+  'dvbsub',
+  'dvbtxt',
+  'h264',
+  'hevc',
+  'loas',
+  'm4v',
+  'mpegvideo',
+  'spdif',
+  'truehd',
+];
+const AUDIO_PARSERS = [
+  ...['aac', 'aac_latm', 'ac3', 'amr', 'dca', 'flac', 'g723_1', 'gsm', 'mlp', 'mpegaudio', 'opus', 'vorbis'],
+];
+/** A file's clock starts with its earliest stream, which is often a picture. The last two are of covers. */
+const VIDEO_PARSERS = [
+  ...['av1', 'h263', 'h264', 'hevc', 'mpeg4video', 'mpegvideo', 'vc1', 'vp3', 'vp8', 'vp9', 'mjpeg', 'png'],
+];
+/** Ends the search for what a stream is once its header has come by, instead of after ten megabytes. */
+const BITSTREAM_FILTERS = ['extract_extradata'];
 /** Inputs and outputs are files, progress and what is measured come through pipes. */
 const PROTOCOLS = ['file', 'pipe'];
 
@@ -48,7 +77,6 @@ const SOURCE: Probe = {
       isDefault: true,
       startSeconds: 0,
       declaredSeconds: 10,
-      declaredForFile: true,
       tags: {},
     },
   ],
@@ -67,23 +95,26 @@ export function requirements(): Requirements {
   return {
     encoders: distinct(plans.map(({ encode }) => encode.encoder)),
     muxers: distinct([...plans.map(({ format }) => format.muxer), ...OTHER_MUXERS]),
-    demuxers: distinct([...containers.map(({ demuxer }) => demuxer), ...OTHER_DEMUXERS]),
+    demuxers: distinct([...containers.map(({ demuxer }) => demuxer), ...OTHER_DEMUXERS, ...INNER_DEMUXERS]),
     filters: distinct(plans.flatMap(filtersOf)),
     protocols: PROTOCOLS,
     decoders: Object.fromEntries(
       Object.entries(DECODER_FAMILIES).map(([family, names]) => [family, names.split(',')]),
     ),
+    parsers: [...AUDIO_PARSERS, ...VIDEO_PARSERS].sort(),
+    bitstreamFilters: BITSTREAM_FILTERS,
   };
 }
 
 /** All that is done to a track between its decoder and two encoders, one of which works on a stretch of it. */
 function filtersOf(plan: OutputPlan): string[] {
   const levelled = `${branchFilters(plan, { gainDb: 1, ceilingDbtp: -1 })},${ebur128('true')}`;
-  const graph = filterGraph(plan.track, plan.trim, [
-    levelled,
-    stretchFilters({ startSample: 1, endSample: null }),
-  ]);
-  const filters = graph.replaceAll(/\[[^\]]*\]/g, '').split(/[,;]/);
+  const stretched = stretchFilters({ startSample: 1, endSample: null });
+  const graph = filterGraph(
+    plan,
+    [levelled, stretched].map((filters) => ({ timeline: 'source', filters })),
+  );
+  const filters = graph.replaceAll(/\[[^\]]*\]|'[^']*'/g, '').split(/[,;]/);
   return filters.map((filter) => filter.split('=')[0] ?? '');
 }
 

@@ -23,6 +23,7 @@ const STALL_MS = 30 * SECOND;
 const PROGRESS_DESCRIPTOR = 4;
 
 export interface MediaTools {
+  /** Absolute, for a sandbox shows nothing else outside of the system's own folders. */
   readonly ffmpegPath: string;
   readonly ffprobePath: string;
   /**
@@ -35,6 +36,19 @@ export interface MediaTools {
   /** Told of each run. */
   readonly watch?: RunWatch;
 }
+
+/** What a search for the tools comes to. */
+export type FoundTools =
+  | {
+      readonly tools: Omit<MediaTools, 'sandbox'>;
+      /** By script/ffmpeg, for this checkout. */
+      readonly isBuiltHere: boolean;
+    }
+  | {
+      readonly tools: undefined;
+      /** What is not there, as a sentence. */
+      readonly missing: string;
+    };
 
 export interface RunLimits {
   /** Ends the run and rejects with its reason. */
@@ -57,7 +71,7 @@ export interface RunOptions extends RunLimits {
   readonly onStdout?: (chunk: Buffer) => void;
 }
 
-export interface RunResult {
+interface RunResult {
   /** The last 64 KiB, with ffmpeg's closing statistics. For parsing and logs, never for callers: it holds paths. */
   readonly stderr: string;
   readonly lastProgress: Progress;
@@ -79,7 +93,7 @@ export async function runFfmpeg(
     // The closing statistics, which count packets and samples, are only written from this level on.
     ...['-v', 'verbose', '-nostats', '-progress', `pipe:${PROGRESS_DESCRIPTOR}`],
   ];
-  const command = [...prefix(tools, options), tools.ffmpegPath, ...globals, ...args];
+  const command = [...confined(tools, tools.ffmpegPath, options), ...globals, ...args];
   return watchedRun(tools.watch, 'ffmpeg', options.signal, async () => {
     const result = await supervise('ffmpeg', command, options, STALL_MS);
     if (UNFINISHED.test(result.stderr))
@@ -91,7 +105,7 @@ export async function runFfmpeg(
 /** A disk that is full when a small file is flushed at its end: ffmpeg says so, and exits with 0. */
 const UNFINISHED = /^Error (writing trailer of|closing file) /m;
 
-export interface FfprobeOptions extends RunLimits {
+interface FfprobeOptions extends RunLimits {
   readonly maxStdoutBytes: number;
 }
 
@@ -103,7 +117,7 @@ export async function runFfprobe(
 ): Promise<RunResult & { stdout: string }> {
   const chunks: Buffer[] = [];
   const limits = ['-max_alloc', '268435456', '-hide_banner'];
-  const command = [...prefix(tools, options), tools.ffprobePath, ...limits, ...args];
+  const command = [...confined(tools, tools.ffprobePath, options), ...limits, ...args];
   const result = await watchedRun(tools.watch, 'ffprobe', options.signal, () =>
     supervise(
       'ffprobe',
@@ -118,15 +132,16 @@ export async function runFfprobe(
 
 const NO_FILES: FileAccess = { reads: [], writes: [] };
 
-function prefix({ launcher, sandbox }: MediaTools, options: RunLimits): string[] {
-  if (sandbox === undefined) return [...launcher];
+/** The tool, after the prefixes that end it with this process and keep it to what it needs. */
+function confined({ launcher, sandbox }: MediaTools, tool: string, options: RunLimits): string[] {
+  if (sandbox === undefined) return [...launcher, tool];
   const { access = NO_FILES, wallLimitMs } = options;
   const limits = {
     memoryBytes: options.maxMemoryBytes ?? MEMORY_BYTES,
     cpuSeconds: options.maxCpuSeconds ?? wallLimitMs / SECOND,
     fileBytes: options.maxFileBytes ?? 0,
   };
-  return [...launcher, ...sandboxPrefix(sandbox, access, limits)];
+  return [...launcher, ...sandboxPrefix(sandbox, tool, access, limits), tool];
 }
 
 /**

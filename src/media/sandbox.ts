@@ -23,7 +23,7 @@ export interface FileAccess {
   readonly writes: readonly string[];
 }
 
-export interface ResourceLimits {
+interface ResourceLimits {
   /** Heap, stacks and other private memory. Code of shared libraries, about 50 MB of ffmpeg's, comes on top. */
   readonly memoryBytes: number;
   /** Time on processors, of all threads together. */
@@ -55,8 +55,14 @@ const SYSTEM_FOLDERS = [
 
 const DEVICES = ['/dev/null', '/dev/urandom'];
 
-export function sandboxPrefix(sandbox: Sandbox, access: FileAccess, limits: ResourceLimits): string[] {
-  return [...(sandbox.hasLimits ? prlimit(limits) : []), ...PREFIXES[sandbox.level](access)];
+/** @param tool what is run: an absolute path, for it may lie outside of the system's folders */
+export function sandboxPrefix(
+  sandbox: Sandbox,
+  tool: string,
+  access: FileAccess,
+  limits: ResourceLimits,
+): string[] {
+  return [...(sandbox.hasLimits ? prlimit(limits) : []), ...PREFIXES[sandbox.level](tool, access)];
 }
 
 function prlimit({ memoryBytes, cpuSeconds, fileBytes }: ResourceLimits): string[] {
@@ -73,12 +79,14 @@ function prlimit({ memoryBytes, cpuSeconds, fileBytes }: ResourceLimits): string
   ];
 }
 
-const PREFIXES: Readonly<Record<SandboxLevel, (access: FileAccess) => string[]>> = {
-  bubblewrap: ({ reads, writes }) => [
+const PREFIXES: Readonly<Record<SandboxLevel, (tool: string, access: FileAccess) => string[]>> = {
+  bubblewrap: (tool, { reads, writes }) => [
     'bwrap',
     ...['--unshare-all', '--die-with-parent', '--cap-drop', 'ALL'],
     ...SYSTEM_FOLDERS.flatMap((folder) => ['--ro-bind-try', folder, folder]),
     ...DEVICES.flatMap((device) => ['--dev-bind', device, device]),
+    // One that is not there is missed when it is to start, and not blamed on the input.
+    ...['--ro-bind-try', tool, tool],
     ...bind('--bind', writes),
     // After the folders, one of which may hold the input: what comes later lies on top.
     ...bind('--ro-bind', reads),

@@ -11,7 +11,7 @@ import { type Probe, probe } from './probe.ts';
 import type { MediaTools } from './run.ts';
 import { WAVEFORM_RATE, WaveformMeter } from './waveform.ts';
 
-export interface VoiceNoteOptions {
+interface VoiceNoteOptions {
   readonly tools: MediaTools;
   /** A regular local file. */
   readonly input: string;
@@ -53,6 +53,7 @@ export async function prepareVoiceNote(options: VoiceNoteOptions): Promise<Voice
         bitrate: `${VOICE_KBPS}k`,
         copy: 'auto',
         normalize: false,
+        acceptTruncated: true,
         preserveMetadata: false,
       },
       source,

@@ -3,14 +3,15 @@
  * `lookup` hook is not called for literals), checks every answer and connects to a checked address only, so that a name
  * that changes its answer between check and connection gains nothing.
  */
-import type { Socket } from 'node:net';
+import type { LookupAddress } from 'node:dns';
+import { Socket } from 'node:net';
 import { buildConnector } from 'undici';
 import { parseAddress } from './address-table.ts';
 import { OutboundRefused } from './errors.ts';
 import { addressRefusal, type Policy, type Purpose, parseTarget, type Target } from './policy.ts';
 import { type Resolve, resolveWithin } from './resolve.ts';
 
-export interface ConnectTarget {
+interface ConnectTarget {
   readonly protocol: 'http:' | 'https:';
   /** The URL's host: the name that the certificate has to carry. */
   readonly hostname: string;
@@ -23,7 +24,7 @@ export interface ConnectTarget {
 /** Opens the connection, with TLS for `https:`. */
 export type Connect = (target: ConnectTarget) => Promise<Socket>;
 
-export interface ConnectorOptions {
+interface ConnectorOptions {
   readonly policy: Policy;
   readonly purpose: Purpose;
   readonly resolve: Resolve;
@@ -84,6 +85,44 @@ async function open(
   });
 }
 
+/**
+ * A TCP socket for protocols other than HTTP, whose libraries make their sockets themselves and call `connect({ host, port })`. It asks where it
+ * may go before each connection, and connects to one of those addresses.
+ */
+export class ServiceSocket extends Socket {
+  readonly #addressesOf: (hostname: string, port: number) => Promise<readonly string[]>;
+
+  /** @param addressesOf answers only addresses that were checked, or rejects, which the socket fails with */
+  constructor(addressesOf: (hostname: string, port: number) => Promise<readonly string[]>) {
+    super();
+    this.#addressesOf = addressesOf;
+  }
+
+  override connect(target: unknown): this {
+    const { host, port } = target as { readonly host: string; readonly port: number };
+    const connectTo = (addresses: readonly string[]): void => {
+      if (this.destroyed) return;
+      const answers = addresses.slice(0, MAX_ADDRESSES_TRIED).map(asLookedUp);
+      super.connect({
+        // Node calls `lookup` for names alone, so that it gets one in place of a literal, too.
+        host: 'checked.invalid',
+        port,
+        autoSelectFamily: true,
+        autoSelectFamilyAttemptTimeout: NEXT_ADDRESS_AFTER_MS,
+        lookup: (_name, _options, callback) => callback(null, answers),
+      });
+    };
+    this.#addressesOf(host.replace(/^\[|\]$/g, ''), port)
+      .then(connectTo)
+      .catch((error: Error) => this.destroy(error));
+    return this;
+  }
+}
+
+function asLookedUp(address: string): LookupAddress {
+  return { address, family: address.includes(':') ? 6 : 4 };
+}
+
 /** Connects over TCP to whichever of the addresses answers first in turn. */
 export function connectSocket({
   protocol,
@@ -93,7 +132,7 @@ export function connectSocket({
   timeoutMs,
 }: ConnectTarget): Promise<Socket> {
   const [first = '', ...others] = addresses;
-  const answers = addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 }));
+  const answers = addresses.map(asLookedUp);
   const connector = buildConnector({
     allowH2: false,
     timeout: timeoutMs,

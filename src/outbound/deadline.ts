@@ -1,7 +1,7 @@
 /** A caller's own signal and a time limit as one signal, whose reason tells the two apart. */
 import type { OutboundFailed } from './errors.ts';
 
-export interface Deadline {
+interface Deadline {
   readonly signal: AbortSignal;
   /** To be called when the work is over: a timer that still runs would keep the process alive. */
   clear(): void;

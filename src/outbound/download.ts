@@ -168,14 +168,15 @@ async function receive(
     throw error;
   }
   const bodyLimits = { ...limits, maxBytes: options.maxBytes - transfer.receivedBytes };
-  for await (const chunk of limitedBody(answer.body, bodyLimits, signal)) {
+  const isWhole = (): boolean => transfer.receivedBytes === transfer.totalBytes;
+  for await (const chunk of limitedBody(answer.body, bodyLimits, signal, isWhole)) {
     const endBytes = transfer.receivedBytes + chunk.length;
     if (endBytes > transfer.roomBytes) await makeRoom(transfer, transfer.roomBytes + STEP_BYTES, options);
     await writeAll(transfer.file, chunk, transfer.receivedBytes);
     transfer.receivedBytes = endBytes;
     options.onProgress?.({ receivedBytes: transfer.receivedBytes, totalBytes: transfer.totalBytes });
   }
-  if (transfer.totalBytes !== undefined && transfer.receivedBytes !== transfer.totalBytes) {
+  if (transfer.totalBytes !== undefined && !isWhole()) {
     // More than the whole file cannot be continued.
     if (transfer.receivedBytes > transfer.totalBytes) transfer.validator = undefined;
     throw new OutboundFailed('reset', 'the connection broke before the end', true);

@@ -13,7 +13,7 @@ export interface Route {
   readonly userAgent: string;
 }
 
-export interface GetOptions {
+interface GetOptions {
   readonly url: string;
   /** Only what this module's own callers make: nothing here is a secret, so all of it may cross to another origin. */
   readonly headers: Readonly<Record<string, string>>;

@@ -14,12 +14,14 @@ export interface BodyLimits {
 
 /**
  * @param signal aborts the reading with its reason
+ * @param isWhole whether all declared bytes were taken: what the socket says after them is no part of the body
  * @throws OutboundFailed of kind `too-large`, `too-slow`, `timeout` or `reset`
  */
 export async function* limitedBody(
   body: Readable,
   limits: BodyLimits,
   signal: AbortSignal,
+  isWhole: () => boolean = () => false,
 ): AsyncGenerator<Uint8Array> {
   const reading = { receivedBytes: 0, takenAtMs: Number.POSITIVE_INFINITY };
   const watch = watchRate(body, limits, reading);
@@ -33,7 +35,7 @@ export async function* limitedBody(
     }
   } catch (error) {
     signal.throwIfAborted();
-    throw toBodyError(error);
+    if (!isWhole()) throw toBodyError(error);
   } finally {
     clearInterval(watch);
     discard(body);

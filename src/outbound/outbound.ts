@@ -1,6 +1,6 @@
 /** The only way to an address that a caller chose: sources, webhooks, audio URLs and accounts given to the gateway. */
 import { Agent } from 'undici';
-import type { Logger } from '../logger.ts';
+import type { Logger } from '../observe/logger.ts';
 import type { AllowRule } from './allow-rules.ts';
 import {
   type Connect,
@@ -9,13 +9,13 @@ import {
   guardedConnector,
   RESOLVE_AT_CONNECT_MS,
 } from './connector.ts';
-import { type Downloaded, type DownloadLimits, type DownloadOptions, download } from './download.ts';
+import type { Downloaded, DownloadLimits, DownloadOptions } from './download.ts';
 import { OutboundFailed, OutboundRefused } from './errors.ts';
 import type { Route } from './exchange.ts';
-import { type FetchBytesOptions, fetchBytes } from './fetch-bytes.ts';
+import type { FetchBytesOptions } from './fetch-bytes.ts';
 import { type Policy, type Purpose, parseTarget } from './policy.ts';
 import { type PostAnswer, type PostOptions, type PutOptions, post, put } from './post.ts';
-import { downloadParts, type PartsDownloaded, type PartsOptions } from './ranges.ts';
+import type { PartsDownloaded, PartsOptions } from './ranges.ts';
 import { type Resolve, systemResolver } from './resolve.ts';
 
 export interface OutboundOptions {
@@ -128,15 +128,22 @@ export function createOutbound(options: OutboundOptions): Outbound {
         }
       }),
     download: (request) =>
-      logged('source', request.url, () =>
-        download(route('source'), { ...request, limits: { ...options.downloadLimits, ...request.limits } }),
-      ),
+      logged('source', request.url, async () => {
+        const { download } = await import('./download.ts');
+        const limits = { ...options.downloadLimits, ...request.limits };
+        return download(route('source'), { ...request, limits });
+      }),
     downloadParts: (request) =>
-      logged('source', request.url, () => {
+      logged('source', request.url, async () => {
+        const { downloadParts } = await import('./ranges.ts');
         const limits = { ...options.downloadLimits, ...request.limits };
         return onConnectionsOfItsOwn((route) => downloadParts(route, { ...request, limits }));
       }),
-    fetchBytes: (request) => logged('source', request.url, () => fetchBytes(route('source'), request)),
+    fetchBytes: (request) =>
+      logged('source', request.url, async () => {
+        const { fetchBytes } = await import('./fetch-bytes.ts');
+        return fetchBytes(route('source'), request);
+      }),
     post: (request) => logged('webhook', request.url, () => post(route('webhook'), request)),
     put: (request) => logged('service', request.url, () => put(route('service'), request)),
     serviceAddresses: (hostname, port, withoutTls = false) => {

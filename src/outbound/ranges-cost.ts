@@ -4,7 +4,7 @@
  */
 import { type BatchLimits, type ByteSpans, bytesOf } from './ranges-spans.ts';
 
-export interface Link {
+interface Link {
   readonly bytesPerSecond: number;
   readonly roundTripSeconds: number;
 }

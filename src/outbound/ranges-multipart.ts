@@ -61,9 +61,14 @@ export class ByterangesReader {
     return pieces;
   }
 
+  /** Whether the closing delimiter and all parts that were asked for have come. */
+  get isWhole(): boolean {
+    return this.#isOver && this.#awaited.size === 0;
+  }
+
   /** To be called at the end of the body. @throws OutboundFailed (protocol) when something is missing */
   end(): void {
-    if (!this.#isOver || this.#awaited.size > 0) throw malformed('parts are missing');
+    if (!this.isWhole) throw malformed('parts are missing');
   }
 
   #readBytes(bytes: Buffer, part: { at: number; end: number }, pieces: Piece[]): number {

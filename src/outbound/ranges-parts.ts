@@ -21,7 +21,7 @@ export interface SourceParts {
   fetch(spans: ByteSpans): Promise<boolean>;
 }
 
-export interface PartsSettings extends Omit<SessionOptions, 'local'> {
+interface PartsSettings extends Omit<SessionOptions, 'local'> {
   /** Path of a file that does not exist yet. */
   readonly file: string;
   readonly beginning: Beginning;

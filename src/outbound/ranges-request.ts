@@ -25,7 +25,7 @@ export class NoMultipleRanges extends Error {
   override readonly name = 'NoMultipleRanges';
 }
 
-export interface RangeAnswer {
+interface RangeAnswer {
   /** Until the headers were there. */
   readonly waitedSeconds: number;
   /** Pieces of what was asked for, in the order of their coming; all of it has come when they end. */
@@ -87,7 +87,8 @@ async function* oneRange(
   signal: AbortSignal,
 ): AsyncGenerator<readonly Piece[]> {
   let { start } = span;
-  for await (const bytes of limitedBody(body, { ...limits, maxBytes: span.end - start }, signal)) {
+  const bodyLimits = { ...limits, maxBytes: span.end - start };
+  for await (const bytes of limitedBody(body, bodyLimits, signal, () => start === span.end)) {
     yield [{ start, bytes }];
     start += bytes.length;
   }
@@ -103,7 +104,10 @@ async function* severalRanges(
 ): AsyncGenerator<readonly Piece[]> {
   const bytes = spans.reduce((sum, { start, end }) => sum + end - start, 0);
   const maxBytes = bytes + multipartOverhead(spans.length);
-  for await (const chunk of limitedBody(body, { ...limits, maxBytes }, signal)) yield reader.push(chunk);
+  const isWhole = (): boolean => reader.isWhole;
+  for await (const chunk of limitedBody(body, { ...limits, maxBytes }, signal, isWhole)) {
+    yield reader.push(chunk);
+  }
   reader.end();
 }
 

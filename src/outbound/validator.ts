@@ -19,7 +19,7 @@ export function isOfVersion(headers: IncomingHttpHeaders, validator: string | un
   return named === undefined || named === validator;
 }
 
-export interface ContentRange {
+interface ContentRange {
   readonly start: number;
   /** Exclusive, unlike in the header. */
   readonly end: number;

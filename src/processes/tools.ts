@@ -1,28 +1,51 @@
 /** ffmpeg, and the way outside: what reads a stranger's file and what fetches it, as the configuration has them. */
+import { delimiter, dirname } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { type Config, ConfigurationError, searchPath } from '../config.ts';
 import { dieWithParent, findProgram } from '../launcher.ts';
-import type { Logger } from '../logger.ts';
 import { detectSandbox } from '../media/detect-sandbox.ts';
-import type { MediaTools } from '../media/run.ts';
+import type { FoundTools, MediaTools } from '../media/run.ts';
+import type { Logger } from '../observe/logger.ts';
 import { parseAllowRules } from '../outbound/allow-rules.ts';
 import { createOutbound, type Outbound } from '../outbound/outbound.ts';
 
-/** The first ffmpeg and ffprobe on the PATH; undefined where one of them is missing. */
-export function findTools(): Omit<MediaTools, 'sandbox'> | undefined {
-  const [ffmpegPath, ffprobePath] = [findProgram('ffmpeg', searchPath), findProgram('ffprobe', searchPath)];
-  return ffmpegPath === undefined || ffprobePath === undefined
-    ? undefined
-    : { ffmpegPath, ffprobePath, launcher: dieWithParent('KILL', searchPath) };
+/** Where script/ffmpeg puts what it builds for this checkout. */
+const BUILT = fileURLToPath(new URL('../../.ffmpeg/bin/ffmpeg', import.meta.url));
+
+/** The ffmpeg and ffprobe that everything uses: those of FFMPEG_PATH, of script/ffmpeg, or the first on the PATH. */
+export function findTools({ FFMPEG_PATH }: Pick<Config, 'FFMPEG_PATH'>): FoundTools {
+  const built = FFMPEG_PATH === undefined ? findProgram(BUILT, '') : undefined;
+  const ffmpegPath = built ?? findProgram(FFMPEG_PATH ?? 'ffmpeg', searchPath);
+  const beside = ffmpegPath === undefined ? [] : [dirname(ffmpegPath)];
+  const ffprobePath = findProgram('ffprobe', [...beside, searchPath].join(delimiter));
+  if (ffmpegPath !== undefined && ffprobePath !== undefined) {
+    const launcher = dieWithParent('KILL', searchPath);
+    return { tools: { ffmpegPath, ffprobePath, launcher }, isBuiltHere: built !== undefined };
+  }
+  if (FFMPEG_PATH?.includes('/')) {
+    return {
+      tools: undefined,
+      missing: `there is no ffmpeg with an ffprobe at FFMPEG_PATH (${FFMPEG_PATH})`,
+    };
+  }
+  const names = [
+    ...(ffmpegPath === undefined ? ['ffmpeg'] : []),
+    ...(ffprobePath === undefined ? ['ffprobe'] : []),
+  ];
+  const missing = `${names.join(' and ')} ${names.length > 1 ? 'are' : 'is'} not on the PATH`;
+  return { tools: undefined, missing };
 }
 
 /** Throws a ConfigurationError where there is no ffmpeg, or SANDBOX asks for more than this machine has. */
-export async function confinedTools({ SANDBOX }: Config, logger: Logger): Promise<MediaTools> {
-  const tools = findTools();
-  if (tools === undefined) {
+export async function confinedTools(config: Config, logger: Logger): Promise<MediaTools> {
+  const { SANDBOX } = config;
+  const found = findTools(config);
+  if (found.tools === undefined) {
     throw new ConfigurationError(
-      'ffmpeg and ffprobe are not on the PATH: install ffmpeg (apt-get install ffmpeg); `soundpost doctor` checks the rest',
+      `${found.missing}: install ffmpeg (apt-get install ffmpeg); \`soundpost doctor\` checks the rest`,
     );
   }
+  const { tools } = found;
   const sandbox = await detectSandbox(tools);
   if (sandbox.level === 'none') {
     const remedy =

@@ -2,17 +2,17 @@
  * Letting a request in: whether its address may try keys at all, whether its key is one, and whether the key has something left of its rate.
  * All of it is one script, so that a request asks Redis once; what it is about to read may come along.
  */
-import { type ApiKey, apiKeyKey, type ClaimedKey, readPublicFields } from './api-keys.ts';
-import { jobFields } from './job-record.ts';
-import { jobKey } from './names.ts';
-import { RATE_FUNCTION, RATE_WINDOW_SECONDS, type RateState, rateKey } from './rate.ts';
-import type { Redis } from './redis.ts';
-import { RedisScript } from './script.ts';
+
+import type { Redis } from '../redis/connection.ts';
+import { RATE_FUNCTION, RATE_WINDOW_SECONDS, type RateState, rateKey } from '../redis/rate.ts';
+import { RedisScript } from '../redis/script.ts';
+import { type ApiKey, apiKeyKey, type ClaimedKey, readPublicFields } from '../tenants/api-keys.ts';
+import { hashOf, READ_RECORD, recordKey } from './bullmq-internals.ts';
 
 /** Wrong keys a minute from one address, before its keys are not even looked at. */
-export const FAILED_KEYS_PER_MINUTE = 60;
+const FAILED_KEYS_PER_MINUTE = 60;
 
-export interface AdmissionRequest {
+interface AdmissionRequest {
   /** What the key claims to be, undefined where it has not even the form of one. */
   readonly claim: ClaimedKey | undefined;
   readonly address: string;
@@ -25,7 +25,7 @@ export interface AdmissionRequest {
   readonly jobId?: string | undefined;
 }
 
-export type Admission =
+type Admission =
   /** Too many wrong keys came from the address. */
   | { readonly outcome: 'blocked'; readonly retryAfterSeconds: number }
   /** Malformed, unknown, wrong and revoked are the same. */
@@ -36,7 +36,7 @@ export type Admission =
       /** False when the rate is used up. */
       readonly allowed: boolean;
       readonly rate: RateState;
-      /** Fields of the job that was asked for, as {@link readJobRecord} wants them; empty where there is none. */
+      /** Of the job that was asked for, as {@link readJobRecord} wants it; empty where there is none. */
       readonly record: Readonly<Record<string, string>>;
     };
 
@@ -47,6 +47,7 @@ local failedKey, key, rate, job = unpack(KEYS)
 local mac, now, limit, cost = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local failedLimit, windowMs = ${FAILED_KEYS_PER_MINUTE}, ${RATE_WINDOW_SECONDS * 1000}
 ${RATE_FUNCTION}
+${READ_RECORD}
 if tonumber(redis.call('GET', failedKey) or '0') >= failedLimit then
   return {'blocked', redis.call('PTTL', failedKey)}
 end
@@ -60,7 +61,7 @@ if mac == '' or stored[4] or not (isCurrent or isPrevious) then
 end
 local taken, remaining, reset = take(rate, limit, cost, windowMs)
 local fields = {}
-if job then fields = redis.call('HMGET', job, ${jobFields.map((name) => `'${name}'`).join(', ')}) end
+if job then fields = readRecord(job) end
 return {'known', taken and 1 or 0, remaining, reset, stored[5], stored[6], stored[7], stored[8], fields}
 `);
 
@@ -76,7 +77,7 @@ export async function admitRequest(
   const id = claim?.id ?? '';
   const keys = [rateKey('failed-key', address), apiKeyKey(id), rateKey(policy, id)];
   if (jobId !== undefined) {
-    keys.push(jobKey('extract', jobId));
+    keys.push(recordKey('extract', jobId));
   }
   const answer = (await admit.run(redis, keys, [claim?.mac ?? '', Date.now(), limit, cost])) as Answer;
   switch (answer[0]) {
@@ -91,17 +92,23 @@ export async function admitRequest(
         key: { id, ...readPublicFields({ name, scopes, instances, createdAtMs }) },
         allowed: allowed === 1,
         rate: { limit, remaining: Math.max(0, remaining), resetSeconds: Math.ceil(resetMs / 1000) },
-        record: recordOf(fields),
+        record: hashOf(fields),
       };
     }
   }
 }
 
-function recordOf(values: readonly (string | null)[]): Record<string, string> {
-  const record: Record<string, string> = {};
-  for (const [index, value] of values.entries()) {
-    const name = jobFields[index];
-    if (name !== undefined && value !== null) record[name] = value;
+/** Wrong passwords count with wrong API keys: whoever brought too many is not let in with the right one either, or guessing would go on. */
+export async function admitAdmin(
+  redis: Redis,
+  address: string,
+  isRight: boolean,
+): Promise<'admitted' | 'refused' | { readonly retryAfterSeconds: number }> {
+  if (isRight) {
+    const failed = Number((await redis.get(rateKey('failed-key', address))) ?? 0);
+    return failed < FAILED_KEYS_PER_MINUTE ? 'admitted' : { retryAfterSeconds: RATE_WINDOW_SECONDS };
   }
-  return record;
+  const wrong = { claim: undefined, address, policy: 'read', limit: 0, cost: 0 } as const;
+  const { outcome, ...rest } = await admitRequest(redis, wrong);
+  return outcome === 'blocked' && 'retryAfterSeconds' in rest ? rest : 'refused';
 }

@@ -22,7 +22,7 @@ class TryAgain extends Error {
   readonly retryAfterSeconds: number;
   constructor(message: string, retryAfterSeconds = 0) {
     super(message);
-    this.retryAfterSeconds = Math.min(retryAfterSeconds, LONGEST_RETRY_AFTER_SECONDS);
+    this.retryAfterSeconds = retryAfterSeconds;
   }
 }
 
@@ -44,10 +44,7 @@ export async function tell<Payload, Result>(
     : new TryAgain(announced.error, announced.retryAfterSeconds);
 }
 
-/**
- * The n-th retry comes at the n-th entry of the schedule (entry 0 is the first try), counted from the event, and not
- * before the receiver's Retry-After.
- */
+/** The n-th retry comes by {@link retryDelayMs}, counted from the event. */
 export function scheduleBackoff(
   scheduleSeconds: readonly number[],
   eventTimeMs: (job: MinimalJob) => number,
@@ -56,9 +53,23 @@ export function scheduleBackoff(
     if (job === undefined) {
       throw new Error('a scheduled retry needs its job');
     }
-    const slot = scheduleSeconds[Math.min(attemptsMade, scheduleSeconds.length - 1)] ?? 0;
-    const delayMs = Math.max(0, eventTimeMs(job) + slot * 1000 - Date.now());
-    const retryAfterMs = error instanceof TryAgain ? error.retryAfterSeconds * 1000 : 0;
-    return Math.round(Math.max(delayMs, retryAfterMs) * (1 + Math.random() * JITTER));
+    const retryAfterSeconds = error instanceof TryAgain ? error.retryAfterSeconds : 0;
+    return retryDelayMs(scheduleSeconds, eventTimeMs(job), attemptsMade, retryAfterSeconds);
   };
+}
+
+/**
+ * The n-th retry comes at the n-th entry of the schedule (entry 0 is the first try), counted from `fromMs`, and not
+ * before the receiver's Retry-After.
+ */
+export function retryDelayMs(
+  scheduleSeconds: readonly number[],
+  fromMs: number,
+  tries: number,
+  retryAfterSeconds: number,
+): number {
+  const slot = scheduleSeconds[Math.min(tries, scheduleSeconds.length - 1)] ?? 0;
+  const delayMs = Math.max(0, fromMs + slot * 1000 - Date.now());
+  const retryAfterMs = Math.min(retryAfterSeconds, LONGEST_RETRY_AFTER_SECONDS) * 1000;
+  return Math.round(Math.max(delayMs, retryAfterMs) * (1 + Math.random() * JITTER));
 }

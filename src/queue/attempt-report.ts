@@ -1,17 +1,17 @@
 /** What a running attempt writes into its job's record: how far it is, and that its worker lives. */
-import type { Logger } from '../logger.ts';
-import { type Hold, reportProgress } from './job-state.ts';
+import type { Logger } from '../observe/logger.ts';
+import type { Redis } from '../redis/connection.ts';
+import { type AttemptState, reportProgress } from './bullmq-internals.ts';
 import type { ExtractProgress } from './payloads.ts';
-import type { Redis } from './redis.ts';
 
-export interface AttemptReportOptions {
+interface AttemptReportOptions {
   readonly redis: Redis;
   readonly jobId: string;
   /** Token of the job's lock. */
   readonly token: string;
   readonly lockMs: number;
   /** Told with each answer whether the job is still ours and wanted. */
-  readonly onHold: (hold: Hold) => void;
+  readonly onState: (state: AttemptState) => void;
   readonly logger: Logger;
 }
 
@@ -68,7 +68,7 @@ export class AttemptReport {
   }
 
   async #write(): Promise<void> {
-    const { redis, jobId, token, lockMs, onHold } = this.#options;
-    onHold(await reportProgress(redis, { jobId, token, lockMs, working: this.#working }, this.#latest));
+    const { redis, jobId, token, lockMs, onState } = this.#options;
+    onState(await reportProgress(redis, { jobId, token, lockMs, working: this.#working }, this.#latest));
   }
 }

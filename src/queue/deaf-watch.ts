@@ -2,13 +2,13 @@
  * Notices a worker that no longer takes jobs: a blocked connection that nobody has told is dead, or a loop inside that has come to
  * rest. Such a worker looks healthy by every other sign. The canary is the queue itself: jobs wait, this worker has room, and it begins none.
  */
-import type { Logger } from '../logger.ts';
-import { queueKey } from './names.ts';
-import type { Redis } from './redis.ts';
+import type { Queue } from 'bullmq';
+import type { Logger } from '../observe/logger.ts';
+import { waitingJobs } from './open-queue.ts';
 
 export interface DeafWatchOptions {
-  /** Not the connection on which the worker waits for jobs: one of the role `request`. */
-  readonly redis: Redis;
+  /** Not on the connection on which the worker waits for jobs, but on one of the role `request`. */
+  readonly queue: Queue;
   /** How long it may last. A healthy worker with room looks at the queue every 5 s at least, and sooner when a job is added. */
   readonly patienceSeconds: number;
   /** Jobs that the worker has begun since its start, and whether it would begin one now. */
@@ -41,13 +41,10 @@ export class DeafWatch {
   }
 
   async #look(): Promise<void> {
-    const { redis, look, onDeaf } = this.#options;
-    const [prioritized, wait] = await Promise.all([
-      redis.zcard(queueKey('extract', 'prioritized')),
-      redis.llen(queueKey('extract', 'wait')),
-    ]);
+    const { queue, look, onDeaf } = this.#options;
+    const waiting = await waitingJobs(queue);
     const { begun, hasRoom } = look();
-    const inVain = prioritized + wait > 0 && hasRoom && begun === this.#begun;
+    const inVain = waiting > 0 && hasRoom && begun === this.#begun;
     this.#begun = begun;
     this.#vain = inVain ? this.#vain + 1 : 0;
     if (this.#vain === LOOKS) {

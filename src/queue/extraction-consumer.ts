@@ -2,23 +2,21 @@
  * The workers' side of the job queue. It owns what BullMQ and Redis demand of whoever runs a job (lock, cancellation,
  * shutdown, how an error is written down), so that the steps of an extraction see one job, one signal and one report.
  */
+
 import { randomBytes } from 'node:crypto';
-import { type Job, type Telemetry, UnrecoverableError, WaitingError, Worker } from 'bullmq';
+import { type Job, UnrecoverableError, WaitingError } from 'bullmq';
 import { type ErrorBody, ServiceError } from '../contract/errors.ts';
-import type { Logger } from '../logger.ts';
-import type { Observer } from '../metrics/observer.ts';
+import type { Observer } from '../observe/metrics/observer.ts';
+import { subscribe } from '../redis/subscription.ts';
 import { AttemptReport } from './attempt-report.ts';
-import { closeWorker } from './close-worker.ts';
-import { DeafWatch } from './deaf-watch.ts';
+import { type AttemptState, startAttempt, wakeWorker } from './bullmq-internals.ts';
+import { DeafWatch, type DeafWatchOptions } from './deaf-watch.ts';
 import { cancelledError, deadlyError } from './job-record.ts';
-import { type Hold, startJob } from './job-state.ts';
 import { observeEnds, observeStart } from './job-watch.ts';
-import { CANCEL_CHANNEL, queueKey, queueNames } from './names.ts';
+import { CANCEL_CHANNEL } from './names.ts';
+import { closeWorker, openWorker, type WorkerSettings } from './open-worker.ts';
 import { ExtractPayload, type ExtractProgress, type ExtractResult } from './payloads.ts';
-import { KEY_PREFIX, type Redis } from './redis.ts';
 import { Semaphore } from './semaphore.ts';
-import { stallCheckMs } from './stall-check.ts';
-import { subscribe } from './subscription.ts';
 
 /** Why the signal of a running job was aborted. */
 class JobAborted extends Error {
@@ -44,23 +42,17 @@ export interface ExtractionJob {
   report(state: ExtractProgress): void;
 }
 
-export interface ExtractionConsumerOptions {
-  /** A connection of the role `worker`. The caller closes it. */
-  readonly redis: Redis;
+export interface ExtractionConsumerOptions extends WorkerSettings {
   /** Jobs that are begun at a time. */
   readonly concurrency: number;
-  /** How long a worker may be silent before its job is given to another. */
-  readonly lockSeconds: number;
-  readonly logger: Logger;
   /**
    * Resolves with the result. Throws a ServiceError for a failure that is final, one with INTERNAL_ERROR for a failure that is to
    * be tried again and shown as it says when no try is left; anything else is tried again too, and shown as an INTERNAL_ERROR.
    */
   readonly run: (job: ExtractionJob) => Promise<ExtractResult>;
-  /** Whether, and with what patience, it is watched that jobs are taken at all. `redis`: a connection of the role `request`. */
-  readonly watch?: { readonly redis: Redis; readonly patienceSeconds: number };
+  /** Whether it is watched that jobs are taken at all. */
+  readonly watch?: Pick<DeafWatchOptions, 'queue' | 'patienceSeconds'>;
   readonly observer?: Observer;
-  readonly telemetry?: Telemetry | undefined;
 }
 
 export interface ExtractionConsumer {
@@ -116,16 +108,10 @@ export function consumeExtractions(options: ExtractionConsumerOptions): Extracti
     }
   };
 
-  const worker = new Worker(queueNames.extract, processor, {
-    connection: redis,
-    prefix: KEY_PREFIX,
+  const worker = openWorker('extract', processor, options, {
     concurrency: options.concurrency,
-    lockDuration: options.lockSeconds * 1000,
-    stalledInterval: stallCheckMs(options.lockSeconds),
     maxStalledCount: MAX_STALLED,
-    ...(options.telemetry && { telemetry: options.telemetry }),
   });
-  worker.on('error', (error) => logger.warn({ error: error.message }, 'extraction queue'));
   observeEnds(worker, options.observer);
 
   const { promise: deaf, resolve: onDeaf } = Promise.withResolvers<void>();
@@ -172,20 +158,20 @@ async function attempt(
   const { signal } = controller;
   const jobId = job.id ?? '';
   const payload = ExtractPayload.parse(job.data);
-  const onHold = (hold: Hold): void => {
-    if (hold !== 'held') {
-      controller.abort(new JobAborted(hold));
+  const onState = (state: AttemptState): void => {
+    if (state !== 'held') {
+      controller.abort(new JobAborted(state));
     }
   };
   const attemptToken = randomBytes(8).toString('hex');
-  const { hold, lostStarts } = await startJob(redis, jobId, token, attemptToken);
-  onHold(hold);
+  const { state, lostStarts } = await startAttempt(redis, { jobId, token }, attemptToken);
+  onState(state);
   if (lostStarts >= MAX_LOST_STARTS) {
     controller.abort(new JobAborted('deadly'));
   }
   signal.throwIfAborted();
 
-  const report = new AttemptReport({ redis, jobId, token, lockMs: lockSeconds * 1000, onHold, logger });
+  const report = new AttemptReport({ redis, jobId, token, lockMs: lockSeconds * 1000, onState, logger });
   let leave: (() => void) | undefined;
   try {
     leave = await room.acquire({
@@ -225,8 +211,7 @@ async function asBullError(
     }
     if (reason.why === 'shutdown') {
       await job.moveToWait(token);
-      // BullMQ wakes nobody for a job with a priority that comes back; idle workers would look after 5 s.
-      await redis.zadd(queueKey('extract', 'marker'), 0, '0');
+      await wakeWorker(redis);
       return new WaitingError();
     }
     if (reason.why === 'deadly') {

@@ -1,10 +1,12 @@
 /** Tells when a job may have changed, for those who watch it; what it is now is read from its record. */
+
 import { EventEmitter } from 'node:events';
 import { QueueEvents } from 'bullmq';
-import type { Logger } from '../logger.ts';
+import type { Logger } from '../observe/logger.ts';
+import type { Redis } from '../redis/connection.ts';
+import { subscribe } from '../redis/subscription.ts';
 import { CHANGE_CHANNEL, queueNames } from './names.ts';
-import { KEY_PREFIX, type Redis } from './redis.ts';
-import { subscribe } from './subscription.ts';
+import { connectionOptions } from './open-queue.ts';
 
 /** BullMQ tells of every job that is added, too; nobody reads that while nobody watches. */
 const IDLE_MS = 60_000;
@@ -54,8 +56,7 @@ export class JobChanges {
   /** Starts and ends are BullMQ's own; also those that no worker of ours saw, such as a stall. */
   #readEvents(): QueueEvents {
     const events = new QueueEvents(queueNames.extract, {
-      connection: this.#redis,
-      prefix: KEY_PREFIX,
+      ...connectionOptions(this.#redis),
       lastEventId: `${Date.now() - LOOK_BACK_MS}-0`,
     });
     events.on('error', this.#warn);

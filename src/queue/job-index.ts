@@ -1,7 +1,8 @@
 /** Who has which jobs: indexes that hold ids only; the records are read from the jobs themselves. */
+
 import { z } from 'zod';
-import { ownKey } from './names.ts';
-import type { Redis } from './redis.ts';
+import type { Redis } from '../redis/connection.ts';
+import { ownKey } from '../redis/keys.ts';
 import { tenantJobsKey } from './reservation.ts';
 
 /** Where a list goes on: behind this job. */

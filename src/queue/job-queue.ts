@@ -1,24 +1,26 @@
 /** The producers' side of the job queue: accept, read, cancel. */
+
 import { randomUUID } from 'node:crypto';
-import { FlowProducer, Job, Queue, type Telemetry, UnrecoverableError } from 'bullmq';
-import type { Logger } from '../logger.ts';
-import { type Observer, type SubmissionOutcome, silentObserver } from '../metrics/observer.ts';
+import { FlowProducer, type Queue, type Telemetry, UnrecoverableError } from 'bullmq';
+import type { Logger } from '../observe/logger.ts';
+import { type Observer, type SubmissionOutcome, silentObserver } from '../observe/metrics/observer.ts';
+import type { Redis } from '../redis/connection.ts';
+import type { Replication } from '../redis/replication.ts';
+import { type CancelOutcome, markCancelled, noteErased, recordKey } from './bullmq-internals.ts';
 import { findBatch, saveBatch } from './job-index.ts';
-import { cancelledError, type JobRecord, readJobRecord, recordFields } from './job-record.ts';
-import { type CancelOutcome, markCancelled } from './job-state.ts';
-import { CHANGE_CHANNEL, completionId, jobKey, type QueueName, queueNames } from './names.ts';
+import { cancelledError, findJobRecord, type JobRecord } from './job-record.ts';
+import { CHANGE_CHANNEL, completionId, type QueueName, queueNames } from './names.ts';
+import { openQueue, producerOptions, waitingJobs } from './open-queue.ts';
 import type { CompletionPayload, ExtractPayload } from './payloads.ts';
-import { KEY_PREFIX, type Redis } from './redis.ts';
-import { Renewed } from './renewed.ts';
-import type { Replication } from './replication.ts';
 import { type Reservation, reserveSubmission, type SubmissionLimits } from './reservation.ts';
 import { SubmissionJournal } from './submission-journal.ts';
-import { holdUpload } from './uploads.ts';
 
-export interface JobQueueOptions {
+interface JobQueueOptions {
   /** A connection of the role `request`. The caller closes it. */
   readonly redis: Redis;
   readonly limits: SubmissionLimits;
+  /** Keeps an upload until the job has ended; for jobs that are submitted again because Redis has lost them. */
+  readonly holdUpload: (file: string, jobId: string) => Promise<unknown>;
   /** Where submissions have to reach replicas before they are answered. */
   readonly replication?: Replication | undefined;
   /** How long the record of an ended job is kept, seconds. */
@@ -64,8 +66,8 @@ const PARENT_OUTLIVES_SECONDS = 24 * 60 * 60;
 export class JobQueue {
   readonly #redis: Redis;
   readonly #options: JobQueueOptions;
-  readonly #extract: Renewed<Queue>;
-  readonly #flows: Renewed<FlowProducer>;
+  readonly #extract: Queue;
+  readonly #flows: FlowProducer;
   readonly #observer: Observer;
   readonly #journal: SubmissionJournal<Accepted>;
 
@@ -78,11 +80,11 @@ export class JobQueue {
       restore: (accepted) => this.#restore(accepted),
       logger: options.logger,
     });
-    const { redis, telemetry } = options;
-    const shared = { connection: redis, prefix: KEY_PREFIX, ...(telemetry && { telemetry }) };
-    const warn = (error: Error): void => options.logger.warn({ error: error.message }, 'job queue');
-    this.#extract = new Renewed(() => new Queue(queueNames.extract, shared).on('error', warn));
-    this.#flows = new Renewed(() => new FlowProducer(shared).on('error', warn));
+    const { redis, logger, telemetry } = options;
+    this.#extract = openQueue('extract', redis, logger, telemetry);
+    this.#flows = new FlowProducer(producerOptions(redis, telemetry)).on('error', (error) =>
+      logger.warn({ error: error.message }, 'job queue'),
+    );
   }
 
   /**
@@ -115,7 +117,7 @@ export class JobQueue {
     if (lost.length > 0) {
       for (const { jobId, payload } of lost) {
         // Where the upload is gone, too, the job says so.
-        if (payload.source.type === 'upload') await holdUpload(this.#redis, payload.source.file, jobId);
+        if (payload.source.type === 'upload') await this.#options.holdUpload(payload.source.file, jobId);
       }
       const places = lost.map(({ jobId, payload }) => ({ jobId, priority: payload.options.priority }));
       const now = Date.now();
@@ -134,8 +136,8 @@ export class JobQueue {
   }
 
   async #unknown(jobs: readonly NewJob[]): Promise<NewJob[]> {
-    const known = await Promise.all(jobs.map(({ jobId }) => this.#redis.exists(jobKey('extract', jobId))));
-    return jobs.filter((_job, index) => known[index] === 0);
+    const known = await Promise.all(jobs.map(({ jobId }) => this.#extract.getJob(jobId)));
+    return jobs.filter((_job, index) => known[index] === undefined);
   }
 
   async #add(jobs: readonly NewJob[], priorities: readonly number[]): Promise<void> {
@@ -177,9 +179,9 @@ export class JobQueue {
     });
     const [only] = nodes;
     if (nodes.length === 1 && only !== undefined && !('children' in only)) {
-      await (await this.#extract.get()).add(only.name, only.data, only.opts);
+      await this.#extract.add(only.name, only.data, only.opts);
     } else {
-      await (await this.#flows.get()).addBulk(nodes);
+      await this.#flows.addBulk(nodes);
     }
   }
 
@@ -189,7 +191,7 @@ export class JobQueue {
    */
   async confirm(queue: QueueName, jobIds: readonly string[]): Promise<void> {
     try {
-      await this.#options.replication?.confirm(jobIds.map((jobId) => jobKey(queue, jobId)));
+      await this.#options.replication?.confirm(jobIds.map((jobId) => recordKey(queue, jobId)));
     } catch (error) {
       // Nobody was told that they were accepted: whoever asks again may get others.
       this.#journal.forget(({ jobs }) => jobs.some(({ jobId }) => jobIds.includes(jobId)));
@@ -198,7 +200,7 @@ export class JobQueue {
   }
 
   async read(jobId: string): Promise<JobRecord | undefined> {
-    return readJobRecord(jobId, await this.#redis.hgetall(jobKey('extract', jobId)));
+    return findJobRecord(this.#redis, jobId);
   }
 
   /** The records of those ids that there are. */
@@ -212,7 +214,7 @@ export class JobQueue {
     const token = randomUUID();
     const outcome = await markCancelled(this.#redis, jobId, token);
     if (outcome === 'claimed') {
-      const job = await Job.fromId(await this.#extract.get(), jobId);
+      const job = await this.#extract.getJob(jobId);
       await job?.moveToFailed(new UnrecoverableError(JSON.stringify(cancelledError)), token, false);
       this.#observer.jobEnded({ state: 'failed', code: cancelledError.code }, undefined);
     }
@@ -221,14 +223,13 @@ export class JobQueue {
 
   /** Notes that the files of a finished job were erased, so that a download answers as after expiry. */
   async markErased(jobId: string): Promise<void> {
-    await this.#redis.hset(jobKey('extract', jobId), recordFields.erased, '1');
+    await noteErased(this.#redis, jobId);
     await this.#redis.publish(CHANGE_CHANNEL, jobId);
   }
 
   /** Jobs that wait for a worker. */
   async waiting(): Promise<number> {
-    const counts = await (await this.#extract.get()).getJobCounts('prioritized', 'wait');
-    return Object.values(counts).reduce((sum, count) => sum + count, 0);
+    return waitingJobs(this.#extract);
   }
 
   async close(): Promise<void> {

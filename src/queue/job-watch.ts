@@ -1,6 +1,6 @@
 /** What an observer is told of extractions by the worker that runs them. */
 import type { Job, Worker } from 'bullmq';
-import type { Observer } from '../metrics/observer.ts';
+import type { Observer } from '../observe/metrics/observer.ts';
 import { readFailure } from './job-record.ts';
 
 /** To be called when an attempt begins; only the first one of a job counts. */

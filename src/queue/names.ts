@@ -1,33 +1,21 @@
-/** What the queues, their jobs and our own keys are called in Redis. */
-import { KEY_PREFIX } from './redis.ts';
+/** What the queues, their jobs and the jobs' files are called. */
+import { type FormatName, formatOf } from '../contract/formats.ts';
+import { ownKey } from '../redis/keys.ts';
 
 /**
  * - `extract`: the job itself; its BullMQ record is the job's record.
  * - `completion`: parent of an extraction that has something to announce, released by its end.
  * - `webhook`, `voice`: the announcements, each with its own retry policy.
+ * - `gateway-webhook`: events of the gateway's instances, delivered by the active gateway.
  */
 export const queueNames = {
   extract: 'extract',
   completion: 'completion',
   webhook: 'webhook',
   voice: 'voice',
+  'gateway-webhook': 'gateway-webhook',
 } as const;
 export type QueueName = keyof typeof queueNames;
-
-/** The hash that BullMQ keeps of a job. */
-export function jobKey(queue: QueueName, id: string): string {
-  return `${KEY_PREFIX}:${queueNames[queue]}:${id}`;
-}
-
-/** A structure of BullMQ's own, such as `prioritized` or `active`. */
-export function queueKey(queue: QueueName, part: string): string {
-  return `${KEY_PREFIX}:${queueNames[queue]}:${part}`;
-}
-
-/** A key of ours. None may look like one of BullMQ's, so the second segment is never a queue's name. */
-export function ownKey(...segments: readonly string[]): string {
-  return [KEY_PREFIX, 'sp', ...segments].join(':');
-}
 
 /** Ids of the jobs around an extraction follow from its own, so that a crash in the fan-out announces once. */
 export const completionId = (jobId: string): string => `${jobId}-done`;
@@ -38,3 +26,18 @@ export const voiceId = (jobId: string): string => `${jobId}-voice`;
 export const CANCEL_CHANNEL = ownKey('cancel');
 /** Channel that tells when the state of a job changed; the message is the job's id. */
 export const CHANGE_CHANNEL = ownKey('change');
+/** Start of the job that was last given to a worker (docs/decisions/0004-fairness.md). */
+export const VIRTUAL_TIME_KEY = ownKey('virtual-time');
+
+/** What the files of a job's attempts are called in the storage: also of attempts that left nothing but a name. */
+interface AttemptFiles {
+  readonly output: string;
+  /** The rendition for a voice message. */
+  readonly voice: string;
+}
+
+/** @param attemptToken names the attempt; no other attempt at any job has the same */
+export function attemptFiles(jobId: string, attemptToken: string, format: FormatName): AttemptFiles {
+  const base = `files/${jobId}/${attemptToken}`;
+  return { output: `${base}.${formatOf(format).extension}`, voice: `${base}.voice.ogg` };
+}

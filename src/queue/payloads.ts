@@ -6,6 +6,7 @@ import { z } from 'zod';
 import { BatchId, JobId, TenantId, UploadId } from '../contract/ids.ts';
 import {
   InputFile,
+  JobWarning,
   MessageKey,
   MessageStatus,
   OutputFile,
@@ -47,6 +48,7 @@ export type ExtractProgress = z.infer<typeof ExtractProgress>;
 export const ExtractResult = z.object({
   version,
   inputFile: InputFile,
+  warnings: z.array(JobWarning).default([]),
   outputFile: OutputFile.omit({ url: true }).extend({ storageKey: z.string() }),
   /** The rendition for a voice message, where one was asked for. */
   voice: z.object({ storageKey: z.string(), fitsVoiceBubble: z.boolean(), seconds: z.number() }).nullable(),
@@ -82,10 +84,6 @@ export const VoicePayload = z.object({
   request: VoiceMessageRequest,
 });
 export type VoicePayload = z.infer<typeof VoicePayload>;
-
-/** What a delivered webhook leaves behind: the HTTP status of the receiver's answer. */
-export const WebhookDelivered = z.object({ status: z.int() });
-export type WebhookDelivered = z.infer<typeof WebhookDelivered>;
 
 /** How the sending of a voice message ended (decisions C). */
 export const VoiceOutcome = z.object({

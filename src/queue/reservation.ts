@@ -4,11 +4,14 @@
  * are added, so submissions at the same moment may pass its limit by their own number.) The script also gives each job
  * its place among the keys (docs/decisions/0004-fairness.md).
  */
+
 import type { Priority } from '../contract/job-request.ts';
-import { jobKey, ownKey, queueKey } from './names.ts';
-import { RATE_FUNCTION, RATE_WINDOW_SECONDS, type RateState, rateKey } from './rate.ts';
-import type { Redis } from './redis.ts';
-import { RedisScript } from './script.ts';
+import type { Redis } from '../redis/connection.ts';
+import { ownKey } from '../redis/keys.ts';
+import { RATE_FUNCTION, RATE_WINDOW_SECONDS, type RateState, rateKey } from '../redis/rate.ts';
+import { RedisScript } from '../redis/script.ts';
+import { LARGEST_PRIORITY, QUEUE_PLACES, QUEUE_PLACES_KEYS, TIMES_OF } from './bullmq-internals.ts';
+import { VIRTUAL_TIME_KEY } from './names.ts';
 import { MEAN_JOB_SECONDS_KEY } from './throughput.ts';
 
 export interface SubmissionLimits {
@@ -44,24 +47,23 @@ export type Reservation =
  */
 const FLOW_STEP: Readonly<Record<Priority, number>> = { high: 1, normal: 4, low: 16 };
 
-/** BullMQ's largest priority; virtual time is moved back to 1 long before it is reached. */
-const LARGEST_PRIORITY = 2_097_151;
+/** Virtual time is moved back to 1 long before it reaches BullMQ's largest priority. */
 const REBASE_AT = Math.floor(LARGEST_PRIORITY / 2);
 
 /** A job is added right after its reservation; one that is not there by then never will be. */
 const ADDED_WITHIN_MS = 10_000;
 
-// BullMQ's score of a prioritised job is priority * 2^32 + a counter.
 const reserve = new RedisScript(`
-local rateKey, openKey, indexKey, flowsKey, timeKey, waiting, active, delayed, standard, meanKey = unpack(KEYS)
+local rateKey, openKey, indexKey, flowsKey, timeKey, meanKey = unpack(KEYS, ${QUEUE_PLACES_KEYS.length + 1})
 local tenant = ARGV[1]
 local now, rateLimit, openLimit, queueLimit, cost = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
 local jobs = {}
 for i = 7, #ARGV, 2 do jobs[#jobs + 1] = {id = ARGV[i], step = tonumber(ARGV[i + 1])} end
-local jobPrefix, windowMs, addedWithin = '${jobKey('extract', '')}', ${RATE_WINDOW_SECONDS * 1000}, ${ADDED_WITHIN_MS}
+local windowMs, addedWithin = ${RATE_WINDOW_SECONDS * 1000}, ${ADDED_WITHIN_MS}
 local rebaseAt, largest = ${REBASE_AT}, ${LARGEST_PRIORITY}
-local UNIT = 4294967296
 ${RATE_FUNCTION}
+${TIMES_OF}
+${QUEUE_PLACES}
 local function refuse(outcome)
   local _, remaining, reset = take(rateKey, rateLimit, 0, windowMs)
   return {outcome, remaining, reset}
@@ -70,35 +72,24 @@ end
 -- Whoever ended without telling us is dropped only when the set looks full: no counter that could drift.
 if redis.call('SCARD', openKey) + #jobs > openLimit then
   for _, id in ipairs(redis.call('SMEMBERS', openKey)) do
-    local state = redis.call('HMGET', jobPrefix .. id, 'timestamp', 'finishedOn')
+    local created, finished = timesOf(id)
     local reserved = tonumber(redis.call('ZSCORE', indexKey, id) or '0')
-    if state[2] or not state[1] and now - reserved > addedWithin then redis.call('SREM', openKey, id) end
+    if finished or not created and now - reserved > addedWithin then redis.call('SREM', openKey, id) end
   end
   if redis.call('SCARD', openKey) + #jobs > openLimit then return refuse('too-many-unfinished') end
 end
-local queued = redis.call('ZCARD', waiting)
+local queued, plain, running = lengths()
 if queued + #jobs > queueLimit then return refuse('queue-full') end
 local taken, remaining, reset = take(rateKey, rateLimit, cost, windowMs)
 if not taken then return {'rate-limited', remaining, reset} end
 
 local time = tonumber(redis.call('GET', timeKey) or '1')
 -- Flows are forgotten when nobody waits, but the time stays: a job may come back for its next try and keep its place.
-if queued == 0 and redis.call('LLEN', active) == 0 then redis.call('DEL', flowsKey) end
+if queued == 0 and running == 0 then redis.call('DEL', flowsKey) end
 if time > rebaseAt then
-  -- Everything moves back by the same amount, so the order stays. Jobs that may come back to the queue move along.
+  -- Everything moves back by the same amount, so the order stays.
   local shift = time - 1
-  local function move(id)
-    local priority = tonumber(redis.call('HGET', jobPrefix .. id, 'priority') or '0')
-    if priority > 0 then redis.call('HSET', jobPrefix .. id, 'priority', math.max(1, priority - shift)) end
-  end
-  local scored = redis.call('ZRANGE', waiting, 0, -1, 'WITHSCORES')
-  for i = 1, #scored, 2 do
-    local score = tonumber(scored[i + 1])
-    redis.call('ZADD', waiting, math.max(UNIT + score % UNIT, score - shift * UNIT), scored[i])
-    move(scored[i])
-  end
-  for _, id in ipairs(redis.call('LRANGE', active, 0, -1)) do move(id) end
-  for _, id in ipairs(redis.call('ZRANGE', delayed, 0, -1)) do move(id) end
+  shiftPriorities(shift)
   local flows = redis.call('HGETALL', flowsKey)
   for i = 1, #flows, 2 do
     redis.call('HSET', flowsKey, flows[i], math.max(1, tonumber(flows[i + 1]) - shift))
@@ -106,8 +97,7 @@ if time > rebaseAt then
   time = 1
   redis.call('SET', timeKey, time)
 end
-local answer = {'reserved', remaining, reset,
-  redis.call('GET', meanKey) or '', queued + redis.call('LLEN', standard) + #jobs}
+local answer = {'reserved', remaining, reset, redis.call('GET', meanKey) or '', queued + plain + #jobs}
 for _, job in ipairs(jobs) do
   local flow = tenant .. ':' .. job.step
   -- So many jobs of one flow that BullMQ has no number for their places: the last ones share one, and stand there in the order they came.
@@ -132,15 +122,12 @@ export async function reserveSubmission(
   const answer = (await reserve.run(
     redis,
     [
+      ...QUEUE_PLACES_KEYS,
       rateKey('submit', tenant),
       ownKey('unfinished', tenant),
       tenantJobsKey(tenant),
       ownKey('flows'),
       VIRTUAL_TIME_KEY,
-      queueKey('extract', 'prioritized'),
-      queueKey('extract', 'active'),
-      queueKey('extract', 'delayed'),
-      queueKey('extract', 'wait'),
       MEAN_JOB_SECONDS_KEY,
     ],
     [
@@ -165,9 +152,6 @@ export async function reserveSubmission(
   const outlook = { meanSeconds: mean === '' ? undefined : Number(mean), waiting };
   return { outcome, rate, priorities, outlook };
 }
-
-/** Start of the job that was last given to a worker; kept by the worker's first report (job-state.ts). */
-export const VIRTUAL_TIME_KEY = ownKey('virtual-time');
 
 /** Ids of a tenant's jobs, scored by the time of their submission. */
 export function tenantJobsKey(tenant: string): string {

@@ -2,8 +2,8 @@
  * What this process has accepted lately, in its memory: a failover makes a replica the master that may have missed the last of it, and a Redis that
  * lost its machine comes back without its last second. Whenever the connection was renewed, what is missing is submitted again under its ids.
  */
-import type { Logger } from '../logger.ts';
-import type { Redis } from './redis.ts';
+import type { Logger } from '../observe/logger.ts';
+import type { Redis } from '../redis/connection.ts';
 
 interface Entry {
   /** A submission as JSON, so that its size is known. */
@@ -11,7 +11,7 @@ interface Entry {
   readonly atMs: number;
 }
 
-export interface JournalOptions<Submission> {
+interface JournalOptions<Submission> {
   /** The connection on which submissions were made. */
   readonly redis: Redis;
   /** Submits again whatever of it Redis does not have; answers how many jobs. */

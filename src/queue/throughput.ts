@@ -1,7 +1,8 @@
 /** How long jobs take here, measured: a moving mean that every ended job moves, for estimates. */
-import { ownKey } from './names.ts';
-import type { Redis } from './redis.ts';
-import { RedisScript } from './script.ts';
+
+import type { Redis } from '../redis/connection.ts';
+import { ownKey } from '../redis/keys.ts';
+import { RedisScript } from '../redis/script.ts';
 
 export const MEAN_JOB_SECONDS_KEY = ownKey('mean-job-seconds');
 /** Part of the mean that one job replaces. */

@@ -43,11 +43,6 @@ export const Environment = z.object({
   GATEWAY_URL: urlWithoutPassword
     .optional()
     .describe('Gateway that voice messages are sent through; default: this project’s own'),
-  GATEWAY_REPLICA_URL: httpUrl
-    .optional()
-    .describe(
-      'Where other processes of the gateway on the same Redis reach this one; default: the address that it listens on, or with `HOST=0.0.0.0` the first of the machine',
-    ),
   GATEWAY_KIND: z
     .enum(['soundpost', 'other'])
     .default('soundpost')
@@ -229,6 +224,13 @@ export const Environment = z.object({
     .default(60)
     .describe(
       'After so long a worker that takes no job although jobs wait and it has room, and a process whose event loop stands still, end themselves to be started again; 0: never',
+    ),
+  FFMPEG_PATH: z
+    .string()
+    .transform((path) => (path.includes('/') ? resolve(path) : path))
+    .optional()
+    .describe(
+      'ffmpeg, with an ffprobe beside it or on the PATH; a name without a slash is looked for on the PATH; default: `.ffmpeg/bin/ffmpeg` of the checkout where `script/ffmpeg` has built it, else the first on the PATH',
     ),
   SANDBOX: z
     .enum(['auto', 'required'])

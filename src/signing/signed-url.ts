@@ -2,7 +2,7 @@
 import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto';
 
 export type Rendition = 'output' | 'voice';
-export type SignatureVerdict = 'valid' | 'invalid' | 'expired';
+type SignatureVerdict = 'valid' | 'invalid' | 'expired';
 
 export class UrlSigner {
   /** As an object: of bytes one would be made with each signature, which takes seven times as long. */

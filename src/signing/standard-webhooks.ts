@@ -17,21 +17,6 @@ const SCHEME = 'v1,';
 /** The specification leaves the tolerance open; five minutes is what its libraries use. */
 const TOLERANCE_SECONDS = 5 * 60;
 
-/**
- * @param id the same for every attempt, so that a receiver can drop what it has seen
- * @param secrets the current one first; during a rotation also the previous one
- */
-export function signWebhook(
-  id: string,
-  body: string,
-  secrets: readonly string[],
-  nowMs: number,
-): SignedHeaders {
-  const timestamp = String(Math.floor(nowMs / 1000));
-  const signatures = secrets.map((secret) => SCHEME + mac(secret, id, timestamp, body).toString('base64'));
-  return { 'webhook-id': id, 'webhook-timestamp': timestamp, 'webhook-signature': signatures.join(' ') };
-}
-
 /** Whether one of the signatures was made with the secret, and lately. */
 export function isWebhookSigned(
   headers: SignedHeaders,
@@ -40,7 +25,7 @@ export function isWebhookSigned(
   nowMs: number,
 ): boolean {
   const { 'webhook-id': id, 'webhook-timestamp': timestamp } = headers;
-  const expected = mac(secret, id, timestamp, body);
+  const expected = webhookMac(secret, id, timestamp, body);
   const lately = Math.abs(nowMs / 1000 - Number(timestamp)) < TOLERANCE_SECONDS;
   return (
     lately &&
@@ -52,7 +37,8 @@ export function isWebhookSigned(
   );
 }
 
-function mac(secret: string, id: string, timestamp: string, body: string): Buffer {
+/** What a signature is made of. */
+export function webhookMac(secret: string, id: string, timestamp: string, body: string): Buffer {
   const key = Buffer.from(secret.slice(SECRET_PREFIX.length), 'base64');
   return createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest();
 }

@@ -8,7 +8,7 @@ import { pipeline } from 'node:stream/promises';
 import { type ByteRange, ObjectNotFound, type Storage, type StoredObject } from './storage.ts';
 import { checkedKey } from './storage-key.ts';
 
-export interface FileStorageOptions {
+interface FileStorageOptions {
   /** Path of the folder; made with mode 0700 on the first write. */
   readonly root: string;
 }

@@ -1,7 +1,7 @@
 /** A stream cut into pieces for the parts of an upload: one piece is filled while the one before it is on its way. */
 import type { Readable } from 'node:stream';
 
-export interface Cut {
+interface Cut {
   readonly partBytes: number;
   /** From the first byte of the first piece to the end of the upload: its last part ends there. */
   readonly wholeBytes: number;

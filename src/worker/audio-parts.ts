@@ -1,12 +1,12 @@
 /** Of a video at an address, only what its audio takes: the index, the beginnings of all tracks, and one track. */
 import { MediaFailure } from '../media/failure.ts';
-import { readMatroskaIndex } from '../media/matroska/audio-index.ts';
-import { readAudioIndex } from '../media/mp4/audio-index.ts';
-import { OddLayout } from '../media/mp4/boxes.ts';
 import { type Probe, probe } from '../media/probe.ts';
 import { SNIFF_BYTES, sniffContainer } from '../media/sniff.ts';
 import { chooseTrack } from '../media/track-choice.ts';
 import type { SourceParts } from '../outbound/ranges-parts.ts';
+import { readMatroskaIndex } from '../sparse/matroska/audio-index.ts';
+import { readAudioIndex } from '../sparse/mp4/audio-index.ts';
+import { UnsupportedLayout } from '../sparse/mp4/boxes.ts';
 import type { StepContext } from './step.ts';
 
 /**
@@ -23,15 +23,15 @@ export async function fetchAudioParts(
     const head = await parts.read(0, Math.min(parts.sizeBytes, SNIFF_BYTES));
     const isMatroska = sniffContainer(head)?.demuxer === 'matroska';
     const index = await (isMatroska ? readMatroskaIndex : readAudioIndex)(parts);
-    if (!(await parts.fetch(index.lead))) throw new OddLayout('little would be gained');
+    if (!(await parts.fetch(index.lead))) throw new UnsupportedLayout('little would be gained');
     const probed = await probe(services.tools, path, { signal });
     const { index: place } = chooseTrack(probed, payload.output.track);
     // Where ffprobe sees other tracks than the index has, a place among them means nothing.
-    if (probed.tracks.length !== index.audioTracks) throw new OddLayout('audio tracks that are none');
-    if (!(await parts.fetch(index.track(place)))) throw new OddLayout('little would be gained');
+    if (probed.tracks.length !== index.audioTracks) throw new UnsupportedLayout('audio tracks that are none');
+    if (!(await parts.fetch(index.track(place)))) throw new UnsupportedLayout('little would be gained');
     return probed;
   } catch (error) {
-    if (!(error instanceof OddLayout || error instanceof MediaFailure)) throw error;
+    if (!(error instanceof UnsupportedLayout || error instanceof MediaFailure)) throw error;
     logger.debug({ why: error.message }, 'the source is downloaded whole');
     return null;
   }

@@ -2,12 +2,12 @@
  * Whether there is room for more jobs. While less than the reserve is free a worker takes none: they wait in the queue, for space or for a
  * worker that has some, instead of failing one after the other.
  */
-import type { Logger } from '../logger.ts';
+import type { Logger } from '../observe/logger.ts';
 import type { DiskSpace } from '../storage/disk-space.ts';
 
 export type DiskState = 'ok' | 'low';
 
-export interface DiskWatchOptions {
+interface DiskWatchOptions {
   readonly spaces: readonly DiskSpace[];
   /** What is stopped, and goes on when there is room again. */
   readonly consumer: { pause(): void; resume(): void };

@@ -1,13 +1,13 @@
 /** A job from its first step to its last, in a folder of its own. */
 import { ServiceError } from '../contract/errors.ts';
 import { MediaFailure } from '../media/failure.ts';
-import type { WorkStep } from '../metrics/observer.ts';
+import type { WorkStep } from '../observe/metrics/observer.ts';
+import { noTracing } from '../observe/tracing/tracing.ts';
 import type { ExtractionJob } from '../queue/extraction-consumer.ts';
 import type { ExtractResult } from '../queue/payloads.ts';
 import type { DiskClaim } from '../storage/disk-claim.ts';
 import { isDiskFull, outOfDiskSpace } from '../storage/disk-full.ts';
 import type { Workspaces } from '../storage/workspaces.ts';
-import { noTracing } from '../tracing/tracing.ts';
 import { ProgressMeter } from './progress.ts';
 import type { Step, StepContext, WorkerServices } from './step.ts';
 import { type LimitedStep, withinLimit } from './step-limits.ts';

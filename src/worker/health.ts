@@ -3,13 +3,13 @@ import type { RequestListener } from 'node:http';
 import { listen } from '../http/listener.ts';
 import type { Around } from '../http/watched.ts';
 
-export interface HealthServer {
+interface HealthServer {
   readonly port: number;
   close(): Promise<void>;
 }
 
 /** What has to be there for jobs to be taken; each resolves when it is, and rejects when it is not. */
-export type HealthChecks = Readonly<Record<string, () => Promise<unknown>>>;
+type HealthChecks = Readonly<Record<string, () => Promise<unknown>>>;
 
 const CHECK_TIMEOUT_MS = 2000;
 

@@ -1,53 +1,31 @@
-/** The worker process: wire, consume, close. */
+/** The worker process: made of the configuration, consumes jobs and announcements, cleans up, closes. */
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { DeliveryWorker } from '../deliveries/delivery-worker.ts';
+import { JobWebhooks } from '../deliveries/job-webhooks.ts';
+import { Janitor } from '../janitor/janitor.ts';
+import { endStrayTools } from '../media/stray-tools.ts';
 import { consumeAnnouncements } from '../queue/announcement-consumer.ts';
-import { AnnouncementQueue } from '../queue/announcement-queue.ts';
-import { logAttempt } from '../queue/deliveries.ts';
-import { consumeExtractions, type ExtractionConsumerOptions } from '../queue/extraction-consumer.ts';
-import { readJobRecord } from '../queue/job-record.ts';
-import { jobKey } from '../queue/names.ts';
-import type { Redis } from '../queue/redis.ts';
+import { consumeExtractions } from '../queue/extraction-consumer.ts';
+import { findJobRecord } from '../queue/job-record.ts';
+import { closeQueues, openQueues } from '../queue/open-queue.ts';
+import { readQueues } from '../queue/queue-state.ts';
 import { Semaphore } from '../queue/semaphore.ts';
 import { noteJobSeconds } from '../queue/throughput.ts';
-import type { WebhookSecrets } from '../queue/webhook-secrets.ts';
-import type { UrlSigner } from '../signing/signed-url.ts';
-import type { DiskSpace } from '../storage/disk-space.ts';
-import type { Workspaces } from '../storage/workspaces.ts';
-import type { GatewaySettings } from './completion/gateway-client.ts';
+import { VoiceQueue } from '../queue/voice-queue.ts';
+import { closeRedis, connectRedis, type Redis } from '../redis/connection.ts';
+import { incomingFolder, publicUrlOf, type Resources, type Stores, workspacesFolder } from '../resources.ts';
+import { UrlSigner } from '../signing/signed-url.ts';
+import { Workspaces } from '../storage/workspaces.ts';
+import { IncomingStates } from '../uploads/incoming-states.ts';
+import { uploadStorageKey } from '../uploads/record.ts';
 import { deliverVoice } from './completion/voice.ts';
-import { deliverWebhook } from './completion/webhook.ts';
-import { webhookBody } from './completion/webhook-body.ts';
+import { jobWebhookKind } from './completion/webhook.ts';
 import { type DiskState, DiskWatch } from './disk-watch.ts';
 import { runExtraction } from './extraction.ts';
 import type { WorkerServices } from './step.ts';
 
-export interface WorkerOptions {
-  readonly services: Omit<WorkerServices, 'encoding'>;
-  /** A connection of the role `worker`. The caller closes it. */
-  readonly redis: Redis;
-  /** Keeps the context of traces in jobs. */
-  readonly telemetry?: ExtractionConsumerOptions['telemetry'];
-  readonly signer: UrlSigner;
-  readonly webhookSecrets: WebhookSecrets;
-  readonly gateway: GatewaySettings;
-  readonly voiceOnUnknown: 'keep' | 'resend';
-  readonly webhookSchedule: readonly number[];
-  /** Jobs that are encoded at a time. */
-  readonly encodings: number;
-  /** Jobs that are downloaded, or wait downloaded, beside those. 0: what is downloaded is encoded at once. */
-  readonly downloadsAhead: number;
-  readonly lockSeconds: number;
-  /** Whether, and with what patience, it is watched that jobs are taken at all; `redis` is of the role `request`. */
-  readonly watch?: { readonly redis: Redis; readonly patienceSeconds: number };
-  /** How long the record of an ended job is kept. */
-  readonly jobTtlSeconds: number;
-  readonly workspaces: Workspaces;
-  /** Volumes that need room before jobs are taken. */
-  readonly disks: readonly DiskSpace[];
-}
-
-export interface WorkerProcess {
-  /** Places among the encoders: those that are taken, and all. */
-  readonly places: () => { readonly busy: number; readonly places: number };
+interface WorkerProcess {
   /** `low`: no jobs are taken until there is room. */
   readonly diskState: () => DiskState;
   /** Resolves when this worker takes no jobs any more although jobs wait; nothing mends that but another process. */
@@ -56,27 +34,57 @@ export interface WorkerProcess {
   close(graceMs: number): Promise<void>;
 }
 
-export async function startWorker(options: WorkerOptions): Promise<WorkerProcess> {
-  const { redis, signer, workspaces, telemetry } = options;
-  const services = { ...options.services, encoding: new Semaphore(options.encodings) };
-  const { logger, observer, tracing } = services;
-  const observing = { ...(observer && { observer }), ...(tracing && { tracing }) };
-  const readJob = async (jobId: string) =>
-    readJobRecord(jobId, await redis.hgetall(jobKey('extract', jobId)));
+const WEBHOOKS_AT_A_TIME = 16;
+const SWEEP_EVERY_MS = 60 * 1000;
+const LEFTOVERS_EVERY_MS = 60 * 60 * 1000;
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+/** @param ports those of the API and the gateway where they are known */
+export async function startWorker(
+  resources: Resources,
+  stores: Stores,
+  ports: { readonly api?: number; readonly gateway?: number } = {},
+): Promise<WorkerProcess> {
+  const { config, logger, secrets, storage, outbound, metrics } = resources;
+  const { tracing, telemetry } = resources.traces;
+  const { observer } = metrics;
+  const tools = await resources.tools();
+  const redis = connectRedis({ ...resources.redisAddress, role: 'worker', logger });
+  const workspaces = await Workspaces.open(workspacesFolder(config), endStrayTools);
+  const queues = openQueues(stores.redis, logger);
+  const encoding = new Semaphore(config.WORKER_CONCURRENCY);
+  const services: WorkerServices = {
+    outbound,
+    storage,
+    disk: resources.disk.workspaces,
+    tools,
+    logger,
+    observer,
+    tracing,
+    encoding,
+    limits: {
+      maxInputBytes: config.MAX_INPUT_BYTES,
+      maxAudioSeconds: config.MAX_AUDIO_SECONDS,
+      outputTtlSeconds: config.OUTPUT_TTL_SECONDS,
+    },
+  };
+  const readJob = (jobId: string) => findJobRecord(redis, jobId);
 
   const extractions = consumeExtractions({
     redis,
-    concurrency: options.encodings + options.downloadsAhead,
-    lockSeconds: options.lockSeconds,
+    concurrency: config.WORKER_CONCURRENCY + config.DOWNLOADS_AHEAD,
+    lockSeconds: config.JOB_LOCK_SECONDS,
     logger,
-    ...(options.watch === undefined ? {} : { watch: options.watch }),
-    ...(observer && { observer }),
+    observer,
     telemetry,
+    ...(config.WATCHDOG_SECONDS === 0
+      ? {}
+      : { watch: { queue: queues.extract, patienceSeconds: config.WATCHDOG_SECONDS } }),
     async run(job) {
       const startedMs = Date.now();
       const result = await runExtraction(job, services, workspaces);
       const { format, size, duration } = result.outputFile;
-      services.observer?.outputMade(format, size, duration);
+      observer.outputMade(format, size, duration);
       // An estimate is not worth a failed job.
       noteJobSeconds(redis, (Date.now() - startedMs) / 1000).catch((error: Error) =>
         logger.warn({ error: error.message }, 'the duration of a job could not be noted'),
@@ -85,60 +93,127 @@ export async function startWorker(options: WorkerOptions): Promise<WorkerProcess
     },
   });
 
-  const diskWatch = await DiskWatch.start({ spaces: options.disks, consumer: extractions, logger });
+  const diskWatch = await DiskWatch.start({
+    spaces: [...new Set(Object.values(resources.disk))],
+    consumer: extractions,
+    logger,
+  });
 
-  const announcementQueue = new AnnouncementQueue({
+  const announcing = { redis, recordSeconds: config.JOB_TTL_SECONDS, logger, telemetry };
+  const voices = new VoiceQueue(announcing);
+  const webhooks = new JobWebhooks({ ...announcing, tries: config.WEBHOOK_SCHEDULE_SECONDS.length });
+  const signer = new UrlSigner(secrets.urlSigning, publicUrlOf(config, ports.api));
+  const kind = jobWebhookKind({
+    outbound,
+    readJob,
+    secretsOf: (tenant) => stores.webhookSecrets.of(tenant),
+    signer,
+    scheduleSeconds: config.WEBHOOK_SCHEDULE_SECONDS,
+    logSeconds: config.JOB_TTL_SECONDS,
+    observer,
+    tracing,
+  });
+  const deliveries = await DeliveryWorker.start({
+    queue: webhooks.queue,
     redis,
-    webhookTries: options.webhookSchedule.length,
-    recordSeconds: options.jobTtlSeconds,
+    kindOf: () => kind,
+    isAlone: false,
+    concurrency: WEBHOOKS_AT_A_TIME,
+    lockSeconds: config.JOB_LOCK_SECONDS,
     logger,
     telemetry,
   });
   const announcements = consumeAnnouncements({
     redis,
-    queue: announcementQueue,
-    webhookSchedule: options.webhookSchedule,
-    lockSeconds: options.lockSeconds,
+    addWebhook: (payload) => webhooks.add(payload),
+    voices,
+    lockSeconds: config.JOB_LOCK_SECONDS,
     logger,
     telemetry,
-    handlers: {
-      webhook: (payload, attempt) =>
-        deliverWebhook(payload, attempt, {
-          outbound: services.outbound,
-          logger,
-          readJob,
-          secretsOf: (tenant) => options.webhookSecrets.of(tenant),
-          bodyOf: (event, record) => webhookBody(event, record, signer),
-          logAttempt: (id, made) => logAttempt(redis, id, made, options.jobTtlSeconds),
-          ...observing,
-        }),
-      voice: (payload, attempt) =>
-        deliverVoice(payload, attempt, {
-          redis,
-          storage: services.storage,
-          signer,
-          gateway: options.gateway,
-          onUnknown: options.voiceOnUnknown,
-          workspaces,
-          keepStatusSeconds: options.jobTtlSeconds,
-          logger,
-          readJob,
-          ...observing,
-        }),
-    },
+    sendVoice: (payload, attempt) =>
+      deliverVoice(payload, attempt, {
+        redis,
+        storage,
+        signer,
+        gateway: {
+          url: config.GATEWAY_URL ?? `http://127.0.0.1:${ports.gateway ?? config.GATEWAY_PORT}`,
+          kind: config.GATEWAY_KIND,
+          brand: config.GATEWAY_BRAND,
+          apiKey: config.GATEWAY_API_KEY ?? secrets.gatewayApiKey,
+        },
+        onUnknown: config.VOICE_ON_UNKNOWN,
+        workspaces,
+        keepStatusSeconds: config.JOB_TTL_SECONDS,
+        logger,
+        readJob,
+        observer,
+        tracing,
+      }),
   });
 
+  metrics.read({
+    queues: () => readQueues(stores.redis, queues),
+    worker: () => ({
+      busy: encoding.capacity - encoding.free,
+      places: encoding.capacity,
+      diskLow: diskWatch.state === 'low',
+    }),
+  });
+  const janitor = janitorOf(resources, stores.redis);
+  janitor.start(SWEEP_EVERY_MS);
   return {
     deaf: extractions.deaf,
     diskState: () => diskWatch.state,
-    places: () => ({
-      busy: services.encoding.capacity - services.encoding.free,
-      places: services.encoding.capacity,
-    }),
     async close(graceMs) {
+      await janitor.close();
       diskWatch.close();
-      await Promise.all([extractions.close(graceMs), announcements.close(graceMs)]);
-      await announcementQueue.close();
+      await Promise.all([
+        extractions.close(graceMs),
+        announcements.close(graceMs),
+        deliveries.close(graceMs),
+      ]);
+      await Promise.all([webhooks.close(), voices.close()]);
+      await workspaces.close();
+      await closeQueues(queues);
+      await closeRedis(redis);
     },
+  };
+}
+
+function janitorOf(resources: Resources, redis: Redis): Janitor {
+  const { config, storage, logger } = resources;
+  const incoming = resources.incoming?.({
+    states: new IncomingStates(redis),
+    inTime: (_operation, work) => work,
+    keyOf: uploadStorageKey,
+  });
+  return new Janitor({
+    redis,
+    outputTtlSeconds: config.OUTPUT_TTL_SECONDS,
+    jobTtlSeconds: config.JOB_TTL_SECONDS,
+    removeObject: (key) => storage.remove(key),
+    async removeUpload(file) {
+      await (incoming?.remove(file) ?? rm(join(incomingFolder(config), file), { force: true }));
+      await storage.remove(uploadStorageKey(file));
+    },
+    sweepStorage: leftoversSweep(resources),
+    logger,
+  });
+}
+
+/** Now and then: what dead writers have left is old before anybody may touch it. */
+function leftoversSweep({ sweep, config }: Resources): (() => Promise<number>) | undefined {
+  if (sweep === undefined) {
+    return undefined;
+  }
+  // Whatever is written longer than that has expired before it was complete.
+  const olderThanMs = DAY_MS + Math.max(DAY_MS, config.UPLOAD_TTL_SECONDS * 1000);
+  let nextMs = 0;
+  return async () => {
+    if (Date.now() < nextMs) {
+      return 0;
+    }
+    nextMs = Date.now() + LEFTOVERS_EVERY_MS;
+    return sweep(olderThanMs);
   };
 }

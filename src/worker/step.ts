@@ -1,15 +1,15 @@
 /** What a step is: a function from what the steps before it made to what the next one needs. */
 import type { ProcessingStep } from '../contract/job.ts';
-import type { Logger } from '../logger.ts';
 import type { MediaTools } from '../media/run.ts';
-import type { Observer } from '../metrics/observer.ts';
+import type { Logger } from '../observe/logger.ts';
+import type { Observer } from '../observe/metrics/observer.ts';
+import type { Tracing } from '../observe/tracing/tracing.ts';
 import type { Outbound } from '../outbound/outbound.ts';
 import type { ExtractPayload } from '../queue/payloads.ts';
 import type { Semaphore } from '../queue/semaphore.ts';
 import type { DiskClaim } from '../storage/disk-claim.ts';
 import type { DiskSpace } from '../storage/disk-space.ts';
 import type { Storage } from '../storage/storage.ts';
-import type { Tracing } from '../tracing/tracing.ts';
 
 /** What the steps work with; wired in start.ts. */
 export interface WorkerServices {

@@ -10,17 +10,17 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { request } from 'undici';
 import { afterAll, beforeAll } from 'vitest';
+import { startApi } from '../../src/api/start.ts';
 import { type Config, loadConfig } from '../../src/config.ts';
 import { scopes } from '../../src/contract/scopes.ts';
-import { parts as everyPart } from '../../src/metrics/table.ts';
+import { runGateway } from '../../src/gateway/start.ts';
+import { parts as everyPart } from '../../src/observe/metrics/table.ts';
 import { parseAllowRules } from '../../src/outbound/allow-rules.ts';
 import { createOutbound, type Outbound } from '../../src/outbound/outbound.ts';
-import { runApi } from '../../src/processes/api.ts';
-import { runGateway } from '../../src/processes/gateway.ts';
-import { type Ground, openGround, openStores } from '../../src/processes/ground.ts';
-import { runWorker } from '../../src/processes/worker.ts';
-import type { ApiKeys, NewApiKey } from '../../src/queue/api-keys.ts';
+import { openResources, openStores, type Resources } from '../../src/resources.ts';
 import type { Storage } from '../../src/storage/storage.ts';
+import type { ApiKeys, NewApiKey } from '../../src/tenants/api-keys.ts';
+import { startWorker as startWorkerProcess } from '../../src/worker/start.ts';
 import { ffmpeg } from '../media/oracle.ts';
 import { startTestRedis, type TestRedis } from '../redis-server.ts';
 import { until } from '../until.ts';
@@ -221,30 +221,30 @@ export class TestService {
       LOG_LEVEL: process.env.TEST_LOG_LEVEL ?? 'silent',
       ...environment,
     });
-    const opened = await openGround(config, everyPart);
-    const ground: Ground = {
+    const opened = await openResources(config, everyPart);
+    const resources: Resources = {
       ...opened,
       ...(names === undefined ? {} : { outbound: outboundOf(config, opened, names) }),
       ...(storage === undefined ? {} : { storage: storage(opened.storage) }),
     };
-    const stores = openStores(ground);
+    const stores = openStores(resources);
     const stops: (() => Promise<unknown>)[] = [
       () => rm(dataDir, { recursive: true, force: true }),
       () => outside.close(),
       () => redis.close(),
-      () => ground.close(),
+      () => resources.close(),
       () => stores.close(),
     ];
-    const api = await runApi(ground, stores);
+    const api = await startApi(resources, stores);
     stops.push(() => api.close(0));
     const ports: { api: number; gateway?: number } = { api: api.port };
     if (parts.includes('gateway')) {
-      const gateway = await runGateway(ground, api.port);
+      const gateway = await runGateway(resources, api.port);
       stops.push(() => gateway.close());
       ports.gateway = gateway.port;
     }
     const startWorker = async (): Promise<void> => {
-      const worker = await runWorker(ground, stores, ports);
+      const worker = await startWorkerProcess(resources, stores, ports);
       stops.push(() => worker.close(0));
     };
     if (parts.includes('worker')) {
@@ -353,7 +353,7 @@ export class TestService {
 /** The way outside as the service opens it, but with names from a table. */
 function outboundOf(
   config: Config,
-  { logger }: Ground,
+  { logger }: Resources,
   names: NonNullable<ServiceSetting['names']>,
 ): Outbound {
   return createOutbound({

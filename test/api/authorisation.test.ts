@@ -7,8 +7,8 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { routes } from '../../src/api/app.ts';
 import type { Access, Route } from '../../src/api/route.ts';
 import { scopes } from '../../src/contract/scopes.ts';
+import { signWebhook } from '../../src/deliveries/sign-webhook.ts';
 import { deriveSecrets } from '../../src/secrets.ts';
-import { signWebhook } from '../../src/signing/standard-webhooks.ts';
 import { type Answer, type Ask, type Json, SECRET_KEY, useClips, useService } from './api-fixture.ts';
 
 const clip = useClips('tone.mp4');

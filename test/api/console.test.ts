@@ -1,4 +1,5 @@
-/** How the console is served; what it does is test/end-to-end/console.test.ts. */
+/** How the console is served; what it does is test/end-to-end/console.core-all.test.ts. */
+import { gunzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { useService } from './api-fixture.ts';
 
@@ -43,6 +44,20 @@ describe('the console', () => {
     });
     expect(policy).not.toMatch(/unsafe|\*|https?:/);
     expect((await get('/')).bytes.toString()).not.toMatch(/ style=|<style|<script(?! [^>]*src=)|\son\w+=/);
+  });
+
+  it('allows a style by a nonce of this one answer, and lets nobody keep the answer', async () => {
+    const nonces = await Promise.all(
+      [1, 2].map(async () => {
+        const { headers, bytes } = await get('/', { 'accept-encoding': 'gzip' });
+        expect([headers['content-encoding'], headers['cache-control']]).toEqual(['gzip', 'no-store']);
+        const [, nonce = ''] = /nonce="([^"]+)"/.exec(gunzipSync(bytes).toString()) ?? [];
+        expect(headers['content-security-policy']).toContain(`style-src 'self' 'nonce-${nonce}';`);
+        return nonce;
+      }),
+    );
+    expect(nonces[0]).toMatch(/^[\w+/]{22}==$/);
+    expect(nonces[1]).not.toBe(nonces[0]);
   });
 
   it('is asked for again with its tag, and not sent again', async () => {

@@ -94,6 +94,7 @@ describe('Job', () => {
         currentStep: null,
         inputFile: null,
         outputFile: null,
+        warnings: [],
         output: { format: 'mp3', copy: 'auto', normalize: false, preserveMetadata: true },
         options: { priority: 'normal' },
         source: from(tone),
@@ -177,7 +178,9 @@ describe('Job', () => {
           truePeakDbtp: expect.any(Number),
           gainDb: expect.any(Number),
         },
+        timeline: { startOffset: 0, filledSeconds: 0 },
       },
+      warnings: [],
       output: {
         format: 'mp3',
         quality: 'low',

@@ -4,9 +4,9 @@
  */
 import { readFile } from 'node:fs/promises';
 import { routes } from '../../src/api/app.ts';
+import { signWebhook } from '../../src/deliveries/sign-webhook.ts';
 import { deriveSecrets } from '../../src/secrets.ts';
 import { UrlSigner } from '../../src/signing/signed-url.ts';
-import { signWebhook } from '../../src/signing/standard-webhooks.ts';
 import { type Ask, type Json, SECRET_KEY, type TestService } from './api-fixture.ts';
 
 export interface RouteRequest {

@@ -2,13 +2,14 @@
 import { join } from 'node:path';
 import type { StartedTestContainer } from 'testcontainers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { LIMIT_BYTES, MIB, measureUpload, ways } from '../api/upload-memory.ts';
 import type { Client } from '../client.ts';
 import { useVideos } from '../end-to-end/videos.ts';
 import { until } from '../until.ts';
 import { docker, dockerTries, evaluateIn, healthIs, IMAGE, inspect, isEncoding, ROOT } from './engine.ts';
 import { ServiceContainers } from './service.ts';
 
-const HEALTH = ['node', '/app/src/commands/health.ts'];
+const HEALTH = ['node', '/app/src/cli/health.ts'];
 
 /** Runs a command in a container of its own that may write nowhere, and answers what it wrote. */
 const inReadOnly = (
@@ -56,7 +57,7 @@ describe('the image', () => {
   });
 
   it('brings what Node compiles of all its code, and Node takes it', async () => {
-    const load = `for (const name of ['api', 'gateway', 'worker']) await import('/app/src/processes/' + name + '.ts'); process.exit()`;
+    const load = `for (const name of ['api', 'gateway', 'worker']) await import('/app/src/' + name + '/start.ts'); process.exit()`;
     const { output } = await dockerTries(
       ...[
         'run',
@@ -99,6 +100,21 @@ describe('a container', () => {
        const isOurs = (pid) => /^node\\0.*main\\.ts/.test(readFileSync('/proc/' + pid + '/cmdline', 'utf8'));
        console.log(readdirSync('/proc').find((pid) => /^\\d+$/.test(pid) && isOurs(pid)));`,
     );
+
+  it('of the api stays small whatever it takes in', async () => {
+    const container = await service.run('api', {
+      name: 'api-measured',
+      change: (built) => built.withExposedPorts(8080),
+    });
+    const path = `/proc/${await mainProcess(container)}/status`;
+    const api = {
+      address: `http://${container.getHost()}:${container.getMappedPort(8080)}`,
+      key: service.key,
+      status: () => docker('exec', container.getId(), 'cat', path),
+    };
+    const { grownBytes } = await measureUpload(api, videos.long, ways.form, 256 * MIB);
+    expect(grownBytes).toBeLessThan(LIMIT_BYTES);
+  });
 
   it.each(['worker', 'gateway'])(
     'of the %s is healthy, and is not once its process answers no more',

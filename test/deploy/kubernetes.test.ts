@@ -3,9 +3,9 @@ import { globSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
-import { createProgram } from '../../src/commands/program.ts';
+import { createProgram } from '../../src/cli/program.ts';
 import { loadConfig } from '../../src/config.ts';
-import { metricTable } from '../../src/metrics/table.ts';
+import { metricTable } from '../../src/observe/metrics/table.ts';
 import { publicBlocks } from '../../src/outbound/address-table.ts';
 import { Environment } from '../../src/settings/environment.ts';
 import type { Json } from '../client.ts';
@@ -46,10 +46,7 @@ describe.each(overlays)('%s', (overlay) => {
   const environmentOf = (manifest: Manifest): Record<string, string> => ({
     ...configMap?.data,
     ...Object.fromEntries(
-      (containersOf(manifest)[0].env ?? []).map(({ name, value }: Json) => [
-        name,
-        value?.replaceAll('$(POD_IP)', '10.0.0.1') ?? '2',
-      ]),
+      (containersOf(manifest)[0].env ?? []).map(({ name, value }: Json) => [name, value ?? '2']),
     ),
   });
 
@@ -70,10 +67,14 @@ describe.each(overlays)('%s', (overlay) => {
     for (const manifest of ours) {
       const environment = environmentOf(manifest);
       const unknown = Object.keys(environment).filter((name) => !(name in Environment.shape));
-      // It only goes into another one.
-      expect(unknown.filter((name) => name !== 'POD_IP')).toEqual([]);
+      expect(unknown).toEqual([]);
       expect(() => loadConfig({ ...environment, SECRET_KEY: 'x'.repeat(32) })).not.toThrow();
     }
+  });
+
+  it('ends a gateway before it starts the next one, which would not be ready beside it', () => {
+    const gateway = ours.find(({ metadata }) => metadata.name === 'gateway');
+    expect(gateway?.spec).toMatchObject({ replicas: 1, strategy: { type: 'Recreate' } });
   });
 
   it('leaves no variable to the Services of the namespace', () => {
@@ -115,8 +116,7 @@ describe.each(overlays)('%s', (overlay) => {
 
   it('gives each process the time that it takes to stop', () => {
     const margin =
-      Number(/CLOSE_MARGIN_MS = ([\d_]+)/.exec(read('src/commands/serve.ts'))?.[1]?.replaceAll('_', '')) /
-      1000;
+      Number(/CLOSE_MARGIN_MS = ([\d_]+)/.exec(read('src/cli/serve.ts'))?.[1]?.replaceAll('_', '')) / 1000;
     expect(margin).toBeGreaterThan(0);
     for (const manifest of ours) {
       const { SHUTDOWN_SECONDS } = loadConfig({ ...environmentOf(manifest), SECRET_KEY: 'x'.repeat(32) });

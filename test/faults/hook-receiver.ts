@@ -60,10 +60,10 @@ export class HookReceiver {
     response.writeHead(status, extra).end();
   });
 
-  /** @param host address that it listens on */
-  static async start(host = '127.0.0.1'): Promise<HookReceiver> {
+  /** @param host address that it listens on @param port 0 takes a free one */
+  static async start(host = '127.0.0.1', port = 0): Promise<HookReceiver> {
     const receiver = new HookReceiver();
-    receiver.#server.listen(0, host);
+    receiver.#server.listen(port, host);
     await once(receiver.#server, 'listening');
     return receiver;
   }

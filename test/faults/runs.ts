@@ -1,12 +1,13 @@
 /** How often a scenario runs, and where its figures go. */
 import { appendFileSync } from 'node:fs';
+import { byRun, currentRun } from '../by-run.ts';
 
 /** Whether this is the long run: `npm run faults`. */
-export const isLong = process.env.FAULTS === 'long';
+export const isLong = currentRun === 'long';
 
-/** The count for this run: of `script/test` or of `npm run faults`. */
+/** The count for this run: of `script/test --all`, and of the core where it has the scenario, or of `npm run faults`. */
 export function runs(short: number, long: number): number {
-  return isLong ? long : short;
+  return byRun({ core: short, all: short, long });
 }
 
 /** A seed for a scenario's random numbers: FAULTS_SEED repeats an earlier run, as far as the machine's timing allows. */
@@ -38,7 +39,7 @@ export function percentile(values: readonly number[], part: number): number {
  * @param row the row of the table in docs/failure.md
  */
 export function report(row: string, figures: Readonly<Record<string, unknown>>): void {
-  const line = JSON.stringify({ row, run: isLong ? 'long' : 'short', ...figures });
+  const line = JSON.stringify({ row, run: currentRun, ...figures });
   process.stdout.write(`${line}\n`);
   if (process.env.FAULTS_REPORT !== undefined) appendFileSync(process.env.FAULTS_REPORT, `${line}\n`);
 }

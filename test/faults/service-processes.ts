@@ -1,7 +1,7 @@
 /** API, gateway and workers of a stand: real processes under supervision, on ports that they keep. */
 import { fileURLToPath } from 'node:url';
 import { freePorts } from '../ports.ts';
-import type { Environment, ServiceHome } from '../service.ts';
+import { type Environment, type ServiceHome, soundpost } from '../service.ts';
 import { type Hosts, oneHost } from './hosts.ts';
 import { Supervised } from './supervised.ts';
 
@@ -100,7 +100,7 @@ export class ServiceProcesses {
     environment: Environment,
   ) {
     const imports = [...preloads, PRELOAD].flatMap((path) => ['--import', path]);
-    return this.#home.run([...prefix, process.execPath, ...imports, 'src/main.ts', command], environment);
+    return this.#home.run([...prefix, ...soundpost.toSpliced(1, 0, ...imports), command], environment);
   }
 }
 

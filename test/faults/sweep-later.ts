@@ -3,9 +3,9 @@
  * else looks at: `node sweep-later.ts <redis url> <DATA_DIR>`.
  */
 import { Readable } from 'node:stream';
-import { createLogger } from '../../src/logger.ts';
-import { Janitor } from '../../src/queue/janitor.ts';
-import { closeRedis, connectRedis } from '../../src/queue/redis.ts';
+import { Janitor } from '../../src/janitor/janitor.ts';
+import { createLogger } from '../../src/observe/logger.ts';
+import { closeRedis, connectRedis } from '../../src/redis/connection.ts';
 import { createFileStorage } from '../../src/storage/file-storage.ts';
 import { until } from '../until.ts';
 

@@ -207,6 +207,12 @@ const cases: Case[] = [
     says: /^key\.id: /,
   },
   {
+    name: 'the instance has no such delivery',
+    code: 'delivery_not_found',
+    ask: () => gateway.call('POST', '/webhook/replay/main', { deliveryId: 'evt_1-0' }),
+    says: /^deliveryId: /,
+  },
+  {
     name: 'a message is somebody else’s',
     code: 'not_editable',
     async ask() {
@@ -337,6 +343,7 @@ const shownElsewhere: readonly GatewayErrorCode[] = [
   'rate_limited', // send-rate.test.ts, wrong-keys.test.ts
   'timeout', // keeping.test.ts
   'service_unavailable', // health.test.ts, keeping.test.ts
+  'standby', // lease/standby.test.ts
   'internal_error', // below
 ];
 

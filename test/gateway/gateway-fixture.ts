@@ -6,16 +6,15 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { GatewayOptions, RunningGateway } from '../../src/gateway/gateway-options.ts';
 import { startGateway } from '../../src/gateway/start.ts';
-import { dieWithParent } from '../../src/launcher.ts';
-import { createLogger } from '../../src/logger.ts';
+import { createLogger } from '../../src/observe/logger.ts';
 import { parseAllowRules } from '../../src/outbound/allow-rules.ts';
 import { createOutbound } from '../../src/outbound/outbound.ts';
 import { createFileStorage } from '../../src/storage/file-storage.ts';
+import { mediaTools } from '../media-tools.ts';
 
 export const API_KEY = 'gateway-key-of-the-tests-0123456789';
 const PEPPER = Buffer.alloc(32, 7);
 const ENCRYPTION_KEY = Buffer.alloc(32, 8);
-export const REPLICA_KEY = Buffer.alloc(32, 9);
 
 /** The people of every loopback network (decisions B "Loopback"). */
 export const ada = { number: '12025550101', jid: '12025550101@people.loopback', name: 'Ada Lovelace' };
@@ -35,7 +34,7 @@ export interface GatewaySetting {
   readonly sendsPerMinute?: GatewayOptions['sendsPerMinute'];
   readonly webhookSchedule?: readonly number[];
   readonly trustProxy?: number;
-  readonly replica?: Omit<GatewayOptions['replica'], 'key'>;
+  readonly election?: GatewayOptions['election'];
 }
 
 export function gatewayOptions(setting: GatewaySetting): GatewayOptions {
@@ -57,11 +56,7 @@ export function gatewayOptions(setting: GatewaySetting): GatewayOptions {
       logger,
       userAgent: 'soundpost-tests',
     }),
-    tools: {
-      ffmpegPath: 'ffmpeg',
-      ffprobePath: 'ffprobe',
-      launcher: dieWithParent('KILL', process.env.PATH ?? ''),
-    },
+    tools: mediaTools,
     workspacesDir: join(dataDir, 'workspaces'),
     mediaTtlSeconds: setting.mediaTtlSeconds ?? 3600,
     ...(setting.sendTimeoutMs === undefined ? {} : { sendTimeoutMs: setting.sendTimeoutMs }),
@@ -69,7 +64,7 @@ export function gatewayOptions(setting: GatewaySetting): GatewayOptions {
     ...(setting.webhookSchedule === undefined ? {} : { webhookSchedule: setting.webhookSchedule }),
     ...(setting.trustProxy === undefined ? {} : { trustProxy: setting.trustProxy }),
     events,
-    replica: { key: REPLICA_KEY, ...setting.replica },
+    ...(setting.election === undefined ? {} : { election: setting.election }),
     logger,
   };
 }

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type AudioMessage, SentMessage } from '../../src/contract/gateway.ts';
 import type { RunningGateway } from '../../src/gateway/gateway-options.ts';
 import { startGateway } from '../../src/gateway/start.ts';
+import { mediaTools } from '../media-tools.ts';
 import { startTestRedis, type TestRedis } from '../redis-server.ts';
 import { decrypted } from './decrypted.ts';
 import { ada, caller, gatewayOptions, hedy, makeFolder, makeTone, run } from './gateway-fixture.ts';
@@ -20,9 +21,7 @@ let call: ReturnType<typeof caller>;
 beforeAll(async () => {
   redis = await startTestRedis();
   folder = await makeFolder();
-  for (const tool of tools) {
-    await symlink((await run('sh', ['-c', `command -v ${tool}`])).stdout.trim(), join(folder.path, tool));
-  }
+  for (const tool of tools) await symlink(mediaTools[`${tool}Path`], join(folder.path, tool));
   const options = gatewayOptions({ redisUrl: redis.url, dataDir: folder.path });
   gateway = await startGateway({
     ...options,

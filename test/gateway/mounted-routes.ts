@@ -1,8 +1,7 @@
 /** Every route that the gateway's application has mounted, read from the application itself. */
-import { createApp } from '../../src/gateway/app.ts';
+import { type AppOptions, createApp } from '../../src/gateway/app.ts';
 import { Viewers } from '../../src/gateway/inbox/viewer.ts';
 import { Access } from '../../src/gateway/middleware/access.ts';
-import { Forwarding } from '../../src/gateway/replicas/forwarding.ts';
 import { keyedRoutes } from '../../src/gateway/routes/routes.ts';
 import type { GatewayServices } from '../../src/gateway/services.ts';
 
@@ -17,16 +16,18 @@ const methods = ['get', 'post', 'put', 'patch', 'delete'] as const;
 
 /** Nothing of it is called: the routes are only looked at. */
 const services = {
-  access: new Access({} as never),
   viewers: new Viewers({} as never),
-  forwarding: new Forwarding({} as never),
   brands: ['Messenger', 'WhatsApp'],
-  trustProxy: 0,
 } as Partial<GatewayServices> as GatewayServices;
+const options = {
+  services,
+  access: new Access({} as never),
+  trustProxy: 0,
+} as Partial<AppOptions> as AppOptions;
 
 /** Such as `POST /settings/set/:instance`; the inbox's are among them. */
 export function mountedRoutes(): string[] {
-  return routesOf((createApp(services).router as unknown as { stack: readonly Layer[] }).stack, '');
+  return routesOf((createApp(options).router as unknown as { stack: readonly Layer[] }).stack, '');
 }
 
 /** The same for the routes of the table alone, with who may use them and what they answer. */

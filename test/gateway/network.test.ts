@@ -236,23 +236,6 @@ describe('an instance that is logged out', () => {
     expect((await messages('oslo', jid('paris'))).map(({ key }: Shown) => key.id)).toEqual(sent);
   });
 
-  it('is so for every process of the gateway', async () => {
-    const other = await startTestGateway({ redisUrl: redis.url, dataDir: folder.path });
-    const state = async (): Promise<string> =>
-      (await other.call('GET', '/instance/connectionState/oslo')).body.instance.state;
-    expect(await state()).toBe('open');
-    await gateway.call('DELETE', '/instance/logout/oslo');
-    expect(await state()).toBe('close');
-    const refused = await other.call('POST', '/message/sendMessengerAudio/oslo', {
-      number: ada.number,
-      audio,
-    });
-    expect(refused.body.code).toBe('not_connected');
-    await gateway.call('GET', '/instance/connect/oslo');
-    expect(await state()).toBe('open');
-    await other.close();
-  });
-
   it('stays logged out after a restart', async () => {
     await gateway.call('DELETE', '/instance/logout/oslo');
     stopFeed();

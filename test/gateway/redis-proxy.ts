@@ -14,8 +14,8 @@ export interface RedisProxy {
 }
 
 export interface StopAt {
-  /** A text in the command. */
-  readonly command: string;
+  /** A text in the command, or what finds it there. */
+  readonly command: string | RegExp;
   /** Whether Redis still gets this command; its answer is lost either way. */
   readonly reachesRedis: boolean;
 }
@@ -35,7 +35,10 @@ export async function startRedisProxy(redisSocket: string, stopAt: StopAt): Prom
     redis.on('close', () => gateway.destroy());
     gateway.on('data', (chunk) => {
       if (!passing) return;
-      if (!chunk.includes(stopAt.command)) {
+      const { command } = stopAt;
+      const isMeant =
+        typeof command === 'string' ? chunk.includes(command) : command.test(chunk.toString('latin1'));
+      if (!isMeant) {
         redis.write(chunk);
         return;
       }

@@ -8,8 +8,8 @@ import { defaultInstanceSettings } from '../../src/contract/gateway-instances.ts
 import type { Instance } from '../../src/gateway/instances.ts';
 import { OutgoingOrder } from '../../src/gateway/outgoing-order.ts';
 import { SendRate } from '../../src/gateway/send-rate.ts';
-import { createLogger } from '../../src/logger.ts';
-import { closeRedis, connectRedis, type Redis } from '../../src/queue/redis.ts';
+import { createLogger } from '../../src/observe/logger.ts';
+import { closeRedis, connectRedis, type Redis } from '../../src/redis/connection.ts';
 import { startTestRedis, type TestRedis } from '../redis-server.ts';
 import { ada, chatMessages, makeFolder, makeTone, startTestGateway } from './gateway-fixture.ts';
 

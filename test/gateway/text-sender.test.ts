@@ -1,11 +1,12 @@
-/** Texts that were not all sent: what callers are told when the instance goes to another replica, or the gateway stops. */
+/** Texts that were not all sent: what callers are told when another process takes over, or the gateway stops. */
 import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { defaultInstanceSettings } from '../../src/contract/gateway-instances.ts';
+import { Lease, standby } from '../../src/gateway/lease/lease.ts';
+import { thisMoment } from '../../src/gateway/lease/lease-clock.ts';
 import { MessageLog } from '../../src/gateway/message-log.ts';
 import { OutgoingOrder } from '../../src/gateway/outgoing-order.ts';
-import { Hold, moved } from '../../src/gateway/replicas/hold.ts';
 import { SendRate } from '../../src/gateway/send-rate.ts';
 import { TextSender } from '../../src/gateway/text-sender.ts';
 import { startTestRedis, type TestRedis } from '../redis-server.ts';
@@ -33,25 +34,25 @@ afterAll(async () => {
 });
 
 interface Attempt {
-  readonly hold: Hold;
+  readonly lease: Lease;
   readonly closing: AbortController;
   /** Sends two; `during` happens while the network has the one of this number. */
   send(during: (text: number) => void): Promise<void>;
 }
 
 function attempt(): Attempt {
-  const hold = new Hold({ what: instance.id, holder: '1 a-replica', isValid: () => true });
+  const lease = new Lease('1 a-process', 60_000, thisMoment());
   const closing = new AbortController();
   const texts = new TextSender({
     log: new MessageLog(redis, 60),
     rate: new SendRate(redis, { loopback: 0, xmpp: 0, whatsapp: 0 }),
     order: new OutgoingOrder(),
-    sessions: { holdOf: () => hold },
-    closing: closing.signal,
+    lease,
+    closing: AbortSignal.any([closing.signal, lease.lost]),
   });
   const chat = { jid: '99900000002@people.loopback', isGroup: false, name: 'Ada' };
   return {
-    hold,
+    lease,
     closing,
     send(during) {
       const all = [1, 2].map(() => ({ messageId: randomUUID(), chat, text: 'come' }));
@@ -59,17 +60,17 @@ function attempt(): Attempt {
       return texts.send(instance, { ownJid: '99900000001@people.loopback' }, all, async () => {
         count += 1;
         during(count);
-        if (!hold.isGood) throw moved();
+        if (!lease.isValid) throw standby();
       });
     },
   };
 }
 
 // Broken by hand (src/gateway/text-sender.ts): the signal's own reason, which says to send again. 503.
-it('an instance that moves while the network has a text: whether it was sent is not known', async () => {
+it('a lease that is lost while the network has a text: whether it was sent is not known', async () => {
   for (const lostAt of [1, 2]) {
-    const { hold, send } = attempt();
-    await expect(send((text) => text === lostAt && hold.lose())).rejects.toMatchObject({ code: 'timeout' });
+    const { lease, send } = attempt();
+    await expect(send((text) => text === lostAt && lease.lose())).rejects.toMatchObject({ code: 'timeout' });
   }
 });
 
@@ -78,13 +79,13 @@ it('a gateway that stops between two texts does not ask for both again', async (
   await expect(send((text) => text === 1 && closing.abort())).rejects.toMatchObject({ code: 'timeout' });
 });
 
-it('an instance that moved before anything was said: nothing was sent, send it again', async () => {
-  const { hold, send } = attempt();
+it('a lease that was lost before anything was said: nothing was sent, send it again', async () => {
+  const { lease, send } = attempt();
   let said = 0;
-  hold.lose();
+  lease.lose();
   const sending = send((text) => {
     said = text;
   });
-  await expect(sending).rejects.toMatchObject({ code: 'service_unavailable' });
+  await expect(sending).rejects.toMatchObject({ code: 'standby' });
   expect(said).toBe(0);
 });

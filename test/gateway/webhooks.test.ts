@@ -5,7 +5,6 @@ import type { AddressInfo } from 'node:net';
 import { Redis } from 'ioredis';
 import { Webhook } from 'standardwebhooks';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { Deliveries } from '../../src/gateway/webhooks/deliveries.ts';
 import { startTestRedis, type TestRedis } from '../redis-server.ts';
 import {
   type Answer,
@@ -287,23 +286,85 @@ describe('an event', () => {
   });
 });
 
-it('what is due at once is due in the order in which it happened', async () => {
-  const client = new Redis(redis.socketPath);
-  const deliveries = new Deliveries(client);
-  const happenedAtMs = Date.now() - 1000;
-  const instanceId = 'nobody';
-  // No gateway looks for work meanwhile.
-  await gateway.close();
-  for (const count of [10, 9, 11]) {
-    const eventId = `${happenedAtMs}-${count}`;
-    await deliveries.add({ eventId, instanceId, envelope: '', happenedAtMs, attempts: 0 });
-  }
-  const { due } = await deliveries.lease(10);
-  const own = due.filter((delivery) => delivery.instanceId === instanceId);
-  gateway = await start();
-  for (const delivery of own) await deliveries.finish(delivery);
-  client.disconnect();
-  expect(own.map(({ eventId }) => eventId.split('-')[1])).toEqual(['9', '10', '11']);
+describe('the log of deliveries', () => {
+  const deliveriesOf = async (instance: string): Promise<Answer['body'][]> =>
+    (await gateway.call('GET', `/webhook/deliveries/${instance}`)).body.deliveries;
+  const replay = (instance: string, deliveryId: unknown): Promise<Answer> =>
+    gateway.call('POST', `/webhook/replay/${instance}`, { deliveryId });
+  const latestIs = (instance: string, status: string): Promise<Answer['body']> =>
+    eventually(
+      async () => (await deliveriesOf(instance))[0],
+      (latest) => latest?.status === status,
+    );
+  const attempt = (httpStatus: number): object => ({
+    at: expect.stringMatching(/Z$/),
+    httpStatus,
+    latencyMs: expect.any(Number),
+    error: httpStatus === 204 ? null : `the receiver answered ${httpStatus}`,
+  });
+
+  it('shows each try, the newest delivery first', async () => {
+    await set('one', { url: `${base}/logged`, events: ['messages.upsert'] });
+    answers.set('/logged', [{ status: 500 }]);
+    await say('one', 'first');
+    const [told] = await count('/logged', 2);
+    expect(await latestIs('one', 'delivered')).toEqual({
+      deliveryId: told?.headers['webhook-id'],
+      event: 'messages.upsert',
+      status: 'delivered',
+      nextAttemptAt: null,
+      attempts: [attempt(500), attempt(204)],
+    });
+    await say('one', 'second');
+    await count('/logged', 3);
+    expect((await deliveriesOf('one'))[1].deliveryId).toBe(told?.headers['webhook-id']);
+    expect((await deliveriesOf('two')).map(({ deliveryId }) => deliveryId)).not.toContain(
+      told?.headers['webhook-id'],
+    );
+  });
+
+  it('says when a delivery is tried next, and what came of the last try', async () => {
+    await set('one', { url: `${base}/later`, events: ['messages.upsert'] });
+    answers.set('/later', [{ status: 503, headers: { 'retry-after': '3600' } }]);
+    await say('one', 'first');
+    const latest = await eventually(
+      async () => (await deliveriesOf('one'))[0],
+      (one) => one?.attempts.length === 1 && one.nextAttemptAt !== null,
+    );
+    expect(latest).toMatchObject({ status: 'pending', attempts: [attempt(503)] });
+    expect(Date.parse(latest.nextAttemptAt) - Date.now()).toBeGreaterThan(3_500_000);
+    // One that is pending is made at once.
+    expect((await replay('one', latest.deliveryId)).status).toBe(200);
+    await count('/later', 2);
+    expect((await latestIs('one', 'delivered')).attempts).toEqual([attempt(503), attempt(204)]);
+  });
+
+  it('lets one that was given up be made again, as the same one and on the whole schedule', async () => {
+    await set('one', { url: `${base}/mended`, events: ['messages.upsert'] });
+    answers.set(
+      '/mended',
+      Array.from({ length: 4 }, () => ({ status: 500 })),
+    );
+    await say('one', 'lost');
+    const { deliveryId, attempts } = await latestIs('one', 'failed');
+    expect(attempts).toHaveLength(3);
+    expect((await replay('one', deliveryId)).body.deliveries[0].deliveryId).toBe(deliveryId);
+    const got = await count('/mended', 5);
+    expect(new Set(got.map(({ headers }) => headers['webhook-id']))).toEqual(new Set([deliveryId]));
+    expect((await latestIs('one', 'delivered')).attempts).toHaveLength(5);
+  });
+
+  it('of another instance, or of nothing, lets nothing be made again', async () => {
+    await set('one', { url: `${base}/own`, events: ['messages.upsert'] });
+    await say('one', 'mine');
+    await count('/own', 1);
+    const { deliveryId } = await latestIs('one', 'delivered');
+    for (const answer of [await replay('two', deliveryId), await replay('one', 'evt_1-0')]) {
+      expect([answer.status, answer.body.code]).toEqual([404, 'delivery_not_found']);
+    }
+    expect((await replay('one', 7)).status).toBe(400);
+    expect(at('/own')).toHaveLength(1);
+  });
 });
 
 it('neither secrets, addresses and headers of webhooks nor passwords of accounts are stored as they are', async () => {

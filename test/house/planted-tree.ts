@@ -19,6 +19,8 @@ const settings = [
   'script/import-rules.ts',
   'script/lock-file.ts',
   'script/no-environment-alias.grit',
+  'script/no-prototype-change.grit',
+  'script/bullmq-internals.grit',
   'script/tally-reporter.ts',
   'script/test',
   'tsconfig.json',
@@ -38,6 +40,7 @@ export async function plantTree(files: Readonly<Record<string, string>>): Promis
   for (const path of settings) {
     await cp(join(projectFolder, path), join(folder, path), { recursive: true });
   }
+  await writeFile(join(folder, 'script/ffmpeg'), '#!/bin/sh\n', { mode: 0o755 });
   await symlink(join(projectFolder, 'node_modules'), join(folder, 'node_modules'));
   for (const [path, text] of Object.entries(files)) {
     await mkdir(dirname(join(folder, path)), { recursive: true });

@@ -1,8 +1,8 @@
 /** Files of which any bytes are changed, given to a reader of their index. */
 import fc from 'fast-check';
 import { expect } from 'vitest';
-import { OddLayout } from '../../src/media/mp4/boxes.ts';
-import type { Spans } from '../../src/media/mp4/spans.ts';
+import { UnsupportedLayout } from '../../src/sparse/mp4/boxes.ts';
+import type { Spans } from '../../src/sparse/mp4/spans.ts';
 
 interface Index {
   readonly lead: Spans;
@@ -11,7 +11,7 @@ interface Index {
 }
 
 /**
- * 3,000 times up to six bytes: the reader understands the file, and names nothing outside of it, or throws OddLayout.
+ * 3,000 times up to six bytes: the reader understands the file, and names nothing outside of it, or throws UnsupportedLayout.
  * @param places of the bytes that mean something; default all
  */
 export async function expectOddOrInside(
@@ -31,7 +31,7 @@ export async function expectOddOrInside(
         const all = [index.lead, ...Array.from({ length: index.audioTracks }, (_, n) => index.track(n))];
         expect(Math.max(0, ...all.flatMap(({ ends }) => [...ends]))).toBeLessThanOrEqual(file.length);
       } catch (error) {
-        expect(error).toBeInstanceOf(OddLayout);
+        expect(error).toBeInstanceOf(UnsupportedLayout);
       }
     }),
     { numRuns: 3000 },

@@ -5,13 +5,10 @@ import { type Extraction, type ExtractOptions, extractAudio } from '../../src/me
 import { planOutput } from '../../src/media/plan.ts';
 import { probe } from '../../src/media/probe.ts';
 import type { MediaTools } from '../../src/media/run.ts';
+import { mediaTools } from '../media-tools.ts';
 
 /** Without a sandbox, for tools that are scripts of a test. */
-export const bareTools: MediaTools = {
-  ffmpegPath: 'ffmpeg',
-  ffprobePath: 'ffprobe',
-  launcher: ['setpriv', '--pdeathsig', 'KILL', '--'],
-};
+export const bareTools: MediaTools = mediaTools;
 
 export const tools: MediaTools = { ...bareTools, sandbox: await detectSandbox(bareTools) };
 

@@ -17,7 +17,6 @@ const aac: AudioTrack = {
   isDefault: false,
   startSeconds: 0,
   declaredSeconds: 60,
-  declaredForFile: false,
   tags: {},
 };
 
@@ -234,7 +233,7 @@ describe('a voice message', () => {
 
   it('is left alone when a bitrate is asked for', () => {
     const { encode } = plan({ format: 'voice', bitrate: '32k' }, { declaredSeconds: 3600 });
-    expect(encode).toMatchObject({ bitrateKbps: 32, fitsBubble: false });
+    expect(encode).toMatchObject({ bitrateKbps: 32, bubbleKbps: null });
   });
 
   it('goes with an output: the same track, part and loudness', () => {

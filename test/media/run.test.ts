@@ -8,7 +8,8 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { ToolFailure } from '../../src/media/failure.ts';
 import { type RunOptions, requireRegularFile, runFfmpeg } from '../../src/media/run.ts';
-import { noAbort, bareTools as tools } from './extracting.ts';
+import { systemTools as tools } from '../media-tools.ts';
+import { noAbort } from './extracting.ts';
 import { mediaFolder } from './sources.ts';
 
 const folder = mediaFolder();

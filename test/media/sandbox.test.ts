@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { detectSandbox } from '../../src/media/detect-sandbox.ts';
 import { type MediaTools, type RunLimits, runFfmpeg, runFfprobe } from '../../src/media/run.ts';
 import type { SandboxLevel } from '../../src/media/sandbox.ts';
+import { systemTools } from '../media-tools.ts';
 import { bareTools, noAbort } from './extracting.ts';
 import { mediaFolder } from './sources.ts';
 
@@ -123,7 +124,7 @@ describe('in the sandbox', () => {
 });
 
 describe('a run over its limit', () => {
-  const tools: MediaTools = { ...bareTools, sandbox: { level: 'none', hasLimits: true } };
+  const tools: MediaTools = { ...systemTools, sandbox: { level: 'none', hasLimits: true } };
   const sound = (...output: string[]) => ['-f', 'lavfi', '-i', 'anoisesrc=r=192000', ...output];
 
   it('of memory does not even load', async () => {

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import { createLogger } from '../../src/logger.ts';
+import { createLogger } from '../../src/observe/logger.ts';
 import { parseAllowRules } from '../../src/outbound/allow-rules.ts';
 import { OutboundFailed } from '../../src/outbound/errors.ts';
 import { createOutbound, type Outbound, type OutboundOptions } from '../../src/outbound/outbound.ts';

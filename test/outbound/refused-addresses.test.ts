@@ -292,7 +292,7 @@ test('the ports of the configuration are open on public addresses', async () => 
 
 test('the log names the host but neither path nor query', async () => {
   const lines: string[] = [];
-  const { createLogger } = await import('../../src/logger.ts');
+  const { createLogger } = await import('../../src/observe/logger.ts');
   const { createOutbound } = await import('../../src/outbound/outbound.ts');
   const logger = createLogger('info', { write: (line) => lines.push(line) });
   const outbound = createOutbound({ allow: [], ports: [80], userAgent: 'test', logger });

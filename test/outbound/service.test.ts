@@ -2,7 +2,7 @@
 import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { createLogger } from '../../src/logger.ts';
+import { createLogger } from '../../src/observe/logger.ts';
 import { parseAllowRules } from '../../src/outbound/allow-rules.ts';
 import { OutboundRefused } from '../../src/outbound/errors.ts';
 import { createOutbound, type Outbound } from '../../src/outbound/outbound.ts';

@@ -1,6 +1,6 @@
 /** A network of tables: names answer what the test says, and every connection is recorded instead of made. */
 import { connect as connectTcp, type Socket } from 'node:net';
-import { createLogger } from '../../src/logger.ts';
+import { createLogger } from '../../src/observe/logger.ts';
 import { parseAllowRules } from '../../src/outbound/allow-rules.ts';
 import { createOutbound, type Outbound, type OutboundOptions } from '../../src/outbound/outbound.ts';
 

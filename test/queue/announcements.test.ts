@@ -1,17 +1,21 @@
 /** What is told to others about a job: once, on its schedule, whatever breaks in between. */
 import { describe, expect, it } from 'vitest';
 import { ServiceError } from '../../src/contract/errors.ts';
+import { DeliveryWorker } from '../../src/deliveries/delivery-worker.ts';
+import { JobWebhooks } from '../../src/deliveries/job-webhooks.ts';
+import { scheduled } from '../../src/deliveries/schedule.ts';
 import {
   type AnnouncementConsumer,
   type AnnouncementConsumerOptions,
   consumeAnnouncements,
 } from '../../src/queue/announcement-consumer.ts';
-import { AnnouncementQueue } from '../../src/queue/announcement-queue.ts';
-import { readAnnouncements } from '../../src/queue/announcement-state.ts';
-import { completionId, queueKey, voiceId, webhookId } from '../../src/queue/names.ts';
-import type { WebhookPayload } from '../../src/queue/payloads.ts';
+import { completionId, voiceId, webhookId } from '../../src/queue/names.ts';
+import { WebhookPayload } from '../../src/queue/payloads.ts';
+import { VoiceQueue } from '../../src/queue/voice-queue.ts';
+import { readVoiceState } from '../../src/queue/voice-state.ts';
 import { startRedisProxy } from '../gateway/redis-proxy.ts';
 import { until } from '../until.ts';
+import { queueKey } from './bullmq-keys.ts';
 import { resultOf } from './job-result.ts';
 import { logger, TENANT, useQueue } from './queue-fixture.ts';
 
@@ -20,32 +24,57 @@ const HOOK = { webhook: 'https://client.example/hook' };
 const VOICE = { voiceMessage: { instance: 'main', number: '12025550101' } };
 const SENT = { status: 'sent', key: null, messageStatus: null, error: null } as const;
 
-function announce(
-  handlers: Partial<AnnouncementConsumerOptions['handlers']> = {},
+interface Handlers {
+  /** A receiver of webhooks: what it answers. */
+  readonly webhook: (payload: WebhookPayload) => Promise<{ status: number; retryAfterSeconds?: number }>;
+  readonly voice: AnnouncementConsumerOptions['sendVoice'];
+}
+
+function jobWebhooks(tries: number, role: 'request' | 'worker' = 'worker', url?: string): JobWebhooks {
+  const webhooks = new JobWebhooks({ redis: queue().connect(role, url), tries, recordSeconds: 3600, logger });
+  queue().onClose(() => webhooks.close());
+  return webhooks;
+}
+
+async function announce(
+  handlers: Partial<Handlers> = {},
   more: { schedule?: readonly number[]; lockSeconds?: number; url?: string } = {},
-): AnnouncementConsumer {
+): Promise<AnnouncementConsumer> {
   const redis = queue().connect('worker', more.url);
-  const schedule = more.schedule ?? [0, 0.1, 0.2];
-  const announcements = new AnnouncementQueue({
-    redis,
-    webhookTries: schedule.length,
-    recordSeconds: 3600,
-    logger,
-  });
+  const { schedule = [0, 0.1, 0.2], lockSeconds = 30 } = more;
+  const webhooks = jobWebhooks(schedule.length, 'worker', more.url);
+  const voices = new VoiceQueue({ redis, recordSeconds: 3600, logger });
+  const { webhook = async () => ({ status: 200 }) } = handlers;
   const consumer = consumeAnnouncements({
     redis,
-    queue: announcements,
-    webhookSchedule: schedule,
-    lockSeconds: more.lockSeconds ?? 30,
+    addWebhook: (payload) => webhooks.add(payload),
+    voices,
+    lockSeconds,
     logger,
-    handlers: {
-      webhook: async () => ({ outcome: 'done', result: { status: 200 } }),
-      voice: async () => ({ outcome: 'done', result: SENT }),
-      ...handlers,
-    },
+    sendVoice: handlers.voice ?? (async () => ({ outcome: 'done', result: SENT })),
   });
-  queue().onClose(() => announcements.close());
+  const deliveries = await DeliveryWorker.start({
+    queue: webhooks.queue,
+    redis,
+    kindOf: () => ({
+      prepare: async (data) => ({ url: HOOK.webhook, body: JSON.stringify(data), secrets: [] }),
+      post: async ({ body }) => ({
+        latencyMs: 0,
+        ...(await webhook(WebhookPayload.parse(JSON.parse(body)))),
+      }),
+      schedule: scheduled(schedule),
+      finalStatuses: new Set([410]),
+      logSeconds: 3600,
+      about: () => ({}),
+    }),
+    isAlone: false,
+    concurrency: 16,
+    lockSeconds,
+    logger,
+  });
+  queue().onClose(() => voices.close());
   queue().onClose(() => consumer.close(0));
+  queue().onClose(() => deliveries.close(0));
   return consumer;
 }
 
@@ -54,7 +83,11 @@ const complete = () => queue().consume(async ({ jobId }) => resultOf(jobId));
 async function states(jobId: string) {
   const record = await queue().jobs.read(jobId);
   if (record === undefined) throw new Error('no record');
-  return readAnnouncements(queue().redis, record);
+  const [webhook, voiceMessage] = await Promise.all([
+    jobWebhooks(1, 'request').stateOf(jobId),
+    readVoiceState(queue().redis, record),
+  ]);
+  return { webhook, voiceMessage };
 }
 
 const idsIn = async (name: 'webhook' | 'voice') => {
@@ -66,10 +99,10 @@ describe('the end of a job', () => {
   it('is told to its webhook, and its result sent into the chat', async () => {
     const told: WebhookPayload[] = [];
     const sent: string[] = [];
-    announce({
+    await announce({
       async webhook(payload) {
         told.push(payload);
-        return { outcome: 'done', result: { status: 200 } };
+        return { status: 200 };
       },
       async voice({ jobId }) {
         sent.push(jobId);
@@ -101,10 +134,10 @@ describe('the end of a job', () => {
 
   it('by failure is told, and nothing is sent', async () => {
     const told: WebhookPayload[] = [];
-    announce({
+    await announce({
       async webhook(payload) {
         told.push(payload);
-        return { outcome: 'done', result: { status: 200 } };
+        return { status: 200 };
       },
     });
     queue().consume(async () => {
@@ -120,10 +153,10 @@ describe('the end of a job', () => {
 
   it('by cancellation while it waits is told', async () => {
     const told: WebhookPayload[] = [];
-    announce({
+    await announce({
       async webhook(payload) {
         told.push(payload);
-        return { outcome: 'done', result: { status: 200 } };
+        return { status: 200 };
       },
     });
     const jobId = await queue().submit(TENANT, HOOK);
@@ -139,7 +172,7 @@ describe('the end of a job', () => {
       reachesRedis: false,
     });
     const hang = () => new Promise<never>(() => undefined);
-    announce({ webhook: hang, voice: hang }, { url: proxy.url, lockSeconds: 2 });
+    await announce({ webhook: hang, voice: hang }, { url: proxy.url, lockSeconds: 2 });
     // Closed first, so that nothing waits for answers that cannot come.
     queue().onClose(() => proxy.close());
     complete();
@@ -149,11 +182,11 @@ describe('the end of a job', () => {
 
     const told: string[] = [];
     const sent: string[] = [];
-    announce(
+    await announce(
       {
         async webhook({ event }) {
           told.push(event);
-          return { outcome: 'done', result: { status: 200 } };
+          return { status: 200 };
         },
         async voice(payload) {
           sent.push(payload.jobId);
@@ -175,17 +208,16 @@ describe('the end of a job', () => {
 });
 
 describe('a webhook', () => {
-  /** Tells the end of a job; `answer` says what became of the nth try. */
+  /** Tells the end of a job; `answer` is what the receiver says to the nth try. */
   async function tellOne(
     schedule: readonly number[],
-    answer: (nth: number) => Awaited<ReturnType<AnnouncementConsumerOptions['handlers']['webhook']>>,
+    answer: (nth: number) => { status: number; retryAfterSeconds?: number },
   ) {
-    const tries: { atMs: number; number: number; last: boolean; deliveryId: string; eventTimeMs: number }[] =
-      [];
-    announce(
+    const tries: { atMs: number; deliveryId: string; eventTimeMs: number }[] = [];
+    await announce(
       {
-        async webhook({ deliveryId, eventTimeMs }, { number, last }) {
-          tries.push({ atMs: Date.now(), number, last, deliveryId, eventTimeMs });
+        async webhook({ deliveryId, eventTimeMs }) {
+          tries.push({ atMs: Date.now(), deliveryId, eventTimeMs });
           return answer(tries.length);
         },
       },
@@ -197,27 +229,20 @@ describe('a webhook', () => {
   }
 
   it('is tried on its schedule, counted from the event, always under the same id', async () => {
-    const { jobId, tries } = await tellOne([0, 0.4, 0.8], (nth) =>
-      nth < 3 ? { outcome: 'retry', error: `try ${nth}` } : { outcome: 'done', result: { status: 204 } },
-    );
+    const { jobId, tries } = await tellOne([0, 0.4, 0.8], (nth) => ({ status: nth < 3 ? 500 : 204 }));
     await expect
       .poll(() => states(jobId), { timeout: 10_000 })
       .toMatchObject({
         webhook: { status: 'delivered', lastError: null },
       });
-    expect(tries.map(({ number, last, deliveryId }) => ({ number, last, deliveryId }))).toEqual(
-      [1, 2, 3].map((number) => ({ number, last: number === 3, deliveryId: webhookId(jobId) })),
-    );
+    expect(tries.map(({ deliveryId }) => deliveryId)).toEqual(Array(3).fill(webhookId(jobId)));
     const afterEvent = tries.map(({ atMs, eventTimeMs }) => atMs - eventTimeMs);
     expect(afterEvent[1]).toBeGreaterThanOrEqual(400);
     expect(afterEvent[2]).toBeGreaterThanOrEqual(800);
   });
 
   it('is given up when its tries are used up, and the job stays completed', async () => {
-    const { jobId, tries } = await tellOne([0, 0.05, 0.1], (nth) => ({
-      outcome: 'retry',
-      error: `the receiver answered ${500 + nth}`,
-    }));
+    const { jobId, tries } = await tellOne([0, 0.05, 0.1], (nth) => ({ status: 500 + nth }));
     await expect
       .poll(() => states(jobId), { timeout: 10_000 })
       .toMatchObject({ webhook: { status: 'failed' } });
@@ -227,10 +252,7 @@ describe('a webhook', () => {
   });
 
   it('is not tried again where the receiver wants none any more', async () => {
-    const { jobId, tries } = await tellOne([0, 0.05, 0.1], () => ({
-      outcome: 'final',
-      error: 'the receiver answered 410',
-    }));
+    const { jobId, tries } = await tellOne([0, 0.05, 0.1], () => ({ status: 410 }));
     await expect.poll(() => states(jobId)).toMatchObject({ webhook: { status: 'failed' } });
     expect(tries).toHaveLength(1);
     expect(await queue().redis.zcard(queueKey('webhook', 'delayed'))).toBe(0);
@@ -238,9 +260,7 @@ describe('a webhook', () => {
 
   it('waits as long as the receiver asks', async () => {
     const { tries } = await tellOne([0, 0.05], (nth) =>
-      nth === 1
-        ? { outcome: 'retry', error: '429', retryAfterSeconds: 1 }
-        : { outcome: 'done', result: { status: 200 } },
+      nth === 1 ? { status: 429, retryAfterSeconds: 1 } : { status: 200 },
     );
     await until('the second try', () => tries.length === 2);
     expect((tries[1]?.atMs ?? 0) - (tries[0]?.atMs ?? 0)).toBeGreaterThanOrEqual(1000);
@@ -248,8 +268,7 @@ describe('a webhook', () => {
 
   it('waits no longer than an hour, whatever the receiver asks', async () => {
     const { jobId } = await tellOne([0, 0.05], () => ({
-      outcome: 'retry',
-      error: '429',
+      status: 429,
       retryAfterSeconds: 1_000_000,
     }));
     await expect.poll(() => queue().redis.zcard(queueKey('webhook', 'delayed'))).toBe(1);
@@ -260,11 +279,11 @@ describe('a webhook', () => {
 
   it('whose making failed through our fault is tried again', async () => {
     let tries = 0;
-    announce({
+    await announce({
       async webhook() {
         tries += 1;
         if (tries === 1) throw new Error('the storage is away');
-        return { outcome: 'done', result: { status: 200 } };
+        return { status: 200 };
       },
     });
     complete();

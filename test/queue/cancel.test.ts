@@ -1,8 +1,9 @@
 /** Cancelling a job in every state that it can be in. */
 import { describe, expect, it } from 'vitest';
-import { markCancelled } from '../../src/queue/job-state.ts';
-import { CANCEL_CHANNEL, completionId, jobKey, queueKey } from '../../src/queue/names.ts';
+import { markCancelled } from '../../src/queue/bullmq-internals.ts';
+import { CANCEL_CHANNEL, completionId } from '../../src/queue/names.ts';
 import { until } from '../until.ts';
+import { jobKey, queueKey } from './bullmq-keys.ts';
 import { resultOf } from './job-result.ts';
 import { aborted, useQueue } from './queue-fixture.ts';
 

@@ -5,8 +5,8 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import type { ExtractionJob } from '../../src/queue/extraction-consumer.ts';
-import { jobKey, queueKey } from '../../src/queue/names.ts';
 import { until } from '../until.ts';
+import { jobKey, queueKey } from './bullmq-keys.ts';
 import { resultOf } from './job-result.ts';
 import { aborted, useQueue } from './queue-fixture.ts';
 

@@ -1,8 +1,7 @@
 /** How the state of a job follows from BullMQ's record of it, read from jobs that really went that way. */
 import { describe, expect, it } from 'vitest';
 import { ServiceError } from '../../src/contract/errors.ts';
-import { recordFields } from '../../src/queue/job-record.ts';
-import { jobKey } from '../../src/queue/names.ts';
+import { jobKey } from './bullmq-keys.ts';
 import { resultOf } from './job-result.ts';
 import { aborted, useQueue } from './queue-fixture.ts';
 
@@ -111,7 +110,7 @@ describe('a job', () => {
     queue().consume(async ({ jobId }) => resultOf(jobId));
     const jobId = await queue().submit();
     await queue().reaches(jobId, 'completed');
-    await redis.hset(jobKey('extract', jobId), recordFields.cancelled, '1');
+    await redis.hset(jobKey('extract', jobId), 'spCancelled', '1');
     expect(await queue().jobs.read(jobId)).toMatchObject({
       status: 'failed',
       result: null,

@@ -1,7 +1,7 @@
 /** What an observer is told of jobs: each of them once, when it has ended for good. */
 import { expect, it } from 'vitest';
 import { ServiceError } from '../../src/contract/errors.ts';
-import { type Observer, silentObserver } from '../../src/metrics/observer.ts';
+import { type Observer, silentObserver } from '../../src/observe/metrics/observer.ts';
 import { JobQueue } from '../../src/queue/job-queue.ts';
 import { until } from '../until.ts';
 import { resultOf } from './job-result.ts';
@@ -63,6 +63,7 @@ it('one that fails for good is told with its code, one whose tries are used up a
 it('a submission is told with what became of it, and a job that is cancelled while it waits as ended', async () => {
   const told: unknown[] = [];
   const jobs = new JobQueue({
+    holdUpload: async () => true,
     redis: queue().redis,
     limits: { submitPerMinute: 100, unfinishedPerTenant: 2, queueLimit: 100 },
     recordSeconds: 3600,

@@ -1,8 +1,9 @@
 /** A job queue on a Redis of its own for every test, and whatever a test opens on it closed afterwards. */
+
 import { randomBytes } from 'node:crypto';
-import { Queue } from 'bullmq';
+import { Queue, Worker } from 'bullmq';
 import { afterEach, beforeEach } from 'vitest';
-import { createLogger } from '../../src/logger.ts';
+import { createLogger } from '../../src/observe/logger.ts';
 import {
   consumeExtractions,
   type ExtractionConsumer,
@@ -13,8 +14,9 @@ import { JobQueue } from '../../src/queue/job-queue.ts';
 import type { JobRecord } from '../../src/queue/job-record.ts';
 import { type QueueName, queueNames } from '../../src/queue/names.ts';
 import { ExtractPayload, type ExtractResult } from '../../src/queue/payloads.ts';
-import { closeRedis, connectRedis, KEY_PREFIX, type Redis, type RedisRole } from '../../src/queue/redis.ts';
 import type { SubmissionLimits } from '../../src/queue/reservation.ts';
+import { closeRedis, connectRedis, type Redis, type RedisRole } from '../../src/redis/connection.ts';
+import { KEY_PREFIX } from '../../src/redis/keys.ts';
 import { startTestRedis, type TestRedis } from '../redis-server.ts';
 import { until } from '../until.ts';
 
@@ -72,6 +74,7 @@ export class TestQueue {
 
   jobQueue(limits: Partial<SubmissionLimits>, told = logger): JobQueue {
     const jobs = new JobQueue({
+      holdUpload: async () => true,
       redis: this.redis,
       limits: { ...LIMITS, ...limits },
       recordSeconds: 3600,
@@ -86,6 +89,17 @@ export class TestQueue {
     const queue = new Queue(queueNames[name], { connection: this.redis, prefix: KEY_PREFIX });
     this.onClose(() => queue.close());
     return queue;
+  }
+
+  /** A worker of BullMQ's that takes a job when it is asked to, by `getNextJob`. */
+  worker(name: QueueName): Worker {
+    const worker = new Worker(queueNames[name], null, {
+      connection: this.connect('worker'),
+      prefix: KEY_PREFIX,
+      lockDuration: 60_000,
+    });
+    this.onClose(() => worker.close());
+    return worker;
   }
 
   /** Submits one job and answers its id. */

@@ -1,13 +1,20 @@
 /** What is told of the queues, against what was put into them. */
 import { describe, expect, it } from 'vitest';
-import { jobKey, queueKey } from '../../src/queue/names.ts';
+import { closeQueues, openQueues } from '../../src/queue/open-queue.ts';
 import { type QueueState, readQueues } from '../../src/queue/queue-state.ts';
-import { aborted, useQueue } from './queue-fixture.ts';
+import { jobKey, queueKey } from './bullmq-keys.ts';
+import { aborted, logger, useQueue } from './queue-fixture.ts';
 
 const queue = useQueue();
 
+async function states(): Promise<QueueState[]> {
+  const queues = openQueues(queue().redis, logger);
+  queue().onClose(() => closeQueues(queues));
+  return readQueues(queue().redis, queues);
+}
+
 async function stateOf(name: QueueState['queue']): Promise<QueueState | undefined> {
-  return (await readQueues(queue().redis)).find((state) => state.queue === name);
+  return (await states()).find((state) => state.queue === name);
 }
 
 const isAged = (seconds: number) => (age: number) => age >= seconds && age < seconds + 10;
@@ -18,9 +25,15 @@ async function makeOlder(id: string, seconds: number, name: QueueState['queue'] 
 
 describe('an empty queue', () => {
   it('has nobody who waits', async () => {
-    const states = await readQueues(queue().redis);
-    expect(states.map((state) => state.queue)).toEqual(['extract', 'completion', 'webhook', 'voice']);
-    for (const state of states) {
+    const empty = await states();
+    expect(empty.map((state) => state.queue)).toEqual([
+      'extract',
+      'completion',
+      'webhook',
+      'voice',
+      'gateway-webhook',
+    ]);
+    for (const state of empty) {
       expect(state).toMatchObject({
         waiting: 0,
         active: 0,

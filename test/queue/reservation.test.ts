@@ -1,8 +1,11 @@
 /** What has to hold before a job is taken, and which of the waiting jobs comes next. */
+
 import { describe, expect, it } from 'vitest';
-import { jobKey, ownKey, queueKey } from '../../src/queue/names.ts';
-import { tenantJobsKey, VIRTUAL_TIME_KEY } from '../../src/queue/reservation.ts';
+import { VIRTUAL_TIME_KEY } from '../../src/queue/names.ts';
+import { tenantJobsKey } from '../../src/queue/reservation.ts';
+import { ownKey } from '../../src/redis/keys.ts';
 import { until } from '../until.ts';
+import { jobKey, queueKey } from './bullmq-keys.ts';
 import { resultOf } from './job-result.ts';
 import { aborted, newJobId, payloadOf, TENANT, type TestQueue, useQueue } from './queue-fixture.ts';
 

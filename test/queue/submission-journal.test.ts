@@ -1,10 +1,10 @@
 /** Jobs that Redis had acknowledged and does not have any more come back, as long as the process lives that accepted them. */
 import { afterEach, expect, it, vi } from 'vitest';
-import { createLogger } from '../../src/logger.ts';
+import { createLogger } from '../../src/observe/logger.ts';
 import { findBatch } from '../../src/queue/job-index.ts';
 import { JobQueue } from '../../src/queue/job-queue.ts';
-import { lookAtRate } from '../../src/queue/rate.ts';
-import { NotReplicated, Replication } from '../../src/queue/replication.ts';
+import { lookAtRate } from '../../src/redis/rate.ts';
+import { NotReplicated, Replication } from '../../src/redis/replication.ts';
 import { until } from '../until.ts';
 import { logger, newJobId, payloadOf, TENANT, useQueue } from './queue-fixture.ts';
 
@@ -97,6 +97,7 @@ it('whoever was closed submits nothing any more', async () => {
 it('jobs that were refused because no replica had them do not come back', async () => {
   const redis = queue().connect('request');
   const jobs = new JobQueue({
+    holdUpload: async () => true,
     redis: queue().redis,
     limits: { submitPerMinute: 100, unfinishedPerTenant: 100, queueLimit: 100 },
     recordSeconds: 3600,

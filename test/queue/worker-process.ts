@@ -3,9 +3,9 @@
  * third argument it takes three at a time; with a fourth it works on each for a while and finishes it, but is killed by the job named there.
  */
 import { setTimeout as work } from 'node:timers/promises';
-import { createLogger } from '../../src/logger.ts';
+import { createLogger } from '../../src/observe/logger.ts';
 import { consumeExtractions } from '../../src/queue/extraction-consumer.ts';
-import { connectRedis } from '../../src/queue/redis.ts';
+import { connectRedis } from '../../src/redis/connection.ts';
 import { resultOf } from './job-result.ts';
 
 const [url = '', lockSeconds = '', concurrency = '1', deadly] = process.argv.slice(2);

@@ -1,7 +1,8 @@
 /** Our signatures held to the specification's own library, in both directions. */
 import { Webhook, WebhookVerificationError } from 'standardwebhooks';
 import { describe, expect, it } from 'vitest';
-import { isWebhookSigned, signWebhook } from '../../src/signing/standard-webhooks.ts';
+import { signWebhook } from '../../src/deliveries/sign-webhook.ts';
+import { isWebhookSigned } from '../../src/signing/standard-webhooks.ts';
 
 const secretOf = (fill: number) => `whsec_${Buffer.alloc(32, fill).toString('base64')}`;
 const current = secretOf(1);

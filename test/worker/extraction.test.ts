@@ -3,12 +3,12 @@ import { createHash, randomBytes } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { ExtractPayload, ExtractProgress, ExtractResult } from '../../src/queue/payloads.ts';
 import { ExtractPayload as Payload } from '../../src/queue/payloads.ts';
 import { Semaphore } from '../../src/queue/semaphore.ts';
-import { uploadStorageKey } from '../../src/queue/uploads.ts';
+import { uploadStorageKey } from '../../src/uploads/record.ts';
 import { runExtraction } from '../../src/worker/extraction.ts';
 import { ffmpeg } from '../media/oracle.ts';
 import { mediaFolder } from '../media/sources.ts';
@@ -289,7 +289,9 @@ describe('a long output', () => {
     const seen = { encoders: 0, free: encoding.capacity };
     const { result } = start('long.wav', output, {}, { order: 1, encoding });
     const timer = setInterval(() => {
-      const running = processesOver(around.folder).filter(({ words }) => words[0] === 'ffmpeg').length;
+      const running = processesOver(around.folder).filter(
+        ({ words }) => basename(words[0] ?? '') === 'ffmpeg',
+      ).length;
       const { weight, release } = encoding.takeFree(encoding.capacity);
       release();
       if (running > seen.encoders) Object.assign(seen, { encoders: running, free: weight });

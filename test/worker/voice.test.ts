@@ -1,13 +1,14 @@
 /** Handing a result to the messaging gateway: what it is sent, and what each of its answers means (decisions C). */
+
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { readJobRecord } from '../../src/queue/job-record.ts';
-import { ownKey } from '../../src/queue/names.ts';
 import type { VoicePayload } from '../../src/queue/payloads.ts';
-import { closeRedis, connectRedis, type Redis } from '../../src/queue/redis.ts';
+import { closeRedis, connectRedis, type Redis } from '../../src/redis/connection.ts';
+import { ownKey } from '../../src/redis/keys.ts';
 import { UrlSigner } from '../../src/signing/signed-url.ts';
 import { deliverVoice } from '../../src/worker/completion/voice.ts';
 import { resultOf } from '../queue/job-result.ts';

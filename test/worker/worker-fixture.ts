@@ -4,8 +4,7 @@ import { readdirSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { dieWithParent } from '../../src/launcher.ts';
-import { createLogger } from '../../src/logger.ts';
+import { createLogger } from '../../src/observe/logger.ts';
 import { parseAllowRules } from '../../src/outbound/allow-rules.ts';
 import { createOutbound, type Outbound } from '../../src/outbound/outbound.ts';
 import { Semaphore } from '../../src/queue/semaphore.ts';
@@ -14,6 +13,7 @@ import { createFileStorage } from '../../src/storage/file-storage.ts';
 import type { Storage } from '../../src/storage/storage.ts';
 import { Workspaces } from '../../src/storage/workspaces.ts';
 import type { WorkerServices } from '../../src/worker/step.ts';
+import { mediaTools } from '../media-tools.ts';
 
 export const logger = createLogger(process.env.TEST_LOG_LEVEL ?? 'silent');
 
@@ -48,11 +48,7 @@ export async function makeSurroundings(allow = ''): Promise<Surroundings> {
       outbound,
       storage,
       logger,
-      tools: {
-        ffmpegPath: 'ffmpeg',
-        ffprobePath: 'ffprobe',
-        launcher: dieWithParent('KILL', process.env.PATH ?? ''),
-      },
+      tools: mediaTools,
       encoding: new Semaphore(4),
       disk: new DiskSpace(folder),
       limits: { maxInputBytes: 100 * 1024 * 1024, maxAudioSeconds: 3600, outputTtlSeconds: 3600 },

@@ -2,12 +2,12 @@
 import type { Request, Response } from 'express';
 import { ServiceError } from '../../contract/errors.ts';
 import { admitRequest } from '../../queue/admission.ts';
-import { type ApiKey, claimedId } from '../../queue/api-keys.ts';
-import type { RateState } from '../../queue/rate.ts';
+import type { RateState } from '../../redis/rate.ts';
+import { type ApiKey, claimedId } from '../../tenants/api-keys.ts';
 import type { Access, ApiServices } from '../route.ts';
 import { noteKey, noteRefusal } from './audit.ts';
 
-export interface Admitted {
+interface Admitted {
   readonly key: ApiKey;
   /** Fields of the job's record that was to come along; empty where there is none. */
   readonly record: Readonly<Record<string, string>>;

@@ -1,15 +1,15 @@
 /** The one place that decides what a failed request answers. */
 import type { ErrorRequestHandler } from 'express';
 import { ServiceError } from '../../contract/errors.ts';
-import type { Logger } from '../../logger.ts';
-import { isRedisAway } from '../../queue/redis.ts';
-import { NotReplicated } from '../../queue/replication.ts';
+import type { Logger } from '../../observe/logger.ts';
+import { isRedisAway } from '../../redis/connection.ts';
+import { NotReplicated } from '../../redis/replication.ts';
 import { sendError } from '../answer.ts';
 
 const RETRY_AFTER_SECONDS = 2;
 
 export function errorHandler(logger: Logger): ErrorRequestHandler {
-  return (error: unknown, request, response, next) => {
+  return (error: unknown, request, response, _next) => {
     const answer = asServiceError(error);
     if (answer.code === 'INTERNAL_ERROR' || answer.code === 'SERVICE_UNAVAILABLE') {
       logger.error(
@@ -19,7 +19,7 @@ export function errorHandler(logger: Logger): ErrorRequestHandler {
     }
     if (response.headersSent) {
       // The status cannot be changed any more: cutting the connection is the only way to say so.
-      next(error);
+      response.socket?.destroy();
       return;
     }
     sendError(response, answer);
@@ -43,7 +43,7 @@ function asServiceError(error: unknown): ServiceError {
   return bodyError(error) ?? unreachable(error) ?? internal(error);
 }
 
-/** What express's body parser found (its errors carry a `type`). */
+/** What the reader of a JSON body found (src/http/json-body.ts). */
 function bodyError(error: Error): ServiceError | undefined {
   const type = 'type' in error && typeof error.type === 'string' ? error.type : undefined;
   switch (type) {
@@ -51,6 +51,8 @@ function bodyError(error: Error): ServiceError | undefined {
       return undefined;
     case 'entity.too.large':
       return new ServiceError('PAYLOAD_TOO_LARGE', 'a JSON body may have at most 256 KiB');
+    case 'media-type.unsupported':
+      return new ServiceError('UNSUPPORTED_MEDIA_TYPE', 'send application/json');
     case 'charset.unsupported':
     case 'encoding.unsupported':
       return new ServiceError('UNSUPPORTED_MEDIA_TYPE', 'send JSON in UTF-8, not compressed');

@@ -5,10 +5,10 @@ import {
   AcceptedJob,
   BatchState,
   Delivery,
-  DeliveryAttempt,
   UploadAnswer,
   Usage,
 } from '../../contract/answers.ts';
+import { DeliveryAttempt } from '../../contract/deliveries.ts';
 import { ErrorBody, ErrorCode } from '../../contract/errors.ts';
 import { BatchId, JobId, UploadId } from '../../contract/ids.ts';
 import {
@@ -89,7 +89,7 @@ export const securitySchemes = {
     type: 'apiKey',
     in: 'header',
     name: 'X-API-Key',
-    description: 'A key of the form sp_<id>_<secret>, with the scopes that each operation names',
+    description: 'A key of the form `sp_<id>_<secret>`, with the scope that each operation names',
   },
   signedUrl: {
     type: 'apiKey',

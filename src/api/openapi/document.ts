@@ -1,12 +1,14 @@
 /** The OpenAPI 3.1 document, made from the table of routes and the schemas that validate (docs/decisions/0005-openapi-from-zod.md). */
 import { createDocument, type ZodOpenApiOverride, type ZodOpenApiPathsObject } from 'zod-openapi';
+import { errorCatalogue } from '../../contract/errors.ts';
+import { errorTable } from '../../http/api-reference.ts';
 import type { Route } from '../route.ts';
 import { commonHeaders, namedSchemas, securitySchemes } from './components.ts';
 import { operationOf } from './operation.ts';
 import { sharedResponses } from './responses.ts';
 import { webhooks } from './webhooks.ts';
 
-export type OpenApiDocument = ReturnType<typeof createDocument>;
+type OpenApiDocument = ReturnType<typeof createDocument>;
 
 const DESCRIPTION = `Soundpost takes a video, named by a URL or uploaded, extracts its audio, tells the end of the job by webhook, and posts the result to a chat as a voice message when asked to.
 
@@ -14,7 +16,9 @@ Work is asynchronous: a submission answers 202 with a job id. Follow the job by 
 
 JSON answers come in an envelope: \`success\` and \`data\`, or \`success: false\` and \`error\` with a \`code\`, a \`message\` and sometimes \`details\`. Look at \`success\` first. A request may be repeated as it is where the error's code says so; send an \`Idempotency-Key\`, and a repetition never makes a second job.
 
-Sizes are bytes, durations seconds, times ISO 8601 in UTC. Every answer carries \`X-Request-Id\`; give it along when you report a fault.`;
+Sizes are bytes, durations seconds, times ISO 8601 in UTC. Every answer carries \`X-Request-Id\`; give it along when you report a fault.
+
+${errorTable(errorCatalogue)}`;
 
 const TAGS = [
   { name: 'Jobs', description: 'One video each: submitting, following, cancelling, retrying.' },

@@ -67,6 +67,7 @@ const outputFile: z.input<typeof JobCompletedEvent>['outputFile'] = {
   sha256: '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08',
   expiresAt: '2026-01-02T00:00:00.000Z',
   copied: false,
+  timeline: { startOffset: 0, filledSeconds: 0 },
   loudness: { inputLufs: -23.4, outputLufs: -16.1, truePeakDbtp: -1.2, gainDb: 7.3 },
 };
 
@@ -78,6 +79,7 @@ const processing: z.input<typeof Job> = {
   estimatedTimeRemaining: 12.5,
   inputFile,
   outputFile: null,
+  warnings: [],
   output,
   options,
   source: { type: 'url', url: 'https://example.com/keynote.mp4' },

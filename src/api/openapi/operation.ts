@@ -19,7 +19,7 @@ export function operationOf({ path, access, docs }: Route): ZodOpenApiOperationO
   return {
     operationId: docs.operationId,
     summary: docs.summary,
-    ...(docs.description === undefined ? {} : { description: docs.description }),
+    description: [...(docs.description === undefined ? [] : [docs.description]), needs(access)].join('\n\n'),
     tags: [docs.tag],
     security: securityOf(access),
     ...(Object.keys(requestParams).length > 0 ? { requestParams } : {}),
@@ -38,6 +38,11 @@ function parametersOf(
     ...(query ? { query } : {}),
     ...(headers ? { header: headers } : {}),
   };
+}
+
+/** Viewers show no roles of an API key. */
+function needs(access: Access): string {
+  return access.by === 'public' ? 'Needs no key.' : `Needs a key with the scope \`${access.scope}\`.`;
 }
 
 /** OpenAPI 3.1 lets a requirement name the roles that it takes, here our scopes. */

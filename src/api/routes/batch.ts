@@ -1,11 +1,11 @@
 /** POST /v1/batch: up to ten jobs, validated whole: one bad item rejects all of them (decisions A2). */
+
 import { AcceptedBatch, BatchState } from '../../contract/answers.ts';
 import { ServiceError } from '../../contract/errors.ts';
 import { BatchId } from '../../contract/ids.ts';
 import type { JobStatus } from '../../contract/job.ts';
 import { BatchRequest, MAX_BATCH_JOBS } from '../../contract/job-request.ts';
 import { IdempotencyHeaders } from '../../contract/request-headers.ts';
-import { idFor } from '../../queue/idempotency.ts';
 import { findBatch } from '../../queue/job-index.ts';
 import { parseSubmission } from '../address-faults.ts';
 import { sendData } from '../answer.ts';
@@ -13,6 +13,7 @@ import { answerOnce } from '../idempotent.ts';
 import { shownProgress } from '../job-answer.ts';
 import { readJson } from '../json-body.ts';
 import { setRateLimit } from '../middleware/authentication.ts';
+import { idFor } from '../new-ids.ts';
 import { tooManyJobs } from '../request-faults.ts';
 import { keyOf, type Route, type RouteContext } from '../route.ts';
 import { submitJobs } from '../submission.ts';

@@ -3,9 +3,8 @@ import { randomUUID } from 'node:crypto';
 import { DeliveryList, WebhookTest } from '../../contract/answers.ts';
 import { ServiceError } from '../../contract/errors.ts';
 import { WebhookTestRequest } from '../../contract/webhook-events.ts';
+import { postWebhook } from '../../deliveries/post-webhook.ts';
 import { OutboundFailed, OutboundRefused } from '../../outbound/errors.ts';
-import { listDeliveries } from '../../queue/deliveries.ts';
-import { signWebhook } from '../../signing/standard-webhooks.ts';
 import { sendData } from '../answer.ts';
 import { readJson } from '../json-body.ts';
 import { ownedJob } from '../owned-job.ts';
@@ -27,7 +26,7 @@ export const deliveryRoutes: readonly Route[] = [
     async handle(context) {
       const { jobId } = await ownedJob(context);
       context.response.set('Cache-Control', 'no-store');
-      sendData(context.response, 200, { deliveries: await listDeliveries(context.services.redis, jobId) });
+      sendData(context.response, 200, { deliveries: await context.services.webhooks.list(jobId) });
     },
   },
   {
@@ -62,13 +61,11 @@ export const deliveryRoutes: readonly Route[] = [
 async function replay(context: RouteContext): Promise<void> {
   const { request, response, services } = context;
   const { jobId } = await ownedJob(context);
-  if (!(await services.announcements.replayWebhook(jobId, String(request.params.deliveryId)))) {
+  if (!(await services.webhooks.replay(jobId, String(request.params.deliveryId)))) {
     throw new ServiceError('NOT_FOUND', 'the job has no such delivery');
   }
-  sendData(response, 202, { deliveries: await listDeliveries(services.redis, jobId) });
+  sendData(response, 202, { deliveries: await services.webhooks.list(jobId) });
 }
-
-const TEST_TIMEOUT_MS = 15_000;
 
 async function test(context: RouteContext): Promise<void> {
   const { request, response, services } = context;
@@ -78,19 +75,12 @@ async function test(context: RouteContext): Promise<void> {
   const secrets = await services.webhookSecrets.of(keyOf(context).id);
   try {
     await services.outbound.checkUrl(url, 'webhook');
-    const { status, latencyMs } = await services.outbound.post({
-      url,
-      body: text,
-      headers: {
-        'content-type': 'application/json',
-        ...signWebhook(`test-${randomUUID()}`, text, secrets, Date.now()),
-      },
-      timeoutMs: TEST_TIMEOUT_MS,
-    });
+    const webhook = { id: `test-${randomUUID()}`, url, body: text, secrets };
+    const { status, latencyMs } = await postWebhook(services.outbound.post, webhook);
     if (status < 200 || status >= 300) {
       throw invalidWebhook(`the receiver answered ${status}`);
     }
-    sendData(response, 200, { status, latencyMs: Math.round(latencyMs) });
+    sendData(response, 200, { status, latencyMs: latencyMs });
   } catch (error) {
     throw error instanceof OutboundRefused || error instanceof OutboundFailed
       ? invalidWebhook(error.message, error)

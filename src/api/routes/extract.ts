@@ -7,7 +7,7 @@ import { IdempotencyHeaders } from '../../contract/request-headers.ts';
 import { acceptedJob } from '../accepted-job.ts';
 import { parseSubmission } from '../address-faults.ts';
 import { answerOnce, bodyHash } from '../idempotent.ts';
-import { discardAfter, discardUpload, takeIn } from '../intake.ts';
+import { discardAfter, discardUpload, storeUpload } from '../intake.ts';
 import { readJson } from '../json-body.ts';
 import { setRateLimit } from '../middleware/authentication.ts';
 import { receiveMultipart } from '../multipart.ts';
@@ -112,7 +112,7 @@ async function readUploaded(context: RouteContext): Promise<ReceivedJob> {
   const { fields, stored } = await withRoom(context, () =>
     receiveMultipart(request, {
       maxFileBytes: services.settings.maxInputBytes,
-      store: (file) => takeIn(services, keyOf(context).id, { ...file, hash }),
+      store: (file) => storeUpload(services, keyOf(context).id, { ...file, hash }),
       discard: (upload) => discardUpload(services, upload.file),
     }),
   );

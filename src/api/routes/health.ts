@@ -1,7 +1,7 @@
 /** Whether the process lives, and whether it can work (decisions E, "Health"). */
 import { z } from 'zod';
 import { sandboxLevels } from '../../media/sandbox.ts';
-import { pingRedis } from '../../queue/redis.ts';
+import { pingRedis } from '../../redis/connection.ts';
 import type { Route } from '../route.ts';
 
 const Liveness = z.object({ status: z.literal('ok') });

@@ -2,7 +2,7 @@
 import { ServiceError } from '../../contract/errors.ts';
 import { GatewayEvent, MessageUpdateEvent } from '../../contract/gateway-events.ts';
 import { SignedEventHeaders } from '../../contract/request-headers.ts';
-import { raiseMessageStatus } from '../../queue/announcement-state.ts';
+import { raiseMessageStatus } from '../../queue/voice-state.ts';
 import { isWebhookSigned } from '../../signing/standard-webhooks.ts';
 import { readText } from '../json-body.ts';
 import type { Route, RouteContext } from '../route.ts';

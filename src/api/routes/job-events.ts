@@ -2,7 +2,6 @@
 import type { Job } from '../../contract/job.ts';
 import { processingSteps } from '../../contract/job.ts';
 import { LastEventHeaders } from '../../contract/request-headers.ts';
-import { readAnnouncements } from '../../queue/announcement-state.ts';
 import { jobAnswer } from '../job-answer.ts';
 import { findJob, ownedJob } from '../owned-job.ts';
 import type { Route, RouteContext } from '../route.ts';
@@ -93,7 +92,7 @@ function closedSignal(response: RouteContext['response']): AbortSignal {
 
 async function currentJob({ services }: RouteContext, jobId: string): Promise<Job | undefined> {
   const record = await findJob(services, jobId);
-  return record && jobAnswer(record, await readAnnouncements(services.redis, record), services.signer);
+  return record && (await jobAnswer(record, services));
 }
 
 function isEnded({ status }: Job): boolean {

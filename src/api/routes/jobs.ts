@@ -5,7 +5,6 @@ import { ServiceError } from '../../contract/errors.ts';
 import { Job, JobStatus } from '../../contract/job.ts';
 import type { JobRequest } from '../../contract/job-request.ts';
 import { IdempotencyHeaders } from '../../contract/request-headers.ts';
-import { readAnnouncements } from '../../queue/announcement-state.ts';
 import type { JobRecord } from '../../queue/job-record.ts';
 import { acceptedJob } from '../accepted-job.ts';
 import { sendData } from '../answer.ts';
@@ -119,11 +118,7 @@ export const jobRoutes: readonly Route[] = [
 
 async function sendJob({ response, services }: RouteContext, record: JobRecord): Promise<void> {
   response.set('Cache-Control', 'no-store');
-  sendData(
-    response,
-    200,
-    jobAnswer(record, await readAnnouncements(services.redis, record), services.signer),
-  );
+  sendData(response, 200, await jobAnswer(record, services));
 }
 
 async function cancelOrErase(context: RouteContext): Promise<void> {

@@ -1,7 +1,6 @@
 /** GET /v1/status/{jobId}: how a job is doing. HTTP 200 in every state of an existing job (decisions A4). */
 import { jobFailureCodes, ServiceError } from '../../contract/errors.ts';
 import { Job } from '../../contract/job.ts';
-import { readAnnouncements } from '../../queue/announcement-state.ts';
 import { sendData, sendError } from '../answer.ts';
 import { jobAnswer } from '../job-answer.ts';
 import { ownedJob } from '../owned-job.ts';
@@ -38,9 +37,5 @@ async function status(context: RouteContext): Promise<void> {
     return;
   }
   response.set('Cache-Control', 'no-store');
-  sendData(
-    response,
-    200,
-    jobAnswer(record, await readAnnouncements(services.redis, record), services.signer),
-  );
+  sendData(response, 200, await jobAnswer(record, services));
 }

@@ -13,15 +13,15 @@ import { UploadAnswer } from '../../contract/answers.ts';
 import { ServiceError } from '../../contract/errors.ts';
 import { UploadId } from '../../contract/ids.ts';
 import { IdempotencyHeaders, TusChunkHeaders, TusUploadHeaders } from '../../contract/request-headers.ts';
-import { newUploadId, readUpload, type Upload } from '../../queue/uploads.ts';
+import { newUploadId, readUpload, type Upload } from '../../uploads/record.ts';
 import { sendData } from '../answer.ts';
 import { answerOnce, bodyHash } from '../idempotent.ts';
-import { discardAfter, discardUpload, takeIn } from '../intake.ts';
+import { discardAfter, discardUpload, storeUpload, uploadNotFound } from '../intake.ts';
 import { receiveMultipart } from '../multipart.ts';
 import { requestBody } from '../request-body.ts';
 import { withRoom } from '../room.ts';
 import { type Access, keyOf, type Route, type RouteContext } from '../route.ts';
-import { answerTus, speaksTus, tusDiscovery, uploadNotFound } from '../uploads/tus.ts';
+import { speaksTus, tusDiscovery } from '../uploads/tus-protocol.ts';
 
 const access: Access = { by: 'key', scope: 'extract', rate: 'read' };
 
@@ -134,6 +134,7 @@ async function createUpload(context: RouteContext): Promise<void> {
   if (speaksTus(context)) {
     const file = newUploadId();
     const location = locationOf(context, file);
+    const { answerTus } = await import('../uploads/tus.ts');
     await answerTus(context, 'POST', { file, location }, async () => {
       answer(context, 201, await ownedUpload(context, file));
     });
@@ -170,7 +171,7 @@ async function takeForm(context: RouteContext, hash: Hash | undefined): Promise<
   const { stored } = await withRoom(context, () =>
     receiveMultipart(request, {
       maxFileBytes: services.settings.maxInputBytes,
-      store: (file) => takeIn(services, keyOf(context).id, { ...file, hash }),
+      store: (file) => storeUpload(services, keyOf(context).id, { ...file, hash }),
       discard: (upload) => discardUpload(services, upload.file),
     }),
   );
@@ -195,7 +196,7 @@ async function takeBody(context: RouteContext, hash: Hash | undefined): Promise<
     throw new ServiceError('UNSUPPORTED_MEDIA_TYPE', 'send the file as it is, without Content-Encoding');
   }
   return withRoom(context, () =>
-    takeIn(services, keyOf(context).id, {
+    storeUpload(services, keyOf(context).id, {
       name: nameOf(request),
       content: requestBody(request, services.settings.maxInputBytes),
       hash,
@@ -221,6 +222,7 @@ async function answerOwned(context: RouteContext, method: 'HEAD' | 'PATCH' | 'DE
   const upload = await ownedUpload(context);
   const target = { file: upload.file, location: locationOf(context, upload.file) };
   const plain = async (): Promise<void> => answer(context, 200, upload);
+  const { answerTus } = await import('../uploads/tus.ts');
   await answerTus(context, method, target, speaksTus(context) ? undefined : plain);
 }
 

@@ -1,7 +1,7 @@
 /** GET /v1/usage: what the key used and may use (decisions A4, A6). */
 import { Usage } from '../../contract/answers.ts';
 import { unfinishedIds } from '../../queue/job-index.ts';
-import { lookAtRate, type RateState } from '../../queue/rate.ts';
+import { lookAtRate, type RateState } from '../../redis/rate.ts';
 import { sendData } from '../answer.ts';
 import { keyOf, type Route, type RouteContext } from '../route.ts';
 

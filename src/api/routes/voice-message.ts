@@ -4,8 +4,8 @@ import { VoiceMessageAccepted } from '../../contract/answers.ts';
 import { ServiceError } from '../../contract/errors.ts';
 import { VoiceMessageRequest } from '../../contract/job-request.ts';
 import { IdempotencyHeaders } from '../../contract/request-headers.ts';
-import { readAnnouncements } from '../../queue/announcement-state.ts';
 import type { JobRecord } from '../../queue/job-record.ts';
+import { readVoiceState } from '../../queue/voice-state.ts';
 import { answerOnce } from '../idempotent.ts';
 import { readJson } from '../json-body.ts';
 import { isExpired, ownedJob } from '../owned-job.ts';
@@ -53,10 +53,10 @@ async function send(context: RouteContext): Promise<void> {
   const { jobId } = record;
   await answerOnce(context, `${jobId} ${JSON.stringify(voiceMessage)}`, async (seed) => {
     const sendId = `${jobId}-voice-${seed ?? randomBytes(8).toString('hex')}`;
-    await services.announcements.resendVoice(key.id, jobId, sendId, voiceMessage);
+    await services.voices.resend(key.id, jobId, sendId, voiceMessage);
     await services.jobs.confirm('voice', [sendId]);
-    const states = await readAnnouncements(services.redis, { ...record, voiceSendId: sendId });
-    return { httpStatus: 202, data: { jobId, voiceMessage: states.voiceMessage } };
+    const state = await readVoiceState(services.redis, { ...record, voiceSendId: sendId });
+    return { httpStatus: 202, data: { jobId, voiceMessage: state } };
   });
 }
 

@@ -2,12 +2,8 @@
 import { createHash, type Hash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { ServiceError } from '../../contract/errors.ts';
+import { digestBytes } from './tus-protocol.ts';
 import { TusRefusal } from './tus-refusal.ts';
-
-/** Names as tus has them, which are those of node:crypto too, and the lengths of their digests in bytes. */
-const DIGEST_BYTES: Readonly<Record<string, number>> = { sha1: 20, sha256: 32, sha512: 64, md5: 16 };
-
-export const checksumAlgorithms = Object.keys(DIGEST_BYTES);
 
 /** 460 Checksum Mismatch; the chunk is discarded. */
 const HTTP_CHECKSUM_MISMATCH = 460;
@@ -21,10 +17,10 @@ export class Checksum {
   static parse(header: string): Checksum {
     const [algorithm = '', text = '', ...rest] = header.split(' ');
     const expected = Buffer.from(text, 'base64');
-    if (rest.length > 0 || expected.length === 0 || expected.length !== DIGEST_BYTES[algorithm]) {
+    if (rest.length > 0 || expected.length === 0 || expected.length !== digestBytes[algorithm]) {
       throw new ServiceError(
         'INVALID_REQUEST',
-        `Upload-Checksum must be one of ${checksumAlgorithms.join(', ')}, a space, and the digest in base64`,
+        `Upload-Checksum must be one of ${Object.keys(digestBytes).join(', ')}, a space, and the digest in base64`,
       );
     }
     return new Checksum(algorithm, expected);

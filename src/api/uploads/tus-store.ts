@@ -9,6 +9,7 @@ import { finished } from 'node:stream/promises';
 import { DataStore, ERRORS, Metadata, Upload as TusUpload } from '@tus/server';
 import { ServiceError } from '../../contract/errors.ts';
 import { SNIFF_BYTES } from '../../media/sniff.ts';
+import { ObjectNotFound } from '../../storage/storage.ts';
 import {
   beginUpload,
   completeUpload,
@@ -16,14 +17,11 @@ import {
   readUpload,
   type Upload,
   uploadStorageKey,
-} from '../../queue/uploads.ts';
-import { ObjectNotFound } from '../../storage/storage.ts';
+} from '../../uploads/record.ts';
 import { cleanName, demandContainer, discardUpload } from '../intake.ts';
 import type { ApiServices } from '../route.ts';
 import type { Checksum } from './checksum.ts';
-
-/** Extensions of tus 1.0 that hold here; `checksum` is ours. A length that is not known yet is not among them. */
-export const tusExtensions = ['creation', 'creation-with-upload', 'expiration', 'termination', 'checksum'];
+import { tusExtensions } from './tus-protocol.ts';
 
 export class TusStore extends DataStore {
   readonly #services: ApiServices;

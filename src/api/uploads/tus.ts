@@ -3,15 +3,17 @@
  * above all what it refuses, becomes an answer of ours.
  */
 import { Readable } from 'node:stream';
-import { ERRORS, Server, TUS_RESUMABLE } from '@tus/server';
+import { ERRORS, Server } from '@tus/server';
 import { ServiceError } from '../../contract/errors.ts';
 import { sendError } from '../answer.ts';
+import { uploadNotFound } from '../intake.ts';
 import { requestBody } from '../request-body.ts';
 import { withRoom } from '../room.ts';
 import { type ApiSettings, keyOf, type RouteContext } from '../route.ts';
-import { Checksum, checksumAlgorithms } from './checksum.ts';
+import { Checksum } from './checksum.ts';
+import { speaksTus, TUS_VERSION } from './tus-protocol.ts';
 import { TusRefusal } from './tus-refusal.ts';
-import { TusStore, tusExtensions } from './tus-store.ts';
+import { TusStore } from './tus-store.ts';
 import { GIVE_WAY_MS, UploadLocker } from './upload-locker.ts';
 
 const CHUNK_TYPE = 'application/offset+octet-stream';
@@ -33,23 +35,7 @@ const FORWARDED = [
 /** Of an answer, what is ours to say. */
 const OWN_HEADERS = new Set(['content-length', 'content-type', 'tus-resumable']);
 
-export type TusMethod = 'POST' | 'HEAD' | 'PATCH' | 'DELETE';
-
-/** Whether the request speaks tus. */
-export function speaksTus({ request }: RouteContext): boolean {
-  return request.get('tus-resumable') !== undefined;
-}
-
-/** Answer of OPTIONS: what a tus client looks up before it begins. */
-export function tusDiscovery({ maxInputBytes }: ApiSettings): Record<string, string> {
-  return {
-    'Tus-Resumable': TUS_RESUMABLE,
-    'Tus-Version': TUS_RESUMABLE,
-    'Tus-Max-Size': String(maxInputBytes),
-    'Tus-Extension': tusExtensions.join(','),
-    'Tus-Checksum-Algorithm': checksumAlgorithms.join(','),
-  };
-}
+type TusMethod = 'POST' | 'HEAD' | 'PATCH' | 'DELETE';
 
 /**
  * Answers a request that speaks tus; a refusal comes in our envelope, with the status that tus gives it.
@@ -65,7 +51,7 @@ export async function answerTus(
 ): Promise<void> {
   const { response } = context;
   if (speaksTus(context)) {
-    response.set('Tus-Resumable', TUS_RESUMABLE);
+    response.set('Tus-Resumable', TUS_VERSION);
   }
   try {
     demandProtocol(context, method);
@@ -98,11 +84,11 @@ function roomOf({ request }: RouteContext, method: TusMethod): number {
 
 /** Throws what tus refuses before it looks at an upload, and what @tus/server would refuse otherwise than tus says. */
 function demandProtocol({ request, response }: RouteContext, method: TusMethod): void {
-  if (method !== 'DELETE' && request.get('tus-resumable') !== TUS_RESUMABLE) {
-    response.set('Tus-Version', TUS_RESUMABLE);
+  if (method !== 'DELETE' && request.get('tus-resumable') !== TUS_VERSION) {
+    response.set('Tus-Version', TUS_VERSION);
     throw new TusRefusal(
       HTTP_PRECONDITION_FAILED,
-      new ServiceError('INVALID_REQUEST', `send Tus-Resumable: ${TUS_RESUMABLE}`),
+      new ServiceError('INVALID_REQUEST', `send Tus-Resumable: ${TUS_VERSION}`),
     );
   }
   if (method !== 'PATCH') {
@@ -158,7 +144,7 @@ async function callTus(
 }
 
 function asWebRequest({ request }: RouteContext, method: TusMethod, body: Readable | undefined): Request {
-  const headers = new Headers({ 'Tus-Resumable': TUS_RESUMABLE });
+  const headers = new Headers({ 'Tus-Resumable': TUS_VERSION });
   for (const name of FORWARDED) {
     const value = request.get(name);
     if (value !== undefined) {
@@ -202,8 +188,4 @@ function translated(failure: unknown, { maxInputBytes }: ApiSettings): unknown {
       return new TusRefusal(status, new ServiceError('INVALID_REQUEST', text || 'tus refuses this request'));
     }
   }
-}
-
-export function uploadNotFound(): ServiceError {
-  return new ServiceError('UPLOAD_NOT_FOUND', 'no such upload is known to this key, or it has expired');
 }

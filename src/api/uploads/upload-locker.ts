@@ -5,10 +5,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Lock, Locker, RequestRelease } from '@tus/server';
 import { ServiceError } from '../../contract/errors.ts';
-import type { Logger } from '../../logger.ts';
-import { type Lease, takeLease } from '../../queue/lease.ts';
-import type { Redis } from '../../queue/redis.ts';
-import { uploadLeaseName } from '../../queue/uploads.ts';
+import type { Logger } from '../../observe/logger.ts';
+import type { Redis } from '../../redis/connection.ts';
+import { type Lease, takeLease } from '../../redis/lease.ts';
+import { uploadLeaseName } from '../../uploads/record.ts';
 import { TusRefusal } from './tus-refusal.ts';
 
 /** How long a request that was asked to give way may take to finish what it has. */

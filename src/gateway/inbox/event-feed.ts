@@ -1,11 +1,12 @@
 /** `GET /inbox/api/events`: what happens, as Server-Sent Events (WHATWG HTML, 9.2). */
 import type { RequestHandler, Response } from 'express';
-import type { LiveEvent, LiveEvents } from './live-events.ts';
+import type { EventReader } from '../event-reader.ts';
+import type { LiveEvent } from '../event-stream.ts';
 import type { Viewers, Visible } from './viewer.ts';
 
-export interface EventFeedOptions {
+interface EventFeedOptions {
   readonly viewers: Viewers;
-  readonly events: LiveEvents;
+  readonly events: EventReader;
   /** Aborted when the gateway stops: open feeds end, and pages come back to whoever follows. */
   readonly closing: AbortSignal;
 }

@@ -1,12 +1,13 @@
 /** The files of the inbox page, as they lie in web/inbox and web/shared. Everything that they show comes from the data routes. */
-import { Router } from 'express';
+import type { Router } from 'express';
+import { newRouter } from '../../http/routes.ts';
 import { filesIn, staticFiles } from '../../http/static-files.ts';
 
 const PAGE = new URL('../../../web/inbox/', import.meta.url);
 const SHARED = new URL('../../../web/shared/', import.meta.url);
 
 export function inboxPage(): Router {
-  const router = Router();
+  const router = newRouter({ isExact: false });
   const files = new Map([...filesIn(PAGE, ''), ...filesIn(SHARED, 'shared/')]);
   const page = staticFiles(new Map([['', new URL('index.html', PAGE)]]));
   router.get('/', (request, response, next) => {

@@ -1,6 +1,7 @@
 /** The data behind the inbox page. The page is the only client, so this is no part of the gateway's contract. */
-import { Router } from 'express';
+import type { Router } from 'express';
 import { z } from 'zod';
+import { newRouter } from '../../http/routes.ts';
 import { unauthorized } from '../middleware/access.ts';
 import { jsonBodyUpTo } from '../middleware/json-body.ts';
 import type { GatewayServices } from '../services.ts';
@@ -13,8 +14,8 @@ const MAX_REDEEM_BYTES = 4096;
 const RedeemRequest = z.object({ code: z.string().min(1).max(128) });
 
 export function inboxRoutes(services: GatewayServices): Router {
-  const { viewers, sessions, log, inboxSessions, wrongKeys, forwarding } = services;
-  const router = Router();
+  const { viewers, sessions, log, inboxSessions, wrongKeys } = services;
+  const router = newRouter({ isExact: false });
   router.use((_request, response, next) => {
     response.setHeader('Cache-Control', 'no-store');
     next();
@@ -37,7 +38,7 @@ export function inboxRoutes(services: GatewayServices): Router {
   router.get('/instances', async (request, response) => {
     const all = await viewers.instances(request);
     response.json(
-      (await sessions.anywhere(all)).map(({ instance, state, ownJid }) => ({
+      (await sessions.states(all)).map(({ instance, state, ownJid }) => ({
         id: instance.id,
         name: instance.name,
         transport: instance.transport,
@@ -53,11 +54,6 @@ export function inboxRoutes(services: GatewayServices): Router {
     response.json(await listMessages(instance, request.params.jid, log));
   });
 
-  // From here on sessions are needed.
-  router.use(
-    '/instances/:instance',
-    forwarding.toOwner((request) => viewers.instance(request)),
-  );
   router.get('/instances/:instance/chats', async (request, response) => {
     const instance = await viewers.instance(request);
     response.json(await chatViews(instance, await sessions.of(instance), log));

@@ -2,11 +2,12 @@
 import { createWriteStream } from 'node:fs';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { type Request, type RequestHandler, Router } from 'express';
+import type { Request, RequestHandler, Router } from 'express';
 import { z } from 'zod';
 import type { MessageContent } from '../../contract/gateway.ts';
 import { GatewayError } from '../../contract/gateway-errors.ts';
 import { Presence } from '../../contract/gateway-operations.ts';
+import { newRouter } from '../../http/routes.ts';
 import { jsonBody } from '../middleware/json-body.ts';
 import type { GatewayServices } from '../services.ts';
 import { type OtherSide, UnsupportedOperation } from '../transport.ts';
@@ -23,7 +24,7 @@ const RECORDING_TIMEOUT_MS = 60_000;
 
 export function peopleRoutes(services: GatewayServices): Router {
   const { viewers, sessions } = services;
-  const router = Router();
+  const router = newRouter({ isExact: false });
   const otherSideOf = async (request: Request): Promise<OtherSide> => {
     const instance = await viewers.instance(request);
     const { otherSide } = await sessions.of(instance);

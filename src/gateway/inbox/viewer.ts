@@ -9,7 +9,7 @@ import type { InboxSessions } from './inbox-sessions.ts';
 /** Ids of the instances that may be seen. */
 export type Visible = 'all' | ReadonlySet<string>;
 
-export interface ViewersOptions {
+interface ViewersOptions {
   readonly access: Access;
   readonly inboxSessions: InboxSessions;
   readonly instances: Instances;

@@ -14,7 +14,7 @@ type Principal = { readonly kind: 'gateway' } | { readonly kind: 'instance'; rea
 /** No key is longer; a longer header is not worth hashing. */
 const LONGEST_KEY = 256;
 
-export interface AccessOptions {
+interface AccessOptions {
   readonly instances: Instances;
   readonly apiKey: string;
   readonly wrongKeys: WrongKeys;
@@ -23,7 +23,6 @@ export interface AccessOptions {
 export class Access {
   readonly #options: AccessOptions;
   readonly #principals = new WeakMap<Request, Principal>();
-  readonly #instances = new WeakMap<Request, Instance>();
 
   constructor(options: AccessOptions) {
     this.#options = options;
@@ -40,16 +39,15 @@ export class Access {
   };
 
   /** Refuses everything but the gateway's own key. */
-  readonly requireGatewayKey: RequestHandler = (request, _response, next) => {
+  requireGatewayKey(request: Request): void {
     if (this.#principals.get(request)?.kind !== 'gateway') {
       noteRefusal(request);
       throw unauthorized();
     }
-    next();
-  };
+  }
 
   /** Finds the instance of the path for a key that opens it. */
-  readonly requireInstance: RequestHandler = async (request, _response, next) => {
+  async requireInstance(request: Request): Promise<Instance> {
     const named = String(request.params.instance);
     const principal = this.#principals.get(request);
     if (principal?.kind === 'instance') {
@@ -58,8 +56,7 @@ export class Access {
         noteRefusal(request);
         throw unauthorized();
       }
-      this.#instances.set(request, instance);
-      return next();
+      return instance;
     }
     if (principal === undefined) {
       throw unauthorized();
@@ -67,16 +64,6 @@ export class Access {
     const instance = await this.#options.instances.find(named);
     if (instance === undefined) {
       throw instanceNotFound();
-    }
-    this.#instances.set(request, instance);
-    next();
-  };
-
-  /** The instance that requireInstance found. */
-  instanceOf(request: Request): Instance {
-    const instance = this.#instances.get(request);
-    if (instance === undefined) {
-      throw new Error('the route lacks requireInstance');
     }
     return instance;
   }

@@ -1,13 +1,12 @@
 /** Leaves a record of each key that changed something, and of each that was refused (docs/operations.md "Audit"). */
 import type { Request, RequestHandler } from 'express';
 import { routeTemplate } from '../../http/route-template.ts';
-import type { AuditLog } from '../../logger.ts';
+import type { AuditLog } from '../../observe/logger.ts';
 import { requestId } from './request-log.ts';
 
 const keys = new WeakMap<Request, string>();
 const refused = new WeakSet<Request>();
 const changing = new WeakSet<Request>();
-const passedOn = new WeakSet<Request>();
 
 /** @param key `gateway`, `instance:<id>`, or `inbox-session` */
 export function noteKey(request: Request, key: string): void {
@@ -16,15 +15,6 @@ export function noteKey(request: Request, key: string): void {
 
 export function noteRefusal(request: Request): void {
   refused.add(request);
-}
-
-/** Done by another replica, which leaves the record; to be noted before the answer begins. */
-export function notePassedOn(request: Request, isSo: boolean): void {
-  if (isSo) {
-    passedOn.add(request);
-  } else {
-    passedOn.delete(request);
-  }
 }
 
 /** For a GET that changes something. */
@@ -37,7 +27,7 @@ export function auditing(audit: AuditLog): RequestHandler {
     response.once('close', () => {
       const key = keys.get(request);
       const changes = changing.has(request) || !['GET', 'HEAD', 'OPTIONS'].includes(request.method);
-      if (passedOn.has(request) || !(refused.has(request) || (key !== undefined && changes))) {
+      if (!(refused.has(request) || (key !== undefined && changes))) {
         return;
       }
       audit({

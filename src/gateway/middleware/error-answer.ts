@@ -1,20 +1,24 @@
 /** The one place where an error becomes an HTTP answer; its status comes from the catalogue. */
 import { STATUS_CODES } from 'node:http';
-import type { ErrorRequestHandler, RequestHandler } from 'express';
+import type { ErrorRequestHandler, RequestHandler, Response } from 'express';
 import { z } from 'zod';
 import {
   GatewayError,
   type GatewayErrorAnswer,
+  type GatewayErrorCode,
   gatewayErrorCatalogue,
 } from '../../contract/gateway-errors.ts';
-import type { Logger } from '../../logger.ts';
-import { isRedisAway } from '../../queue/redis.ts';
+import type { Logger } from '../../observe/logger.ts';
+import { isRedisAway } from '../../redis/connection.ts';
 import { requestId } from './request-log.ts';
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
 
-export interface ErrorAnswerOptions {
+/** Nothing that whoever runs the gateway could mend. */
+const EXPECTED: ReadonlySet<GatewayErrorCode> = new Set(['unsupported', 'standby']);
+
+interface ErrorAnswerOptions {
   readonly logger: Logger;
   /** Whether Redis answers: what fails while it does not is nobody's fault but the service's. */
   readonly redisReady: () => boolean;
@@ -24,7 +28,7 @@ export function errorAnswer({ logger, redisReady }: ErrorAnswerOptions): ErrorRe
   return (error, request, response, next) => {
     const shown = toGatewayError(error, redisReady());
     const { httpStatus } = gatewayErrorCatalogue[shown.code];
-    if (httpStatus >= 500 && shown.code !== 'unsupported') {
+    if (httpStatus >= 500 && !EXPECTED.has(shown.code)) {
       logger.error({ err: error, requestId: requestId(request), code: shown.code }, 'request failed');
     }
     if (response.headersSent) {
@@ -52,10 +56,12 @@ export const notFound: RequestHandler = () => {
 
 /** For the end of a route: the path exists, the method does not. */
 export function otherMethods(allowed: string): RequestHandler {
-  return (_request, response) => {
-    response.setHeader('Allow', allowed);
-    throw new GatewayError('method_not_allowed', `this path takes ${allowed}`);
-  };
+  return (_request, response) => refuseMethod(response, allowed);
+}
+
+export function refuseMethod(response: Response, allowed: string): never {
+  response.setHeader('Allow', allowed);
+  throw new GatewayError('method_not_allowed', `this path takes ${allowed}`);
 }
 
 /** What express and body-parser throw: `type` names the fault, `status` is the client's. */
@@ -93,6 +99,9 @@ function bodyFault({ type, message, limit }: z.output<typeof HttpError>): Gatewa
       'payload_too_large',
       `body: JSON may have ${inWords(limit)} at most here; send larger audio as a file`,
     );
+  }
+  if (type === 'media-type.unsupported') {
+    return new GatewayError('unsupported_media_type', 'Content-Type: must be application/json');
   }
   if (type === 'charset.unsupported' || type === 'encoding.unsupported') {
     return new GatewayError('unsupported_media_type', 'body: must be UTF-8, and gzip or plain');

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Request, RequestHandler } from 'express';
 import { routeTemplate } from '../../http/route-template.ts';
-import type { Logger } from '../../logger.ts';
+import type { Logger } from '../../observe/logger.ts';
 
 const ids = new WeakMap<Request, string>();
 
@@ -10,10 +10,9 @@ export function requestId(request: Request): string {
   return ids.get(request) ?? '';
 }
 
-/** @param idOf the id that the request has already */
-export function requestLog(logger: Logger, idOf: (request: Request) => string | undefined): RequestHandler {
+export function requestLog(logger: Logger): RequestHandler {
   return (request, response, next) => {
-    const id = idOf(request) ?? randomUUID();
+    const id = randomUUID();
     const startedAt = performance.now();
     ids.set(request, id);
     response.setHeader('X-Request-Id', id);

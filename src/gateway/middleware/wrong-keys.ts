@@ -1,8 +1,8 @@
 /** Wrong keys, tokens, codes and sessions by address: whoever brings too many is not even listened to for a while. */
 import type { Request } from 'express';
 import { GatewayError } from '../../contract/gateway-errors.ts';
-import type { Redis } from '../../queue/redis.ts';
-import { RedisScript } from '../../queue/script.ts';
+import type { Redis } from '../../redis/connection.ts';
+import { RedisScript } from '../../redis/script.ts';
 import { gatewayKey } from '../redis-keys.ts';
 import { noteRefusal } from './audit.ts';
 

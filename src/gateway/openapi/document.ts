@@ -1,4 +1,6 @@
 /** The gateway's OpenAPI document, of the version that its interface is described in, made from the table of routes. */
+import { gatewayErrorCatalogue } from '../../contract/gateway-errors.ts';
+import { errorTable } from '../../http/api-reference.ts';
 import type { Route } from '../route.ts';
 import { eventPaths } from './events.ts';
 import { operationOf } from './operation.ts';
@@ -12,7 +14,9 @@ An instance is one account on one network: the gateway's own loopback network, X
 
 A message goes the way PENDING, SERVER_ACK, DELIVERY_ACK, READ, PLAYED, and only forward; ERROR is an end. Numbers are written with their country code, with or without punctuation, or as a JID. Fields that the gateway does not know are ignored.
 
-Every error has one shape: \`status\`, \`error\`, \`code\`, \`requestId\`, and \`response.message\` with a sentence for each fault.`;
+Every error has one shape: \`status\`, \`error\`, \`code\`, \`requestId\`, and \`response.message\` with a sentence for each fault.
+
+${errorTable(gatewayErrorCatalogue)}`;
 
 const TAGS = [
   { name: 'Messages', description: 'Sending.' },

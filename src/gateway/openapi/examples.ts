@@ -102,6 +102,9 @@ export const exampleBodies: Readonly<Record<string, Examples>> = {
       },
     },
   },
+  replayWebhookDelivery: {
+    one: { summary: 'By its webhook-id', value: { deliveryId: 'evt_1795282462044-0' } },
+  },
   setWebhook: {
     two: {
       summary: 'Two kinds of events',
@@ -126,6 +129,25 @@ const webhook = {
     events: ['messages.upsert', 'messages.update'],
     secret: 'whsec_<SECRET>',
   },
+};
+const deliveries = {
+  deliveries: [
+    {
+      event: 'messages.upsert',
+      deliveryId: 'evt_1795282462044-0',
+      status: 'delivered',
+      nextAttemptAt: null,
+      attempts: [
+        {
+          at: '2026-11-21T17:34:22.051Z',
+          httpStatus: 503,
+          latencyMs: 31,
+          error: 'the receiver answered 503',
+        },
+        { at: '2026-11-21T17:34:27.102Z', httpStatus: 204, latencyMs: 12, error: null },
+      ],
+    },
+  ],
 };
 const instance = { instanceName: 'office', instanceId, transport: 'loopback', status: 'open' };
 
@@ -182,4 +204,6 @@ export const exampleAnswers: Readonly<Record<string, unknown>> = {
   deleteInstance: gone('Instance deleted'),
   setWebhook: webhook,
   findWebhook: webhook,
+  listWebhookDeliveries: deliveries,
+  replayWebhookDelivery: deliveries,
 };

@@ -84,7 +84,7 @@ export const publicPaths: Readonly<Record<string, SchemaObject>> = {
       ...about('getDocs', 'This document as a page for people'),
       responses: {
         '200': {
-          description: 'One page, which needs nothing else',
+          description: 'A page, whose files come from this server too',
           content: { 'text/html': { schema: text } },
         },
         '304': { description: 'The caller has it' },

@@ -11,6 +11,7 @@ const errorsOfKeys: readonly GatewayErrorCode[] = [
   'rate_limited',
   'internal_error',
   'service_unavailable',
+  'standby',
 ];
 const errorsOfBodies: readonly GatewayErrorCode[] = [
   'bad_request',
@@ -21,6 +22,7 @@ const errorsOfBodies: readonly GatewayErrorCode[] = [
 const errorsWithWait: readonly GatewayErrorCode[] = [
   'rate_limited',
   'service_unavailable',
+  'standby',
   'idempotency_in_progress',
 ];
 

@@ -1,8 +1,10 @@
 /** `GET /health/live` and `GET /health/ready`, without a key (decisions E "Health"). */
 import type { RequestHandler } from 'express';
+import type { GatewayErrorCode } from '../../contract/gateway-errors.ts';
 import type { SandboxLevel } from '../../media/sandbox.ts';
-import { pingRedis, type Redis } from '../../queue/redis.ts';
+import { pingRedis, type Redis } from '../../redis/connection.ts';
 import type { Storage } from '../../storage/storage.ts';
+import { STANDBY_RETRY_SECONDS } from '../lease/lease.ts';
 
 /** An answer that takes longer is no answer. */
 const TIMEOUT_MS = 2000;
@@ -11,18 +13,31 @@ export const live: RequestHandler = (_request, response) => {
   response.set('Cache-Control', 'no-store').json({ status: 'ok' });
 };
 
-export function ready(redis: Redis, storage: Storage, sandbox: SandboxLevel): RequestHandler {
+interface Readiness {
+  readonly redis: Redis;
+  readonly storage: Storage;
+  readonly sandbox: SandboxLevel;
+  /** Whether this process is the one of the gateway that serves. */
+  readonly serves: boolean;
+}
+
+export function ready({ redis, storage, sandbox, serves }: Readiness): RequestHandler {
   return async (_request, response) => {
     const [redisAnswers, storageAnswers] = await Promise.all([
       answers(pingRedis(redis)),
       answers(storage.ping()),
     ]);
-    const ok = redisAnswers && storageAnswers;
+    const ok = redisAnswers && storageAnswers && serves;
+    const standsBy = redisAnswers && !serves;
+    if (standsBy) {
+      response.setHeader('Retry-After', STANDBY_RETRY_SECONDS);
+    }
     response
       .status(ok ? 200 : 503)
       .set('Cache-Control', 'no-store')
       .json({
         status: ok ? 'ok' : 'unavailable',
+        ...(standsBy ? { code: 'standby' satisfies GatewayErrorCode } : {}),
         redis: redisAnswers ? 'ok' : 'unreachable',
         storage: storageAnswers ? 'ok' : 'unreachable',
         sandbox,

@@ -13,7 +13,6 @@ import {
 import { MakeInstanceAnswer, MakeInstanceRequest } from '../../contract/gateway-webhooks.ts';
 import { parseAddress } from '../address.ts';
 import type { Instance } from '../instances.ts';
-import { unpublished } from '../replicas/published-states.ts';
 import { type Route, route } from '../route.ts';
 import type { GatewayServices } from '../services.ts';
 import type { Sessions } from '../sessions.ts';
@@ -23,7 +22,15 @@ export function instanceRoutes(services: GatewayServices): Route[] {
   return [...management(services), ...connection(services)];
 }
 
-function management({ audit, instances, sessions, log, webhooks, outbound }: GatewayServices): Route[] {
+function management({
+  audit,
+  instances,
+  sessions,
+  log,
+  webhooks,
+  deliveries,
+  outbound,
+}: GatewayServices): Route[] {
   return [
     route({
       method: 'post',
@@ -51,10 +58,9 @@ function management({ audit, instances, sessions, log, webhooks, outbound }: Gat
         }
         const { instance, token } = await instances.create(request);
         audit({ event: 'key created', key: `instance:${instance.id}` });
-        await sessions.begin(instance);
-        const [shown = { instance, ...unpublished }] = await sessions.anywhere([instance]);
+        const state = await sessions.state(instance);
         return {
-          instance: describe(shown),
+          instance: describe({ instance, state }),
           hash: token,
           settings: settingsAnswer(instance.settings),
           ...(webhook ? { webhook: await keepWebhook(instance, webhook, webhooks) } : {}),
@@ -77,7 +83,7 @@ function management({ audit, instances, sessions, log, webhooks, outbound }: Gat
         const wanted = (await instances.list()).filter(
           ({ id, name }) => (!instanceName || name === instanceName) && (!instanceId || id === instanceId),
         );
-        return (await sessions.anywhere(wanted)).map(describe);
+        return (await sessions.states(wanted)).map(describe);
       },
     }),
     route({
@@ -95,9 +101,9 @@ function management({ audit, instances, sessions, log, webhooks, outbound }: Gat
         // The record goes last: a removal that broke off can be repeated.
         await sessions.remove(instance);
         await webhooks.remove(instance);
+        await deliveries.forget(instance);
         await log.forget(instance.id);
         await instances.remove(instance);
-        await sessions.forget(instance);
         audit({ event: 'key revoked', key: `instance:${instance.id}` });
         return gone('Instance deleted');
       },

@@ -1,16 +1,19 @@
 /** `POST /message/send<Brand>Audio/{instance}` (messaging-gateway.md "Send audio message"; decisions B "Audio"). */
-import { createHash } from 'node:crypto';
 import type { Request, Response } from 'express';
 import { z } from 'zod';
 import { SendAudioFields, SendAudioRequest, SentMessage } from '../../contract/gateway.ts';
 import { GatewayError } from '../../contract/gateway-errors.ts';
 import { IdempotencyHeaders } from '../../contract/request-headers.ts';
+import { hashOf, once } from '../../http/idempotency.ts';
 import { type AudioInput, parseAudio } from '../audio-input.ts';
+import { idempotencyPolicy } from '../idempotency.ts';
 import type { Instance } from '../instances.ts';
 import { badRequest } from '../middleware/error-answer.ts';
+import { readJson } from '../middleware/json-body.ts';
 import { readMultipart } from '../multipart.ts';
 import type { Turn } from '../outgoing-order.ts';
-import { type Route, readJson } from '../route.ts';
+import { gatewayKey } from '../redis-keys.ts';
+import { named, type Route } from '../route.ts';
 import type { GatewayServices } from '../services.ts';
 
 interface ParsedSend {
@@ -55,7 +58,7 @@ export function sendAudioRoutes(services: GatewayServices): Route[] {
     body: SendAudioRequest,
     form: SendAudioForm,
     headers: IdempotencyHeaders,
-    handle: (request, response, instanceOf) => handle(request, response, instanceOf(), services),
+    handle: (request, response, instance) => handle(request, response, named(instance), services),
   }));
 }
 
@@ -65,24 +68,25 @@ async function handle(
   instance: Instance,
   services: GatewayServices,
 ): Promise<void> {
-  const { sender, idempotency, workspaces, order } = services;
+  const { sender, redis, workspaces, order } = services;
   const idempotencyKey = readIdempotencyKey(request);
   // Requests take their place in the order in which they are complete, before anything else may delay them.
   let turn: Turn | undefined;
+  let json: unknown;
   if (!request.is('multipart/form-data')) {
-    await readJson(request, response);
+    json = await readJson(request, response);
     turn = order.join(instance.id);
   }
   try {
     const { answer, replayed } = await workspaces.use(async (workspace) => {
-      const { fields, audio, fingerprint } = await parseSend(request, workspace);
+      const { fields, audio, fingerprint } = await parseSend(request, json, workspace);
       const place = turn ?? order.join(instance.id);
       turn = place;
       const run = (): Promise<SentMessage> =>
         sender.send({ instance, fields, audio, workspace, idempotencyKey, turn: place });
       return idempotencyKey === undefined
         ? { answer: await run(), replayed: false }
-        : idempotency.once({ scope: instance.id, key: idempotencyKey, fingerprint }, run);
+        : once(redis, { record: recordOf(instance, idempotencyKey), fingerprint }, idempotencyPolicy, run);
     });
     if (replayed) {
       response.setHeader('Idempotent-Replayed', 'true');
@@ -91,6 +95,11 @@ async function handle(
   } finally {
     turn?.leave();
   }
+}
+
+/** Of another instance the same key is another one. */
+function recordOf({ id }: Instance, idempotencyKey: string): string {
+  return gatewayKey('idempotency', id, hashOf(idempotencyKey));
 }
 
 function readIdempotencyKey(request: Request): string | undefined {
@@ -104,9 +113,9 @@ function readIdempotencyKey(request: Request): string | undefined {
   return key;
 }
 
-async function parseSend(request: Request, workspace: string): Promise<ParsedSend> {
+async function parseSend(request: Request, json: unknown, workspace: string): Promise<ParsedSend> {
   if (!request.is('multipart/form-data')) {
-    return parseJson(request.body);
+    return parseJson(json);
   }
   const { fields, file } = await readMultipart(request, workspace);
   if (file === undefined) {
@@ -119,7 +128,7 @@ async function parseSend(request: Request, workspace: string): Promise<ParsedSen
   return {
     fields: parsed.data,
     audio: { kind: 'file', ...file },
-    fingerprint: sha256(JSON.stringify([parsed.data, file.sha256])),
+    fingerprint: hashOf(JSON.stringify([parsed.data, file.sha256])),
   };
 }
 
@@ -133,8 +142,6 @@ function parseJson(body: unknown): ParsedSend {
     fields,
     audio: parseAudio(audio),
     // The schema puts the fields into its own order and drops what it does not know.
-    fingerprint: sha256(JSON.stringify(parsed.data)),
+    fingerprint: hashOf(JSON.stringify(parsed.data)),
   };
 }
-
-const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');

@@ -1,7 +1,12 @@
-/** `POST /webhook/set/{instance}` and `GET /webhook/find/{instance}` (decisions B "Instances"). */
+/** The webhook of an instance (decisions B "Instances"): what is set, what was sent to it, and sending it again. */
 import type { z } from 'zod';
 import { GatewayError } from '../../contract/gateway-errors.ts';
-import { SetWebhookRequest, WebhookAnswer } from '../../contract/gateway-webhooks.ts';
+import {
+  InstanceDeliveries,
+  ReplayRequest,
+  SetWebhookRequest,
+  WebhookAnswer,
+} from '../../contract/gateway-webhooks.ts';
 import { OutboundRefused } from '../../outbound/errors.ts';
 import type { Outbound } from '../../outbound/outbound.ts';
 import type { Instance } from '../instances.ts';
@@ -9,13 +14,12 @@ import { type Route, route } from '../route.ts';
 import type { GatewayServices } from '../services.ts';
 import type { Webhooks } from '../webhooks/webhooks.ts';
 
-export function webhookRoutes({ webhooks, outbound }: GatewayServices): Route[] {
+export function webhookRoutes({ webhooks, deliveries, outbound }: GatewayServices): Route[] {
   return [
     route({
       method: 'post',
       path: '/webhook/set/:instance',
       access: 'instance',
-      anywhere: true,
       docs: {
         operationId: 'setWebhook',
         summary: 'Say where the events of the instance go',
@@ -35,7 +39,6 @@ export function webhookRoutes({ webhooks, outbound }: GatewayServices): Route[] 
       method: 'get',
       path: '/webhook/find/:instance',
       access: 'instance',
-      anywhere: true,
       docs: {
         operationId: 'findWebhook',
         summary: 'Ask where the events of the instance go',
@@ -46,6 +49,40 @@ export function webhookRoutes({ webhooks, outbound }: GatewayServices): Route[] 
       async run({ instance }) {
         const webhook = await webhooks.of(instance.id);
         return webhook === undefined ? null : { webhook: { instanceName: instance.name, ...webhook } };
+      },
+    }),
+    route({
+      method: 'get',
+      path: '/webhook/deliveries/:instance',
+      access: 'instance',
+      docs: {
+        operationId: 'listWebhookDeliveries',
+        summary: 'What was sent to the webhook of the instance, with every try',
+        tag: 'Webhooks',
+        answer: { status: 200, description: 'The latest deliveries', body: InstanceDeliveries },
+        errors: [],
+      },
+      run: async ({ instance }) => ({ deliveries: await deliveries.list(instance.id) }),
+    }),
+    route({
+      method: 'post',
+      path: '/webhook/replay/:instance',
+      access: 'instance',
+      docs: {
+        operationId: 'replayWebhookDelivery',
+        summary: 'Send an event again, at once and under the same webhook-id',
+        description:
+          'What was delivered or given up gets the whole schedule again, counted from now; what is pending is tried at once.',
+        tag: 'Webhooks',
+        answer: { status: 200, description: 'It is being sent', body: InstanceDeliveries },
+        errors: ['delivery_not_found'],
+      },
+      body: ReplayRequest,
+      async run({ instance, body: { deliveryId } }) {
+        if (!(await deliveries.replay(instance.id, deliveryId))) {
+          throw new GatewayError('delivery_not_found', 'deliveryId: the instance has no such delivery');
+        }
+        return { deliveries: await deliveries.list(instance.id) };
       },
     }),
   ];

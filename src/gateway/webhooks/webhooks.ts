@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import { gatewayEventNames } from '../../contract/gateway-events.ts';
-import type { Redis } from '../../queue/redis.ts';
+import type { Redis } from '../../redis/connection.ts';
 import { gatewayKey } from '../redis-keys.ts';
 import type { Sealer } from '../sealer.ts';
 

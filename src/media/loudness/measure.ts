@@ -3,9 +3,9 @@ import { stat } from 'node:fs/promises';
 import { branchFilters, filterGraph, type Gain } from '../graph.ts';
 import { type Job, runOnInput } from '../input-run.ts';
 import type { OutputPlan } from '../plan.ts';
-import { demuxerOf } from '../render.ts';
+import { clockOf, demuxerOf } from '../render.ts';
 import type { LevelledPcm, Rendition } from '../rendition.ts';
-import { decodedSamples, loudnessSummary, type MeasuredLoudness } from '../statistics.ts';
+import { loudnessSummary, type MeasuredLoudness } from '../statistics.ts';
 
 type OnSeconds = (seconds: number) => void;
 
@@ -34,10 +34,10 @@ export async function levelTrack(
   path: string | null,
   onSeconds: OnSeconds,
 ): Promise<{ lufs: number | null; pcm: LevelledPcm | null }> {
-  const { measured, sourceSeconds } = await runTrack(job, plan, gain, ebur128('none'), path, onSeconds);
+  const { measured, clock } = await runTrack(job, plan, gain, ebur128('none'), path, onSeconds);
   // A source that is longer than it says may have been cut off; then the encoder reads the source.
   const isWhole = path !== null && (await stat(path)).size < job.maxOutputBytes;
-  return { lufs: measured.lufs, pcm: isWhole ? { path, sourceSeconds } : null };
+  return { lufs: measured.lufs, pcm: isWhole ? { path, ...clock } : null };
 }
 
 async function runTrack(
@@ -47,14 +47,16 @@ async function runTrack(
   meter: string,
   path: string | null,
   onSeconds: OnSeconds,
-): Promise<{ measured: MeasuredLoudness; sourceSeconds: number }> {
+): Promise<{ measured: MeasuredLoudness; clock: Omit<LevelledPcm, 'path'> }> {
   const bound = ['-map', '[out0]', '-t', String(job.maxAudioSeconds + 2)];
   const pcm = ['-c:a', 'pcm_s24le', '-rf64', 'auto', '-fs', String(job.maxOutputBytes)];
   const { stderr } = await runOnInput(
     job,
     {
       inputs: [{ file: job.input, demuxer: job.probe.container.demuxer }],
-      graph: filterGraph(plan.track, plan.trim, [`${branchFilters(plan, gain)},${meter}`]),
+      graph: filterGraph(plan, [
+        { timeline: plan.timeline, filters: `${branchFilters(plan, gain)},${meter}` },
+      ]),
       outputs: [
         path === null
           ? { muxer: 'null', options: bound }
@@ -63,8 +65,10 @@ async function runTrack(
     },
     onSeconds,
   );
-  const samples = decodedSamples(stderr, plan.track.streamIndex) ?? 0;
-  return { measured: loudnessSummary(stderr), sourceSeconds: samples / plan.track.sampleRate };
+  return {
+    measured: loudnessSummary(stderr),
+    clock: clockOf({ plan, pcm: null, mode: 'encode' }, stderr, 0),
+  };
 }
 
 /** A finished file, decoded, with its true peak. */

@@ -24,13 +24,13 @@ export interface Loudness {
   readonly gainDb: number;
 }
 
-export interface Normalised {
+interface Normalised {
   readonly files: RenderedFile[];
   readonly loudness: Loudness;
   readonly gain: Gain;
 }
 
-export interface NormaliseOptions {
+interface NormaliseOptions {
   readonly report: ProgressReport;
   /** Where idle cores come from; none are used without. */
   readonly parallel: Parallelism | undefined;

@@ -12,7 +12,7 @@ export interface EncodedPart extends Part {
   readonly path: string;
 }
 
-export interface Joining {
+interface Joining {
   /** In order; the first has all that stands before the packets, the others nothing but packets. */
   readonly parts: readonly EncodedPart[];
   readonly outputPath: string;
@@ -23,7 +23,7 @@ export interface Joining {
 }
 
 /** What the audio packets of the joined file are. */
-export interface Joined {
+interface Joined {
   readonly packets: number;
   readonly bytes: number;
 }

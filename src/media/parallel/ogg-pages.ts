@@ -54,7 +54,7 @@ export async function* oggPackets(reader: ByteReader): AsyncGenerator<Buffer> {
   }
 }
 
-export interface OggStream {
+interface OggStream {
   readonly serial: number;
   /** Number of the first page that is written. */
   readonly sequence: number;

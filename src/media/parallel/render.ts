@@ -6,10 +6,10 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Job, runOnInput } from '../input-run.ts';
-import { measureRendition, type RenderedFile, render, sourceSecondsOf } from '../render.ts';
+import { clockOf, measureRendition, type RenderedFile, render } from '../render.ts';
 import { type Rendition, renditionCommand } from '../rendition.ts';
 import { outputStatistics } from '../statistics.ts';
-import { type EncodedPart, joinMp3, joinOpus } from './join.ts';
+import type { EncodedPart } from './join.ts';
 import { cut, mostParts, PART_LENGTHS, type PartLengths, splicingOf } from './parts.ts';
 import { Unjoinable } from './unjoinable.ts';
 
@@ -109,11 +109,13 @@ async function renderParts(
     const ends = await encodeAll(job, rendition, parts, onSeconds);
     const last = ends.at(-1);
     const samples = (parts.at(-1)?.startSample ?? 0) + (last?.samples ?? 0);
+    const { joinMp3, joinOpus } = await import('./join.ts');
     const joinParts = plan.format.codec === 'mp3' ? joinMp3 : joinOpus;
     const { signal } = job;
     const joined = await joinParts({ parts, outputPath: rendition.path, splicing, samples, signal });
     const file = await measureRendition(job, rendition, { ...joined, samples });
-    return { ...file, sourceSeconds: last?.sourceSeconds ?? file.durationSeconds };
+    // The last part's run is the one that came to the end.
+    return { ...file, ...(last?.clock ?? { sourceSeconds: file.durationSeconds, filledSeconds: 0 }) };
   } finally {
     await Promise.all(parts.map(({ path }) => rm(path, { force: true })));
   }
@@ -122,7 +124,7 @@ async function renderParts(
 /** What was encoded in a part, and how much of the track was read for it. */
 interface PartEnd {
   readonly samples: number;
-  readonly sourceSeconds: number | undefined;
+  readonly clock: Pick<RenderedFile, 'sourceSeconds' | 'filledSeconds'>;
 }
 
 /** Runs all parts. */
@@ -192,5 +194,5 @@ async function encodePart(
   const { samples = 0 } = outputStatistics(stderr, 0) ?? {};
   // The container promised more than there is; the single pass says what that means.
   if (samples === 0) throw new Unjoinable('a part holds no audio');
-  return { samples, sourceSeconds: sourceSecondsOf(rendition, stderr) };
+  return { samples, clock: clockOf(rendition, stderr, 0) };
 }

@@ -4,6 +4,8 @@
  */
 import { openAsBlob } from 'node:fs';
 import { readFile } from 'node:fs/promises';
+// Node's own fetch goes on filling a body whose connection is gone, and throws where nobody catches it (Node 24.21, `extractBody`).
+import { FormData, fetch, type Response } from 'undici';
 import { z } from 'zod';
 import { MessageKey, MessageStatus } from '../../contract/job.ts';
 import type { VoiceMessageRequest } from '../../contract/job-request.ts';
@@ -20,7 +22,7 @@ export interface GatewaySettings {
   readonly answerMarginMs?: number;
 }
 
-export interface VoiceFile {
+interface VoiceFile {
   readonly path: string;
   readonly sizeBytes: number;
   /** An address under which the gateway could fetch the same file. */

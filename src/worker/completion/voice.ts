@@ -1,19 +1,19 @@
 /** Sends the result of a job into a chat, at most once unless the operator chose otherwise (decisions C). */
 import { stat } from 'node:fs/promises';
-import type { Logger } from '../../logger.ts';
-import type { VoiceTry as ObservedTry, Observer } from '../../metrics/observer.ts';
-import { beginSending, endSending, raiseMessageStatus } from '../../queue/announcement-state.ts';
+import type { Logger } from '../../observe/logger.ts';
+import type { VoiceTry as ObservedTry, Observer } from '../../observe/metrics/observer.ts';
+import { noTracing, type Tracing } from '../../observe/tracing/tracing.ts';
 import type { Announced, Try } from '../../queue/announcement-tries.ts';
 import type { JobRecord } from '../../queue/job-record.ts';
 import type { VoiceOutcome, VoicePayload } from '../../queue/payloads.ts';
-import type { Redis } from '../../queue/redis.ts';
+import { beginSending, endSending, raiseMessageStatus } from '../../queue/voice-state.ts';
+import type { Redis } from '../../redis/connection.ts';
 import type { UrlSigner } from '../../signing/signed-url.ts';
 import { ObjectNotFound, type Storage } from '../../storage/storage.ts';
 import type { Workspaces } from '../../storage/workspaces.ts';
-import { noTracing, type Tracing } from '../../tracing/tracing.ts';
 import { type GatewaySettings, type SendAnswer, sendVoiceMessage } from './gateway-client.ts';
 
-export interface VoiceServices {
+interface VoiceServices {
   readonly redis: Redis;
   readonly storage: Storage;
   readonly signer: UrlSigner;

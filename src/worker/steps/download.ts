@@ -4,9 +4,8 @@ import { join } from 'node:path';
 import { ServiceError } from '../../contract/errors.ts';
 import type { Probe } from '../../media/probe.ts';
 import { OutboundFailed, OutboundRefused } from '../../outbound/errors.ts';
-import { uploadStorageKey } from '../../queue/uploads.ts';
 import { ObjectNotFound } from '../../storage/storage.ts';
-import { fetchAudioParts } from '../audio-parts.ts';
+import { uploadStorageKey } from '../../uploads/record.ts';
 import type { Step, StepContext } from '../step.ts';
 
 export interface LocalVideo {
@@ -41,6 +40,7 @@ async function downloadUrl(url: string, context: StepContext): Promise<LocalVide
         context.report('downloading_video', totalBytes ? receivedBytes / totalBytes : 0);
       },
       async choose(parts) {
+        const { fetchAudioParts } = await import('../audio-parts.ts');
         probed = await fetchAudioParts(parts, path, context);
         return probed !== null;
       },

@@ -4,7 +4,7 @@ import { createReadStream } from 'node:fs';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { formatOf } from '../../contract/formats.ts';
-import { attemptFiles } from '../../queue/attempt-files.ts';
+import { attemptFiles } from '../../queue/names.ts';
 import type { ExtractResult } from '../../queue/payloads.ts';
 import type { Step, StepContext } from '../step.ts';
 import { inputFileOf } from './analyze.ts';
@@ -12,7 +12,7 @@ import type { ExtractedAudio } from './extract.ts';
 
 export const finalize: Step<ExtractedAudio, ExtractResult> = async (extracted, context) => {
   const { services, workspace, payload, signal } = context;
-  const { output, voice, loudness, sourceSeconds } = extracted.extraction;
+  const { output, voice, loudness, sourceSeconds, truncated } = extracted.extraction;
   context.report('finalizing', 0);
   const sha256 = await hashOf(join(workspace, 'output'), signal);
   const extension = formatOf(payload.output.format).extension;
@@ -24,6 +24,7 @@ export const finalize: Step<ExtractedAudio, ExtractResult> = async (extracted, c
   return {
     version: 1,
     inputFile: inputFileOf(extracted, sourceSeconds),
+    warnings: truncated === null ? [] : [{ code: 'TRUNCATED', message: truncated }],
     outputFile: {
       storageKey: published.key,
       filename: `${baseName(extracted, context)}.${extension}`,
@@ -37,6 +38,7 @@ export const finalize: Step<ExtractedAudio, ExtractResult> = async (extracted, c
       sha256,
       expiresAt: new Date(Date.now() + services.limits.outputTtlSeconds * 1000).toISOString(),
       copied: output.copied,
+      timeline: { startOffset: output.startOffsetSeconds, filledSeconds: output.filledSeconds },
       ...(loudness === null ? {} : { loudness }),
     },
     voice:

@@ -220,15 +220,15 @@ describe('the connection of the WhatsApp transport, against a typed fake socket'
       // Within less than what connecting may take.
     }, 10_000);
 
-    it('says nothing more once another process has the account, and leaves the session to it', async () => {
+    it('says nothing more once another process has the lease, and leaves the session to it', async () => {
       const session = await setting.openSession();
       const { sent, sockets } = setting.network;
-      setting.hold().lose();
+      setting.lease().lose();
       const text = { messageId: '3EB0000000000000000B', chat: adasChat, text: 'too late' };
       await expect(session.sendText(text, AbortSignal.timeout(5000))).rejects.toMatchObject({
-        code: 'service_unavailable',
+        code: 'standby',
       });
-      await setting.transport().letGo(setting.instance.id);
+      await setting.transport().close();
       expect(sent).toEqual([]);
       expect(session.state()).toBe('close');
       const before = sockets.length;

@@ -1,22 +1,22 @@
 import { randomBytes } from 'node:crypto';
 import * as baileys from 'baileys';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { Hold } from '../../../src/gateway/replicas/hold.ts';
+import type { Lease } from '../../../src/gateway/lease/lease.ts';
 import { Sealer } from '../../../src/gateway/sealer.ts';
 import { SessionStore } from '../../../src/gateway/transports/whatsapp/session-store.ts';
-import { createLogger } from '../../../src/logger.ts';
-import { closeRedis, connectRedis, type Redis } from '../../../src/queue/redis.ts';
+import { createLogger } from '../../../src/observe/logger.ts';
+import { closeRedis, connectRedis, type Redis } from '../../../src/redis/connection.ts';
 import { startTestRedis, type TestRedis } from '../../redis-server.ts';
 import { takeOver } from '../take-over.ts';
 
 const logger = createLogger('silent');
 let server: TestRedis;
 let redis: Redis;
-const holds = new Map<string, Hold>();
+let lease: Lease;
 beforeAll(async () => {
   server = await startTestRedis();
   redis = connectRedis({ url: server.url, role: 'request', logger });
-  for (const id of ['one', 'two']) holds.set(id, await takeOver(redis, id));
+  lease = await takeOver(redis);
 });
 afterEach(() => redis.del(HASH, HASH.replace(':one:', ':two:')));
 afterAll(async () => {
@@ -24,11 +24,8 @@ afterAll(async () => {
   await server.close();
 });
 
-const storeOf = (
-  instanceId: string,
-  key = Buffer.alloc(32, 1),
-  hold = holds.get(instanceId) as Hold,
-): SessionStore => new SessionStore({ redis, sealer: new Sealer(key), instanceId, hold, logger });
+const storeOf = (instanceId: string, key = Buffer.alloc(32, 1)): SessionStore =>
+  new SessionStore({ redis, sealer: new Sealer(key), instanceId, lease, logger });
 
 const HASH = '{soundpost}:gateway:whatsapp:one:session';
 
@@ -134,23 +131,23 @@ describe('the session of a WhatsApp account', () => {
     expect(await redis.exists(HASH)).toBe(0);
   });
 
-  // Broken by hand (src/gateway/replicas/fenced-script.ts): without the look at the owner both are written.
-  it('is not touched by a process from which another has taken the account', async () => {
+  // Broken by hand (src/gateway/lease/fenced-script.ts): without the look at the holder both are written.
+  it('is not touched by a process from which another has taken the lease', async () => {
     const stale = storeOf('one');
     const { creds, keys } = await stale.load(baileys);
     await stale.save(baileys, creds);
     const address = '4915100000001.0';
     await keys.set({ session: { [address]: Buffer.from('old') } });
-    holds.set('one', await takeOver(redis, 'one'));
+    lease = await takeOver(redis);
     const fresh = await storeOf('one').load(baileys);
     await fresh.keys.set({ session: { [address]: Buffer.from('new') } });
     const before = await redis.hgetall(HASH);
 
     await expect(keys.set({ session: { [address]: Buffer.from('stale') } })).rejects.toMatchObject({
-      code: 'service_unavailable',
+      code: 'standby',
     });
     await stale.save(baileys, { ...creds, nextPreKeyId: 99 });
-    await expect(stale.erase()).rejects.toMatchObject({ code: 'service_unavailable' });
+    await expect(stale.erase()).rejects.toMatchObject({ code: 'standby' });
     expect(await redis.hgetall(HASH)).toEqual(before);
   });
 });

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll } from 'vitest';
 import { defaultInstanceSettings } from '../../../src/contract/gateway-instances.ts';
 import type { Instance } from '../../../src/gateway/instances.ts';
-import type { Hold } from '../../../src/gateway/replicas/hold.ts';
+import type { Lease } from '../../../src/gateway/lease/lease.ts';
 import { Sealer } from '../../../src/gateway/sealer.ts';
 import type {
   Chat,
@@ -21,8 +21,8 @@ import type {
 import { WhatsAppSession } from '../../../src/gateway/transports/whatsapp/session.ts';
 import { createWhatsAppTransport } from '../../../src/gateway/transports/whatsapp/whatsapp-transport.ts';
 import { Workspaces } from '../../../src/gateway/workspace.ts';
-import { createLogger } from '../../../src/logger.ts';
-import { closeRedis, connectRedis, type Redis } from '../../../src/queue/redis.ts';
+import { createLogger } from '../../../src/observe/logger.ts';
+import { closeRedis, connectRedis, type Redis } from '../../../src/redis/connection.ts';
 import { startTestRedis, type TestRedis } from '../../redis-server.ts';
 import { until } from '../../until.ts';
 import { makeFolder } from '../gateway-fixture.ts';
@@ -91,7 +91,7 @@ export interface Setting {
   readonly retries: number[];
   transport(): Transport;
   /** What the transport may act by. */
-  hold(): Hold;
+  lease(): Lease;
   /** @param connect false for an instance that was logged out */
   open(connect: boolean): Promise<Session>;
   session(): Promise<WhatsAppSession>;
@@ -128,13 +128,14 @@ export async function startSetting(settings: Partial<Instance['settings']> = {})
     tokenHash: '',
     loggedOut: false,
   };
-  let hold: Hold;
+  let lease: Lease;
   const begin = async (): Promise<Transport> => {
-    hold = await takeOver(redis, instance.id);
+    lease = await takeOver(redis);
     const transport = createWhatsAppTransport({
       redis,
       sealer: new Sealer(KEY),
       workspaces: new Workspaces(join(folder.path, 'workspaces')),
+      lease,
       logger,
       library: async () => network.library,
       retryDelayMs: (attempt) => {
@@ -147,7 +148,7 @@ export async function startSetting(settings: Partial<Instance['settings']> = {})
   };
   let transport = await begin();
   const open = (connect: boolean): Promise<Session> =>
-    transport.open({ instance, connection: undefined, connect, hold });
+    transport.open({ instance, connection: undefined, connect });
   const session = async (): Promise<WhatsAppSession> => {
     const opened = await open(true);
     if (!(opened instanceof WhatsAppSession)) {
@@ -162,7 +163,7 @@ export async function startSetting(settings: Partial<Instance['settings']> = {})
     instance,
     retries,
     transport: () => transport,
-    hold: () => hold,
+    lease: () => lease,
     open,
     session,
     async openSession() {

@@ -10,7 +10,7 @@ export interface CuttableLine {
   connections(): number;
   /**
    * From now on the server still hears everything, but its answers no longer come through on what is connected now.
-   * @param afterSending not before this text has gone to the server
+   * @param afterSending not before this text has gone to the server, once more if it had before
    */
   deafen(afterSending?: string): void;
   /** Resolves when a text has gone to the server. */
@@ -20,13 +20,18 @@ export interface CuttableLine {
   close(): Promise<void>;
 }
 
-export async function startCuttableLine(serverPort: number): Promise<CuttableLine> {
+/** @param host address that it listens on @param listenPort 0 takes a free one */
+export async function startCuttableLine(
+  serverPort: number,
+  host = '127.0.0.1',
+  listenPort = 0,
+): Promise<CuttableLine> {
   const pairs = new Set<{ client: Socket; upstream: Socket; deaf: boolean }>();
   const waiting = new Map<string, () => void>();
   let fromServer = '';
   let toServer = '';
   let count = 0;
-  let deafenAfter: string | undefined;
+  let deafenAfter: { readonly text: string; readonly from: number } | undefined;
   const server = createServer((client) => {
     count++;
     const upstream = createConnection(serverPort, '127.0.0.1');
@@ -43,7 +48,7 @@ export async function startCuttableLine(serverPort: number): Promise<CuttableLin
     }
     client.on('data', (chunk) => {
       toServer += chunk;
-      if (deafenAfter !== undefined && toServer.includes(deafenAfter)) {
+      if (deafenAfter !== undefined && toServer.includes(deafenAfter.text, deafenAfter.from)) {
         pair.deaf = true;
         deafenAfter = undefined;
       }
@@ -57,7 +62,7 @@ export async function startCuttableLine(serverPort: number): Promise<CuttableLin
       client.write(chunk);
     });
   });
-  server.listen(0, '127.0.0.1');
+  server.listen(listenPort, host);
   await once(server, 'listening');
   const cut = (): void => {
     for (const { client, upstream } of pairs) {
@@ -70,8 +75,8 @@ export async function startCuttableLine(serverPort: number): Promise<CuttableLin
     received: () => fromServer,
     connections: () => count,
     deafen(afterSending) {
-      deafenAfter = afterSending;
-      if (afterSending !== undefined) return;
+      deafenAfter = afterSending === undefined ? undefined : { text: afterSending, from: toServer.length };
+      if (deafenAfter !== undefined) return;
       for (const pair of pairs) pair.deaf = true;
     },
     sent: (text) =>

@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { defaultInstanceSettings, type InstanceSettings } from '../../../src/contract/gateway-instances.ts';
 import { parseAddress } from '../../../src/gateway/address.ts';
 import type { Instance } from '../../../src/gateway/instances.ts';
+import type { Lease } from '../../../src/gateway/lease/lease.ts';
 import { MessageLog } from '../../../src/gateway/message-log.ts';
 import { plainContext } from '../../../src/gateway/message-record.ts';
 import type {
@@ -22,11 +23,11 @@ import type {
   TransportReports,
 } from '../../../src/gateway/transport.ts';
 import { createXmppTransport } from '../../../src/gateway/transports/xmpp/xmpp-transport.ts';
-import { createLogger } from '../../../src/logger.ts';
+import { createLogger } from '../../../src/observe/logger.ts';
 import { parseAllowRules } from '../../../src/outbound/allow-rules.ts';
 import { OutboundRefused } from '../../../src/outbound/errors.ts';
 import { createOutbound, type Outbound } from '../../../src/outbound/outbound.ts';
-import { closeRedis, connectRedis, type Redis } from '../../../src/queue/redis.ts';
+import { closeRedis, connectRedis, type Redis } from '../../../src/redis/connection.ts';
 import { DOMAIN, type ProsodySetting, startTestProsody, type TestProsody } from '../../prosody.ts';
 import { startTestRedis, type TestRedis } from '../../redis-server.ts';
 import { until } from '../../until.ts';
@@ -119,6 +120,7 @@ export async function startWorld(more: Partial<ProsodySetting> = {}): Promise<Wo
   const logger = createLogger(process.env.TEST_LOG_LEVEL ?? 'silent');
   const redis = connectRedis({ url: server.url, role: 'request', logger });
   const log = new MessageLog(redis, 3600);
+  const lease = await takeOver(redis);
   const peers: XmppPeer[] = [];
   const connections: Connected[] = [];
   return {
@@ -136,7 +138,7 @@ export async function startWorld(more: Partial<ProsodySetting> = {}): Promise<Wo
       return peer;
     },
     async connect(setting = {}) {
-      const connected = await connect({ prosody, redis, log, logger }, setting);
+      const connected = await connect({ prosody, redis, log, lease, logger }, setting);
       connections.push(connected);
       return connected;
     },
@@ -152,11 +154,12 @@ export async function startWorld(more: Partial<ProsodySetting> = {}): Promise<Wo
 }
 
 type Parts = Pick<World, 'prosody' | 'redis' | 'log'> & {
+  readonly lease: Lease;
   readonly logger: ReturnType<typeof createLogger>;
 };
 
 async function connect(parts: Parts, setting: ConnectSetting): Promise<Connected> {
-  const { prosody, redis, log, logger } = parts;
+  const { prosody, redis, log, lease, logger } = parts;
   const outbound = outboundFor(prosody, setting, logger);
   const number = setting.number ?? numbers.soundpost;
   const instance: Instance = setting.instance ?? {
@@ -169,15 +172,14 @@ async function connect(parts: Parts, setting: ConnectSetting): Promise<Connected
     loggedOut: false,
   };
   const reports: Report[] = [];
-  const transport = createXmppTransport({ redis, outbound, log, logger });
+  const transport = createXmppTransport({ redis, outbound, log, lease, logger });
   await transport.start(recorder(reports, log));
   const connection = {
     jid: jidOf(number),
     password: setting.password ?? passwordOf(number),
     service: `xmpp://${setting.host ?? '127.0.0.1'}:${setting.port ?? prosody.port}`,
   };
-  const hold = await takeOver(redis, instance.id);
-  const session = await transport.open({ instance, connection, connect: true, hold });
+  const session = await transport.open({ instance, connection, connect: true });
   const reported: Connected['reported'] = (what, fits) =>
     until(what, () => reports.find(fits)).catch((error: unknown) => {
       throw new Error(`${String(error)}; reported were ${JSON.stringify(reports)}`);

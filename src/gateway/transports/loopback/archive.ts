@@ -1,7 +1,7 @@
 /** What the network remembers of each account and group, for instances that ask for the full history. */
 import { z } from 'zod';
-import type { Redis } from '../../../queue/redis.ts';
-import { RedisScript } from '../../../queue/script.ts';
+import type { Redis } from '../../../redis/connection.ts';
+import { RedisScript } from '../../../redis/script.ts';
 import { gatewayKey } from '../../redis-keys.ts';
 
 /** Messages kept of one account or group. */

@@ -1,7 +1,7 @@
 /** Calls that ring on the loopback network. Nobody can answer one: they are there for rejectCall and msgCall. */
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
-import type { Redis } from '../../../queue/redis.ts';
+import type { Redis } from '../../../redis/connection.ts';
 import { gatewayKey } from '../../redis-keys.ts';
 
 /** Nobody lets a telephone ring for longer. */

@@ -3,8 +3,8 @@
  * blocked. Kept in Redis, so that every process of the gateway is on the same network and a restart changes nothing.
  */
 import { z } from 'zod';
-import type { Redis } from '../../../queue/redis.ts';
-import { RedisScript } from '../../../queue/script.ts';
+import type { Redis } from '../../../redis/connection.ts';
+import { RedisScript } from '../../../redis/script.ts';
 import type { Instance } from '../../instances.ts';
 import { gatewayKey } from '../../redis-keys.ts';
 import { changeRecord, readRecord } from '../../redis-record.ts';
@@ -23,11 +23,11 @@ const FIRST_INSTANCE_NUMBER = 99_900_000_000;
 const FIRST_GROUP_NUMBER = 120_363_000_000_000_000n;
 
 const Member = z.object({ name: z.string(), instanceId: z.string().nullable() });
-export type Member = z.infer<typeof Member>;
+type Member = z.infer<typeof Member>;
 
 const Place = z.object({ digits: z.string(), groups: z.array(z.string()), contacts: z.array(z.string()) });
 /** Where an instance stands on the network: its number, its groups and its address book. */
-export type Place = z.infer<typeof Place>;
+type Place = z.infer<typeof Place>;
 
 const MEMBERS = gatewayKey('loopback', 'members');
 const PLACES = gatewayKey('loopback', 'places');

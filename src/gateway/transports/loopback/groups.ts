@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import { GatewayError } from '../../../contract/gateway-errors.ts';
-import type { Redis } from '../../../queue/redis.ts';
+import type { Redis } from '../../../redis/connection.ts';
 import { gatewayKey } from '../../redis-keys.ts';
 import { changeRecord, readRecord } from '../../redis-record.ts';
 

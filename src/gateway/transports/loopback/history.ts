@@ -6,7 +6,7 @@ import type { Archive } from './archive.ts';
 import type { Directory } from './directory.ts';
 import { incoming, Relayed } from './relay.ts';
 
-export interface HistoryOptions {
+interface HistoryOptions {
   readonly instance: Instance;
   /** The instance's own number. */
   readonly digits: string;

@@ -6,7 +6,6 @@ import type { PrivacySettings } from '../../../contract/gateway-operations.ts';
 import { type Address, mayMean } from '../../address.ts';
 import type { Instance } from '../../instances.ts';
 import { plainContext } from '../../message-record.ts';
-import type { Hold } from '../../replicas/hold.ts';
 import type {
   Chat,
   Contact,
@@ -31,7 +30,7 @@ import { reportHistory } from './history.ts';
 import { Presences } from './presences.ts';
 import type { Relay } from './relay.ts';
 
-export interface LoopbackSessionParts {
+interface LoopbackSessionParts {
   readonly instance: Instance;
   readonly digits: string;
   readonly directory: Directory;
@@ -40,10 +39,9 @@ export interface LoopbackSessionParts {
   readonly relay: Relay;
   readonly calls: Calls;
   readonly reports: TransportReports;
-  readonly publicUrl: () => string;
+  readonly publicUrl: string;
   readonly otherSide: OtherSide;
   readonly isAway: boolean;
-  readonly hold: Hold;
 }
 
 export class LoopbackSession implements Session {
@@ -70,8 +68,12 @@ export class LoopbackSession implements Session {
   async connect(): Promise<void> {
     const { relay, digits, reports, instance } = this.#parts;
     this.#state = 'open';
-    if (await relay.comeBack(digits)) {
+    const wasAway = await relay.isAway(digits);
+    if (wasAway) {
       await reports.connectionChanged(instance.id, 'open');
+    }
+    await relay.comeBack(digits);
+    if (wasAway) {
       await this.#syncHistory();
     }
     if (this.#settings.alwaysOnline) {
@@ -126,8 +128,8 @@ export class LoopbackSession implements Session {
   }
 
   async editMessage({ chat, key, text }: MessageEdit): Promise<void> {
-    const { relay, digits, instance, hold } = this.#parts;
-    await relay.accept(hold, {
+    const { relay, digits, instance } = this.#parts;
+    await relay.accept({
       messageId: key.id,
       from: { instanceId: instance.id, digits, name: instance.name },
       to: { digits: digitsOf(chat.jid), isGroup: chat.isGroup },
@@ -229,8 +231,8 @@ export class LoopbackSession implements Session {
     content: MessageContent,
     context: MessageContext,
   ): Promise<void> {
-    const { relay, instance, digits, hold } = this.#parts;
-    await relay.accept(hold, {
+    const { relay, instance, digits } = this.#parts;
+    await relay.accept({
       messageId,
       from: { instanceId: instance.id, digits, name: instance.name },
       to: { digits: digitsOf(chat.jid), isGroup: chat.isGroup },
@@ -269,7 +271,7 @@ export class LoopbackSession implements Session {
       throw new GatewayError('network_refused', 'groupJid: only an admin of the group may invite');
     }
     const inviteCode = await groups.inviteCode(address.digits, renew);
-    return { inviteCode, inviteUrl: `${publicUrl()}/i/${inviteCode}` };
+    return { inviteCode, inviteUrl: `${publicUrl}/i/${inviteCode}` };
   }
 
   async #requireGroup(address: Address): Promise<Group> {

@@ -10,7 +10,6 @@ import type { MessageStatus } from '../../../contract/job.ts';
 import type { Instance } from '../../instances.ts';
 import type { MessageLog } from '../../message-log.ts';
 import { type LoggedMessage, plainContext } from '../../message-record.ts';
-import type { Hold } from '../../replicas/hold.ts';
 import type { OtherSide, Persona, Presence, TransportReports } from '../../transport.ts';
 import { digitsOf, isGroupJid, personJid } from './addresses.ts';
 import type { Calls } from './calls.ts';
@@ -21,7 +20,7 @@ import type { Relay } from './relay.ts';
 /** A page of the inbox shows no more. */
 const RECENT_MESSAGES = 200;
 
-export interface PeopleSideOptions {
+interface PeopleSideOptions {
   readonly instance: Instance;
   /** The instance's own number. */
   readonly digits: string;
@@ -31,7 +30,6 @@ export interface PeopleSideOptions {
   readonly calls: Calls;
   readonly log: MessageLog;
   readonly reports: TransportReports;
-  readonly hold: Hold;
 }
 
 export class PeopleSide implements OtherSide {
@@ -79,13 +77,13 @@ export class PeopleSide implements OtherSide {
   }
 
   async reply(chatJid: string, jid: string, content: MessageContent): Promise<{ delivered: boolean }> {
-    const { directory, relay, digits, hold } = this.#options;
+    const { directory, relay, digits } = this.#options;
     const person = await this.#person(chatJid, jid);
     const isGroup = isGroupJid(chatJid);
     if (!isGroup && (await directory.apart(digits, digitsOf(person.jid)))) {
       return { delivered: false };
     }
-    await relay.accept(hold, {
+    await relay.accept({
       messageId: randomBytes(16).toString('hex').toUpperCase(),
       from: { instanceId: null, digits: digitsOf(person.jid), name: person.name },
       to: { digits: isGroup ? digitsOf(chatJid) : digits, isGroup },

@@ -5,7 +5,7 @@ import { digitsOf, personJid } from './addresses.ts';
 import type { Directory } from './directory.ts';
 import type { Groups } from './groups.ts';
 
-export interface PresencesOptions {
+interface PresencesOptions {
   readonly instance: Instance;
   /** The instance's own number. */
   readonly digits: string;

@@ -1,21 +1,19 @@
 /**
- * The network's own server: takes messages in, acknowledges them, and hands them to the devices they are for. What it
- * has taken lies in a Redis stream until it is delivered, so a restart delays a delivery and loses none; what is for an
- * instance that is logged out waits for it.
+ * The network's own server: a message that it takes is delivered before its sender is answered, one after the other. What is for
+ * an instance that is logged out waits for it.
  */
 import { z } from 'zod';
 import { MessageContent } from '../../../contract/gateway.ts';
 import type { MessageStatus } from '../../../contract/job.ts';
-import type { Logger } from '../../../logger.ts';
-import type { Redis } from '../../../queue/redis.ts';
-import { RedisScript } from '../../../queue/script.ts';
-import type { StreamEntry } from '../../event-stream.ts';
+import type { Logger } from '../../../observe/logger.ts';
+import type { Redis } from '../../../redis/connection.ts';
+import { RedisScript } from '../../../redis/script.ts';
+import { parseEntries } from '../../event-stream.ts';
 import type { Instances } from '../../instances.ts';
+import { FencedScript } from '../../lease/fenced-script.ts';
+import type { Lease } from '../../lease/lease.ts';
 import { MessageRecord } from '../../message-record.ts';
 import { gatewayKey } from '../../redis-keys.ts';
-import { FencedScript } from '../../replicas/fenced-script.ts';
-import type { Hold } from '../../replicas/hold.ts';
-import { type OnDuty, StreamConsumer } from '../../stream-consumer.ts';
 import type { IncomingMessage, TransportReports } from '../../transport.ts';
 import { groupJid, personJid } from './addresses.ts';
 import type { Archive } from './archive.ts';
@@ -37,24 +35,15 @@ export const Relayed = z.object({
 });
 export type Relayed = z.infer<typeof Relayed>;
 
+/** What the first edition had taken and not delivered yet. */
 const WORK = gatewayKey('loopback', 'work');
 /** Digits of instances that are logged out. */
 const AWAY = gatewayKey('loopback', 'away');
 const waitingKey = (digits: string): string => gatewayKey('loopback', 'waiting', digits);
 /** How long the network knows a message again that is sent a second time. */
 const REMEMBER_SECONDS = 48 * 60 * 60;
-/** A delivery takes milliseconds and bears being done twice, so another process may take over soon. */
-const CLAIM_IDLE_MS = 2000;
 
-/** One message id of one sender is one message: the second time nothing happens. */
-const acceptScript = new FencedScript(`
-if redis.call('SET', KEYS[1], '1', 'NX', 'EX', ARGV[2]) then
-  redis.call('XADD', KEYS[2], '*', 'message', ARGV[1])
-end
-return 1
-`);
-
-const changeScript = new FencedScript(`return redis.call('XADD', KEYS[1], '*', 'message', ARGV[1])`);
+const isKnownScript = new FencedScript(`return redis.call('EXISTS', KEYS[1])`);
 
 const keepForAwayScript = new RedisScript(`
 if redis.call('SISMEMBER', KEYS[1], ARGV[1]) == 0 then return 0 end
@@ -62,26 +51,13 @@ redis.call('RPUSH', KEYS[2], ARGV[2])
 return 1
 `);
 
-/** Back on the network: what waited goes its way again, in the order in which it came. */
-const returnScript = new RedisScript(`
-if redis.call('SREM', KEYS[1], ARGV[1]) == 0 then return 0 end
-for _, message in ipairs(redis.call('LRANGE', KEYS[2], 0, -1)) do
-  redis.call('XADD', KEYS[3], '*', 'message', message)
-end
-redis.call('DEL', KEYS[2])
-return 1
-`);
-
-export interface RelayOptions {
+interface RelayOptions {
   readonly redis: Redis;
   readonly directory: Directory;
   readonly groups: Groups;
   readonly archive: Archive;
   readonly instances: Instances;
-  /** A connection of its own, since reading the stream blocks it. */
-  readonly blockingRedis: Redis;
-  /** Resolves when this process may deliver. */
-  readonly onDuty: OnDuty;
+  readonly lease: Lease;
   readonly logger: Logger;
 }
 
@@ -89,64 +65,44 @@ type Outcome = 'delivered' | 'waiting' | 'bounced';
 
 export class Relay {
   readonly #options: RelayOptions;
-  readonly #consumer: StreamConsumer;
   #reports: TransportReports | undefined;
+  /** What was begun last: no message overtakes another. */
+  #last: Promise<unknown> = Promise.resolve();
 
   constructor(options: RelayOptions) {
     this.#options = options;
-    this.#consumer = new StreamConsumer({
-      redis: options.blockingRedis,
-      stream: WORK,
-      group: 'relay',
-      from: '0',
-      claimIdleMs: CLAIM_IDLE_MS,
-      removeFinished: true,
-      onDuty: options.onDuty,
-      handle: (entry) => this.#deliver(entry),
-      logger: options.logger,
-    });
   }
 
+  /** Resolves when what the first edition left is delivered. */
   async start(reports: TransportReports): Promise<void> {
     this.#reports = reports;
-    await this.#consumer.start();
-  }
-
-  close(): Promise<void> {
-    return this.#consumer.close();
+    await this.#inOrder(() => this.#deliverWorkOfFirstEdition());
   }
 
   /**
-   * Resolves when the network has the message, or the change of one, safely.
-   * @param hold of the instance in whose session it is said, by whomever
+   * Resolves when the message, or the change of one, is delivered or waits for whoever is away. One message id of one sender is one
+   * message: the second time nothing happens. One that broke off in the middle is to be sent again; whoever has it already keeps it.
    */
-  async accept(hold: Hold, message: z.input<typeof Relayed>): Promise<void> {
-    const { redis } = this.#options;
-    const text = JSON.stringify(Relayed.parse(message));
-    if (message.isEdit) {
-      await changeScript.run(redis, hold, [WORK], [text]);
-      return;
-    }
-    await acceptScript.run(
-      redis,
-      hold,
-      [
-        gatewayKey('loopback', 'taken', message.from.instanceId ?? message.from.digits, message.messageId),
-        WORK,
-      ],
-      [text, REMEMBER_SECONDS],
-    );
+  accept(message: z.input<typeof Relayed>): Promise<void> {
+    const relayed = Relayed.parse(message);
+    return this.#inOrder(() => this.#accept(relayed));
   }
 
   /** From now on messages for this number wait. */
   async leave(digits: string): Promise<void> {
-    await this.#options.redis.sadd(AWAY, digits);
+    await this.#inOrder(() => this.#options.redis.sadd(AWAY, digits));
   }
 
-  /** What has waited is delivered. Answers whether it was away. */
-  async comeBack(digits: string): Promise<boolean> {
+  /** What has waited is delivered, in the order in which it came. */
+  async comeBack(digits: string): Promise<void> {
     const { redis } = this.#options;
-    return (await returnScript.run(redis, [AWAY, waitingKey(digits), WORK], [digits])) === 1;
+    await this.#inOrder(async () => {
+      await redis.srem(AWAY, digits);
+      for (const text of await redis.lrange(waitingKey(digits), 0, -1)) {
+        await this.#deliver(Relayed.parse(JSON.parse(text)));
+      }
+      await redis.del(waitingKey(digits));
+    });
   }
 
   async isAway(digits: string): Promise<boolean> {
@@ -157,8 +113,38 @@ export class Relay {
     await this.#options.redis.multi().srem(AWAY, digits).del(waitingKey(digits)).exec();
   }
 
-  async #deliver(entry: StreamEntry): Promise<void> {
-    const message = Relayed.parse(JSON.parse(entry.fields.message ?? ''));
+  #inOrder<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.#last.then(work);
+    this.#last = done.catch(() => undefined);
+    return done;
+  }
+
+  async #accept(message: Relayed): Promise<void> {
+    const { redis, lease } = this.#options;
+    const { from, messageId } = message;
+    const taken = gatewayKey('loopback', 'taken', from.instanceId ?? from.digits, messageId);
+    const isKnown = (await isKnownScript.run(redis, lease, [taken], [])) === 1;
+    if (message.isEdit || !isKnown) {
+      await this.#deliver(message);
+    }
+    if (!message.isEdit) {
+      await redis.set(taken, '1', 'EX', REMEMBER_SECONDS);
+    }
+  }
+
+  async #deliverWorkOfFirstEdition(): Promise<void> {
+    const { redis, logger } = this.#options;
+    for (const { id, fields } of parseEntries(await redis.xrange(WORK, '-', '+'))) {
+      try {
+        await this.#deliver(Relayed.parse(JSON.parse(fields.message ?? '')));
+        await redis.xdel(WORK, id);
+      } catch (error) {
+        logger.error({ err: error, entry: id }, 'a message of the first edition was not delivered');
+      }
+    }
+  }
+
+  async #deliver(message: Relayed): Promise<void> {
     const isNew = message.only === undefined && !message.isEdit;
     if (isNew) {
       await this.#status(message, 'SERVER_ACK');
@@ -189,8 +175,9 @@ export class Relay {
 
   /** The people's devices are always on and need no record of their own: their side of a chat is the sender's log. */
   async #handOver(message: Relayed, digits: string): Promise<Outcome> {
-    const { directory, redis } = this.#options;
+    const { directory, redis, lease } = this.#options;
     const { from, to } = message;
+    lease.assert();
     const recipient = await directory.member(digits);
     // In a group everybody hears everybody.
     if (recipient === undefined || (!to.isGroup && (await directory.apart(digits, from.digits)))) {

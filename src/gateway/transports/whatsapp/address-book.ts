@@ -4,7 +4,7 @@
  */
 import type { Chat as BaileysChat, Contact as BaileysContact, GroupMetadata } from 'baileys';
 import { z } from 'zod';
-import type { Redis } from '../../../queue/redis.ts';
+import type { Redis } from '../../../redis/connection.ts';
 import { gatewayKey } from '../../redis-keys.ts';
 import type { Contact, NetworkChat } from '../../transport.ts';
 import type { Line } from './connection.ts';

@@ -1,6 +1,6 @@
 /** Baileys' own log, as far as it may be kept: its records carry keys and whole stanzas, so only their words pass. */
 import type { UserFacingSocketConfig } from 'baileys';
-import type { Logger } from '../../../logger.ts';
+import type { Logger } from '../../../observe/logger.ts';
 
 type BaileysLogger = NonNullable<UserFacingSocketConfig['logger']>;
 

@@ -7,8 +7,8 @@ import type { AuthenticationState, BaileysEventMap, UserFacingSocketConfig } fro
 import { z } from 'zod';
 import { GatewayError } from '../../../contract/gateway-errors.ts';
 import type { ConnectionState } from '../../../contract/gateway-instances.ts';
-import type { Logger } from '../../../logger.ts';
-import type { Hold } from '../../replicas/hold.ts';
+import type { Logger } from '../../../observe/logger.ts';
+import type { Lease } from '../../lease/lease.ts';
 import type { Pairing } from '../../transport.ts';
 import { type DisconnectReason, disconnectReason } from './disconnect-reasons.ts';
 import { bareJid } from './jids.ts';
@@ -27,7 +27,7 @@ export interface Line {
 export interface ConnectionOptions {
   readonly instanceId: string;
   readonly instanceName: string;
-  readonly hold: Hold;
+  readonly lease: Lease;
   readonly library: () => Promise<BaileysLibrary>;
   readonly store: SessionStore;
   readonly logger: Logger;
@@ -81,7 +81,7 @@ export class Connection {
 
   /** Throws not_connected; service_unavailable when another process has the instance. */
   line(): Line {
-    this.#options.hold.assert();
+    this.#options.lease.assert();
     if (this.#state !== 'open' || this.#line === undefined) {
       throw new GatewayError(
         'not_connected',
@@ -146,7 +146,7 @@ export class Connection {
   }
 
   async #dial(): Promise<void> {
-    const { library: load, store, socketConfig, hold } = this.#options;
+    const { library: load, store, socketConfig, lease } = this.#options;
     const { signal } = this.#wanted;
     const library = await load();
     let auth = this.#auth ?? (await store.load(library));
@@ -159,7 +159,7 @@ export class Connection {
       return;
     }
     this.#auth = auth;
-    hold.assert();
+    lease.assert();
     const socket = library.makeWASocket({ ...socketConfig(library), auth });
     const line: Line = { socket, library };
     this.#line = line;

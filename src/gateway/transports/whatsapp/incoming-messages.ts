@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import type { WAMessage, WAMessageKey, WAMessageUpdate } from 'baileys';
 import type { InstanceSettings } from '../../../contract/gateway-instances.ts';
-import type { Logger } from '../../../logger.ts';
+import type { Logger } from '../../../observe/logger.ts';
 import type { IncomingContent, IncomingMessage, TransportReports } from '../../transport.ts';
 import type { Workspaces } from '../../workspace.ts';
 import type { Acknowledgements } from './acknowledgements.ts';

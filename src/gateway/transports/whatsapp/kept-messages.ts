@@ -4,12 +4,12 @@
  */
 import type { WAMessage } from 'baileys';
 import { z } from 'zod';
-import type { Redis } from '../../../queue/redis.ts';
+import type { Redis } from '../../../redis/connection.ts';
 import { gatewayKey } from '../../redis-keys.ts';
 import type { Sealer } from '../../sealer.ts';
 import type { BaileysLibrary } from './library.ts';
 
-export interface KeptMessagesOptions {
+interface KeptMessagesOptions {
   readonly redis: Redis;
   readonly sealer: Sealer;
   readonly instanceId: string;

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import type { AnyMessageContent, WAMessage } from 'baileys';
 import { GatewayError } from '../../../contract/gateway-errors.ts';
-import type { Hold } from '../../replicas/hold.ts';
+import type { Lease } from '../../lease/lease.ts';
 import type { Chat, MessageEdit, OutgoingText, OutgoingVoice } from '../../transport.ts';
 import { untilAborted } from '../../until-aborted.ts';
 import type { Acknowledgements } from './acknowledgements.ts';
@@ -11,12 +11,12 @@ import type { KeptMessages } from './kept-messages.ts';
 import { asked } from './network-request.ts';
 import type { Recipients } from './recipients.ts';
 
-export interface OutgoingOptions {
+interface OutgoingOptions {
   readonly connection: Connection;
   readonly acknowledgements: Acknowledgements;
   readonly kept: KeptMessages;
   readonly recipients: Recipients;
-  readonly hold: Hold;
+  readonly lease: Lease;
 }
 
 /** For what is sent outside a request that has a deadline. */
@@ -77,12 +77,12 @@ export class Outgoing {
     signal: AbortSignal,
     quoted?: WAMessage,
   ): Promise<void> {
-    const { acknowledgements, kept, hold } = this.#options;
+    const { acknowledgements, kept, lease } = this.#options;
     if ((await kept.find(line.library, messageId)) !== undefined) {
       // The server took it in an attempt whose end nobody saw.
       return;
     }
-    hold.assert();
+    lease.assert();
     const taken = acknowledgements.wait(messageId);
     const sending = asked(
       'take the message',

@@ -4,20 +4,20 @@
  */
 import { setTimeout as wait } from 'node:timers/promises';
 import type { AuthenticationCreds, AuthenticationState, SignalDataTypeMap } from 'baileys';
-import type { Logger } from '../../../logger.ts';
-import type { Redis } from '../../../queue/redis.ts';
+import type { Logger } from '../../../observe/logger.ts';
+import type { Redis } from '../../../redis/connection.ts';
+import { FencedScript } from '../../lease/fenced-script.ts';
+import type { Lease } from '../../lease/lease.ts';
 import { gatewayKey } from '../../redis-keys.ts';
-import { FencedScript } from '../../replicas/fenced-script.ts';
-import type { Hold } from '../../replicas/hold.ts';
 import type { Sealer } from '../../sealer.ts';
 import type { BaileysLibrary } from './library.ts';
 
-export interface SessionStoreOptions {
+interface SessionStoreOptions {
   readonly redis: Redis;
   readonly sealer: Sealer;
   readonly instanceId: string;
   /** Ratchets that a stale process turned back would cost the session. */
-  readonly hold: Hold;
+  readonly lease: Lease;
   readonly logger: Logger;
 }
 
@@ -66,8 +66,8 @@ export class SessionStore {
 
   async erase(): Promise<void> {
     await this.#saving;
-    const { redis, hold } = this.#options;
-    await eraseScript.run(redis, hold, [this.#hash], []);
+    const { redis, lease } = this.#options;
+    await eraseScript.run(redis, lease, [this.#hash], []);
   }
 
   /** Waits for what is being written; what Redis does not take now is lost. */
@@ -77,15 +77,15 @@ export class SessionStore {
   }
 
   async #write(text: string): Promise<void> {
-    const { redis, hold, logger, instanceId } = this.#options;
+    const { redis, lease, logger, instanceId } = this.#options;
     for (;;) {
       try {
         const args = [CREDENTIALS, this.#seal(CREDENTIALS, text)];
-        await writeScript.run(redis, hold, [this.#hash], args);
+        await writeScript.run(redis, lease, [this.#hash], args);
         return;
       } catch (error) {
         logger.warn({ err: error, instanceId }, 'the credentials of a whatsapp session could not be stored');
-        if (this.#closing.signal.aborted || !hold.isGood) {
+        if (this.#closing.signal.aborted || !lease.isValid) {
           return;
         }
         await wait(SAVE_AGAIN_MS, undefined, { signal: this.#closing.signal }).catch(() => undefined);
@@ -94,7 +94,7 @@ export class SessionStore {
   }
 
   #keys(library: BaileysLibrary): AuthenticationState['keys'] {
-    const { redis, hold } = this.#options;
+    const { redis, lease } = this.#options;
     return {
       get: async <T extends keyof SignalDataTypeMap>(type: T, ids: string[]) => {
         const values = await this.#read(ids.map((id) => keyField(type, id)));
@@ -116,7 +116,7 @@ export class SessionStore {
             return [field, isGone ? '' : this.#seal(field, text)];
           }),
         );
-        await writeScript.run(redis, hold, [this.#hash], changes);
+        await writeScript.run(redis, lease, [this.#hash], changes);
       },
       clear: () => this.erase(),
     };

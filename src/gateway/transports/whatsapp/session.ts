@@ -26,7 +26,7 @@ import type { Outgoing } from './outgoing.ts';
 import { phoneJid } from './phone-jid.ts';
 import type { Recipients } from './recipients.ts';
 
-export interface SessionParts {
+interface SessionParts {
   readonly connection: Connection;
   readonly book: AddressBook;
   readonly groups: Groups;

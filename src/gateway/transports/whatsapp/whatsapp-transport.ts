@@ -3,10 +3,10 @@
  * (docs/whatsapp.md). Composes what belongs to an instance; everything it keeps is in Redis.
  */
 import type { InstanceSettings } from '../../../contract/gateway-instances.ts';
-import type { Logger } from '../../../logger.ts';
-import type { Redis } from '../../../queue/redis.ts';
+import type { Logger } from '../../../observe/logger.ts';
+import type { Redis } from '../../../redis/connection.ts';
 import type { Instance } from '../../instances.ts';
-import type { Hold } from '../../replicas/hold.ts';
+import type { Lease } from '../../lease/lease.ts';
 import type { Sealer } from '../../sealer.ts';
 import type { Transport, TransportReports } from '../../transport.ts';
 import type { Workspaces } from '../../workspace.ts';
@@ -24,10 +24,11 @@ import { Recipients } from './recipients.ts';
 import { WhatsAppSession } from './session.ts';
 import { SessionStore } from './session-store.ts';
 
-export interface WhatsAppOptions {
+interface WhatsAppOptions {
   readonly redis: Redis;
   readonly sealer: Sealer;
   readonly workspaces: Pick<Workspaces, 'use'>;
+  readonly lease: Lease;
   readonly logger: Logger;
   /** Default: the package `baileys`, imported when it is first needed. */
   readonly library?: () => Promise<BaileysLibrary>;
@@ -47,11 +48,11 @@ export function createWhatsAppTransport(options: WhatsAppOptions): Transport {
   const { logger } = options;
   const opened = new Map<string, Open>();
   let reports: TransportReports | undefined;
-  const find = (instance: Instance, hold: Hold): Open => {
+  const find = (instance: Instance): Open => {
     if (reports === undefined) {
       throw new Error('the whatsapp transport was not started');
     }
-    const open = opened.get(instance.id) ?? compose(instance, options, reports, hold);
+    const open = opened.get(instance.id) ?? compose(instance, options, reports);
     opened.set(instance.id, open);
     return open;
   };
@@ -60,8 +61,8 @@ export function createWhatsAppTransport(options: WhatsAppOptions): Transport {
   return {
     kind: 'whatsapp',
     hasOtherSide: false,
-    async open({ instance, connect, hold }) {
-      const { session, connection } = find(instance, hold);
+    async open({ instance, connect }) {
+      const { session, connection } = find(instance);
       try {
         // Pairing needs a person, so only an account that is paired already comes back by itself.
         if (connection.state === 'close' && (await connection.restore()) && connect) {
@@ -71,12 +72,6 @@ export function createWhatsAppTransport(options: WhatsAppOptions): Transport {
         cannotConnect(instance, error);
       }
       return session;
-    },
-    async letGo(instanceId) {
-      const open = opened.get(instanceId);
-      opened.delete(instanceId);
-      await open?.connection.close();
-      await open?.incoming.settled();
     },
     async remove(instance) {
       await opened.get(instance.id)?.session.logout();
@@ -96,15 +91,15 @@ export function createWhatsAppTransport(options: WhatsAppOptions): Transport {
   };
 }
 
-function compose(instance: Instance, options: WhatsAppOptions, reports: TransportReports, hold: Hold): Open {
-  const { redis, sealer, workspaces, logger } = options;
+function compose(instance: Instance, options: WhatsAppOptions, reports: TransportReports): Open {
+  const { redis, sealer, workspaces, lease, logger } = options;
   const instanceId = instance.id;
   let settings: InstanceSettings = instance.settings;
   const book = new AddressBook(redis, instanceId);
   const groups = new Groups();
   const acknowledgements = new Acknowledgements();
   const kept = new KeptMessages({ redis, sealer, instanceId });
-  const store = new SessionStore({ redis, sealer, instanceId, hold, logger });
+  const store = new SessionStore({ redis, sealer, instanceId, lease, logger });
   const warn = (error: unknown, message: string): void => logger.warn({ err: error, instanceId }, message);
 
   const socketConfig: ConnectionOptions['socketConfig'] = (library) => ({
@@ -122,7 +117,7 @@ function compose(instance: Instance, options: WhatsAppOptions, reports: Transpor
   const connection: Connection = new Connection({
     instanceId,
     instanceName: instance.name,
-    hold,
+    lease,
     library: options.library ?? loadBaileys,
     store,
     logger,
@@ -176,7 +171,7 @@ function compose(instance: Instance, options: WhatsAppOptions, reports: Transpor
     book,
     groups,
     recipients,
-    outgoing: new Outgoing({ connection, acknowledgements, kept, recipients, hold }),
+    outgoing: new Outgoing({ connection, acknowledgements, kept, recipients, lease }),
     incoming,
     forget: async () => {
       await incoming.settled();

@@ -4,12 +4,12 @@ import type {
   InstanceSettings,
   XmppConnection,
 } from '../../../contract/gateway-instances.ts';
-import type { Logger } from '../../../logger.ts';
+import type { Logger } from '../../../observe/logger.ts';
 import type { Outbound } from '../../../outbound/outbound.ts';
-import type { Redis } from '../../../queue/redis.ts';
+import type { Redis } from '../../../redis/connection.ts';
 import type { Instance } from '../../instances.ts';
+import type { Lease } from '../../lease/lease.ts';
 import type { MessageLog } from '../../message-log.ts';
-import type { Hold } from '../../replicas/hold.ts';
 import type { TransportReports } from '../../transport.ts';
 import { AddressBook } from './address-book.ts';
 import { Archive } from './archive.ts';
@@ -28,14 +28,14 @@ import { ns } from './namespaces.ts';
 import { Rooms } from './rooms.ts';
 import { type IncomingQuery, Stream, type StreamListener } from './stream.ts';
 
-export interface AccountOptions {
+interface AccountOptions {
   readonly instance: Instance;
   readonly connection: XmppConnection;
   readonly redis: Redis;
   readonly outbound: Pick<Outbound, 'put' | 'serviceAddresses'>;
   readonly log: MessageLog;
   readonly reports: TransportReports;
-  readonly hold: Hold;
+  readonly lease: Lease;
   readonly logger: Logger;
 }
 
@@ -61,7 +61,7 @@ export class Account implements StreamListener {
   /** Stanzas are worked off one after the other, in the order in which they came. */
   #work: Promise<void> = Promise.resolve();
 
-  constructor({ instance, connection, redis, outbound, log, reports, hold, logger }: AccountOptions) {
+  constructor({ instance, connection, redis, outbound, log, reports, lease, logger }: AccountOptions) {
     const { jid, password } = connection;
     const ownJid = bareOf(jid);
     const domain = domainOf(jid);
@@ -84,12 +84,12 @@ export class Account implements StreamListener {
         resource: `soundpost-${instanceId.slice(0, 8)}`,
         deviceId: instanceId,
         guard: outbound,
-        hold,
+        lease,
         logger: this.#logger,
       },
       this,
     );
-    const memory = new Memory(redis, hold);
+    const memory = new Memory(redis, instanceId, lease);
     const rooms = new Rooms(stream);
     const addressBook = new AddressBook(stream, ownJid);
     const archive = new Archive(stream, ownJid);

@@ -5,7 +5,7 @@ import { bareOf, localOf } from './jid.ts';
 import { ns } from './namespaces.ts';
 import type { IncomingQuery, Stream } from './stream.ts';
 
-export interface RosterEntry {
+interface RosterEntry {
   readonly jid: string;
   /** As the account's owner calls them. */
   readonly name: string | undefined;

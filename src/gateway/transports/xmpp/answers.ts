@@ -1,5 +1,5 @@
 /** What the instance tells the authors of what has arrived: that it has, and with `readMessages` that it was read. */
-import type { Logger } from '../../../logger.ts';
+import type { Logger } from '../../../observe/logger.ts';
 import { type Element, xml } from './element.ts';
 import { ns } from './namespaces.ts';
 import type { Stream } from './stream.ts';

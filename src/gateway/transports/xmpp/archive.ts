@@ -13,7 +13,7 @@ export interface ArchivedMessage {
   readonly message: Element;
 }
 
-export interface ArchivePage {
+interface ArchivePage {
   readonly messages: readonly ArchivedMessage[];
   /** Whether there is nothing further in the direction that was asked for. */
   readonly complete: boolean;
@@ -21,7 +21,7 @@ export interface ArchivePage {
   readonly lastId: string | undefined;
 }
 
-export interface ArchiveQuery {
+interface ArchiveQuery {
   /** Default: the account's own archive. */
   readonly room?: string;
   /** Bare; messages from and to nobody else. */

@@ -1,11 +1,11 @@
 /** What the account's archive holds and the gateway has not dealt with: after a start, and after every lost session. */
-import type { Logger } from '../../../logger.ts';
+import type { Logger } from '../../../observe/logger.ts';
 import type { Archive } from './archive.ts';
 import { conditionOf, isNothingThere } from './failure.ts';
 import type { Inbound } from './inbound.ts';
 import type { Memory } from './memory.ts';
 
-export interface CatchUpOptions {
+interface CatchUpOptions {
   readonly archive: Archive;
   readonly memory: Memory;
   readonly inbound: Inbound;

@@ -12,7 +12,7 @@ import { ns } from './namespaces.ts';
 import type { Rooms } from './rooms.ts';
 import type { Stream } from './stream.ts';
 
-export interface DeliveryOptions {
+interface DeliveryOptions {
   readonly stream: Stream;
   readonly archive: Archive;
   readonly memory: Memory;
@@ -21,7 +21,7 @@ export interface DeliveryOptions {
   readonly ownJid: string;
 }
 
-export interface Parcel {
+interface Parcel {
   readonly chat: Chat;
   /** Goes out as the stanza's id and as its origin id (XEP-0359), by which it is found again in the archive. */
   readonly messageId: string;

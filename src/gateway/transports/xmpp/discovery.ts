@@ -4,12 +4,12 @@ import { readForm } from './form.ts';
 import { ns } from './namespaces.ts';
 import type { Stream } from './stream.ts';
 
-export interface UploadService {
+interface UploadService {
   readonly jid: string;
   readonly maxBytes: number | undefined;
 }
 
-export interface DiscoveryOptions {
+interface DiscoveryOptions {
   readonly stream: Stream;
   readonly domain: string;
   /** As the operator named them; undefined asks the server. */

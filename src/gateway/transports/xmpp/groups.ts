@@ -11,7 +11,7 @@ import type { Room } from './room.ts';
 import { type Invitation, parseInvitation, type Rooms } from './rooms.ts';
 import type { Stream } from './stream.ts';
 
-export interface GroupsOptions {
+interface GroupsOptions {
   readonly stream: Stream;
   readonly rooms: Rooms;
   readonly memory: Memory;

@@ -2,12 +2,12 @@
  * The library's client, but for where it connects and what it hands its password to. By itself it would resolve names
  * on its own, take any address, and log in without TLS when a server (or somebody in between) does not offer it.
  */
-import { isIP, type LookupFunction } from 'node:net';
 import { checkServerIdentity, type PeerCertificate } from 'node:tls';
 import { type Client, client as createClient } from '@xmpp/client';
+import { ServiceSocket } from '../../../outbound/connector.ts';
 import { OutboundRefused } from '../../../outbound/errors.ts';
 import type { Outbound } from '../../../outbound/outbound.ts';
-import { type Element, xml } from './element.ts';
+import { xml } from './element.ts';
 import { type Endpoint, serviceUrl } from './endpoints.ts';
 import { SCRAM, Scram } from './scram.ts';
 
@@ -58,11 +58,24 @@ export function finalRefusal(error: unknown): string | undefined {
 /** For the library's own waits: the connection, the stream's header, its end. */
 const STEP_TIMEOUT_MS = 5_000;
 const PLAIN = 'PLAIN';
+/** Beside the library's own SCRAM, which has the name that goes to the server. */
+const OWN_SCRAM = `soundpost ${SCRAM}`;
 
 export function createGuardedClient(options: GuardedClientOptions): GuardedClient {
   const { local, domain, password, resource, deviceId, guard } = options;
   let endpoint: Endpoint | undefined;
-  let addresses: readonly string[] = [];
+  let line: ServiceSocket | undefined;
+  /** Where the line goes: a server may have sent the library elsewhere than to the endpoint (RFC 6120 §4.9.3.19). */
+  let reached = { hostname: '', port: 0 };
+  class Line extends ServiceSocket {
+    constructor() {
+      super((hostname, port) => {
+        reached = { hostname, port };
+        return guard.serviceAddresses(hostname, port);
+      });
+      line = this;
+    }
+  }
 
   const client = createClient({
     domain,
@@ -70,7 +83,7 @@ export function createGuardedClient(options: GuardedClientOptions): GuardedClien
     timeout: STEP_TIMEOUT_MS,
     credentials: async (authenticate, mechanisms) => {
       if (!client.isSecure()) {
-        await allowWithoutTls(guard, endpoint);
+        await allowWithoutTls(guard, reached);
       }
       // The library would take PLAIN first on a secure stream; SCRAM (RFC 5802) never shows the password.
       const mechanism = mechanisms.includes(SCRAM) ? SCRAM : PLAIN;
@@ -78,28 +91,27 @@ export function createGuardedClient(options: GuardedClientOptions): GuardedClien
         throw new ConnectionRefused('the server offers no login that the gateway knows (SCRAM-SHA-1)');
       }
       const device = xml('user-agent', { id: deviceId }, xml('software', {}, 'Soundpost'));
-      await authenticate({ username: local, password }, mechanism, device);
+      const credentials = { username: local, password };
+      await authenticate(credentials, mechanism === SCRAM ? OWN_SCRAM : mechanism, device);
     },
   });
-  const { saslFactory } = client as unknown as { readonly saslFactory: SaslFactory };
-  const create = saslFactory.create.bind(saslFactory);
-  saslFactory.create = (mechanisms) => (mechanisms.includes(SCRAM) ? new Scram() : create(mechanisms));
+  (client as unknown as { readonly saslFactory: SaslFactory }).saslFactory.use(OWN_SCRAM, Scram);
   // Reconnecting is the stream's own: the library's knows no back-off and gives up where connecting was refused.
   client.reconnect.stop();
   hearEarlyRefusals(client);
-
-  const parameters = client.socketParameters.bind(client);
-  client.socketParameters = (service) => {
-    const found = parameters(service);
-    return typeof found === 'object' && endpoint !== undefined
-      ? { ...found, ...pinned(addresses), ...identity(domain, endpoint) }
-      : found;
-  };
+  const tcp = transportOf(client, 'xmpp://host');
+  const tls = transportOf(client, 'xmpps://host');
+  client.transports = [
+    withSocket(tcp, Line),
+    withSocket(
+      tls,
+      directTlsSocket(tls, Line, () => identity(domain, endpoint)),
+    ),
+  ];
 
   return {
     client,
     async open(to) {
-      addresses = await guard.serviceAddresses(to.hostname, to.port);
       endpoint = to;
       const service = serviceUrl(to);
       client.options.service = service;
@@ -107,9 +119,7 @@ export function createGuardedClient(options: GuardedClientOptions): GuardedClien
       await client.open({ domain });
     },
     cut() {
-      const socket = client.socket as (Partial<Cuttable> & { socket?: Cuttable | null }) | null;
-      // The library's TLS socket holds Node's.
-      (socket?.socket ?? socket)?.destroy?.(new Error('given up'));
+      line?.destroy(new Error('given up'));
     },
   };
 }
@@ -118,45 +128,57 @@ export function createGuardedClient(options: GuardedClientOptions): GuardedClien
  * The library looks at an answer only once it knows that the query is written. An error that comes before would be a rejection
  * that nobody has heard, and end the process.
  */
-function hearEarlyRefusals({ iqCaller }: Client): void {
-  const request = iqCaller.request.bind(iqCaller);
-  iqCaller.request = (stanza: Element, timeoutMs?: number) => {
-    const answer = request(stanza, timeoutMs);
-    iqCaller.handlers.get(stanza.attrs.id)?.promise.catch(() => undefined);
-    return answer;
-  };
+function hearEarlyRefusals(client: Client): void {
+  client.prependListener('element', ({ attrs }) => {
+    client.iqCaller.handlers.get(attrs.id)?.promise.catch(() => undefined);
+  });
 }
 
 /** What the types of the client do not tell of. */
 interface SaslFactory {
-  create(mechanisms: readonly string[]): unknown;
+  use(name: string, mechanism: new () => Scram): unknown;
 }
 
-interface Cuttable {
-  destroy(reason: Error): void;
-}
-
-async function allowWithoutTls(guard: ServiceGuard, endpoint: Endpoint | undefined): Promise<void> {
+async function allowWithoutTls(
+  guard: ServiceGuard,
+  { hostname, port }: { readonly hostname: string; readonly port: number },
+): Promise<void> {
   try {
-    await guard.serviceAddresses(endpoint?.hostname ?? '', endpoint?.port ?? 0, true);
+    await guard.serviceAddresses(hostname, port, true);
   } catch (cause) {
     throw new ConnectionRefused('the server offers no encryption', { cause });
   }
 }
 
-/** The socket goes to an address that was checked, even when the name has another answer by now. */
-function pinned(addresses: readonly string[]): { lookup: LookupFunction; autoSelectFamily: boolean } {
-  const answers = addresses.map((address) => ({ address, family: isIP(address) }));
-  const [first] = answers;
-  return {
-    autoSelectFamily: true,
-    lookup: (_hostname, options, callback) => {
-      if (options.all) {
-        callback(null, answers);
-      } else {
-        callback(null, first?.address ?? '', first?.family);
-      }
-    },
+type Transport = Client['transports'][number];
+
+/** The library's own for an address. */
+function transportOf({ transports }: Client, service: string): Transport {
+  const found = transports.find(({ prototype }) => prototype.socketParameters(service) !== undefined);
+  if (found === undefined) throw new Error(`@xmpp/client has no transport for ${service}`);
+  return found;
+}
+
+/** The library makes a new socket for each connection, also when a server sends it elsewhere. */
+function withSocket(transport: Transport, Socket: new () => object): Transport {
+  abstract class Guarded extends transport {}
+  Object.assign(Guarded.prototype, { Socket });
+  return Guarded;
+}
+
+/** TLS over a line, as STARTTLS has it. */
+function directTlsSocket(
+  { prototype }: Transport,
+  Line: new () => ServiceSocket,
+  secureOptions: () => object,
+): new () => object {
+  if (prototype.Socket === null) throw new Error('@xmpp/client has no socket for TLS');
+  return class extends prototype.Socket {
+    override connect(target: unknown): void {
+      const line = new Line();
+      super.connect({ socket: line, ...secureOptions() });
+      line.connect(target);
+    }
   };
 }
 
@@ -164,11 +186,12 @@ function pinned(addresses: readonly string[]): { lookup: LookupFunction; autoSel
  * For direct TLS. The certificate has to be for the account's domain (RFC 6120 §13.7.2), or for the host that the
  * operator named; the library would look at the host alone and send no server name.
  */
-function identity(domain: string, { hostname }: Endpoint): object {
+function identity(domain: string, endpoint: Endpoint | undefined): object {
   return {
     servername: domain,
     ALPNProtocols: ['xmpp-client'], // XEP-0368
     checkServerIdentity: (_host: string, certificate: PeerCertificate) =>
-      checkServerIdentity(domain, certificate) && checkServerIdentity(hostname, certificate),
+      checkServerIdentity(domain, certificate) &&
+      checkServerIdentity(endpoint?.hostname ?? domain, certificate),
   };
 }

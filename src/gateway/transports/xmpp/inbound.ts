@@ -17,7 +17,7 @@ import { Receipts } from './receipts.ts';
 import { type AffiliationChange, hasStatus, type Room } from './room.ts';
 import type { Rooms } from './rooms.ts';
 
-export interface InboundOptions extends AnswersOptions {
+interface InboundOptions extends AnswersOptions {
   readonly instanceId: string;
   readonly ownJid: string;
   readonly rooms: Rooms;
@@ -27,7 +27,7 @@ export interface InboundOptions extends AnswersOptions {
   readonly reports: TransportReports;
 }
 
-export type Origin =
+type Origin =
   | { readonly kind: 'live' }
   /** @param history old news, as opposed to what was missed */
   | { readonly kind: 'archive'; readonly atMs: number; readonly history: boolean };

@@ -1,8 +1,8 @@
 /** What the transport has to remember over a restart, in Redis. */
-import type { Redis } from '../../../queue/redis.ts';
+import type { Redis } from '../../../redis/connection.ts';
+import { FencedScript } from '../../lease/fenced-script.ts';
+import type { Lease } from '../../lease/lease.ts';
 import { gatewayKey } from '../../redis-keys.ts';
-import { FencedScript } from '../../replicas/fenced-script.ts';
-import type { Hold } from '../../replicas/hold.ts';
 
 /** As long as a repeated request may come (decisions A6 keeps Idempotency-Keys for 24 h). */
 const ATTEMPT_SECONDS = 48 * 60 * 60;
@@ -16,18 +16,20 @@ const setScript = new FencedScript(`return redis.call('SET', KEYS[1], ARGV[1])`)
 
 export class Memory {
   readonly #redis: Redis;
-  readonly #hold: Hold;
+  readonly #instanceId: string;
+  readonly #lease: Lease;
 
-  constructor(redis: Redis, hold: Hold) {
+  constructor(redis: Redis, instanceId: string, lease: Lease) {
     this.#redis = redis;
-    this.#hold = hold;
+    this.#instanceId = instanceId;
+    this.#lease = lease;
   }
 
   /** Notes that a message is about to be sent. @returns when that was noted before, ms since 1970 */
   async beginSending(messageId: string): Promise<number | undefined> {
     const earlier = await beginScript.run(
       this.#redis,
-      this.#hold,
+      this.#lease,
       [this.#key('attempt', messageId)],
       [Date.now(), ATTEMPT_SECONDS],
     );
@@ -35,7 +37,7 @@ export class Memory {
   }
 
   async forgetSending(messageId: string): Promise<void> {
-    await forgetScript.run(this.#redis, this.#hold, [this.#key('attempt', messageId)], []);
+    await forgetScript.run(this.#redis, this.#lease, [this.#key('attempt', messageId)], []);
   }
 
   /** Archive id of the last message that was dealt with. */
@@ -44,7 +46,7 @@ export class Memory {
   }
 
   async setLastSeen(archiveId: string): Promise<void> {
-    await setScript.run(this.#redis, this.#hold, [this.#key('seen')], [archiveId]);
+    await setScript.run(this.#redis, this.#lease, [this.#key('seen')], [archiveId]);
   }
 
   /** The id that a room gave a message, by which replies and markers name it (XEP-0461 §3.1, XEP-0333 §4.1). */
@@ -81,6 +83,6 @@ export class Memory {
   }
 
   #key(...parts: string[]): string {
-    return gatewayKey('xmpp', this.#hold.what, ...parts);
+    return gatewayKey('xmpp', this.#instanceId, ...parts);
   }
 }

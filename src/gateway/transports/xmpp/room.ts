@@ -3,9 +3,9 @@ import { attribute, type Element } from './element.ts';
 import { bareOf, resourceOf } from './jid.ts';
 import { ns } from './namespaces.ts';
 
-export type Affiliation = 'owner' | 'admin' | 'member' | 'none' | 'outcast';
+type Affiliation = 'owner' | 'admin' | 'member' | 'none' | 'outcast';
 
-export interface Occupant {
+interface Occupant {
   /** Bare; undefined where the room hides it. */
   readonly jid: string | undefined;
   readonly affiliation: Affiliation;

@@ -32,7 +32,7 @@ const participantLevels = [
   { affiliation: 'member', admin: null },
 ] as const;
 
-export interface Entry {
+interface Entry {
   readonly nick: string;
   readonly password?: string | undefined;
   /** What was said after this is sent on entering, ms since 1970; undefined: nothing. */

@@ -1,6 +1,6 @@
 /**
  * The client's side of SCRAM-SHA-1 (RFC 5802), with the system's own key derivation. The library's asks for each of its thousands of rounds
- * by itself, which takes a second or more an account: when a replica dies, another has to log in all that it had.
+ * by itself, which takes a second or more an account: when the active gateway dies, another one has to log in all of them.
  */
 import { createHash, createHmac, pbkdf2, randomBytes } from 'node:crypto';
 import { promisify } from 'node:util';

@@ -5,8 +5,8 @@
 import { EventEmitter, once } from 'node:events';
 import { GatewayError } from '../../../contract/gateway-errors.ts';
 import type { ConnectionState } from '../../../contract/gateway-instances.ts';
-import type { Logger } from '../../../logger.ts';
-import type { Hold } from '../../replicas/hold.ts';
+import type { Logger } from '../../../observe/logger.ts';
+import type { Lease } from '../../lease/lease.ts';
 import { untilAborted } from '../../until-aborted.ts';
 import { Acknowledgements, StanzaInDoubt } from './acknowledgements.ts';
 import { type Element, xml } from './element.ts';
@@ -19,9 +19,9 @@ import {
 } from './guarded-client.ts';
 import { ns } from './namespaces.ts';
 
-export interface StreamOptions extends GuardedClientOptions {
+interface StreamOptions extends GuardedClientOptions {
   readonly service: string | undefined;
-  readonly hold: Hold;
+  readonly lease: Lease;
   readonly logger: Logger;
 }
 
@@ -49,6 +49,9 @@ const LONGEST_RETRY_MS = 60_000;
 const ONLINE_TIMEOUT_MS = 20_000;
 const QUERY_TIMEOUT_MS = 15_000;
 const STOP_TIMEOUT_MS = 1_000;
+
+/** What the library's client says of itself while it has a connection, or is making one. */
+const CONNECTED: ReadonlySet<string> = new Set(['connecting', 'connect', 'opening', 'open', 'online']);
 
 /** A connection with what belongs to it. */
 interface Line extends GuardedClient {
@@ -157,9 +160,9 @@ export class Stream {
     }
   }
 
-  /** Everything that is said goes through here. Throws service_unavailable when it is another process' to say. */
+  /** Everything that is said goes through here. Throws standby when it is another process' to say. */
   #online(): Line {
-    this.#options.hold.assert();
+    this.#options.lease.assert();
     if (this.#line?.client.status !== 'online') {
       throw notConnected();
     }
@@ -220,11 +223,11 @@ export class Stream {
 
   /** @returns why none of them could be connected to, or undefined when one was */
   async #tryEndpoints(line: Line): Promise<unknown> {
-    const { domain, service, hold } = this.#options;
+    const { domain, service, lease } = this.#options;
     let failure: unknown = new Error('the domain names no server');
     try {
       for (const endpoint of await endpointsOf(domain, service)) {
-        hold.assert();
+        lease.assert();
         this.#expectOnline(line);
         const opened = await line.open(endpoint).then(
           () => true,
@@ -307,7 +310,8 @@ export class Stream {
     const waitMs = this.#retryMs * (0.5 + Math.random() / 2);
     this.#retry = setTimeout(() => {
       this.#retry = undefined;
-      void this.#attempt(line);
+      // Meanwhile the library may have gone where the server sent it; the end of that connection comes here, too.
+      if (!CONNECTED.has(line.client.status)) void this.#attempt(line);
     }, waitMs);
     this.#retryMs = Math.min(LONGEST_RETRY_MS, this.#retryMs * 2);
   }

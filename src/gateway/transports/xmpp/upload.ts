@@ -10,13 +10,13 @@ import { refusal } from './failure.ts';
 import { ns } from './namespaces.ts';
 import type { Stream } from './stream.ts';
 
-export interface UploadOptions {
+interface UploadOptions {
   readonly stream: Stream;
   readonly discovery: Discovery;
   readonly outbound: Pick<Outbound, 'put'>;
 }
 
-export interface UploadRequest {
+interface UploadRequest {
   readonly file: string;
   readonly name: string;
   readonly mediaType: string;

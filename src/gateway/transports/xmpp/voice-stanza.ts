@@ -7,7 +7,7 @@ import { type Element, lengthOf, xml } from './element.ts';
 import { ns } from './namespaces.ts';
 import type { SharedFile } from './upload.ts';
 
-export interface VoiceStanza {
+interface VoiceStanza {
   readonly messageId: string;
   readonly to: string;
   readonly isGroup: boolean;

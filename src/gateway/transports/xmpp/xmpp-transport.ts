@@ -1,21 +1,23 @@
 /** XMPP as a transport: any account on any server of the open network (docs/xmpp.md). */
 import { GatewayError } from '../../../contract/gateway-errors.ts';
-import type { Logger } from '../../../logger.ts';
+import type { Logger } from '../../../observe/logger.ts';
 import type { Outbound } from '../../../outbound/outbound.ts';
-import type { Redis } from '../../../queue/redis.ts';
+import type { Redis } from '../../../redis/connection.ts';
+import type { Lease } from '../../lease/lease.ts';
 import type { MessageLog } from '../../message-log.ts';
 import type { Transport, TransportReports } from '../../transport.ts';
 import { Account } from './account.ts';
 import { XmppSession } from './xmpp-session.ts';
 
-export interface XmppOptions {
+interface XmppOptions {
   readonly redis: Redis;
   readonly outbound: Pick<Outbound, 'put' | 'serviceAddresses'>;
   readonly log: MessageLog;
+  readonly lease: Lease;
   readonly logger: Logger;
 }
 
-export function createXmppTransport({ redis, outbound, log, logger }: XmppOptions): Transport {
+export function createXmppTransport(options: XmppOptions): Transport {
   const accounts = new Map<string, { account: Account; session: XmppSession }>();
   let reports: TransportReports | undefined;
   return {
@@ -24,7 +26,7 @@ export function createXmppTransport({ redis, outbound, log, logger }: XmppOption
     async start(to) {
       reports = to;
     },
-    async open({ instance, connection, connect, hold }) {
+    async open({ instance, connection, connect }) {
       const known = accounts.get(instance.id);
       if (known !== undefined) {
         return known.session;
@@ -35,18 +37,13 @@ export function createXmppTransport({ redis, outbound, log, logger }: XmppOption
       if (connection === undefined) {
         throw new GatewayError('bad_request', 'connection: must hold jid and password');
       }
-      const account = new Account({ instance, connection, redis, outbound, log, reports, hold, logger });
+      const account = new Account({ ...options, instance, connection, reports });
       const session = new XmppSession(account);
       accounts.set(instance.id, { account, session });
       if (connect) {
         account.stream.start();
       }
       return session;
-    },
-    async letGo(instanceId) {
-      const known = accounts.get(instanceId);
-      accounts.delete(instanceId);
-      await known?.account.close();
     },
     async remove(instance) {
       const known = accounts.get(instance.id);

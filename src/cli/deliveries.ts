@@ -1,0 +1,116 @@
+/** `deliveries list | show | replay`: what was sent to the webhooks of a key's jobs, at a service. */
+import type { SoundpostClient } from '../client/client.ts';
+import type { Delivery } from '../contract/answers.ts';
+import { UsageError } from './ending.ts';
+import { interruptible } from './interrupt.ts';
+import type { OnServer } from './jobs.ts';
+import { anyServer } from './server.ts';
+import { fields, table } from './terminal-text.ts';
+
+export interface DeliveryListChoices extends OnServer {
+  readonly status?: Delivery['status'];
+  /** A number as text: jobs that are looked at, where none is named. */
+  readonly limit: string;
+}
+
+type OfJob = Delivery & { readonly jobId: string };
+
+/** An id begins with its job's. */
+const JOB_OF_DELIVERY = /^job_[0-9a-f]{16}/;
+
+/** @param jobId undefined: of the newest jobs */
+export async function listDeliveries(
+  jobId: string | undefined,
+  choices: DeliveryListChoices,
+): Promise<string> {
+  const { client } = anyServer(choices);
+  const all = await interruptible(async (signal) => {
+    const jobIds = jobId === undefined ? await recentJobs(client, choices.limit, signal) : [jobId];
+    const lists: OfJob[] = [];
+    for (const id of jobIds) lists.push(...(await deliveriesOf(client, id, signal)));
+    return lists;
+  });
+  const deliveries = all.filter(({ status }) => choices.status === undefined || status === choices.status);
+  if (choices.json) return JSON.stringify({ deliveries });
+  const rows = deliveries.map(({ deliveryId, event, status, attempts }) => [
+    deliveryId,
+    event,
+    status,
+    String(attempts.length),
+    lastAnswer(attempts),
+  ]);
+  return table(['DELIVERY', 'EVENT', 'STATE', 'ATTEMPTS', 'LAST ANSWER'], rows);
+}
+
+async function recentJobs(client: SoundpostClient, limit: string, signal: AbortSignal): Promise<string[]> {
+  const wanted = Number(limit);
+  if (!Number.isInteger(wanted) || wanted < 1 || wanted > 100) {
+    throw new UsageError(`--limit: "${limit}" is no number of jobs to look at; write 1 to 100`);
+  }
+  const { jobs } = await client.jobs({ limit: wanted, signal });
+  return jobs.filter(({ webhook }) => webhook !== undefined).map((job) => job.jobId);
+}
+
+async function deliveriesOf(client: SoundpostClient, jobId: string, signal?: AbortSignal): Promise<OfJob[]> {
+  const { deliveries } = await client.deliveries(jobId, { signal });
+  return deliveries.map((delivery) => ({ jobId, ...delivery }));
+}
+
+export async function showDelivery(deliveryId: string, choices: OnServer): Promise<string> {
+  const { client } = anyServer(choices);
+  return described(find(await deliveriesOf(client, jobOf(deliveryId)), deliveryId), choices);
+}
+
+export async function replayDelivery(deliveryId: string, choices: OnServer): Promise<string> {
+  const { client } = anyServer(choices);
+  const jobId = jobOf(deliveryId);
+  const { deliveries } = await client.replayDelivery(jobId, deliveryId);
+  const replayed = find(
+    deliveries.map((delivery) => ({ jobId, ...delivery })),
+    deliveryId,
+  );
+  return choices.json ? JSON.stringify(replayed) : `${deliveryId} is being sent again`;
+}
+
+function jobOf(deliveryId: string): string {
+  const [jobId] = JOB_OF_DELIVERY.exec(deliveryId) ?? [];
+  if (jobId === undefined) {
+    throw new UsageError(
+      `"${deliveryId}" is no id of a delivery, such as job_0123456789abcdef-webhook; "soundpost deliveries list" shows them`,
+    );
+  }
+  return jobId;
+}
+
+function find(deliveries: readonly OfJob[], deliveryId: string): OfJob {
+  const found = deliveries.find((delivery) => delivery.deliveryId === deliveryId);
+  if (found === undefined) {
+    throw new UsageError(
+      `there is no delivery ${deliveryId}; "soundpost deliveries list ${jobOf(deliveryId)}" shows those that there are`,
+    );
+  }
+  return found;
+}
+
+function described(delivery: OfJob, { json }: OnServer): string {
+  if (json) return JSON.stringify(delivery);
+  const { attempts } = delivery;
+  const head = fields([
+    ['delivery', delivery.deliveryId],
+    ['job', delivery.jobId],
+    ['event', delivery.event],
+    ['state', delivery.status],
+    ['next attempt', delivery.nextAttemptAt],
+  ]);
+  const rows = attempts.map((attempt) => [attempt.at, answerOf(attempt), `${attempt.latencyMs} ms`]);
+  return attempts.length === 0 ? head : `${head}\n\n${table(['ATTEMPT AT', 'ANSWER', 'AFTER'], rows)}`;
+}
+
+function lastAnswer(attempts: Delivery['attempts']): string {
+  const last = attempts.at(-1);
+  return last === undefined ? '' : answerOf(last);
+}
+
+function answerOf({ httpStatus, error }: Delivery['attempts'][number]): string {
+  return [httpStatus, error].filter((part) => part !== null).join(' ');
+}

@@ -1,0 +1,198 @@
+/** `doctor`: whether this machine and this environment are fit to run Soundpost. Changes nothing, and starts no server. */
+import { existsSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { openStorage, readRedisAddress } from '../backing-services.ts';
+import {
+  type Config,
+  type ConfigFault,
+  configuredCount,
+  leastNode,
+  readConfig,
+  searchPath,
+} from '../config.ts';
+import { findProgram } from '../launcher.ts';
+import { createLogger } from '../observe/logger.ts';
+import { parseAllowRules } from '../outbound/allow-rules.ts';
+import { findTools } from '../processes/tools.ts';
+import { closeRedis, connectRedis, type Redis, type RedisAddress } from '../redis/connection.ts';
+import { runningEmbeddedRedis } from '../redis/embedded.ts';
+import { checkRedis } from '../redis/fitness.ts';
+import { parseRedisUrl } from '../redis/target.ts';
+import { type Check, type Finding, messageOf, ok, runChecks } from './doctor/check.ts';
+import { checkClock } from './doctor/clock.ts';
+import { checkDisk } from './doctor/disk.ts';
+import { checkBucket, checkGateway } from './doctor/elsewhere.ts';
+import { checkFfmpeg, checkSandbox } from './doctor/media.ts';
+import { checkNode } from './doctor/node.ts';
+import { checkPorts } from './doctor/ports.ts';
+import { checkRedisProgram, checkRedisServer, patiently } from './doctor/redis.ts';
+import { asJson, asText, worstOf } from './doctor/report.ts';
+import { System } from './doctor/system.ts';
+
+/** What takes longer hangs. A check whose parts have limits of their own stays below it. */
+const LIMIT_MS = 12_000;
+/** For a few tries: on a busy machine one may be late. */
+const REDIS_PATIENCE_MS = 3000;
+
+export interface DoctorChoices {
+  readonly json?: boolean;
+}
+
+/** @returns the exit code: 0 without faults, 1 with some */
+export async function doctor({ json = false }: DoctorChoices, say: (line: string) => void): Promise<0 | 1> {
+  const { config, faults } = readConfig();
+  const system = new System({
+    find: (name) => findProgram(name, searchPath),
+    userId: process.getuid?.(),
+    // sd_booted(3)
+    hasSystemd: existsSync('/run/systemd/system'),
+  });
+  const { address, isEmbedded } = await redisOf(config, faults);
+  const redis =
+    address === undefined
+      ? undefined
+      : connectRedis({ ...address, role: 'request', logger: createLogger('silent') });
+  try {
+    const rows = await runChecks(
+      [
+        ...ofMachine(config, system),
+        ...ofRedis(config, system, redis, address, isEmbedded),
+        ...ofOthers(config),
+        { name: 'Configuration', run: async () => checkConfiguration(faults, configuredCount()) },
+      ],
+      LIMIT_MS,
+    );
+    say(json ? asJson(rows) : asText(rows, process.stdout.isTTY));
+    return worstOf(rows) === 'fault' ? 1 : 0;
+  } finally {
+    if (redis !== undefined) await closeRedis(redis);
+  }
+}
+
+function ofMachine(config: Config, system: System): Check[] {
+  const found = findTools(config);
+  const node = {
+    version: process.versions.node,
+    least: leastNode,
+    runsTypeScript: import.meta.url.endsWith('.ts'),
+    canRunTypeScript: Boolean(process.features.typescript),
+  };
+  const kernel = (setting: string): Promise<string | undefined> =>
+    readFile(`/proc/sys/${setting}`, 'utf8').then(
+      (text) => text.trim(),
+      () => undefined,
+    );
+  const ports = [
+    { variable: 'API_PORT', port: config.API_PORT, isNeeded: true },
+    { variable: 'GATEWAY_PORT', port: config.GATEWAY_PORT, isNeeded: true },
+    { variable: 'WORKER_PORT', port: config.WORKER_PORT, isNeeded: false },
+  ];
+  const disk = {
+    dataDir: config.DATA_DIR,
+    reserveBytes: config.DISK_RESERVE_BYTES,
+    holdsRedis: config.REDIS_URL === undefined,
+  };
+  return [
+    { name: 'Node', run: async () => checkNode(node, system) },
+    { name: 'ffmpeg', run: () => checkFfmpeg(found, system) },
+    { name: 'Sandbox', run: () => checkSandbox(found.tools, config.SANDBOX === 'required', kernel, system) },
+    { name: 'Disk', run: () => checkDisk(disk, system) },
+    { name: 'Ports', run: () => checkPorts(config.HOST, ports) },
+  ];
+}
+
+/** Where Redis is: that of REDIS_URL, or the one that runs over DATA_DIR. What is wrong with the variables is added to the faults. */
+async function redisOf(
+  config: Config,
+  faults: ConfigFault[],
+): Promise<{ address: RedisAddress | undefined; isEmbedded: boolean }> {
+  try {
+    parseAllowRules(config.OUTBOUND_ALLOW);
+  } catch (error) {
+    faults.push({ variable: 'OUTBOUND_ALLOW', rule: messageOf(error) });
+  }
+  try {
+    const { url, tls } = await readRedisAddress(config);
+    if (url !== undefined) return { address: { url, tls }, isEmbedded: false };
+  } catch (error) {
+    const [, variable = 'REDIS_URL', rule = ''] = /^(\w+):? (.*)$/s.exec(messageOf(error)) ?? [];
+    faults.push({ variable, rule });
+    return { address: undefined, isEmbedded: false };
+  }
+  const url = await runningEmbeddedRedis(join(config.DATA_DIR, 'redis'));
+  return { address: url === undefined ? undefined : { url }, isEmbedded: true };
+}
+
+function ofRedis(
+  config: Config,
+  system: System,
+  redis: Redis | undefined,
+  address: RedisAddress | undefined,
+  isEmbedded: boolean,
+): Check[] {
+  const clock = { now: Date.now, steady: () => performance.now() };
+  if (redis === undefined || address === undefined) {
+    return [
+      ...(isEmbedded ? [{ name: 'Redis', run: () => checkRedisProgram(system) }] : []),
+      { name: 'Clock', run: () => checkClock(clock, undefined, system) },
+    ];
+  }
+  const look = async (): Promise<string[]> => {
+    const warnings: string[] = [];
+    const logger = createLogger('warn', {
+      write: (line) => warnings.push((JSON.parse(line) as { msg: string }).msg),
+    });
+    const waitReplicas = config.REDIS_WAIT_REPLICAS;
+    await checkRedis({ redis, waitReplicas, patienceMs: REDIS_PATIENCE_MS, logger });
+    // While it waited for an answer it said so; what came of it counts.
+    return warnings.filter((warning) => !warning.endsWith('; waiting for it'));
+  };
+  const server = { redis, target: parseRedisUrl(address.url), isEmbedded, look };
+  const time = async (): Promise<number> => {
+    const [seconds, microseconds] = await patiently(() => redis.time());
+    return Number(seconds) * 1000 + Number(microseconds) / 1000;
+  };
+  return [
+    { name: 'Redis', run: () => checkRedisServer(server, system) },
+    { name: 'Clock', run: () => checkClock(clock, time, system) },
+  ];
+}
+
+function ofOthers(config: Config): Check[] {
+  const { STORAGE_URL, S3_ENDPOINT, S3_REGION, GATEWAY_URL, GATEWAY_KIND } = config;
+  const checks: Check[] = [];
+  if (STORAGE_URL !== undefined) {
+    const facts = { bucket: STORAGE_URL.bucket, endpoint: S3_ENDPOINT, region: S3_REGION };
+    const ping = async (): Promise<void> => {
+      const { storage, close } = await openStorage(config);
+      await storage.ping().finally(close);
+    };
+    checks.push({ name: 'Storage', run: () => checkBucket(facts, ping) });
+  }
+  if (GATEWAY_URL !== undefined) {
+    checks.push({ name: 'Gateway', run: () => checkGateway(GATEWAY_URL, GATEWAY_KIND === 'soundpost') });
+  }
+  return checks;
+}
+
+/** @param count of the variables that are set */
+function checkConfiguration(faults: readonly ConfigFault[], count: number): Finding[] {
+  if (faults.length === 0) {
+    return [ok(count === 0 ? 'nothing is set: the defaults hold' : `${count} variables are set, and sound`)];
+  }
+  return faults.map(({ variable, rule }) => ({
+    verdict: 'fault',
+    found: `${variable}: ${rule}`,
+    remedy: `see ${variable} in docs/configuration.md`,
+    command: mending(variable, rule),
+  }));
+}
+
+/** Secrets are made where they are missing or too short; what means nothing, or is wrong, is better unset. */
+function mending(variable: string, rule: string): string {
+  const isSecret = /^(SECRET_KEY|GATEWAY_API_KEY|ADMIN_KEY|METRICS_TOKEN)$/.test(variable);
+  if (isSecret) return `export ${variable}="$(openssl rand -hex 32)"`;
+  const other = /must be set together with (\w+)/.exec(rule)?.[1];
+  return `unset ${variable}${other === undefined ? '' : ` ${other}`}`;
+}

@@ -1,0 +1,141 @@
+/** The volume of DATA_DIR: whether it may be written to, has room, and keeps what it is given. */
+import { constants } from 'node:fs';
+import { access, stat, statfs } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { reserveBytesOf } from '../../storage/disk-space.ts';
+import { type Finding, messageOf, ok } from './check.ts';
+import type { System } from './system.ts';
+
+interface DiskFacts {
+  readonly dataDir: string;
+  /** DISK_RESERVE_BYTES; undefined: as the volume's size has it; 0: not checked. */
+  readonly reserveBytes: number | undefined;
+  /** Whether the embedded Redis keeps the jobs there. */
+  readonly holdsRedis: boolean;
+}
+
+const MIB = 1024 ** 2;
+const GIB = 1024 ** 3;
+
+/** File systems that are told by their number (statfs(2)), and what it means to have data there. */
+const FILE_SYSTEMS: Readonly<Record<number, { name: string; trouble?: string }>> = {
+  16914836: { name: 'tmpfs', trouble: 'is memory: everything is gone when the machine restarts' },
+  2035054128: {
+    name: 'overlayfs',
+    trouble: 'is a container’s own layer: everything is gone with the container',
+  },
+  26985: { name: 'NFS', trouble: 'is on the network: when it hangs, everything hangs' },
+  4283649346: { name: 'CIFS', trouble: 'is on the network: when it hangs, everything hangs' },
+  4266872130: { name: 'SMB', trouble: 'is on the network: when it hangs, everything hangs' },
+  61267: { name: 'ext4' },
+  1481003842: { name: 'XFS' },
+  2435016766: { name: 'Btrfs' },
+  801189825: { name: 'ZFS' },
+};
+
+/** File systems that only show what the kernel knows: nobody makes a file there, though root is told that it may. */
+const WITHOUT_FILES: Readonly<Record<number, string>> = {
+  40864: 'proc',
+  1650812274: 'sysfs',
+  1667723888: 'cgroup2',
+};
+
+/** Writes nothing. */
+export async function checkDisk(facts: DiskFacts, system: System): Promise<Finding[]> {
+  const { dataDir } = facts;
+  const folder = await nearestThatExists(dataDir);
+  const where = folder === dataDir ? dataDir : `${dataDir} (not there yet; made in ${folder})`;
+  try {
+    if (!(await stat(folder)).isDirectory()) {
+      return [elsewhere(`${folder} is no folder`)];
+    }
+    await access(folder, constants.W_OK | constants.X_OK);
+  } catch (error) {
+    const command = `${system.root}install -d -o "$(id -un)" -m 0700 ${quoted(dataDir)}`;
+    return [
+      {
+        verdict: 'fault',
+        found: `DATA_DIR=${where} cannot be written to (${messageOf(error)})`,
+        remedy: 'give it to the user that the service runs as, or choose another DATA_DIR',
+        command,
+      },
+    ];
+  }
+  const { bavail, blocks, bsize, files, ffree, type } = await statfs(folder);
+  const kind = FILE_SYSTEMS[type];
+  const withoutFiles = WITHOUT_FILES[type];
+  if (withoutFiles !== undefined) {
+    return [elsewhere(`DATA_DIR=${where}: its file system (${withoutFiles}) takes no files`)];
+  }
+  return [
+    room(facts, where, { freeBytes: bavail * bsize, sizeBytes: blocks * bsize, name: kind?.name }),
+    ...(files > 0 && ffree === 0
+      ? [
+          {
+            verdict: 'fault' as const,
+            found: `the volume of ${folder} has no inodes left`,
+            remedy: 'remove files from it',
+            command: `df -i ${quoted(folder)}`,
+          },
+        ]
+      : []),
+    ...(kind?.trouble === undefined ? [] : [trouble(facts, kind.name, kind.trouble)]),
+  ];
+}
+
+function elsewhere(found: string): Finding {
+  return {
+    verdict: 'fault',
+    found,
+    remedy: 'choose another DATA_DIR',
+    command: 'export DATA_DIR=./data',
+  };
+}
+
+function room(
+  { reserveBytes, dataDir }: DiskFacts,
+  where: string,
+  {
+    freeBytes,
+    sizeBytes,
+    name = 'a file system',
+  }: { freeBytes: number; sizeBytes: number; name: string | undefined },
+): Finding {
+  const reserve = reserveBytesOf(sizeBytes, reserveBytes);
+  const found = `DATA_DIR=${where}: ${sized(freeBytes)} free of ${sized(sizeBytes)} (${name}), ${sized(reserve)} of them stay free`;
+  // A file system that tells no size is never checked by the service either.
+  if (reserve === 0 || sizeBytes === 0 || freeBytes >= reserve) return ok(found);
+  return {
+    verdict: 'fault',
+    found: `${found}: no job is taken`,
+    remedy:
+      'free space there, see what takes it; or choose another DATA_DIR, or a smaller DISK_RESERVE_BYTES',
+    command: `du -xh ${quoted(dataDir)} | sort -h | tail`,
+  };
+}
+
+function trouble({ holdsRedis }: DiskFacts, name: string, what: string): Finding {
+  return {
+    verdict: 'warning',
+    found: `its file system (${name}) ${what}${holdsRedis ? ', jobs and API keys included' : ''}`,
+    remedy: 'set DATA_DIR to a folder on a disk of the machine, in a container to a volume',
+    command: 'export DATA_DIR=/var/lib/soundpost',
+  };
+}
+
+async function nearestThatExists(folder: string): Promise<string> {
+  const isThere = await stat(folder).then(
+    () => true,
+    (error: NodeJS.ErrnoException) => error.code !== 'ENOENT',
+  );
+  return isThere || dirname(folder) === folder ? folder : nearestThatExists(dirname(folder));
+}
+
+function sized(bytes: number): string {
+  return bytes < GIB ? `${Math.floor(bytes / MIB)} MiB` : `${(bytes / GIB).toFixed(1)} GiB`;
+}
+
+/** As a word of the shell. */
+function quoted(path: string): string {
+  return /^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`;
+}

@@ -1,0 +1,82 @@
+/** What is asked over the network, where it is configured: the bucket, and a gateway of somebody else's. */
+import { get as getHttp } from 'node:http';
+import { get as getHttps } from 'node:https';
+import { type Finding, messageOf, ok } from './check.ts';
+
+interface BucketFacts {
+  readonly bucket: string;
+  /** Unset: Amazon's. */
+  readonly endpoint: string | undefined;
+  readonly region: string;
+}
+
+/** @param ping asks the bucket; its error says what to do */
+export async function checkBucket(facts: BucketFacts, ping: () => Promise<void>): Promise<Finding[]> {
+  const { bucket, endpoint, region } = facts;
+  try {
+    await ping();
+    return [ok(`the bucket ${bucket} answers`)];
+  } catch (error) {
+    const server = endpoint === undefined ? '' : ` --endpoint-url ${endpoint}`;
+    const isMissing = error instanceof Error && 'code' in error && error.code === 'ENOENT';
+    const verb = isMissing ? 'mb' : 'ls';
+    return [
+      {
+        verdict: 'fault',
+        found: messageOf(error),
+        remedy: isMissing
+          ? 'create the bucket, or correct STORAGE_URL'
+          : 'see what the server says to the same question',
+        command: `aws s3 ${verb} s3://${bucket} --region ${region}${server}`,
+      },
+    ];
+  }
+}
+
+const PATIENCE_MS = 4000;
+
+/**
+ * @param url GATEWAY_URL
+ * @param isOurs GATEWAY_KIND=soundpost: then it says whether it is ready; of another server any answer will do
+ */
+export async function checkGateway(url: string, isOurs: boolean): Promise<Finding[]> {
+  const address = isOurs ? `${url}/health/ready` : url;
+  const command = `curl -sS -m 5 -o /dev/null -w '%{http_code}\\n' ${address}`;
+  const answer = await statusOf(address);
+  if (typeof answer === 'string') {
+    const remedy =
+      'start it, or correct GATEWAY_URL; jobs run meanwhile, voice messages wait for up to an hour';
+    return [{ verdict: 'fault', found: `GATEWAY_URL=${url} cannot be reached (${answer})`, remedy, command }];
+  }
+  if (isOurs && answer !== 200) {
+    const found = `GATEWAY_URL=${url} answers, but is not ready (HTTP ${answer})`;
+    return [
+      {
+        verdict: 'warning',
+        found,
+        remedy:
+          'see its log, or let GATEWAY_URL lead to the one that serves; of another server, set GATEWAY_KIND=other',
+        command,
+      },
+    ];
+  }
+  return [ok(`GATEWAY_URL=${url} answers (HTTP ${answer})`)];
+}
+
+/** Of its answer, or what went wrong. */
+async function statusOf(url: string): Promise<number | string> {
+  const { promise, resolve } = Promise.withResolvers<number | string>();
+  const get = url.startsWith('https:') ? getHttps : getHttp;
+  const request = get(url, { agent: false }, (response) => {
+    response.resume();
+    resolve(response.statusCode ?? 0);
+  });
+  request.on('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message));
+  const timer = setTimeout(() => resolve(`no answer within ${PATIENCE_MS / 1000} s`), PATIENCE_MS);
+  try {
+    return await promise;
+  } finally {
+    clearTimeout(timer);
+    request.destroy();
+  }
+}

@@ -1,0 +1,165 @@
+/** ffmpeg and ffprobe, what they can, and how they are confined. */
+import { lacksOf, versionsOf } from '../../media/abilities.ts';
+import { detectSandbox } from '../../media/detect-sandbox.ts';
+import { OLDEST_FFMPEG } from '../../media/requirements.ts';
+import type { FoundTools, MediaTools } from '../../media/run.ts';
+import type { Sandbox } from '../../media/sandbox.ts';
+import { type Finding, messageOf, ok } from './check.ts';
+import type { Software, System } from './system.ts';
+import { isOlder, numbersOf } from './version.ts';
+
+type Tools = Omit<MediaTools, 'sandbox'>;
+
+/** A healthy one answers in a tenth of a second. */
+const WALL_MS = 4000;
+
+export async function checkFfmpeg(where: FoundTools, system: System): Promise<Finding[]> {
+  if (where.tools === undefined) {
+    return [
+      {
+        verdict: 'fault',
+        found: `${where.missing}: no job can be done`,
+        remedy: `install ffmpeg ${OLDEST_FFMPEG} or newer`,
+        command: installFfmpeg(system),
+      },
+    ];
+  }
+  const { tools, isBuiltHere } = where;
+  const limits = { signal: new AbortController().signal, wallLimitMs: WALL_MS };
+  try {
+    const { ffmpeg, ffprobe } = await versionsOf(tools, limits);
+    const age = [...ageFindings('ffmpeg', ffmpeg, system), ...ageFindings('ffprobe', ffprobe, system)];
+    const { needed, wanted } = await lacksOf(tools, limits);
+    const remedy = isBuiltHere ? BUILD_AGAIN : otherBuild(system);
+    const findings = [
+      ...age,
+      ...lackFindings('fault', needed, 'has been built without', remedy),
+      ...lackFindings('warning', wanted, 'cannot read some sources; it has been built without', remedy),
+    ];
+    const found = `ffmpeg ${ffmpeg} (${tools.ffmpegPath}), with every encoder, filter and format that is used`;
+    return findings.length > 0 ? findings : [ok(found)];
+  } catch (error) {
+    return [
+      {
+        verdict: 'fault',
+        found: `${tools.ffmpegPath} or ${tools.ffprobePath} does not run: ${messageOf(error)}`,
+        remedy: 'install it anew',
+        command: installFfmpeg(system),
+      },
+    ];
+  }
+}
+
+function ageFindings(tool: string, version: string | undefined, system: System): Finding[] {
+  // Builds between versions have none; what they can is looked at all the same.
+  if (version === undefined || numbersOf(version) === undefined) {
+    const found = `this ${tool} does not tell its version (${version ?? 'no answer'})`;
+    return [{ verdict: 'warning', found, remedy: `it should be ${OLDEST_FFMPEG} or newer` }];
+  }
+  if (!isOlder(version, OLDEST_FFMPEG)) return [];
+  return [
+    {
+      verdict: 'fault',
+      found: `${tool} ${version} is too old: ${OLDEST_FFMPEG} or newer is needed`,
+      remedy:
+        'install a newer one; where the system has none, one from https://ffmpeg.org/download.html, before the other on the PATH',
+      command: installFfmpeg(system),
+    },
+  ];
+}
+
+function lackFindings(
+  verdict: 'fault' | 'warning',
+  names: readonly string[],
+  what: string,
+  remedy: Pick<Finding, 'remedy' | 'command'>,
+): Finding[] {
+  return names.length === 0
+    ? []
+    : [{ verdict, found: `this ffmpeg ${what}: ${names.join(', ')}`, ...remedy }];
+}
+
+/** The checkout asks for more than it did when that ffmpeg was built. */
+const BUILD_AGAIN = { remedy: 'build it again', command: 'script/ffmpeg' };
+
+function otherBuild(system: System): Pick<Finding, 'remedy' | 'command'> {
+  return {
+    remedy: 'install a build that has them, such as that of Debian or of https://ffmpeg.org/download.html',
+    command: installFfmpeg(system),
+  };
+}
+
+function installFfmpeg(system: System): string {
+  return system.install('ffmpeg') ?? 'open https://ffmpeg.org/download.html';
+}
+
+/** @param isRequired SANDBOX=required; @param kernel reads a setting of the kernel, such as `kernel/unprivileged_userns_clone` */
+export async function checkSandbox(
+  tools: Tools | undefined,
+  isRequired: boolean,
+  kernel: (setting: string) => Promise<string | undefined>,
+  system: System,
+): Promise<Finding[]> {
+  if (tools === undefined) {
+    return [{ verdict: 'warning', found: 'cannot be found out without ffmpeg and ffprobe' }];
+  }
+  const limits = { signal: new AbortController().signal, wallLimitMs: WALL_MS };
+  try {
+    await versionsOf(tools, limits);
+  } catch {
+    return [{ verdict: 'warning', found: 'cannot be found out, since ffmpeg or ffprobe does not run' }];
+  }
+  const sandbox = await detectSandbox(tools, WALL_MS);
+  const findings: Finding[] = [];
+  if (!sandbox.hasLimits) {
+    findings.push(
+      install('util-linux', 'ffmpeg runs without limits of memory and time: there is no prlimit', system),
+    );
+  }
+  if (sandbox.level === 'bubblewrap') {
+    return [...findings, ok(`ffmpeg is confined by bubblewrap${sandbox.hasLimits ? ', with limits' : ''}`)];
+  }
+  return [...findings, await unconfined(sandbox, isRequired, kernel, system)];
+}
+
+async function unconfined(
+  { level }: Sandbox,
+  isRequired: boolean,
+  kernel: (setting: string) => Promise<string | undefined>,
+  system: System,
+): Promise<Finding> {
+  const found =
+    level === 'none'
+      ? `ffmpeg is not confined: it may read what this user may, and reach the network${isRequired ? '; SANDBOX=required refuses to start so' : ''}`
+      : 'ffmpeg has no network, but may read all files that this user may';
+  const verdict = level === 'none' && isRequired ? 'fault' : 'warning';
+  if (system.find('bwrap') === undefined) return { ...install('bubblewrap', found, system), verdict };
+  for (const [setting, bad, good] of FORBIDDING) {
+    if ((await kernel(setting)) === bad) {
+      const name = setting.replace('/', '.');
+      const remedy = `${name}=${bad} keeps bubblewrap from working; allow user namespaces`;
+      return { verdict, found, remedy, command: `${system.root}sysctl -w ${name}=${good}` };
+    }
+  }
+  const remedy =
+    'bubblewrap is there but may not make user namespaces: in a container let it (docs/operations.md "The sandbox in containers")';
+  return {
+    verdict,
+    found,
+    remedy,
+    command: 'docker run --security-opt seccomp=deploy/seccomp.json --security-opt apparmor=unconfined …',
+  };
+}
+
+/** What forbids users namespaces of their own: the setting, its value, and the one that allows. */
+const FORBIDDING = [
+  ['kernel/apparmor_restrict_unprivileged_userns', '1', '0'],
+  ['kernel/unprivileged_userns_clone', '0', '1'],
+  ['user/max_user_namespaces', '0', '10000'],
+] as const;
+
+function install(software: Software, found: string, system: System): Finding {
+  const command = system.install(software);
+  const remedy = command === undefined ? `${software} is not offered for this system` : `install ${software}`;
+  return { verdict: 'warning', found, remedy, command };
+}

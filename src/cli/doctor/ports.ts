@@ -1,0 +1,105 @@
+/** The ports: free, or taken by Soundpost itself, which is fine. */
+import { once } from 'node:events';
+import { get } from 'node:http';
+import { createServer } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { type Finding, messageOf, ok } from './check.ts';
+
+interface WantedPort {
+  /** `API_PORT` */
+  readonly variable: string;
+  readonly port: number;
+  /** Whether `serve` needs it; otherwise being taken is no more than a warning. */
+  readonly isNeeded: boolean;
+}
+
+const PATIENCE_MS = 2000;
+/** So that three that are taken do not end on the same one. */
+const STEP = 10;
+const FIRST_FOR_EVERYBODY = 1024;
+const LAST_PORT = 65_535;
+
+/** @param host address that the servers listen on */
+export async function checkPorts(host: string, wanted: readonly WantedPort[]): Promise<Finding[]> {
+  const twice = wanted.find(({ port }, place) => wanted.findIndex((other) => other.port === port) < place);
+  if (twice !== undefined && twice.port !== 0) {
+    const names = wanted.filter(({ port }) => port === twice.port).map(({ variable }) => variable);
+    return [
+      {
+        verdict: 'fault',
+        found: `${names.join(' and ')} are both ${twice.port}`,
+        remedy: 'give each its own',
+        command: `export ${twice.variable}=${await freePort(host, twice.port)}`,
+      },
+    ];
+  }
+  // One after the other: the free ports that are proposed must not be the same.
+  const findings: Finding[] = [];
+  for (const port of wanted) findings.push(await checkPort(host, port));
+  return findings;
+}
+
+async function checkPort(host: string, { variable, port, isNeeded }: WantedPort): Promise<Finding> {
+  const what = `${variable}=${port}`;
+  const code = await obstacleTo(host, port);
+  if (code === undefined) return ok(port === 0 ? `${variable}=0: a free one is taken` : `${what} is free`);
+  const verdict = isNeeded ? 'fault' : 'warning';
+  if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') {
+    const found = `HOST=${host} is no address of this machine (${code})`;
+    return {
+      verdict,
+      found,
+      remedy: 'listen on all of them, or on this machine alone',
+      command: 'export HOST=127.0.0.1',
+    };
+  }
+  const other = {
+    remedy: 'choose another port; `ss -ltnp` names the program that has this one',
+    command: `export ${variable}=${await freePort(host, port)}`,
+  };
+  if (code === 'EACCES') return { verdict, found: `${what}: this user may not listen on it`, ...other };
+  if (code !== 'EADDRINUSE') return { verdict, found: `${what}: ${code}`, ...other };
+  if (await isSoundpost(host, port)) return ok(`${what} is taken by Soundpost itself, which runs`);
+  const only = isNeeded ? '' : '; only `soundpost worker` needs it';
+  return { verdict, found: `${what} is taken by another program${only}`, ...other };
+}
+
+/** The code of what keeps a server from listening there; undefined when nothing does. */
+async function obstacleTo(host: string, port: number): Promise<string | undefined> {
+  const server = createServer();
+  try {
+    server.listen({ host, port, exclusive: true });
+    await once(server, 'listening');
+    return undefined;
+  } catch (error) {
+    return error instanceof Error && 'code' in error ? String(error.code) : messageOf(error);
+  } finally {
+    server.close();
+  }
+}
+
+/** One near the port that was wanted. */
+async function freePort(host: string, wanted: number): Promise<number> {
+  for (let port = wanted + STEP; port <= LAST_PORT; port += STEP) {
+    if (port >= FIRST_FOR_EVERYBODY && (await obstacleTo(host, port)) === undefined) return port;
+  }
+  return 0;
+}
+
+/** What answers as each of our servers does on `/health/ready`, well or not. */
+async function isSoundpost(host: string, port: number): Promise<boolean> {
+  // An address for every interface is none to call.
+  const name = ({ '0.0.0.0': '127.0.0.1', '::': '::1' } as Record<string, string>)[host] ?? host;
+  const { promise, resolve } = Promise.withResolvers<string>();
+  const request = get({ host: name, port, path: '/health/ready', agent: false }, (response) => {
+    text(response).then(resolve, () => resolve(''));
+  });
+  request.on('error', () => resolve(''));
+  const timer = setTimeout(() => request.destroy(), PATIENCE_MS);
+  try {
+    return /"status":\s*"(ok|unavailable)".*"redis":.*"storage":/s.test(await promise);
+  } finally {
+    clearTimeout(timer);
+    request.destroy();
+  }
+}

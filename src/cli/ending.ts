@@ -1,0 +1,104 @@
+/** How a command ends: exit codes (decisions E: 0 done, 1 the work failed, 2 wrong usage or configuration, 130 interrupted), and the sentence beside them. */
+import { CommanderError } from 'commander';
+import { SoundpostError } from '../client/error.ts';
+import { ConfigurationError } from '../config.ts';
+import { type ErrorCode, errorCatalogue, jobFailureCodes, ServiceError } from '../contract/errors.ts';
+import { printable } from './terminal-text.ts';
+
+/** What was asked for cannot be: the message names the option or file, the rule and the remedy. */
+export class UsageError extends Error {
+  override readonly name = 'UsageError';
+}
+
+/** Ctrl-C, SIGTERM, or a terminal that went away. */
+export class Interrupted extends Error {
+  override readonly name = 'Interrupted';
+  constructor() {
+    super('interrupted');
+  }
+}
+
+/** Whoever read standard output reads no more: nobody is left to be told. */
+export class ReaderGone extends Error {
+  override readonly name = 'ReaderGone';
+}
+
+const CALLER_FAULTS = new Set([400, 401, 403, 404, 405, 415, 422]);
+
+export function exitCodeOf(error: unknown): 0 | 1 | 2 | 130 {
+  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+  if (error instanceof Interrupted) return 130;
+  if (error instanceof UsageError || error instanceof ConfigurationError) return 2;
+  if (error instanceof ServiceError || error instanceof SoundpostError) {
+    return isCallersFault(error.code) ? 2 : 1;
+  }
+  // Of the queue, which not every command loads.
+  return error instanceof Error && error.name === 'ApiKeyConflict' ? 2 : 1;
+}
+
+function isCallersFault(code: string): boolean {
+  const entry = code in errorCatalogue ? errorCatalogue[code as ErrorCode] : undefined;
+  return (
+    entry?.blame === 'caller' &&
+    CALLER_FAULTS.has(entry.httpStatus) &&
+    !(jobFailureCodes as readonly string[]).includes(code)
+  );
+}
+
+/** What `--json` prints of an error, beside the sentence on standard error. */
+export function errorAnswer(error: unknown): {
+  error: { code: string; message: string; details?: string };
+} {
+  if (error instanceof ServiceError) return { error: error.toBody() };
+  if (error instanceof SoundpostError) {
+    const { code, details } = error;
+    return { error: { code, message: plainMessage(error), ...(details === undefined ? {} : { details }) } };
+  }
+  const message = (error instanceof Error ? error.message : String(error)).replace(/^error: /, '');
+  const codes = { 0: 'DONE', 1: 'FAILED', 2: 'WRONG_USAGE', 130: 'INTERRUPTED' } as const;
+  return { error: { code: codes[exitCodeOf(error)], message } };
+}
+
+/** One sentence for a person: what, why, and what to do where somebody knows. Undefined where nobody is to be told. */
+export function sentenceOf(error: unknown): string | undefined {
+  if (error instanceof CommanderError || error instanceof ReaderGone) return undefined;
+  if (error instanceof ServiceError || error instanceof SoundpostError) {
+    const { code, details } = error;
+    const message = error instanceof ServiceError ? error.message : plainMessage(error);
+    const what = `${message}${details === undefined ? '' : ` (${details})`}`;
+    const remedy = REMEDIES[code] ?? (code in errorCatalogue ? errorCatalogue[code as ErrorCode].remedy : '');
+    return `${code}: ${printable(what)}${remedy === '' ? '' : `\n  ${remedy}`}`;
+  }
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** What helps at a command line, where the catalogue speaks to programs. */
+const REMEDIES: Readonly<Record<string, string>> = {
+  UNAUTHORIZED:
+    'Give a valid key in SOUNDPOST_API_KEY; "soundpost keys create --name me" on the machine of the service makes one.',
+  NETWORK_ERROR: 'Is the service running there? --server or SOUNDPOST_SERVER says where it is.',
+  UNEXPECTED_ANSWER:
+    'Is --server the address of the API? "soundpost serve" prints it, such as http://127.0.0.1:8080.',
+  NOT_FOUND: '',
+  JOB_CANCELLED: '',
+};
+
+/** Without the code and details, which SoundpostError puts around it. */
+function plainMessage({ message, code, details, cause }: SoundpostError): string {
+  const withoutCode = message.startsWith(`${code}: `) ? message.slice(code.length + 2) : message;
+  const end = details === undefined ? '' : ` (${details})`;
+  const plain = end !== '' && withoutCode.endsWith(end) ? withoutCode.slice(0, -end.length) : withoutCode;
+  const reason = code === 'NETWORK_ERROR' ? reasonOf(cause) : undefined;
+  return reason === undefined ? plain : `${plain}: ${reason}`;
+}
+
+/** The innermost message that says anything: fetch fails with "fetch failed". */
+function reasonOf(error: unknown): string | undefined {
+  let reason: string | undefined;
+  for (let seen = error, depth = 0; seen instanceof Error && depth < 5; seen = seen.cause, depth += 1) {
+    const errors = seen instanceof AggregateError ? seen.errors : [];
+    const first: unknown = errors[0];
+    reason = first instanceof Error ? first.message : seen.message || reason;
+  }
+  return reason;
+}

@@ -1,0 +1,138 @@
+/** `jobs list | show | watch | download | cancel | retry`: the jobs of a key, at a service. */
+import type { SoundpostClient } from '../client/client.ts';
+import { terminalKind } from '../config.ts';
+import type { Job, JobStatus } from '../contract/job.ts';
+import { UsageError } from './ending.ts';
+import { download } from './extract-on-server.ts';
+import { interruptible } from './interrupt.ts';
+import { progressOn, reportOf } from './progress.ts';
+import { anyServer, type ServerChoice } from './server.ts';
+import { chooseTarget, deliver } from './target.ts';
+import { fields, table } from './terminal-text.ts';
+
+export interface OnServer extends ServerChoice {
+  readonly json?: boolean;
+}
+
+export interface JobListChoices extends OnServer {
+  readonly status?: JobStatus;
+  readonly search?: string;
+  /** A number as text. */
+  readonly limit: string;
+}
+
+export interface DownloadChoices extends OnServer {
+  readonly output?: string;
+  readonly force?: boolean;
+}
+
+/** Of one request. */
+const LONGEST_PAGE = 100;
+
+export async function listJobs(choices: JobListChoices): Promise<string> {
+  const { client } = anyServer(choices);
+  const jobs = await interruptible((signal) => pages(client, choices, signal));
+  if (choices.json) return JSON.stringify({ jobs });
+  const rows = jobs.map((job) => [
+    job.jobId,
+    stateOf(job),
+    job.output.format,
+    job.createdAt.slice(0, 19).replace('T', ' '),
+    job.inputFile?.name ?? job.source.url ?? job.source.file ?? '',
+  ]);
+  return table(['JOB', 'STATE', 'FORMAT', 'CREATED (UTC)', 'VIDEO'], rows);
+}
+
+async function pages(
+  client: SoundpostClient,
+  { status, search, limit }: JobListChoices,
+  signal: AbortSignal,
+): Promise<Job[]> {
+  const wanted = Number(limit);
+  if (!Number.isInteger(wanted) || wanted < 1) {
+    throw new UsageError(`--limit: "${limit}" is no number of jobs; write 1 or more`);
+  }
+  const jobs: Job[] = [];
+  let cursor: string | undefined;
+  do {
+    const page = await client.jobs({
+      ...(status === undefined ? {} : { status }),
+      ...(search === undefined ? {} : { q: search }),
+      ...(cursor === undefined ? {} : { cursor }),
+      limit: Math.min(wanted - jobs.length, LONGEST_PAGE),
+      signal,
+    });
+    jobs.push(...page.jobs);
+    cursor = page.nextCursor ?? undefined;
+  } while (cursor !== undefined && jobs.length < wanted);
+  return jobs;
+}
+
+export async function showJob(jobId: string, choices: OnServer): Promise<string> {
+  return described(await anyServer(choices).client.job(jobId), choices);
+}
+
+/** Ends with the job; Ctrl-C ends the watching alone. Throws the error of a job that fails. */
+export async function watchJob(jobId: string, choices: OnServer): Promise<string> {
+  const { client } = anyServer(choices);
+  const progress = progressOn(process.stderr, { quiet: false, terminalKind });
+  const job = await interruptible((signal) =>
+    client
+      .waitFor(jobId, { signal, onProgress: (seen) => progress.show(reportOf(seen)) })
+      .finally(() => progress.end()),
+  );
+  return described(job, choices);
+}
+
+export async function downloadJob(jobId: string, choices: DownloadChoices): Promise<string | undefined> {
+  const server = anyServer(choices);
+  const target = await chooseTarget(choices, '.');
+  const file = await interruptible(async (signal) => {
+    const { outputFile: made } = await server.client.waitFor(jobId, { signal });
+    return deliver(target, await download(server, jobId, made.sha256, signal), made.filename, signal);
+  });
+  if (choices.json) return JSON.stringify({ file, jobId });
+  return file ?? undefined;
+}
+
+export async function cancelJob(jobId: string, choices: OnServer): Promise<string> {
+  const job = await anyServer(choices).client.cancel(jobId);
+  if (choices.json) return JSON.stringify(job);
+  return job.status === 'completed' ? `the files of ${jobId} are erased` : `${jobId} is cancelled`;
+}
+
+export async function retryJob(jobId: string, choices: OnServer): Promise<string> {
+  const accepted = await anyServer(choices).client.retry(jobId);
+  return choices.json ? JSON.stringify(accepted) : accepted.jobId;
+}
+
+function described(job: Job, { json }: OnServer): string {
+  if (json) return JSON.stringify(job);
+  const { outputFile: made, voiceMessage: voice, webhook } = job;
+  return fields([
+    ['job', job.jobId],
+    ['state', stateOf(job)],
+    ['step', job.status === 'completed' ? undefined : (job.currentStep ?? undefined)],
+    ['error', job.error && `${job.error.code}: ${job.error.message}${detailsOf(job.error.details)}`],
+    ['video', job.inputFile?.name ?? job.source.url ?? job.source.file],
+    ['audio', made && `${made.filename}: ${made.format}, ${made.duration.toFixed(2)} s, ${made.bitrate}`],
+    ['size', made && `${made.size} bytes`],
+    ['kept until', made?.expiresAt],
+    ['voice message', voice && `${voice.status}${detailsOf(voice.error?.message)}`],
+    [
+      'webhook',
+      webhook && `${webhook.status} after ${webhook.attempts} attempts${detailsOf(webhook.lastError)}`,
+    ],
+    ['created', job.createdAt],
+    ['finished', job.finishedAt ?? undefined],
+    ['retry of', job.retryOf ?? undefined],
+  ]);
+}
+
+function detailsOf(text: string | null | undefined): string {
+  return text ? ` (${text})` : '';
+}
+
+function stateOf({ status, progress }: Job): string {
+  return status === 'processing' ? `${status} ${progress} %` : status;
+}

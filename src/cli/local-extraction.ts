@@ -1,0 +1,145 @@
+/** A job without a service: the worker's own steps over a folder for the moment, with no Redis, no port and no other process. */
+import { randomBytes } from 'node:crypto';
+import { availableParallelism } from 'node:os';
+import { dirname, join } from 'node:path';
+import type { Config } from '../config.ts';
+import { ServiceError } from '../contract/errors.ts';
+import type { JobOptions, OutputRequest } from '../contract/job-request.ts';
+import { createLogger } from '../observe/logger.ts';
+import { OutboundRefused } from '../outbound/errors.ts';
+import { confinedTools, guardedOutbound } from '../processes/tools.ts';
+import type { ExtractProgress, ExtractResult } from '../queue/payloads.ts';
+import { Semaphore } from '../queue/semaphore.ts';
+import { outOfDiskSpace } from '../storage/disk-full.ts';
+import { DiskSpace } from '../storage/disk-space.ts';
+import { createFileStorage } from '../storage/file-storage.ts';
+import type { Storage } from '../storage/storage.ts';
+import { Workspaces } from '../storage/workspaces.ts';
+import { runExtraction } from '../worker/extraction.ts';
+import { temporaryFolder } from './temporary-folder.ts';
+
+interface LocalJob {
+  readonly source:
+    | { readonly url: string }
+    /** A readable file; it is left as it is. */
+    | { readonly path: string; readonly name: string };
+  readonly output: OutputRequest;
+  readonly options: JobOptions;
+}
+
+interface LocalResult extends ExtractResult {
+  /** Paths inside the folder. */
+  readonly outputPath: string;
+  readonly voicePath: string | null;
+}
+
+interface LocalExtraction {
+  /** Whether ffmpeg is kept from files and network. */
+  readonly isConfined: boolean;
+  /** Everything that is written lies in here, and goes with it. */
+  readonly folder: string;
+  /**
+   * @returns what it made; the files stay until `close`
+   * @throws ServiceError when the job fails; the signal's reason
+   */
+  run(job: LocalJob, signal: AbortSignal, report: (state: ExtractProgress) => void): Promise<LocalResult>;
+  close(): Promise<void>;
+}
+
+/** Only names inside the folder follow from these. */
+const JOB_ID = 'job_0000000000000000';
+const UPLOAD_ID = 'upl_0000000000000000';
+const TENANT = 'no0tenant';
+
+/** Throws a ConfigurationError where there is no ffmpeg, or SANDBOX asks for more than there is. */
+export async function openLocalExtraction(config: Config): Promise<LocalExtraction> {
+  // What is logged of a job is told by the error that it ends with.
+  const logger = createLogger('silent');
+  const tools = await confinedTools(config, logger);
+  const outbound = guardedOutbound(config, logger);
+  const temporary = await temporaryFolder();
+  const folder = temporary.path;
+  const files = createFileStorage({ root: join(folder, 'files') });
+  const workspaces = await Workspaces.open(join(folder, 'work'));
+  const disk = new DiskSpace(folder, config.DISK_RESERVE_BYTES);
+  const encoding = new Semaphore(Math.min(config.WORKER_CONCURRENCY, availableParallelism()));
+  const limits = {
+    maxInputBytes: config.MAX_INPUT_BYTES,
+    maxAudioSeconds: config.MAX_AUDIO_SECONDS,
+    outputTtlSeconds: config.OUTPUT_TTL_SECONDS,
+  };
+  return {
+    isConfined: tools.sandbox?.level !== 'none',
+    folder,
+    async run({ source, output, options }, signal, report) {
+      const isUrl = 'url' in source;
+      const storage = isUrl ? files : withInput(files, source.path);
+      if (isUrl) await demandAddress(() => outbound.checkUrl(source.url, 'source', signal));
+      const result = await runExtraction(
+        {
+          jobId: JOB_ID,
+          payload: {
+            version: 1,
+            tenant: TENANT,
+            source: isUrl
+              ? { type: 'url', url: source.url }
+              : { type: 'upload', file: UPLOAD_ID, name: source.name },
+            output,
+            options,
+            batchId: null,
+            retryOf: null,
+          },
+          attemptToken: randomBytes(8).toString('hex'),
+          order: 0,
+          signal,
+          report,
+        },
+        { outbound, storage, tools, logger, limits, encoding, disk },
+        workspaces,
+      ).catch((error: unknown) => {
+        throw withReason(error, folder);
+      });
+      return {
+        ...result,
+        outputPath: await files.localCopy(result.outputFile.storageKey, folder),
+        voicePath: result.voice === null ? null : await files.localCopy(result.voice.storageKey, folder),
+      };
+    },
+    async close() {
+      await outbound.close();
+      await temporary.remove();
+    },
+  };
+}
+
+/** The one upload that there is lies where its owner has it. */
+function withInput(files: Storage, path: string): Storage {
+  return {
+    ...files,
+    localCopy: (key, ...rest) =>
+      key.endsWith(UPLOAD_ID) ? Promise.resolve(path) : files.localCopy(key, ...rest),
+  };
+}
+
+async function demandAddress(check: () => Promise<void>): Promise<void> {
+  await check().catch((error: unknown) => {
+    if (!(error instanceof OutboundRefused)) throw error;
+    throw new ServiceError('INVALID_SOURCE', `the address may not be fetched: ${error.reason}`, {
+      details: 'OUTBOUND_ALLOW=host:port opens one that is not public',
+    });
+  });
+}
+
+/** Who runs it alone may see what a caller of the service may not: where a redirect led, why something could not be started. */
+function withReason(error: unknown, folder: string): unknown {
+  if (error instanceof ServiceError && error.message === outOfDiskSpace().message) {
+    return new Error(
+      `there is not enough room for temporary files in ${dirname(folder)}: let TMPDIR name a folder on another volume, or DISK_RESERVE_BYTES less to stay free`,
+      { cause: error },
+    );
+  }
+  if (error instanceof ServiceError && error.cause instanceof OutboundRefused) {
+    return new ServiceError(error.code, error.message, { details: error.cause.reason, cause: error });
+  }
+  return error;
+}

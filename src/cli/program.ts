@@ -1,0 +1,149 @@
+/** Every command with its options and help. What a command does is loaded when it is called: `--help` and completion wait for none of it. */
+import { Argument, Command, Option } from 'commander';
+import { version } from '../config.ts';
+import { formats, qualities } from '../contract/formats.ts';
+import type { Shell } from './completion.ts';
+import type { DoctorChoices } from './doctor.ts';
+import { addExamples } from './examples.ts';
+import type { ExtractChoices } from './extract-options.ts';
+import type { KeyChoices } from './keys.ts';
+import { addDeliveries, addJobs, type Terminal } from './service-program.ts';
+
+const shells: readonly Shell[] = ['bash', 'zsh', 'fish'];
+
+export function createProgram(terminal: Terminal): Command {
+  const program = new Command('soundpost')
+    .description(
+      'Extracts the audio from videos, alone or as a service, and posts it into a chat as a voice message',
+    )
+    .version(version, '-V, --version', 'print the version')
+    .helpOption('-h, --help', 'print this help')
+    .exitOverride()
+    .showSuggestionAfterError()
+    .configureHelp({ showGlobalOptions: false })
+    .addHelpText(
+      'after',
+      `
+Exit codes: 0 done, 1 the work failed, 2 wrong usage or configuration, 130 interrupted.
+All of it: docs/command-line.md`,
+    );
+  addExtract(program, terminal);
+  addJobs(program, terminal);
+  addDeliveries(program, terminal);
+  addKeys(program, terminal);
+  addServers(program, terminal);
+  addDoctor(program, terminal);
+  program
+    .command('completion')
+    .description('print what makes a shell complete commands, options and their values')
+    .addArgument(new Argument('<shell>').choices(shells))
+    .action(async (shell: Shell) => {
+      const { completionScript } = await import('./completion.ts');
+      terminal.say(completionScript(shell, program));
+    });
+  addExamples(program);
+  return program;
+}
+
+function addExtract(program: Command, { say }: Terminal): void {
+  program
+    .command('extract')
+    .description('take the audio out of a video')
+    .argument('<video>', 'a file, an http(s) address, or - for standard input')
+    .addOption(
+      new Option('-f, --format <format>', 'what to make; default: by the extension of -o, else mp3').choices(
+        Object.keys(formats),
+      ),
+    )
+    .addOption(
+      new Option(
+        '-q, --quality <quality>',
+        'default: high, except that audio which needs no decoding is copied',
+      ).choices([...qualities]),
+    )
+    .option('-b, --bitrate <rate>', 'such as 192k, instead of a quality')
+    .option('--no-copy', 'encode also what could be copied as it is')
+    .option('-n, --normalize', 'bring the loudness to -16 LUFS')
+    .option('--loudness <LUFS>', 'bring it to another one, -36 to -6')
+    .option('-t, --track <track>', 'an index from 0 or a language, such as en; default: the default track')
+    .option('--start <time>', 'where to begin: 10, 10.5, 1:10 or 0:01:10')
+    .option('--end <time>', 'where to end, counted from the beginning of the video')
+    .option('--channels <count>', '1 or 2; default: as the video, at most 2')
+    .option('--sample-rate <Hz>', 'default: as the video, or the nearest that the format takes')
+    .option('--no-metadata', 'leave tags, chapters and cover art out')
+    .option('-o, --output <path>', 'a file, a folder, or - for standard output; default: beside you')
+    .option('-y, --force', 'overwrite a file that is there already')
+    .option('--name <name>', 'what the audio is called, without extension; default: as the video')
+    .option('--send <INSTANCE:NUMBER>', 'send it as a voice message; without -o no file is written')
+    .option('--delay <ms>', 'show as recording for so long before the voice message')
+    .option('--webhook <url>', 'of a service: the address that is told of the end')
+    .addOption(
+      new Option('--priority <priority>', 'of a service: default normal').choices(['low', 'normal', 'high']),
+    )
+    .option('--server <url>', 'let a service do it; default: SOUNDPOST_SERVER, else this machine alone')
+    .option('--json', 'print the result as JSON')
+    .option('--quiet', 'no progress')
+    .action((video: string, choices: ExtractChoices) =>
+      import('./extract.ts').then(({ extract }) => extract(video, choices, say)),
+    );
+}
+
+function addKeys(program: Command, { say, complain }: Terminal): void {
+  const keys = program.command('keys').description('API keys of the service of this machine');
+  keys
+    .command('create')
+    .description('make a key and print it; it is not shown again')
+    .requiredOption('--name <name>', 'what the key is for')
+    .option('--scopes <list>', 'comma-separated; default: all')
+    .option('--instances <list>', 'gateway instances that it may send as, * for any; default: none')
+    .option('--json', 'print JSON')
+    .action(async (choices: KeyChoices) =>
+      say(await (await import('./keys.ts')).createKey(choices, complain)),
+    );
+  keys
+    .command('list')
+    .description('show the keys, without their secrets')
+    .option('--json', 'print JSON')
+    .action(async ({ json = false }: { json?: boolean }) =>
+      say(await (await import('./keys.ts')).listKeys(json)),
+    );
+  keys
+    .command('revoke')
+    .argument('<id>')
+    .description('make a key useless at once')
+    .action(async (id: string) => say(await (await import('./keys.ts')).revokeKey(id)));
+  keys
+    .command('rotate')
+    .argument('<id>')
+    .description('give a key a new secret; the old one works a day more')
+    .action(async (id: string) => say(await (await import('./keys.ts')).rotateKey(id)));
+}
+
+function addServers(program: Command, { say }: Terminal): void {
+  program
+    .command('serve')
+    .description('run everything on this machine: API, gateway, worker and, without REDIS_URL, a Redis')
+    .action(async () => (await import('./serve.ts')).serve(say));
+  program
+    .command('api')
+    .description('run the API alone')
+    .action(async () => (await import('./serve.ts')).serveApi(say));
+  program
+    .command('worker')
+    .description('run a worker alone')
+    .action(async () => (await import('./serve.ts')).serveWorker(say));
+  program
+    .command('gateway')
+    .description('run the messaging gateway alone')
+    .action(async () => (await import('./serve.ts')).serveGateway(say));
+}
+
+function addDoctor(program: Command, { say }: Terminal): void {
+  program
+    .command('doctor')
+    .description('check what Soundpost needs on this machine, and say what mends it; changes nothing')
+    .option('--json', 'print JSON')
+    .action(async (choices: DoctorChoices) => {
+      process.exitCode = await (await import('./doctor.ts')).doctor(choices, say);
+    });
+}

@@ -1,0 +1,116 @@
+/** How far the work is, on standard error: a bar on a terminal, a line a step elsewhere. */
+import { styleText } from 'node:util';
+import type { Job, ProcessingStep } from '../contract/job.ts';
+
+export interface Report {
+  /** Such as `downloading`. */
+  readonly step: string;
+  /** 0 … 1 of all of the work; undefined: nobody knows. */
+  readonly fraction?: number | undefined;
+  readonly secondsLeft?: number | undefined;
+}
+
+export interface Progress {
+  show(report: Report): void;
+  /** A line that stays. */
+  note(line: string): void;
+  /** Takes the bar away. */
+  end(): void;
+}
+
+/** The parts of a stream that are used; `columns` is undefined where the terminal does not say. */
+type ProgressStream = Pick<NodeJS.WriteStream, 'write' | 'isTTY' | 'columns'>;
+
+const DEFAULT_COLUMNS = 80;
+const LONGEST_BAR = 40;
+const SHORTEST_BAR = 5;
+const STEP_COLUMNS = 12;
+
+/** @param terminalKind TERM: a dumb terminal gets lines */
+export function progressOn(
+  stream: ProgressStream,
+  { quiet, terminalKind }: { readonly quiet: boolean; readonly terminalKind: string },
+): Progress {
+  if (quiet) return { show: () => undefined, note: () => undefined, end: () => undefined };
+  return stream.isTTY && terminalKind !== 'dumb' ? bar(stream) : lines(stream);
+}
+
+function lines(stream: ProgressStream): Progress {
+  let step = '';
+  return {
+    show(report) {
+      if (report.step !== step) {
+        step = report.step;
+        stream.write(`${step}\n`);
+      }
+    },
+    note: (line) => stream.write(`${line}\n`),
+    end: () => undefined,
+  };
+}
+
+/** One line that is written over; only when it changed, so that a stream of reports costs nothing. */
+function bar(stream: ProgressStream): Progress {
+  let shown = '';
+  const erase = (): void => {
+    if (shown !== '') stream.write('\r\u001b[K');
+    shown = '';
+  };
+  return {
+    show(report) {
+      const line = barLine(report, stream.columns || DEFAULT_COLUMNS);
+      if (line !== shown) {
+        stream.write(`\r${coloured(line)}\u001b[K`);
+        shown = line;
+      }
+    },
+    note(line) {
+      erase();
+      stream.write(`${line}\n`);
+    },
+    end: erase,
+  };
+}
+
+/** Never wider than the terminal: a line that wraps cannot be written over. */
+function barLine({ step, fraction, secondsLeft }: Report, columns: number): string {
+  const room = columns - 1;
+  const name = step.padEnd(STEP_COLUMNS);
+  if (fraction === undefined) return name.trimEnd().slice(0, room);
+  const percent = `${Math.floor(fraction * 100)} %`.padStart(5);
+  const left = secondsLeft === undefined ? '' : `  ${clock(secondsLeft)} left`;
+  const width = Math.min(LONGEST_BAR, room - name.length - percent.length - left.length - 3);
+  if (width < SHORTEST_BAR) return `${name.trimEnd()} ${percent.trim()}`.slice(0, room);
+  const filled = Math.round(width * fraction);
+  return `${name} ${'█'.repeat(filled)}${'░'.repeat(width - filled)}  ${percent}${left}`.slice(0, room);
+}
+
+/** NO_COLOR and terminals without colours are styleText's to heed. */
+function coloured(line: string): string {
+  return line.replace(/█+/, (filled) => styleText('green', filled, { stream: process.stderr }));
+}
+
+/** `0:07`, `1:02:03` */
+function clock(seconds: number): string {
+  const whole = Math.ceil(seconds);
+  const parts = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60, whole % 60];
+  const [first = 0, ...rest] = parts[0] === 0 ? parts.slice(1) : parts;
+  return [String(first), ...rest.map((part) => String(part).padStart(2, '0'))].join(':');
+}
+
+/** The steps of a job in a person's words. */
+const stepWords: Readonly<Record<ProcessingStep, string>> = {
+  downloading_video: 'downloading',
+  analyzing_video: 'analyzing',
+  extracting_audio: 'extracting',
+  normalizing_audio: 'normalizing',
+  finalizing: 'finalizing',
+};
+
+type JobProgress = Pick<Job, 'progress' | 'currentStep' | 'estimatedTimeRemaining'>;
+
+export function reportOf({ progress, currentStep, estimatedTimeRemaining }: JobProgress): Report {
+  return currentStep === null
+    ? { step: 'waiting' }
+    : { step: stepWords[currentStep], fraction: progress / 100, secondsLeft: estimatedTimeRemaining };
+}

@@ -1,0 +1,82 @@
+/** `extract --send` without a service: the voice note goes to the gateway that the configuration names, or that runs over the same DATA_DIR. */
+import { randomUUID } from 'node:crypto';
+import { readFile, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Config } from '../config.ts';
+import type { MessageKey, MessageStatus } from '../contract/job.ts';
+import type { VoiceMessageRequest } from '../contract/job-request.ts';
+import { deriveSecrets } from '../secrets.ts';
+import { type GatewaySettings, sendVoiceMessage } from '../worker/completion/gateway-client.ts';
+import { UsageError } from './ending.ts';
+
+interface SentMessage {
+  readonly status: 'sent';
+  readonly key: MessageKey;
+  readonly messageStatus: MessageStatus;
+}
+
+const TRIES = 4;
+const PAUSE_SECONDS = 3;
+const LONGEST_PAUSE_SECONDS = 30;
+/** What another server's gateway is given in the request itself. */
+const LARGEST_INLINE_BYTES = 12 * 1024 * 1024;
+
+/** Looks before any work is done. Throws a UsageError that names what to set. */
+export async function gatewayOf(config: Config): Promise<GatewaySettings> {
+  const apiKey = config.GATEWAY_API_KEY ?? (await derivedKey(config));
+  if (apiKey === undefined) {
+    throw new UsageError(
+      '--send needs a gateway: start "soundpost serve" with the same DATA_DIR, or set GATEWAY_URL and GATEWAY_API_KEY, or use --server',
+    );
+  }
+  return {
+    url: config.GATEWAY_URL ?? `http://127.0.0.1:${config.GATEWAY_PORT}`,
+    kind: config.GATEWAY_KIND,
+    brand: config.GATEWAY_BRAND,
+    apiKey,
+  };
+}
+
+/** Of a gateway with the same root secret; none is made here. */
+async function derivedKey({ SECRET_KEY, DATA_DIR }: Config): Promise<string | undefined> {
+  const root = SECRET_KEY ?? (await readFile(join(DATA_DIR, 'secret-key'), 'utf8').catch(() => undefined));
+  return root === undefined ? undefined : deriveSecrets(root.trim()).gatewayApiKey;
+}
+
+/** Throws when the message was not sent, or when nobody knows. */
+export async function sendToGateway(
+  gateway: GatewaySettings,
+  request: VoiceMessageRequest,
+  path: string,
+  signal: AbortSignal,
+): Promise<SentMessage> {
+  const { size: sizeBytes } = await stat(path);
+  if (gateway.kind === 'other' && sizeBytes > LARGEST_INLINE_BYTES) {
+    throw new Error(
+      `the voice message has ${sizeBytes} bytes, and such a gateway would have to fetch it from a service: use --server`,
+    );
+  }
+  // The gateway's own record of this key is what makes a repetition safe.
+  const idempotencyKey = randomUUID();
+  for (let tried = 1; ; tried += 1) {
+    const answer = await sendVoiceMessage(gateway, request, { path, sizeBytes, url: '' }, idempotencyKey);
+    switch (answer.kind) {
+      case 'sent':
+        return { status: 'sent', key: answer.key, messageStatus: answer.messageStatus };
+      case 'refused':
+        throw new Error(`the voice message was not sent: ${answer.message} (${answer.code})`);
+      case 'lost':
+        throw new Error(`nobody knows whether the voice message was sent: ${answer.error}`);
+      case 'not-now': {
+        const seconds = answer.retryAfterSeconds ?? PAUSE_SECONDS;
+        if (tried === TRIES || seconds > LONGEST_PAUSE_SECONDS) {
+          throw new Error(
+            `the voice message was not sent: ${answer.error} at ${gateway.url}; GATEWAY_URL and GATEWAY_PORT say where it is`,
+          );
+        }
+        await delay(seconds * 1000, undefined, { signal }).catch(() => signal.throwIfAborted());
+      }
+    }
+  }
+}

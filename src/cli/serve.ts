@@ -1,0 +1,191 @@
+/** `serve`, `api`, `worker`, `gateway`: start, say where, and stop in the right order when told to. */
+import type * as Api from '../api/start.ts';
+import { type Config, loadConfig } from '../config.ts';
+import { scopes } from '../contract/scopes.ts';
+import type * as Gateway from '../gateway/start.ts';
+import { createAuditLog } from '../observe/logger.ts';
+import { type Part, parts } from '../observe/metrics/table.ts';
+import { checkBullmq } from '../queue/bullmq-internals.ts';
+import { pingRedis } from '../redis/connection.ts';
+import { checkRedis } from '../redis/fitness.ts';
+import { observed, openResources, openStores, type Resources, type Stores } from '../resources.ts';
+import { claimedId } from '../tenants/api-keys.ts';
+import type * as Worker from '../worker/start.ts';
+import { watchLoop } from './loop-watchdog.ts';
+import { welcome } from './welcome.ts';
+
+/** What is to be stopped; `traffic` takes in work and stops first, all of it at once. */
+type Phase = 'traffic' | 'gateway' | 'resources';
+type OnStop = (phase: Phase, stop: () => Promise<void>) => void;
+
+/** Tells what broke so badly that only another process can go on. */
+type OnBreak = (broken: Promise<string>) => void;
+
+/** Each process loads what it runs and no more: the code of all three takes 40 MiB. */
+const startApi: typeof Api.startApi = async (...options) =>
+  (await import('../api/start.ts')).startApi(...options);
+const runGateway: typeof Gateway.runGateway = async (...options) =>
+  (await import('../gateway/start.ts')).runGateway(...options);
+const startWorker: typeof Worker.startWorker = async (...options) =>
+  (await import('../worker/start.ts')).startWorker(...options);
+
+const DEAF = 'the worker takes no jobs although jobs wait (WATCHDOG_SECONDS); it ends, to be started again';
+
+/** Everything on one machine: API, gateway, worker and, without REDIS_URL, a Redis. */
+export async function serve(say: (line: string) => void): Promise<void> {
+  await untilTold(parts, async (config, resources, stores, onStop, onBreak) => {
+    const newKey = await firstKey(config, resources, stores);
+    const { sandbox } = await resources.tools();
+    const api = await startApi(resources, stores, sandbox?.level);
+    onStop('traffic', () => api.close(graceMs(config)));
+    const gateway = await runGateway(resources, api.port);
+    // The worker's last voice messages still go through it.
+    onStop('gateway', () => gateway.close());
+    const worker = await startWorker(resources, stores, { api: api.port, gateway: gateway.port });
+    onStop('traffic', () => worker.close(graceMs(config)));
+    onBreak(worker.deaf.then(() => DEAF));
+    const inboxLink = await gateway.inboxLink();
+    const lines = welcome({ apiPort: api.port, gatewayUrl: gateway.publicUrl, inboxLink, newKey });
+    for (const line of lines) say(line);
+  });
+}
+
+export async function serveApi(say: (line: string) => void): Promise<void> {
+  await untilTold(['api'], async (config, resources, stores, onStop) => {
+    await bootstrapKey(config, resources, stores);
+    const api = await startApi(resources, stores);
+    onStop('traffic', () => api.close(graceMs(config)));
+    say(`API      http://127.0.0.1:${api.port}`);
+  });
+}
+
+export async function serveGateway(say: (line: string) => void): Promise<void> {
+  await untilTold(['gateway'], async (_config, resources, _stores, onStop) => {
+    const gateway = await runGateway(resources);
+    onStop('gateway', () => gateway.close());
+    say(`Gateway  ${gateway.publicUrl}`);
+  });
+}
+
+export async function serveWorker(say: (line: string) => void): Promise<void> {
+  await untilTold(['worker'], async (config, resources, stores, onStop, onBreak) => {
+    const worker = await startWorker(resources, stores);
+    onStop('traffic', () => worker.close(graceMs(config)));
+    onBreak(worker.deaf.then(() => DEAF));
+    const { sandbox } = await resources.tools();
+    const { startHealthServer } = await import('../worker/health.ts');
+    const health = await startHealthServer(
+      config.HOST,
+      config.WORKER_PORT,
+      {
+        redis: () => pingRedis(stores.redis),
+        storage: () => resources.storage.ping(),
+      },
+      () => ({ sandbox: sandbox?.level ?? 'none', disk: worker.diskState() }),
+      observed('worker', resources),
+    );
+    onStop('resources', () => health.close());
+    say(`Worker   takes jobs; health at http://127.0.0.1:${health.port}/health/ready`);
+  });
+}
+
+/** For a Redis that is started at the same moment, or a failover. After that the supervisor's next start looks again. */
+const REDIS_PATIENCE_MS = 15_000;
+
+/**
+ * Runs until SIGTERM or SIGINT, or until something breaks that only another process can mend, then stops what was started. A second
+ * signal ends the process at once. Rejects when something broke, or could not be started; what was started before it is stopped then.
+ */
+async function untilTold(
+  of: readonly Part[],
+  start: (
+    config: Config,
+    resources: Resources,
+    stores: Stores,
+    onStop: OnStop,
+    onBreak: OnBreak,
+  ) => Promise<void>,
+): Promise<void> {
+  const told = new Promise<void>((resolve) => {
+    process.once('SIGTERM', () => resolve());
+    process.once('SIGINT', () => resolve());
+  });
+  const config = loadConfig();
+  const resources = await openResources(config, of);
+  const stores = openStores(resources);
+  resources.metrics.registry.watchProcess();
+  const stops: Record<Phase, (() => Promise<void>)[]> = {
+    traffic: [],
+    gateway: [],
+    resources: [() => stores.close()],
+  };
+  const endWatch =
+    config.WATCHDOG_SECONDS > 0 ? watchLoop(config.WATCHDOG_SECONDS * 1000, resources.logger) : undefined;
+  const breaks: Promise<string>[] =
+    resources.embeddedRedis === undefined ? [] : [resources.embeddedRedis.died];
+  try {
+    checkBullmq();
+    await checkRedis({
+      redis: stores.redis,
+      waitReplicas: config.REDIS_WAIT_REPLICAS,
+      patienceMs: REDIS_PATIENCE_MS,
+      logger: resources.logger,
+    });
+    await start(
+      config,
+      resources,
+      stores,
+      (phase, stop) => stops[phase].push(stop),
+      (broken) => breaks.push(broken),
+    );
+    const broken = await Promise.race([told, ...breaks]);
+    if (broken !== undefined) {
+      throw new Error(broken);
+    }
+    resources.logger.info('stopping');
+  } finally {
+    endInAnyCase(config, resources);
+    for (const phase of ['traffic', 'gateway', 'resources'] as const) {
+      await Promise.all(stops[phase].map((stop) => stop()));
+    }
+    await resources.close();
+    await endWatch?.();
+  }
+}
+
+/** Beyond the grace of SHUTDOWN_SECONDS, for aborts to take effect and connections to close. */
+const CLOSE_MARGIN_MS = 20_000;
+
+/** A Redis that hangs, or whatever else does not let itself be closed, must not keep the process. */
+function endInAnyCase(config: Config, { logger }: Resources): void {
+  setTimeout(() => {
+    logger.error('not everything could be closed in time; jobs that were running go to another worker');
+    process.exit(1);
+  }, graceMs(config) + CLOSE_MARGIN_MS).unref();
+}
+
+function graceMs(config: Config): number {
+  return config.SHUTDOWN_SECONDS * 1000;
+}
+
+async function bootstrapKey(
+  { BOOTSTRAP_API_KEY }: Config,
+  { logger }: Resources,
+  { keys }: Stores,
+): Promise<void> {
+  const created = BOOTSTRAP_API_KEY === undefined ? undefined : await keys.bootstrap(BOOTSTRAP_API_KEY);
+  if (created !== undefined) {
+    createAuditLog(logger)({ event: 'key created', key: created });
+  }
+}
+
+/** The key that the operator chose, or one made on the very first start, which is returned to be shown once. */
+async function firstKey(config: Config, resources: Resources, stores: Stores): Promise<string | undefined> {
+  await bootstrapKey(config, resources, stores);
+  if ((await stores.keys.list()).length > 0) {
+    return undefined;
+  }
+  const key = await stores.keys.create({ name: 'first', scopes, instances: ['*'] });
+  createAuditLog(resources.logger)({ event: 'key created', key: claimedId(key) });
+  return key;
+}

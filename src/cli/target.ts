@@ -1,0 +1,199 @@
+/** Where the audio goes. A file appears whole under its name or not at all; nothing that is there already is lost unless `--force` says so. */
+import { createReadStream, createWriteStream, rmSync } from 'node:fs';
+import { access, constants, link, lstat, realpath, rename, rm, stat } from 'node:fs/promises';
+import { basename, dirname, extname, join, resolve } from 'node:path';
+import type { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { ReaderGone, UsageError } from './ending.ts';
+import { writePipe } from './named-pipe.ts';
+import { shellWord } from './terminal-text.ts';
+
+export type Target =
+  | { readonly kind: 'stdout' }
+  /** A device. */
+  | { readonly kind: 'device'; readonly path: string }
+  /** A pipe with a name. */
+  | { readonly kind: 'pipe'; readonly path: string }
+  | { readonly kind: 'file'; readonly path: string; readonly overwrites: boolean }
+  /** The name follows from the video's; one that is taken gets a number, unless it may be overwritten. */
+  | { readonly kind: 'folder'; readonly folder: string; readonly overwrites: boolean }
+  /** With `--send` alone: the chat has it. */
+  | { readonly kind: 'nowhere' };
+
+interface TargetChoices {
+  /** As given; `-` is standard output. */
+  readonly output?: string | undefined;
+  readonly force?: boolean | undefined;
+  readonly json?: boolean | undefined;
+}
+
+/**
+ * Looks before any work is done.
+ * @param fallback where nothing was given
+ * @throws UsageError
+ */
+export async function chooseTarget(choices: TargetChoices, fallback: '-' | '.' | 'nowhere'): Promise<Target> {
+  const { output = fallback, force: overwrites = false } = choices;
+  if (output === '-') {
+    if (choices.json) {
+      throw new UsageError('--json and the audio would both go to standard output; give -o a file');
+    }
+    if (process.stdout.isTTY) {
+      throw new UsageError(
+        'the audio would be written to the terminal; give -o a file, or send it on: | player -',
+      );
+    }
+    return { kind: 'stdout' };
+  }
+  if (choices.output === undefined && fallback === 'nowhere') return { kind: 'nowhere' };
+  const path = resolve(output);
+  const found = await stat(path).catch(() => undefined);
+  if (found?.isDirectory() || /[/\\]$/.test(output)) {
+    await demandFolder(path, output);
+    return { kind: 'folder', folder: path, overwrites };
+  }
+  if (found !== undefined && !found.isFile()) return { kind: found.isFIFO() ? 'pipe' : 'device', path };
+  // A link that leads nowhere takes the name as well.
+  if (!overwrites && (await isTaken(path))) {
+    throw new UsageError(`${output} is there already; --force overwrites it`);
+  }
+  await demandFolder(dirname(path), dirname(output));
+  // What a link leads to is overwritten, not the link: /dev/stdout is one.
+  return { kind: 'file', path: found === undefined ? path : await realpath(path), overwrites };
+}
+
+async function demandFolder(path: string, given: string): Promise<void> {
+  const found = await stat(path).catch(() => undefined);
+  if (!found?.isDirectory()) {
+    throw new UsageError(`there is no folder ${given} to write into; make it: mkdir -p ${shellWord(given)}`);
+  }
+  await access(path, constants.W_OK).catch(() => {
+    throw new UsageError(`this user may not write into the folder ${given}; give -o another place`);
+  });
+}
+
+/**
+ * @param content a path, or the bytes
+ * @param filename what the audio is called where the target has no name of its own
+ * @returns the path of the file; null where it is none
+ * @throws ReaderGone; UsageError for a name that was taken meanwhile; what the file system says
+ */
+export async function deliver(
+  target: Target,
+  content: string | Readable,
+  filename: string,
+  signal: AbortSignal,
+): Promise<string | null> {
+  const bytes = (): Readable => (typeof content === 'string' ? createReadStream(content) : content);
+  switch (target.kind) {
+    case 'nowhere':
+      return null;
+    case 'stdout':
+      await pipeline(bytes(), process.stdout, { signal, end: false }).catch(orReaderGone);
+      return null;
+    case 'device':
+      await pipeline(bytes(), createWriteStream(target.path, { flags: 'w' }), { signal }).catch(orReaderGone);
+      return target.path;
+    case 'pipe':
+      await pipeline(bytes(), await writePipe(target.path, signal), { signal }).catch(orReaderGone);
+      return target.path;
+    case 'file':
+      return place(bytes(), target.path, target.overwrites ? overwrite : demandNew, signal);
+    case 'folder':
+      return place(
+        bytes(),
+        join(target.folder, safeName(filename)),
+        target.overwrites ? overwrite : nextFree,
+        signal,
+      );
+  }
+}
+
+/** Unfinished files, for an end that waits for nothing. */
+const unfinished = new Set<string>();
+process.once('exit', () => {
+  for (const path of unfinished) rmSync(path, { force: true });
+});
+
+/** @param settle gives the whole file its name, and returns the one that it got */
+async function place(
+  content: Readable,
+  path: string,
+  settle: (part: string, path: string) => Promise<string>,
+  signal: AbortSignal,
+): Promise<string> {
+  const part = join(dirname(path), `.${shortened(basename(path), PART_NAME_BYTES)}.${process.pid}.part`);
+  unfinished.add(part);
+  try {
+    await pipeline(content, createWriteStream(part, { flags: 'wx' }), { signal });
+    signal.throwIfAborted();
+    return await settle(part, path);
+  } finally {
+    await rm(part, { force: true });
+    unfinished.delete(part);
+  }
+}
+
+async function overwrite(part: string, path: string): Promise<string> {
+  await rename(part, path);
+  return path;
+}
+
+async function demandNew(part: string, path: string): Promise<string> {
+  if (await renameNew(part, path)) return path;
+  throw new UsageError(`${path} has come into being meanwhile; --force overwrites it`);
+}
+
+/** `talk.mp3`, `talk-2.mp3`, …: also where another command takes a name at the same moment. */
+async function nextFree(part: string, path: string): Promise<string> {
+  const extension = extname(path);
+  const stem = path.slice(0, path.length - extension.length);
+  for (let count = 1; ; count += 1) {
+    const name = count === 1 ? path : `${stem}-${count}${extension}`;
+    if (await renameNew(part, name)) return name;
+  }
+}
+
+/** A rename would overwrite what has come there meanwhile; a link does not. Some file systems have none. False: the name is taken. */
+async function renameNew(from: string, to: string): Promise<boolean> {
+  try {
+    await link(from, to);
+  } catch {
+    if (await isTaken(to)) return false;
+    await rename(from, to);
+  }
+  return true;
+}
+
+async function isTaken(path: string): Promise<boolean> {
+  return lstat(path).then(
+    () => true,
+    () => false,
+  );
+}
+
+/** File systems take 255 bytes; what is cut leaves room for a number, and for what a part is called beside its name. */
+const NAME_BYTES = 240;
+const PART_NAME_BYTES = 220;
+
+/** The extension stays. */
+function shortened(name: string, mostBytes: number): string {
+  const extension = extname(name);
+  const stem = [...name.slice(0, name.length - extension.length)];
+  while (stem.length > 1 && Buffer.byteLength(stem.join('') + extension) > mostBytes) stem.pop();
+  return stem.join('') + extension;
+}
+
+/** A name from elsewhere leads to no other folder, and hides nothing. */
+function safeName(filename: string): string {
+  const name = (filename.split(/[/\\]/).at(-1) ?? '').replaceAll(/\p{Cc}/gu, '').replace(/^\.+/, '');
+  return name === '' ? 'audio' : shortened(name, NAME_BYTES);
+}
+
+function orReaderGone(error: unknown): never {
+  throw hasCode(error, 'EPIPE') ? new ReaderGone('standard output was closed', { cause: error }) : error;
+}
+
+function hasCode(error: unknown, code: string): boolean {
+  return error instanceof Error && 'code' in error && error.code === code;
+}

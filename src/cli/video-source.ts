@@ -1,0 +1,92 @@
+/** Where the video comes from: an address, a file of this machine, or standard input. */
+import { constants, createReadStream, createWriteStream } from 'node:fs';
+import { access, realpath, stat } from 'node:fs/promises';
+import { basename, join, resolve } from 'node:path';
+import type { Readable } from 'node:stream';
+import { Transform } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { ServiceError } from '../contract/errors.ts';
+import { UsageError } from './ending.ts';
+import { readPipe } from './named-pipe.ts';
+import { shellWord } from './terminal-text.ts';
+
+export type VideoSource =
+  | { readonly kind: 'url'; readonly url: string }
+  | { readonly kind: 'file'; readonly path: string; readonly name: string; readonly sizeBytes: number }
+  /** Standard input, or a pipe with a name: its bytes come once, and nobody knows how many. */
+  | { readonly kind: 'stream'; readonly open: () => Readable; readonly name: string };
+
+const STDIN = '-';
+
+/** Throws a UsageError for what cannot be read. */
+export async function videoSource(text: string): Promise<VideoSource> {
+  if (text === STDIN) {
+    if (process.stdin.isTTY) {
+      throw new UsageError('standard input is the terminal; send a video into it: < talk.mp4');
+    }
+    return { kind: 'stream', open: () => process.stdin, name: 'audio' };
+  }
+  if (/^https?:\/\//i.test(text)) {
+    const address = URL.parse(text);
+    if (address === null) throw new UsageError(`"${text}" is no address: write https://host/path`);
+    if (address.username !== '' || address.password !== '') {
+      throw new UsageError(
+        `the address of ${address.host} holds a name or a password, which is not sent along; fetch the video yourself and pipe it in: soundpost extract -`,
+      );
+    }
+    return { kind: 'url', url: text };
+  }
+  if (/^[a-z][a-z0-9+.-]+:\/\//i.test(text)) {
+    throw new UsageError(
+      `"${text}": only http:// and https:// can be fetched; of a local file give the path alone`,
+    );
+  }
+  const path = resolve(text);
+  const found = await stat(path).catch((error: NodeJS.ErrnoException) => {
+    throw new UsageError(
+      error.code === 'ENOENT'
+        ? `there is no file ${text}; give the path of a video, an http(s) address, or - for standard input`
+        : `${text} cannot be read: ${error.message}`,
+    );
+  });
+  if (found.isDirectory()) {
+    throw new UsageError(`${text} is a folder; give one file of it, such as ${join(text, 'talk.mp4')}`);
+  }
+  await access(path, constants.R_OK).catch(() => {
+    throw new UsageError(
+      `${text} may not be read by this user; look at its permissions (ls -l ${shellWord(text)})`,
+    );
+  });
+  if (found.isFIFO()) return { kind: 'stream', open: () => readPipe(path), name: 'audio' };
+  // ffmpeg is given no links; what was deleted while it is open, such as a here-document at /dev/stdin, has no path to lead to.
+  const real = await realpath(path).catch(() => undefined);
+  return found.isFile() && real !== undefined
+    ? { kind: 'file', path: real, name: basename(path), sizeBytes: found.size }
+    : { kind: 'stream', open: () => createReadStream(path), name: 'audio' };
+}
+
+/** Brings a stream into a file. Throws PAYLOAD_TOO_LARGE, the signal's reason, or what the file system says. */
+export async function spool(
+  source: Extract<VideoSource, { kind: 'stream' }>,
+  folder: string,
+  maxBytes: number,
+  signal: AbortSignal,
+): Promise<Extract<VideoSource, { kind: 'file' }>> {
+  const path = join(folder, 'input');
+  let sizeBytes = 0;
+  const counted = new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      sizeBytes += chunk.length;
+      done(sizeBytes > maxBytes ? tooLarge(maxBytes) : null, chunk);
+    },
+  });
+  await pipeline(source.open(), counted, createWriteStream(path, { flags: 'wx', mode: 0o600 }), { signal });
+  return { kind: 'file', path, name: source.name, sizeBytes };
+}
+
+export function tooLarge(maxBytes: number): ServiceError {
+  return new ServiceError(
+    'PAYLOAD_TOO_LARGE',
+    `the video is larger than the ${maxBytes} bytes that MAX_INPUT_BYTES allows`,
+  );
+}

@@ -1,0 +1,35 @@
+/** The tries of a delivery: a list of ours, since BullMQ keeps the last one only. */
+import { z } from 'zod';
+import { DeliveryAttempt } from '../contract/deliveries.ts';
+import type { Redis } from '../redis/connection.ts';
+import { ownKey } from '../redis/keys.ts';
+
+const LoggedAttempt = DeliveryAttempt.extend({
+  /** When the next try was due; absent when there was none, and in what the first edition logged. */
+  nextAtMs: z.number().optional(),
+});
+export type LoggedAttempt = z.infer<typeof LoggedAttempt>;
+
+function attemptsKey(deliveryId: string): string {
+  return ownKey('attempts', deliveryId);
+}
+
+export async function logAttempt(
+  redis: Redis,
+  deliveryId: string,
+  attempt: LoggedAttempt,
+  keepSeconds: number,
+): Promise<void> {
+  const key = attemptsKey(deliveryId);
+  await redis.multi().rpush(key, JSON.stringify(attempt)).expire(key, Math.ceil(keepSeconds)).exec();
+}
+
+/** Oldest first. */
+export async function readAttempts(redis: Redis, deliveryId: string): Promise<LoggedAttempt[]> {
+  const texts = await redis.lrange(attemptsKey(deliveryId), 0, -1);
+  return texts.map((text) => LoggedAttempt.parse(JSON.parse(text)));
+}
+
+export function countAttempts(redis: Redis, deliveryId: string): Promise<number> {
+  return redis.llen(attemptsKey(deliveryId));
+}

@@ -1,0 +1,23 @@
+/** How far a delivery is, as its owner is shown it: from the job that makes it and from the log of its tries. */
+import type { DeliveryProgress } from '../contract/deliveries.ts';
+import type { LoggedAttempt } from './attempt-log.ts';
+import type { StoredDelivery } from './delivery-queue.ts';
+
+export function deliveryProgress(
+  { status, data, delayMs }: StoredDelivery,
+  attempts: readonly LoggedAttempt[],
+): DeliveryProgress {
+  const nextAtMs = status === 'pending' ? nextAttemptMs(attempts.at(-1), delayMs) : undefined;
+  return {
+    deliveryId: data.deliveryId,
+    status,
+    // Null also while an attempt is under way.
+    nextAttemptAt: nextAtMs === undefined || nextAtMs < Date.now() ? null : new Date(nextAtMs).toISOString(),
+    attempts: attempts.map(({ nextAtMs: _, ...attempt }) => attempt),
+  };
+}
+
+/** The first edition did not log when the next one is due: its delay counts from the end of the last one. */
+function nextAttemptMs(last: LoggedAttempt | undefined, delayMs: number): number | undefined {
+  return last && (last.nextAtMs ?? Date.parse(last.at) + last.latencyMs + delayMs);
+}

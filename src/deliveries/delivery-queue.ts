@@ -1,0 +1,135 @@
+/** The producers' side of the engine: deliveries are added, looked at and replayed by BullMQ's public interface alone. */
+import { Job, type KeepJobs, type Queue, type Telemetry } from 'bullmq';
+import type { Logger } from '../observe/logger.ts';
+import type { QueueName } from '../queue/names.ts';
+import { openQueue } from '../queue/open-queue.ts';
+import type { Redis } from '../redis/connection.ts';
+import { DeliveryData } from './delivery-kind.ts';
+
+interface DeliveryQueueOptions {
+  readonly name: QueueName;
+  /** The caller closes it. */
+  readonly redis: Redis;
+  /** How long what has ended can be looked at and replayed. */
+  readonly keep: { readonly delivered: KeepJobs; readonly givenUp: KeepJobs };
+  readonly logger: Logger;
+  readonly telemetry?: Telemetry | undefined;
+}
+
+export interface StoredDelivery {
+  /** Of the job. */
+  readonly id: string;
+  readonly name: string;
+  readonly data: DeliveryData;
+  readonly status: 'pending' | 'delivered' | 'failed';
+  /** Of the last try that failed. */
+  readonly lastError: string | null;
+  /** Those that have ended. */
+  readonly tries: number;
+  /** For the next try, or for a turn in its lane; what BullMQ was asked for last. */
+  readonly delayMs: number;
+  readonly isDelayed: boolean;
+}
+
+const PAGE = 500;
+const UNFINISHED = ['active', 'waiting', 'delayed'] as const;
+
+export class DeliveryQueue {
+  readonly name: QueueName;
+  readonly #options: DeliveryQueueOptions;
+  readonly #queue: Queue;
+
+  constructor(options: DeliveryQueueOptions) {
+    const { name, redis, logger, telemetry } = options;
+    this.name = name;
+    this.#options = options;
+    this.#queue = openQueue(name, redis, logger, telemetry);
+  }
+
+  /** The id makes it one delivery, however often it is added. @param tries at most, made by this queue */
+  async add(
+    id: string,
+    name: string,
+    data: DeliveryData,
+    { tries, delayMs = 0 }: { readonly tries: number; readonly delayMs?: number },
+  ): Promise<void> {
+    await this.#queue.add(name, data, {
+      jobId: id,
+      attempts: tries,
+      delay: delayMs,
+      backoff: { type: 'schedule' },
+      removeOnComplete: this.#options.keep.delivered,
+      removeOnFail: this.#options.keep.givenUp,
+      stackTraceLimit: 0,
+    });
+  }
+
+  async find(id: string): Promise<StoredDelivery | undefined> {
+    const job = await Job.fromId(this.#queue, id);
+    return job && stored(job, false);
+  }
+
+  /**
+   * Sends it once more, at once. What has ended gets the whole schedule again, counted from now; what is pending goes
+   * on with the tries that it has left. Answers false when there is no such delivery.
+   */
+  async replay(id: string): Promise<boolean> {
+    const job = await Job.fromId(this.#queue, id);
+    if (job === undefined) {
+      return false;
+    }
+    const state = await job.getState();
+    await job.updateData({ ...job.data, scheduleFromMs: Date.now(), earlierTries: 0 });
+    if (state === 'completed' || state === 'failed') {
+      await job.retry(state, { resetAttemptsMade: true });
+    } else if (state === 'delayed') {
+      await job.promote();
+    }
+    return true;
+  }
+
+  /** Ends the wait of a delivery. Answers false when there is no such delivery any more. */
+  async promote(id: string): Promise<boolean> {
+    const job = await Job.fromId(this.#queue, id);
+    if (job !== undefined && (await job.isDelayed())) {
+      await job.promote();
+    }
+    return job !== undefined && job.finishedOn === undefined;
+  }
+
+  /** Everything that was not delivered and not given up. */
+  async *unfinished(): AsyncGenerator<StoredDelivery> {
+    for (const state of UNFINISHED) {
+      for (let from = 0; ; from += PAGE) {
+        const jobs = await this.#queue.getJobs([state], from, from + PAGE - 1, true);
+        // One that was removed while the page was read is left out by BullMQ.
+        for (const job of jobs) {
+          yield stored(job, state === 'delayed');
+        }
+        if (jobs.length < PAGE) {
+          break;
+        }
+      }
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#queue.close();
+  }
+}
+
+function stored(job: Job, isDelayed: boolean): StoredDelivery {
+  const data = DeliveryData.parse(job.data);
+  // What a later try made good leaves its failure behind, so success is looked for first.
+  const hasSucceeded = job.returnvalue !== null && job.returnvalue !== undefined;
+  return {
+    id: job.id ?? '',
+    name: job.name,
+    data,
+    status: hasSucceeded ? 'delivered' : job.finishedOn === undefined ? 'pending' : 'failed',
+    lastError: job.failedReason ?? null,
+    tries: data.earlierTries + job.attemptsMade,
+    delayMs: job.delay ?? 0,
+    isDelayed,
+  };
+}

@@ -1,0 +1,136 @@
+/**
+ * The one engine that delivers webhooks, on a queue of BullMQ: whose they are is a `DeliveryKind`. A try that was cut off
+ * by the death of its process is made again when its lock has run out, so a receiver may hear of an event twice.
+ */
+import { DelayedError, type Job, UnrecoverableError, WaitingError, type Worker } from 'bullmq';
+import { closeWorker, openWorker, type WorkerSettings } from '../queue/open-worker.ts';
+import { DeliveryData, type DeliveryKind, type Lane } from './delivery-kind.ts';
+import type { DeliveryQueue, StoredDelivery } from './delivery-queue.ts';
+import { tryDelivery } from './delivery-try.ts';
+import { Lanes } from './lanes.ts';
+
+interface DeliveryWorkerOptions extends WorkerSettings {
+  /** Holds what is delivered. The caller closes it. */
+  readonly queue: DeliveryQueue;
+  /** Of a job, by its name. */
+  readonly kindOf: (jobName: string) => DeliveryKind;
+  /** Whether no other process consumes the queue: kinds with lanes need it. */
+  readonly isAlone: boolean;
+  /** Tries at a time. */
+  readonly concurrency: number;
+}
+
+class TryAgain extends Error {
+  readonly delayMs: number;
+  constructor(message: string, delayMs: number) {
+    super(message);
+    this.delayMs = delayMs;
+  }
+}
+
+export class DeliveryWorker {
+  readonly #options: DeliveryWorkerOptions;
+  readonly #worker: Worker;
+  readonly #lanes: Lanes;
+  readonly #closing = new AbortController();
+
+  private constructor(options: DeliveryWorkerOptions) {
+    const { queue } = options;
+    this.#options = options;
+    this.#lanes = new Lanes((jobId) => queue.promote(jobId));
+    this.#worker = openWorker(queue.name, (job, token = '') => this.#deliver(job, token), options, {
+      autorun: false,
+      concurrency: options.concurrency,
+      settings: { backoffStrategy: (_tries, _type, error, job) => this.#backoffMs(error, job) },
+    });
+    // Only now: what comes next must not overtake in Redis either.
+    this.#worker.on('completed', (job) => this.#leaveLane(job, true));
+    this.#worker.on('failed', (job) => job && this.#leaveLane(job, job.finishedOn !== undefined));
+  }
+
+  static async start(options: DeliveryWorkerOptions): Promise<DeliveryWorker> {
+    const worker = new DeliveryWorker(options);
+    if (options.isAlone) {
+      await worker.#takeOverLanes();
+    }
+    worker.#worker.run().catch((error: Error) => worker.#worker.emit('error', error));
+    return worker;
+  }
+
+  /** Begins no try any more. Those under way have `graceMs`; then they are broken off, and made again by whoever comes next. */
+  async close(graceMs: number): Promise<void> {
+    const giveUp = (): void => this.#closing.abort(new Error('the delivery was interrupted by a shutdown'));
+    await closeWorker(this.#worker, graceMs, giveUp);
+  }
+
+  async #deliver(job: Job, token: string): Promise<object> {
+    const { kindOf, redis, logger } = this.#options;
+    const { signal } = this.#closing;
+    const kind = kindOf(job.name);
+    const data = DeliveryData.parse(job.data);
+    const jobId = job.id ?? '';
+    const lane = kind.laneOf?.(data);
+    if (lane !== undefined && !this.#lanes.enter(lane, jobId)) {
+      await this.#lanes.wait(lane, jobId, (ms) => job.moveToDelayed(Date.now() + ms, token));
+      throw new DelayedError();
+    }
+    const tries = data.earlierTries + job.attemptsMade;
+    const tried = await tryDelivery(kind, data, tries, { redis, logger, signal }).catch(
+      async (error: unknown) => {
+        if (error !== signal.reason) {
+          throw error;
+        }
+        await job.moveToWait(token);
+        throw new WaitingError();
+      },
+    );
+    switch (tried.outcome) {
+      case 'delivered':
+        return { status: tried.status };
+      case 'again':
+        throw new TryAgain(tried.error, tried.delayMs);
+      case 'given up':
+        throw new UnrecoverableError(tried.error);
+    }
+  }
+
+  /** What failed by our own fault is made again as if the receiver had refused it. -1 ends the tries. */
+  #backoffMs(error: unknown, job: Pick<Job, 'name' | 'data' | 'attemptsMade'> | undefined): number {
+    if (error instanceof TryAgain || job === undefined) {
+      return error instanceof TryAgain ? error.delayMs : -1;
+    }
+    const { eventTimeMs, scheduleFromMs, earlierTries } = DeliveryData.parse(job.data);
+    const tries = earlierTries + job.attemptsMade + 1;
+    return this.#options.kindOf(job.name).schedule(scheduleFromMs ?? eventTimeMs, tries, 0) ?? -1;
+  }
+
+  #leaveLane(job: Job, hasEnded: boolean): void {
+    const lane = this.#options.kindOf(job.name).laneOf?.(DeliveryData.parse(job.data));
+    if (lane !== undefined && (hasEnded || lane.until === 'first try')) {
+      this.#lanes.leave(lane.name, job.id ?? '');
+    }
+  }
+
+  /** Reserves each lane for the first of those that have it or wait for it, wherever the process before left them. */
+  async #takeOverLanes(): Promise<void> {
+    const waiting: { stored: StoredDelivery; lane: Lane }[] = [];
+    for await (const stored of this.#options.queue.unfinished()) {
+      const lane = this.#options.kindOf(stored.name).laneOf?.(stored.data);
+      if (lane !== undefined && (stored.tries === 0 || lane.until === 'end')) {
+        waiting.push({ stored, lane });
+      }
+    }
+    waiting.sort((one, other) => (one.lane.order < other.lane.order ? -1 : 1));
+    for (const {
+      stored: { id, isDelayed, tries },
+      lane,
+    } of waiting) {
+      const isNext = this.#lanes.enter(lane, id);
+      if (isNext && isDelayed && tries === 0) {
+        await this.#options.queue.promote(id);
+      } else if (!isNext && isDelayed) {
+        await this.#lanes.wait(lane, id, async () => undefined);
+      }
+    }
+  }
+}

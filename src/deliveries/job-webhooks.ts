@@ -1,0 +1,103 @@
+/** The webhooks of jobs: announced by workers, shown and replayed by the API. */
+import type { Telemetry } from 'bullmq';
+import type { Delivery } from '../contract/answers.ts';
+import type { WebhookState } from '../contract/job.ts';
+import type { Logger } from '../observe/logger.ts';
+import { webhookId } from '../queue/names.ts';
+import { WebhookPayload } from '../queue/payloads.ts';
+import type { Redis } from '../redis/connection.ts';
+import { ownKey } from '../redis/keys.ts';
+import { countAttempts, readAttempts } from './attempt-log.ts';
+import { deliveryProgress } from './delivery-progress.ts';
+import { DeliveryQueue } from './delivery-queue.ts';
+
+interface JobWebhooksOptions {
+  /** The caller closes it. */
+  readonly redis: Redis;
+  /** How often a webhook is tried. */
+  readonly tries: number;
+  /** How long the record of a job is kept, seconds. */
+  readonly recordSeconds: number;
+  readonly logger: Logger;
+  readonly telemetry?: Telemetry | undefined;
+}
+
+/** A record that vanished while its job could still be asked for would announce a second time. */
+const KEEP_LONGER_SECONDS = 24 * 60 * 60;
+/** Records that BullMQ removes at a time. */
+const REMOVE_LIMIT = 100;
+
+/** A hash: delivery → the BullMQ job that makes it. The first edition made each replay another job. */
+const indexKey = (jobId: string): string => ownKey('deliveries', jobId);
+
+export class JobWebhooks {
+  readonly queue: DeliveryQueue;
+  readonly #redis: Redis;
+  readonly #tries: number;
+  readonly #keepSeconds: number;
+
+  constructor({ redis, tries, recordSeconds, logger, telemetry }: JobWebhooksOptions) {
+    this.#redis = redis;
+    this.#tries = tries;
+    this.#keepSeconds = Math.ceil(recordSeconds + KEEP_LONGER_SECONDS);
+    const keep = { age: this.#keepSeconds, limit: REMOVE_LIMIT };
+    this.queue = new DeliveryQueue({
+      name: 'webhook',
+      redis,
+      keep: { delivered: keep, givenUp: keep },
+      logger,
+      telemetry,
+    });
+  }
+
+  async add(payload: WebhookPayload): Promise<void> {
+    const { jobId, deliveryId, event } = payload;
+    const key = indexKey(jobId);
+    await this.#redis.multi().hset(key, deliveryId, deliveryId).expire(key, this.#keepSeconds).exec();
+    await this.queue.add(deliveryId, event, { earlierTries: 0, ...payload }, { tries: this.#tries });
+  }
+
+  /** Answers false when the job has no such delivery. */
+  async replay(jobId: string, deliveryId: string): Promise<boolean> {
+    const current = await this.#redis.hget(indexKey(jobId), deliveryId);
+    return current !== null && (await this.queue.replay(current));
+  }
+
+  /** Oldest first. */
+  async list(jobId: string): Promise<Delivery[]> {
+    const index = await this.#redis.hgetall(indexKey(jobId));
+    const found = await Promise.all(
+      Object.entries(index).map(async ([deliveryId, current]) => {
+        const [stored, attempts] = await Promise.all([
+          this.queue.find(current),
+          readAttempts(this.#redis, deliveryId),
+        ]);
+        return stored && { stored, attempts };
+      }),
+    );
+    return found
+      .filter((one) => one !== undefined)
+      .sort((one, other) => one.stored.data.eventTimeMs - other.stored.data.eventTimeMs)
+      .map(({ stored, attempts }) => ({
+        ...deliveryProgress(stored, attempts),
+        event: WebhookPayload.parse(stored.data).event,
+      }));
+  }
+
+  /** How far the announcement of the job's end is. */
+  async stateOf(jobId: string): Promise<WebhookState> {
+    const deliveryId = webhookId(jobId);
+    const current = (await this.#redis.hget(indexKey(jobId), deliveryId)) ?? deliveryId;
+    const [stored, attempts] = await Promise.all([
+      this.queue.find(current),
+      countAttempts(this.#redis, deliveryId),
+    ]);
+    const { status = 'pending', lastError = null } = stored ?? {};
+    const shown = { pending: lastError, delivered: null, failed: `WEBHOOK_FAILED: ${lastError}` };
+    return { status, attempts, lastError: shown[status] };
+  }
+
+  close(): Promise<void> {
+    return this.queue.close();
+  }
+}

@@ -1,0 +1,146 @@
+/** What only the process does that has the gateway's lease: constructs, wires, starts, closes. */
+import type { Express } from 'express';
+import type { AuditLog } from '../observe/logger.ts';
+import { connectRedis, type Redis } from '../redis/connection.ts';
+import { createApp } from './app.ts';
+import { EventReader } from './event-reader.ts';
+import { seedFirstInstance } from './first-instance.ts';
+import type { GatewayOptions, RunningGateway } from './gateway-options.ts';
+import { InboxSessions } from './inbox/inbox-sessions.ts';
+import { Viewers } from './inbox/viewer.ts';
+import { Incoming } from './incoming.ts';
+import { Instances } from './instances.ts';
+import type { Lease } from './lease/lease.ts';
+import { MediaStore } from './media-store.ts';
+import { MessageLog } from './message-log.ts';
+import { Access } from './middleware/access.ts';
+import { WrongKeys } from './middleware/wrong-keys.ts';
+import { OutgoingOrder } from './outgoing-order.ts';
+import { Sealer } from './sealer.ts';
+import { SendRate } from './send-rate.ts';
+import type { GatewayServices } from './services.ts';
+import { Sessions } from './sessions.ts';
+import { Sweeper } from './sweeper.ts';
+import { TextSender } from './text-sender.ts';
+import { SecretHasher } from './tokens.ts';
+import { createLoopbackTransport } from './transports/loopback/loopback-transport.ts';
+import { onDemand } from './transports/on-demand.ts';
+import { VoiceNotes } from './voice-notes.ts';
+import { VoiceSender } from './voice-sender.ts';
+import { EventDeliveries } from './webhooks/event-deliveries.ts';
+import { Webhooks } from './webhooks/webhooks.ts';
+import { Workspaces } from './workspace.ts';
+
+const SEND_TIMEOUT_MS = 30_000;
+const WEBHOOK_SCHEDULE_SECONDS = [0, 5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400];
+
+interface ActiveOptions extends GatewayOptions {
+  readonly redis: Redis;
+  readonly lease: Lease;
+  readonly audit: AuditLog;
+  /** Absolute base of the gateway, without a slash at the end. */
+  readonly publicUrl: string;
+  /** Aborted when the process stops. */
+  readonly stopping: AbortSignal;
+}
+
+export interface ActiveGateway extends Pick<RunningGateway, 'instanceStates'> {
+  readonly app: Express;
+  close(): Promise<void>;
+}
+
+export async function startActive(options: ActiveOptions): Promise<ActiveGateway> {
+  const { redis, lease, storage, outbound, tools, publicUrl, audit, logger, observer, tracing } = options;
+  const closing = AbortSignal.any([options.stopping, lease.lost]);
+  const keepSeconds = options.mediaTtlSeconds;
+  /** For what blocks its connection. */
+  const connect = (): Redis =>
+    connectRedis({ url: options.redisUrl, tls: options.redisTls, role: 'worker', logger });
+
+  const hasher = new SecretHasher(options.keyPepper);
+  const sealer = new Sealer(options.encryptionKey);
+  const instances = new Instances({ redis, hasher, sealer, apiKey: options.apiKey });
+  const log = new MessageLog(redis, keepSeconds);
+  const workspaces = new Workspaces(options.workspacesDir);
+  const media = new MediaStore({ redis, storage, publicUrl, keepSeconds, logger });
+  const notes = new VoiceNotes({ media, outbound, tools });
+
+  const loopback = createLoopbackTransport({
+    redis,
+    log,
+    instances,
+    publicUrl,
+    keepSeconds,
+    lease,
+    logger,
+  });
+  const xmpp = onDemand('xmpp', async () => {
+    const { createXmppTransport } = await import('./transports/xmpp/xmpp-transport.ts');
+    return createXmppTransport({ redis, outbound, log, lease, logger });
+  });
+  const whatsapp = onDemand('whatsapp', async () => {
+    const { createWhatsAppTransport } = await import('./transports/whatsapp/whatsapp-transport.ts');
+    return createWhatsAppTransport({ redis, sealer, workspaces, lease, logger });
+  });
+  const sessions = new Sessions({ instances, transports: [loopback, xmpp, whatsapp], lease, logger });
+
+  const order = new OutgoingOrder();
+  const rate = new SendRate(redis, options.sendsPerMinute);
+  const texts = new TextSender({ log, rate, order, lease, closing });
+  const sendTimeoutMs = options.sendTimeoutMs ?? SEND_TIMEOUT_MS;
+  const sender = new VoiceSender({
+    ...{ sessions, log, notes, rate, hasher, lease, closing },
+    ...{ sendTimeoutMs, observer, tracing },
+  });
+  const incoming = new Incoming({
+    redis,
+    instances,
+    sessions,
+    log,
+    notes,
+    texts,
+    workspaces,
+    closing,
+    logger,
+  });
+
+  const webhooks = new Webhooks(redis, sealer);
+  const scheduleSeconds = options.webhookSchedule ?? WEBHOOK_SCHEDULE_SECONDS;
+  const deliveries = new EventDeliveries({
+    ...{ redis, workerRedis: connect(), webhooks, outbound },
+    ...{ scheduleSeconds, relay: options.events, logger, observer },
+  });
+  const events = new EventReader({ redis, blockingRedis: connect(), deliveries, lease, logger });
+  const sweeper = new Sweeper([media, workspaces], logger);
+
+  const wrongKeys = new WrongKeys(redis);
+  const access = new Access({ instances, apiKey: options.apiKey, wrongKeys });
+  const inboxSessions = new InboxSessions(redis, hasher);
+  const services: GatewayServices = {
+    ...{ instances, sessions, log, notes, workspaces, order, texts, sender },
+    ...{ events, deliveries, webhooks, outbound, redis, wrongKeys, inboxSessions },
+    viewers: new Viewers({ access, inboxSessions, instances, wrongKeys }),
+    brands: options.brands,
+    ...{ closing, audit, logger },
+  };
+  const trustProxy = options.trustProxy ?? 0;
+  const sandbox = tools.sandbox?.level ?? 'none';
+  const app = createApp({ services, access, storage, sandbox, trustProxy, publicUrl });
+
+  const close = async (): Promise<void> => {
+    sweeper.close();
+    await Promise.all([events.close(), sessions.close()]);
+    await deliveries.close();
+  };
+  try {
+    await deliveries.start();
+    await events.start();
+    await seedFirstInstance(redis, instances);
+    await sessions.start(incoming);
+    sweeper.start();
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  return { app, instanceStates: () => sessions.present(), close };
+}

@@ -1,0 +1,131 @@
+/**
+ * The one reader of the event stream. What happens goes to the open pages and, as deliveries, to whoever is told; then the
+ * cursor moves on. A reader that dies in between reads the same events again, which adds the same deliveries.
+ */
+import { setTimeout as wait } from 'node:timers/promises';
+import type { Logger } from '../observe/logger.ts';
+import { isRedisAway, type Redis } from '../redis/connection.ts';
+import {
+  EVENT_STREAM,
+  type LiveEvent,
+  newestEventId,
+  parseEntries,
+  parseEvent,
+  parseStreams,
+} from './event-stream.ts';
+import { FencedScript } from './lease/fenced-script.ts';
+import type { Lease } from './lease/lease.ts';
+import { gatewayKey } from './redis-keys.ts';
+import { untilAborted } from './until-aborted.ts';
+import type { EventDeliveries } from './webhooks/event-deliveries.ts';
+import { removeFirstEdition, takeOverFirstEdition } from './webhooks/first-edition.ts';
+
+interface EventReaderOptions {
+  readonly redis: Redis;
+  /** A connection of its own, since reading blocks it. Closed with the reader. */
+  readonly blockingRedis: Redis;
+  readonly deliveries: EventDeliveries;
+  readonly lease: Lease;
+  readonly logger: Logger;
+}
+
+/** Id of the last event whose deliveries were added. */
+const CURSOR = gatewayKey('event-cursor');
+const BATCH = 100;
+const BLOCK_MS = 5000;
+const PAUSE_AFTER_FAILURE_MS = 500;
+/** A page that missed more reads everything anew. */
+const LONGEST_REPLAY = 500;
+
+const moveCursor = new FencedScript(`return redis.call('SET', KEYS[1], ARGV[1])`);
+
+export class EventReader {
+  readonly #options: EventReaderOptions;
+  readonly #listeners = new Set<(event: LiveEvent) => void>();
+  readonly #closing = new AbortController();
+  #running: Promise<void> | undefined;
+  #last = '0-0';
+
+  constructor(options: EventReaderOptions) {
+    this.#options = options;
+  }
+
+  /** Resolves when nothing that is appended from now on is missed. */
+  async start(): Promise<void> {
+    const { redis, deliveries } = this.#options;
+    this.#last =
+      (await redis.get(CURSOR)) ??
+      (await takeOverFirstEdition(redis, deliveries)) ??
+      (await newestEventId(redis));
+    await this.#keepPosition();
+    await removeFirstEdition(redis);
+    this.#running = this.#run();
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await this.#running;
+    this.#options.blockingRedis.disconnect();
+  }
+
+  /** Calls the listener for every event from now on. Answers how to stop it. */
+  listen(listener: (event: LiveEvent) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** What came after an event that a page has seen. */
+  async since(id: string): Promise<LiveEvent[]> {
+    const { redis } = this.#options;
+    const reply = await redis.xrange(EVENT_STREAM, `(${id}`, '+', 'COUNT', LONGEST_REPLAY);
+    return parseEntries(reply).map(parseEvent);
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#closing;
+    while (!signal.aborted) {
+      try {
+        const entries = parseStreams(await untilAborted(this.#read(), signal));
+        for (const entry of entries) {
+          const event = parseEvent(entry);
+          await untilAborted(this.#deliver(event), signal);
+          for (const listener of this.#listeners) {
+            listener(event);
+          }
+          this.#last = entry.id;
+        }
+        if (entries.length > 0) {
+          await untilAborted(this.#keepPosition(), signal);
+        }
+      } catch (error) {
+        if (!signal.aborted) {
+          this.#options.logger.warn({ err: error }, 'reading events failed');
+          await wait(PAUSE_AFTER_FAILURE_MS, undefined, { signal }).catch(() => undefined);
+        }
+      }
+    }
+  }
+
+  /** One event that cannot be delivered must not hold up all that follow it. */
+  async #deliver(event: LiveEvent): Promise<void> {
+    try {
+      await this.#options.deliveries.add(event);
+    } catch (error) {
+      if (error instanceof Error && isRedisAway(error)) {
+        throw error;
+      }
+      const { id, instanceId } = event;
+      this.#options.logger.error({ err: error, event: id, instanceId }, 'an event was passed over');
+    }
+  }
+
+  #read(): Promise<unknown> {
+    const { blockingRedis } = this.#options;
+    return blockingRedis.xread('COUNT', BATCH, 'BLOCK', BLOCK_MS, 'STREAMS', EVENT_STREAM, this.#last);
+  }
+
+  async #keepPosition(): Promise<void> {
+    const { redis, lease } = this.#options;
+    await moveCursor.run(redis, lease, [CURSOR], [this.#last]);
+  }
+}

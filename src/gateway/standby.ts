@@ -1,0 +1,31 @@
+/** What a process of the gateway answers while another one serves: that it lives, is not ready, and took nothing. */
+import type { Express } from 'express';
+import { application } from '../http/routes.ts';
+import type { SandboxLevel } from '../media/sandbox.ts';
+import type { Logger } from '../observe/logger.ts';
+import type { Redis } from '../redis/connection.ts';
+import type { Storage } from '../storage/storage.ts';
+import { standby } from './lease/lease.ts';
+import { errorAnswer } from './middleware/error-answer.ts';
+import { requestLog } from './middleware/request-log.ts';
+import { live, ready } from './routes/health.ts';
+
+interface StandbyOptions {
+  readonly redis: Redis;
+  readonly storage: Storage;
+  readonly sandbox: SandboxLevel;
+  readonly logger: Logger;
+}
+
+export function createStandbyApp({ redis, storage, sandbox, logger }: StandbyOptions): Express {
+  const app = application(0);
+  app.use(requestLog(logger));
+  app.get('/health/live', live);
+  app.get('/health/ready', ready({ redis, storage, sandbox, serves: false }));
+  app.use(() => {
+    // Without Redis nobody serves, and that is what callers are told.
+    throw redis.status === 'ready' ? standby() : new Error('Redis is away');
+  });
+  app.use(errorAnswer({ logger, redisReady: () => redis.status === 'ready' }));
+  return app;
+}

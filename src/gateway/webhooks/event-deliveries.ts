@@ -1,0 +1,154 @@
+/** Events on their way to the webhooks of instances and to GATEWAY_EVENTS_URL: added, delivered, shown, replayed. */
+import type { GatewayEventName } from '../../contract/gateway-events.ts';
+import type { InstanceDelivery } from '../../contract/gateway-webhooks.ts';
+import { readAttempts } from '../../deliveries/attempt-log.ts';
+import { deliveryProgress } from '../../deliveries/delivery-progress.ts';
+import { DeliveryQueue } from '../../deliveries/delivery-queue.ts';
+import { DeliveryWorker } from '../../deliveries/delivery-worker.ts';
+import type { Logger } from '../../observe/logger.ts';
+import type { Observer } from '../../observe/metrics/observer.ts';
+import type { Outbound } from '../../outbound/outbound.ts';
+import { closeRedis, type Redis } from '../../redis/connection.ts';
+import type { LiveEvent } from '../event-stream.ts';
+import { gatewayKey } from '../redis-keys.ts';
+import { EventDelivery, eventDelivery } from './event-delivery.ts';
+import { instanceKind, type RelayTarget, relayKind } from './event-kinds.ts';
+import type { Webhooks } from './webhooks.ts';
+
+interface EventDeliveriesOptions {
+  /** Of the role `request`. */
+  readonly redis: Redis;
+  /** Of the role `worker`, for the engine. Closed with it. */
+  readonly workerRedis: Redis;
+  readonly webhooks: Webhooks;
+  readonly outbound: Outbound;
+  /** When an instance's webhook is told of an event, seconds after it happened. */
+  readonly scheduleSeconds: readonly number[];
+  /** Where messages.update is relayed to; undefined relays nothing. */
+  readonly relay: RelayTarget | undefined;
+  readonly logger: Logger;
+  readonly observer?: Observer | undefined;
+}
+
+const DAY_SECONDS = 24 * 60 * 60;
+/** The schedule takes a day, after which a delivery can be looked at and replayed for another week. */
+const LOG_SECONDS = 8 * DAY_SECONDS;
+/** What is kept of all instances: about 2.5 KB each. */
+const KEEP = {
+  delivered: { age: DAY_SECONDS, count: 5000, limit: 100 },
+  givenUp: { age: 7 * DAY_SECONDS, count: 5000, limit: 100 },
+};
+/** Deliveries of an instance that are shown. */
+const SHOWN = 100;
+const RELAYED_EVENT = 'messages.update';
+/** More than the schedule of the relay has room for within a day. */
+const RELAY_TRIES = 10_000;
+/** Lanes see to it that an instance, and the relay, take one each. */
+const CONCURRENCY = 500;
+/** A try takes 15 s at most and renews its lock; after this and two looks a dead gateway's try is made again. */
+const LOCK_SECONDS = 10;
+
+const shownKey = (instanceId: string): string => gatewayKey('deliveries', instanceId);
+
+export class EventDeliveries {
+  readonly #options: EventDeliveriesOptions;
+  readonly #queue: DeliveryQueue;
+  readonly #workerQueue: DeliveryQueue;
+  #worker: DeliveryWorker | undefined;
+
+  constructor(options: EventDeliveriesOptions) {
+    const { redis, workerRedis, logger } = options;
+    this.#options = options;
+    this.#queue = new DeliveryQueue({ name: 'gateway-webhook', redis, keep: KEEP, logger });
+    // Waits for a Redis that is away, where a request would fail.
+    this.#workerQueue = new DeliveryQueue({
+      name: 'gateway-webhook',
+      redis: workerRedis,
+      keep: KEEP,
+      logger,
+    });
+  }
+
+  /** Begins to deliver. One process at a time may, since lanes are its own. */
+  async start(): Promise<void> {
+    const { webhooks, outbound, scheduleSeconds, relay, workerRedis, logger, observer } = this.#options;
+    const { post } = outbound;
+    const instance = instanceKind({ webhooks, post, scheduleSeconds, logSeconds: LOG_SECONDS, observer });
+    const relayed = relayKind(relay);
+    this.#worker = await DeliveryWorker.start({
+      queue: this.#workerQueue,
+      redis: workerRedis,
+      kindOf: (name) => (name === 'relay' ? relayed : instance),
+      isAlone: true,
+      concurrency: CONCURRENCY,
+      lockSeconds: LOCK_SECONDS,
+      logger,
+    });
+  }
+
+  /** Breaks off what is under way: the next process makes it again at once. */
+  async close(): Promise<void> {
+    await this.#worker?.close(0);
+    await Promise.all([this.#queue.close(), this.#workerQueue.close()]);
+    await closeRedis(this.#options.workerRedis);
+  }
+
+  /** To everybody who wants it. */
+  async add(event: LiveEvent): Promise<void> {
+    await this.addToWebhook(event);
+    await this.addToRelay(event);
+  }
+
+  /** @param state of what was on its way before it came to this queue */
+  async addToWebhook(event: LiveEvent, state = { earlierTries: 0, delayMs: 0 }): Promise<void> {
+    const { redis, webhooks, scheduleSeconds } = this.#options;
+    const webhook = await webhooks.of(event.instanceId);
+    if (!webhook?.enabled || !webhook.events.includes(event.event as GatewayEventName)) {
+      return;
+    }
+    const data = eventDelivery(event, state.earlierTries);
+    const { deliveryId, eventTimeMs } = data;
+    const shown = shownKey(event.instanceId);
+    await redis
+      .multi()
+      .zadd(shown, eventTimeMs, deliveryId)
+      .zremrangebyrank(shown, 0, -SHOWN - 1)
+      .expire(shown, LOG_SECONDS)
+      .exec();
+    const { delayMs } = state;
+    await this.#queue.add(deliveryId, 'instance', data, { tries: scheduleSeconds.length, delayMs });
+  }
+
+  async addToRelay(event: LiveEvent): Promise<void> {
+    if (this.#options.relay !== undefined && event.event === RELAYED_EVENT) {
+      const data = eventDelivery(event);
+      await this.#queue.add(`${data.deliveryId}-relay`, 'relay', data, { tries: RELAY_TRIES });
+    }
+  }
+
+  /** The latest deliveries to the instance's webhook, newest first. */
+  async list(instanceId: string): Promise<InstanceDelivery[]> {
+    const { redis } = this.#options;
+    const ids = await redis.zrange(shownKey(instanceId), '0', '-1', 'REV');
+    const found = await Promise.all(
+      ids.map(async (id) => {
+        const [stored, attempts] = await Promise.all([this.#queue.find(id), readAttempts(redis, id)]);
+        return stored && { event: eventOf(stored.data), ...deliveryProgress(stored, attempts) };
+      }),
+    );
+    return found.filter((one) => one !== undefined);
+  }
+
+  /** Answers false when the instance has no such delivery. */
+  async replay(instanceId: string, deliveryId: string): Promise<boolean> {
+    const isOwn = (await this.#options.redis.zscore(shownKey(instanceId), deliveryId)) !== null;
+    return isOwn && (await this.#queue.replay(deliveryId));
+  }
+
+  /** What is on its way to a deleted instance is dropped at its next try. */
+  async forget({ id }: { readonly id: string }): Promise<void> {
+    await this.#options.redis.del(shownKey(id));
+  }
+}
+
+const eventOf = (data: unknown): GatewayEventName => EventDelivery.parse(data).event as GatewayEventName;

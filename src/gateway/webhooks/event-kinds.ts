@@ -1,0 +1,79 @@
+/** What the engine is told of the webhooks of instances and of the status relay (decisions C and D). */
+import type { DeliveryData, DeliveryKind } from '../../deliveries/delivery-kind.ts';
+import { type Post, postToOperator } from '../../deliveries/post-webhook.ts';
+import { doubling, scheduled } from '../../deliveries/schedule.ts';
+import type { Observer } from '../../observe/metrics/observer.ts';
+import { EventDelivery } from './event-delivery.ts';
+import type { Webhooks } from './webhooks.ts';
+
+const GONE = 410;
+/** What the receiver of statuses cannot read, or does not want, it will not take the next time either. */
+const REFUSED_FOR_GOOD = [400, GONE, 413, 415, 422];
+const RELAY_SCHEDULE = {
+  firstMs: 1000,
+  longestMs: 60_000,
+  // A status that nobody took for a day helps nobody any more.
+  giveUpAfterMs: 24 * 60 * 60 * 1000,
+};
+
+interface InstanceKindOptions {
+  readonly webhooks: Webhooks;
+  /** Through the outbound guard. */
+  readonly post: Post;
+  /** When an event is told, seconds after it happened. */
+  readonly scheduleSeconds: readonly number[];
+  readonly logSeconds: number;
+  readonly observer?: Observer | undefined;
+}
+
+/** First tries of an instance's events come in the order of the events; one that failed comes later. */
+export function instanceKind(options: InstanceKindOptions): DeliveryKind {
+  const { webhooks, post, scheduleSeconds, logSeconds, observer } = options;
+  return {
+    async prepare(data) {
+      const { instanceId, envelope } = EventDelivery.parse(data);
+      const webhook = await webhooks.of(instanceId);
+      return webhook?.enabled
+        ? { url: webhook.url, headers: webhook.headers, secrets: [webhook.secret], body: envelope }
+        : 'the webhook is switched off';
+    },
+    post,
+    schedule: scheduled(scheduleSeconds),
+    finalStatuses: new Set([GONE]),
+    laneOf: (data) => ({
+      name: EventDelivery.parse(data).instanceId,
+      order: orderOf(data),
+      until: 'first try',
+    }),
+    logSeconds,
+    about: ({ instanceId, event }) => ({ instanceId, event }),
+    ...(observer && { observed: { as: 'instance', observer } }),
+  };
+}
+
+export interface RelayTarget {
+  /** Configured by the operator, so it may be a private address. */
+  readonly url: string;
+  /** `whsec_<base64>`. */
+  readonly secret: string;
+}
+
+/** Each status waits until the one before was taken or given up, so a message's statuses come in their order. */
+export function relayKind(target: RelayTarget | undefined): DeliveryKind {
+  return {
+    prepare: async (data) =>
+      target === undefined
+        ? 'there is no address for events'
+        : { url: target.url, secrets: [target.secret], body: EventDelivery.parse(data).envelope },
+    post: postToOperator,
+    schedule: doubling(RELAY_SCHEDULE),
+    finalStatuses: new Set(REFUSED_FOR_GOOD),
+    laneOf: (data) => ({ name: 'relay', order: orderOf(data), until: 'end' }),
+    about: ({ event }) => ({ event }),
+  };
+}
+
+/** A position in the stream as a text that sorts: its two numbers, padded. */
+function orderOf({ deliveryId }: DeliveryData): string {
+  return (deliveryId.match(/\d+/g) ?? []).map((number) => number.padStart(20, '0')).join('-');
+}

@@ -1,0 +1,82 @@
+/**
+ * What the parts of the service tell of their work, in its own words. Handed in as a logger is; what becomes of it (`recorder.ts`) is
+ * not theirs to know. Every call is cheap, and none fails.
+ */
+import type { ErrorCode } from '../../contract/errors.ts';
+import type { FormatName } from '../../contract/formats.ts';
+import type { GatewayErrorCode } from '../../contract/gateway-errors.ts';
+import type { TransportKind } from '../../contract/gateway-instances.ts';
+
+export const submissionOutcomes = ['accepted', 'rate_limited', 'too_many_unfinished', 'queue_full'] as const;
+export type SubmissionOutcome = (typeof submissionOutcomes)[number];
+
+/** `await_encoder`: downloaded, and waiting for a place among the encoders. `normalize` is a part of `extract`. */
+export const workSteps = [
+  'download',
+  'await_encoder',
+  'analyze',
+  'extract',
+  'normalize',
+  'finalize',
+] as const;
+export type WorkStep = (typeof workSteps)[number];
+
+/** `unreachable`: no answer, in time or at all, or the address is refused. `gone`: 410, which ends the tries. */
+export const webhookOutcomes = ['delivered', 'rejected', 'gone', 'unreachable'] as const;
+export type WebhookOutcome = (typeof webhookOutcomes)[number];
+
+/** Whose webhook: that of a job, or that of an instance of the gateway. */
+export const webhookKinds = ['job', 'instance'] as const;
+type WebhookKind = (typeof webhookKinds)[number];
+
+export const voiceTries = ['sent', 'not_now', 'refused', 'lost'] as const;
+export type VoiceTry = (typeof voiceTries)[number];
+
+export const voiceStatuses = ['sent', 'failed', 'unknown'] as const;
+type VoiceStatus = (typeof voiceStatuses)[number];
+
+export const mediaTools = ['ffmpeg', 'ffprobe'] as const;
+type MediaTool = (typeof mediaTools)[number];
+
+export const toolEndings = ['completed', 'failed', 'aborted'] as const;
+type ToolEnding = (typeof toolEndings)[number];
+
+type JobEnd = { readonly state: 'completed' } | { readonly state: 'failed'; readonly code: ErrorCode };
+
+export interface Observer {
+  jobsSubmitted(outcome: SubmissionOutcome, count: number): void;
+  /** A worker takes a job up for the first time. @param waitedSeconds since it was accepted */
+  jobTaken(waitedSeconds: number): void;
+  /** A job ended for good. @param seconds since it was last taken up; undefined where it never was */
+  jobEnded(end: JobEnd, seconds: number | undefined): void;
+  /** However the step ended. */
+  stepEnded(step: WorkStep, seconds: number): void;
+  /** A source came from its URL. */
+  sourceFetched(bytes: { readonly size: number; readonly fetched: number }): void;
+  outputMade(format: FormatName, bytes: number, audioSeconds: number): void;
+  webhookTried(kind: WebhookKind, outcome: WebhookOutcome, seconds: number): void;
+  webhookGivenUp(kind: WebhookKind): void;
+  voiceTried(outcome: VoiceTry, seconds: number): void;
+  voiceEnded(status: VoiceStatus): void;
+  /** @returns to be called once when the tool has ended */
+  toolStarted(tool: MediaTool): (ending: ToolEnding) => void;
+  /** A voice message was handed to its network, or was not. */
+  messageSent(transport: TransportKind, outcome: 'sent' | GatewayErrorCode, seconds: number): void;
+}
+
+const nothing = (): void => undefined;
+
+export const silentObserver: Observer = {
+  jobsSubmitted: nothing,
+  jobTaken: nothing,
+  jobEnded: nothing,
+  stepEnded: nothing,
+  sourceFetched: nothing,
+  outputMade: nothing,
+  webhookTried: nothing,
+  webhookGivenUp: nothing,
+  voiceTried: nothing,
+  voiceEnded: nothing,
+  toolStarted: () => nothing,
+  messageSent: nothing,
+};

@@ -1,0 +1,120 @@
+/** Answers a scrape: asks for what is only known when it is asked for, and writes everything out. */
+import { ConnectionState, TransportKind } from '../../contract/gateway-instances.ts';
+import { type Observer, silentObserver } from './observer.ts';
+import { recorder } from './recorder.ts';
+import { MetricRegistry } from './registry.ts';
+import { type Part, type queueLabel, queueStates } from './table.ts';
+
+interface QueueFigures extends Readonly<Record<(typeof queueStates)[number], number>> {
+  readonly queue: (typeof queueLabel)[number];
+  readonly oldestAgeSeconds: number;
+}
+
+interface InstanceState {
+  readonly transport: TransportKind;
+  readonly state: ConnectionState;
+}
+
+/** What is read at a scrape, each by the part that knows it. One that fails, or takes too long, leaves its metrics out. */
+interface Sources {
+  /** Rejects when Redis does not answer. */
+  readonly redis?: () => Promise<unknown>;
+  readonly queues?: () => Promise<readonly QueueFigures[]>;
+  readonly instances?: () => Promise<readonly InstanceState[]>;
+  readonly worker?: () => { readonly busy: number; readonly places: number; readonly diskLow: boolean };
+}
+
+/** Several scrapes in a row ask once. */
+const FRESH_MS = 1000;
+/** What has not answered by then is left out of this scrape. */
+const DEADLINE_MS = 1500;
+
+export class Metrics {
+  readonly #registry: MetricRegistry;
+  #sources: Sources = {};
+  #looked: { readonly atMs: number; readonly done: Promise<void> } | undefined;
+  readonly observer: Observer;
+
+  /**
+   * @param of the parts in this process; none: nothing is counted
+   * @param version of the build
+   */
+  constructor(of: readonly Part[], version: string) {
+    this.#registry = new MetricRegistry(of);
+    this.observer = of.length === 0 ? silentObserver : recorder(this.#registry);
+    this.#registry.set('soundpost_build_info', { version, parts: of.join('+') }, 1);
+    this.#registry.set('soundpost_ffmpeg_processes', { tool: 'ffmpeg' }, 0);
+    this.#registry.set('soundpost_ffmpeg_processes', { tool: 'ffprobe' }, 0);
+  }
+
+  get registry(): MetricRegistry {
+    return this.#registry;
+  }
+
+  /** Has something read at each scrape; of the same thing what was said last counts. */
+  read(sources: Sources): void {
+    this.#sources = { ...this.#sources, ...sources };
+  }
+
+  /** The answer to a scrape, within 2 s, whatever of the service is away. */
+  async scrape(): Promise<{ readonly contentType: string; readonly text: string }> {
+    if (this.#looked === undefined || Date.now() - this.#looked.atMs >= FRESH_MS) {
+      this.#looked = { atMs: Date.now(), done: this.#look() };
+    }
+    await this.#looked.done;
+    return { contentType: this.#registry.contentType, text: await this.#registry.text() };
+  }
+
+  async #look(): Promise<void> {
+    const { redis, queues, instances, worker } = this.#sources;
+    const [ping, figures, states] = await Promise.all([
+      inTime(redis?.()),
+      inTime(queues?.()),
+      inTime(instances?.()),
+    ]);
+    this.#noteQueues(figures);
+    if (redis !== undefined) this.#registry.set('soundpost_redis_up', {}, ping === undefined ? 0 : 1);
+    this.#noteInstances(states);
+    if (worker !== undefined) {
+      const { busy, places, diskLow } = worker();
+      this.#registry.set('soundpost_worker_encoding_places', { state: 'busy' }, busy);
+      this.#registry.set('soundpost_worker_encoding_places', { state: 'free' }, places - busy);
+      this.#registry.set('soundpost_worker_disk_low', {}, diskLow ? 1 : 0);
+    }
+  }
+
+  #noteInstances(states: readonly InstanceState[] | undefined): void {
+    this.#registry.forget('soundpost_gateway_instances');
+    if (states === undefined) return;
+    for (const transport of TransportKind.options) {
+      for (const state of ConnectionState.options) {
+        const count = states.filter((one) => one.transport === transport && one.state === state).length;
+        this.#registry.set('soundpost_gateway_instances', { transport, state }, count);
+      }
+    }
+  }
+
+  #noteQueues(figures: readonly QueueFigures[] | undefined): void {
+    this.#registry.forget('soundpost_queue_jobs');
+    this.#registry.forget('soundpost_queue_oldest_job_age_seconds');
+    for (const { queue, oldestAgeSeconds, ...counts } of figures ?? []) {
+      for (const state of queueStates) {
+        this.#registry.set('soundpost_queue_jobs', { queue, state }, counts[state]);
+      }
+      this.#registry.set('soundpost_queue_oldest_job_age_seconds', { queue }, oldestAgeSeconds);
+    }
+  }
+}
+
+/** Undefined for what fails or does not come in time. */
+async function inTime<T>(asked: Promise<T> | undefined): Promise<T | undefined> {
+  const { promise: late, resolve } = Promise.withResolvers<undefined>();
+  const timer = setTimeout(resolve, DEADLINE_MS, undefined);
+  try {
+    return await Promise.race([asked, late]);
+  } catch {
+    return undefined;
+  } finally {
+    clearTimeout(timer);
+  }
+}

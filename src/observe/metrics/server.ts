@@ -1,0 +1,76 @@
+/** What is put around the handler of an HTTP server: `GET /metrics` before it, and the duration of each request. */
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import { routeTemplate } from '../../http/route-template.ts';
+import type { Watched } from '../../http/watched.ts';
+import { mayScrape, type Readers } from './access.ts';
+import type { Metrics } from './scrape.ts';
+import type { Part } from './table.ts';
+
+const PATH = '/metrics';
+/** Paths that every server has, whatever is behind it. */
+const COMMON = new Set([PATH, '/health/live', '/health/ready']);
+const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const;
+/** What nginx calls a request whose caller did not wait for the answer. */
+const CLOSED_BY_CALLER = '499';
+
+interface MeasuredServer extends Readers {
+  readonly metrics: Metrics;
+  readonly server: Part;
+}
+
+export function measured(handler: RequestListener, { metrics, server, ...readers }: MeasuredServer): Watched {
+  const { registry } = metrics;
+  return {
+    handle(request, response) {
+      const { url = '' } = request;
+      if (url === PATH || url.startsWith(`${PATH}?`)) {
+        answerScrape(request, response, metrics, readers).catch(() => response.destroy());
+      } else {
+        handler(request, response);
+      }
+    },
+    ended(request, response, { url, atMs }) {
+      const labels = {
+        server,
+        method: METHODS.find((method) => method === request.method) ?? ('other' as const),
+        route: routeTemplate(request) ?? commonPath(url),
+        status: response.headersSent ? String(response.statusCode) : CLOSED_BY_CALLER,
+      };
+      const seconds = (performance.now() - atMs) / 1000;
+      registry.observe('http_server_request_duration_seconds', labels, seconds);
+    },
+  };
+}
+
+function commonPath(url: string): string {
+  const path = url.split('?', 1)[0] ?? '';
+  return COMMON.has(path) ? path : '(none)';
+}
+
+async function answerScrape(
+  request: IncomingMessage,
+  response: ServerResponse,
+  metrics: Metrics,
+  readers: Readers,
+): Promise<void> {
+  response.setHeader('Cache-Control', 'no-store').setHeader('X-Content-Type-Options', 'nosniff');
+  const say = (status: number, sentence: string): void => {
+    response.writeHead(status, { 'content-type': 'text/plain; charset=utf-8' }).end(`${sentence}\n`);
+  };
+  if (!mayScrape(request, readers)) {
+    if (readers.token === undefined) {
+      say(403, 'the metrics are for this machine alone: set METRICS_TOKEN, and send it as a Bearer token');
+    } else {
+      response.setHeader('WWW-Authenticate', 'Bearer realm="metrics"');
+      say(401, 'send METRICS_TOKEN as a Bearer token');
+    }
+    return;
+  }
+  if (request.method !== 'GET' && request.method !== 'HEAD') {
+    response.setHeader('Allow', 'GET, HEAD');
+    say(405, 'use GET');
+    return;
+  }
+  const { contentType, text } = await metrics.scrape();
+  response.setHeader('Content-Type', contentType).end(text);
+}

@@ -1,0 +1,231 @@
+/**
+ * Every metric of our own: one row, from which the registry, docs/metrics.md and the tests are made. Names follow Prometheus' conventions
+ * (https://prometheus.io/docs/practices/naming/): base units, `_total` for what only grows. A label whose values are not listed here is bounded by
+ * something else, and says by what: no id, address or name of a caller is ever a label.
+ */
+import { errorCatalogue, jobFailureCodes } from '../../contract/errors.ts';
+import { formats } from '../../contract/formats.ts';
+import { gatewayErrorCatalogue } from '../../contract/gateway-errors.ts';
+import { ConnectionState, TransportKind } from '../../contract/gateway-instances.ts';
+import {
+  mediaTools,
+  submissionOutcomes,
+  toolEndings,
+  voiceStatuses,
+  voiceTries,
+  webhookKinds,
+  webhookOutcomes,
+  workSteps,
+} from './observer.ts';
+
+/** The parts of the service that processes are made of; `serve` is all three. */
+export const parts = ['api', 'worker', 'gateway'] as const;
+export type Part = (typeof parts)[number];
+
+export interface MetricRow {
+  readonly type: 'counter' | 'gauge' | 'histogram';
+  readonly help: string;
+  /** Values of each label, or what bounds them. */
+  readonly labels: Readonly<Record<string, readonly string[] | string>>;
+  /** The parts that tell it. */
+  readonly of: readonly Part[];
+  /** Upper bounds, of a histogram. */
+  readonly buckets?: readonly number[];
+  /** Of a counter: the combinations that can occur, where not all can. They are there from the start, since a rate needs a value from before the first event. Default: all, where every label is listed. */
+  readonly zeros?: readonly Readonly<Record<string, string>>[];
+}
+
+export const queueLabel = ['extract', 'completion', 'webhook', 'voice', 'gateway-webhook'] as const;
+export const queueStates = ['waiting', 'active', 'delayed', 'waiting_children'] as const;
+
+const REQUEST_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
+const WORK_SECONDS = [0.01, 0.05, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600];
+const JOB_SECONDS = [0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200];
+const WAIT_SECONDS = [0.01, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 900, 3600];
+const POST_SECONDS = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15];
+const SEND_SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120];
+
+export const metricTable = {
+  soundpost_build_info: {
+    type: 'gauge',
+    help: 'Always 1; its labels say what runs',
+    labels: { version: 'the version of this build', parts: 'the parts in this process, joined by +' },
+    of: parts,
+  },
+  http_server_request_duration_seconds: {
+    type: 'histogram',
+    help: 'From the last header of a request to the end of its answer; downloads and event streams last as long as they are read',
+    labels: {
+      server: parts,
+      method: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'other'],
+      route: 'the templates of the routes, and (none)',
+      status: 'HTTP statuses; 499 where the caller was gone before the answer',
+    },
+    of: parts,
+    buckets: REQUEST_SECONDS,
+  },
+  soundpost_redis_up: {
+    type: 'gauge',
+    help: '1 when Redis answered this scrape, else 0; the gauges that are read from Redis are left out then',
+    labels: {},
+    of: parts,
+  },
+  soundpost_queue_jobs: {
+    type: 'gauge',
+    help: 'Jobs in the queues, as Redis has them: the same number in every process, so take max(), never sum()',
+    labels: { queue: queueLabel, state: queueStates },
+    of: ['api', 'worker'],
+  },
+  soundpost_queue_oldest_job_age_seconds: {
+    type: 'gauge',
+    help: 'How long the job that has waited longest has waited for a worker, 0 when none waits; of announcements that are to be repeated, how long the first is overdue. As Redis has it, so take max()',
+    labels: { queue: queueLabel },
+    of: ['api', 'worker'],
+  },
+  soundpost_jobs_submitted_total: {
+    type: 'counter',
+    help: 'Jobs that were submitted, by what became of the submission',
+    labels: { outcome: submissionOutcomes },
+    of: ['api'],
+  },
+  soundpost_jobs_finished_total: {
+    type: 'counter',
+    help: 'Jobs that ended for good, counted by the process that ended them; the code is OK for completed ones',
+    labels: { state: ['completed', 'failed'], code: ['OK', ...Object.keys(errorCatalogue)] },
+    of: ['api', 'worker'],
+    zeros: [
+      { state: 'completed', code: 'OK' },
+      ...jobFailureCodes.map((code) => ({ state: 'failed', code })),
+    ],
+  },
+  soundpost_job_wait_seconds: {
+    type: 'histogram',
+    help: 'From the acceptance of a job to its first start by a worker',
+    labels: {},
+    of: ['worker'],
+    buckets: WAIT_SECONDS,
+  },
+  soundpost_job_duration_seconds: {
+    type: 'histogram',
+    help: 'From the last start of a job to its end',
+    labels: { state: ['completed', 'failed'] },
+    of: ['worker'],
+    buckets: JOB_SECONDS,
+  },
+  soundpost_job_step_duration_seconds: {
+    type: 'histogram',
+    help: 'How long the steps of jobs take, however they end; normalize is contained in extract, await_encoder is the time without a free place among the encoders',
+    labels: { step: workSteps },
+    of: ['worker'],
+    buckets: WORK_SECONDS,
+  },
+  soundpost_source_bytes_total: {
+    type: 'counter',
+    help: 'Sizes of the sources that were fetched from a URL',
+    labels: {},
+    of: ['worker'],
+  },
+  soundpost_source_bytes_saved_total: {
+    type: 'counter',
+    help: 'How much of these was not fetched, because only the audio was',
+    labels: {},
+    of: ['worker'],
+  },
+  soundpost_output_bytes_total: {
+    type: 'counter',
+    help: 'Sizes of the files that completed jobs made',
+    labels: { format: Object.keys(formats) },
+    of: ['worker'],
+  },
+  soundpost_audio_seconds_total: {
+    type: 'counter',
+    help: 'Lengths of the files that completed jobs made',
+    labels: { format: Object.keys(formats) },
+    of: ['worker'],
+  },
+  soundpost_worker_encoding_places: {
+    type: 'gauge',
+    help: 'Places among the encoders of this worker (WORKER_CONCURRENCY)',
+    labels: { state: ['busy', 'free'] },
+    of: ['worker'],
+  },
+  soundpost_worker_disk_low: {
+    type: 'gauge',
+    help: '1 while this worker takes no jobs because less than DISK_RESERVE_BYTES is free',
+    labels: {},
+    of: ['worker'],
+  },
+  soundpost_ffmpeg_processes: {
+    type: 'gauge',
+    help: 'Processes of ffmpeg and ffprobe that run now',
+    labels: { tool: mediaTools },
+    of: ['worker', 'gateway'],
+  },
+  soundpost_ffmpeg_run_duration_seconds: {
+    type: 'histogram',
+    help: 'How long runs of ffmpeg and ffprobe took',
+    labels: { tool: mediaTools, ending: toolEndings },
+    of: ['worker', 'gateway'],
+    buckets: WORK_SECONDS,
+  },
+  soundpost_webhook_attempts_total: {
+    type: 'counter',
+    help: 'Tries to deliver webhooks of jobs and of gateway instances',
+    labels: { kind: webhookKinds, outcome: webhookOutcomes },
+    of: ['worker', 'gateway'],
+  },
+  soundpost_webhook_attempt_duration_seconds: {
+    type: 'histogram',
+    help: 'How long these tries took',
+    labels: { kind: webhookKinds },
+    of: ['worker', 'gateway'],
+    buckets: POST_SECONDS,
+  },
+  soundpost_webhooks_given_up_total: {
+    type: 'counter',
+    help: 'Webhooks whose last try failed',
+    labels: { kind: webhookKinds },
+    of: ['worker', 'gateway'],
+  },
+  soundpost_voice_attempts_total: {
+    type: 'counter',
+    help: 'Requests to the gateway to send the result of a job as a voice message; lost: nobody knows whether it was sent',
+    labels: { outcome: voiceTries },
+    of: ['worker'],
+  },
+  soundpost_voice_attempt_duration_seconds: {
+    type: 'histogram',
+    help: 'How long the gateway took to answer them, the delay that was asked for included',
+    labels: {},
+    of: ['worker'],
+    buckets: SEND_SECONDS,
+  },
+  soundpost_voice_messages_total: {
+    type: 'counter',
+    help: 'Voice messages of jobs by the status in which they ended',
+    labels: { status: voiceStatuses },
+    of: ['worker'],
+  },
+  soundpost_gateway_sends_total: {
+    type: 'counter',
+    help: 'Voice messages that the gateway was to send, by network and outcome: sent, or the code of the error',
+    labels: { transport: TransportKind.options, outcome: ['sent', ...Object.keys(gatewayErrorCatalogue)] },
+    of: ['gateway'],
+  },
+  soundpost_gateway_send_duration_seconds: {
+    type: 'histogram',
+    help: 'From a parsed request to the acceptance by the network, waiting and presence included',
+    labels: { transport: TransportKind.options },
+    of: ['gateway'],
+    buckets: SEND_SECONDS,
+  },
+  soundpost_gateway_instances: {
+    type: 'gauge',
+    help: 'Instances that live in this process, by network and state of their connection',
+    labels: { transport: TransportKind.options, state: ConnectionState.options },
+    of: ['gateway'],
+  },
+} as const satisfies Readonly<Record<string, MetricRow>>;
+
+export type MetricTable = typeof metricTable;
+export type MetricName = keyof MetricTable;

@@ -1,0 +1,363 @@
+/**
+ * What we need of BullMQ that its public API does not offer (docs/decisions/0027-bullmq-by-its-public-api.md). Written for
+ * {@link BULLMQ_VERSION}: nothing else in `src` names one of its keys, or a field of a job's hash, and no other version is served.
+ */
+
+import bullmq from 'bullmq/package.json' with { type: 'json' };
+import { z } from 'zod';
+import type { Redis } from '../redis/connection.ts';
+import { KEY_PREFIX } from '../redis/keys.ts';
+import { RedisScript } from '../redis/script.ts';
+import { CANCEL_CHANNEL, CHANGE_CHANNEL, type QueueName, queueNames, VIRTUAL_TIME_KEY } from './names.ts';
+import type { ExtractProgress } from './payloads.ts';
+
+export const BULLMQ_VERSION = '6.7.0';
+
+/** @throws when another version of BullMQ is installed: its keys may be others, and jobs be lost */
+export function checkBullmq(installed = bullmq.version): void {
+  if (installed !== BULLMQ_VERSION) {
+    throw new Error(
+      `BullMQ ${installed} is installed, but the service is written for ${BULLMQ_VERSION}: install that one (npm ci, or npm install bullmq@${BULLMQ_VERSION})`,
+    );
+  }
+}
+
+const keyOf = (queue: QueueName, part: string): string => `${KEY_PREFIX}:${queueNames[queue]}:${part}`;
+const lockOf = (jobId: string): string => keyOf('extract', `${jobId}:lock`);
+
+/** Where a job's record is, for those who ask whether it is there, or hand it to {@link READ_RECORD}. */
+export const recordKey = (queue: QueueName, jobId: string): string => keyOf(queue, jobId);
+
+/** Fields of ours in an extraction's hash. The first edition wrote them already, so their names stay. */
+const own = {
+  cancelled: 'spCancelled',
+  /** The highest progress written so far. */
+  progressFloor: 'spProgress',
+  /** Tokens of all attempts, separated by commas. */
+  attempts: 'spAttempts',
+  /** Set while an attempt works on the job, and left behind when its worker dies. */
+  working: 'spWorking',
+  lostStarts: 'spLostStarts',
+  erased: 'spErased',
+  voiceSend: 'spVoiceSend',
+} as const;
+
+const NATURAL = z.coerce.number().int().nonnegative();
+
+const ExtractionHash = z.object({
+  data: z.string(),
+  timestamp: NATURAL,
+  progress: z.string().default('0'),
+  processedOn: NATURAL.nullable().default(null),
+  finishedOn: NATURAL.nullable().default(null),
+  returnvalue: z.string().optional(),
+  failedReason: z.string().optional(),
+  [own.cancelled]: z.string().optional(),
+  [own.attempts]: z.string().optional(),
+  [own.erased]: z.string().optional(),
+  [own.voiceSend]: z.string().optional(),
+});
+
+export type StoredExtraction = NonNullable<ReturnType<typeof readExtraction>>;
+
+/** What an extraction's hash says: texts are JSON, times ms since the epoch. Undefined when it is empty. Throws when this version cannot read it. */
+export function readExtraction(hash: Readonly<Record<string, string>>) {
+  if (hash.data === undefined) return undefined;
+  const raw = ExtractionHash.parse(hash);
+  return {
+    data: raw.data,
+    createdAtMs: raw.timestamp,
+    startedAtMs: raw.processedOn,
+    finishedAtMs: raw.finishedOn,
+    /** 0 before the first report. */
+    progress: raw.progress,
+    result: raw.returnvalue,
+    /** Survives a later success. */
+    failure: raw.failedReason,
+    /** Before it ended. */
+    isCancelled: raw[own.cancelled] !== undefined,
+    /** Of all attempts: what the janitor finds their files by. */
+    attemptTokens: raw[own.attempts]?.split(',') ?? [],
+    /** The caller had the files of a finished job erased. */
+    isErased: raw[own.erased] !== undefined,
+    /** The latest sending as a voice message, when it is not the one of the submission. */
+    voiceSendId: raw[own.voiceSend],
+  };
+}
+
+/** One round trip; empty when there is no such job. */
+export function fetchExtraction(redis: Redis, jobId: string): Promise<Record<string, string>> {
+  return redis.hgetall(recordKey('extract', jobId));
+}
+
+export async function noteErased(redis: Redis, jobId: string): Promise<void> {
+  await redis.hset(recordKey('extract', jobId), own.erased, '1');
+}
+
+export async function noteVoiceSend(redis: Redis, jobId: string, sendId: string): Promise<void> {
+  await redis.hset(recordKey('extract', jobId), own.voiceSend, sendId);
+}
+
+/** Field of ours in a voice message's hash, set while a request to the gateway is under way. */
+const SENDING = 'spSending';
+
+const VoiceHash = z.object({
+  atm: NATURAL.default(0),
+  finishedOn: NATURAL.optional(),
+  returnvalue: z.string().optional(),
+  [SENDING]: z.string().optional(),
+});
+
+/** What a voice message's hash says; one round trip. */
+export async function fetchVoice(redis: Redis, sendId: string) {
+  const hash = VoiceHash.parse(await redis.hgetall(recordKey('voice', sendId)));
+  return {
+    /** Tries that have ended. */
+    attempts: hash.atm,
+    hasEnded: hash.finishedOn !== undefined,
+    /** JSON; undefined before it ended well. */
+    result: hash.returnvalue,
+    isSending: hash[SENDING] !== undefined,
+  };
+}
+
+/** Answers whether it was noted already. */
+export async function noteSending(redis: Redis, sendId: string): Promise<boolean> {
+  return (await redis.hset(recordKey('voice', sendId), SENDING, '1')) === 0;
+}
+
+export async function clearSending(redis: Redis, sendId: string): Promise<void> {
+  await redis.hdel(recordKey('voice', sendId), SENDING);
+}
+
+const fields = Object.keys(ExtractionHash.shape);
+
+/** Lua: `readRecord(key)` for a script that reads a job along with something else; see {@link hashOf}. */
+export const READ_RECORD = `
+local function readRecord(key) return redis.call('HMGET', key, '${fields.join("', '")}') end
+`;
+
+/** What `readRecord` answered, as the hash. */
+export function hashOf(values: readonly (string | null)[]): Record<string, string> {
+  const hash: Record<string, string> = {};
+  for (const [index, value] of values.entries()) {
+    const field = fields[index];
+    if (field !== undefined && value !== null) hash[field] = value;
+  }
+  return hash;
+}
+
+/** Lua: `timesOf(id)`, when an extraction was accepted and when it ended, ms; false for what has not happened. */
+export const TIMES_OF = `
+local function timesOf(id)
+  local created, finished = unpack(redis.call('HMGET', '${recordKey('extract', '')}' .. id, 'timestamp', 'finishedOn'))
+  return tonumber(created or nil) or false, tonumber(finished or nil) or false
+end
+`;
+
+/** BullMQ takes no larger priority. */
+export const LARGEST_PRIORITY = 2_097_151;
+
+/** The first keys of a script with {@link QUEUE_PLACES}. */
+export const QUEUE_PLACES_KEYS = ['prioritized', 'wait', 'active', 'delayed'].map((part) =>
+  keyOf('extract', part),
+);
+
+/**
+ * Lua: `lengths()`, how many extractions wait with a priority, without one, and run; `shiftPriorities(by)` moves all that wait, run or may come back
+ * to the front by so much, and none before 1. BullMQ's score of a job with a priority is priority * 2^32 + a counter.
+ */
+export const QUEUE_PLACES = `
+local function lengths()
+  return redis.call('ZCARD', KEYS[1]), redis.call('LLEN', KEYS[2]), redis.call('LLEN', KEYS[3])
+end
+local function shiftPriorities(by)
+  local UNIT = 4294967296
+  local function shift(id)
+    local hash = '${recordKey('extract', '')}' .. id
+    local priority = tonumber(redis.call('HGET', hash, 'priority') or '0')
+    if priority > 0 then redis.call('HSET', hash, 'priority', math.max(1, priority - by)) end
+  end
+  local scored = redis.call('ZRANGE', KEYS[1], 0, -1, 'WITHSCORES')
+  for i = 1, #scored, 2 do
+    local score = tonumber(scored[i + 1])
+    redis.call('ZADD', KEYS[1], math.max(UNIT + score % UNIT, score - by * UNIT), scored[i])
+    shift(scored[i])
+  end
+  for _, id in ipairs(redis.call('LRANGE', KEYS[3], 0, -1)) do shift(id) end
+  for _, id in ipairs(redis.call('ZRANGE', KEYS[4], 0, -1)) do shift(id) end
+end
+`;
+
+/** `lost`: the job was given to another worker, so the lock is not ours any more. */
+export type AttemptState = 'held' | 'cancelled' | 'lost';
+
+const start = new RedisScript(`
+local hash, lock, time = unpack(KEYS)
+local token, attempt = unpack(ARGV)
+if redis.call('GET', lock) ~= token then return {'lost', 0} end
+local lostStarts = tonumber(redis.call('HGET', hash, '${own.lostStarts}') or '0')
+if redis.call('HDEL', hash, '${own.working}') == 1 then
+  lostStarts = redis.call('HINCRBY', hash, '${own.lostStarts}', 1)
+end
+local attempts = redis.call('HGET', hash, '${own.attempts}')
+redis.call('HSET', hash, '${own.attempts}', attempts and attempts .. ',' .. attempt or attempt)
+local priority = tonumber(redis.call('HGET', hash, 'priority') or '0')
+if priority > tonumber(redis.call('GET', time) or '0') then redis.call('SET', time, priority) end
+return {redis.call('HEXISTS', hash, '${own.cancelled}') == 1 and 'cancelled' or 'held', lostStarts}
+`);
+
+/**
+ * To be called once when a worker takes the job up: moves the virtual time of the queue on, notes the attempt before it can leave files behind,
+ * and counts the one before it when that left the job in the middle of its work. `lostStarts`: how many did.
+ */
+export async function startAttempt(
+  redis: Redis,
+  { jobId, token }: Pick<Holder, 'jobId' | 'token'>,
+  attemptToken: string,
+): Promise<{ readonly state: AttemptState; readonly lostStarts: number }> {
+  const keys = [recordKey('extract', jobId), lockOf(jobId), VIRTUAL_TIME_KEY];
+  const answer = (await start.run(redis, keys, [token, attemptToken])) as [AttemptState, number];
+  return { state: answer[0], lostStarts: answer[1] };
+}
+
+const report = new RedisScript(`
+local hash, lock = unpack(KEYS)
+local token, text, channel, id, lockMs, working = unpack(ARGV)
+if redis.call('GET', lock) ~= token then return 'lost' end
+redis.call('PEXPIRE', lock, lockMs)
+if working == '1' then redis.call('HSET', hash, '${own.working}', '1')
+else redis.call('HDEL', hash, '${own.working}') end
+if redis.call('HEXISTS', hash, '${own.cancelled}') == 1 then return 'cancelled' end
+local floor = tonumber(redis.call('HGET', hash, '${own.progressFloor}') or '0')
+local progress = cjson.decode(text).progress
+if floor > progress then
+  text = string.gsub(text, '"progress":%d+', '"progress":' .. floor, 1)
+else
+  floor = progress
+end
+if redis.call('HGET', hash, 'progress') ~= text then
+  redis.call('HSET', hash, 'progress', text, '${own.progressFloor}', floor)
+  redis.call('PUBLISH', channel, id)
+end
+return 'held'
+`);
+
+interface Holder {
+  readonly jobId: string;
+  /** Token of the job's lock. */
+  readonly token: string;
+  /** For so long the lock is ours from now on. */
+  readonly lockMs: number;
+  /** Whether the job is being worked on, so that the death of its worker counts against it. */
+  readonly working: boolean;
+}
+
+/**
+ * Writes the state of a running job; progress only ever goes up, also over several attempts. Renews the lock too: BullMQ stops
+ * to do so when an earlier attempt at the same job, given up but not yet over, ends in the same process.
+ */
+export async function reportProgress(
+  redis: Redis,
+  { jobId, token, lockMs, working }: Holder,
+  { progress, ...rest }: ExtractProgress,
+): Promise<AttemptState> {
+  // `progress` stands first, where the script replaces it without decoding and encoding the rest.
+  const text = JSON.stringify({ progress, ...rest });
+  const keys = [recordKey('extract', jobId), lockOf(jobId)];
+  return (await report.run(redis, keys, [
+    token,
+    text,
+    CHANGE_CHANNEL,
+    jobId,
+    lockMs,
+    working ? '1' : '0',
+  ])) as AttemptState;
+}
+
+/** `claimed`: it was waiting, and is now held under the given token, to be failed by the caller. `told`: its worker was. */
+export type CancelOutcome = 'missing' | 'finished' | 'claimed' | 'told';
+
+/** How long a claimed job may stay unfailed; then it stalls, and the worker that gets it sees the flag. */
+const CLAIM_MS = 5000;
+
+const cancel = new RedisScript(`
+local prioritized, wait, active, delayed, hash, lock = unpack(KEYS)
+local id, token, channel, changes = unpack(ARGV)
+if redis.call('EXISTS', hash) == 0 then return 'missing' end
+if redis.call('HEXISTS', hash, 'finishedOn') == 1 then return 'finished' end
+redis.call('HSET', hash, '${own.cancelled}', '1')
+redis.call('PUBLISH', changes, id)
+if redis.call('ZREM', prioritized, id) == 1 or redis.call('LREM', wait, 1, id) == 1
+  or redis.call('ZREM', delayed, id) == 1 then
+  redis.call('LPUSH', active, id)
+  redis.call('SET', lock, token, 'PX', ${CLAIM_MS})
+  return 'claimed'
+end
+redis.call('PUBLISH', channel, id)
+return 'told'
+`);
+
+/**
+ * Marks the job as cancelled, whatever it is doing, and tells whoever runs it. The flag is what counts; the message
+ * only makes it quick (a message alone is lost when the worker does not listen yet).
+ */
+export async function markCancelled(redis: Redis, jobId: string, token: string): Promise<CancelOutcome> {
+  const keys = [...QUEUE_PLACES_KEYS, recordKey('extract', jobId), lockOf(jobId)];
+  return (await cancel.run(redis, keys, [jobId, token, CANCEL_CHANNEL, CHANGE_CHANNEL])) as CancelOutcome;
+}
+
+/** Wakes an idle worker: BullMQ does not for a job with a priority that `moveToWait` brings back, and they look every 5 s only. */
+export async function wakeWorker(redis: Redis): Promise<void> {
+  await redis.zadd(keyOf('extract', 'marker'), 0, '0');
+}
+
+export interface Ended {
+  readonly jobId: string;
+  readonly endedAtMs: number;
+}
+
+/** Ended extractions, by when they ended. `from` as Redis writes a bound: `-inf`, `5`, or `(5` for what is later. */
+export async function endedBetween(
+  redis: Redis,
+  outcome: 'completed' | 'failed',
+  { from, untilMs, most }: { readonly from: string; readonly untilMs: number; readonly most: number },
+): Promise<Ended[]> {
+  const set = keyOf('extract', outcome);
+  const flat = await redis.zrangebyscore(set, from, untilMs, 'WITHSCORES', 'LIMIT', 0, most);
+  return flat.flatMap((jobId, index) =>
+    index % 2 === 0 ? [{ jobId, endedAtMs: Number(flat[index + 1]) }] : [],
+  );
+}
+
+/**
+ * How many jobs at the head of a queue are looked at for the oldest. Jobs of one flow stand in the order they came, and the first of each flow stands near the
+ * head (docs/decisions/0004-fairness.md): with more flows than this the oldest may be missed, and one nearly as old is told.
+ */
+const LOOKED_AT = 200;
+
+// An announcement that was tried before waits since its next try was due, which no field tells once it is due: of those only the delayed ones
+// that nobody has taken up count. BullMQ's score of a delayed job is its time * 0x1000.
+const oldest = new RedisScript(`
+local prioritized, wait, delayed = unpack(KEYS)
+local now, prefix, isExtract = tonumber(ARGV[1]), ARGV[2], ARGV[3] == '1'
+local oldest = now
+local function see(ids)
+  for _, id in ipairs(ids) do
+    local created, started = unpack(redis.call('HMGET', prefix .. id, 'timestamp', 'processedOn'))
+    if created and (isExtract or not started) then oldest = math.min(oldest, tonumber(created)) end
+  end
+end
+see(redis.call('ZRANGE', prioritized, 0, ${LOOKED_AT - 1}))
+see(redis.call('LRANGE', wait, -${LOOKED_AT}, -1))
+local due = redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')[2]
+if due then oldest = math.min(oldest, tonumber(due) / 4096) end
+return math.max(0, math.floor(now - oldest))
+`);
+
+/** For how long the job has waited that has waited longest, ms; 0 when none waits. One script, whatever the length of the queue. */
+export async function oldestWaitMs(redis: Redis, queue: QueueName): Promise<number> {
+  const keys = ['prioritized', 'wait', 'delayed'].map((part) => keyOf(queue, part));
+  const args = [Date.now(), keyOf(queue, ''), queue === 'extract' ? '1' : '0'];
+  return (await oldest.run(redis, keys, args)) as number;
+}

@@ -1,0 +1,173 @@
+/**
+ * A Redis of our own for one machine: a child on a unix socket, append-only file on, nothing evicted, ended with its
+ * parent. Queued jobs survive a `kill -9` of everything.
+ */
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import { Redis } from 'ioredis';
+
+interface EmbeddedRedisOptions {
+  /** Folder of the append-only file and the socket; made when missing. */
+  readonly folder: string;
+  /** Command prefix that ends the child with this process; its stdin must stay open as long as we live. */
+  readonly launcher: readonly string[];
+}
+
+export interface EmbeddedRedis {
+  /** `unix:///…`, for connectRedis. */
+  readonly url: string;
+  /** Resolves with a sentence when the server ends without having been told to. */
+  readonly died: Promise<string>;
+  close(): Promise<void>;
+}
+
+/** sun_path of sockaddr_un (unix(7)) holds 108 bytes with its final NUL; Redis refuses longer paths. */
+const LONGEST_SOCKET_PATH = 107;
+const VERSION_TIMEOUT_MS = 4000;
+const START_TIMEOUT_MS = 60_000;
+/** How long a predecessor may take to end: it writes its file out first. */
+const PREDECESSOR_TIMEOUT_MS = 10_000;
+/** Names the socket of the server that uses a folder, for the command line beside a running service. */
+const ADDRESS_FILE = 'socket-path';
+
+/** The address of the embedded Redis that runs over `folder`, or undefined when none answers. */
+export async function runningEmbeddedRedis(folder: string): Promise<string | undefined> {
+  const socket = await readFile(join(folder, ADDRESS_FILE), 'utf8').catch(() => undefined);
+  if (socket === undefined) {
+    return undefined;
+  }
+  const redis = await connectOnce(socket);
+  redis?.disconnect();
+  return redis && `unix://${socket}`;
+}
+
+/** What `redis-server --version` says, such as `7.0.15`; rejects when it cannot be run. @param program its path */
+export async function redisServerVersion(program: string): Promise<string> {
+  const { stdout } = await promisify(execFile)(program, ['--version'], { timeout: VERSION_TIMEOUT_MS });
+  return /v=(\S+)/.exec(stdout)?.[1] ?? stdout.trim();
+}
+
+/** Throws when another server uses the folder and does not end, or when redis-server cannot be started. */
+export async function startEmbeddedRedis({ folder, launcher }: EmbeddedRedisOptions): Promise<EmbeddedRedis> {
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  await predecessorGone(folder);
+  const socket = await chooseSocket(folder);
+  const identity = randomUUID();
+  const [command = '', ...args] = [...launcher, 'redis-server', ...settings(folder, socket, identity)];
+  // Its own process group: a Ctrl-C in the terminal is for us alone, since jobs still need Redis to wind down.
+  const child = spawn(command, args, { stdio: ['pipe', 'ignore', 'pipe'], detached: true });
+  const ended = endOf(child);
+  let closing = false;
+  const close = async (): Promise<void> => {
+    closing = true;
+    if (child.pid !== undefined && child.exitCode === null && child.signalCode === null) {
+      process.kill(-child.pid, 'SIGTERM');
+      await ended;
+    }
+    await rm(join(folder, ADDRESS_FILE), { force: true });
+    if (dirname(socket) !== folder) {
+      await rm(dirname(socket), { recursive: true, force: true });
+    }
+  };
+  const failure = await Promise.race([answering(socket, identity), ended]);
+  if (failure !== undefined) {
+    await close();
+    throw new Error(`the embedded Redis did not start: ${failure}`);
+  }
+  await writeFile(join(folder, ADDRESS_FILE), socket, { mode: 0o600 });
+  const died = ended.then((sentence) => (closing ? new Promise<never>(() => undefined) : sentence));
+  return { url: `unix://${socket}`, died, close };
+}
+
+function settings(folder: string, socket: string, identity: string): string[] {
+  const table: Record<string, string> = {
+    port: '0',
+    unixsocket: socket,
+    unixsocketperm: '700',
+    dir: folder,
+    appendonly: 'yes',
+    appendfsync: 'everysec',
+    save: '',
+    'maxmemory-policy': 'noeviction',
+    daemonize: 'no',
+    // Without effect while syslog is off: it only lets us recognise the server that answers as ours.
+    'syslog-ident': identity,
+  };
+  return Object.entries(table).flatMap(([name, value]) => [`--${name}`, value]);
+}
+
+/** The socket lies in the folder, or in a private one under the system's temp folder where that path is too long. */
+async function chooseSocket(folder: string): Promise<string> {
+  const name = 'redis.sock';
+  return Buffer.byteLength(join(folder, name)) <= LONGEST_SOCKET_PATH
+    ? join(folder, name)
+    : join(await mkdtemp(join(tmpdir(), 'soundpost-redis-')), name);
+}
+
+/** Redis would take a live predecessor's socket away and write into its file; after a crash it may still be ending. */
+async function predecessorGone(folder: string): Promise<void> {
+  const url = await runningEmbeddedRedis(folder);
+  if (url === undefined) {
+    return;
+  }
+  const redis = await connectOnce(url.slice('unix://'.length));
+  if (redis === undefined) {
+    return;
+  }
+  const gone = await new Promise<boolean>((resolve) => {
+    redis.once('close', () => resolve(true));
+    setTimeout(() => resolve(false), PREDECESSOR_TIMEOUT_MS).unref();
+  });
+  redis.disconnect();
+  if (!gone) {
+    throw new Error(
+      `another Soundpost uses ${folder}: stop it, choose another DATA_DIR, or set REDIS_URL so that both use one Redis`,
+    );
+  }
+}
+
+async function connectOnce(socket: string): Promise<Redis | undefined> {
+  const redis = new Redis(socket, { lazyConnect: true, retryStrategy: null, enableReadyCheck: false });
+  redis.on('error', () => undefined);
+  return redis.connect().then(
+    () => redis,
+    () => undefined,
+  );
+}
+
+function endOf(child: ChildProcess): Promise<string> {
+  let stderr = '';
+  child.stderr?.on('data', (chunk: Buffer) => {
+    stderr = (stderr + chunk.toString()).slice(-2000);
+  });
+  return new Promise((resolve) => {
+    child.once('error', (error) => resolve(`redis-server cannot be run (${error.message}); install it`));
+    child.once('close', (code, signal) =>
+      resolve(`redis-server ended with ${signal ?? `code ${code}`}. ${stderr}`),
+    );
+  });
+}
+
+/** Resolves with undefined once our server is ready, with a sentence when it does not get there. */
+async function answering(socket: string, identity: string): Promise<string | undefined> {
+  const redis = new Redis(socket, { maxRetriesPerRequest: null, retryStrategy: () => 20 });
+  // Until the socket is there every attempt fails; not `events.once`, which would take that for the end.
+  redis.on('error', () => undefined);
+  const ready = new Promise<boolean>((resolve) => {
+    redis.once('ready', () => resolve(true));
+    setTimeout(() => resolve(false), START_TIMEOUT_MS).unref();
+  });
+  try {
+    if (!(await ready)) {
+      return `it was not ready within ${START_TIMEOUT_MS / 1000} s`;
+    }
+    const [, answered] = (await redis.config('GET', 'syslog-ident')) as string[];
+    return answered === identity ? undefined : 'another redis-server answers on its socket';
+  } finally {
+    redis.disconnect();
+  }
+}

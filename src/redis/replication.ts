@@ -1,0 +1,93 @@
+/**
+ * Waiting until replicas have what was written (REDIS_WAIT_REPLICAS), so that it survives the death of the master. WAIT holds up its whole
+ * connection, so it has one of its own, and all that ask while one WAIT is under way share the next.
+ */
+
+import type { Redis } from './connection.ts';
+import { ownKey } from './keys.ts';
+
+/** Not enough replicas have it, or the master that had it is none any more. Whether it is lost nobody knows yet. */
+export class NotReplicated extends Error {
+  override readonly name = 'NotReplicated';
+}
+
+interface ReplicationOptions {
+  /** A connection of the role `request` for nothing else. The caller closes it. */
+  readonly redis: Redis;
+  /** At least 1. */
+  readonly replicas: number;
+}
+
+/** With the wait for the one before it, and what else a submission asks, within 2 s. */
+const WAIT_MS = 500;
+/** Written so that WAIT has something to wait for: it counts what its own connection wrote. */
+const MARK_KEY = ownKey('replication-mark');
+
+interface Waiting {
+  readonly keys: readonly string[];
+  readonly settle: (error?: Error) => void;
+}
+
+export class Replication {
+  readonly #options: ReplicationOptions;
+  #waiting: Waiting[] = [];
+  #isRunning = false;
+
+  constructor(options: ReplicationOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Resolves once so many replicas have everything that was written before the call.
+   * @param keys some that were written: a master that was chosen meanwhile may not have them
+   * @throws NotReplicated, or why Redis could not be asked
+   */
+  async confirm(keys: readonly string[]): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    this.#waiting.push({ keys, settle: (error) => (error === undefined ? resolve() : reject(error)) });
+    if (!this.#isRunning) {
+      this.#isRunning = true;
+      void this.#run();
+    }
+    return promise;
+  }
+
+  async #run(): Promise<void> {
+    while (this.#waiting.length > 0) {
+      const group = this.#waiting;
+      this.#waiting = [];
+      try {
+        await this.#confirmAll(group);
+      } catch (error) {
+        for (const { settle } of group) settle(error instanceof Error ? error : new Error(String(error)));
+      }
+    }
+    this.#isRunning = false;
+  }
+
+  async #confirmAll(group: readonly Waiting[]): Promise<void> {
+    const { redis, replicas } = this.#options;
+    const pipeline = redis.pipeline().set(MARK_KEY, Date.now());
+    for (const { keys } of group) pipeline.exists(...keys);
+    const answers = (await pipeline.wait(replicas, WAIT_MS).exec()) ?? [];
+    const values = answers.map(([error, value]) => {
+      if (error !== null) throw error;
+      return Number(value);
+    });
+    const reached = values.at(-1) ?? 0;
+    for (const [index, { keys, settle }] of group.entries()) {
+      const isKnown = values[index + 1] === keys.length;
+      if (reached >= replicas && isKnown) {
+        settle();
+      } else {
+        settle(
+          new NotReplicated(
+            isKnown
+              ? `${reached} of ${replicas} replica(s) have the submission`
+              : 'the master of Redis that had the submission was replaced',
+          ),
+        );
+      }
+    }
+  }
+}

@@ -1,0 +1,205 @@
+/** What every process needs, made of the configuration: secrets, Redis, storage, disk space, the way outside, metrics and traces. */
+import { mkdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type OpenStorage, openStorage, readRedisAddress } from './backing-services.ts';
+import { type Config, searchPath, version } from './config.ts';
+import type { Around } from './http/watched.ts';
+import { dieWithParent } from './launcher.ts';
+import type { MediaTools } from './media/run.ts';
+import { createLogger, type Logger } from './observe/logger.ts';
+import { namesLoopback } from './observe/metrics/access.ts';
+import type { Observer } from './observe/metrics/observer.ts';
+import { Metrics } from './observe/metrics/scrape.ts';
+import { measured } from './observe/metrics/server.ts';
+import type { Part } from './observe/metrics/table.ts';
+import type { OpenTracing } from './observe/tracing/open-telemetry.ts';
+import { noTracing, type Tracing } from './observe/tracing/tracing.ts';
+import type { Outbound } from './outbound/outbound.ts';
+import { confinedTools, guardedOutbound } from './processes/tools.ts';
+import { closeRedis, connectRedis, pingRedis, type Redis, type RedisAddress } from './redis/connection.ts';
+import { type EmbeddedRedis, startEmbeddedRedis } from './redis/embedded.ts';
+import { type DerivedSecrets, deriveSecrets, machineSecretKey } from './secrets.ts';
+import { DiskSpace } from './storage/disk-space.ts';
+import type { Storage } from './storage/storage.ts';
+import { ApiKeys } from './tenants/api-keys.ts';
+import { WebhookSecrets } from './tenants/webhook-secrets.ts';
+
+export interface Resources extends Pick<OpenStorage, 'sweep' | 'incoming' | 'downloadAddress'> {
+  readonly config: Config;
+  readonly logger: Logger;
+  readonly secrets: DerivedSecrets;
+  readonly redisAddress: RedisAddress;
+  readonly embeddedRedis: EmbeddedRedis | undefined;
+  readonly storage: Storage;
+  readonly disk: Disk;
+  readonly outbound: Outbound;
+  readonly metrics: Metrics;
+  readonly traces: Traces;
+  /** ffmpeg, and the sandbox for it, which is looked for when this is called first: not every process runs ffmpeg. */
+  tools(): Promise<MediaTools>;
+  close(): Promise<void>;
+}
+
+/** @param of what the process is to be made of; none for one that does something else */
+export async function openResources(config: Config, of: readonly Part[]): Promise<Resources> {
+  const traces = await openTraces(config, of);
+  const logger = createLogger(config.LOG_LEVEL, undefined, traces.idsForLog);
+  traces.reportTo?.(logger);
+  const secrets = deriveSecrets(config.SECRET_KEY ?? (await machineSecretKey(config.DATA_DIR)));
+  if (config.OUTBOUND_ALLOW !== '') {
+    logger.info(
+      { allow: config.OUTBOUND_ALLOW },
+      'these addresses may be reached although they are not public',
+    );
+  }
+  const redisAddress = await readRedisAddress(config);
+  const metrics = new Metrics(of, version);
+  const { storage, close: closeStorage, ...ofStorage } = await openStorage(config);
+  const disk = await openDisk(config);
+  const outbound = guardedOutbound(config, logger);
+  const embeddedRedis =
+    config.REDIS_URL === undefined
+      ? await startEmbeddedRedis({
+          folder: join(config.DATA_DIR, 'redis'),
+          launcher: dieWithParent('TERM', searchPath),
+        })
+      : undefined;
+  let tools: Promise<MediaTools> | undefined;
+  return {
+    config,
+    logger,
+    secrets,
+    redisAddress: { ...redisAddress, url: redisAddress.url ?? embeddedRedis?.url ?? '' },
+    embeddedRedis,
+    storage,
+    ...ofStorage,
+    disk,
+    outbound,
+    metrics,
+    traces,
+    tools() {
+      tools ??= confinedTools(config, logger).then((found) => ({
+        ...found,
+        watch: toolWatch(metrics.observer, traces.tracing),
+      }));
+      return tools;
+    },
+    async close() {
+      await outbound.close();
+      closeStorage();
+      await embeddedRedis?.close();
+      await traces.close?.();
+    },
+  };
+}
+
+/** The connection on which requests are answered, and the stores behind it. */
+export interface Stores {
+  readonly redis: Redis;
+  readonly keys: ApiKeys;
+  readonly webhookSecrets: WebhookSecrets;
+  close(): Promise<void>;
+}
+
+export function openStores({ redisAddress, logger, secrets, metrics }: Resources): Stores {
+  const redis = connectRedis({ ...redisAddress, role: 'request', logger });
+  metrics.read({ redis: () => pingRedis(redis).then(() => true) });
+  return {
+    redis,
+    keys: new ApiKeys(redis, secrets.keyPepper),
+    webhookSecrets: new WebhookSecrets(redis, secrets.encryption),
+    close: () => closeRedis(redis),
+  };
+}
+
+interface Disk {
+  /** Where jobs work. */
+  readonly workspaces: DiskSpace;
+  /** Where results and uploads lie: the same one, unless the workspaces have a volume of their own. A bucket is never full. */
+  readonly files: DiskSpace;
+}
+
+/** The volumes that the service writes to. */
+async function openDisk(config: Config): Promise<Disk> {
+  const { DATA_DIR, DISK_RESERVE_BYTES, STORAGE_URL } = config;
+  await mkdir(workspacesFolder(config), { recursive: true, mode: 0o700 });
+  const [ofFiles, ofWorkspaces] = await Promise.all([stat(DATA_DIR), stat(workspacesFolder(config))]);
+  if (STORAGE_URL !== undefined) {
+    const workspaces = new DiskSpace(workspacesFolder(config), DISK_RESERVE_BYTES);
+    return { workspaces, files: new DiskSpace(DATA_DIR, 0) };
+  }
+  const files = new DiskSpace(DATA_DIR, DISK_RESERVE_BYTES);
+  const isOne = ofFiles.dev === ofWorkspaces.dev;
+  return { files, workspaces: isOne ? files : new DiskSpace(workspacesFolder(config), DISK_RESERVE_BYTES) };
+}
+
+/** What there is besides spans is there only with a collector. */
+type Traces = Pick<OpenTracing, 'tracing'> & Partial<OpenTracing>;
+
+/**
+ * Without a collector nothing of OpenTelemetry's SDK is loaded (of its API prom-client loads some).
+ * @param of what the process is made of: its name in the traces
+ */
+async function openTraces(config: Config, of: readonly Part[]): Promise<Traces> {
+  const endpoint = config.OTEL_EXPORTER_OTLP_ENDPOINT;
+  if (endpoint === undefined || of.length === 0) {
+    return { tracing: noTracing };
+  }
+  const { openTracing } = await import('./observe/tracing/open-telemetry.ts');
+  return openTracing({
+    endpoint,
+    headers: config.OTEL_EXPORTER_OTLP_HEADERS ?? {},
+    sampler: { name: config.OTEL_TRACES_SAMPLER, ratio: config.OTEL_TRACES_SAMPLER_ARG },
+    serviceName: of.length === 1 ? `soundpost-${of[0]}` : 'soundpost',
+    version,
+  });
+}
+
+/** Who is told of runs of ffmpeg: the metrics, and the trace of the job. */
+function toolWatch({ toolStarted }: Observer, tracing: Tracing): NonNullable<MediaTools['watch']> {
+  return (tool) => {
+    const count = toolStarted(tool);
+    const end = tracing.begin(tool, {});
+    return (ending) => {
+      count(ending);
+      end({ 'soundpost.tool.ending': ending });
+    };
+  };
+}
+
+/** Metrics and traces of an HTTP server's requests, put around it. */
+export function observed(server: Part, { config, metrics, traces }: Resources): Around {
+  const measure = { metrics, server, token: config.METRICS_TOKEN, isPublished: isPublished(config) };
+  return (handler) => {
+    const spans = traces.around?.(handler);
+    const figures = measured(spans?.handle ?? handler, measure);
+    return {
+      handle: figures.handle,
+      ended(...request) {
+        figures.ended(...request);
+        spans?.ended(...request);
+      },
+    };
+  };
+}
+
+function isPublished({ PUBLIC_URL, GATEWAY_PUBLIC_URL }: Config): boolean {
+  return [PUBLIC_URL, GATEWAY_PUBLIC_URL].some(
+    (url) => url !== undefined && !namesLoopback(new URL(url).host),
+  );
+}
+
+/** Where answers and webhooks say that the API is. */
+export function publicUrlOf({ PUBLIC_URL, API_PORT }: Config, port = API_PORT): string {
+  return PUBLIC_URL ?? `http://127.0.0.1:${port}`;
+}
+
+/** Where the bytes of unfinished tus uploads gather; the janitor removes them there too. No storage key begins with a dot. */
+export function incomingFolder({ DATA_DIR }: Config): string {
+  return join(DATA_DIR, 'uploads', '.incoming');
+}
+
+/** Where temporary files go, and nowhere else. */
+export function workspacesFolder({ DATA_DIR }: Config): string {
+  return join(DATA_DIR, 'workspaces');
+}

@@ -1,0 +1,84 @@
+/** Boxes of ISO/IEC 14496-12 section 4.2, read from memory. */
+
+/** The file may be good, but it is not laid out as this module knows it: it has to be read whole. */
+export class UnsupportedLayout extends Error {
+  override readonly name = 'UnsupportedLayout';
+}
+
+interface BoxHeader {
+  /** Four characters, latin1. */
+  readonly type: string;
+  readonly headerBytes: 8 | 16;
+  /** With the header; null for a box that goes up to the end of the file. */
+  readonly sizeBytes: number | null;
+}
+
+/** The longest header: 32-bit size, type, 64-bit size. */
+export const MAX_HEADER_BYTES = 16;
+
+/** @throws UnsupportedLayout when the bytes are too few for a header, or the size cannot be one */
+export function boxHeader(bytes: Uint8Array): BoxHeader {
+  if (bytes.length < 8) throw new UnsupportedLayout('a box breaks off in its header');
+  const view = viewOf(bytes);
+  const size = view.getUint32(0);
+  const type = latin1(bytes, 4);
+  if (size === 0) return { type, headerBytes: 8, sizeBytes: null };
+  if (size !== 1) {
+    if (size < 8) throw new UnsupportedLayout(`box ${type} of ${size} bytes`);
+    return { type, headerBytes: 8, sizeBytes: size };
+  }
+  if (bytes.length < MAX_HEADER_BYTES) throw new UnsupportedLayout('a box breaks off in its header');
+  const large = view.getBigUint64(8);
+  if (large < 16n || large > BigInt(Number.MAX_SAFE_INTEGER))
+    throw new UnsupportedLayout(`box ${type} of ${large} bytes`);
+  return { type, headerBytes: 16, sizeBytes: Number(large) };
+}
+
+export interface Box {
+  readonly type: string;
+  readonly payload: Uint8Array;
+}
+
+/** More boxes in one box than any program writes. */
+const MAX_CHILDREN = 4_096;
+
+/**
+ * The boxes inside a box. Up to seven bytes may be left over: QuickTime ends lists with a zero word.
+ * @throws UnsupportedLayout when a box does not fit
+ */
+export function childrenOf(payload: Uint8Array): Box[] {
+  const boxes: Box[] = [];
+  for (let at = 0; payload.length - at >= 8; ) {
+    const { type, headerBytes, sizeBytes } = boxHeader(payload.subarray(at, at + MAX_HEADER_BYTES));
+    if (sizeBytes === null || sizeBytes > payload.length - at)
+      throw new UnsupportedLayout(`box ${type} does not fit`);
+    if (boxes.length === MAX_CHILDREN) throw new UnsupportedLayout(`more than ${MAX_CHILDREN} boxes in one`);
+    boxes.push({ type, payload: payload.subarray(at + headerBytes, at + sizeBytes) });
+    at += sizeBytes;
+  }
+  return boxes;
+}
+
+/** The only box of that type, or undefined. Of two, programs disagree about which one counts. @throws UnsupportedLayout */
+export function onlyBox(boxes: readonly Box[], ...types: readonly string[]): Box | undefined {
+  const found = boxes.filter(({ type }) => types.includes(type));
+  if (found.length > 1)
+    throw new UnsupportedLayout(`box ${types.join(' or ')} stands there ${found.length} times`);
+  return found[0];
+}
+
+/** @throws UnsupportedLayout when it is not there */
+export function requiredBox(boxes: readonly Box[], ...types: readonly string[]): Box {
+  const box = onlyBox(boxes, ...types);
+  if (box === undefined) throw new UnsupportedLayout(`no box ${types.join(' or ')}`);
+  return box;
+}
+
+export function viewOf(bytes: Uint8Array): DataView {
+  return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}
+
+/** The four characters at a place. */
+export function latin1(bytes: Uint8Array, at: number): string {
+  return Buffer.from(bytes.subarray(at, at + 4)).toString('latin1');
+}

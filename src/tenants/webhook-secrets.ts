@@ -1,0 +1,77 @@
+/** A tenant's webhook secret (decisions D): made when it is first needed, encrypted at rest, rotated with a day of overlap. */
+
+import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
+import { z } from 'zod';
+import type { Redis } from '../redis/connection.ts';
+import { ownKey } from '../redis/keys.ts';
+import { RedisScript } from '../redis/script.ts';
+
+const OVERLAP_MS = 24 * 60 * 60 * 1000;
+/** Standard Webhooks asks for 24 to 64 random bytes. */
+const SECRET_BYTES = 32;
+/** AES-256-GCM: a nonce of 96 bits (NIST SP 800-38D), a tag of 128. */
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+
+const Stored = z.object({
+  current: z.string().optional(),
+  previous: z.string().optional(),
+  previousUntilMs: z.coerce.number().optional(),
+});
+
+const rotate = new RedisScript(`
+local current = redis.call('HGET', KEYS[1], 'current')
+if current then redis.call('HSET', KEYS[1], 'previous', current, 'previousUntilMs', ARGV[2]) end
+redis.call('HSET', KEYS[1], 'current', ARGV[1])
+`);
+
+export class WebhookSecrets {
+  readonly #redis: Redis;
+  readonly #key: Buffer;
+
+  /** @param key AES-256 key of what is encrypted at rest */
+  constructor(redis: Redis, key: Buffer) {
+    this.#redis = redis;
+    this.#key = key;
+  }
+
+  /** The secrets to sign with, the current one first; two for a day after a rotation. */
+  async of(tenant: string): Promise<readonly string[]> {
+    const key = ownKey('webhook-secret', tenant);
+    let stored = Stored.parse(await this.#redis.hgetall(key));
+    if (stored.current === undefined) {
+      // Of two who make the first one at once, the second reads the first's.
+      await this.#redis.hsetnx(key, 'current', this.#encrypt(newSecret()));
+      stored = Stored.parse(await this.#redis.hgetall(key));
+    }
+    const previous = (stored.previousUntilMs ?? 0) > Date.now() ? stored.previous : undefined;
+    return [stored.current, previous].filter((text) => text !== undefined).map((text) => this.#decrypt(text));
+  }
+
+  /** A new secret; the previous one keeps signing for a day. */
+  async rotate(tenant: string): Promise<string> {
+    const secret = newSecret();
+    const until = Date.now() + OVERLAP_MS;
+    await rotate.run(this.#redis, [ownKey('webhook-secret', tenant)], [this.#encrypt(secret), until]);
+    return secret;
+  }
+
+  #encrypt(text: string): string {
+    const nonce = randomBytes(NONCE_BYTES);
+    const cipher = createCipheriv('aes-256-gcm', this.#key, nonce);
+    const sealed = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()]);
+    return Buffer.concat([nonce, cipher.getAuthTag(), sealed]).toString('base64');
+  }
+
+  #decrypt(text: string): string {
+    const bytes = Buffer.from(text, 'base64');
+    const decipher = createDecipheriv('aes-256-gcm', this.#key, bytes.subarray(0, NONCE_BYTES));
+    decipher.setAuthTag(bytes.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES));
+    const opened = decipher.update(bytes.subarray(NONCE_BYTES + TAG_BYTES));
+    return Buffer.concat([opened, decipher.final()]).toString('utf8');
+  }
+}
+
+function newSecret(): string {
+  return `whsec_${randomBytes(SECRET_BYTES).toString('base64')}`;
+}

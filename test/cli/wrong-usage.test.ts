@@ -1,0 +1,151 @@
+/** What is wrong is named with what to do, before any work; exit codes as main.ts gives them. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { exitCodeOf, Interrupted, sentenceOf } from '../../src/cli/ending.ts';
+import { createProgram } from '../../src/cli/program.ts';
+import { SoundpostError } from '../../src/client/error.ts';
+import { type ErrorCode, errorCatalogue, ServiceError } from '../../src/contract/errors.ts';
+
+let folder = '';
+let video = '';
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'soundpost-usage-'));
+  video = join(folder, 'talk.mp4');
+  await writeFile(video, 'a video that nobody reads');
+  vi.stubEnv('DATA_DIR', folder);
+});
+afterAll(async () => {
+  vi.unstubAllEnvs();
+  await rm(folder, { recursive: true, force: true });
+});
+
+async function refusal(args: readonly string[]): Promise<{ code: number; sentence: string }> {
+  const said: string[] = [];
+  const program = createProgram({ say: (line) => said.push(line), complain: (line) => said.push(line) });
+  const error: unknown = await program.parseAsync(args, { from: 'user' }).then(
+    () => new Error('the command succeeded'),
+    (thrown: unknown) => thrown,
+  );
+  expect(said).toEqual([]);
+  return { code: exitCodeOf(error), sentence: sentenceOf(error) ?? (error as Error).message };
+}
+
+describe('extract', () => {
+  it.each<[what: string, args: () => string[], sentence: RegExp]>([
+    ['a file that is not there', () => ['nothing.mp4'], /there is no file nothing\.mp4; give the path of/],
+    ['a folder', () => ['.'], /^\. is a folder; give one file of it/],
+    ['another scheme', () => ['ftp://a.example/b.mp4'], /only http:\/\/ and https:\/\/ can be fetched/],
+    [
+      'a password in the video’s address',
+      () => ['https://me:secret@a.example/talk.mp4'],
+      /^the address of a\.example holds a name or a password, which is not sent along; fetch the video yourself/,
+    ],
+    ['no video', () => [], /missing required argument 'video'/],
+    ['an unknown format', () => [video, '-f', 'mp9'], /'mp9' is invalid\. Allowed choices are mp3, aac/],
+    ['an unknown option', () => [video, '--normalise'], /Did you mean --normalize\?/],
+    [
+      'an end before the start',
+      () => [video, '--start', '9', '--end', '3'],
+      /--end: must be greater than start/,
+    ],
+    ['a time that is none', () => [video, '--start', 'soon'], /--start: "soon" is no time; write seconds/],
+    [
+      'no number',
+      () => [video, '--loudness', 'loud'],
+      /--loudness: "loud" is no number; it takes LUFS, such as -14/,
+    ],
+    [
+      'a bitrate of a lossless format',
+      () => [video, '-f', 'wav', '-b', '192k'],
+      /--bitrate: wav is lossless/,
+    ],
+    [
+      'a rate that the format lacks',
+      () => [video, '--sample-rate', '9000'],
+      /--sample-rate: must be one of 8000/,
+    ],
+    ['no INSTANCE', () => [video, '--send', '+1202'], /--send: "\+1202" is not of the form INSTANCE:NUMBER/],
+    ['an INSTANCE that is none', () => [video, '--send', 'a b:1'], /--send: instance must be the name or id/],
+    ['a delay of nothing', () => [video, '--delay', '5'], /--delay: belongs to a voice message; add --send/],
+    ['no gateway', () => [video, '--send', 'main:1202'], /--send needs a gateway: start "soundpost serve"/],
+    [
+      'no folder for the output',
+      () => [video, '-o', 'none/a.mp3'],
+      /there is no folder none to write into; make it: mkdir -p none$/,
+    ],
+    [
+      'no folder, with a name that a shell would part',
+      () => [video, '-o', "my friend's/a.mp3"],
+      /make it: mkdir -p 'my friend'\\''s'$/,
+    ],
+    [
+      'audio and JSON on one stream',
+      () => [video, '-o', '-', '--json'],
+      /would both go to standard output; give -o a file/,
+    ],
+    [
+      'a webhook without a service',
+      () => [video, '--webhook', 'https://a.example/'],
+      /--webhook: only a service calls webhooks/,
+    ],
+    [
+      'no address',
+      () => [video, '--server', 'here'],
+      /--server: "here" is no address of a service; write it such as/,
+    ],
+    [
+      'a password in the address',
+      () => [video, '--server', 'http://me:secret@a.example/api'],
+      /^--server: leave the name and password out of the address, http:\/\/a\.example\/api;/,
+    ],
+    [
+      'no key',
+      () => [video, '--server', 'http://a.example'],
+      /http:\/\/a\.example needs a key: set SOUNDPOST_API_KEY/,
+    ],
+  ])('%s', async (_what, args, sentence) => {
+    const refused = await refusal(['extract', ...args()]);
+    expect(refused.sentence).toMatch(sentence);
+    expect(refused.code).toBe(2);
+  });
+});
+
+it.each<[args: string[], sentence: RegExp]>([
+  [['extrakt'], /unknown command 'extrakt'\n\(Did you mean extract\?\)/],
+  [['jobs', 'list', '--limit', 'all', '--server', 'http://a.example'], /SOUNDPOST_API_KEY/],
+  [['jobs', 'list', '--status', 'done'], /Allowed choices are queued, processing, completed, failed/],
+  [['completion', 'tcsh'], /Allowed choices are bash, zsh, fish/],
+])('%j', async (args, sentence) => {
+  const refused = await refusal(args);
+  expect(refused.sentence).toMatch(sentence);
+  expect(refused.code).toBe(2);
+});
+
+describe('exit codes', () => {
+  const codes = Object.keys(errorCatalogue) as ErrorCode[];
+  const of = (exitCode: number) =>
+    codes.filter((code) => exitCodeOf(new ServiceError(code, '')) === exitCode);
+
+  it('are 2 for what only another command line, file or key can change', () => {
+    expect(of(2)).toEqual([
+      ...['UNAUTHORIZED', 'FORBIDDEN', 'INVALID_REQUEST', 'INVALID_SOURCE', 'INVALID_OUTPUT'],
+      ...['INVALID_WEBHOOK', 'INVALID_JOB_ID', 'TOO_MANY_JOBS', 'JOB_NOT_FOUND', 'BATCH_NOT_FOUND'],
+      ...[
+        'UPLOAD_NOT_FOUND',
+        'NOT_FOUND',
+        'METHOD_NOT_ALLOWED',
+        'UNSUPPORTED_MEDIA_TYPE',
+        'IDEMPOTENCY_MISMATCH',
+      ],
+    ]);
+  });
+
+  it('are 1 for work that failed, also at a service, and 130 for an interrupt', () => {
+    expect(of(1).length + of(2).length).toBe(codes.length);
+    const away = { code: 'NETWORK_ERROR', message: 'the service did not answer' } as const;
+    expect(exitCodeOf(new SoundpostError(away, { httpStatus: 0 }))).toBe(1);
+    expect(exitCodeOf(new Interrupted())).toBe(130);
+  });
+});

@@ -1,0 +1,118 @@
+/** The mechanism behind both servers' Idempotency-Keys, over records of its own and over those of the first edition. */
+import { Redis } from 'ioredis';
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { type IdempotencyPolicy, once } from '../../src/http/idempotency.ts';
+import { startTestRedis, type TestRedis } from '../redis-server.ts';
+import { until } from '../until.ts';
+
+class Refused extends Error {}
+
+/** As the API has it; the gateway's key stays bound after every failure. */
+const policy: IdempotencyPolicy = {
+  isUndone: (error) => error instanceof Refused,
+  refusal: (reason) => new Error(reason),
+};
+const FINGERPRINT = '654a2f4db24f0c657f0008f8c4df00f445a72321e34216e0e338df5f3c7d0a75';
+const record =
+  '{soundpost}:sp:idempotency:tenant:68c780cd132a0299c7cd3fa8649783cbc2872a98d90cd4ed6b9696e3c61c4c68';
+
+let server: TestRedis;
+let redis: Redis;
+beforeAll(async () => {
+  server = await startTestRedis();
+  redis = new Redis(server.socketPath);
+});
+beforeEach(() => redis.flushall());
+afterAll(async () => {
+  redis.disconnect();
+  await server.close();
+});
+
+const run = <Answer>(work: (seed: string) => Promise<Answer>, fingerprint = FINGERPRINT) =>
+  once(redis, { record, fingerprint }, policy, work);
+const never = () => Promise.reject(new Error('it was done again'));
+
+it('the first answer comes again, and another request is refused', async () => {
+  expect(await run(async () => ({ id: 1 }))).toEqual({ answer: { id: 1 }, replayed: false });
+  expect(await run(never)).toEqual({ answer: { id: 1 }, replayed: true });
+  await expect(run(never, 'another')).rejects.toThrow('mismatch');
+  expect(await redis.pttl(record)).toBeGreaterThan(23 * 60 * 60 * 1000);
+});
+
+it('while the first runs nobody else does, however long it takes', async () => {
+  const { promise, resolve } = Promise.withResolvers<number>();
+  const first = run(() => promise);
+  await until('it has begun', async () => (await redis.hget(record, 'until')) ?? undefined);
+  await expect(run(never)).rejects.toThrow('in-progress');
+  const began = Number(await redis.hget(record, 'until'));
+  await until('it renews its lease', async () => Number(await redis.hget(record, 'until')) > began);
+  resolve(7);
+  expect(await first).toEqual({ answer: 7, replayed: false });
+});
+
+it('a refusal frees the key, also for another request', async () => {
+  await expect(run(() => Promise.reject(new Refused('no')))).rejects.toThrow('no');
+  expect(await run(async () => 2, 'another')).toEqual({ answer: 2, replayed: false });
+});
+
+it('after any other failure the same request may begin again at once, with the same seed', async () => {
+  const seeds: string[] = [];
+  const fail = (seed: string) => {
+    seeds.push(seed);
+    return Promise.reject(new Error('broken'));
+  };
+  await expect(run(fail)).rejects.toThrow('broken');
+  await expect(run(fail)).rejects.toThrow('broken');
+  await expect(run(never, 'another')).rejects.toThrow('mismatch');
+  expect(seeds[0]).toMatch(/^[0-9a-f]{32}$/);
+  expect(seeds[1]).toBe(seeds[0]);
+});
+
+it('whoever lost the key to another one leaves its record alone', async () => {
+  const { promise, resolve } = Promise.withResolvers<string>();
+  const slow = run(() => promise);
+  await until('it has begun', async () => (await redis.hget(record, 'until')) ?? undefined);
+  await redis.hset(record, 'until', 0);
+  expect(await run(async () => 'second')).toEqual({ answer: 'second', replayed: false });
+  resolve('first');
+  await slow;
+  expect(await run(never)).toEqual({ answer: 'second', replayed: true });
+});
+
+// What f8bc16f left in Redis, byte for byte; test/upgrade has both servers answer over such records.
+const answered = {
+  api: {
+    seed: '82f5fd5bc7efb9bf9465b16fa06e74fa',
+    owner: 'fe1a0ecf-5ece-4ee8-80e7-1a97ae414d75',
+    until: '1795398121119',
+  },
+  gateway: {},
+};
+const ANSWER =
+  '{"httpStatus":202,"headers":{"Location":"/v1/jobs/job_1"},"body":{"success":true,"data":{"jobId":"job_1"}}}';
+
+it.each(Object.entries(answered))(
+  'an answer that the %s of the first edition kept comes again',
+  async (_, fields) => {
+    await redis.hset(record, { ...fields, fingerprint: FINGERPRINT, answer: ANSWER });
+    expect(await run(never)).toEqual({ answer: JSON.parse(ANSWER), replayed: true });
+    await expect(run(never, 'another')).rejects.toThrow('mismatch');
+  },
+);
+
+it('a request that the API of the first edition did not end goes on with its seed, once its lease is over', async () => {
+  const fields = { ...answered.api, fingerprint: FINGERPRINT };
+  await redis.hset(record, { ...fields, until: Date.now() + 60_000 });
+  await expect(run(never)).rejects.toThrow('in-progress');
+  await redis.hset(record, fields);
+  expect((await run(async (seed) => seed)).answer).toBe(answered.api.seed);
+});
+
+it('a request that the gateway of the first edition did not end may begin again, once its lease is over', async () => {
+  await redis.hset(record, { fingerprint: FINGERPRINT });
+  await redis.set(`${record}:lease`, '3992c25c-2b5a-4b37-a8bb-acc4eb3961fd', 'PX', 60_000);
+  await expect(run(never)).rejects.toThrow('in-progress');
+  await expect(run(never, 'another')).rejects.toThrow('mismatch');
+  await redis.del(`${record}:lease`);
+  expect(await run(async () => 3)).toEqual({ answer: 3, replayed: false });
+});

@@ -1,0 +1,137 @@
+/** An output and its voice message, each in a run of its own over an idle core: the same files as one decode makes. */
+import { readdir, readFile } from 'node:fs/promises';
+import { basename } from 'node:path';
+import { beforeAll, expect, it } from 'vitest';
+import { OutputRequest } from '../../../src/contract/job-request.ts';
+import { type Extraction, type ExtractOptions, extractAudio } from '../../../src/media/extract.ts';
+import { planOutput, planVoiceRendition } from '../../../src/media/plan.ts';
+import { probe } from '../../../src/media/probe.ts';
+import { currentRun, rowsOfRun } from '../../by-run.ts';
+import { processesOver } from '../../processes.ts';
+import { until } from '../../until.ts';
+import { noAbort, tools } from '../extracting.ts';
+import { ffmpeg } from '../oracle.ts';
+import { mediaFolder } from '../sources.ts';
+import { cores } from './cores.ts';
+
+const folder = mediaFolder();
+
+beforeAll(async () => {
+  const sound = "aevalsrc='0.3*sin(440*PI*t)*exp(-3*mod(t,0.5))|0.3*sin(660*PI*t)':s=44100";
+  const graph = ['-f', 'lavfi', '-t', '26', '-i', sound];
+  await ffmpeg('-v', 'error', ...graph, '-c:a', 'aac', '-metadata', 'title=Étude', folder.at('chords.mp4'));
+});
+
+/** @param name what its two files begin with */
+async function both(name: string, request: object, options: Partial<ExtractOptions>): Promise<Extraction> {
+  const input = folder.at('chords.mp4');
+  const probed = await probe(tools, input, { signal: noAbort });
+  const output = OutputRequest.parse(request);
+  return extractAudio({
+    ...{ tools, input, probe: probed, signal: noAbort, maxAudioSeconds: 3600 },
+    ...{ plan: planOutput(output, probed), outputPath: folder.at(`${name}.out`) },
+    voice: { plan: planVoiceRendition(output, probed), path: folder.at(`${name}.ogg`) },
+    ...options,
+  });
+}
+
+/** ffmpeg itself, not the launchers before it: which of the outputs each run writes. */
+function running(name: string): string[] {
+  const ffmpegs = processesOver(folder.path).filter(({ words }) => basename(words[0] ?? '') === 'ffmpeg');
+  return ffmpegs.map(({ words }) =>
+    ['out', 'ogg'].filter((end) => words.some((word) => word.endsWith(`/${name}.${end}`))).join(' and '),
+  );
+}
+
+const leftovers = async (name: string): Promise<string[]> =>
+  (await readdir(folder.path)).filter((file) => file.startsWith('extract-') || file.startsWith(`${name}.`));
+
+it.each(
+  rowsOfRun(
+    [
+      { format: 'mp3' },
+      { format: 'mp3', start: 2, end: 20 },
+      { format: 'm4a', copy: 'never' },
+      { format: 'mp3', normalize: true },
+    ],
+    1,
+  ),
+)('makes the same files of %o', async (request) => {
+  const { held, takeIdle } = cores(2);
+  const one = await both('one', request, {});
+  const apart = await both('apart', request, { parallel: { takeIdle } });
+  expect(held).toEqual({ asked: 2, now: 0 });
+  for (const end of ['out', 'ogg']) {
+    expect((await readFile(folder.at(`apart.${end}`))).equals(await readFile(folder.at(`one.${end}`)))).toBe(
+      true,
+    );
+  }
+  const pathless = ({ output, voice, ...rest }: Extraction) => ({
+    ...rest,
+    files: [output, voice].map((file) => ({ ...file, path: null })),
+  });
+  expect(pathless(apart)).toEqual(pathless(one));
+});
+
+it.runIf(currentRun === 'core')(
+  'runs both at the same time, and one decode for both where no core is idle',
+  async () => {
+    const apart = both('apart', { format: 'mp3' }, { parallel: cores(2) });
+    await until('both run', () => running('apart').toSorted().join() === 'ogg,out');
+    await apart;
+    const { held, takeIdle } = cores(1);
+    const one = both('one', { format: 'mp3' }, { parallel: { takeIdle } });
+    await until('one runs', () => running('one').length > 0);
+    expect(running('one')).toEqual(['out and ogg']);
+    await one;
+    expect(held).toEqual({ asked: 2, now: 0 });
+  },
+);
+
+it.runIf(currentRun === 'core')('takes no core beside a copy, which needs none', async () => {
+  const { held, takeIdle } = cores(2);
+  const { output } = await both('copied', { format: 'm4a' }, { parallel: { takeIdle } });
+  expect([output.copied, held.asked]).toEqual([true, 0]);
+});
+
+it.runIf(currentRun === 'core')('tells how far it is, and never goes back', async () => {
+  const fractions: number[] = [];
+  await both(
+    'progress',
+    { format: 'mp3' },
+    { parallel: cores(2), onProgress: (fraction) => fractions.push(fraction) },
+  );
+  expect(fractions.at(-1)).toBe(1);
+  expect(fractions).toEqual(fractions.toSorted((one, other) => one - other));
+  expect(fractions.at(-2)).toBeCloseTo(0.95, 1);
+});
+
+it.runIf(currentRun === 'core')('that is cancelled leaves no process and no file', async () => {
+  const { held, takeIdle } = cores(2);
+  const abort = new AbortController();
+  const reason = new Error('cancelled');
+  const made = both('end', { format: 'mp3' }, { parallel: { takeIdle }, signal: abort.signal });
+  const cancelled = expect(made).rejects.toBe(reason);
+  await until('both run', () => running('end').length === 2);
+  abort.abort(reason);
+  await cancelled;
+  expect(running('end')).toEqual([]);
+  expect(await leftovers('end')).toEqual([]);
+  expect(held.now).toBe(0);
+});
+
+it.runIf(currentRun === 'core')(
+  'one of whose outputs fails ends the other and fails with it',
+  async () => {
+    const { held, takeIdle } = cores(2);
+    const breaking =
+      'for word; do case $word in *end.ogg) echo "Error while decoding: planted" >&2; exit 3;; *end.out) exec sleep 60;; esac; done; exec "$@"';
+    const launcher = ['/bin/sh', '-c', breaking, 'sh', ...tools.launcher];
+    await expect(
+      both('end', { format: 'mp3' }, { parallel: { takeIdle }, tools: { ...tools, launcher } }),
+    ).rejects.toMatchObject({ code: 'EXTRACTION_FAILED' });
+    expect(await leftovers('end')).toEqual([]);
+    expect(held.now).toBe(0);
+  },
+  10_000,
+);

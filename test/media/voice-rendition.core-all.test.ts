@@ -1,0 +1,77 @@
+/** The voice message that is made together with an output, and voice as an output of its own. */
+import { stat } from 'node:fs/promises';
+import { describe, expect, it } from 'vitest';
+import { OutputRequest } from '../../src/contract/job-request.ts';
+import { extractAudio } from '../../src/media/extract.ts';
+import { planOutput, planVoiceRendition } from '../../src/media/plan.ts';
+import { probe } from '../../src/media/probe.ts';
+import { currentRun, rowsOfRun } from '../by-run.ts';
+import { extract, noAbort, tools } from './extracting.ts';
+import { decodedSeconds, ffmpeg, inspect, packetKbps } from './oracle.ts';
+import { mediaFolder, type SourceName } from './sources.ts';
+
+const folder = mediaFolder();
+
+describe('a voice message with the output', () => {
+  async function both(source: SourceName, request: Record<string, unknown>) {
+    const input = await folder.source(source);
+    const output = OutputRequest.parse(request);
+    const probed = await probe(tools, input, { signal: noAbort });
+    return extractAudio({
+      ...{
+        tools,
+        input,
+        probe: probed,
+        plan: planOutput(output, probed),
+        outputPath: folder.at('with-voice.out'),
+      },
+      voice: { plan: planVoiceRendition(output, probed), path: folder.at('with-voice.ogg') },
+      ...{ signal: noAbort, maxAudioSeconds: 3600 },
+    });
+  }
+
+  it.each(
+    rowsOfRun(
+      [
+        { format: 'mp3' },
+        { format: 'm4a' },
+        { format: 'flac', start: 1, end: 3 },
+        { format: 'mp3', normalize: true },
+      ],
+      2,
+    ),
+  )('is made of %o', async (request) => {
+    const { output, voice } = await both('speech.mp4', request);
+    const { audio } = await inspect(folder.at('with-voice.ogg'));
+    expect(audio).toMatchObject({ codec_name: 'opus', channels: 1 });
+    expect(voice).toMatchObject({ fitsVoiceBubble: true, codec: 'opus', copied: false });
+    expect(output.copied).toBe(request.format === 'm4a');
+    expect((await inspect(output.path)).audio.codec_name).toBe(
+      request.format === 'm4a' ? 'aac' : request.format,
+    );
+    const difference =
+      (await decodedSeconds(output.path)) - (await decodedSeconds(folder.at('with-voice.ogg')));
+    expect(Math.abs(difference)).toBeLessThan(0.05);
+  });
+
+  it.runIf(currentRun === 'core')(
+    'fits a bubble even where the container was wrong about its length',
+    async () => {
+      const input = folder.at('long.wav');
+      await ffmpeg('-v', 'error', '-f', 'lavfi', '-i', 'anoisesrc=d=240:r=16000:a=0.3', input);
+      const probed = await probe(tools, input, { signal: noAbort });
+      const plan = planOutput(OutputRequest.parse({ format: 'voice' }), probed);
+      const asIfShort = { ...plan, encode: { ...plan.encode, bitrateKbps: 40 } };
+      const { output } = await extract(
+        input,
+        folder.at('long.ogg'),
+        { format: 'voice' },
+        { plan: asIfShort },
+      );
+      expect((await stat(output.path)).size).toBeLessThanOrEqual(512 * 1024);
+      expect(output.fitsVoiceBubble).toBe(true);
+      expect(output.durationSeconds).toBeCloseTo(240, 0);
+      expect(await packetKbps(output.path)).toBeGreaterThan(12);
+    },
+  );
+});

@@ -1,0 +1,213 @@
+/**
+ * The npm package, as somebody has it who installs it: packed by `npm pack`, installed in an empty folder, run by `npx`. With --long npm
+ * installs it, and what it depends on, from its registry; in the core the packages that it names are those of this checkout.
+ */
+import { execFile } from 'node:child_process';
+import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { delimiter, dirname, join, resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { LIMIT_BYTES, MIB, measureUpload, statusOf, ways } from '../api/upload-memory.ts';
+import { currentRun } from '../by-run.ts';
+import { useVideos } from '../end-to-end/videos.ts';
+import { descendants, isAlive } from '../processes.ts';
+import { type RunningProcess, ServiceHome, startProcess } from '../service.ts';
+
+const ROOT = resolve(import.meta.dirname, '../..');
+const fromRegistry = currentRun === 'long';
+const execute = promisify(execFile);
+const videos = useVideos();
+
+const Packed = z.tuple([
+  z.object({
+    filename: z.string(),
+    size: z.number(),
+    unpackedSize: z.number(),
+    files: z.array(z.object({ path: z.string() })),
+  }),
+]);
+const Manifest = z.object({ version: z.string(), dependencies: z.record(z.string(), z.string()) });
+
+const environment = {
+  ...process.env,
+  PATH: `${dirname(process.execPath)}${delimiter}${process.env.PATH}`,
+  npm_config_update_notifier: 'false',
+};
+
+let folder = '';
+let packed: z.infer<typeof Packed>[0];
+let manifest: z.infer<typeof Manifest>;
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'soundpost-package-'));
+  const { stdout } = await execute('npm', ['pack', '--json', '--pack-destination', folder], {
+    cwd: ROOT,
+    env: environment,
+  });
+  [packed] = Packed.parse(JSON.parse(stdout));
+  await install(join(folder, packed.filename));
+  manifest = Manifest.parse(JSON.parse(await readFile(installed('package.json'), 'utf8')));
+}, 600_000);
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+const installed = (path: string): string => join(folder, 'node_modules/soundpost', path);
+
+async function install(tarball: string): Promise<void> {
+  await writeFile(join(folder, 'package.json'), '{"private":true}');
+  if (fromRegistry) {
+    await run('npm', 'install', '--prefer-offline', '--no-audit', '--no-fund', tarball);
+    return;
+  }
+  await mkdir(installed(''), { recursive: true });
+  await run('tar', '-xzf', tarball, '-C', installed(''), '--strip-components=1');
+  const { dependencies } = Manifest.parse(JSON.parse(await readFile(installed('package.json'), 'utf8')));
+  for (const name of Object.keys(dependencies)) {
+    const place = join(folder, 'node_modules', name);
+    await mkdir(dirname(place), { recursive: true });
+    await symlink(join(ROOT, 'node_modules', name), place);
+  }
+  const { bin } = z
+    .object({ bin: z.object({ soundpost: z.string() }) })
+    .parse(JSON.parse(await readFile(installed('package.json'), 'utf8')));
+  await mkdir(join(folder, 'node_modules/.bin'));
+  await symlink(`../soundpost/${bin.soundpost}`, join(folder, 'node_modules/.bin/soundpost'));
+  await run('chmod', '+x', installed(bin.soundpost));
+}
+
+/** In the folder of somebody who has the package. Rejects when it fails. */
+async function run(command: string, ...args: string[]): Promise<string> {
+  return (await execute(command, args, { cwd: folder, env: environment })).stdout;
+}
+
+async function codecOf(file: string): Promise<string> {
+  const entries = ['-v', 'error', '-show_entries', 'stream=codec_name', '-of', 'csv=p=0'];
+  return (await run('ffprobe', ...entries, file)).trim();
+}
+
+describe('the package', () => {
+  it('holds what runs, what is read, and nothing else, and is small', () => {
+    const paths = packed.files.map(({ path }) => path);
+    expect(paths).toEqual(
+      expect.arrayContaining([
+        ...['package.json', 'README.md', 'LICENSE', 'CHANGELOG.md', 'dist/main.js', 'dist/client/index.d.ts'],
+        ...['dist/cli/loop-watchdog-thread.js', 'web/reference/scalar.js', 'docs/operations.md'],
+      ]),
+    );
+    const allowed =
+      /^(dist\/.*\.js|dist\/(client|contract)\/.*\.d\.ts|web\/.*|docs\/[\w.-]+|examples\/.*|deploy\/seccomp\.json|[A-Z]+(\.md)?|package\.json)$/;
+    expect(paths.filter((path) => !allowed.test(path))).toEqual([]);
+    expect(packed.size).toBeLessThan(2.5 * 1024 ** 2);
+    expect(packed.unpackedSize).toBeLessThan(8 * 1024 ** 2);
+  });
+
+  it('runs by npx: its version, and a doctor who finds nothing wrong', async () => {
+    expect(await run('npx', '--no-install', 'soundpost', '--version')).toBe(`${manifest.version}\n`);
+    const answer = await run('npx', '--no-install', 'soundpost', 'doctor', '--json').catch(
+      (error: { stdout: string }) => error.stdout,
+    );
+    const { checks } = z
+      .object({ checks: z.array(z.object({ check: z.string(), verdict: z.string(), found: z.string() })) })
+      .parse(JSON.parse(answer));
+    expect(checks).toContainEqual({
+      check: 'Node',
+      verdict: 'ok',
+      found: `${process.versions.node}, runs compiled code`,
+    });
+    // The usual ports may be somebody's.
+    expect(checks.filter(({ check, verdict }) => verdict !== 'ok' && check !== 'Ports')).toEqual([]);
+  });
+
+  it('makes an MP3 of a video in an empty folder', async () => {
+    const empty = join(folder, 'empty');
+    await mkdir(empty);
+    await copyFile(videos.talk, join(empty, 'video.mp4'));
+    const extract = ['--no-install', 'soundpost', 'extract', 'video.mp4'];
+    await execute('npx', extract, { cwd: empty, env: environment });
+    expect((await readdir(empty)).sort()).toEqual(['video.mp3', 'video.mp4']);
+    expect(await codecOf(join(empty, 'video.mp3'))).toBe('mp3');
+  });
+
+  it('has types that tell a mistake from a request', async () => {
+    await writeFile(
+      join(folder, 'user.ts'),
+      `import { createClient } from 'soundpost/client';
+      const client = createClient({ baseUrl: 'https://soundpost.example', apiKey: 'sp_x' });
+      const file = new Blob([]);
+      export const size: Promise<number> = client.waitFor('job_1').then(({ outputFile }) => outputFile.size);
+      void client.extract({ file, output: { format: 'mp3' } });
+      // @ts-expect-error no such format
+      void client.extract({ file, output: { format: 'mp9' } });`,
+    );
+    const options = ['--noEmit', '--strict', '--module', 'nodenext', '--target', 'es2023', '--types', ''];
+    const tsc = join(ROOT, 'node_modules/.bin/tsc');
+    expect(await run(tsc, ...options, 'user.ts')).toBe('');
+  });
+});
+
+it('its bin starts an API that stays small whatever it takes in', async () => {
+  const home = await ServiceHome.make();
+  try {
+    const started = home.run([join(folder, 'node_modules/.bin/soundpost'), 'api']);
+    const address = await started.says(/^API\s+(http\S+)/m);
+    const api = { address, key: home.key, status: statusOf(started.pid) };
+    const { grownBytes } = await measureUpload(api, videos.talk, ways.form, 256 * MIB);
+    expect(grownBytes).toBeLessThan(LIMIT_BYTES);
+  } finally {
+    await home.remove();
+  }
+}, 300_000);
+
+describe('`npx soundpost serve`', () => {
+  let served: RunningProcess;
+  let api = '';
+  let key = '';
+  beforeAll(async () => {
+    const ports = { API_PORT: '0', GATEWAY_PORT: '0', LOG_LEVEL: 'warn' };
+    served = startProcess(
+      ['npx', '--no-install', 'soundpost', 'serve'],
+      { PATH: environment.PATH, HOME: process.env.HOME ?? '', ...ports },
+      folder,
+    );
+    api = await served.says(/^API\s+(http\S+)/m);
+    key = await served.says(/^API key\s+(sp_\S+)/m);
+  }, 60_000);
+  afterAll(async () => {
+    // npx, its shell, the service and what that has started; the service ends the last of them.
+    const pids = descendants(served.pid);
+    for (const pid of pids.filter((each) => isAlive(each))) process.kill(pid, 'SIGTERM');
+    await served.exited;
+  });
+
+  it('extracts a video for the client of the package, and serves its pages', async () => {
+    await writeFile(
+      join(folder, 'program.mjs'),
+      `import { openAsBlob } from 'node:fs';
+      import { writeFile } from 'node:fs/promises';
+      import { createClient } from 'soundpost/client';
+      const [baseUrl, apiKey, video] = process.argv.slice(2);
+      const client = createClient({ baseUrl, apiKey });
+      const file = await openAsBlob(video);
+      const { jobId } = await client.extract({ file, filename: 'talk.mp4', output: { format: 'mp3' } });
+      const { outputFile } = await client.waitFor(jobId);
+      await writeFile(outputFile.filename, Buffer.from(await (await client.download(jobId)).arrayBuffer()));
+      console.log(outputFile.filename);`,
+    );
+    expect(await run(process.execPath, 'program.mjs', api, key, videos.talk)).toBe('talk.mp3\n');
+    expect((await stat(join(folder, 'talk.mp3'))).size).toBeGreaterThan(10_000);
+    expect(await codecOf(join(folder, 'talk.mp3'))).toBe('mp3');
+    const gateway = await served.says(/^Gateway\s+(http\S+)/m);
+    for (const page of [
+      `${api}/`,
+      `${api}/console/lib/wavesurfer.js`,
+      `${api}/docs`,
+      `${gateway}/docs`,
+      `${gateway}/inbox`,
+    ]) {
+      expect((await fetch(page)).status, page).toBe(200);
+    }
+    // The thread that watches the event loop is a file that is started by its name.
+    expect(served.output()).not.toContain('the watch over the event loop has ended');
+  });
+});

@@ -1,0 +1,59 @@
+/** Which ffmpeg and ffprobe a process takes. */
+import { existsSync } from 'node:fs';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { detectSandbox } from '../../src/media/detect-sandbox.ts';
+import { findTools } from '../../src/processes/tools.ts';
+import { mediaTools } from '../media-tools.ts';
+
+let folder = '';
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'soundpost-tools-'));
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+async function place(path: string): Promise<string> {
+  const program = join(folder, path);
+  await mkdir(dirname(program), { recursive: true });
+  await writeFile(program, '', { mode: 0o755 });
+  return program;
+}
+
+it('are those of FFMPEG_PATH, with the ffprobe beside it', async () => {
+  const [ffmpegPath, ffprobePath] = [await place('both/ffmpeg'), await place('both/ffprobe')];
+  expect(findTools({ FFMPEG_PATH: ffmpegPath })).toMatchObject({
+    tools: { ffmpegPath, ffprobePath },
+    isBuiltHere: false,
+  });
+});
+
+it('are an ffmpeg of FFMPEG_PATH and the ffprobe on the PATH, where there is none beside it', async () => {
+  const ffmpegPath = await place('alone/ffmpeg-8');
+  const { ffprobePath } = findTools({ FFMPEG_PATH: 'ffmpeg' }).tools ?? {};
+  expect(ffprobePath).toBeDefined();
+  expect(findTools({ FFMPEG_PATH: ffmpegPath })).toMatchObject({ tools: { ffmpegPath, ffprobePath } });
+});
+
+it('are what script/ffmpeg has built where that stands, and the first on the PATH elsewhere', () => {
+  const built = resolve(import.meta.dirname, '../../.ffmpeg/bin');
+  const isBuiltHere = existsSync(built);
+  const { tools: onPath } = findTools({ FFMPEG_PATH: 'ffmpeg' });
+  expect(onPath?.ffmpegPath).not.toContain(built);
+  expect(findTools({ FFMPEG_PATH: undefined })).toMatchObject({
+    tools: isBuiltHere ? { ffmpegPath: `${built}/ffmpeg`, ffprobePath: `${built}/ffprobe` } : { ...onPath },
+    isBuiltHere,
+  });
+});
+
+it.each([
+  ['no-such-ffmpeg', 'ffmpeg is not on the PATH'],
+  ['/nowhere/ffmpeg', 'there is no ffmpeg with an ffprobe at FFMPEG_PATH (/nowhere/ffmpeg)'],
+])('are not there with FFMPEG_PATH=%s, which is said', (FFMPEG_PATH, missing) => {
+  expect(findTools({ FFMPEG_PATH })).toEqual({ tools: undefined, missing });
+});
+
+it('work in bubblewrap wherever they lie', async () => {
+  expect(await detectSandbox(mediaTools)).toEqual({ level: 'bubblewrap', hasLimits: true });
+});

@@ -1,0 +1,7 @@
+/** A process with an embedded Redis, to be killed: prints the address, then stays. */
+import { startEmbeddedRedis } from '../../src/redis/embedded.ts';
+
+const [folder = '', ...launcher] = process.argv.slice(2);
+const redis = await startEmbeddedRedis({ folder, launcher });
+process.once('SIGTERM', () => redis.close());
+process.stdout.write(`${redis.url}\n`);

@@ -1,0 +1,72 @@
+/** Where files are kept, as STORAGE_URL and its companions say. */
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { describe, expect, test } from 'vitest';
+import { ConfigurationError, loadConfig } from '../src/config.ts';
+
+const run = promisify(execFile);
+
+describe('STORAGE_URL', () => {
+  test.each([
+    ['s3://bucket', { bucket: 'bucket', prefix: '' }],
+    ['s3://bucket/', { bucket: 'bucket', prefix: '' }],
+    ['s3://my.bucket-1/soundpost', { bucket: 'my.bucket-1', prefix: 'soundpost/' }],
+    ['s3://bucket/a/b_c.d/', { bucket: 'bucket', prefix: 'a/b_c.d/' }],
+  ])('%s', (url, expected) => {
+    expect(loadConfig({ STORAGE_URL: url }).STORAGE_URL).toEqual(expected);
+  });
+
+  test('unset, files are kept under DATA_DIR', () => {
+    expect(loadConfig({}).STORAGE_URL).toBeUndefined();
+  });
+
+  test.each([
+    'bucket',
+    'https://bucket',
+    's3://',
+    's3://B',
+    's3://bucket/.hidden',
+    's3://bucket//a',
+    's3://bucket/a b',
+  ])('%s stops the start', (url) => {
+    expect(() => loadConfig({ STORAGE_URL: url })).toThrow(ConfigurationError);
+    expect(() => loadConfig({ STORAGE_URL: url })).toThrow('STORAGE_URL: must be s3://bucket');
+  });
+
+  test.each(['S3_ACCESS_KEY_ID', 'S3_SECRET_ACCESS_KEY'])('%s alone stops the start', (name) => {
+    const environment = { STORAGE_URL: 's3://bucket', [name]: 'x' };
+    expect(() => loadConfig(environment)).toThrow('must be set together with');
+  });
+
+  test('what belongs to a bucket stops the start where there is none', () => {
+    expect(() => loadConfig({ S3_ENDPOINT: 'https://minio.example' })).toThrow(
+      'S3_ENDPOINT: means nothing without STORAGE_URL=s3://bucket',
+    );
+  });
+});
+
+/** Whether a process that has loaded all there is, and opened its storage, has loaded the SDK. */
+async function loadsSdk(environment: Record<string, string>): Promise<boolean> {
+  const source = (path: string) => JSON.stringify(new URL(`../src/${path}`, import.meta.url));
+  const program = `
+    import module from 'node:module';
+    import { loadConfig } from ${source('config.ts')};
+    import { openStorage } from ${source('backing-services.ts')};
+    import ${source('cli/serve.ts')};
+    (await openStorage(loadConfig())).close();
+    const loaded = Object.keys(module._cache).filter((path) => path.includes('@aws-sdk'));
+    console.log(loaded.length > 0);
+  `;
+  const options = {
+    env: { PATH: process.env.PATH, ...environment },
+    cwd: join(import.meta.dirname, '..'),
+  };
+  const { stdout } = await run(process.execPath, ['--input-type=module', '--eval', program], options);
+  return stdout.trim() === 'true';
+}
+
+test('the SDK is loaded where a bucket is used, and nowhere else', async () => {
+  expect(await loadsSdk({})).toBe(false);
+  expect(await loadsSdk({ STORAGE_URL: 's3://bucket' })).toBe(true);
+});

@@ -1,0 +1,109 @@
+/** API keys from their making to their end. */
+
+import { describe, expect, it } from 'vitest';
+import { scopes } from '../../src/contract/scopes.ts';
+import { ownKey } from '../../src/redis/keys.ts';
+import { ApiKeyConflict, ApiKeys } from '../../src/tenants/api-keys.ts';
+
+import { useQueue } from '../queue/queue-fixture.ts';
+
+const queue = useQueue();
+const PEPPER = Buffer.alloc(32, 1);
+const store = (pepper = PEPPER) => new ApiKeys(queue().redis, pepper);
+const wanted = { name: 'the website', scopes: ['extract', 'read'], instances: ['main'] } as const;
+const BOOTSTRAP = 'sp_operator_0123456789abcdefghijABCDEFGHIJ01';
+
+describe('a key', () => {
+  it('is known by its text, with its scopes and instances', async () => {
+    const text = await store().create(wanted);
+    const [, id] = /^sp_([a-z0-9]{8})_[A-Za-z0-9]{40}$/.exec(text) ?? [];
+    expect(await store().authenticate(text)).toMatchObject({ id, ...wanted });
+    expect(await store().list()).toMatchObject([{ id, ...wanted, revoked: false }]);
+  });
+
+  it('is not to be found in what is stored, and is worth nothing under another pepper', async () => {
+    const text = await store().create(wanted);
+    const [, id = '', secret = ''] = text.split('_');
+    const stored = JSON.stringify(await queue().redis.hgetall(ownKey('key', id)));
+    expect(stored).not.toContain(secret);
+    expect(await store(Buffer.alloc(32, 2)).authenticate(text)).toBeUndefined();
+  });
+
+  it('gets the same answer whatever is wrong with it', async () => {
+    const text = await store().create(wanted);
+    const revoked = await store().create(wanted);
+    await store().revoke(revoked.split('_')[1] ?? '');
+    const wrong = [
+      '',
+      'sp_',
+      'no key at all',
+      text.slice(0, -1),
+      `${text}0`,
+      text.replace(/.$/, (last) => (last === 'a' ? 'b' : 'a')),
+      text.replace(/^sp_......../, 'sp_nobody00'),
+      text.toUpperCase(),
+      ` ${text}`,
+      `sp_________${'_'.repeat(41)}`,
+      revoked,
+    ];
+    expect(await Promise.all(wrong.map((key) => store().authenticate(key)))).toEqual(
+      wrong.map(() => undefined),
+    );
+    expect(await store().authenticate(text)).toBeDefined();
+  });
+
+  it('is useless from the moment it is revoked, and stays on the list', async () => {
+    const text = await store().create(wanted);
+    const id = text.split('_')[1] ?? '';
+    expect(await store().revoke(id)).toBe(true);
+    expect(await store().authenticate(text)).toBeUndefined();
+    expect(await store().rotate(id)).toBeUndefined();
+    expect(await store().list()).toMatchObject([{ id, revoked: true }]);
+    expect(await store().revoke('nobody00')).toBe(false);
+  });
+
+  it('works beside its successor for a day after a rotation', async () => {
+    const { redis } = queue();
+    const first = await store().create(wanted);
+    const id = first.split('_')[1] ?? '';
+    const second = (await store().rotate(id)) ?? '';
+    expect(second.startsWith(`sp_${id}_`)).toBe(true);
+    expect(await store().authenticate(first)).toMatchObject({ id });
+    expect(await store().authenticate(second)).toMatchObject({ id, ...wanted });
+    const until = Number(await redis.hget(ownKey('key', id), 'previousUntilMs'));
+    expect(Math.abs(until - Date.now() - 86_400_000)).toBeLessThan(60_000);
+    // When the day is over.
+    await redis.hset(ownKey('key', id), 'previousUntilMs', Date.now() - 1);
+    expect(await store().authenticate(first)).toBeUndefined();
+    expect(await store().authenticate(second)).toMatchObject({ id });
+    expect(await store().rotate('nobody00')).toBeUndefined();
+  });
+});
+
+describe('the key that the operator chose', () => {
+  it('is made with every scope and instance, once', async () => {
+    await store().bootstrap(BOOTSTRAP);
+    await store().bootstrap(BOOTSTRAP);
+    expect(await store().authenticate(BOOTSTRAP)).toMatchObject({ id: 'operator', scopes, instances: ['*'] });
+    expect(await store().list()).toHaveLength(1);
+  });
+
+  it('with the id of another key is a conflict and changes nothing', async () => {
+    await store().bootstrap(BOOTSTRAP);
+    const other = BOOTSTRAP.replace(/01$/, '02');
+    await expect(store().bootstrap(other)).rejects.toThrow(ApiKeyConflict);
+    expect(await store().authenticate(other)).toBeUndefined();
+    expect(await store().authenticate(BOOTSTRAP)).toBeDefined();
+  });
+
+  it('that was revoked is not brought back by a restart', async () => {
+    await store().bootstrap(BOOTSTRAP);
+    await store().revoke('operator');
+    await expect(store().bootstrap(BOOTSTRAP)).rejects.toThrow(ApiKeyConflict);
+    expect(await store().authenticate(BOOTSTRAP)).toBeUndefined();
+  });
+
+  it('has to have the form of a key', async () => {
+    await expect(store().bootstrap('letmein')).rejects.toThrow('must be of the form');
+  });
+});

@@ -1,0 +1,57 @@
+/** The secrets that a tenant's webhooks are signed with. */
+
+import { describe, expect, it } from 'vitest';
+import { ownKey } from '../../src/redis/keys.ts';
+
+import { WebhookSecrets } from '../../src/tenants/webhook-secrets.ts';
+import { TENANT, useQueue } from '../queue/queue-fixture.ts';
+
+const queue = useQueue();
+const store = (key = Buffer.alloc(32, 1)) => new WebhookSecrets(queue().redis, key);
+const FORM = /^whsec_[A-Za-z0-9+/]{43}=$/;
+
+describe('a tenant’s secret', () => {
+  it('is made when it is first asked for, and stays', async () => {
+    const [secret = '', ...more] = await store().of(TENANT);
+    expect(secret).toMatch(FORM);
+    expect(more).toEqual([]);
+    expect(await store().of(TENANT)).toEqual([secret]);
+    expect(await store().of('tenant02')).not.toEqual([secret]);
+  });
+
+  it('is one, also when several ask first at once', async () => {
+    const answers = await Promise.all(Array.from({ length: 20 }, () => store().of(TENANT)));
+    expect(new Set(answers.flat()).size).toBe(1);
+  });
+
+  it('signs beside its successor for a day after a rotation', async () => {
+    const { redis } = queue();
+    const [first] = await store().of(TENANT);
+    const second = await store().rotate(TENANT);
+    expect(second).toMatch(FORM);
+    expect(await store().of(TENANT)).toEqual([second, first]);
+    const until = Number(await redis.hget(ownKey('webhook-secret', TENANT), 'previousUntilMs'));
+    expect(Math.abs(until - Date.now() - 86_400_000)).toBeLessThan(60_000);
+    await redis.hset(ownKey('webhook-secret', TENANT), 'previousUntilMs', Date.now() - 1);
+    expect(await store().of(TENANT)).toEqual([second]);
+  });
+
+  it('can be rotated before it was ever read', async () => {
+    const secret = await store().rotate(TENANT);
+    expect(await store().of(TENANT)).toEqual([secret]);
+  });
+
+  it('is encrypted where it is stored, each time differently, and readable with our key alone', async () => {
+    const { redis } = queue();
+    const [secret = ''] = await store().of(TENANT);
+    const key = ownKey('webhook-secret', TENANT);
+    const stored = (await redis.hget(key, 'current')) ?? '';
+    expect(Buffer.from(stored, 'base64').toString('latin1')).not.toContain(secret.slice('whsec_'.length));
+    await expect(store(Buffer.alloc(32, 2)).of(TENANT)).rejects.toThrow();
+    // A byte that somebody changed.
+    const changed = Buffer.from(stored, 'base64');
+    changed.writeUInt8(changed.readUInt8(40) ^ 1, 40);
+    await redis.hset(key, 'current', changed.toString('base64'));
+    await expect(store().of(TENANT)).rejects.toThrow();
+  });
+});

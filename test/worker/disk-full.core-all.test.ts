@@ -1,0 +1,189 @@
+/** A job on a volume that becomes full, at whichever byte: it fails with one clear error, or it is done; nothing in between. */
+import { randomBytes } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { type FormatName, formats } from '../../src/contract/formats.ts';
+import { ExtractPayload, type ExtractResult } from '../../src/queue/payloads.ts';
+import { DiskSpace } from '../../src/storage/disk-space.ts';
+import { createFileStorage } from '../../src/storage/file-storage.ts';
+import { Workspaces } from '../../src/storage/workspaces.ts';
+import { uploadStorageKey } from '../../src/uploads/record.ts';
+import { runExtraction } from '../../src/worker/extraction.ts';
+import { currentRun, rowsOfRun } from '../by-run.ts';
+import { mediaFolder } from '../media/sources.ts';
+import { MIB, makeSmallVolume, type SmallVolume } from '../small-volume.ts';
+import { until } from '../until.ts';
+import { serveVideos, type VideoServer } from '../video-server.ts';
+import { makeSurroundings, type Surroundings } from './worker-fixture.ts';
+
+const KIB = 1024;
+const UPLOAD = { type: 'upload', file: 'upl_0123456789abcdef', name: 'talk.mp4' } as const;
+const OUT_OF_SPACE = {
+  code: 'INTERNAL_ERROR',
+  message: 'the job could not be finished: the service ran out of disk space',
+  details: undefined,
+};
+
+const folder = mediaFolder();
+let web: VideoServer;
+let around: Surroundings;
+/** Of the workspaces; results and uploads lie elsewhere. */
+let volume: SmallVolume;
+let workspaces: Workspaces;
+
+beforeAll(async () => {
+  web = await serveVideos(folder.path);
+  around = await makeSurroundings(web.allow);
+  volume = await makeSmallVolume(24 * MIB);
+  workspaces = await Workspaces.open(volume.folder);
+  await folder.source('speech.mp4');
+  await around.storage.write(uploadStorageKey(UPLOAD.file), createReadStream(folder.at('speech.mp4')));
+});
+afterAll(async () => {
+  await volume.remove();
+  await around.close();
+  await web.close();
+});
+afterEach(async () => {
+  await volume.empty();
+  expect(await leftIn(volume.folder)).toEqual([]);
+});
+
+async function leftIn(root: string): Promise<string[]> {
+  const entries = await readdir(root, { recursive: true, withFileTypes: true });
+  return entries.filter((entry) => entry.isFile()).map(({ name }) => name);
+}
+
+/** @param disk by default nothing is asked of it beforehand, so that the disk is met where it is full */
+function run(
+  source: ExtractPayload['source'],
+  output: object,
+  { disk = new DiskSpace(volume.folder, 0), storage = around.storage, options = {} } = {},
+): Promise<ExtractResult> {
+  return runExtraction(
+    {
+      jobId: `job_${randomBytes(8).toString('hex')}`,
+      attemptToken: randomBytes(4).toString('hex'),
+      order: 1,
+      signal: new AbortController().signal,
+      report: () => undefined,
+      payload: ExtractPayload.parse({
+        version: 1,
+        tenant: 'tenant01',
+        source,
+        output,
+        options: { priority: 'normal', ...options },
+        batchId: null,
+        retryOf: null,
+      }),
+    },
+    { ...around.services, disk, storage },
+    workspaces,
+  );
+}
+
+/** A video of so many MiB, served under the name: most of it is a box that holds nothing (ISO/IEC 14496-12 section 8.1.2). */
+async function padded(name: string, mib: number): Promise<ExtractPayload['source']> {
+  const talk = await readFile(folder.at('speech.mp4'));
+  const free = Buffer.alloc(mib * MIB - talk.length);
+  free.writeUInt32BE(free.length);
+  free.write('free', 4);
+  await writeFile(folder.at(name), Buffer.concat([talk, free]));
+  return { type: 'url', url: web.url(name) };
+}
+
+describe('a disk that is full', () => {
+  it.each(rowsOfRun(Object.keys(formats) as FormatName[], 2))(
+    'at any byte of %s ends the job with one error',
+    async (format) => {
+      const output = { format, copy: 'never' };
+      const { outputFile } = await run(UPLOAD, output);
+      // Nothing at all, a part, and all but the last page: what a small file lacks then is flushed when it is closed.
+      const rooms = [0, outputFile.size / 2, Math.floor((outputFile.size - 1) / (4 * KIB)) * 4 * KIB];
+      for (const room of rooms) {
+        await volume.fillUpTo(room);
+        await expect(run(UPLOAD, output), `${room} of ${outputFile.size} bytes`).rejects.toMatchObject(
+          OUT_OF_SPACE,
+        );
+      }
+      await volume.fillUpTo(outputFile.size + 128 * KIB);
+      expect((await run(UPLOAD, output)).outputFile.sha256).toBe(outputFile.sha256);
+    },
+  );
+
+  it.runIf(currentRun === 'all')(
+    'in the second of two renditions, and while the loudness is found, ends it likewise',
+    async () => {
+      const output = { format: 'mp3', normalize: true };
+      const options = { voiceMessage: { instance: 'main', number: '1' } };
+      const { outputFile } = await run(UPLOAD, output, { options });
+      for (const room of [outputFile.size / 2, outputFile.size + 8 * KIB]) {
+        await volume.fillUpTo(room);
+        await expect(run(UPLOAD, output, { options })).rejects.toMatchObject(OUT_OF_SPACE);
+      }
+    },
+  );
+
+  it.runIf(currentRun === 'core')('ends a download likewise', async () => {
+    await expect(run(await padded('too-large.mp4', 25), { format: 'mp3' })).rejects.toMatchObject(
+      OUT_OF_SPACE,
+    );
+  });
+
+  it.runIf(currentRun === 'core')(
+    'where results are kept ends it likewise, and leaves nothing there',
+    async () => {
+      const files = await makeSmallVolume(MIB);
+      try {
+        const storage = createFileStorage({ root: files.folder });
+        await mkdir(join(files.folder, 'uploads'));
+        await writeFile(join(files.folder, uploadStorageKey(UPLOAD.file)), Buffer.alloc(0));
+        await files.fillUpTo(8 * KIB);
+        const source = { type: 'url', url: web.url('speech.mp4') } as const;
+        await expect(run(source, { format: 'flac' }, { storage })).rejects.toMatchObject(OUT_OF_SPACE);
+        expect(await leftIn(join(files.folder, '.unfinished'))).toEqual([]);
+        await files.empty();
+        await expect(run(source, { format: 'flac' }, { storage })).resolves.toBeDefined();
+      } finally {
+        await files.remove();
+      }
+    },
+  );
+});
+
+describe.runIf(currentRun === 'core')('jobs that share a disk', () => {
+  /** Two videos of which one fits at a time, downloaded at the same time. */
+  async function both(disk: DiskSpace, atOnce: number): Promise<PromiseSettledResult<ExtractResult>[]> {
+    const source = await padded('half-full.mp4', 14);
+    const before = web.requests.length;
+    web.hold();
+    const runs = [run(source, { format: 'mp3' }, { disk }), run(source, { format: 'mp3' }, { disk })];
+    for (const started of runs) started.catch(() => undefined);
+    await until('they are being downloaded', () => web.requests.length >= before + atOnce);
+    web.letGo();
+    return Promise.allSettled(runs);
+  }
+
+  it('wait for one another', async () => {
+    const ends = await both(new DiskSpace(volume.folder, MIB), 1);
+    const reasons = ends.map((end) => (end.status === 'rejected' ? String(end.reason) : end.status));
+    expect(reasons).toEqual(['fulfilled', 'fulfilled']);
+  });
+
+  it('fail where nobody keeps count', async () => {
+    const ends = await both(new DiskSpace(volume.folder, 0), 2);
+    expect(ends).toContainEqual({ status: 'rejected', reason: expect.objectContaining(OUT_OF_SPACE) });
+  });
+
+  it('and one that never fits is refused before it has written anything', async () => {
+    const disk = new DiskSpace(volume.folder, MIB);
+    await expect(run(await padded('never.mp4', 30), { format: 'mp3' }, { disk })).rejects.toMatchObject(
+      OUT_OF_SPACE,
+    );
+    await volume.fillUpTo(3 * MIB);
+    const wav = { format: 'wav', sampleRate: 192_000, channels: 2, quality: 'extreme' };
+    await expect(run(UPLOAD, wav, { disk })).rejects.toMatchObject(OUT_OF_SPACE);
+  });
+});

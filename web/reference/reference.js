@@ -1,0 +1,12 @@
+// The API reference. Nothing is asked of anybody but this server, and nothing of a reader is kept.
+Scalar.createApiReference('#reference', {
+  url: 'openapi.json',
+  agent: { disabled: true },
+  defaultOpenAllTags: true,
+  hideClientButton: true,
+  mcp: { disabled: true },
+  persistAuth: false,
+  showDeveloperTools: 'never',
+  telemetry: false,
+  withDefaultFonts: false,
+});
