@@ -14,12 +14,13 @@ interface Command {
 }
 
 /** What a command is to a send: the end of the names of the points before and after it. */
-function stageOf({ name, args }: Command): 'intent' | 'network' | 'answer' | undefined {
+function stageOf({ name, args }: Command): 'intent' | 'delivery' | 'network' | 'answer' | undefined {
   const text = args.map(String);
-  if (name === 'evalsha' && text.some((arg) => arg.includes(':gateway:loopback:taken:'))) return 'network';
-  const oneKey = text[1] === '1' && text[2]?.includes(':gateway:message:');
-  if (name === 'evalsha' && oneKey) return 'intent';
-  return name === 'hset' && text[0]?.includes(':idempotency:') && text[1] === 'answer' ? 'answer' : undefined;
+  const isTaken = text.some((arg) => arg.includes(':gateway:loopback:taken:'));
+  if (isTaken) return name === 'set' ? 'network' : 'delivery';
+  if (name !== 'evalsha' || text[1] !== '1') return undefined;
+  if (text[2]?.includes(':gateway:message:')) return 'intent';
+  return text[2]?.includes(':idempotency:') && text.at(-1)?.startsWith('{') ? 'answer' : undefined;
 }
 
 function reach(point: string): void {

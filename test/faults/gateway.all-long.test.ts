@@ -18,13 +18,14 @@ import { Supervised } from './supervised.ts';
 /** While nobody listens, with random faults, and with a gateway that dies. */
 const DOWN = runs(3, 40);
 const FAULTY = runs(8, 400);
-const DEATHS = runs(4, 60);
+const DEATHS = runs(5, 60);
 /** Tries of a message that may go wrong: the third comes 20 s after the first, the fourth after a minute. */
 const MOST_FAILURES = runs(1, 2);
 const SUBMITTED_AT_ONCE = 10;
 const LONG_MS = isLong ? 1_500_000 : 90_000;
 const points = [
-  ...['gateway-before-network', 'gateway-after-network', 'gateway-before-answer', 'gateway-after-answer'],
+  ...['gateway-before-delivery', 'gateway-before-network', 'gateway-after-network'],
+  ...['gateway-before-answer', 'gateway-after-answer'],
   ...(isLong ? ['gateway-before-intent', 'gateway-after-intent'] : []),
 ];
 
