@@ -12,6 +12,7 @@ import { scheduled } from '../src/deliveries/schedule.ts';
 import { createLogger } from '../src/observe/logger.ts';
 import { consumeAnnouncements } from '../src/queue/announcement-consumer.ts';
 import { consumeExtractions, type ExtractionJob } from '../src/queue/extraction-consumer.ts';
+import { openQueue } from '../src/queue/open-queue.ts';
 import { VoiceQueue } from '../src/queue/voice-queue.ts';
 import { closeRedis, connectRedis } from '../src/redis/connection.ts';
 import { Client } from '../test/client.ts';
@@ -99,7 +100,13 @@ async function openConsumer(redisUrl: string, told: Set<string>): Promise<() => 
   const voices = new VoiceQueue(announcing);
   const webhooks = new JobWebhooks({ ...announcing, tries: 10 });
   const shared = { redis, lockSeconds: 30, logger };
-  const extractions = consumeExtractions({ ...shared, concurrency: AT_A_TIME, run: encodeNothing });
+  const asking = connectRedis({ url: redisUrl, role: 'request', logger });
+  const extractions = consumeExtractions({
+    ...shared,
+    queue: openQueue('extract', asking, logger),
+    concurrency: AT_A_TIME,
+    run: encodeNothing,
+  });
   const announcements = consumeAnnouncements({
     ...shared,
     addWebhook: (payload) => webhooks.add(payload),
@@ -128,7 +135,7 @@ async function openConsumer(redisUrl: string, told: Set<string>): Promise<() => 
   return async () => {
     await Promise.all([extractions.close(0), announcements.close(0), deliveries.close(0)]);
     await Promise.all([webhooks.close(), voices.close()]);
-    await closeRedis(redis);
+    await Promise.all([closeRedis(redis), closeRedis(asking)]);
   };
 }
 

@@ -9,6 +9,7 @@ import { randomBytes } from 'node:crypto';
 import { createLogger } from '../src/observe/logger.ts';
 import { consumeExtractions } from '../src/queue/extraction-consumer.ts';
 import { JobQueue } from '../src/queue/job-queue.ts';
+import { openQueue } from '../src/queue/open-queue.ts';
 import { connectRedis } from '../src/redis/connection.ts';
 import { resultOf } from '../test/queue/job-result.ts';
 import { type ApiBench, load, openApiBench, typicalAllow, typicalJob } from './measuring/api.ts';
@@ -87,12 +88,15 @@ async function dispatch(bench: ApiBench, queue: JobQueue, empty: boolean): Promi
   let held = Promise.withResolvers<() => void>();
   let arrived = Promise.withResolvers<number>();
   const redis = connectRedis({ url: `unix://${bench.redisSocket}`, role: 'worker', logger });
+  const asking = connectRedis({ url: `unix://${bench.redisSocket}`, role: 'request', logger });
   const consumer = consumeExtractions({
     redis,
     concurrency: 1,
     lockSeconds: 30,
     logger,
-    async run({ jobId, payload, signal }) {
+    queue: openQueue('extract', asking, logger),
+    async run({ jobId, payload, signal, takeTurn }) {
+      await takeTurn();
       if (payload.tenant === FILLER) {
         await new Promise<void>((free) => {
           held.resolve(free);
@@ -107,6 +111,7 @@ async function dispatch(bench: ApiBench, queue: JobQueue, empty: boolean): Promi
   ends.push(async () => {
     await consumer.close(0);
     redis.disconnect();
+    asking.disconnect();
   });
   const probe = async (): Promise<number> => {
     if (empty) await queue.submit(FILLER, newJobs(1));

@@ -66,7 +66,8 @@ export async function openJobBench({ allow = '', encodings = 2 } = {}): Promise<
       });
       const { signal } = new AbortController();
       const jobId = `job_${randomBytes(8).toString('hex')}`;
-      const job = { jobId, attemptToken: 'bench', order: 0, signal, report: () => undefined, payload };
+      const unheard = { report: () => undefined, takeTurn: async () => undefined };
+      const job = { jobId, attemptToken: 'bench', order: 0, signal, payload, ...unheard };
       return runExtraction(job, services, workspaces);
     },
     async discard({ outputFile, voice }) {

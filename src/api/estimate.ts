@@ -1,25 +1,21 @@
-/** How long a job that is submitted now will take: the measured mean, and the jobs that wait in front of it. */
-import type { Outlook } from '../queue/reservation.ts';
-import { meanJobSeconds } from '../queue/throughput.ts';
-import type { ApiServices, ApiSettings } from './route.ts';
+/** How long a job will take, from its own place in the fair order (docs/decisions/0004-fairness.md). */
+import type { Outlook } from '../queue/outlook.ts';
+import type { ApiSettings } from './route.ts';
 
 /** Before anything was measured. */
 const FIRST_GUESS_SECONDS = 10;
 
-/** Seconds, rounded to a tenth. */
+/**
+ * Seconds, rounded to a tenth. How many workers there are is told by how many jobs are taken up, since each takes as many as its
+ * settings say when jobs wait; they are taken to have the settings of this process.
+ */
 export function estimateOf(
-  { meanSeconds = FIRST_GUESS_SECONDS, waiting }: Outlook,
-  { workerConcurrency }: ApiSettings,
+  { meanSeconds = FIRST_GUESS_SECONDS, meanEncodingSeconds = meanSeconds, inFront, running }: Outlook,
+  { workerConcurrency, downloadsAhead }: Pick<ApiSettings, 'workerConcurrency' | 'downloadsAhead'>,
 ): number {
-  const rounds = 1 + Math.max(0, waiting - 1) / workerConcurrency;
-  return Math.round(meanSeconds * rounds * 10) / 10;
-}
-
-/** Asks Redis; a guess where it does not say. */
-export async function estimateSeconds({ jobs, redis, settings }: ApiServices): Promise<number> {
-  const [meanSeconds, waiting] = await Promise.all([
-    meanJobSeconds(redis).catch(() => undefined),
-    jobs.waiting().catch(() => 0),
-  ]);
-  return estimateOf({ meanSeconds, waiting }, settings);
+  const workers = Math.max(1, Math.ceil(running / (workerConcurrency + downloadsAhead)));
+  const encoders = workers * workerConcurrency;
+  // Those that are encoded now are half done, on average.
+  const turns = inFront < encoders ? 0 : inFront / encoders - 0.5;
+  return Math.round((meanSeconds + turns * meanEncodingSeconds) * 10) / 10;
 }

@@ -55,8 +55,10 @@ export interface ApiSettings {
   readonly uploadTtlSeconds: number;
   readonly outputTtlSeconds: number;
   readonly jobTtlSeconds: number;
-  /** Jobs that run at a time, for estimates. */
+  /** Jobs that a worker encodes at a time, for estimates. */
   readonly workerConcurrency: number;
+  /** Jobs that it takes up beside them. */
+  readonly downloadsAhead: number;
   /** Proxies in front whose forwarded address is believed. */
   readonly trustProxy: number;
   /** Origins whose web pages may call the API. */

@@ -101,6 +101,7 @@ export async function startApi(
       outputTtlSeconds: config.OUTPUT_TTL_SECONDS,
       jobTtlSeconds: config.JOB_TTL_SECONDS,
       workerConcurrency: config.WORKER_CONCURRENCY,
+      downloadsAhead: config.DOWNLOADS_AHEAD,
       trustProxy: config.TRUST_PROXY,
       corsOrigins: config.CORS_ORIGINS,
       ...(config.CONSOLE === 'on' ? { console: { downloadOrigins: downloadOriginsOf(config) } } : {}),

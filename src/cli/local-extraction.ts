@@ -93,6 +93,7 @@ export async function openLocalExtraction(config: Config): Promise<LocalExtracti
           order: 0,
           signal,
           report,
+          takeTurn: async () => undefined,
         },
         { outbound, storage, tools, logger, limits, encoding, disk },
         workspaces,

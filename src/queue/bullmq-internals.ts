@@ -164,19 +164,36 @@ export const QUEUE_PLACES_KEYS = ['prioritized', 'wait', 'active', 'delayed'].ma
 );
 
 /**
- * Lua: `lengths()`, how many extractions wait with a priority, without one, and run; `shiftPriorities(by)` moves all that wait, run or may come back
- * to the front by so much, and none before 1. BullMQ's score of a job with a priority is priority * 2^32 + a counter.
+ * Lua: `lengths()`, how many extractions wait with a priority, without one, and run; `priorityOf(id)`, 0 for one without; `before(priority, id)`, how many
+ * wait and how many run in front of that one, which is not there yet when `id` is nil; `shiftPriorities(by)` moves all that wait, run or may come back to the front by so much, and none
+ * before 1. BullMQ's score of a job with a priority is priority * 2^32 + a counter.
  */
 export const QUEUE_PLACES = `
+local UNIT = 4294967296
 local function lengths()
   return redis.call('ZCARD', KEYS[1]), redis.call('LLEN', KEYS[2]), redis.call('LLEN', KEYS[3])
 end
+local function priorityOf(id)
+  return tonumber(redis.call('HGET', '${recordKey('extract', '')}' .. id, 'priority') or '0')
+end
+local function before(priority, id)
+  local waiting = 0
+  if not id then
+    waiting = redis.call('LLEN', KEYS[2]) + redis.call('ZCOUNT', KEYS[1], '-inf', string.format('(%.0f', (priority + 1) * UNIT))
+  else
+    local rank = redis.call('ZRANK', KEYS[1], id)
+    if rank then waiting = redis.call('LLEN', KEYS[2]) + rank end
+  end
+  local running = 0
+  for _, other in ipairs(redis.call('LRANGE', KEYS[3], 0, -1)) do
+    if other ~= id and priorityOf(other) <= priority then running = running + 1 end
+  end
+  return waiting, running
+end
 local function shiftPriorities(by)
-  local UNIT = 4294967296
   local function shift(id)
-    local hash = '${recordKey('extract', '')}' .. id
-    local priority = tonumber(redis.call('HGET', hash, 'priority') or '0')
-    if priority > 0 then redis.call('HSET', hash, 'priority', math.max(1, priority - by)) end
+    local priority = priorityOf(id)
+    if priority > 0 then redis.call('HSET', '${recordKey('extract', '')}' .. id, 'priority', math.max(1, priority - by)) end
   end
   local scored = redis.call('ZRANGE', KEYS[1], 0, -1, 'WITHSCORES')
   for i = 1, #scored, 2 do
@@ -193,7 +210,7 @@ end
 export type AttemptState = 'held' | 'cancelled' | 'lost';
 
 const start = new RedisScript(`
-local hash, lock, time = unpack(KEYS)
+local hash, lock = unpack(KEYS)
 local token, attempt = unpack(ARGV)
 if redis.call('GET', lock) ~= token then return {'lost', 0} end
 local lostStarts = tonumber(redis.call('HGET', hash, '${own.lostStarts}') or '0')
@@ -202,23 +219,32 @@ if redis.call('HDEL', hash, '${own.working}') == 1 then
 end
 local attempts = redis.call('HGET', hash, '${own.attempts}')
 redis.call('HSET', hash, '${own.attempts}', attempts and attempts .. ',' .. attempt or attempt)
-local priority = tonumber(redis.call('HGET', hash, 'priority') or '0')
-if priority > tonumber(redis.call('GET', time) or '0') then redis.call('SET', time, priority) end
 return {redis.call('HEXISTS', hash, '${own.cancelled}') == 1 and 'cancelled' or 'held', lostStarts}
 `);
 
 /**
- * To be called once when a worker takes the job up: moves the virtual time of the queue on, notes the attempt before it can leave files behind,
- * and counts the one before it when that left the job in the middle of its work. `lostStarts`: how many did.
+ * To be called once when a worker takes the job up: notes the attempt before it can leave files behind, and counts the one before it when that left
+ * the job in the middle of its work. `lostStarts`: how many did.
  */
 export async function startAttempt(
   redis: Redis,
   { jobId, token }: Pick<Holder, 'jobId' | 'token'>,
   attemptToken: string,
 ): Promise<{ readonly state: AttemptState; readonly lostStarts: number }> {
-  const keys = [recordKey('extract', jobId), lockOf(jobId), VIRTUAL_TIME_KEY];
+  const keys = [recordKey('extract', jobId), lockOf(jobId)];
   const answer = (await start.run(redis, keys, [token, attemptToken])) as [AttemptState, number];
   return { state: answer[0], lostStarts: answer[1] };
+}
+
+const serve = new RedisScript(`
+local hash, time = unpack(KEYS)
+local priority = tonumber(redis.call('HGET', hash, 'priority') or '0')
+if priority > tonumber(redis.call('GET', time) or '0') then redis.call('SET', time, priority) end
+`);
+
+/** Moves the virtual time of the queue on to the job, which has its turn now, or has ended without one (docs/decisions/0004-fairness.md). */
+export async function noteServed(redis: Redis, jobId: string): Promise<void> {
+  await serve.run(redis, [recordKey('extract', jobId), VIRTUAL_TIME_KEY], []);
 }
 
 const report = new RedisScript(`

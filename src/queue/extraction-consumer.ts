@@ -4,24 +4,25 @@
  */
 
 import { randomBytes } from 'node:crypto';
-import { type Job, UnrecoverableError, WaitingError } from 'bullmq';
+import { type Job, type Queue, UnrecoverableError, WaitingError } from 'bullmq';
 import { type ErrorBody, ServiceError } from '../contract/errors.ts';
 import type { Observer } from '../observe/metrics/observer.ts';
 import { subscribe } from '../redis/subscription.ts';
 import { AttemptReport } from './attempt-report.ts';
-import { type AttemptState, startAttempt, wakeWorker } from './bullmq-internals.ts';
+import { type AttemptState, noteServed, startAttempt, wakeWorker } from './bullmq-internals.ts';
 import { DeafWatch, type DeafWatchOptions } from './deaf-watch.ts';
 import { cancelledError, deadlyError } from './job-record.ts';
 import { observeEnds, observeStart } from './job-watch.ts';
 import { CANCEL_CHANNEL } from './names.ts';
+import { NewcomerWatch, type Place } from './newcomer-watch.ts';
 import { closeWorker, openWorker, type WorkerSettings } from './open-worker.ts';
 import { ExtractPayload, type ExtractProgress, type ExtractResult } from './payloads.ts';
 import { Semaphore } from './semaphore.ts';
 
-/** Why the signal of a running job was aborted. */
+/** Why the signal of a running job was aborted. `yielded`: its place was given to a job of another key. */
 class JobAborted extends Error {
   override readonly name = 'JobAborted';
-  readonly why: 'cancelled' | 'lost' | 'shutdown' | 'deadly';
+  readonly why: 'cancelled' | 'lost' | 'shutdown' | 'yielded' | 'deadly';
   constructor(why: JobAborted['why']) {
     super(`the job was given up: ${why}`);
     this.why = why;
@@ -40,6 +41,8 @@ export interface ExtractionJob {
   readonly signal: AbortSignal;
   /** Notes the state, to be written with the next tick or, of a new step, at once; call it as often as there is news. */
   report(state: ExtractProgress): void;
+  /** Notes that the job has its turn, an encoder: from now on it is not put back for another key, and the queue's virtual time moves on to it. */
+  takeTurn(): Promise<void>;
 }
 
 export interface ExtractionConsumerOptions extends WorkerSettings {
@@ -50,8 +53,10 @@ export interface ExtractionConsumerOptions extends WorkerSettings {
    * be tried again and shown as it says when no try is left; anything else is tried again too, and shown as an INTERNAL_ERROR.
    */
   readonly run: (job: ExtractionJob) => Promise<ExtractResult>;
-  /** Whether it is watched that jobs are taken at all. */
-  readonly watch?: Pick<DeafWatchOptions, 'queue' | 'patienceSeconds'>;
+  /** What waits, asked on a connection of the role `request`. */
+  readonly queue: Queue;
+  /** Whether it is watched that jobs are taken at all: seconds without one, while jobs wait and there is room. */
+  readonly patienceSeconds?: DeafWatchOptions['patienceSeconds'] | undefined;
   readonly observer?: Observer;
 }
 
@@ -76,8 +81,8 @@ const ALONE_AFTER_LOST_STARTS = 2;
 const MAX_STALLED = 1000;
 
 export function consumeExtractions(options: ExtractionConsumerOptions): ExtractionConsumer {
-  const { redis, logger } = options;
-  const running = new Map<string, AbortController>();
+  const { redis, logger, queue, patienceSeconds, concurrency } = options;
+  const running = new Map<string, RunningJob>();
   const room = new Semaphore(options.concurrency);
   let begun = 0;
 
@@ -88,8 +93,9 @@ export function consumeExtractions(options: ExtractionConsumerOptions): Extracti
     const onLost = (): void => controller.abort(new JobAborted('lost'));
     lockLost?.addEventListener('abort', onLost, { once: true });
     // After an outage of Redis a worker may be given its own job again before it has noticed that it lost it.
-    running.get(jobId)?.abort(new JobAborted('lost'));
-    running.set(jobId, controller);
+    running.get(jobId)?.controller.abort(new JobAborted('lost'));
+    const own: RunningJob = { controller, tenant: job.data.tenant, order: job.priority, hasTurn: false };
+    running.set(jobId, own);
     begun += 1;
     observeStart(job, options.observer);
     if (worker.isPaused()) {
@@ -97,11 +103,11 @@ export function consumeExtractions(options: ExtractionConsumerOptions): Extracti
       controller.abort(new JobAborted('shutdown'));
     }
     try {
-      return await attempt(job, token, controller, room, options);
+      return await attempt(job, token, own, room, options);
     } catch (error) {
       throw await asBullError(error, job, token, controller.signal, options);
     } finally {
-      if (running.get(jobId) === controller) {
+      if (running.get(jobId) === own) {
         running.delete(jobId);
       }
       lockLost?.removeEventListener('abort', onLost);
@@ -114,21 +120,33 @@ export function consumeExtractions(options: ExtractionConsumerOptions): Extracti
   });
   observeEnds(worker, options.observer);
 
+  const hasRoom = (): boolean => running.size < concurrency && !worker.isPaused();
   const { promise: deaf, resolve: onDeaf } = Promise.withResolvers<void>();
-  const watch =
-    options.watch &&
-    new DeafWatch({
-      ...options.watch,
-      look: () => ({ begun, hasRoom: running.size < options.concurrency && !worker.isPaused() }),
-      onDeaf,
+  const watches = [
+    new NewcomerWatch({
+      queue,
+      places: () => (hasRoom() || worker.isPaused() ? [] : [...running.values()]),
+      onYield: ({ controller }: RunningJob) => controller.abort(new JobAborted('yielded')),
       logger,
-    });
+    }),
+    ...(patienceSeconds === undefined
+      ? []
+      : [
+          new DeafWatch({
+            queue,
+            patienceSeconds,
+            look: () => ({ begun, hasRoom: hasRoom() }),
+            onDeaf,
+            logger,
+          }),
+        ]),
+  ];
 
   // Of a message that was lost the flag in the record tells with the next tick.
   const unsubscribe = subscribe(
     redis,
     CANCEL_CHANNEL,
-    (jobId) => running.get(jobId)?.abort(new JobAborted('cancelled')),
+    (jobId) => running.get(jobId)?.controller.abort(new JobAborted('cancelled')),
     (error) => logger.warn({ error: error.message }, 'cancel channel'),
   );
 
@@ -137,9 +155,9 @@ export function consumeExtractions(options: ExtractionConsumerOptions): Extracti
     pause: () => void worker.pause(true),
     resume: () => void worker.resume(),
     async close(graceMs) {
-      watch?.close();
+      for (const watch of watches) watch.close();
       await closeWorker(worker, graceMs, () => {
-        for (const controller of running.values()) {
+        for (const { controller } of running.values()) {
           controller.abort(new JobAborted('shutdown'));
         }
       });
@@ -148,13 +166,20 @@ export function consumeExtractions(options: ExtractionConsumerOptions): Extracti
   };
 }
 
+/** A job that this worker has taken up. */
+interface RunningJob extends Place {
+  readonly controller: AbortController;
+  hasTurn: boolean;
+}
+
 async function attempt(
   job: Job,
   token: string,
-  controller: AbortController,
+  own: RunningJob,
   room: Semaphore,
   { redis, run, logger, lockSeconds }: ExtractionConsumerOptions,
 ): Promise<ExtractResult> {
+  const { controller } = own;
   const { signal } = controller;
   const jobId = job.id ?? '';
   const payload = ExtractPayload.parse(job.data);
@@ -187,6 +212,10 @@ async function attempt(
       order: job.priority,
       signal,
       report: (state) => report.note(state),
+      takeTurn() {
+        own.hasTurn = true;
+        return noteServed(redis, jobId);
+      },
     });
     signal.throwIfAborted();
     return result;
@@ -209,7 +238,7 @@ async function asBullError(
     if (reason.why === 'cancelled') {
       return new UnrecoverableError(JSON.stringify(cancelledError));
     }
-    if (reason.why === 'shutdown') {
+    if (reason.why === 'shutdown' || reason.why === 'yielded') {
       await job.moveToWait(token);
       await wakeWorker(redis);
       return new WaitingError();
@@ -221,6 +250,8 @@ async function asBullError(
     logger.warn({ jobId: job.id }, 'the job was given to another worker');
     return reason;
   }
+  // What ends before it had its turn, for want of its source, has had it all the same.
+  await noteServed(redis, job.id ?? '').catch(() => undefined);
   if (error instanceof ServiceError && error.code !== 'INTERNAL_ERROR') {
     logger.info({ jobId: job.id, code: error.code, details: error.details, err: error.cause }, 'job failed');
     return new UnrecoverableError(JSON.stringify(error.toBody()));

@@ -26,7 +26,7 @@ export const voiceId = (jobId: string): string => `${jobId}-voice`;
 export const CANCEL_CHANNEL = ownKey('cancel');
 /** Channel that tells when the state of a job changed; the message is the job's id. */
 export const CHANGE_CHANNEL = ownKey('change');
-/** Start of the job that was last given to a worker (docs/decisions/0004-fairness.md). */
+/** Start of the job that was last given an encoder (docs/decisions/0004-fairness.md). */
 export const VIRTUAL_TIME_KEY = ownKey('virtual-time');
 
 /** What the files of a job's attempts are called in the storage: also of attempts that left nothing but a name. */

@@ -10,9 +10,9 @@ import type { Redis } from '../redis/connection.ts';
 import { ownKey } from '../redis/keys.ts';
 import { RATE_FUNCTION, RATE_WINDOW_SECONDS, type RateState, rateKey } from '../redis/rate.ts';
 import { RedisScript } from '../redis/script.ts';
-import { LARGEST_PRIORITY, QUEUE_PLACES, QUEUE_PLACES_KEYS, TIMES_OF } from './bullmq-internals.ts';
+import { LARGEST_PRIORITY, QUEUE_PLACES, TIMES_OF } from './bullmq-internals.ts';
 import { VIRTUAL_TIME_KEY } from './names.ts';
-import { MEAN_JOB_SECONDS_KEY } from './throughput.ts';
+import { OUTLOOK, OUTLOOK_KEYS, type Outlook, type OutlookAnswer, readOutlook } from './outlook.ts';
 
 export interface SubmissionLimits {
   /** Submissions a minute and tenant. */
@@ -23,19 +23,12 @@ export interface SubmissionLimits {
   readonly queueLimit: number;
 }
 
-/** What can be said of how long it will take. */
-export interface Outlook {
-  /** Of jobs that have ended here; undefined before the first one. */
-  readonly meanSeconds: number | undefined;
-  /** Jobs that wait for a worker, these ones included. */
-  readonly waiting: number;
-}
-
 export type Reservation =
   | {
       readonly outcome: 'reserved';
       readonly rate: RateState;
       readonly priorities: readonly number[];
+      /** Of the first of the jobs. */
       readonly outlook: Outlook;
     }
   | { readonly outcome: 'rate-limited' | 'too-many-unfinished' | 'queue-full'; readonly rate: RateState };
@@ -43,7 +36,7 @@ export type Reservation =
 /**
  * Start-time fair queueing (Goyal, Vin, Cheng 1996): a job starts at max(virtual time, the end of its flow's last job), its
  * flow ends a step later, and the queue is served in the order of starts. The virtual time is the start of the job
- * that was last given to a worker. A flow is a tenant's jobs of one priority; a smaller step takes more of the turns.
+ * that was last given an encoder. A flow is a tenant's jobs of one priority; a smaller step takes more of the turns.
  */
 const FLOW_STEP: Readonly<Record<Priority, number>> = { high: 1, normal: 4, low: 16 };
 
@@ -54,7 +47,7 @@ const REBASE_AT = Math.floor(LARGEST_PRIORITY / 2);
 const ADDED_WITHIN_MS = 10_000;
 
 const reserve = new RedisScript(`
-local rateKey, openKey, indexKey, flowsKey, timeKey, meanKey = unpack(KEYS, ${QUEUE_PLACES_KEYS.length + 1})
+local rateKey, openKey, indexKey, flowsKey, timeKey = unpack(KEYS, ${OUTLOOK_KEYS.length + 1})
 local tenant = ARGV[1]
 local now, rateLimit, openLimit, queueLimit, cost = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
 local jobs = {}
@@ -64,6 +57,7 @@ local rebaseAt, largest = ${REBASE_AT}, ${LARGEST_PRIORITY}
 ${RATE_FUNCTION}
 ${TIMES_OF}
 ${QUEUE_PLACES}
+${OUTLOOK}
 local function refuse(outcome)
   local _, remaining, reset = take(rateKey, rateLimit, 0, windowMs)
   return {outcome, remaining, reset}
@@ -97,7 +91,7 @@ if time > rebaseAt then
   time = 1
   redis.call('SET', timeKey, time)
 end
-local answer = {'reserved', remaining, reset, redis.call('GET', meanKey) or '', queued + plain + #jobs}
+local starts = {}
 for _, job in ipairs(jobs) do
   local flow = tenant .. ':' .. job.step
   -- So many jobs of one flow that BullMQ has no number for their places: the last ones share one, and stand there in the order they came.
@@ -105,9 +99,10 @@ for _, job in ipairs(jobs) do
   redis.call('HSET', flowsKey, flow, start + job.step)
   redis.call('SADD', openKey, job.id)
   redis.call('ZADD', indexKey, now, job.id)
-  answer[#answer + 1] = start
+  starts[#starts + 1] = start
 end
-return answer
+-- None of them is new where a submission is repeated whose answer was lost.
+return {'reserved', remaining, reset, outlook(starts[1] or time), starts}
 `);
 
 /** @param cost of the key's submissions a minute; default one a job */
@@ -122,13 +117,12 @@ export async function reserveSubmission(
   const answer = (await reserve.run(
     redis,
     [
-      ...QUEUE_PLACES_KEYS,
+      ...OUTLOOK_KEYS,
       rateKey('submit', tenant),
       ownKey('unfinished', tenant),
       tenantJobsKey(tenant),
       ownKey('flows'),
       VIRTUAL_TIME_KEY,
-      MEAN_JOB_SECONDS_KEY,
     ],
     [
       tenant,
@@ -139,8 +133,8 @@ export async function reserveSubmission(
       cost,
       ...jobs.flatMap(({ jobId, priority }) => [jobId, FLOW_STEP[priority]]),
     ],
-  )) as [Reservation['outcome'], number, number, string, number, ...number[]];
-  const [outcome, remaining, resetMs, mean, waiting, ...priorities] = answer;
+  )) as [Reservation['outcome'], number, number, OutlookAnswer, number[]];
+  const [outcome, remaining, resetMs, outlook, priorities] = answer;
   const rate = {
     limit: limits.submitPerMinute,
     remaining: Math.max(0, remaining),
@@ -149,8 +143,7 @@ export async function reserveSubmission(
   if (outcome !== 'reserved') {
     return { outcome, rate };
   }
-  const outlook = { meanSeconds: mean === '' ? undefined : Number(mean), waiting };
-  return { outcome, rate, priorities, outlook };
+  return { outcome, rate, priorities, outlook: readOutlook(outlook) };
 }
 
 /** Ids of a tenant's jobs, scored by the time of their submission. */

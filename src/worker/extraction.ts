@@ -60,18 +60,27 @@ async function runSteps(
   const timed = timing(services);
   const limited = <Input, Output>(name: LimitedStep, step: Step<Input, Output>, input: Input) =>
     timed(name, () => withinLimit(name, job.signal, (signal) => step(input, { ...context, signal })));
+  const startedMs = performance.now();
   let leave: (() => void) | undefined;
   try {
     const video = await limited('download', download, undefined);
     // Downloads wait for the link, what follows for a core: a slow source keeps no core idle, and an address that expires is
     // fetched while others are encoded (docs/decisions/0011-downloads-apart.md).
+    const fetchedMs = performance.now();
     leave = await timed('await_encoder', () =>
       space.idle(job.signal, (signal) => services.encoding.acquire({ order: job.order, signal })),
     );
+    const turnMs = performance.now();
+    await job.takeTurn();
     const analyzed = await limited('analyze', analyze, video);
     meter.setInputFile(inputFileOf(analyzed, null));
     const extracted = await limited('extract', extract, analyzed);
-    return await limited('finalize', finalize, extracted);
+    const result = await limited('finalize', finalize, extracted);
+    services.noteSeconds?.({
+      fetching: (fetchedMs - startedMs) / 1000,
+      encoding: (performance.now() - turnMs) / 1000,
+    });
+    return result;
   } catch (error) {
     if (error instanceof MediaFailure) {
       throw new ServiceError(error.code, error.message, { details: error.details, cause: error });

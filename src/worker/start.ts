@@ -9,9 +9,9 @@ import { consumeAnnouncements } from '../queue/announcement-consumer.ts';
 import { consumeExtractions } from '../queue/extraction-consumer.ts';
 import { findJobRecord } from '../queue/job-record.ts';
 import { closeQueues, openQueues } from '../queue/open-queue.ts';
+import { noteJobSeconds } from '../queue/outlook.ts';
 import { readQueues } from '../queue/queue-state.ts';
 import { Semaphore } from '../queue/semaphore.ts';
-import { noteJobSeconds } from '../queue/throughput.ts';
 import { VoiceQueue } from '../queue/voice-queue.ts';
 import { closeRedis, connectRedis, type Redis } from '../redis/connection.ts';
 import { incomingFolder, publicUrlOf, type Resources, type Stores, workspacesFolder } from '../resources.ts';
@@ -62,6 +62,11 @@ export async function startWorker(
     observer,
     tracing,
     encoding,
+    // An estimate is not worth a failed job.
+    noteSeconds: (seconds) =>
+      void noteJobSeconds(redis, seconds).catch((error: Error) =>
+        logger.warn({ error: error.message }, 'the duration of a job could not be noted'),
+      ),
     limits: {
       maxInputBytes: config.MAX_INPUT_BYTES,
       maxAudioSeconds: config.MAX_AUDIO_SECONDS,
@@ -77,18 +82,12 @@ export async function startWorker(
     logger,
     observer,
     telemetry,
-    ...(config.WATCHDOG_SECONDS === 0
-      ? {}
-      : { watch: { queue: queues.extract, patienceSeconds: config.WATCHDOG_SECONDS } }),
+    queue: queues.extract,
+    patienceSeconds: config.WATCHDOG_SECONDS === 0 ? undefined : config.WATCHDOG_SECONDS,
     async run(job) {
-      const startedMs = Date.now();
       const result = await runExtraction(job, services, workspaces);
       const { format, size, duration } = result.outputFile;
       observer.outputMade(format, size, duration);
-      // An estimate is not worth a failed job.
-      noteJobSeconds(redis, (Date.now() - startedMs) / 1000).catch((error: Error) =>
-        logger.warn({ error: error.message }, 'the duration of a job could not be noted'),
-      );
       return result;
     },
   });

@@ -5,6 +5,7 @@ import type { Logger } from '../observe/logger.ts';
 import type { Observer } from '../observe/metrics/observer.ts';
 import type { Tracing } from '../observe/tracing/tracing.ts';
 import type { Outbound } from '../outbound/outbound.ts';
+import type { JobSeconds } from '../queue/outlook.ts';
 import type { ExtractPayload } from '../queue/payloads.ts';
 import type { Semaphore } from '../queue/semaphore.ts';
 import type { DiskClaim } from '../storage/disk-claim.ts';
@@ -22,6 +23,8 @@ export interface WorkerServices {
   readonly encoding: Semaphore;
   /** Of the volume of the workspaces. */
   readonly disk: DiskSpace;
+  /** Told of each job that has ended well, for estimates. */
+  readonly noteSeconds?: (seconds: JobSeconds) => void;
   readonly observer?: Observer;
   readonly tracing?: Tracing;
 }

@@ -123,17 +123,21 @@ export class TestQueue {
     return jobs.map(({ jobId }) => jobId);
   }
 
-  /** A worker whose steps are `run`. */
+  /** A worker whose steps are `run`; each job has its turn at once, unless `takesTurns` says that they see to it. */
   consume(
     run: (job: ExtractionJob) => Promise<ExtractResult>,
-    options: Partial<ExtractionConsumerOptions> = {},
+    { takesTurns = false, ...options }: Partial<ExtractionConsumerOptions> & { takesTurns?: boolean } = {},
   ): ExtractionConsumer {
     const consumer = consumeExtractions({
       redis: this.connect('worker'),
       concurrency: 1,
       lockSeconds: 30,
       logger,
-      run,
+      queue: this.queue('extract'),
+      async run(job) {
+        if (!takesTurns) await job.takeTurn();
+        return run(job);
+      },
       ...options,
     });
     this.onClose(() => consumer.close(0));

@@ -5,6 +5,7 @@
 import { setTimeout as work } from 'node:timers/promises';
 import { createLogger } from '../../src/observe/logger.ts';
 import { consumeExtractions } from '../../src/queue/extraction-consumer.ts';
+import { openQueue } from '../../src/queue/open-queue.ts';
 import { connectRedis } from '../../src/redis/connection.ts';
 import { resultOf } from './job-result.ts';
 
@@ -15,6 +16,7 @@ consumeExtractions({
   concurrency: Number(concurrency),
   lockSeconds: Number(lockSeconds),
   logger,
+  queue: openQueue('extract', connectRedis({ url, role: 'request', logger }), logger),
   async run({ jobId }) {
     process.stdout.write(`${jobId}\n`);
     if (deadly === undefined) {

@@ -4,6 +4,7 @@ import { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { consumeExtractions } from '../../src/queue/extraction-consumer.ts';
 import { JobQueue } from '../../src/queue/job-queue.ts';
+import { openQueue } from '../../src/queue/open-queue.ts';
 import { closeRedis, connectRedis, duplicateRedis } from '../../src/redis/connection.ts';
 import { resultOf } from '../queue/job-result.ts';
 import { logger, newJobId, payloadOf, TENANT } from '../queue/queue-fixture.ts';
@@ -70,11 +71,13 @@ it('a job that runs while every node is away is done when they are back', async 
   });
   const began = Promise.withResolvers<void>();
   const letGo = Promise.withResolvers<void>();
+  const queue = openQueue('extract', asking, logger);
   const consumer = consumeExtractions({
     redis: working,
     concurrency: 1,
     lockSeconds: 30,
     logger,
+    queue,
     async run({ jobId, report }) {
       began.resolve();
       await letGo.promise;
@@ -97,7 +100,7 @@ it('a job that runs while every node is away is done when they are back', async 
     );
   } finally {
     await consumer.close(0);
-    await jobs.close();
+    await Promise.all([jobs.close(), queue.close()]);
     await Promise.all([closeRedis(asking), closeRedis(working)]);
   }
 });

@@ -69,6 +69,7 @@ function run(
       order: 1,
       signal: new AbortController().signal,
       report: () => undefined,
+      takeTurn: async () => undefined,
       payload: ExtractPayload.parse({
         version: 1,
         tenant: 'tenant01',

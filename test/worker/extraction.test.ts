@@ -59,6 +59,7 @@ function start(
       order: queue.order,
       signal: controller.signal,
       report: (state) => reports.push(state),
+      takeTurn: async () => undefined,
       payload: Payload.parse({
         version: 1,
         tenant: 'tenant01',

@@ -35,6 +35,7 @@ function run(disk: DiskSpace, signal = new AbortController().signal): Promise<Ex
     order: 1,
     signal,
     report: () => undefined,
+    takeTurn: async () => undefined,
     payload: ExtractPayload.parse({
       version: 1,
       tenant: 'tenant01',

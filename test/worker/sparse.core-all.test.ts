@@ -178,6 +178,7 @@ async function extract(url: string, output: object, surroundings = around): Prom
       order: 0,
       signal: new AbortController().signal,
       report: () => undefined,
+      takeTurn: async () => undefined,
       payload: ExtractPayload.parse({
         version: 1,
         tenant: 'tenant01',

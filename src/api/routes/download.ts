@@ -7,14 +7,15 @@ import { jobFailureCodes, ServiceError } from '../../contract/errors.ts';
 import { formatOf, formats } from '../../contract/formats.ts';
 import { DownloadHeaders } from '../../contract/request-headers.ts';
 import type { JobRecord } from '../../queue/job-record.ts';
+import { outlookOf } from '../../queue/outlook.ts';
 import type { ExtractResult } from '../../queue/payloads.ts';
 import type { Rendition } from '../../signing/signed-url.ts';
 import { type ByteRange, ObjectNotFound, type Storage } from '../../storage/storage.ts';
 import { sendError } from '../answer.ts';
 import { isNoneMatch, rangeOf } from '../byte-range.ts';
-import { estimateSeconds } from '../estimate.ts';
+import { estimateOf } from '../estimate.ts';
 import { findJob, isExpired, jobIdOf, jobNotFound, ownedJob } from '../owned-job.ts';
-import type { Route, RouteContext } from '../route.ts';
+import type { ApiServices, Route, RouteContext } from '../route.ts';
 
 const DownloadQuery = z.object({
   rendition: z
@@ -88,10 +89,16 @@ async function download(context: RouteContext): Promise<void> {
   }
   if (record.result === null) {
     throw new ServiceError('JOB_NOT_COMPLETED', 'the job has not finished yet', {
-      retryAfterSeconds: Math.max(2, await estimateSeconds(services)),
+      retryAfterSeconds: Math.max(2, await remainingSeconds(record, services)),
     });
   }
   await sendFile(context, record, fileOf(record.result, rendition));
+}
+
+async function remainingSeconds({ jobId, progress }: JobRecord, services: ApiServices): Promise<number> {
+  return (
+    progress?.estimatedTimeRemaining ?? estimateOf(await outlookOf(services.redis, jobId), services.settings)
+  );
 }
 
 async function signedJob(context: RouteContext, rendition: Rendition): Promise<JobRecord> {

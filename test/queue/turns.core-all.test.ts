@@ -1,0 +1,98 @@
+/** Turns at the encoders: a key that has none is not kept waiting by what another one has downloaded ahead, and estimates know a job's place. */
+import { setTimeout as work } from 'node:timers/promises';
+import { expect, it } from 'vitest';
+import { estimateOf } from '../../src/api/estimate.ts';
+import type { ExtractionJob } from '../../src/queue/extraction-consumer.ts';
+import { noteJobSeconds } from '../../src/queue/outlook.ts';
+import { Semaphore } from '../../src/queue/semaphore.ts';
+import { byRun, currentRun } from '../by-run.ts';
+import { until } from '../until.ts';
+import { resultOf } from './job-result.ts';
+import { newJobId, payloadOf, useQueue } from './queue-fixture.ts';
+
+const queue = useQueue({ submitPerMinute: 10_000, unfinishedPerTenant: 1000 });
+
+/** A worker with its encoders, as src/worker/extraction.ts is one; `encode` is what a job does with an encoder. */
+function openWorker(encoders: number, ahead: number, encode: (job: ExtractionJob) => Promise<void>): void {
+  const encoding = new Semaphore(encoders);
+  queue().consume(
+    async (job) => {
+      const { jobId, order, signal, takeTurn } = job;
+      const leave = await encoding.acquire({ order, signal });
+      try {
+        await takeTurn();
+        await encode(job);
+        return resultOf(jobId);
+      } finally {
+        leave();
+      }
+    },
+    { concurrency: encoders + ahead, takesTurns: true },
+  );
+}
+
+it.runIf(currentRun === 'core')(
+  'a job taken up ahead yields its place to a key that has none, which is served next',
+  async () => {
+    const ended: string[] = [];
+    const gates = new Map<string, PromiseWithResolvers<void>>();
+    openWorker(1, 4, async ({ jobId }) => {
+      const gate = Promise.withResolvers<void>();
+      gates.set(jobId, gate);
+      await gate.promise;
+      ended.push(jobId);
+    });
+    const many = await queue().submitMany(8, 'aaaaaaaa');
+    const takenUp = () => queue().queue('extract').getActiveCount();
+    await until('the worker is full', async () => (await takenUp()) === 5);
+    const newcomer = await queue().submit('bbbbbbbb');
+    await queue().reaches(newcomer, 'processing');
+    expect(await takenUp()).toBe(5);
+
+    while (ended.length < 9) {
+      const [jobId, gate] = await until('a job has its turn', () => [...gates][ended.length]);
+      gate.resolve();
+      await queue().reaches(jobId, 'completed');
+    }
+    expect(ended).toEqual([many[0], newcomer, ...many.slice(1)]);
+  },
+);
+
+it('says how long a job will take from its own place, with others queued', { timeout: 90_000 }, async () => {
+  const { jobs, redis } = queue();
+  const settings = { workerConcurrency: 8, downloadsAhead: 4 };
+  const seconds = { fetching: 0, encoding: 0.2 };
+  const inQueue = byRun({ core: 200, all: 1000 });
+  const tenants = Array.from({ length: 20 }, (_, nth) => `tenant${String(nth).padStart(2, '0')}`);
+  await noteJobSeconds(redis, seconds);
+  const submit = (tenant: string) => jobs.submit(tenant, [{ jobId: newJobId(), payload: payloadOf(tenant) }]);
+  for (let nth = 0; nth < inQueue; nth += tenants.length) await Promise.all(tenants.map(submit));
+
+  const endedAtMs = new Map<string, number>();
+  openWorker(settings.workerConcurrency, settings.downloadsAhead, async ({ jobId }) => {
+    await work(seconds.encoding * 1000);
+    await noteJobSeconds(redis, seconds);
+    endedAtMs.set(jobId, performance.now());
+  });
+
+  const asked: { readonly jobId: string; readonly estimate: number; readonly atMs: number }[] = [];
+  for (const [nth, tenant] of [...tenants, ...tenants].entries()) {
+    // Keys that have none, keys that come again and again, and now and then one that has many waiting.
+    const newcomer = `newone${String(nth).padStart(2, '0')}`;
+    const own = nth % 8 === 0 ? tenant : nth % 2 === 0 ? newcomer : `again0${tenant.slice(-1)}a`;
+    const jobId = newJobId();
+    const atMs = performance.now();
+    const reservation = await jobs.submit(own, [{ jobId, payload: payloadOf(own) }]);
+    if (reservation.outcome !== 'reserved') throw new Error(reservation.outcome);
+    asked.push({ jobId, estimate: estimateOf(reservation.outlook, settings), atMs });
+    await work(50);
+  }
+  await until('all have ended', () => asked.every(({ jobId }) => endedAtMs.has(jobId)), 60_000);
+  const wrong = asked.flatMap(({ jobId, estimate, atMs }) => {
+    const took = ((endedAtMs.get(jobId) ?? 0) - atMs) / 1000;
+    return estimate < took / 2 || estimate > took * 2
+      ? [`${estimate} s said, ${took.toFixed(2)} s taken`]
+      : [];
+  });
+  expect(wrong.length, wrong.join('\n')).toBeLessThanOrEqual(asked.length / 10);
+});
