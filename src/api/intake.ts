@@ -14,7 +14,7 @@ import {
 } from '../uploads/record.ts';
 import type { ApiServices } from './route.ts';
 
-export interface ReceivedFile {
+interface ReceivedFile {
   /** The sender's name for it, not yet cleaned. */
   readonly name: string;
   readonly content: Readable;

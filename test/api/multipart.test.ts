@@ -189,6 +189,37 @@ describe('a form is refused, and nothing of it stays,', () => {
     expect(await unfinished()).toBe(0);
   });
 
+  it.each([
+    [
+      '/v1/extract',
+      field('options', '{}'),
+      'options: the form takes the parts file (with a filename) and request (text), each once',
+    ],
+    [
+      '/v1/extract',
+      field('request', JOB),
+      'request: the form takes the parts file (with a filename) and request (text), each once',
+    ],
+    ['/v1/uploads', field('request', JOB), 'request: the form takes one part, file (with a filename)'],
+    [
+      '/v1/uploads',
+      file(Buffer.from('x'), 'cover'),
+      'cover: the form takes one part, file (with a filename)',
+    ],
+  ])('to %s with a part too many, which is named: %j', async (path, part, details) => {
+    const before = await stored();
+    const parts = [file(await video()), ...(path === '/v1/extract' ? [field('request', JOB)] : [])];
+    for (const body of [bodyOf([...parts, part]), bodyOf([part, ...parts])]) {
+      const answer = await send(path, body);
+      expect([answer.status, answer.body.error.code, answer.body.error.details]).toEqual([
+        400,
+        'INVALID_REQUEST',
+        details,
+      ]);
+    }
+    expect(await stored()).toEqual(before);
+  });
+
   it.each(['', '; boundary=', `; boundary=${'x'.repeat(300)}`])(
     'with the type multipart/form-data%s',
     async (boundary) => {

@@ -6,12 +6,11 @@ import { JobRequest, UploadedJobRequest } from '../../contract/job-request.ts';
 import { IdempotencyHeaders } from '../../contract/request-headers.ts';
 import { acceptedJob } from '../accepted-job.ts';
 import { parseSubmission } from '../address-faults.ts';
+import { invalidForm, takeForm } from '../form.ts';
 import { answerOnce, bodyHash } from '../idempotent.ts';
-import { discardAfter, discardUpload, storeUpload } from '../intake.ts';
+import { discardAfter, discardUpload } from '../intake.ts';
 import { readJson } from '../json-body.ts';
 import { setRateLimit } from '../middleware/authentication.ts';
-import { receiveMultipart } from '../multipart.ts';
-import { withRoom } from '../room.ts';
 import { keyOf, type Route, type RouteContext } from '../route.ts';
 import { submitJobs } from '../submission.ts';
 
@@ -107,42 +106,27 @@ async function readJob(context: RouteContext): Promise<ReceivedJob> {
 }
 
 async function readUploaded(context: RouteContext): Promise<ReceivedJob> {
-  const { request, services } = context;
+  const { services } = context;
   const hash = bodyHash(context);
-  const { fields, stored } = await withRoom(context, () =>
-    receiveMultipart(request, {
-      maxFileBytes: services.settings.maxInputBytes,
-      store: (file) => storeUpload(services, keyOf(context).id, { ...file, hash }),
-      discard: (upload) => discardUpload(services, upload.file),
-    }),
-  );
-  if (stored === undefined) {
-    throw new ServiceError('INVALID_REQUEST', 'the request is not valid', { details: 'file: is required' });
-  }
+  const { upload, fields } = await takeForm(context, hash, ['request']);
   try {
     const tenant = keyOf(context).id;
-    const parsed = await parseSubmission(
-      services,
-      tenant,
-      UploadedJobRequest,
-      parseField(fields.get('request')),
-    );
+    const request = parseField(fields.get('request'));
+    const parsed = await parseSubmission(services, tenant, UploadedJobRequest, request);
     return {
-      job: { source: { type: 'upload', file: stored.file }, ...parsed },
-      fingerprint: JSON.stringify([parsed, stored.name, hash?.digest('hex')]),
-      sent: stored.file,
+      job: { source: { type: 'upload', file: upload.file }, ...parsed },
+      fingerprint: JSON.stringify([parsed, upload.name, hash?.digest('hex')]),
+      sent: upload.file,
     };
   } catch (error) {
-    await discardAfter(error, services, stored.file);
+    await discardAfter(error, services, upload.file);
     throw error;
   }
 }
 
 function parseField(text: string | undefined): unknown {
   if (text === undefined) {
-    throw new ServiceError('INVALID_REQUEST', 'the request is not valid', {
-      details: 'request: is required',
-    });
+    throw invalidForm('request', 'is required');
   }
   try {
     return JSON.parse(text);

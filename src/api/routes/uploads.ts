@@ -13,12 +13,12 @@ import { UploadAnswer } from '../../contract/answers.ts';
 import { ServiceError } from '../../contract/errors.ts';
 import { UploadId } from '../../contract/ids.ts';
 import { IdempotencyHeaders, TusChunkHeaders, TusUploadHeaders } from '../../contract/request-headers.ts';
+import { bodyStream } from '../../http/body-stream.ts';
 import { newUploadId, readUpload, type Upload } from '../../uploads/record.ts';
 import { sendData } from '../answer.ts';
+import { fileErrors, takeForm } from '../form.ts';
 import { answerOnce, bodyHash } from '../idempotent.ts';
 import { discardAfter, discardUpload, storeUpload, uploadNotFound } from '../intake.ts';
-import { receiveMultipart } from '../multipart.ts';
-import { requestBody } from '../request-body.ts';
 import { withRoom } from '../room.ts';
 import { type Access, keyOf, type Route, type RouteContext } from '../route.ts';
 import { speaksTus, tusDiscovery } from '../uploads/tus-protocol.ts';
@@ -141,9 +141,9 @@ async function createUpload(context: RouteContext): Promise<void> {
     return;
   }
   const hash = bodyHash(context);
-  const upload = await (request.is('multipart/form-data')
-    ? takeForm(context, hash)
-    : takeBody(context, hash));
+  const upload = request.is('multipart/form-data')
+    ? (await takeForm(context, hash)).upload
+    : await takeBody(context, hash);
   let isAnswer = false;
   try {
     await answerOnce(context, `${upload.name} ${hash?.digest('hex')}`, async () => {
@@ -166,21 +166,6 @@ async function createUpload(context: RouteContext): Promise<void> {
   }
 }
 
-async function takeForm(context: RouteContext, hash: Hash | undefined): Promise<Upload> {
-  const { request, services } = context;
-  const { stored } = await withRoom(context, () =>
-    receiveMultipart(request, {
-      maxFileBytes: services.settings.maxInputBytes,
-      store: (file) => storeUpload(services, keyOf(context).id, { ...file, hash }),
-      discard: (upload) => discardUpload(services, upload.file),
-    }),
-  );
-  if (stored === undefined) {
-    throw new ServiceError('INVALID_REQUEST', 'the request is not valid', { details: 'file: is required' });
-  }
-  return stored;
-}
-
 /** What a client says by mistake or by default, and never of a video. */
 const NO_MEDIA = ['application/json', 'urlencoded', 'multipart', 'text/*'];
 
@@ -195,10 +180,11 @@ async function takeBody(context: RouteContext, hash: Hash | undefined): Promise<
   if (request.get('content-encoding') !== undefined) {
     throw new ServiceError('UNSUPPORTED_MEDIA_TYPE', 'send the file as it is, without Content-Encoding');
   }
+  const { maxInputBytes } = services.settings;
   return withRoom(context, () =>
     storeUpload(services, keyOf(context).id, {
       name: nameOf(request),
-      content: requestBody(request, services.settings.maxInputBytes),
+      content: bodyStream(request, fileErrors(maxInputBytes), maxInputBytes),
       hash,
     }),
   );

@@ -5,9 +5,10 @@
 import { Readable } from 'node:stream';
 import { ERRORS, Server } from '@tus/server';
 import { ServiceError } from '../../contract/errors.ts';
+import { bodyStream } from '../../http/body-stream.ts';
 import { sendError } from '../answer.ts';
+import { fileErrors } from '../form.ts';
 import { uploadNotFound } from '../intake.ts';
-import { requestBody } from '../request-body.ts';
 import { withRoom } from '../room.ts';
 import { type ApiSettings, keyOf, type RouteContext } from '../route.ts';
 import { Checksum } from './checksum.ts';
@@ -128,7 +129,7 @@ async function callTus(
     },
   });
   const hasBody = method === 'PATCH' || (method === 'POST' && request.get('content-type') === CHUNK_TYPE);
-  const body = hasBody ? requestBody(request) : undefined;
+  const body = hasBody ? bodyStream(request, fileErrors(services.settings.maxInputBytes)) : undefined;
   try {
     const answer = await server.handleWeb(asWebRequest(context, method, body));
     if (failure !== undefined || answer.status >= 400) {

@@ -1,0 +1,73 @@
+/** A request that brings its file along: as the part `file` of a form, or as the body itself (decisions A4, A5). */
+import type { Hash } from 'node:crypto';
+import { ServiceError } from '../contract/errors.ts';
+import type { BodyErrors } from '../http/body-stream.ts';
+import { readForm } from '../http/multipart.ts';
+import type { Upload } from '../uploads/record.ts';
+import { discardUpload, storeUpload } from './intake.ts';
+import { withRoom } from './room.ts';
+import { keyOf, type RouteContext } from './route.ts';
+
+const MAX_FIELD_BYTES = 256 * 1024;
+
+interface TakenForm {
+  readonly upload: Upload;
+  readonly fields: ReadonlyMap<string, string>;
+}
+
+/**
+ * Stores the file as an upload of the caller. Throws INVALID_REQUEST, PAYLOAD_TOO_LARGE or what `storeUpload` throws, and leaves nothing then.
+ * @param hash sees every byte of the file
+ * @param textParts what the form may have beside `file`
+ */
+export async function takeForm(
+  context: RouteContext,
+  hash: Hash | undefined,
+  textParts: readonly string[] = [],
+): Promise<TakenForm> {
+  const { request, services } = context;
+  const { maxInputBytes } = services.settings;
+  const { fields, stored } = await withRoom(context, () =>
+    readForm(request, {
+      maxFileBytes: maxInputBytes,
+      maxFieldBytes: MAX_FIELD_BYTES,
+      store: (content, name) => storeUpload(services, keyOf(context).id, { name, content, hash }),
+      discard: (upload) => discardUpload(services, upload.file),
+      only: {
+        textParts,
+        extraPart: (name) => invalidForm(name, `the form takes ${partsInWords(textParts)}`),
+      },
+      errors: {
+        tooLarge: (part) =>
+          part === 'file'
+            ? fileErrors(maxInputBytes).tooLarge()
+            : new ServiceError('PAYLOAD_TOO_LARGE', 'a field of the form may have at most 256 KiB'),
+        malformed: (cause) =>
+          new ServiceError('INVALID_REQUEST', 'the multipart body is malformed or was cut short', { cause }),
+      },
+    }),
+  );
+  if (stored === undefined) {
+    throw invalidForm('file', 'is required');
+  }
+  return { upload: stored, fields: new Map(fields) };
+}
+
+export function invalidForm(part: string, rule: string): ServiceError {
+  return new ServiceError('INVALID_REQUEST', 'the request is not valid', { details: `${part}: ${rule}` });
+}
+
+/** What is answered of a body that is a file, or a piece of one. */
+export function fileErrors(maxBytes: number): BodyErrors {
+  return {
+    tooLarge: () => new ServiceError('PAYLOAD_TOO_LARGE', `a file may have at most ${maxBytes} bytes`),
+    cutShort: () => new ServiceError('INVALID_REQUEST', 'the body was cut short'),
+  };
+}
+
+function partsInWords(textParts: readonly string[]): string {
+  const file = 'file (with a filename)';
+  return textParts.length === 0
+    ? `one part, ${file}`
+    : `the parts ${[file, ...textParts.map((name) => `${name} (text)`)].join(' and ')}, each once`;
+}

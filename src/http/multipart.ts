@@ -1,0 +1,123 @@
+/** multipart/form-data with one file (RFC 7578): its bytes go where the server stores them as they come, so memory stays flat whatever their size. */
+import type { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { Busboy, type BusboyInstance } from '@fastify/busboy';
+import type { Request } from 'express';
+import { bodyStream } from './body-stream.ts';
+
+interface FormReader<Stored> {
+  readonly maxFileBytes: number;
+  readonly maxFieldBytes: number;
+  /** Gets the part `file` and must read its content to the end. `filename` is the sender's, not yet cleaned. */
+  readonly store: (content: Readable, filename: string) => Promise<Stored>;
+  /** Gets what `store` made, when the form turns out to be no good after it. */
+  readonly discard: (stored: Stored) => Promise<void>;
+  /** What there may be beside `file`, each part once. Left out: any text, and files of other names are read and dropped. */
+  readonly only?: { readonly textParts: readonly string[]; readonly extraPart: (name: string) => Error };
+  readonly errors: FormErrors;
+}
+
+/** What a server answers; thrown as they are. */
+interface FormErrors {
+  readonly tooLarge: (part: 'file' | 'field') => Error;
+  /** It is no form, or was cut short. */
+  readonly malformed: (cause?: unknown) => Error;
+}
+
+interface ReceivedForm<Stored> {
+  /** In the order in which they came. */
+  readonly fields: readonly (readonly [name: string, value: string])[];
+  /** Undefined when there was no file. */
+  readonly stored: Stored | undefined;
+}
+
+/** What a form may have beside the file's own bytes: fields, boundaries, headers. */
+const MAX_OVERHEAD_BYTES = 1024 * 1024;
+const LIMITS = { fields: 50, files: 4, headerPairs: 50 };
+
+/** Reads the whole request. Throws one of `errors`, `extraPart`, or what `store` rejects with; nothing is stored then. */
+export async function readForm<Stored>(
+  request: Request,
+  { maxFileBytes, maxFieldBytes, store, discard, only, errors }: FormReader<Stored>,
+): Promise<ReceivedForm<Stored>> {
+  const fields: [name: string, value: string][] = [];
+  const faults: Error[] = [];
+  const fault = (error: Error): Error => {
+    faults.push(error);
+    return error;
+  };
+  const parser = openParser(request, { fieldSize: maxFieldBytes, fileSize: maxFileBytes }, errors);
+  let file: Readable | undefined;
+  let storing: Promise<Stored> | undefined;
+  let storeFailed = false;
+
+  parser.on('field', (name, value, _nameTruncated, valueTruncated) => {
+    const isRepeated = fields.some(([before]) => before === name);
+    if (only !== undefined && (isRepeated || !only.textParts.includes(name))) {
+      fault(only.extraPart(name));
+    } else if (valueTruncated) {
+      fault(errors.tooLarge('field'));
+    }
+    fields.push([name, value]);
+  });
+  parser.on('file', (name, content, filename) => {
+    // Told by what the store rejects with; a part that nobody stores has nobody to tell.
+    content.on('error', () => undefined);
+    if (name !== 'file' || file !== undefined) {
+      if (only !== undefined) {
+        fault(only.extraPart(name));
+      }
+      content.resume();
+      return;
+    }
+    file = content;
+    content.once('limit', () => content.destroy(fault(errors.tooLarge('file'))));
+    storing = store(content, filename ?? '');
+    storing.catch((error: unknown) => {
+      storeFailed = true;
+      parser.destroy(asError(error));
+    });
+  });
+
+  const body = bodyStream(
+    request,
+    { tooLarge: () => fault(errors.tooLarge('file')), cutShort: () => fault(errors.malformed()) },
+    maxFileBytes + MAX_OVERHEAD_BYTES,
+  );
+  const broken = await pipeline(body, parser).then(() => undefined, asError);
+  if (broken !== undefined && !storeFailed) {
+    // The parser leaves its file open when it is destroyed: whoever stores it would wait for ever.
+    file?.destroy(broken);
+  }
+  const said = (error: Error): Error => (faults.includes(error) ? error : errors.malformed(error));
+  const [outcome] = await Promise.allSettled([storing]);
+  if (outcome.status === 'rejected') {
+    // A disk or a Redis that fails is not the sender's fault, a part that cannot be read is.
+    throw outcome.reason === file?.errored ? said(outcome.reason) : outcome.reason;
+  }
+  const first = broken ?? faults[0];
+  if (first !== undefined) {
+    if (outcome.value !== undefined) {
+      await discard(outcome.value);
+    }
+    throw said(first);
+  }
+  return { fields, stored: outcome.value };
+}
+
+function openParser(
+  request: Request,
+  limits: { fieldSize: number; fileSize: number },
+  { malformed }: FormErrors,
+): BusboyInstance {
+  try {
+    const headers = { 'content-type': request.get('content-type') ?? '' };
+    return new Busboy({ headers, limits: { ...LIMITS, ...limits } });
+  } catch (error) {
+    throw malformed(error);
+  }
+}
+
+function asError(error: unknown): Error {
+  return error instanceof Error ? error : new Error(String(error));
+}
