@@ -39,6 +39,8 @@ afterEach(() => {
 interface Run {
   readonly jobId: string;
   readonly reports: readonly ExtractProgress[];
+  /** Whether it told the queue that it has its turn. */
+  readonly hasTurn: () => boolean;
   readonly abort: (reason: Error) => void;
   readonly result: Promise<ExtractResult>;
 }
@@ -50,6 +52,7 @@ function start(
   queue: { order: number; encoding?: Semaphore } = { order: 1 },
 ): Run {
   const reports: ExtractProgress[] = [];
+  let hasTurn = false;
   const controller = new AbortController();
   const jobId = `job_${randomBytes(8).toString('hex')}`;
   const result = runExtraction(
@@ -59,7 +62,9 @@ function start(
       order: queue.order,
       signal: controller.signal,
       report: (state) => reports.push(state),
-      takeTurn: async () => undefined,
+      async takeTurn() {
+        hasTurn = true;
+      },
       payload: Payload.parse({
         version: 1,
         tenant: 'tenant01',
@@ -74,7 +79,7 @@ function start(
     around.workspaces,
   );
   result.catch(() => undefined);
-  return { jobId, reports, abort: (reason) => controller.abort(reason), result };
+  return { jobId, reports, hasTurn: () => hasTurn, abort: (reason) => controller.abort(reason), result };
 }
 
 async function sha256Of(storageKey: string): Promise<string> {
@@ -192,8 +197,10 @@ describe('while the core is busy', () => {
     const run = submit(1);
     await until('it is downloaded', () => downloaded(run));
     expect(stepsOf(run.reports)).toEqual(['downloading_video']);
+    expect(run.hasTurn()).toBe(false);
     free();
     await run.result;
+    expect(run.hasTurn()).toBe(true);
     await submit(1).result;
   });
 
