@@ -32,8 +32,7 @@ interface RequestedJob {
 
 /**
  * @param seed of an idempotency key: ids follow from it
- * Throws INVALID_SOURCE, INVALID_WEBHOOK, FORBIDDEN, RATE_LIMITED or QUEUE_FULL; then nothing was queued. Throws NotReplicated when
- * nobody knows whether what was queued stays.
+ * Throws INVALID_SOURCE, INVALID_WEBHOOK, FORBIDDEN, RATE_LIMITED or QUEUE_FULL, and what {@link JobQueue.submit} throws; then no job is ever started.
  */
 export async function submitJobs(
   services: ApiServices,
@@ -75,16 +74,18 @@ export async function submitJobs(
     };
   });
   await holdSources(services, jobs);
-  const reservation = await services.jobs.submit(key.id, jobs, seed !== undefined);
+  const jobIds = jobs.map(({ jobId }) => jobId);
+  const { batchId } = context;
+  const reservation = await services.jobs.submit(key.id, jobs, {
+    repeated: seed !== undefined,
+    ...(batchId !== null && {
+      alongside: () => saveBatch(services.redis, key.id, batchId, jobIds, services.settings.jobTtlSeconds),
+    }),
+  });
   if (reservation.outcome !== 'reserved') {
     throw refusalOf(reservation, jobs.length);
   }
   const { rate, outlook } = reservation;
-  const jobIds = jobs.map(({ jobId }) => jobId);
-  if (context.batchId !== null) {
-    await saveBatch(services.redis, key.id, context.batchId, jobIds, services.settings.jobTtlSeconds);
-  }
-  await services.jobs.confirm('extract', jobIds);
   return { jobIds, rate, outlook };
 }
 

@@ -9,7 +9,7 @@ import type { Redis } from '../redis/connection.ts';
 import { KEY_PREFIX } from '../redis/keys.ts';
 import { RedisScript } from '../redis/script.ts';
 import { CANCEL_CHANNEL, CHANGE_CHANNEL, type QueueName, queueNames, VIRTUAL_TIME_KEY } from './names.ts';
-import type { ExtractProgress } from './payloads.ts';
+import type { ExtractPayload, ExtractProgress } from './payloads.ts';
 
 export const BULLMQ_VERSION = '6.7.0';
 
@@ -39,8 +39,15 @@ const own = {
   working: 'spWorking',
   lostStarts: 'spLostStarts',
   erased: 'spErased',
+  /** Its API knows that it is there, and answers that it is accepted. */
+  confirmed: 'spConfirmed',
+  /** Its API has answered that nothing was accepted: {@link REFUSED}, or {@link DROPPED} once a worker has acted on it. */
+  refused: 'spRefused',
   voiceSend: 'spVoiceSend',
 } as const;
+
+export const REFUSED = '1';
+const DROPPED = '2';
 
 const NATURAL = z.coerce.number().int().nonnegative();
 
@@ -55,6 +62,7 @@ const ExtractionHash = z.object({
   [own.cancelled]: z.string().optional(),
   [own.attempts]: z.string().optional(),
   [own.erased]: z.string().optional(),
+  [own.confirmed]: z.string().optional(),
   [own.voiceSend]: z.string().optional(),
 });
 
@@ -80,6 +88,8 @@ export function readExtraction(hash: Readonly<Record<string, string>>) {
     attemptTokens: raw[own.attempts]?.split(',') ?? [],
     /** The caller had the files of a finished job erased. */
     isErased: raw[own.erased] !== undefined,
+    /** Of a provisional one. */
+    isConfirmed: raw[own.confirmed] !== undefined,
     /** The latest sending as a voice message, when it is not the one of the submission. */
     voiceSendId: raw[own.voiceSend],
   };
@@ -206,13 +216,59 @@ local function shiftPriorities(by)
 end
 `;
 
+const confirm = new RedisScript(`
+local all = 1
+for _, hash in ipairs(KEYS) do
+  if redis.call('EXISTS', hash) == 0 or redis.call('HGET', hash, '${own.refused}') == '${DROPPED}' then
+    all = 0
+  else
+    redis.call('HDEL', hash, '${own.refused}')
+    redis.call('HSET', hash, '${own.confirmed}', '1')
+  end
+end
+return all
+`);
+
+/** From now on those of the jobs that are there may be started. False when one of them is not there any more. */
+export async function confirmJobs(redis: Redis, jobIds: readonly string[]): Promise<boolean> {
+  const keys = jobIds.map((jobId) => recordKey('extract', jobId));
+  return (await confirm.run(redis, keys, [])) === 1;
+}
+
+/** Lua: `refuse(id, how)` of a job that is not confirmed; answers whether it stays refused, or was never there. */
+export const REFUSE = `
+local function refuse(id, how)
+  local hash = '${recordKey('extract', '')}' .. id
+  if redis.call('HEXISTS', hash, '${own.confirmed}') == 1 then return false end
+  if redis.call('EXISTS', hash) == 1 then redis.call('HSET', hash, '${own.refused}', how) end
+  return true
+end
+`;
+
+const drop = new RedisScript(`
+${REFUSE}
+return refuse(ARGV[1], '${DROPPED}') and 1 or 0
+`);
+
+/** Settles that the job is never started. False when it was confirmed after all. */
+export async function dropUnconfirmed(redis: Redis, jobId: string): Promise<boolean> {
+  return (await drop.run(redis, [recordKey('extract', jobId)], [jobId])) === 1;
+}
+
 /** `lost`: the job was given to another worker, so the lock is not ours any more. */
 export type AttemptState = 'held' | 'cancelled' | 'lost';
+/** `unconfirmed`: its API has not said yet that it is accepted; `refused`: it was not, and never will be. */
+type StartState = AttemptState | 'unconfirmed' | 'refused';
 
 const start = new RedisScript(`
 local hash, lock = unpack(KEYS)
-local token, attempt = unpack(ARGV)
+local token, attempt, isProvisional = unpack(ARGV)
 if redis.call('GET', lock) ~= token then return {'lost', 0} end
+if isProvisional == '1' and redis.call('HEXISTS', hash, '${own.confirmed}') == 0 then
+  if redis.call('HEXISTS', hash, '${own.refused}') == 0 then return {'unconfirmed', 0} end
+  redis.call('HSET', hash, '${own.refused}', '${DROPPED}')
+  return {'refused', 0}
+end
 local lostStarts = tonumber(redis.call('HGET', hash, '${own.lostStarts}') or '0')
 if redis.call('HDEL', hash, '${own.working}') == 1 then
   lostStarts = redis.call('HINCRBY', hash, '${own.lostStarts}', 1)
@@ -228,11 +284,12 @@ return {redis.call('HEXISTS', hash, '${own.cancelled}') == 1 and 'cancelled' or 
  */
 export async function startAttempt(
   redis: Redis,
-  { jobId, token }: Pick<Holder, 'jobId' | 'token'>,
+  { jobId, token, isProvisional }: Pick<Holder, 'jobId' | 'token'> & Pick<ExtractPayload, 'isProvisional'>,
   attemptToken: string,
-): Promise<{ readonly state: AttemptState; readonly lostStarts: number }> {
+): Promise<{ readonly state: StartState; readonly lostStarts: number }> {
   const keys = [recordKey('extract', jobId), lockOf(jobId)];
-  const answer = (await start.run(redis, keys, [token, attemptToken])) as [AttemptState, number];
+  const args = [token, attemptToken, isProvisional ? '1' : '0'];
+  const answer = (await start.run(redis, keys, args)) as [StartState, number];
   return { state: answer[0], lostStarts: answer[1] };
 }
 

@@ -4,12 +4,14 @@
  */
 
 import { randomBytes } from 'node:crypto';
+import { setTimeout as wait } from 'node:timers/promises';
 import { type Job, type Queue, UnrecoverableError, WaitingError } from 'bullmq';
 import { type ErrorBody, ServiceError } from '../contract/errors.ts';
 import type { Observer } from '../observe/metrics/observer.ts';
+import type { Redis } from '../redis/connection.ts';
 import { subscribe } from '../redis/subscription.ts';
 import { AttemptReport } from './attempt-report.ts';
-import { type AttemptState, noteServed, startAttempt, wakeWorker } from './bullmq-internals.ts';
+import { dropUnconfirmed, noteServed, startAttempt, wakeWorker } from './bullmq-internals.ts';
 import { DeafWatch, type DeafWatchOptions } from './deaf-watch.ts';
 import { cancelledError, deadlyError } from './job-record.ts';
 import { observeEnds, observeStart } from './job-watch.ts';
@@ -19,10 +21,10 @@ import { closeWorker, openWorker, type WorkerSettings } from './open-worker.ts';
 import { ExtractPayload, type ExtractProgress, type ExtractResult } from './payloads.ts';
 import { Semaphore } from './semaphore.ts';
 
-/** Why the signal of a running job was aborted. `yielded`: its place was given to a job of another key. */
+/** Why the signal of a running job was aborted. `yielded`: its place was given to a job of another key. `refused`: it was never accepted. */
 class JobAborted extends Error {
   override readonly name = 'JobAborted';
-  readonly why: 'cancelled' | 'lost' | 'shutdown' | 'yielded' | 'deadly';
+  readonly why: 'cancelled' | 'lost' | 'shutdown' | 'yielded' | 'deadly' | 'refused';
   constructor(why: JobAborted['why']) {
     super(`the job was given up: ${why}`);
     this.why = why;
@@ -183,13 +185,14 @@ async function attempt(
   const { signal } = controller;
   const jobId = job.id ?? '';
   const payload = ExtractPayload.parse(job.data);
-  const onState = (state: AttemptState): void => {
+  const onState = (state: Awaited<ReturnType<typeof startConfirmed>>['state']): void => {
     if (state !== 'held') {
       controller.abort(new JobAborted(state));
     }
   };
   const attemptToken = randomBytes(8).toString('hex');
-  const { state, lostStarts } = await startAttempt(redis, { jobId, token }, attemptToken);
+  const holder = { jobId, token, isProvisional: payload.isProvisional };
+  const { state, lostStarts } = await startConfirmed(redis, holder, attemptToken, signal);
   onState(state);
   if (lostStarts >= MAX_LOST_STARTS) {
     controller.abort(new JobAborted('deadly'));
@@ -225,6 +228,29 @@ async function attempt(
   }
 }
 
+/** An API confirms within milliseconds, or, when Redis was away, as soon as it is back; what none has confirmed by then never was accepted. */
+const CONFIRMED_WITHIN_MS = 10_000;
+const FIRST_LOOK_MS = 4;
+const LAST_LOOK_MS = 100;
+
+/** Waits until the job counts. */
+async function startConfirmed(
+  redis: Redis,
+  holder: Parameters<typeof startAttempt>[1],
+  attemptToken: string,
+  signal: AbortSignal,
+) {
+  const untilMs = performance.now() + CONFIRMED_WITHIN_MS;
+  for (let waitMs = FIRST_LOOK_MS; ; waitMs = Math.min(waitMs * 2, LAST_LOOK_MS)) {
+    const { state, lostStarts } = await startAttempt(redis, holder, attemptToken);
+    if (state !== 'unconfirmed') return { state, lostStarts };
+    if (performance.now() > untilMs && (await dropUnconfirmed(redis, holder.jobId))) {
+      return { state: 'refused' as const, lostStarts };
+    }
+    await wait(waitMs, undefined, { signal });
+  }
+}
+
 /** Translates the end of an attempt into what BullMQ understands. */
 async function asBullError(
   error: unknown,
@@ -235,7 +261,11 @@ async function asBullError(
 ): Promise<Error> {
   const reason = signal.aborted ? signal.reason : error;
   if (reason instanceof JobAborted) {
-    if (reason.why === 'cancelled') {
+    if (reason.why === 'refused') {
+      logger.info({ jobId: job.id }, 'a job that was never accepted is removed');
+      job.opts.removeOnFail = true;
+    }
+    if (reason.why === 'cancelled' || reason.why === 'refused') {
       return new UnrecoverableError(JSON.stringify(cancelledError));
     }
     if (reason.why === 'shutdown' || reason.why === 'yielded') {

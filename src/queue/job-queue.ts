@@ -1,18 +1,24 @@
 /** The producers' side of the job queue: accept, read, cancel. */
 
 import { randomUUID } from 'node:crypto';
+import { setTimeout as wait } from 'node:timers/promises';
 import { FlowProducer, type Queue, type Telemetry, UnrecoverableError } from 'bullmq';
 import type { Logger } from '../observe/logger.ts';
 import { type Observer, type SubmissionOutcome, silentObserver } from '../observe/metrics/observer.ts';
 import type { Redis } from '../redis/connection.ts';
 import type { Replication } from '../redis/replication.ts';
-import { type CancelOutcome, markCancelled, noteErased, recordKey } from './bullmq-internals.ts';
+import { type CancelOutcome, confirmJobs, markCancelled, noteErased, recordKey } from './bullmq-internals.ts';
 import { findBatch, saveBatch } from './job-index.ts';
 import { cancelledError, findJobRecord, type JobRecord } from './job-record.ts';
 import { CHANGE_CHANNEL, completionId, type QueueName, queueNames } from './names.ts';
 import { openQueue, producerOptions, waitingJobs } from './open-queue.ts';
 import type { CompletionPayload, ExtractPayload } from './payloads.ts';
-import { type Reservation, reserveSubmission, type SubmissionLimits } from './reservation.ts';
+import {
+  type Reservation,
+  refuseSubmission,
+  reserveSubmission,
+  type SubmissionLimits,
+} from './reservation.ts';
 import { SubmissionJournal } from './submission-journal.ts';
 
 interface JobQueueOptions {
@@ -35,6 +41,14 @@ export interface NewJob {
   readonly payload: ExtractPayload;
 }
 
+interface SubmitOptions {
+  /** The ids were made from an idempotency key and may have been added before a crash: those are left as they are, since a flow that is
+   * added a second time would wait for a child that has ended. */
+  readonly repeated?: boolean;
+  /** What has to stand before the jobs count. */
+  readonly alongside?: (() => Promise<void>) | undefined;
+}
+
 interface Accepted {
   readonly tenant: string;
   readonly jobs: readonly NewJob[];
@@ -53,6 +67,13 @@ const ATTEMPTS = 3;
 const REMOVE_LIMIT = 100;
 /** The janitor reads in the record which files there are, after it is no longer answered. */
 const RECORD_OUTLIVES_SECONDS = 24 * 60 * 60;
+/** Together with what a request asks before and after it an answer comes within 2 s (decisions A6). */
+const SUBMITTED_WITHIN_MS = 900;
+const CONFIRMED_WITHIN_MS = 100;
+const CONFIRM_AGAIN_MS = 500;
+/** Workers wait for less; by then they have dropped what nobody confirmed, and it is added again. */
+const CONFIRMED_AT_LAST_MS = 5 * 60 * 1000;
+const CLOSED_WITHIN_MS = 2000;
 /** What a submission is counted as. */
 const observedOutcome: Readonly<Record<Reservation['outcome'], SubmissionOutcome>> = {
   reserved: 'accepted',
@@ -63,6 +84,17 @@ const observedOutcome: Readonly<Record<Reservation['outcome'], SubmissionOutcome
 /** The parent must outlive its child's record: removing a parent removes its children. */
 const PARENT_OUTLIVES_SECONDS = 24 * 60 * 60;
 
+const idOf = ({ jobId }: NewJob): string => jobId;
+
+/** For several things in a row: whatever is not done in time is told as what Redis did not answer. */
+function timeLimit(ms: number): <T>(work: Promise<T>) => Promise<T> {
+  const late = wait(ms, undefined, { ref: false }).then(() => {
+    throw new Error('Command timed out');
+  });
+  late.catch(() => undefined);
+  return (work) => Promise.race([work, late]);
+}
+
 export class JobQueue {
   readonly #redis: Redis;
   readonly #options: JobQueueOptions;
@@ -70,6 +102,8 @@ export class JobQueue {
   readonly #flows: FlowProducer;
   readonly #observer: Observer;
   readonly #journal: SubmissionJournal<Accepted>;
+  /** Confirmations that Redis has not answered yet. */
+  readonly #late = new Set<Promise<void>>();
 
   constructor(options: JobQueueOptions) {
     this.#options = options;
@@ -88,27 +122,73 @@ export class JobQueue {
   }
 
   /**
-   * Takes all jobs of one tenant or none.
-   * @param repeated the ids were made from an idempotency key and may have been added before a crash: those are left as
-   * they are, since a flow that is added a second time would wait for a child that has ended
+   * Takes all jobs of one tenant or none. When it rejects, none of them is ever started, whatever Redis does late (docs/decisions/0031-accepted-or-never.md).
+   * @throws NotReplicated when replicas do not have them; otherwise why Redis did not take them in time
    */
-  async submit(tenant: string, jobs: readonly NewJob[], repeated = false): Promise<Reservation> {
-    const fresh = repeated ? await this.#unknown(jobs) : jobs;
-    const reservation = await reserveSubmission(
-      this.#redis,
-      tenant,
-      fresh.map(({ jobId, payload }) => ({ jobId, priority: payload.options.priority })),
-      this.#options.limits,
-      Date.now(),
-    );
-    if (reservation.outcome === 'reserved' && fresh.length > 0) {
-      await this.#add(fresh, reservation.priorities);
+  async submit(
+    tenant: string,
+    jobs: readonly NewJob[],
+    { repeated = false, alongside }: SubmitOptions = {},
+  ): Promise<Reservation> {
+    const inTime = timeLimit(SUBMITTED_WITHIN_MS);
+    const jobIds = jobs.map(idOf);
+    const fresh = repeated ? await inTime(this.#unknown(jobs)) : jobs;
+    try {
+      const reservation = await inTime(
+        reserveSubmission(
+          this.#redis,
+          tenant,
+          fresh.map(({ jobId, payload }) => ({ jobId, priority: payload.options.priority })),
+          this.#options.limits,
+          Date.now(),
+        ),
+      );
+      this.#observer.jobsSubmitted(observedOutcome[reservation.outcome], fresh.length);
+      if (reservation.outcome === 'reserved') {
+        if (fresh.length > 0) await inTime(this.#add(fresh, reservation.priorities));
+        await alongside?.();
+        await this.replicated('extract', jobIds);
+        await this.#commit({ tenant, jobs });
+        // That they are confirmed is to survive, too; that they are accepted is settled.
+        await this.replicated('extract', jobIds).catch(() => undefined);
+      }
+      return reservation;
+    } catch (error) {
+      refuseSubmission(this.#redis, tenant, fresh.map(idOf)).catch(() => undefined);
+      throw error;
     }
-    if (reservation.outcome === 'reserved') {
-      this.#journal.note({ tenant, jobs });
+  }
+
+  /**
+   * They are there, so they are accepted, whatever becomes of the answer to this: what does not get through is said again until it does.
+   * @throws what Redis refuses it with
+   */
+  async #commit(accepted: Accepted): Promise<void> {
+    const confirming = confirmJobs(this.#redis, accepted.jobs.map(idOf));
+    const outcome = await Promise.race([
+      confirming.catch((error: Error) => (error.name === 'ReplyError' ? error : false)),
+      wait(CONFIRMED_WITHIN_MS, false, { ref: false }),
+    ]);
+    if (outcome instanceof Error) throw outcome;
+    this.#journal.note(accepted);
+    if (!outcome) {
+      const late = this.#commitLate(accepted, confirming).finally(() => this.#late.delete(late));
+      this.#late.add(late);
     }
-    this.#observer.jobsSubmitted(observedOutcome[reservation.outcome], fresh.length);
-    return reservation;
+  }
+
+  async #commitLate(accepted: Accepted, confirming: Promise<boolean>): Promise<void> {
+    const jobIds = accepted.jobs.map(idOf);
+    const untilMs = performance.now() + CONFIRMED_AT_LAST_MS;
+    for (let attempt = confirming; ; attempt = confirmJobs(this.#redis, jobIds)) {
+      const isDone = await attempt
+        .then((all) => all || this.#restore(accepted).then(() => false))
+        .catch(() => false);
+      if (isDone) return;
+      if (performance.now() > untilMs) break;
+      await wait(CONFIRM_AGAIN_MS, undefined, { ref: false });
+    }
+    this.#options.logger.error({ jobIds }, 'jobs that were accepted could not be confirmed');
   }
 
   /** Adds again what Redis has lost of an accepted submission, whatever the limits say by now. */
@@ -126,6 +206,7 @@ export class JobQueue {
         await this.#add(lost, reservation.priorities);
       }
     }
+    await confirmJobs(this.#redis, jobs.map(idOf));
     // It is written last, so it may be all that is lost.
     const batchId = jobs[0]?.payload.batchId ?? null;
     if (batchId !== null && (await findBatch(this.#redis, tenant, batchId)) === undefined) {
@@ -147,7 +228,7 @@ export class JobQueue {
       const extraction = {
         name: 'extract',
         queueName: queueNames.extract,
-        data: payload,
+        data: { ...payload, isProvisional: true },
         opts: {
           jobId,
           priority: priorities[index] ?? 1,
@@ -187,16 +268,10 @@ export class JobQueue {
 
   /**
    * Resolves once as many replicas as are wanted have these jobs of a queue, and all that was written before.
-   * @throws NotReplicated: they may run all the same
+   * @throws NotReplicated
    */
-  async confirm(queue: QueueName, jobIds: readonly string[]): Promise<void> {
-    try {
-      await this.#options.replication?.confirm(jobIds.map((jobId) => recordKey(queue, jobId)));
-    } catch (error) {
-      // Nobody was told that they were accepted: whoever asks again may get others.
-      this.#journal.forget(({ jobs }) => jobs.some(({ jobId }) => jobIds.includes(jobId)));
-      throw error;
-    }
+  async replicated(queue: QueueName, jobIds: readonly string[]): Promise<void> {
+    await this.#options.replication?.confirm(jobIds.map((jobId) => recordKey(queue, jobId)));
   }
 
   async read(jobId: string): Promise<JobRecord | undefined> {
@@ -233,6 +308,7 @@ export class JobQueue {
   }
 
   async close(): Promise<void> {
+    await Promise.race([Promise.all(this.#late), wait(CLOSED_WITHIN_MS, undefined, { ref: false })]);
     await this.#journal.close();
     await this.#flows.close();
     await this.#extract.close();

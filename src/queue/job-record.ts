@@ -37,10 +37,11 @@ export async function findJobRecord(redis: Redis, jobId: string): Promise<JobRec
   return readJobRecord(jobId, await fetchExtraction(redis, jobId));
 }
 
-/** See {@link findJobRecord}. */
+/** See {@link findJobRecord}. Undefined also of a job that does not count yet. */
 export function readJobRecord(jobId: string, hash: Readonly<Record<string, string>>): JobRecord | undefined {
   const stored = readExtraction(hash);
-  return stored && recordOf(jobId, stored);
+  const record = stored && recordOf(jobId, stored);
+  return record?.payload.isProvisional && !stored?.isConfirmed ? undefined : record;
 }
 
 export function recordOf(jobId: string, stored: StoredExtraction): JobRecord {

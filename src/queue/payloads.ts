@@ -26,6 +26,8 @@ export type QueuedSource = z.infer<typeof QueuedSource>;
 
 export const ExtractPayload = z.object({
   version,
+  /** It counts once its API has confirmed it (docs/decisions/0031-accepted-or-never.md). Jobs of the first edition count at once. */
+  isProvisional: z.boolean().optional(),
   tenant: TenantId,
   source: QueuedSource,
   output: OutputRequest,

@@ -10,7 +10,7 @@ import type { Redis } from '../redis/connection.ts';
 import { ownKey } from '../redis/keys.ts';
 import { RATE_FUNCTION, RATE_WINDOW_SECONDS, type RateState, rateKey } from '../redis/rate.ts';
 import { RedisScript } from '../redis/script.ts';
-import { LARGEST_PRIORITY, QUEUE_PLACES, TIMES_OF } from './bullmq-internals.ts';
+import { LARGEST_PRIORITY, QUEUE_PLACES, REFUSE, REFUSED, TIMES_OF } from './bullmq-internals.ts';
 import { VIRTUAL_TIME_KEY } from './names.ts';
 import { OUTLOOK, OUTLOOK_KEYS, type Outlook, type OutlookAnswer, readOutlook } from './outlook.ts';
 
@@ -104,6 +104,25 @@ end
 -- None of them is new where a submission is repeated whose answer was lost.
 return {'reserved', remaining, reset, outlook(starts[1] or time), starts}
 `);
+
+const giveBack = new RedisScript(`
+${REFUSE}
+for _, id in ipairs(ARGV) do
+  if refuse(id, '${REFUSED}') then
+    redis.call('SREM', KEYS[1], id)
+    redis.call('ZREM', KEYS[2], id)
+  end
+end
+`);
+
+/** Takes back what was reserved for jobs of which their caller hears that they were not accepted; those that were added all the same are never started. */
+export async function refuseSubmission(
+  redis: Redis,
+  tenant: string,
+  jobIds: readonly string[],
+): Promise<void> {
+  await giveBack.run(redis, [ownKey('unfinished', tenant), tenantJobsKey(tenant)], [...jobIds]);
+}
 
 /** @param cost of the key's submissions a minute; default one a job */
 export async function reserveSubmission(

@@ -60,12 +60,6 @@ export class SubmissionJournal<Submission> {
     }
   }
 
-  forget(isMeant: (submission: Submission) => boolean): void {
-    for (const entry of this.#entries) {
-      if (isMeant(JSON.parse(entry.text))) this.#drop(entry);
-    }
-  }
-
   #drop(entry: Entry): void {
     this.#entries.delete(entry);
     this.#characters -= entry.text.length;

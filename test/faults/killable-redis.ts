@@ -64,9 +64,14 @@ export class KillableRedis implements StandRedis {
     const settings = [...network, '--unixsocket', this.#socket, '--dir', this.#folder, '--save', ''];
     const appendOnly = ['--appendonly', 'yes', '--appendfsync', 'everysec'];
     const quiet = ['--loglevel', 'warning', '--maxmemory-policy', 'noeviction'];
-    this.#server = spawn(launcher, [...prefix, 'redis-server', ...settings, ...appendOnly, ...quiet], {
-      stdio: 'ignore',
-    });
+    const debug = ['--enable-debug-command', 'local'];
+    this.#server = spawn(
+      launcher,
+      [...prefix, 'redis-server', ...settings, ...appendOnly, ...quiet, ...debug],
+      {
+        stdio: 'ignore',
+      },
+    );
     const redis = this.connect();
     try {
       await until('Redis answers', async () => (await redis.ping().catch(() => '')) === 'PONG');

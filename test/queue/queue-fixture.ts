@@ -49,7 +49,8 @@ export function payloadOf(tenant: string, options: Record<string, unknown> = {})
 
 /** Steps that go on until they are told to end. */
 export async function aborted(signal: AbortSignal): Promise<never> {
-  await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+  if (!signal.aborted)
+    await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
   throw signal.reason;
 }
 

@@ -40,7 +40,9 @@ it('take jobs as soon as it goes on', async () => {
   const [alone, announced] = [newJobId(), newJobId()];
   const submitted = async (jobId: string, options: object): Promise<boolean> => {
     const job = { jobId, payload: payloadOf(TENANT, { ...options }) };
-    const { outcome } = await jobs.submit(TENANT, [job], true).catch(() => ({ outcome: 'away' }));
+    const { outcome } = await jobs
+      .submit(TENANT, [job], { repeated: true })
+      .catch(() => ({ outcome: 'away' }));
     return outcome === 'reserved';
   };
   await until('a job is taken', () => submitted(alone, {}));

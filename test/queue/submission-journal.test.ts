@@ -106,9 +106,10 @@ it('jobs that were refused because no replica had them do not come back', async 
   });
   queue().onClose(() => jobs.close());
   const [refused, accepted] = [newJobId(), newJobId()];
-  await jobs.submit(TENANT, [{ jobId: refused, payload: payloadOf(TENANT) }]);
-  await expect(jobs.confirm('extract', [refused])).rejects.toThrow(NotReplicated);
-  await jobs.submit(TENANT, [{ jobId: accepted, payload: payloadOf(TENANT) }]);
+  await expect(jobs.submit(TENANT, [{ jobId: refused, payload: payloadOf(TENANT) }])).rejects.toThrow(
+    NotReplicated,
+  );
+  await queue().jobs.submit(TENANT, [{ jobId: accepted, payload: payloadOf(TENANT) }]);
   await loseEverything();
   await queue().reaches(accepted, 'queued');
   expect(await jobs.read(refused)).toBeUndefined();

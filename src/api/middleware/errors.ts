@@ -36,7 +36,7 @@ function asServiceError(error: unknown): ServiceError {
   if (error instanceof NotReplicated) {
     return new ServiceError(
       'SERVICE_UNAVAILABLE',
-      'the request could not be made safe in time, and may have been taken; send it again with the same Idempotency-Key',
+      'the request could not be made safe in time; send it again, with the same Idempotency-Key if it had one',
       { retryAfterSeconds: RETRY_AFTER_SECONDS, cause: error },
     );
   }

@@ -54,7 +54,7 @@ async function send(context: RouteContext): Promise<void> {
   await answerOnce(context, `${jobId} ${JSON.stringify(voiceMessage)}`, async (seed) => {
     const sendId = `${jobId}-voice-${seed ?? randomBytes(8).toString('hex')}`;
     await services.voices.resend(key.id, jobId, sendId, voiceMessage);
-    await services.jobs.confirm('voice', [sendId]);
+    await services.jobs.replicated('voice', [sendId]);
     const state = await readVoiceState(services.redis, { ...record, voiceSendId: sendId });
     return { httpStatus: 202, data: { jobId, voiceMessage: state } };
   });
