@@ -42,7 +42,7 @@ export async function takeForm(
           part === 'file'
             ? fileErrors(maxInputBytes).tooLarge()
             : new ServiceError('PAYLOAD_TOO_LARGE', 'a field of the form may have at most 256 KiB'),
-        malformed: (cause) =>
+        malformed: (_what, cause) =>
           new ServiceError('INVALID_REQUEST', 'the multipart body is malformed or was cut short', { cause }),
       },
     }),

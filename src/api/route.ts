@@ -7,6 +7,7 @@ import type { z } from 'zod';
 import type { ErrorCode } from '../contract/errors.ts';
 import type { Scope } from '../contract/scopes.ts';
 import type { JobWebhooks } from '../deliveries/job-webhooks.ts';
+import type { AnswerDocs, OperationDocs } from '../http/openapi/description.ts';
 import type { SandboxLevel } from '../media/sandbox.ts';
 import type { AuditLog, Logger } from '../observe/logger.ts';
 import type { Outbound } from '../outbound/outbound.ts';
@@ -81,34 +82,15 @@ export type Access =
   | { readonly by: 'key'; readonly scope: Scope; readonly rate: 'read' | 'submit' }
   | { readonly by: 'signature'; readonly scope: Scope; readonly rate: 'read' };
 
-/** What the OpenAPI document says about a route; path parameters are told by its path. */
-export interface RouteDocs {
-  readonly operationId: string;
-  readonly summary: string;
-  readonly description?: string;
+/** What the OpenAPI document says about a route; errors are those that a caller may meet besides those of every route with a key. */
+interface RouteDocs extends Omit<OperationDocs<ErrorCode>, 'answers'> {
   readonly tag: 'Jobs' | 'Batches' | 'Uploads' | 'Downloads' | 'Webhooks' | 'Service';
-  /** An object schema of the query's fields. */
-  readonly query?: z.ZodObject;
-  /** Request headers beside X-API-Key. */
-  readonly headers?: z.ZodObject;
-  /** What the body may be, by media type; `binary` for bytes. */
-  readonly body?: Readonly<Record<string, z.ZodType | 'binary'>>;
-  /** What succeeds, by HTTP status. */
-  readonly answers: Readonly<Record<number, AnswerDocs>>;
-  /** Codes of the catalogue that a caller may meet here, besides those of every route with a key. */
-  readonly errors: readonly ErrorCode[];
+  readonly answers: Readonly<Record<number, ApiAnswerDocs>>;
 }
 
-export interface AnswerDocs {
-  readonly description: string;
+interface ApiAnswerDocs extends AnswerDocs<ErrorCode> {
   /** `data` of the envelope; left out where the answer is no envelope. */
   readonly data?: z.ZodType;
-  /** Codes that come with this status, whatever the catalogue's row says: a failed job is answered with 200. */
-  readonly failures?: readonly ErrorCode[];
-  /** Other content, by media type; `binary` for bytes. */
-  readonly content?: Readonly<Record<string, z.ZodType | 'binary'>>;
-  /** Response headers: what each says. */
-  readonly headers?: Readonly<Record<string, string>>;
 }
 
 export interface RouteContext {

@@ -177,12 +177,14 @@ const GatewayErrorCode = z.enum(
 
 /** What every failed request to the gateway answers. */
 export const GatewayErrorAnswer = z.object({
-  status: z.int(),
-  /** The reason phrase of the status (RFC 9110, 15). */
-  error: z.string(),
+  status: z.int().meta({ description: 'The HTTP status' }),
+  /** RFC 9110, 15. */
+  error: z.string().meta({ description: 'Its reason phrase' }),
   code: GatewayErrorCode,
-  requestId: z.string(),
-  response: z.object({ message: z.array(z.string()).min(1) }),
+  requestId: z.string().meta({ format: 'uuid' }),
+  response: z.object({
+    message: z.array(z.string()).min(1).meta({ description: 'One sentence a fault, naming the field' }),
+  }),
 });
 export type GatewayErrorAnswer = z.infer<typeof GatewayErrorAnswer>;
 

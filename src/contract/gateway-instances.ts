@@ -3,14 +3,14 @@ import { z } from 'zod';
 import { Flag, Recipient } from './gateway.ts';
 
 const transportKinds = ['loopback', 'xmpp', 'whatsapp'] as const;
-export const TransportKind = z.enum(transportKinds);
+export const TransportKind = z.enum(transportKinds).meta({ example: 'loopback' });
 export type TransportKind = z.infer<typeof TransportKind>;
 
 /** How an instance stands towards its network. */
-export const ConnectionState = z.enum(['open', 'connecting', 'close']);
+export const ConnectionState = z.enum(['open', 'connecting', 'close']).meta({ example: 'open' });
 export type ConnectionState = z.infer<typeof ConnectionState>;
 
-export const InstanceId = z.uuid();
+export const InstanceId = z.uuid().meta({ example: '0c8f3f5e-1f5b-4b6e-9a43-6a1f4b0f7d11' });
 
 const settingsFields = {
   rejectCall: z.boolean(),
@@ -65,12 +65,12 @@ export const defaultInstanceSettings: InstanceSettings = {
 
 /** The six settings that an answer carries: all but msgCall, in snake_case. */
 export const InstanceSettingsAnswer = z.object({
-  reject_call: z.boolean(),
-  groups_ignore: z.boolean(),
-  always_online: z.boolean(),
-  read_messages: z.boolean(),
-  read_status: z.boolean(),
-  sync_full_history: z.boolean(),
+  reject_call: z.boolean().meta({ example: false }),
+  groups_ignore: z.boolean().meta({ example: false }),
+  always_online: z.boolean().meta({ example: false }),
+  read_messages: z.boolean().meta({ example: false }),
+  read_status: z.boolean().meta({ example: true }),
+  sync_full_history: z.boolean().meta({ example: false }),
 });
 export type InstanceSettingsAnswer = z.infer<typeof InstanceSettingsAnswer>;
 
@@ -90,6 +90,9 @@ const InstanceName = z
   .regex(/^[A-Za-z0-9_-]{1,64}$/, 'must be 1 to 64 characters of A-Z a-z 0-9 _ -')
   // A name that reads as an id could be mistaken for another instance.
   .refine((name) => !InstanceId.safeParse(name).success, 'must not have the form of an id');
+
+/** The name of an instance in an answer. */
+export const NameAnswer = z.string().meta({ example: 'office' });
 
 /** What an instance on XMPP needs. The password is stored encrypted and never answered. */
 export const XmppConnection = z.object({
@@ -144,7 +147,7 @@ export const FetchInstancesQuery = z.object({
 
 /** An instance as it is listed; tokens are never answered again. */
 export const InstanceAnswer = z.object({
-  instanceName: z.string(),
+  instanceName: NameAnswer,
   instanceId: InstanceId,
   transport: TransportKind,
   status: ConnectionState,
@@ -154,13 +157,13 @@ export type InstanceAnswer = z.infer<typeof InstanceAnswer>;
 export const CreateInstanceAnswer = z.object({
   instance: InstanceAnswer,
   /** The token of the instance, shown this once. */
-  hash: z.string(),
+  hash: z.string().meta({ example: '<TOKEN>' }),
   settings: InstanceSettingsAnswer,
 });
 export type CreateInstanceAnswer = z.infer<typeof CreateInstanceAnswer>;
 
 export const ConnectionStateAnswer = z.object({
-  instance: z.object({ instanceName: z.string(), state: ConnectionState }),
+  instance: z.object({ instanceName: NameAnswer, state: ConnectionState }),
 });
 export type ConnectionStateAnswer = z.infer<typeof ConnectionStateAnswer>;
 
@@ -180,7 +183,7 @@ export const PairingAnswer = z.object({
 });
 
 export const SetSettingsAnswer = z.object({
-  settings: z.object({ instanceName: z.string(), settings: InstanceSettingsAnswer }),
+  settings: z.object({ instanceName: NameAnswer, settings: InstanceSettingsAnswer }),
 });
 
 /** DELETE /instance/logout and /instance/delete. */

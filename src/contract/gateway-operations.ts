@@ -35,7 +35,8 @@ export const SendInviteRequest = z.object({
   numbers: z.array(Recipient).min(1, 'must name somebody').max(MAX_INVITED),
 });
 
-export const SendInviteAnswer = z.object({ send: z.literal(true), inviteUrl: z.string() });
+const InviteUrl = z.string().meta({ example: 'http://127.0.0.1:8081/i/AaucOUSgAAGx1nVq0x4Lr0pXbS8' });
+export const SendInviteAnswer = z.object({ send: z.literal(true), inviteUrl: InviteUrl });
 
 export const Presence = z.enum(['composing', 'recording', 'paused', 'available', 'unavailable']);
 
@@ -90,33 +91,40 @@ export const FindContactsRequest = FindRequest;
 export const FindChatsRequest = FindRequest;
 export type FindRequest = z.infer<typeof FindRequest>;
 
+const Jid = z.string().meta({ example: '12025550101@people.loopback' });
+const Name = z.string().meta({ example: 'Ada Lovelace' });
+const No = z.boolean().meta({ example: false });
+
 export const ContactRecord = z.object({
-  id: z.string(),
-  remoteJid: z.string(),
-  pushName: z.string(),
-  profilePicUrl: z.string().nullable(),
-  isGroup: z.boolean(),
-  isSaved: z.boolean().meta({ description: 'Whether it stands in the address book' }),
-  blocked: z.boolean(),
+  id: Jid,
+  remoteJid: Jid,
+  pushName: Name,
+  profilePicUrl: z.string().nullable().meta({ example: null }),
+  isGroup: No,
+  isSaved: z.boolean().meta({ description: 'Whether it stands in the address book', example: true }),
+  blocked: No,
 });
 export type ContactRecord = z.infer<typeof ContactRecord>;
 
 export const MessageRecordAnswer = z.object({
   key: MessageKey,
-  pushName: z.string().nullable().meta({ description: 'Who wrote it; null for an own message' }),
+  pushName: z
+    .string()
+    .nullable()
+    .meta({ description: 'Who wrote it; null for an own message', example: null }),
   message: MessageContent,
-  messageTimestamp: z.string(),
+  messageTimestamp: z.string().meta({ example: '1795000000' }),
   status: MessageStatus,
 });
 export type MessageRecordAnswer = z.infer<typeof MessageRecordAnswer>;
 
 export const ChatRecord = z.object({
-  id: z.string(),
-  remoteJid: z.string(),
-  pushName: z.string(),
-  isGroup: z.boolean(),
+  id: Jid,
+  remoteJid: Jid,
+  pushName: Name,
+  isGroup: No,
   updatedAt: z.iso.datetime().nullable().meta({ description: 'Time of the last message' }),
-  unreadCount: z.int().min(0),
+  unreadCount: z.int().min(0).meta({ example: 0 }),
   lastMessage: MessageRecordAnswer.nullable(),
 });
 export type ChatRecord = z.infer<typeof ChatRecord>;
@@ -131,32 +139,36 @@ export const GroupQuery = z.object({
     .meta({ description: 'JID of the group' }),
 });
 
-export const InviteCodeAnswer = z.object({ inviteUrl: z.string(), inviteCode: z.string() });
+export const InviteCodeAnswer = z.object({
+  inviteUrl: InviteUrl,
+  inviteCode: z.string().meta({ example: 'AaucOUSgAAGx1nVq0x4Lr0pXbS8' }),
+});
 
+const GroupJid = z.string().meta({ example: '120363000000000001@groups.loopback' });
 export const AcceptInviteQuery = z.object({
   inviteCode: z.string('must be an invite code').trim().min(1, 'must be an invite code').max(128),
 });
-export const AcceptInviteAnswer = z.object({ accepted: z.literal(true), groupJid: z.string() });
+export const AcceptInviteAnswer = z.object({ accepted: z.literal(true), groupJid: GroupJid });
 export const RevokeInviteAnswer = z.object({ revoked: z.literal(true), ...InviteCodeAnswer.shape });
 
 export const ParticipantsAnswer = z.object({
   participants: z.array(
     z.object({
-      id: z.string(),
-      admin: z.enum(['superadmin', 'admin']).nullable(),
-      name: z.string(),
+      id: Jid,
+      admin: z.enum(['superadmin', 'admin']).nullable().meta({ example: 'admin' }),
+      name: Name,
     }),
   ),
 });
 
-const audience = z.enum(['all', 'contacts', 'contact_blacklist', 'none']);
+const audience = z.enum(['all', 'contacts', 'contact_blacklist', 'none']).meta({ example: 'contacts' });
 
 /** Who may see or do what with the account. */
 export const PrivacySettings = z.object({
   readreceipts: audience,
   profile: audience,
   status: audience,
-  online: z.enum(['all', 'match_last_seen']),
+  online: z.enum(['all', 'match_last_seen']).meta({ example: 'match_last_seen' }),
   last: audience,
   groupadd: audience,
 });

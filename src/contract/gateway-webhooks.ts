@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { DeliveryProgress } from './deliveries.ts';
 import { type GatewayEventName, gatewayEventNames } from './gateway-events.ts';
-import { CreateInstanceAnswer, CreateInstanceRequest } from './gateway-instances.ts';
+import { CreateInstanceAnswer, CreateInstanceRequest, NameAnswer } from './gateway-instances.ts';
 
 /** What the receiver's connection, or our signature, needs for itself. */
 const RESERVED_HEADERS =
@@ -66,14 +66,15 @@ export const SetWebhookRequest = z.object({ webhook: Webhook });
 
 export const WebhookAnswer = z.object({
   webhook: z.object({
-    instanceName: z.string(),
-    enabled: z.boolean(),
-    url: z.string(),
-    headers: z.record(z.string(), z.string()),
-    events: z.array(z.enum(gatewayEventNames)),
-    secret: z
-      .string()
-      .meta({ description: 'whsec_… of Standard Webhooks 1.0.0; every event is signed with it' }),
+    instanceName: NameAnswer,
+    enabled: z.boolean().meta({ example: true }),
+    url: z.string().meta({ example: 'https://example.com/hooks/messages' }),
+    headers: z.record(z.string(), z.string()).meta({ example: { 'X-Office': 'Paris' } }),
+    events: z.array(z.enum(gatewayEventNames)).meta({ example: ['messages.upsert', 'messages.update'] }),
+    secret: z.string().meta({
+      description: 'whsec_… of Standard Webhooks 1.0.0; every event is signed with it',
+      example: 'whsec_<SECRET>',
+    }),
   }),
 });
 export type WebhookAnswer = z.infer<typeof WebhookAnswer>;

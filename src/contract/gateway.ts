@@ -7,17 +7,37 @@ import { MessageKey, MessageStatus } from './job.ts';
 
 /** The content of a voice message; hashes and keys are base64, lengths and times decimal strings. */
 export const AudioMessage = z.object({
-  url: z.string().meta({ description: 'Where the encrypted file is; needs no key' }),
-  mimetype: z.string(),
-  fileSha256: z.string().meta({ description: 'SHA-256 of the plain file, base64' }),
-  fileLength: z.string().meta({ description: 'Bytes of the plain file, as a decimal string' }),
-  seconds: z.int().min(1).meta({ description: 'Duration, rounded, at least 1' }),
-  ptt: z.boolean(),
-  mediaKey: z.string().meta({ description: '32 bytes, base64; whoever has it can open the file' }),
-  fileEncSha256: z.string().meta({ description: 'SHA-256 of the encrypted file, base64' }),
-  directPath: z.string().meta({ description: 'Path of url' }),
-  mediaKeyTimestamp: z.string().meta({ description: 'Epoch seconds, as a decimal string' }),
-  waveform: z.string().meta({ description: '64 bytes of 0 to 100, base64' }),
+  url: z.string().meta({
+    description: 'Where the encrypted file is; needs no key',
+    example: 'http://127.0.0.1:8081/media/5b7a0c3c9f1e4d7a8b2c6d5e4f3a2b1c.enc',
+  }),
+  mimetype: z.string().meta({ example: 'audio/ogg; codecs=opus' }),
+  fileSha256: z.string().meta({
+    description: 'SHA-256 of the plain file, base64',
+    example: 'n4bQgYhMfWWaL+qgxVrQFaO/TxsrC4Is0V1sFbDwCgg=',
+  }),
+  fileLength: z
+    .string()
+    .meta({ description: 'Bytes of the plain file, as a decimal string', example: '8412' }),
+  seconds: z.int().min(1).meta({ description: 'Duration, rounded, at least 1', example: 3 }),
+  ptt: z.boolean().meta({ example: true }),
+  mediaKey: z
+    .string()
+    .meta({ description: '32 bytes, base64; whoever has it can open the file', example: '<MEDIA_KEY>' }),
+  fileEncSha256: z.string().meta({
+    description: 'SHA-256 of the encrypted file, base64',
+    example: '47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=',
+  }),
+  directPath: z
+    .string()
+    .meta({ description: 'Path of url', example: '/media/5b7a0c3c9f1e4d7a8b2c6d5e4f3a2b1c.enc' }),
+  mediaKeyTimestamp: z
+    .string()
+    .meta({ description: 'Epoch seconds, as a decimal string', example: '1795000000' }),
+  waveform: z.string().meta({
+    description: '64 bytes of 0 to 100, base64',
+    example: 'AAUKDxQZHiMoLTI3PEFGS1BVWl9kX1pVUEtGQTw3Mi0oIx4ZFA8KBQAFCg8UGR4jKC0yNzxBRktQVVpfZA==',
+  }),
   caption: z.string().optional().meta({ description: 'Text under the player, set by updateMessage' }),
 });
 export type AudioMessage = z.infer<typeof AudioMessage>;
@@ -32,7 +52,9 @@ export type MessageContent = z.infer<typeof MessageContent>;
 export const SentMessage = z.object({
   key: MessageKey,
   message: z.object({ audioMessage: AudioMessage }),
-  messageTimestamp: z.string().meta({ description: 'Epoch seconds, as a decimal string' }),
+  messageTimestamp: z
+    .string()
+    .meta({ description: 'Epoch seconds, as a decimal string', example: '1795000000' }),
   status: MessageStatus,
 });
 export type SentMessage = z.infer<typeof SentMessage>;

@@ -82,10 +82,14 @@ export type OutputFile = z.infer<typeof OutputFile>;
 
 /** Words of a message's way, in the order in which it takes them; a status only moves forward (decisions B). */
 export const messageStatuses = ['ERROR', 'PENDING', 'SERVER_ACK', 'DELIVERY_ACK', 'READ', 'PLAYED'] as const;
-export const MessageStatus = z.enum(messageStatuses);
+export const MessageStatus = z.enum(messageStatuses).meta({ example: 'PENDING' });
 export type MessageStatus = z.infer<typeof MessageStatus>;
 
-export const MessageKey = z.object({ remoteJid: z.string(), fromMe: z.boolean(), id: z.string() });
+export const MessageKey = z.object({
+  remoteJid: z.string().meta({ example: '12025550101@people.loopback' }),
+  fromMe: z.boolean().meta({ example: true }),
+  id: z.string().meta({ example: '7F0C2A9BE41D47839C4E2B7D1A6F0E35' }),
+});
 export type MessageKey = z.infer<typeof MessageKey>;
 
 export const VoiceMessageState = z.object({

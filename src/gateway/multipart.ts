@@ -32,8 +32,13 @@ export async function readMultipart(request: Request, workspace: string): Promis
     errors: {
       tooLarge: () =>
         new GatewayError('payload_too_large', 'body: a multipart body may have 100 MiB at most'),
-      malformed: (cause) =>
-        new GatewayError('bad_request', 'body: is no complete multipart/form-data', { cause }),
+      malformed: (what, cause) => {
+        const message =
+          what === 'type'
+            ? 'Content-Type: multipart/form-data lacks its boundary'
+            : 'body: is no complete multipart/form-data';
+        return new GatewayError('bad_request', message, { cause });
+      },
     },
   });
   const body: Record<string, unknown> = {};

@@ -20,8 +20,8 @@ interface FormReader<Stored> {
 /** What a server answers; thrown as they are. */
 interface FormErrors {
   readonly tooLarge: (part: 'file' | 'field') => Error;
-  /** It is no form, or was cut short. */
-  readonly malformed: (cause?: unknown) => Error;
+  /** Its Content-Type has no boundary, or the body is no form or was cut short. */
+  readonly malformed: (what: 'type' | 'body', cause?: unknown) => Error;
 }
 
 interface ReceivedForm<Stored> {
@@ -81,7 +81,7 @@ export async function readForm<Stored>(
 
   const body = bodyStream(
     request,
-    { tooLarge: () => fault(errors.tooLarge('file')), cutShort: () => fault(errors.malformed()) },
+    { tooLarge: () => fault(errors.tooLarge('file')), cutShort: () => fault(errors.malformed('body')) },
     maxFileBytes + MAX_OVERHEAD_BYTES,
   );
   const broken = await pipeline(body, parser).then(() => undefined, asError);
@@ -89,7 +89,7 @@ export async function readForm<Stored>(
     // The parser leaves its file open when it is destroyed: whoever stores it would wait for ever.
     file?.destroy(broken);
   }
-  const said = (error: Error): Error => (faults.includes(error) ? error : errors.malformed(error));
+  const said = (error: Error): Error => (faults.includes(error) ? error : errors.malformed('body', error));
   const [outcome] = await Promise.allSettled([storing]);
   if (outcome.status === 'rejected') {
     // A disk or a Redis that fails is not the sender's fault, a part that cannot be read is.
@@ -114,7 +114,7 @@ function openParser(
     const headers = { 'content-type': request.get('content-type') ?? '' };
     return new Busboy({ headers, limits: { ...LIMITS, ...limits } });
   } catch (error) {
-    throw malformed(error);
+    throw malformed('type', error);
   }
 }
 

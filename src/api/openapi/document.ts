@@ -1,14 +1,53 @@
-/** The OpenAPI 3.1 document, made from the table of routes and the schemas that validate (docs/decisions/0005-openapi-from-zod.md). */
-import { createDocument, type ZodOpenApiOverride, type ZodOpenApiPathsObject } from 'zod-openapi';
-import { errorCatalogue } from '../../contract/errors.ts';
+/** The API's OpenAPI document: what there is to say beside its routes and the contract's schemas. */
+import { z } from 'zod';
+import {
+  AcceptedBatch,
+  AcceptedJob,
+  BatchState,
+  Delivery,
+  UploadAnswer,
+  Usage,
+} from '../../contract/answers.ts';
+import { DeliveryAttempt } from '../../contract/deliveries.ts';
+import { ErrorBody, ErrorCode, errorCatalogue } from '../../contract/errors.ts';
+import { BatchId, JobId, UploadId } from '../../contract/ids.ts';
+import {
+  InputFile,
+  Job,
+  JobStatus,
+  Loudness,
+  MessageKey,
+  MessageStatus,
+  OutputFile,
+  ProcessingStep,
+  Track,
+  VoiceMessageState,
+  WebhookState,
+} from '../../contract/job.ts';
+import {
+  BatchRequest,
+  JobOptions,
+  JobRequest,
+  OutputRequest,
+  Source,
+  UploadedJobRequest,
+  UploadSource,
+  UrlSource,
+  VoiceMessageRequest,
+} from '../../contract/job-request.ts';
+import { SignedEventHeaders } from '../../contract/request-headers.ts';
+import { Scope } from '../../contract/scopes.ts';
+import {
+  JobCompletedEvent,
+  JobFailedEvent,
+  VoiceUpdatedEvent,
+  WebhookTestEvent,
+} from '../../contract/webhook-events.ts';
 import { errorTable } from '../../http/api-reference.ts';
-import type { Route } from '../route.ts';
-import { commonHeaders, namedSchemas, securitySchemes } from './components.ts';
-import { operationOf } from './operation.ts';
-import { sharedResponses } from './responses.ts';
-import { webhooks } from './webhooks.ts';
-
-type OpenApiDocument = ReturnType<typeof createDocument>;
+import type { ErrorDocs, EventDocs, Operation, ServerDocs } from '../../http/openapi/description.ts';
+import { assemble } from '../../http/openapi/document.ts';
+import type { Access, Route } from '../route.ts';
+import { examplesOf } from './examples.ts';
 
 const DESCRIPTION = `Soundpost takes a video, named by a URL or uploaded, extracts its audio, tells the end of the job by webhook, and posts the result to a chat as a voice message when asked to.
 
@@ -29,99 +68,196 @@ const TAGS = [
   { name: 'Service', description: 'The service itself.' },
 ];
 
-/** @param publicUrl absolute base of the service, without a slash at the end */
-export function openApiDocument(routes: readonly Route[], publicUrl: string): OpenApiDocument {
-  const server = { url: publicUrl };
-  const document = createDocument(
-    {
-      openapi: '3.1.1',
-      info: {
-        title: 'Soundpost',
-        version: '1.0.0',
-        summary: 'Audio from videos',
-        description: DESCRIPTION,
-        license: { name: 'MIT', identifier: 'MIT' },
-      },
-      servers: [
-        server,
-        { url: `${publicUrl}/audio-extract`, description: 'The same under the prefix that webhooks use' },
-      ],
-      tags: TAGS,
-      security: [{ apiKey: [] }],
-      paths: pathsOf(routes, server),
-      webhooks,
-      components: {
-        schemas: namedSchemas,
-        responses: sharedResponses,
-        securitySchemes,
-        headers: commonHeaders,
-      },
-    },
-    { outputIdSuffix: 'InForce', override: adjust },
-  );
-  return withoutUnused(document);
-}
-
-/** Where zod's JSON Schema is not what a reader of an OpenAPI document needs. */
-const adjust: ZodOpenApiOverride = ({ jsonSchema, io }) => {
-  // Answers may gain fields; clients must not refuse them.
-  if (io === 'output' && jsonSchema.additionalProperties === false) {
-    delete jsonSchema.additionalProperties;
-  }
-  // 3.1 knows only JSON Schema's `examples`.
-  if ('example' in jsonSchema) {
-    jsonSchema.examples = [jsonSchema.example];
-    delete jsonSchema.example;
-  }
-  // `binary` is no encoding of text; and a pattern for dates of 400 characters tells nobody anything.
-  if (jsonSchema.contentEncoding === 'binary') {
-    delete jsonSchema.contentEncoding;
-  }
-  if (jsonSchema.format === 'date-time') {
-    delete jsonSchema.pattern;
-  }
+const schemas = {
+  JobRequest,
+  UploadedJobRequest,
+  BatchRequest,
+  Source,
+  UrlSource,
+  UploadSource,
+  OutputRequest,
+  JobOptions,
+  VoiceMessageRequest,
+  Job,
+  JobId,
+  JobStatus,
+  ProcessingStep,
+  InputFile,
+  Track,
+  OutputFile,
+  Loudness,
+  VoiceMessageState,
+  MessageKey,
+  MessageStatus,
+  WebhookState,
+  AcceptedJob,
+  AcceptedBatch,
+  BatchState,
+  BatchId,
+  UploadAnswer,
+  UploadId,
+  Delivery,
+  DeliveryAttempt,
+  Usage,
+  Scope,
+  ErrorBody,
+  ErrorCode,
+  JobCompletedEvent,
+  JobFailedEvent,
+  VoiceUpdatedEvent,
+  WebhookTestEvent,
 };
 
-/** Every schema and every error is there to be named; only what something refers to is kept. */
-function withoutUnused({ components = {}, ...document }: OpenApiDocument): OpenApiDocument {
-  const { schemas = {}, responses = {} } = components;
-  const named = new Map(Object.entries({ ...tagged('schemas', schemas), ...tagged('responses', responses) }));
-  const used = new Set<string>();
-  const follow = (part: unknown): void => {
-    for (const [, name = ''] of JSON.stringify(part).matchAll(
-      /"#\/components\/((?:schemas|responses)\/\w+)"/g,
-    )) {
-      if (!used.has(name)) {
-        used.add(name);
-        follow(named.get(name));
-      }
-    }
-  };
-  follow(document);
-  const keep = <Part>(kind: string, parts: Record<string, Part>): Record<string, Part> =>
-    Object.fromEntries(Object.entries(parts).filter(([name]) => used.has(`${kind}/${name}`)));
+const pathParameters = {
+  jobId: JobId,
+  batchId: BatchId,
+  uploadId: UploadId,
+  deliveryId: z.string().meta({ description: 'As the list of deliveries names it' }),
+};
+
+const securitySchemes: ServerDocs<ErrorCode>['securitySchemes'] = {
+  apiKey: {
+    type: 'apiKey',
+    in: 'header',
+    name: 'X-API-Key',
+    description: 'A key of the form `sp_<id>_<secret>`, with the scope that each operation names',
+  },
+  signedUrl: {
+    type: 'apiKey',
+    in: 'query',
+    name: 'signature',
+    description: 'The query of a signed address, such as outputFile.url carries it: expires and signature',
+  },
+};
+
+const headers: ServerDocs<ErrorCode>['headers'] = {
+  'X-Request-Id': {
+    description: 'Names this request in the log of the service',
+    schema: { type: 'string', format: 'uuid' },
+  },
+  'RateLimit-Policy': {
+    description: 'The allowance that the request was taken from: requests (q) in a window of seconds (w)',
+    schema: { type: 'string', examples: ['"read";q=3600;w=60'] },
+  },
+  RateLimit: {
+    description: 'What is left of the allowance (r), and seconds until it is full again (t)',
+    schema: { type: 'string', examples: ['"read";r=3599;t=60'] },
+  },
+  'Retry-After': {
+    description: 'Seconds after which trying again pays',
+    schema: { type: 'integer', minimum: 1 },
+  },
+};
+
+const events: Readonly<Record<string, EventDocs>> = {
+  'job.completed': told('jobCompleted', 'A job has completed', JobCompletedEvent),
+  'job.failed': told('jobFailed', 'A job has failed or was cancelled', JobFailedEvent),
+  'voice.updated': told('voiceUpdated', 'A voice message became sent, failed or unknown', VoiceUpdatedEvent),
+  'webhook.test': told('webhookTest', 'Somebody asked whether this webhook works', WebhookTestEvent),
+};
+
+function told(operationId: string, summary: string, schema: z.ZodType): EventDocs {
   return {
-    ...document,
-    components: { ...components, schemas: keep('schemas', schemas), responses: keep('responses', responses) },
+    operationId,
+    summary,
+    description:
+      'Signed by Standard Webhooks 1.0.0 with the secret of the key. Anything but 2xx within 15 seconds is tried again; 410 ends the tries.',
+    schema,
+    answers: { '2XX': { description: 'Taken' } },
   };
 }
 
-function tagged(kind: string, parts: object): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(parts).map(([name, part]) => [`${kind}/${name}`, part]));
-}
+const errors: ErrorDocs<ErrorCode> = {
+  catalogue: errorCatalogue,
+  waiting: ['RATE_LIMITED', 'QUEUE_FULL', 'SERVICE_UNAVAILABLE', 'JOB_NOT_COMPLETED'],
+  schema: (codes) =>
+    z.object({ success: z.literal(false), error: ErrorBody.extend({ code: z.enum(codes) }) }),
+  example: (code) => ({ success: false, error: { code, message: errorCatalogue[code].meaning } }),
+};
 
-function pathsOf(routes: readonly Route[], server: { url: string }): ZodOpenApiPathsObject {
-  const paths: ZodOpenApiPathsObject = {};
-  for (const route of routes) {
-    const path = openApiPath(route.path);
+/** @param publicUrl absolute base of the service, without a slash at the end */
+export function openApiDocument(
+  routes: readonly Route[],
+  publicUrl: string,
+): ReturnType<typeof assemble<ErrorCode>> {
+  const server = { url: publicUrl };
+  return assemble({
+    openapi: '3.1.1',
+    info: {
+      title: 'Soundpost',
+      version: '1.0.0',
+      summary: 'Audio from videos',
+      description: DESCRIPTION,
+      license: { name: 'MIT', identifier: 'MIT' },
+    },
+    servers: [
+      server,
+      { url: `${publicUrl}/audio-extract`, description: 'The same under the prefix that webhooks use' },
+    ],
     // Only /v1 answers under the prefix as well.
-    const servers = path.startsWith('/v1/') ? {} : { servers: [server] };
-    paths[path] = { ...paths[path], ...servers, [route.method]: operationOf(route) };
-  }
-  return paths;
+    serversOf: (path) => (path.startsWith('/v1/') ? undefined : [server]),
+    tags: TAGS,
+    operations: routes.map(operationOf),
+    errors,
+    events,
+    eventHeaders: SignedEventHeaders,
+    schemas,
+    examples: examplesOf,
+    pathParameters,
+    headers,
+    securitySchemes,
+  });
 }
 
-/** Express's `:jobId` as OpenAPI's `{jobId}`. */
-function openApiPath(path: string): string {
-  return path.replaceAll(/:(\w+)/g, '{$1}');
+function operationOf({ method, path, access, docs }: Route): Operation<ErrorCode> {
+  const isKeyed = access.by !== 'public';
+  const description = [...(docs.description === undefined ? [] : [docs.description]), needs(access)];
+  // What any request with a key may meet besides what its route names.
+  const always = isKeyed
+    ? (['UNAUTHORIZED', 'FORBIDDEN', 'RATE_LIMITED', 'SERVICE_UNAVAILABLE'] as const)
+    : [];
+  const answers = Object.entries(docs.answers).map(([status, { data, content, ...answer }]) => [
+    status,
+    { ...answer, content: data ? { 'application/json': envelopeOf(data) } : content },
+  ]);
+  return {
+    method,
+    path,
+    docs: {
+      ...docs,
+      description: description.join('\n\n'),
+      answers: Object.fromEntries(answers),
+      errors: [...docs.errors, ...always, 'INTERNAL_ERROR'],
+    },
+    security: securityOf(access),
+    answerHeaders: ['X-Request-Id', ...(isKeyed ? ['RateLimit-Policy', 'RateLimit'] : [])],
+  };
+}
+
+/** Viewers show no roles of an API key. */
+function needs(access: Access): string {
+  return access.by === 'public' ? 'Needs no key.' : `Needs a key with the scope \`${access.scope}\`.`;
+}
+
+/** OpenAPI 3.1 lets a requirement name the roles that it takes, here our scopes. */
+function securityOf(access: Access): Record<string, string[]>[] {
+  switch (access.by) {
+    case 'public':
+      return [];
+    case 'key':
+      return [{ apiKey: [access.scope] }];
+    case 'signature':
+      return [{ apiKey: [access.scope] }, { signedUrl: [] }];
+  }
+}
+
+function envelopeOf(data: z.ZodType): z.ZodObject {
+  return z.object({
+    success: z.literal(true),
+    data,
+    message: z
+      .string()
+      .optional()
+      .meta({ description: 'For people; a batch says how many jobs were queued' }),
+  });
 }

@@ -27,9 +27,7 @@ import {
   WebhookTestEvent,
   WebhookTestRequest,
 } from '../../contract/webhook-events.ts';
-
-/** By a name that is unique among those of one schema. */
-export type Examples = Readonly<Record<string, { readonly summary: string; readonly value: unknown }>>;
+import type { Examples } from '../../http/openapi/description.ts';
 
 const jobId = 'job_5f0c2a9be41d7783';
 const secondJobId = 'job_90aa41c6fe0d2b18';
@@ -307,20 +305,28 @@ function example<Schema extends z.ZodType>(
   return [schema, examples];
 }
 
+/** Of a body; of an answer's envelope by its data, and of a form by its parts, the file's bytes standing in for themselves. */
 export function examplesOf(schema: z.ZodType): Examples | undefined {
-  return bySchema.get(schema);
-}
-
-/** Examples of a body; of a form, put together from those of its parts, the file's bytes standing in for themselves. */
-export function bodyExamples(mediaType: string, schema: z.ZodType): Examples | undefined {
-  if (mediaType !== 'multipart/form-data' || !(schema instanceof z.ZodObject)) {
-    return examplesOf(schema);
+  const parts = schema instanceof z.ZodObject ? Object.entries<z.ZodType>(schema.shape) : [];
+  if (bySchema.has(schema) || parts.length === 0) {
+    return bySchema.get(schema);
   }
-  const parts = Object.entries(schema.shape).map(([name, part]) => [name, partExample(part)]);
-  return { form: { summary: 'A form with a file', value: Object.fromEntries(parts) } };
+  const { success, data } = Object.fromEntries(parts);
+  if (success && data) {
+    const examples = Object.entries(bySchema.get(data) ?? {});
+    return Object.fromEntries(
+      examples.map(([name, { value, ...about }]) => [
+        name,
+        { ...about, value: { success: true, data: value } },
+      ]),
+    );
+  }
+  const isForm = parts.some(([, part]) => part instanceof z.ZodFile);
+  const value = Object.fromEntries(parts.map(([name, part]) => [name, partExample(part)]));
+  return isForm ? { form: { summary: 'A form with a file', value } } : undefined;
 }
 
-function partExample(part: unknown): unknown {
-  const [first] = part instanceof z.ZodType ? Object.values(examplesOf(part) ?? {}) : [];
+function partExample(part: z.ZodType): unknown {
+  const [first] = Object.values(bySchema.get(part) ?? {});
   return first?.value ?? '<the bytes of the file>';
 }

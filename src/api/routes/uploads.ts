@@ -98,7 +98,15 @@ export const uploadRoutes: readonly Route[] = [
       tag: 'Uploads',
       headers: TusChunkHeaders,
       body: { 'application/offset+octet-stream': 'binary' },
-      answers: { 204: { description: 'The bytes are stored', headers: tusAnswerHeaders } },
+      answers: {
+        204: { description: 'The bytes are stored', headers: tusAnswerHeaders },
+        408: { description: 'Less than 30 KiB came in 30 seconds; go on from `Upload-Offset`' },
+        409: {
+          description: 'tus: `Upload-Offset` is not where the upload stands',
+          failures: ['INVALID_REQUEST'],
+        },
+        460: { description: 'tus: `Upload-Checksum` does not fit', failures: ['INVALID_REQUEST'] },
+      },
       errors: [
         'INVALID_REQUEST',
         'INVALID_VIDEO',

@@ -1,12 +1,39 @@
-/** The gateway's OpenAPI document, of the version that its interface is described in, made from the table of routes. */
-import { gatewayErrorCatalogue } from '../../contract/gateway-errors.ts';
+/** The gateway's OpenAPI document, of the version that its interface is described in: what there is to say beside its routes and the contract's schemas. */
+import { STATUS_CODES } from 'node:http';
+import { z } from 'zod';
+import { AudioMessage, DOCUMENTED_TYPE, MessageContent, SentMessage } from '../../contract/gateway.ts';
+import {
+  GatewayErrorAnswer,
+  type GatewayErrorCode,
+  gatewayErrorCatalogue,
+} from '../../contract/gateway-errors.ts';
+import { GatewayEvent, gatewayEventData, gatewayEventNames } from '../../contract/gateway-events.ts';
+import {
+  ConnectionState,
+  ConnectionStateAnswer,
+  InstanceAnswer,
+  InstanceGoneAnswer,
+  InstanceSettingsAnswer,
+  PairingAnswer,
+  SetSettingsAnswer,
+} from '../../contract/gateway-instances.ts';
+import {
+  ChatRecord,
+  ContactRecord,
+  InviteCodeAnswer,
+  MessageRecordAnswer,
+  ParticipantsAnswer,
+  PrivacySettings,
+} from '../../contract/gateway-operations.ts';
+import { MakeInstanceAnswer, WebhookAnswer } from '../../contract/gateway-webhooks.ts';
+import { MessageKey, MessageStatus } from '../../contract/job.ts';
+import { SignedEventHeaders } from '../../contract/request-headers.ts';
 import { errorTable } from '../../http/api-reference.ts';
+import type { ErrorDocs, EventDocs, Operation, ServerDocs } from '../../http/openapi/description.ts';
+import { assemble } from '../../http/openapi/document.ts';
 import type { Route } from '../route.ts';
-import { eventPaths } from './events.ts';
-import { operationOf } from './operation.ts';
-import { publicPaths } from './public-paths.ts';
-import { commonHeaders, sharedResponses } from './responses.ts';
-import { namedSchemas, type SchemaObject } from './schemas.ts';
+import { examplesOf } from './examples.ts';
+import { publicOperations } from './public-operations.ts';
 
 const DESCRIPTION = `The gateway sends voice messages to chats and does what belongs to it: contacts, groups, presence, settings.
 
@@ -28,14 +55,105 @@ const TAGS = [
   { name: 'Service', description: 'The gateway itself.' },
 ];
 
+const eventSchemas = mapped(gatewayEventNames, (name) =>
+  GatewayEvent.extend({ data: gatewayEventData[name] }),
+);
+
+const schemas = {
+  MessageKey,
+  MessageStatus,
+  AudioMessage,
+  MessageContent,
+  SentMessage,
+  MessageRecord: MessageRecordAnswer,
+  ConnectionState,
+  Instance: InstanceAnswer,
+  InstanceSettings: InstanceSettingsAnswer,
+  CreatedInstance: MakeInstanceAnswer,
+  SettingsSet: SetSettingsAnswer,
+  InstanceState: ConnectionStateAnswer,
+  Pairing: PairingAnswer,
+  InstanceGone: InstanceGoneAnswer,
+  Contact: ContactRecord,
+  Chat: ChatRecord,
+  InviteCode: InviteCodeAnswer,
+  Participants: ParticipantsAnswer,
+  PrivacySettings,
+  Webhook: WebhookAnswer,
+  // MessagesUpsertEvent
+  ...Object.fromEntries(
+    Object.entries(eventSchemas).map(([name, schema]) => [`${pascal(name)}Event`, schema]),
+  ),
+};
+
+const pathParameters = {
+  instance: z.string().meta({ description: 'Name or id of the instance', example: 'main' }),
+  file: z
+    .string()
+    .regex(/^[0-9a-f]{32}\.enc$/)
+    .meta({ description: 'As it stands in `directPath`' }),
+};
+
+const headers: ServerDocs<GatewayErrorCode>['headers'] = {
+  'X-Request-Id': {
+    description: 'Names this request in the log of the gateway',
+    schema: { type: 'string', format: 'uuid' },
+  },
+  'Retry-After': {
+    description: 'Seconds after which trying again pays',
+    schema: { type: 'integer', minimum: 1 },
+  },
+  'Idempotent-Replayed': {
+    description: 'true for an answer that was given before',
+    schema: { type: 'string', enum: ['true'] },
+  },
+};
+
+const summaries: Readonly<Record<(typeof gatewayEventNames)[number], string>> = {
+  'messages.upsert': 'A message was sent or has arrived',
+  'messages.update': 'A message came further, or its text was changed',
+  'connection.update': 'The instance connected or lost its connection',
+  call: 'Somebody calls, or a call has ended',
+  'group-participants.update': 'Somebody entered or left a group, or changed rank in it',
+  'presence.update': 'Somebody writes, records, comes or goes',
+};
+
+const EVENT_DESCRIPTION =
+  'Posted to the webhook of the instance, signed by Standard Webhooks 1.0.0, and again until the receiver answers 2xx: at 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 14 h, 20 h and 24 h after the event. 410 ends it.';
+
+const events = mapped(
+  gatewayEventNames,
+  (name): EventDocs => ({
+    operationId: `event_${name.replaceAll(/\W/g, '_')}`,
+    summary: summaries[name],
+    description: EVENT_DESCRIPTION,
+    schema: eventSchemas[name],
+    answers: { '204': { description: 'Taken; any other 2xx says the same' } },
+  }),
+);
+
+const errors: ErrorDocs<GatewayErrorCode> = {
+  catalogue: gatewayErrorCatalogue,
+  waiting: ['rate_limited', 'service_unavailable', 'standby', 'idempotency_in_progress'],
+  schema: (codes) => GatewayErrorAnswer.extend({ code: z.enum(codes) }),
+  example: (code) => {
+    const { httpStatus, meaning } = gatewayErrorCatalogue[code];
+    return {
+      status: httpStatus,
+      error: STATUS_CODES[httpStatus] ?? '',
+      code,
+      requestId: '5f0c2a9b-e41d-4783-9c4e-2b7d1a6f0e35',
+      response: { message: [meaning] },
+    } satisfies GatewayErrorAnswer;
+  },
+};
+
 /** @param publicUrl absolute base of the gateway, without a slash at the end */
-export function openApiDocument(routes: readonly Route[], publicUrl: string): SchemaObject {
-  const paths: Record<string, SchemaObject> = {};
-  for (const route of routes) {
-    const path = openApiPath(route.path);
-    paths[path] = { ...paths[path], [route.method]: operationOf(route) };
-  }
-  const document = {
+export function openApiDocument(
+  routes: readonly Route[],
+  publicUrl: string,
+): ReturnType<typeof assemble<GatewayErrorCode>> {
+  return assemble({
     openapi: '3.0.3',
     info: {
       title: 'Soundpost messaging gateway',
@@ -45,46 +163,74 @@ export function openApiDocument(routes: readonly Route[], publicUrl: string): Sc
     },
     servers: [{ url: publicUrl }],
     tags: TAGS,
-    security: [{ apiKey: [] }],
-    paths: { ...paths, ...publicPaths },
-    'x-webhooks': eventPaths(),
-  };
-  return {
-    ...document,
-    components: {
-      schemas: usedSchemas(document),
-      responses: sharedResponses(routes),
-      headers: commonHeaders,
-      securitySchemes: {
-        apiKey: {
-          type: 'apiKey',
-          in: 'header',
-          name: 'apikey',
-          description:
-            'The gateway’s own key, which opens every instance and their management, or the token of the instance',
-        },
+    operations: [...routes.map(operationOf), ...publicOperations],
+    errors,
+    events,
+    eventHeaders: SignedEventHeaders,
+    schemas,
+    examples: examplesOf,
+    pathParameters,
+    headers,
+    securitySchemes: {
+      apiKey: {
+        type: 'apiKey',
+        in: 'header',
+        name: 'apikey',
+        description:
+          'The gateway’s own key, which opens every instance and their management, or the token of the instance',
       },
     },
-  };
-}
-
-/** Express's `:instance` as OpenAPI's `{instance}`. */
-function openApiPath(path: string): string {
-  return path.replaceAll(/:(\w+)/g, '{$1}');
-}
-
-/** Of the named schemas those that something refers to. */
-function usedSchemas(document: object): Readonly<Record<string, SchemaObject>> {
-  const all = namedSchemas();
-  const used = new Set<string>();
-  const follow = (part: unknown): void => {
-    for (const [, name = ''] of JSON.stringify(part).matchAll(/"#\/components\/schemas\/(\w+)"/g)) {
-      if (!used.has(name)) {
-        used.add(name);
-        follow(all[name]);
+    override: ({ jsonSchema }) => {
+      const documented = jsonSchema[DOCUMENTED_TYPE];
+      delete jsonSchema[DOCUMENTED_TYPE];
+      if (documented !== undefined) {
+        delete jsonSchema.anyOf;
+        jsonSchema.type = documented as 'string';
       }
-    }
+    },
+  });
+}
+
+function operationOf({ method, path, docs, query, headers, body, form }: Route): Operation<GatewayErrorCode> {
+  const { answer, errors, ...about } = docs;
+  const isNamed = path.endsWith('/:instance');
+  return {
+    method,
+    path,
+    docs: {
+      ...about,
+      query,
+      headers,
+      body: body && { 'application/json': body, ...(form ? { 'multipart/form-data': form } : {}) },
+      answers: {
+        [answer.status]: {
+          description: answer.description,
+          content: answer.body && { 'application/json': answer.body },
+          headers: headers ? { 'Idempotent-Replayed': '' } : {},
+        },
+      },
+      errors: [
+        ...errors,
+        // What any request with a key may meet.
+        ...(['unauthorized', 'rate_limited', 'internal_error', 'service_unavailable', 'standby'] as const),
+        ...(body ? (['bad_request', 'payload_too_large', 'unsupported_media_type'] as const) : []),
+        ...(query ? (['bad_request'] as const) : []),
+        ...(isNamed ? (['instance_not_found'] as const) : []),
+      ],
+    },
+    security: [{ apiKey: [] }],
+    answerHeaders: ['X-Request-Id'],
   };
-  follow(document);
-  return Object.fromEntries(Object.entries(all).filter(([name]) => used.has(name)));
+}
+
+/** `messages.upsert` as `MessagesUpsert` */
+function pascal(name: string): string {
+  return `.${name}`.replaceAll(/\W(\w)/g, (_, letter: string) => letter.toUpperCase());
+}
+
+function mapped<Name extends string, Value>(
+  names: readonly Name[],
+  toValue: (name: Name) => Value,
+): Record<Name, Value> {
+  return Object.fromEntries(names.map((name) => [name, toValue(name)])) as Record<Name, Value>;
 }

@@ -1,0 +1,60 @@
+/** Examples of bodies and answers: those that were written for a schema, and those that follow from the `example` of its fields. */
+import { z } from 'zod';
+import type { Examples } from './description.ts';
+
+/** By the schema that each is one of. */
+export type KnownExamples = ReadonlyMap<z.ZodType, Examples>;
+
+/** A row of a table of examples, which the compiler holds to its schema. */
+export function example<Schema extends z.ZodType>(
+  schema: Schema,
+  examples: Readonly<Record<string, { summary: string; value: z.input<Schema> }>>,
+): [z.ZodType, Examples] {
+  return [schema, examples];
+}
+
+/** Those that are known of a schema, else the one that follows from its fields; undefined where a field has none. */
+export function examplesOf(schema: z.ZodType, known: KnownExamples): Examples | undefined {
+  const value = known.has(schema) ? undefined : sampleOf(schema, known);
+  return known.get(schema) ?? (value === undefined ? undefined : { usual: { summary: 'Usual', value } });
+}
+
+/** The first known example of a schema, else its `example`, else one made of its parts. Undefined where a part that must be there has none. */
+export function sampleOf(schema: z.ZodType, known: KnownExamples): unknown {
+  const [written] = Object.values(known.get(schema) ?? {});
+  const meta = schema.meta() ?? {};
+  // An example may be null.
+  return written?.value ?? ('example' in meta ? meta.example : sampleOfParts(schema, known));
+}
+
+function sampleOfParts(schema: z.ZodType, known: KnownExamples): unknown {
+  if (schema instanceof z.ZodObject) {
+    const parts = Object.entries<z.ZodType>(schema.shape).map(([name, part]) => ({
+      name,
+      isOptional: part.safeParse(undefined).success,
+      value: sampleOf(part, known),
+    }));
+    return parts.every(({ isOptional, value }) => isOptional || value !== undefined)
+      ? Object.fromEntries(parts.flatMap(({ name, value }) => (value === undefined ? [] : [[name, value]])))
+      : undefined;
+  }
+  if (schema instanceof z.ZodArray) {
+    const item = sampleOf(schema.element as z.ZodType, known);
+    return item === undefined ? undefined : [item];
+  }
+  if (schema instanceof z.ZodUnion) {
+    return schema.options
+      .map((option) => sampleOf(option as z.ZodType, known))
+      .find((value) => value !== undefined);
+  }
+  if (schema instanceof z.ZodNullable || schema instanceof z.ZodOptional) {
+    return sampleOf(schema.unwrap() as z.ZodType, known);
+  }
+  if (schema instanceof z.ZodLiteral) {
+    return schema.value;
+  }
+  if (schema instanceof z.ZodISODateTime) {
+    return '2026-01-01T00:00:00.000Z';
+  }
+  return schema instanceof z.ZodFile ? '<the bytes of the file>' : undefined;
+}
