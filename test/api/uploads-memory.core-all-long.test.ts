@@ -11,7 +11,8 @@ import { ServiceHome } from '../service.ts';
 import { useClips } from './api-fixture.ts';
 import { LIMIT_BYTES, type MeasuredApi, MIB, measureUpload, statusOf, ways } from './upload-memory.ts';
 
-const SIZE_BYTES = byRun({ core: 256 * MIB, all: 256 * MIB, long: 2048 * MIB });
+/** In each run more than the process may grow by. */
+const SIZE_BYTES = byRun({ core: 160 * MIB, all: 256 * MIB, long: 2048 * MIB });
 const TIMEOUT_MS = 300_000;
 
 const clip = useClips('tone.mp4');
@@ -64,9 +65,7 @@ const places: readonly Place[] = [
 describe.each(places)('into $name', ({ name: place, limitBytes, environment, stored }) => {
   // In the core one way for each place: of a bucket the form is what took most.
   const inCore = place === 'a bucket' ? 'form' : 'tus';
-  const each = (['raw', 'form', 'tus'] as const).filter(
-    (way) => currentRun === 'long' || (way === inCore) === (currentRun === 'core'),
-  );
+  const each = (['raw', 'form', 'tus'] as const).filter((way) => currentRun !== 'core' || way === inCore);
   it.each(each)(
     `${SIZE_BYTES / MIB} MiB by %s pass through the API in less than ${limitBytes / MIB} MiB of memory`,
     async (way) => {

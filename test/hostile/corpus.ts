@@ -3,7 +3,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { bombs, noFiles } from './bombs.ts';
 import { boxFiles } from './boxes.ts';
 import type { HostileFile } from './hostile-file.ts';
-import { type BaseFile, baseFiles } from './media.ts';
+import { type BaseFile, baseFiles, type Codec } from './media.ts';
 import { mutations } from './mutations.ts';
 import { playlistFiles } from './playlists.ts';
 import { seeded } from './random.ts';
@@ -12,6 +12,8 @@ const SEED = 6;
 
 export interface CorpusOptions {
   readonly count: number;
+  /** Of the media that the others are made from. */
+  readonly codecs: readonly Codec[];
   /** Where media is made that others are made from. */
   readonly folder: string;
   /** Absolute path of a playable file that nobody may read. */
@@ -20,9 +22,10 @@ export interface CorpusOptions {
   readonly url: string;
 }
 
-export async function corpus({ count, folder, canary, url }: CorpusOptions): Promise<HostileFile[]> {
+export async function corpus(options: CorpusOptions): Promise<HostileFile[]> {
+  const { count, codecs, folder, canary, url } = options;
   await mkdir(folder, { recursive: true });
-  const bases = await baseFiles(folder);
+  const bases = await baseFiles(folder, codecs);
   const crafted = [
     ...bases.map(wholeFile),
     ...boxFiles(canary),

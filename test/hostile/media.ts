@@ -43,13 +43,20 @@ export interface BaseFile {
 
 const SPLICED_HEAD_BYTES = 600;
 
+export type Codec = keyof typeof CODECS;
+
+export const allCodecs = Object.keys(CODECS) as readonly Codec[];
+
+/** Together they fit into every container. */
+export const fewCodecs: readonly Codec[] = ['aac', 'opus', 'pcm'];
+
 /** @param folder a place for them while they are made. */
-export async function baseFiles(folder: string): Promise<BaseFile[]> {
+export async function baseFiles(folder: string, codecs = allCodecs): Promise<BaseFile[]> {
   const made = await Promise.all(
-    Object.entries(CODECS).map(async ([codec, encoder]) => {
+    codecs.map(async (codec) => {
       const files = new Map<string, Buffer>();
       for (const [extension, muxer] of Object.entries(CONTAINERS)) {
-        const bytes = await encode(encoder, muxer, join(folder, `${codec}.${extension}`));
+        const bytes = await encode(CODECS[codec], muxer, join(folder, `${codec}.${extension}`));
         if (bytes !== undefined) files.set(extension, bytes);
       }
       return { codec, files };

@@ -42,11 +42,21 @@ const damages: Readonly<Record<string, Damage>> = {
   short: { filter: 'atrim=end=8', sounds: (n) => n < 8 },
 };
 
+const formatNames = ['wav', 'm4a', 'aac', 'mp3', 'ogg', 'opus', 'flac'];
+
 /** AVI has no timestamps: it cannot hold a gap or a late beginning. */
 const cases = Object.keys(codecs).flatMap((container) =>
   Object.keys(damages)
     .filter((damage) => container !== 'avi' || damage === 'whole' || damage === 'short')
-    .map((damage) => [container, damage] as const),
+    .map((damage) => ({
+      container,
+      damage,
+      // In the core each format on a gap, and each damage copied (m4a of an MP4) and encoded.
+      formats: rowsOfRun(
+        formatNames,
+        (format) => container === 'mp4' && (damage === 'gap' || format === 'm4a' || format === 'opus'),
+      ),
+    })),
 );
 
 const made = new Map<string, Promise<string>>();
@@ -93,8 +103,9 @@ const expected = (damage: string, from: number, to: number): (number | null)[] =
   );
 
 describe('second n of the output is second n of the source', () => {
-  describe.each(rowsOfRun(cases, ([container]) => container === 'mp4'))('%s, %s', (container, damage) => {
-    it.each(['wav', 'm4a', 'aac', 'mp3', 'ogg', 'opus', 'flac'])('as %s', async (format) => {
+  describe.each(cases.filter(({ formats }) => formats.length > 0))('$container, $damage', (row) => {
+    const { container, damage } = row;
+    it.each(row.formats)('as %s', async (format) => {
       const input = await source(container, damage);
       const end = damage === 'short' ? 8 : 12;
       const { output, sourceSeconds } = await extract(input, folder.at(`out.${format}`), { format });
