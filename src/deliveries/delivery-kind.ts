@@ -11,8 +11,6 @@ export const DeliveryData = z.looseObject({
   deliveryId: z.string(),
   /** When the event happened, ms since the epoch. */
   eventTimeMs: z.number(),
-  /** From when the schedule counts, of a replay; else from the event. */
-  scheduleFromMs: z.number().optional(),
   /** Tries that were made before the delivery came to this queue. */
   earlierTries: z.int().default(0),
 });

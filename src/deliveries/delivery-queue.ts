@@ -70,7 +70,7 @@ export class DeliveryQueue {
   }
 
   /**
-   * Sends it once more, at once. What has ended gets the whole schedule again, counted from now; what is pending goes
+   * Sends it once more, at once. What has ended gets the whole schedule again; what is pending goes
    * on with the tries that it has left. Answers false when there is no such delivery.
    */
   async replay(id: string): Promise<boolean> {
@@ -79,7 +79,7 @@ export class DeliveryQueue {
       return false;
     }
     const state = await job.getState();
-    await job.updateData({ ...job.data, scheduleFromMs: Date.now(), earlierTries: 0 });
+    await job.updateData({ ...job.data, earlierTries: 0 });
     if (state === 'completed' || state === 'failed') {
       await job.retry(state, { resetAttemptsMade: true });
     } else if (state === 'delayed') {

@@ -38,7 +38,7 @@ export async function tryDelivery(
   tries: number,
   { redis, logger, signal }: TryServices,
 ): Promise<TryOutcome> {
-  const { deliveryId, eventTimeMs, scheduleFromMs } = data;
+  const { deliveryId } = data;
   const prepared = await kind.prepare(data);
   signal.throwIfAborted();
   if (typeof prepared === 'string') {
@@ -48,9 +48,7 @@ export async function tryDelivery(
   const { httpStatus, error, retryAfterSeconds, cause } = await send(kind, data, prepared, signal);
   const latencyMs = Date.now() - startedMs;
   const isFinal = error === null || (httpStatus !== null && kind.finalStatuses.has(httpStatus));
-  const delayMs = isFinal
-    ? undefined
-    : kind.schedule(scheduleFromMs ?? eventTimeMs, tries + 1, retryAfterSeconds);
+  const delayMs = isFinal ? undefined : kind.schedule(tries + 1, retryAfterSeconds);
   const nextAtMs = delayMs === undefined ? undefined : Date.now() + delayMs;
 
   const { as, observer } = kind.observed ?? {};

@@ -99,9 +99,8 @@ export class DeliveryWorker {
     if (error instanceof TryAgain || job === undefined) {
       return error instanceof TryAgain ? error.delayMs : -1;
     }
-    const { eventTimeMs, scheduleFromMs, earlierTries } = DeliveryData.parse(job.data);
-    const tries = earlierTries + job.attemptsMade + 1;
-    return this.#options.kindOf(job.name).schedule(scheduleFromMs ?? eventTimeMs, tries, 0) ?? -1;
+    const { earlierTries } = DeliveryData.parse(job.data);
+    return this.#options.kindOf(job.name).schedule(earlierTries + job.attemptsMade + 1, 0) ?? -1;
   }
 
   #leaveLane(job: Job, hasEnded: boolean): void {

@@ -35,7 +35,7 @@ export function consumeAnnouncements(options: AnnouncementConsumerOptions): Anno
     }),
     openWorker('voice', (job) => sendVoice(job, options), options, {
       concurrency: CONCURRENCY,
-      settings: { backoffStrategy: scheduleBackoff(VOICE_SCHEDULE_SECONDS, (job) => job.timestamp) },
+      settings: { backoffStrategy: scheduleBackoff(VOICE_SCHEDULE_SECONDS) },
     }),
   ];
   return {

@@ -1,5 +1,5 @@
 /** One try to tell somebody, and when the next one follows. */
-import { type BackoffStrategy, type Job, type MinimalJob, UnrecoverableError } from 'bullmq';
+import { type BackoffStrategy, type Job, UnrecoverableError } from 'bullmq';
 
 /** What became of one try. */
 export type Announced<Result> =
@@ -44,32 +44,25 @@ export async function tell<Payload, Result>(
     : new TryAgain(announced.error, announced.retryAfterSeconds);
 }
 
-/** The n-th retry comes by {@link retryDelayMs}, counted from the event. */
-export function scheduleBackoff(
-  scheduleSeconds: readonly number[],
-  eventTimeMs: (job: MinimalJob) => number,
-): BackoffStrategy {
-  return (attemptsMade, _type, error, job) => {
-    if (job === undefined) {
-      throw new Error('a scheduled retry needs its job');
-    }
-    const retryAfterSeconds = error instanceof TryAgain ? error.retryAfterSeconds : 0;
-    return retryDelayMs(scheduleSeconds, eventTimeMs(job), attemptsMade, retryAfterSeconds);
-  };
+/** The next try comes by {@link retryDelayMs}. */
+export function scheduleBackoff(scheduleSeconds: readonly number[]): BackoffStrategy {
+  return (attemptsMade, _type, error) =>
+    retryDelayMs(scheduleSeconds, attemptsMade, error instanceof TryAgain ? error.retryAfterSeconds : 0);
 }
 
 /**
- * The n-th retry comes at the n-th entry of the schedule (entry 0 is the first try), counted from `fromMs`, and not
- * before the receiver's Retry-After.
+ * From the end of one try to the next: the distance between their entries in the schedule, and at least the receiver's Retry-After. Counted
+ * from the event, an outage of ours would use up all tries at once.
+ * @param tries those that have ended, 1 or more
+ * @returns ms
  */
 export function retryDelayMs(
   scheduleSeconds: readonly number[],
-  fromMs: number,
   tries: number,
   retryAfterSeconds: number,
 ): number {
-  const slot = scheduleSeconds[Math.min(tries, scheduleSeconds.length - 1)] ?? 0;
-  const delayMs = Math.max(0, fromMs + slot * 1000 - Date.now());
-  const retryAfterMs = Math.min(retryAfterSeconds, LONGEST_RETRY_AFTER_SECONDS) * 1000;
-  return Math.round(Math.max(delayMs, retryAfterMs) * (1 + Math.random() * JITTER));
+  const last = scheduleSeconds[tries - 1] ?? 0;
+  const distance = (scheduleSeconds[tries] ?? last) - last;
+  const seconds = Math.max(distance, Math.min(retryAfterSeconds, LONGEST_RETRY_AFTER_SECONDS));
+  return Math.round(seconds * 1000 * (1 + Math.random() * JITTER));
 }

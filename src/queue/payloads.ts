@@ -72,8 +72,6 @@ export const WebhookPayload = z.object({
   voiceMessage: VoiceMessageState.optional(),
   /** When the event happened, ms since the epoch. */
   eventTimeMs: z.number(),
-  /** From when the schedule counts, of a replay; else from the event. */
-  scheduleFromMs: z.number().optional(),
 });
 export type WebhookPayload = z.infer<typeof WebhookPayload>;
 

@@ -202,7 +202,9 @@ export const Environment = z.object({
   WEBHOOK_SCHEDULE_SECONDS: numbers
     .pipe(z.array(z.number().min(0)).min(1))
     .default([0, 5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400])
-    .describe('When a webhook is attempted, seconds after the event'),
+    .describe(
+      'When a webhook is attempted, seconds after the event; the distances between the entries count from the end of the attempt before',
+    ),
   VOICE_ON_UNKNOWN: z
     .enum(['keep', 'resend'])
     .default('keep')

@@ -54,9 +54,7 @@ function kindOf(receiver: Receiver, laneUntil: Lane['until'] = 'first try'): Del
     }),
     post: receiver.post,
     schedule:
-      laneUntil === 'end'
-        ? doubling({ firstMs: 50, longestMs: 50, giveUpAfterMs: 60_000 })
-        : scheduled([0, 0.05, 0.1]),
+      laneUntil === 'end' ? doubling({ firstMs: 50, longestMs: 50, tries: 100 }) : scheduled([0, 0.05, 0.1]),
     finalStatuses: new Set([410]),
     laneOf: ({ deliveryId }) => ({
       name: deliveryId.split('-')[0] ?? '',

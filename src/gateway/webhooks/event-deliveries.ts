@@ -12,7 +12,7 @@ import { closeRedis, type Redis } from '../../redis/connection.ts';
 import type { LiveEvent } from '../event-stream.ts';
 import { gatewayKey } from '../redis-keys.ts';
 import { EventDelivery, eventDelivery } from './event-delivery.ts';
-import { instanceKind, type RelayTarget, relayKind } from './event-kinds.ts';
+import { instanceKind, RELAY_TRIES, type RelayTarget, relayKind } from './event-kinds.ts';
 import type { Webhooks } from './webhooks.ts';
 
 interface EventDeliveriesOptions {
@@ -41,8 +41,6 @@ const KEEP = {
 /** Deliveries of an instance that are shown. */
 const SHOWN = 100;
 const RELAYED_EVENT = 'messages.update';
-/** More than the schedule of the relay has room for within a day. */
-const RELAY_TRIES = 10_000;
 /** Lanes see to it that an instance, and the relay, take one each. */
 const CONCURRENCY = 500;
 /** A try takes 15 s at most and renews its lock; after this and two looks a dead gateway's try is made again. */

@@ -9,12 +9,9 @@ import type { Webhooks } from './webhooks.ts';
 const GONE = 410;
 /** What the receiver of statuses cannot read, or does not want, it will not take the next time either. */
 const REFUSED_FOR_GOOD = [400, GONE, 413, 415, 422];
-const RELAY_SCHEDULE = {
-  firstMs: 1000,
-  longestMs: 60_000,
-  // A status that nobody took for a day helps nobody any more.
-  giveUpAfterMs: 24 * 60 * 60 * 1000,
-};
+/** Those of a day: a status that nobody took for so long helps nobody any more. */
+export const RELAY_TRIES = 24 * 60;
+const RELAY_SCHEDULE = { firstMs: 1000, longestMs: 60_000, tries: RELAY_TRIES };
 
 interface InstanceKindOptions {
   readonly webhooks: Webhooks;

@@ -15,7 +15,7 @@ interface JobWebhookOptions {
   /** The tenant's secrets, the current one first. */
   readonly secretsOf: (tenant: string) => Promise<readonly string[]>;
   readonly signer: UrlSigner;
-  /** When a webhook is tried, seconds after the event; as many tries as entries. */
+  /** Ascending from 0; the distances between its entries are those between tries. */
   readonly scheduleSeconds: readonly number[];
   readonly logSeconds: number;
   readonly observer?: Observer;
