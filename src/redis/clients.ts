@@ -1,5 +1,5 @@
 /** ioredis' two clients, changed where a request that waits, or a worker that must not give up, needs something else. */
-import { Cluster, type ClusterNode, type Command, Redis } from 'ioredis';
+import { Cluster, type ClusterNode, type Command, Redis, type RedisOptions } from 'ioredis';
 
 /** A request may meet it twice, in what it does and in what it does about that. */
 export const COMMAND_TIMEOUT_MS = 900;
@@ -8,11 +8,54 @@ type NetStream = Redis['stream'];
 type SendArguments = Parameters<Cluster['sendCommand']>;
 type ClusterArguments = ConstructorParameters<typeof Cluster<'legacy'>>;
 
+const CONNECT_AGAIN_MS = 100;
+type LegacyOptions = RedisOptions & { replyMapping?: 'legacy' };
+
+/**
+ * Is over only when whoever has it ends it. ioredis also ends a connection to a master when Sentinels tell of another one while it is being made, and never tries
+ * again: its process would answer 503 for good.
+ */
+export class LastingRedis extends Redis {
+  #isLeft = false;
+
+  constructor(options: LegacyOptions) {
+    super(options);
+    this.on('end', () => {
+      if (this.#isLeft) return;
+      setTimeout(() => {
+        if (!this.#isLeft && this.status === 'end') this.connect().catch(() => undefined);
+      }, CONNECT_AGAIN_MS);
+    });
+  }
+
+  override connect(...args: Parameters<Redis['connect']>): Promise<void> {
+    // ioredis connects in its constructor.
+    if (#isLeft in this) this.#isLeft = false;
+    return super.connect(...args);
+  }
+
+  override disconnect(reconnect = false): void {
+    if (!reconnect) this.#isLeft = true;
+    super.disconnect(reconnect);
+  }
+
+  override quit(...args: Parameters<Redis['quit']>): Promise<'OK'> {
+    this.#isLeft = true;
+    return super.quit(...args) as Promise<'OK'>;
+  }
+
+  /** BullMQ's workers fetch and block with copies. */
+  override duplicate(override: Partial<RedisOptions> = {}): ReturnType<Redis['duplicate']> {
+    const Own = this.constructor as typeof LastingRedis;
+    return new Own({ ...this.options, ...override, replyMapping: 'legacy' });
+  }
+}
+
 /**
  * Hands all commands of one turn of the event loop to the system at once: a write of its own costs more than all else about a small command. Unlike with
  * automatic pipelining no command waits for the answers of others, so each keeps its own deadline.
  */
-export class RequestRedis extends Redis {
+export class RequestRedis extends LastingRedis {
   #corked: NetStream | undefined;
 
   override sendCommand(command: Command, stream?: Parameters<Redis['sendCommand']>[1]): unknown {

@@ -1,9 +1,9 @@
 /** Connections to Redis, one kind for each way of failing (architecture.md "Traps"). */
 
 import { setTimeout as delay } from 'node:timers/promises';
-import { Cluster, type ClusterOptions, type RedisOptions, Redis as SingleRedis } from 'ioredis';
+import { Cluster, type ClusterOptions, type RedisOptions, type Redis as SingleRedis } from 'ioredis';
 import type { Logger } from '../observe/logger.ts';
-import { RequestCluster, RequestRedis, WorkerCluster } from './clients.ts';
+import { LastingRedis, RequestCluster, RequestRedis, WorkerCluster } from './clients.ts';
 import { KEY_PREFIX } from './keys.ts';
 import { parseRedisUrl, type RedisTarget } from './target.ts';
 
@@ -113,7 +113,7 @@ function connect(target: RedisTarget, tls: RedisTls | undefined, role: RedisRole
       return role === 'request' ? REJECT_AND_RECONNECT : RECONNECT_AND_RESEND;
     },
   };
-  return role === 'request' ? new RequestRedis(singleOptions) : new SingleRedis(singleOptions);
+  return role === 'request' ? new RequestRedis(singleOptions) : new LastingRedis(singleOptions);
 }
 
 /** What every connection has, also each one to a node of a cluster. */

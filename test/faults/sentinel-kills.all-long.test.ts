@@ -1,0 +1,78 @@
+/**
+ * The master of Redis is killed again and again: after each time jobs are accepted and done again within 10 s, by the processes that were there, and the gateway
+ * answers. A connection that ioredis gives up while Sentinels tell of another master would leave one of them without Redis for good.
+ */
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { until } from '../until.ts';
+import { percentile, report, runs } from './runs.ts';
+import { SentinelSet } from './sentinel-set.ts';
+import { LONG_LOCKS, Stand } from './stand.ts';
+
+const KILLS = runs(20, 200);
+const EVERY_MS = 250;
+const RECOVERED_WITHIN_MS = 10_000;
+
+let redis: SentinelSet;
+let stand: Stand;
+beforeAll(async () => {
+  stand = await Stand.start({
+    environment: LONG_LOCKS,
+    redis: (folder) => {
+      redis = new SentinelSet(folder);
+      return redis;
+    },
+  });
+});
+afterAll(() => stand.close());
+
+let count = 0;
+/** A job whose source is not there: whoever starts it asks for it. */
+async function submitNext(): Promise<string | undefined> {
+  count += 1;
+  const source = `${count}.mp4`;
+  const answer = await stand.trySubmit({ source: stand.web.url(source) }).catch(() => undefined);
+  return answer?.status === 202 ? source : undefined;
+}
+
+const gatewayIsReady = async (): Promise<boolean> => {
+  const response = await fetch(`${stand.gatewayUrl}/health/ready`).catch(() => undefined);
+  return response?.status === 200;
+};
+
+it(`jobs are accepted and done again within 10 s of each of ${KILLS} failovers`, {
+  timeout: KILLS * 60_000,
+}, async () => {
+  const pids = stand.processes.map(({ pid }) => pid);
+  const acceptedAfter: number[] = [];
+  const doneAfter: number[] = [];
+  for (let kill = 0; kill < KILLS; kill += 1) {
+    let isOver = false;
+    const submitting = (async () => {
+      while (!isOver) {
+        await submitNext();
+        await delay(EVERY_MS);
+      }
+    })();
+    await delay(EVERY_MS * 2);
+    const dead = await redis.killMaster();
+    const replacedAtMs = performance.now();
+    isOver = true;
+    await submitting;
+    const source = await until('a job is accepted', submitNext, RECOVERED_WITHIN_MS * 3);
+    acceptedAfter.push(performance.now() - replacedAtMs);
+    await until('it is started', () => stand.web.requests.includes(source), RECOVERED_WITHIN_MS * 3);
+    doneAfter.push(performance.now() - replacedAtMs);
+    await until('the gateway is ready', gatewayIsReady, RECOVERED_WITHIN_MS * 3);
+    await redis.bringBack(dead);
+  }
+  report('Masters killed one after the other', {
+    kills: KILLS,
+    acceptedAfterMsP50: Math.round(percentile(acceptedAfter, 0.5)),
+    acceptedAfterMsMax: Math.round(percentile(acceptedAfter, 1)),
+    doneAfterMsMax: Math.round(percentile(doneAfter, 1)),
+  });
+  expect(percentile(acceptedAfter, 1)).toBeLessThan(RECOVERED_WITHIN_MS);
+  expect(percentile(doneAfter, 1)).toBeLessThan(RECOVERED_WITHIN_MS);
+  expect(stand.processes.map(({ pid }) => pid)).toEqual(pids);
+});
