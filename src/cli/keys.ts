@@ -1,6 +1,7 @@
 /** `keys create | list | revoke | rotate`: API keys from the command line (decisions A6), beside a running service or without one. */
 import { join } from 'node:path';
 import { loadConfig } from '../config.ts';
+import { ServiceError } from '../contract/errors.ts';
 import { Scope, scopes } from '../contract/scopes.ts';
 import { type AuditLog, createAuditLog } from '../observe/logger.ts';
 import { runningEmbeddedRedis } from '../redis/embedded.ts';
@@ -61,7 +62,9 @@ export async function revokeKey(id: string): Promise<string> {
 
 export async function rotateKey(id: string): Promise<string> {
   const key = await withKeys(async (keys, audit) => {
-    const made = await keys.rotate(id);
+    const made = await keys.rotate(id).catch((error: unknown) => {
+      throw error instanceof ServiceError ? new UsageError(error.message) : error;
+    });
     if (made !== undefined) {
       audit({ event: 'key rotated', key: id });
     }

@@ -52,9 +52,12 @@ if tonumber(redis.call('GET', failedKey) or '0') >= failedLimit then
   return {'blocked', redis.call('PTTL', failedKey)}
 end
 local stored = redis.call('HMGET', key, 'mac', 'previousMac', 'previousUntilMs', 'revokedAtMs',
-  'name', 'scopes', 'instances', 'createdAtMs')
+  'name', 'scopes', 'instances', 'createdAtMs', 'replaced')
 local isCurrent = stored[1] == mac
 local isPrevious = stored[2] == mac and now < tonumber(stored[3] or '0')
+for old, untilMs in string.gmatch(stored[9] or '', '([^: ]+):(%d+)') do
+  if old == mac and now < tonumber(untilMs) then isPrevious = true end
+end
 if mac == '' or stored[4] or not (isCurrent or isPrevious) then
   take(failedKey, failedLimit, 1, windowMs)
   return {'no-key'}

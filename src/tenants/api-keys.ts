@@ -10,6 +10,7 @@ import { Scope, scopes } from '../contract/scopes.ts';
 import type { Redis } from '../redis/connection.ts';
 import { ownKey } from '../redis/keys.ts';
 import { RedisScript } from '../redis/script.ts';
+import { rotateSecret, stillWorking } from './rotation.ts';
 
 export interface ApiKey {
   /** The tenant. */
@@ -34,8 +35,6 @@ export interface NewApiKey {
   readonly instances: readonly string[];
 }
 
-/** A rotated secret works this much longer, so that its users can change over. */
-const ROTATION_OVERLAP_MS = 24 * 60 * 60 * 1000;
 const KEY_FORM = /^sp_([a-z0-9]{8})_([A-Za-z0-9]{32,64})$/;
 const SECRET_LENGTH = 40;
 const LOWER = 'abcdefghijklmnopqrstuvwxyz0123456789';
@@ -53,6 +52,7 @@ const StoredKey = PublicFields.extend({
   mac: z.string(),
   previousMac: z.string().optional(),
   previousUntilMs: z.coerce.number().optional(),
+  replaced: z.string().optional(),
   revokedAtMs: z.coerce.number().optional(),
 });
 
@@ -98,10 +98,11 @@ export class ApiKeys {
     }
     const { id, mac: given } = claim;
     const stored = await this.#read(id);
-    // Both comparisons are always made, also for an unknown id.
+    // These two comparisons are always made, also for an unknown id.
     const current = equal(given, stored?.mac ?? '');
     const previous = equal(given, stored?.previousMac ?? '') && Date.now() < (stored?.previousUntilMs ?? 0);
-    if (stored === undefined || stored.revokedAtMs !== undefined || !(current || previous)) {
+    const earlier = stillWorking(stored?.replaced).some((mac) => equal(given, mac));
+    if (stored === undefined || stored.revokedAtMs !== undefined || !(current || previous || earlier)) {
       return undefined;
     }
     return { id, ...publicPart(stored) };
@@ -159,18 +160,18 @@ export class ApiKeys {
     return true;
   }
 
-  /** A new secret for the same tenant; the old one works a day more. Undefined when there is no such key. */
+  /**
+   * A new secret for the same tenant; the one that it replaces works a day more. Undefined when there is no such key.
+   * Throws RATE_LIMITED when five replaced ones still work.
+   */
   async rotate(id: string): Promise<string | undefined> {
     const stored = await this.#read(id);
     if (stored === undefined || stored.revokedAtMs !== undefined) {
       return undefined;
     }
     const secret = randomText(MIXED, SECRET_LENGTH);
-    await this.#redis.hset(apiKeyKey(id), {
-      mac: this.#mac(id, secret),
-      previousMac: stored.mac,
-      previousUntilMs: Date.now() + ROTATION_OVERLAP_MS,
-    });
+    const fields = { current: 'mac', previous: 'previousMac' };
+    await rotateSecret(this.#redis, apiKeyKey(id), fields, this.#mac(id, secret));
     return `sp_${id}_${secret}`;
   }
 

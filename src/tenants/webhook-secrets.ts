@@ -4,9 +4,8 @@ import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import type { Redis } from '../redis/connection.ts';
 import { ownKey } from '../redis/keys.ts';
-import { RedisScript } from '../redis/script.ts';
+import { rotateSecret, stillWorking } from './rotation.ts';
 
-const OVERLAP_MS = 24 * 60 * 60 * 1000;
 /** Standard Webhooks asks for 24 to 64 random bytes. */
 const SECRET_BYTES = 32;
 /** AES-256-GCM: a nonce of 96 bits (NIST SP 800-38D), a tag of 128. */
@@ -17,13 +16,8 @@ const Stored = z.object({
   current: z.string().optional(),
   previous: z.string().optional(),
   previousUntilMs: z.coerce.number().optional(),
+  replaced: z.string().optional(),
 });
-
-const rotate = new RedisScript(`
-local current = redis.call('HGET', KEYS[1], 'current')
-if current then redis.call('HSET', KEYS[1], 'previous', current, 'previousUntilMs', ARGV[2]) end
-redis.call('HSET', KEYS[1], 'current', ARGV[1])
-`);
 
 export class WebhookSecrets {
   readonly #redis: Redis;
@@ -35,7 +29,7 @@ export class WebhookSecrets {
     this.#key = key;
   }
 
-  /** The secrets to sign with, the current one first; two for a day after a rotation. */
+  /** The secrets to sign with, the current one first, then each that was replaced less than a day ago. */
   async of(tenant: string): Promise<readonly string[]> {
     const key = ownKey('webhook-secret', tenant);
     let stored = Stored.parse(await this.#redis.hgetall(key));
@@ -45,14 +39,16 @@ export class WebhookSecrets {
       stored = Stored.parse(await this.#redis.hgetall(key));
     }
     const previous = (stored.previousUntilMs ?? 0) > Date.now() ? stored.previous : undefined;
-    return [stored.current, previous].filter((text) => text !== undefined).map((text) => this.#decrypt(text));
+    return [stored.current, previous, ...stillWorking(stored.replaced)]
+      .filter((text) => text !== undefined)
+      .map((text) => this.#decrypt(text));
   }
 
-  /** A new secret; the previous one keeps signing for a day. */
+  /** A new secret; the one that it replaces keeps signing for a day. Throws RATE_LIMITED when five still do. */
   async rotate(tenant: string): Promise<string> {
     const secret = newSecret();
-    const until = Date.now() + OVERLAP_MS;
-    await rotate.run(this.#redis, [ownKey('webhook-secret', tenant)], [this.#encrypt(secret), until]);
+    const fields = { current: 'current', previous: 'previous' };
+    await rotateSecret(this.#redis, ownKey('webhook-secret', tenant), fields, this.#encrypt(secret));
     return secret;
   }
 

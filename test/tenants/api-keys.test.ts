@@ -2,6 +2,7 @@
 
 import { describe, expect, it } from 'vitest';
 import { scopes } from '../../src/contract/scopes.ts';
+import { admitRequest } from '../../src/queue/admission.ts';
 import { ownKey } from '../../src/redis/keys.ts';
 import { ApiKeyConflict, ApiKeys } from '../../src/tenants/api-keys.ts';
 
@@ -77,6 +78,48 @@ describe('a key', () => {
     expect(await store().authenticate(first)).toBeUndefined();
     expect(await store().authenticate(second)).toMatchObject({ id });
     expect(await store().rotate('nobody00')).toBeUndefined();
+  });
+
+  it('keeps each secret until its own day is over, five at most', async () => {
+    const { redis } = queue();
+    const texts = [await store().create(wanted)];
+    const id = texts[0]?.split('_')[1] ?? '';
+    const rotate = async (): Promise<string> => {
+      const text = (await store().rotate(id)) ?? '';
+      texts.push(text);
+      return text;
+    };
+    /** Which of the texts are let in, by the store and by a request. */
+    const working = async (): Promise<number[]> => {
+      const stored = await Promise.all(texts.map((text) => store().authenticate(text)));
+      const admitted = await Promise.all(
+        texts.map((text) =>
+          admitRequest(redis, {
+            ...{ claim: store().claim(text), address: '203.0.113.7', policy: 'read', limit: 100, cost: 1 },
+          }),
+        ),
+      );
+      const known = (nth: number): boolean => admitted[nth]?.outcome === 'known';
+      expect(stored.map((key) => key !== undefined)).toEqual(stored.map((_, nth) => known(nth)));
+      return [...stored.keys()].filter(known);
+    };
+    for (let nth = 0; nth < 5; nth += 1) await rotate();
+    expect(await working()).toEqual([0, 1, 2, 3, 4, 5]);
+    const refused = await store()
+      .rotate(id)
+      .catch((error: unknown) => error);
+    expect(refused).toMatchObject({ code: 'RATE_LIMITED' });
+    expect(refused).toHaveProperty('retryAfterSeconds', expect.closeTo(86_400, -2));
+    expect(await working()).toEqual([0, 1, 2, 3, 4, 5]);
+    // When the day of the first one is over, there is room for one more.
+    const replaced = (await redis.hget(ownKey('key', id), 'replaced')) ?? '';
+    const ended = replaced.replace(/:\d+$/, `:${Date.now() - 1}`);
+    await redis.hset(ownKey('key', id), 'replaced', ended);
+    expect(await working()).toEqual([1, 2, 3, 4, 5]);
+    await rotate();
+    expect(await working()).toEqual([1, 2, 3, 4, 5, 6]);
+    await store().revoke(id);
+    expect(await working()).toEqual([]);
   });
 });
 

@@ -36,6 +36,21 @@ describe('a tenant’s secret', () => {
     expect(await store().of(TENANT)).toEqual([second]);
   });
 
+  it('signs until its own day is over, however often it is replaced; five do at most', async () => {
+    const secrets = await store().of(TENANT);
+    const all = [...secrets];
+    for (let nth = 0; nth < 5; nth += 1) all.unshift(await store().rotate(TENANT));
+    expect(await store().of(TENANT)).toEqual(all);
+    await expect(store().rotate(TENANT)).rejects.toMatchObject({ code: 'RATE_LIMITED' });
+    expect(await store().of(TENANT)).toEqual(all);
+    const key = ownKey('webhook-secret', TENANT);
+    const replaced = (await queue().redis.hget(key, 'replaced')) ?? '';
+    await queue().redis.hset(key, 'replaced', replaced.replace(/:\d+$/, `:${Date.now() - 1}`));
+    expect(await store().of(TENANT)).toEqual(all.slice(0, -1));
+    all.unshift(await store().rotate(TENANT));
+    expect(await store().of(TENANT)).toEqual(all.slice(0, -1));
+  });
+
   it('can be rotated before it was ever read', async () => {
     const secret = await store().rotate(TENANT);
     expect(await store().of(TENANT)).toEqual([secret]);

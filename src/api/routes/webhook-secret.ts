@@ -28,7 +28,8 @@ export const webhookSecretRoutes: readonly Route[] = [
     docs: {
       operationId: 'rotateWebhookSecret',
       summary: 'Replace the webhook secret by a new one',
-      description: 'For 24 hours every webhook carries a signature by the old secret as well.',
+      description:
+        'For 24 hours every webhook carries a signature by the old secret as well. Up to five old secrets sign at a time: a further replacement is answered 429 until the oldest has ended.',
       tag: 'Webhooks',
       answers: { 200: { description: 'The new secret', data: WebhookSecret } },
       errors: [],
