@@ -109,10 +109,11 @@ export function demandContainer(head: Uint8Array): void {
   }
 }
 
-/** A caller's name for a file is shown and reused, so it loses folders and whatever cannot be printed. */
+/** A caller's name for a file is shown and reused, so it loses folders and whatever cannot be printed or turns the order of its letters. */
 export function cleanName(name: string): string {
   const base = name.split(/[/\\]/).at(-1) ?? '';
-  return base.replaceAll(/\p{Cc}/gu, '').slice(0, LONGEST_NAME) || 'upload';
+  const clean = base.replaceAll(/[\p{Cc}\p{Bidi_Control}]/gu, '').slice(0, LONGEST_NAME);
+  return /^\.{0,2}$/.test(clean) ? 'upload' : clean;
 }
 
 export function uploadNotFound(): ServiceError {

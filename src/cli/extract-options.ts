@@ -1,6 +1,11 @@
 /** The options of `extract` as the contract has them; what is wrong is told under the option's own name. */
 import { type FormatName, formats } from '../contract/formats.ts';
-import { JobOptions, OutputRequest, VoiceMessageRequest } from '../contract/job-request.ts';
+import {
+  type JobOptions,
+  OutputRequest,
+  RequestedOptions,
+  VoiceMessageRequest,
+} from '../contract/job-request.ts';
 import { UsageError } from './ending.ts';
 
 /** As commander hands them over. */
@@ -57,7 +62,7 @@ export function extractRequest(choices: ExtractChoices): ExtractRequest {
       preserveMetadata: choices.metadata ? undefined : false,
     }),
   );
-  const options = JobOptions.safeParse(
+  const options = RequestedOptions.safeParse(
     given({
       filename: choices.name,
       webhook: choices.webhook,

@@ -224,17 +224,29 @@ export const JobOptions = z.strictObject({
 export type JobOptions = z.infer<typeof JobOptions>;
 export type Priority = JobOptions['priority'];
 
+// Bidirectional controls (Unicode's property Bidi_Control) make a name read as another one.
+const UNAMBIGUOUS_FILENAME = /^(?!\.{1,2}$)[^\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]*$/u;
+
+/** As they may be asked for; those of earlier jobs are read by {@link JobOptions}. */
+export const RequestedOptions = JobOptions.extend({
+  filename: JobOptions.shape.filename
+    .unwrap()
+    .regex(UNAMBIGUOUS_FILENAME, 'must not be . or .., nor contain bidirectional controls')
+    .optional()
+    .meta({ description: 'Name without extension; default: the name of the source' }),
+});
+
 export const JobRequest = z.strictObject({
   source: Source,
   output: OutputRequest,
-  options: JobOptions.prefault({}),
+  options: RequestedOptions.prefault({}),
 });
 export type JobRequest = z.infer<typeof JobRequest>;
 
 /** The `request` part of a multipart submission: a job without its source, which is the `file` part. */
 export const UploadedJobRequest = z.strictObject({
   output: OutputRequest,
-  options: JobOptions.prefault({}),
+  options: RequestedOptions.prefault({}),
 });
 
 export const BatchRequest = z.strictObject({

@@ -86,6 +86,7 @@ describe('A2. Request: one job: each bad value has the code of its row', () => {
       'options.filename',
       'INVALID_REQUEST',
       ...['', 'a'.repeat(201), 'a/b', 'a\\b', 'a\u0000b', 'a\nb', 'a\u007fb', 'a\ud800b', 7, null],
+      ...['.', '..', 'talk\u202e3pm', 'a\u2066b', 'a\u200fb', '\u061ca'],
     ],
     [
       'options.webhook',
