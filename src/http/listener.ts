@@ -2,7 +2,7 @@
  * The HTTP server under the API, the gateway and the health of a worker: what one connection, and all of them together, may take
  * up of time and memory (RFC 9110, 15.5.9; CWE-400), set here and nowhere else.
  */
-import { createServer, type RequestListener } from 'node:http';
+import { createServer, type IncomingMessage, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { OrderlyClose } from './orderly-close.ts';
 import { SlowBodies, type SlowBodyLimits } from './slow-bodies.ts';
@@ -105,6 +105,10 @@ export async function listen(
       response.writeHead(431, { connection: 'close' }).end();
       return;
     }
+    if (!isHostValid(request)) {
+      response.writeHead(400, { connection: 'close' }).end();
+      return;
+    }
     orderly.note(response);
     slowBodies.watch(request, response);
     handle(request, response);
@@ -117,4 +121,13 @@ export async function listen(
       clearInterval(looking);
     },
   };
+}
+
+/** `host[:port]` with a host that is not empty (RFC 9110, 4.2.1 and 7.2). */
+const HOST = /^(\[[\w.:]+\]|[\w.~!$&'()*+,;=%-]+)(:\d*)?$/;
+
+/** One Host at most (RFC 9112, 3.2), of which node drops all but the first. HTTP/1.1 without one is refused by node itself. */
+function isHostValid({ rawHeaders, headers: { host } }: IncomingMessage): boolean {
+  const count = rawHeaders.filter((name, at) => at % 2 === 0 && name.toLowerCase() === 'host').length;
+  return count === 0 || (count === 1 && HOST.test(host ?? ''));
 }

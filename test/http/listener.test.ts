@@ -101,6 +101,27 @@ describe('headers', () => {
   });
 });
 
+describe('the field Host (RFC 9112, 3.2)', () => {
+  it.each([
+    ['two', 'GET / HTTP/1.1', 'Host: x\r\nHost: y\r\n', 400],
+    ['two that are the same', 'GET / HTTP/1.1', 'Host: x\r\nhost: x\r\n', 400],
+    ['none', 'GET / HTTP/1.1', '', 400],
+    ['an empty one', 'GET / HTTP/1.1', 'Host:\r\n', 400],
+    ['a port alone', 'GET / HTTP/1.1', 'Host: :80\r\n', 400],
+    ['a list', 'GET / HTTP/1.1', 'Host: x, y\r\n', 400],
+    ['a path', 'GET / HTTP/1.1', 'Host: x/y\r\n', 400],
+    ['a name and a port', 'GET / HTTP/1.1', 'Host: media.example:8080\r\n', 200],
+    ['an IPv6 address', 'GET / HTTP/1.1', 'Host: [::1]:8080\r\n', 200],
+    ['none in HTTP/1.0', 'GET / HTTP/1.0', '', 200],
+    ['two in HTTP/1.0', 'GET / HTTP/1.0', 'Host: x\r\nHost: y\r\n', 400],
+  ])('%s', async (_what, line, host, status) => {
+    const connection = await open(await serve(echo), `${line}\r\n${host}Connection: close\r\n\r\n`);
+    await closed(connection);
+    expect(connection.statuses).toEqual([status]);
+    expect(requests).toHaveLength(status === 200 ? 1 : 0);
+  });
+});
+
 describe('a body', () => {
   it.each([
     ['that never begins', 'Content-Length: 10\r\n\r\n', undefined],
