@@ -3,6 +3,7 @@ import type { Job } from '../contract/job.ts';
 import type { JobRecord } from '../queue/job-record.ts';
 import { optionsView, outputFileView, sourceView } from '../queue/public-view.ts';
 import { readVoiceState } from '../queue/voice-state.ts';
+import { readUpload } from '../uploads/record.ts';
 import type { ApiServices } from './route.ts';
 
 export async function jobAnswer(
@@ -11,9 +12,10 @@ export async function jobAnswer(
 ): Promise<Job> {
   const { payload, progress, result } = record;
   // One round trip where neither was asked for.
-  const [webhook, voiceMessage] = await Promise.all([
+  const [webhook, voiceMessage, upload] = await Promise.all([
     payload.options.webhook === undefined ? undefined : webhooks.stateOf(record.jobId),
     readVoiceState(redis, record),
+    failedUpload(redis, record),
   ]);
   return {
     jobId: record.jobId,
@@ -22,8 +24,8 @@ export async function jobAnswer(
     ...(record.status === 'processing'
       ? { estimatedTimeRemaining: progress?.estimatedTimeRemaining ?? 0 }
       : {}),
-    inputFile: result?.inputFile ?? progress?.inputFile ?? null,
-    outputFile: result && outputFileView(record.jobId, result, signer),
+    inputFile: result?.inputFile ?? progress?.inputFile ?? upload,
+    outputFile: shownOutputFile(record, signer),
     warnings: result?.warnings ?? [],
     output: payload.output,
     options: optionsView(payload),
@@ -37,6 +39,29 @@ export async function jobAnswer(
     ...(webhook ? { webhook } : {}),
     ...(record.error ? { error: record.error } : {}),
   };
+}
+
+/** Without its address once the file was erased. */
+function shownOutputFile(
+  { jobId, result, erased }: JobRecord,
+  signer: ApiServices['signer'],
+): Job['outputFile'] {
+  if (result === null) {
+    return null;
+  }
+  const { url, ...file } = outputFileView(jobId, result, signer);
+  return erased ? file : { ...file, url };
+}
+
+/** What the server knows of an upload whose job failed before it was analysed; its size only while the upload is kept. */
+async function failedUpload(redis: ApiServices['redis'], record: JobRecord): Promise<Job['inputFile']> {
+  const { payload, status, progress } = record;
+  if (payload.source.type !== 'upload' || status !== 'failed' || progress?.inputFile) {
+    return null;
+  }
+  const { file, name } = payload.source;
+  const upload = await readUpload(redis, payload.tenant, file);
+  return { name, size: upload?.sizeBytes ?? null, duration: null, format: null, tracks: [] };
 }
 
 /** How far a job is: 100 only when it is completed; a failed job keeps the step in which it failed. */

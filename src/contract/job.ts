@@ -33,11 +33,12 @@ export const Track = z.object({
 });
 export type Track = z.infer<typeof Track>;
 
+/** Null stands only in a failed job, for what is not known of its upload. */
 export const InputFile = z.object({
   name: z.string(),
-  size: z.int().min(0).meta({ description: 'Bytes' }),
-  duration: z.number().min(0).meta({ description: 'Seconds of audio, counted' }),
-  format: z.string().meta({ description: 'The container, such as mp4, mov, mkv, webm, mpegts' }),
+  size: z.int().min(0).nullable().meta({ description: 'Bytes' }),
+  duration: z.number().min(0).nullable().meta({ description: 'Seconds of audio, counted' }),
+  format: z.string().nullable().meta({ description: 'The container, such as mp4, mov, mkv, webm, mpegts' }),
   tracks: z.array(Track),
 });
 export type InputFile = z.infer<typeof InputFile>;
@@ -61,7 +62,10 @@ export const JobWarning = z.object({ code: z.enum(['TRUNCATED']), message: z.str
 
 export const OutputFile = z.object({
   filename: z.string(),
-  url: z.string().meta({ description: 'Signed: whoever has it may fetch the file, until expiresAt' }),
+  url: z.string().optional().meta({
+    description:
+      'Signed: whoever has it may fetch the file, until expiresAt. Left out once the file was erased',
+  }),
   size: z.int().min(0).meta({ description: 'Bytes' }),
   duration: z.number().min(0).meta({ description: 'Seconds, counted from the decoded audio' }),
   format: FormatName,
@@ -128,7 +132,10 @@ export const Job = z.object({
     .min(0)
     .optional()
     .meta({ description: 'Seconds; only while processing' }),
-  inputFile: InputFile.nullable().meta({ description: 'Null until the source was analysed' }),
+  inputFile: InputFile.nullable().meta({
+    description:
+      'Null until the source was analysed. Of an upload whose job failed before that: its name, its size while it is kept, no tracks',
+  }),
   outputFile: OutputFile.nullable().meta({ description: 'Null until completed' }),
   warnings: z.array(JobWarning).meta({ description: 'Empty where there is nothing to say' }),
   output: OutputRequest,

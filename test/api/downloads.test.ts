@@ -108,8 +108,12 @@ describe('A4. Downloads: ranges (RFC 9110, 14)', () => {
   it.each(['bytes=99999999-', 'bytes=-0'])(
     '%s is outside of the file: 416, which nothing stores',
     async (range) => {
-      const { status, headers, bytes } = await get({ range });
-      expect([status, bytes.length]).toEqual([416, 0]);
+      const { status, headers, body } = await get({ range });
+      expect({ status, ...body }).toEqual({
+        status: 416,
+        success: false,
+        error: { code: 'INVALID_REQUEST', message: expect.stringContaining(`${whole.length} bytes`) },
+      });
       expect(headers['content-range']).toBe(`bytes */${whole.length}`);
       expect(headers['cache-control']).toBe('no-store');
       expect(headers).not.toHaveProperty('content-disposition');
@@ -288,6 +292,9 @@ describe('A4. Downloads: before and after', () => {
     const mine = await service().run(request);
     const erased = await service().call('DELETE', `/v1/jobs/${mine.jobId}`);
     expect([erased.status, erased.body.data.status]).toEqual([200, 'completed']);
+    const { url: _, ...kept } = mine.outputFile;
+    expect(erased.body.data.outputFile).toEqual(kept);
+    expect((await service().job(mine.jobId)).outputFile).toEqual(kept);
     for (const answer of [
       await service().call('GET', `/v1/download/${mine.jobId}`),
       await service().call('GET', mine.outputFile.url, { key: null }),

@@ -27,9 +27,14 @@ function formOf(bytes: Buffer): FormData {
 }
 
 /** @param headers beside the type */
-function raw(body: Buffer, headers: Record<string, string> = {}, ask: Ask = {}): Promise<Answer> {
+function raw(
+  body: Buffer,
+  headers: Record<string, string> = {},
+  ask: Ask = {},
+  to = service(),
+): Promise<Answer> {
   const typed = { 'content-type': 'video/mp4', ...headers };
-  return service().call('POST', '/v1/uploads', { body, headers: typed, ...ask });
+  return to.call('POST', '/v1/uploads', { body, headers: typed, ...ask });
 }
 
 async function uploaded(to = service()): Promise<string> {
@@ -69,6 +74,31 @@ describe('an upload', () => {
     const { location = '' } = answer.headers;
     expect(location).toBe(`${service().url}/audio-extract/v1/uploads/${answer.body.data.file}`);
     expect((await service().call('GET', location)).body).toEqual(answer.body);
+  });
+
+  it.each([
+    ['a%E2%80%AE4pm.mp4', 'a4pm.mp4'],
+    ['a%2F..', 'upload'],
+    ['.', 'upload'],
+  ])('named %s is known as %s', async (sent, name) => {
+    const disposition = `attachment; filename*=UTF-8''${sent}`;
+    const { body } = await raw(await video(), { 'content-disposition': disposition });
+    const job = await service().run({ source: { type: 'upload', file: body.data.file }, output: MP3 });
+    expect(job.inputFile.name).toBe(name);
+  });
+
+  it('is named by a job that failed before it was analysed, with its size while it is kept', async () => {
+    const bytes = await video();
+    const disposition = { 'content-disposition': 'attachment; filename=talk.mp4' };
+    const { body } = await raw(bytes, disposition, { key: idle().key }, idle());
+    const source = { type: 'upload', file: body.data.file };
+    const jobId = await idle().submit({ source, output: MP3 });
+    expect((await idle().job(jobId)).inputFile).toBeNull();
+    const known = { name: 'talk.mp4', duration: null, format: null, tracks: [] };
+    const { body: cancelled } = await idle().call('DELETE', `/v1/jobs/${jobId}`);
+    expect(cancelled.data).toMatchObject({ status: 'failed', inputFile: { ...known, size: bytes.length } });
+    await idle().call('DELETE', `/v1/uploads/${body.data.file}`);
+    expect((await idle().job(jobId)).inputFile).toEqual({ ...known, size: null });
   });
 
   it('serves any number of jobs, under the name that it came with', async () => {

@@ -181,6 +181,7 @@ describe('bitrate', () => {
   it('is what is asked for, or the nearest that MP3 has', () => {
     expect(kbps({ format: 'opus', bitrate: '77k' })).toBe(77);
     expect(kbps({ format: 'mp3', bitrate: '250k' })).toBe(256);
+    expect(kbps({ format: 'mp3', bitrate: '319k' })).toBe(320);
     expect(kbps({ format: 'm4a', bitrate: '512k' })).toBe(512);
   });
 

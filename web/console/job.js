@@ -142,8 +142,9 @@ function showFailure(status) {
 
 function showResult() {
   const file = job.outputFile;
-  byId('job-result').hidden = file === null;
-  if (file === null) {
+  const isThere = file?.url !== undefined;
+  byId('job-result').hidden = !isThere;
+  if (!isThere) {
     return;
   }
   loadPlayer(file);
@@ -176,7 +177,7 @@ function showDetails(status) {
     ['Source', source.url ?? inputFile?.name ?? source.file],
     [
       'Source file',
-      inputFile && `${inputFile.format} · ${time(inputFile.duration)} · ${size(inputFile.size)}`,
+      inputFile?.format && `${inputFile.format} · ${time(inputFile.duration)} · ${size(inputFile.size)}`,
     ],
     ['Audio tracks', inputFile?.tracks.map(trackWord).join('; ')],
     ['Part', output.start === undefined && output.end === undefined ? null : part],

@@ -69,6 +69,7 @@ export const downloadRoutes: readonly Route[] = [
         304: { description: 'The caller has this file', headers: { ETag: fileHeaders.ETag } },
         416: {
           description: 'No byte of the file is in the range',
+          failures: ['INVALID_REQUEST'],
           headers: { 'Content-Range': 'How many bytes the file has, as bytes */<size>' },
         },
       },
@@ -171,10 +172,9 @@ async function sendFile(
   }
   const range = requestedRange(request, etag, sizeBytes);
   if (range === 'unsatisfiable') {
-    response
-      .status(416)
-      .set({ 'Content-Range': `bytes */${sizeBytes}`, 'Cache-Control': 'no-store' })
-      .end();
+    response.set('Content-Range', `bytes */${sizeBytes}`);
+    const message = `no byte of the file is in the range; the file has ${sizeBytes} bytes`;
+    sendError(response, new ServiceError('INVALID_REQUEST', message), 416);
     return;
   }
   if (downloadAddress !== undefined && mayLeadElsewhere(request, file)) {
