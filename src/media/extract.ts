@@ -12,7 +12,7 @@ import { type RenderedFile, render } from './render.ts';
 import type { Rendition } from './rendition.ts';
 import type { MediaTools } from './run.ts';
 import { endsEarly, keepsClock } from './timeline.ts';
-import { declaredFlvSeconds, missingBytes } from './truncation.ts';
+import { flvEnd, missingEnd } from './truncation.ts';
 
 export interface ExtractOptions {
   readonly tools: MediaTools;
@@ -225,13 +225,13 @@ async function renderAnew(job: Job, wish: Rendition): Promise<RenderedFile> {
 /** What is missing of a file that was cut off; null where it is whole, or nobody can tell. */
 async function truncationOf(job: Job): Promise<string | null> {
   const { container, sizeBytes } = job.probe;
-  const missing = await missingBytes(job.input, container, sizeBytes);
-  if (missing > 0) return `the file is truncated: ${missing} bytes are missing at its end`;
-  const declared = container.demuxer === 'flv' ? await declaredFlvSeconds(job.input) : null;
-  if (declared === null) return null;
+  const missing = await missingEnd(job.input, container, sizeBytes);
+  if (missing !== null || container.demuxer !== 'flv') return missing;
+  const said = await flvEnd(job.input, sizeBytes);
+  if (said === null) return null;
   const end = await endOf(job, '0:v?', '0:a?');
-  return endsEarly(end, declared)
-    ? `the file is truncated: it ends at ${end.toFixed(1)} s of ${declared.toFixed(1)} s`
+  return endsEarly(end, said.declaredSeconds, said.isWhole)
+    ? `the file is truncated: it ends at ${end.toFixed(1)} s of ${said.declaredSeconds.toFixed(1)} s`
     : null;
 }
 

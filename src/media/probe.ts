@@ -6,6 +6,7 @@ import { MediaFailure } from './failure.ts';
 import { askFfprobe, type FfprobeStream, type Tags } from './ffprobe.ts';
 import { type MediaTools, requireRegularFile } from './run.ts';
 import { type Container, SNIFF_BYTES, sniffContainer } from './sniff.ts';
+import { missingEnd } from './truncation.ts';
 
 export interface AudioTrack {
   /** Place among the audio tracks, from 0: what callers choose by. */
@@ -76,11 +77,19 @@ export async function probe(
   if (container === undefined)
     throw new MediaFailure('INVALID_VIDEO', 'the first bytes are of no known container');
 
-  const { answer, isEstimate } = await askFfprobe(tools, file, container, signal);
+  const { answer, isEstimate } = await askFfprobe(tools, file, container, signal).catch(async (error) => {
+    // Of a file that was cut off before or within its index that is what there is to say.
+    const missing = error instanceof MediaFailure ? await missingEnd(file, container, sizeBytes) : null;
+    throw missing === null ? error : new MediaFailure('INVALID_VIDEO', missing, { cause: error });
+  });
   const tracks = answer.streams
     .filter((stream) => stream.codec_type === 'audio')
     .map((stream, index) => asTrack(stream, index, { answer, container, isEstimate }));
   const [first, ...others] = tracks;
+  if (tracks.every(({ channels }) => channels === 0)) {
+    const missing = await missingEnd(file, container, sizeBytes);
+    if (missing !== null) throw new MediaFailure('INVALID_VIDEO', missing);
+  }
   if (first === undefined) throw new MediaFailure('EXTRACTION_FAILED', 'no audio stream');
   return {
     container,

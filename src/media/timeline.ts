@@ -64,7 +64,8 @@ export function keepsClock({ seconds, startSeconds, endSeconds, hides, packetSec
   );
 }
 
-/** Whether an FLV ends so long before its own word that something is missing; encoders round it. */
-export function endsEarly(endSeconds: number, declaredSeconds: number): boolean {
-  return declaredSeconds - endSeconds > Math.max(1, declaredSeconds * 0.02);
+/** Whether an FLV ends so long before its own word that something is missing. Encoders round it; a file that ends within a tag was cut off, however little is missing. */
+export function endsEarly(endSeconds: number, declaredSeconds: number, isWhole: boolean): boolean {
+  const rounding = isWhole ? Math.max(1, declaredSeconds * 0.02) : 0.1;
+  return declaredSeconds - endSeconds > rounding;
 }

@@ -5,12 +5,17 @@
 import { type FileHandle, open } from 'node:fs/promises';
 import type { Container } from './sniff.ts';
 
-/** @returns how many bytes are missing at the least; 0 where none are, or nobody can know. */
-export async function missingBytes(path: string, { demuxer }: Container, sizeBytes: number): Promise<number> {
+/** @returns what is missing at the least, for callers; null where nothing is, or nobody can know. */
+export async function missingEnd(
+  path: string,
+  { demuxer }: Container,
+  sizeBytes: number,
+): Promise<string | null> {
   const find = FINDERS[demuxer];
-  if (find === undefined) return 0;
+  if (find === undefined) return null;
   await using file = await open(path);
-  return Math.max(0, (await find(file, sizeBytes)) - sizeBytes);
+  const missing = (await find(file, sizeBytes)) - sizeBytes;
+  return missing > 0 ? `the file is truncated: ${missing} bytes are missing at its end` : null;
 }
 
 /** @returns where the file should end, 0 where it does not say. */
@@ -94,11 +99,28 @@ async function bytesAt(file: FileHandle, at: number, length: number): Promise<Bu
   return buffer.subarray(0, bytesRead);
 }
 
-/** FLV has no size, but says how long it is: onMetaData's `duration`, an AMF number (Adobe FLV 10.1, E.4.4 and E.5). */
-export async function declaredFlvSeconds(path: string): Promise<number | null> {
+export interface FlvEnd {
+  /** How long the file says that it is: onMetaData's `duration`, an AMF number (Adobe FLV 10.1, E.4.4 and E.5). */
+  readonly declaredSeconds: number;
+  /** Whether its last tag is complete. */
+  readonly isWhole: boolean;
+}
+
+/** FLV has no size. @returns null where the file does not say how long it is. */
+export async function flvEnd(path: string, sizeBytes: number): Promise<FlvEnd | null> {
   await using file = await open(path);
   const head = await bytesAt(file, 0, 64 * 1024);
   const name = Buffer.from('\0\x08duration\0', 'latin1');
   const at = head.indexOf(name) + name.length;
-  return at < name.length || at + 8 > head.length ? null : head.readDoubleBE(at);
+  if (at < name.length || at + 8 > head.length) return null;
+  return { declaredSeconds: head.readDoubleBE(at), isWhole: await endsWithTag(file, sizeBytes) };
+}
+
+/** E.3: after each tag stands its size, eleven bytes of header counted. */
+async function endsWithTag(file: FileHandle, sizeBytes: number): Promise<boolean> {
+  const last = await bytesAt(file, sizeBytes - 4, 4);
+  const size = last.readUInt32BE(0);
+  if (size + 4 > sizeBytes) return false;
+  const tag = await bytesAt(file, sizeBytes - 4 - size, 4);
+  return size >= 11 && tag.readUIntBE(1, 3) + 11 === size;
 }
