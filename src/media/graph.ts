@@ -64,6 +64,14 @@ export function stretchFilters({ startSample, endSample }: Stretch): string {
   return `atrim=start_sample=${startSample}${end},${RESTAMP}`;
 }
 
+/**
+ * Silence before the first sample, at times below 0, which the MP4 muxer hides with the encoder's delay in the edit list. Decoders apply
+ * an edit list's beginning to the sample, but give out the last packet whole: with the right lead that packet is full.
+ */
+export function leadFilter(samples: number): string {
+  return `aresample=async=1:first_pts=${-samples}`;
+}
+
 /** The filters of one output: channels and rate, then the gain. */
 export function branchFilters({ track, encode }: OutputPlan, gain: Gain | null): string {
   return [convert(track, encode), ...(gain === null ? [] : gainFilters(gain, encode.sampleRate))].join(',');

@@ -6,7 +6,7 @@ import { type Job, runOnInput } from './input-run.ts';
 import type { OutputPlan } from './plan.ts';
 import { type Rendition, renditionCommand } from './rendition.ts';
 import { decodedSamples, outputStatistics, type TrackStatistics } from './statistics.ts';
-import { filledSamples } from './timeline.ts';
+import { CLOCK_TOLERANCE_SECONDS, filledSamples } from './timeline.ts';
 
 export interface RenderedFile {
   readonly path: string;
@@ -41,10 +41,27 @@ export async function render(
   const { stderr } = await runOnInput(job, command, onSeconds);
   const files: RenderedFile[] = [];
   for (const [output, rendition] of renditions.entries()) {
-    const file = await measureRendition(job, rendition, outputStatistics(stderr, output));
+    const statistics = outputStatistics(stderr, output);
+    const leadSamples = missingLead(rendition, statistics);
+    if (leadSamples > 0) {
+      files.push(...(await render(job, [{ ...rendition, leadSamples }], () => {})));
+      continue;
+    }
+    const file = await measureRendition(job, rendition, statistics);
     files.push({ ...file, ...clockOf(rendition, stderr, file.durationSeconds) });
   }
   return files;
+}
+
+/** What is missing in an MP4's last packet where it is long enough to be heard: at 8 kHz a packet is 128 ms. How much it is only the first encoding says. */
+function missingLead(
+  { plan: { format, encode }, mode, leadSamples = 0 }: Rendition,
+  statistics: TrackStatistics | undefined,
+): number {
+  if (format.muxer !== 'ipod' || mode === 'copy' || leadSamples > 0) return 0;
+  const rest = (statistics?.samples ?? 0) % AAC_FRAME_SAMPLES;
+  const missing = rest === 0 ? 0 : AAC_FRAME_SAMPLES - rest;
+  return missing > CLOCK_TOLERANCE_SECONDS * encode.sampleRate ? missing : 0;
 }
 
 /** How far a run came on the source's clock, and what it filled there. */
@@ -67,7 +84,7 @@ export function clockOf(
 /** @throws {MediaFailure} when the file holds nothing, or is larger or longer than the job takes */
 export async function measureRendition(
   job: Job,
-  { plan, path, mode }: Rendition,
+  { plan, path, mode, leadSamples = 0 }: Rendition,
   statistics: TrackStatistics | undefined,
 ): Promise<Omit<RenderedFile, 'sourceSeconds' | 'filledSeconds'>> {
   const { size: sizeBytes } = await stat(path);
@@ -81,7 +98,7 @@ export async function measureRendition(
     );
   }
   const durationSeconds =
-    mode === 'copy' ? await countCopied(job, path, plan) : countEncoded(plan, statistics);
+    mode === 'copy' ? await countCopied(job, path, plan) : countEncoded(plan, statistics, leadSamples);
   if (durationSeconds <= 0) throw emptiness(plan);
   if (durationSeconds > job.maxAudioSeconds + 1) {
     throw new MediaFailure('INVALID_VIDEO', `the audio is longer than ${job.maxAudioSeconds} s`);
@@ -119,8 +136,12 @@ function emptiness({ trim, track }: OutputPlan): MediaFailure {
 }
 
 /** ADTS has no place for the encoder's delay, so that a decoder gives out each packet whole; everywhere else the samples put in come out. */
-function countEncoded({ format, encode }: OutputPlan, { samples = 0, packets }: TrackStatistics): number {
-  const counted = format.muxer === 'adts' ? packets * AAC_FRAME_SAMPLES : samples;
+function countEncoded(
+  { format, encode }: OutputPlan,
+  { samples = 0, packets }: TrackStatistics,
+  leadSamples: number,
+): number {
+  const counted = format.muxer === 'adts' ? packets * AAC_FRAME_SAMPLES : samples - leadSamples;
   return counted / encode.sampleRate;
 }
 

@@ -2,7 +2,15 @@
 import { writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { Command, CommandOutput } from './command.ts';
-import { type Branch, branchFilters, filterGraph, type Gain, type Stretch, stretchFilters } from './graph.ts';
+import {
+  type Branch,
+  branchFilters,
+  filterGraph,
+  type Gain,
+  leadFilter,
+  type Stretch,
+  stretchFilters,
+} from './graph.ts';
 import { type Job, runOnInput } from './input-run.ts';
 import { type CoverImage, hasChapterTags, metadataFile } from './metadata.ts';
 import type { OutputPlan } from './plan.ts';
@@ -28,6 +36,8 @@ export interface Rendition {
   readonly pcm: LevelledPcm | null;
   /** Only this much of it is encoded; what does not begin at 0 is bare packets, without tags. */
   readonly stretch?: Stretch;
+  /** Silence before it that the file hides, so that its last packet is full: see {@link leadFilter}. Default none. */
+  readonly leadSamples?: number;
 }
 
 export async function renditionCommand(job: Job, renditions: readonly Rendition[]): Promise<Command> {
@@ -66,13 +76,20 @@ export async function renditionCommand(job: Job, renditions: readonly Rendition[
   return { inputs, outputs, graph: filterGraph(first.plan, branches) };
 }
 
-function encodeFilters({ plan, gain, stretch }: Rendition): string {
-  const filters = branchFilters(plan, gain);
-  return stretch === undefined ? filters : `${filters},${stretchFilters(stretch)}`;
+function encodeFilters(rendition: Rendition): string {
+  return [branchFilters(rendition.plan, rendition.gain), ...lastFilters(rendition)].join(',');
 }
 
-function pcmFilters({ stretch }: Rendition): string[] {
-  return stretch === undefined ? [] : ['-filter:a', stretchFilters(stretch)];
+function pcmFilters(rendition: Rendition): string[] {
+  const filters = lastFilters(rendition);
+  return filters.length === 0 ? [] : ['-filter:a', filters.join(',')];
+}
+
+function lastFilters({ stretch, leadSamples = 0 }: Rendition): string[] {
+  return [
+    ...(stretch === undefined ? [] : [stretchFilters(stretch)]),
+    ...(leadSamples === 0 ? [] : [leadFilter(leadSamples)]),
+  ];
 }
 
 function isBare({ stretch }: Rendition): boolean {
