@@ -11,9 +11,9 @@ import {
   AbortMultipartUploadCommand,
   CompleteMultipartUploadCommand,
   CreateMultipartUploadCommand,
+  ListPartsCommand,
   type Part,
   PutObjectCommand,
-  paginateListParts,
   UploadPartCommand,
 } from '@aws-sdk/client-s3';
 import type { IncomingState, IncomingStates, IncomingUploads, InTime } from './incoming.ts';
@@ -169,12 +169,16 @@ export class S3Incoming implements IncomingUploads {
     await this.#bucket.ask('CompleteMultipartUpload', this.#bucket.client.send(command));
   }
 
+  /** Ends by IsTruncated, not by the marker as `paginateListParts` does: servers set the marker on the last page too, and to 0 on an empty one. */
   async #partsOf(upload: { Bucket: string; Key: string; UploadId: string }): Promise<Part[]> {
     const parts: Part[] = [];
-    for await (const page of paginateListParts({ client: this.#bucket.client }, upload)) {
+    let after: { PartNumberMarker?: string | undefined } = {};
+    for (;;) {
+      const page = await this.#bucket.client.send(new ListPartsCommand({ ...upload, ...after }));
       parts.push(...(page.Parts ?? []));
+      if (page.IsTruncated !== true) return parts;
+      after = { PartNumberMarker: page.NextPartNumberMarker };
     }
-    return parts;
   }
 
   async #deleteTails(file: string, tails: readonly number[]): Promise<void> {

@@ -192,7 +192,7 @@ export class S3Server {
     };
   }
 
-  /** In pages of 3, so that a short object has several. */
+  /** In pages of 3, so that a short object has several. As Amazon and Ceph do, the last page has a marker too: 0 when it is empty. */
   #listParts(query: S3Request['query']): object {
     const { parts, key, uploadId } = this.store.uploadOf(query.uploadId);
     const after = Number(query['part-number-marker'] ?? 0);
@@ -204,7 +204,8 @@ export class S3Server {
         Key: key,
         UploadId: uploadId,
         IsTruncated: rest.length > page.length,
-        ...(rest.length > page.length ? { NextPartNumberMarker: page.at(-1)?.[0] } : {}),
+        PartNumberMarker: after,
+        NextPartNumberMarker: page.at(-1)?.[0] ?? 0,
         Part: page.map(([number, { size, md5, modified }]) => ({
           PartNumber: number,
           ETag: `"${md5}"`,

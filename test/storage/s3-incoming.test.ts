@@ -80,6 +80,15 @@ test.each([
   expect(await incoming().sizeOf(file)).toBeUndefined();
 });
 
+test('the parts are listed once, page by page', async () => {
+  const content = randomBytes(18 * MIB);
+  const file = await begun(content.length);
+  await send(file, content, 0);
+  await incoming().handOver(file);
+  const listings = on.server.requests.filter(({ method, query }) => method === 'GET' && 'uploadId' in query);
+  expect(listings.map(({ query }) => query['part-number-marker'])).toEqual([undefined, '3']);
+});
+
 test('what arrived before the sender hung up stays, to the byte', async () => {
   const content = randomBytes(12 * MIB);
   const file = await begun(content.length);
