@@ -12,15 +12,15 @@ export const AcceptedJob = z.object({
   estimatedTime: z
     .number()
     .min(0)
-    .meta({ description: 'Seconds until the job will have ended, from measured throughput' }),
-  statusUrl: z.string(),
+    .meta({ description: 'Seconds until the job will have ended, from measured throughput', example: 14.2 }),
+  statusUrl: z.string().meta({ example: 'https://soundpost.example/v1/status/job_5f0c2a9be41d7783' }),
 });
 export type AcceptedJob = z.infer<typeof AcceptedJob>;
 
 /** POST /v1/batch. */
 export const AcceptedBatch = z.object({
   batchId: BatchId,
-  totalJobs: z.int().positive(),
+  totalJobs: z.int().positive().meta({ example: 1 }),
   jobs: z.array(z.object({ jobId: JobId, status: z.literal('queued') })),
 });
 
@@ -42,17 +42,18 @@ export const BatchState = z.object({
 /** GET /v1/jobs. */
 export const JobList = z.object({
   jobs: z.array(Job),
-  nextCursor: z.string().nullable(),
+  nextCursor: z.string().nullable().meta({ example: null }),
 });
 
 /** POST /v1/uploads. */
 export const UploadAnswer = z.object({
   file: UploadId,
-  size: z.int().min(0),
-  expiresAt: z.iso.datetime(),
-  complete: z
-    .boolean()
-    .meta({ description: 'Whether all bytes are there; only a complete upload can be the source of a job' }),
+  size: z.int().min(0).meta({ example: 734_003_200 }),
+  expiresAt: z.iso.datetime().meta({ example: '2026-01-02T00:00:00.000Z' }),
+  complete: z.boolean().meta({
+    description: 'Whether all bytes are there; only a complete upload can be the source of a job',
+    example: true,
+  }),
 });
 export type UploadAnswer = z.infer<typeof UploadAnswer>;
 
@@ -65,14 +66,30 @@ export const Delivery = z.object({
 export type Delivery = z.infer<typeof Delivery>;
 
 export const DeliveryList = z.object({ deliveries: z.array(Delivery) });
-export const WebhookSecret = z.object({ secret: z.string().regex(/^whsec_/) });
-export const WebhookTest = z.object({ status: z.int(), latencyMs: z.int().min(0) });
+export const WebhookSecret = z.object({
+  secret: z
+    .string()
+    .regex(/^whsec_/)
+    .meta({ example: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw' }),
+});
+export const WebhookTest = z.object({
+  status: z.int().meta({ example: 204 }),
+  latencyMs: z.int().min(0).meta({ example: 87 }),
+});
 export const VoiceMessageAccepted = z.object({ jobId: JobId, voiceMessage: VoiceMessageState });
+
+/** What is left of a minute's requests. */
+const Allowance = z.object({ limit: z.int(), remaining: z.int(), resetSeconds: z.int() });
 
 /** GET /v1/usage. */
 export const Usage = z.object({
-  key: z.object({ id: z.string(), name: z.string(), scopes: z.array(Scope), instances: z.array(z.string()) }),
-  submissions: z.object({ limit: z.int(), remaining: z.int(), resetSeconds: z.int() }),
-  reads: z.object({ limit: z.int(), remaining: z.int(), resetSeconds: z.int() }),
-  unfinishedJobs: z.object({ limit: z.int(), used: z.int() }),
+  key: z.object({
+    id: z.string().meta({ example: 'k3v9x0qa' }),
+    name: z.string().meta({ example: 'newsroom' }),
+    scopes: z.array(Scope).meta({ example: ['extract', 'read', 'download', 'webhooks', 'voice'] }),
+    instances: z.array(z.string()).meta({ example: ['support'] }),
+  }),
+  submissions: Allowance.meta({ example: { limit: 60, remaining: 58, resetSeconds: 41 } }),
+  reads: Allowance.meta({ example: { limit: 3600, remaining: 3590, resetSeconds: 41 } }),
+  unfinishedJobs: z.object({ limit: z.int(), used: z.int() }).meta({ example: { limit: 100, used: 2 } }),
 });

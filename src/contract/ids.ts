@@ -7,13 +7,18 @@ import { z } from 'zod';
 
 const SIXTEEN_HEX = '[0-9a-f]{16}';
 
-export const JobId = z.string().regex(new RegExp(`^job_${SIXTEEN_HEX}$`), 'must be of the form job_<16 hex>');
+export const JobId = z
+  .string()
+  .regex(new RegExp(`^job_${SIXTEEN_HEX}$`), 'must be of the form job_<16 hex>')
+  .meta({ example: 'job_5f0c2a9be41d7783' });
 export const BatchId = z
   .string()
-  .regex(new RegExp(`^batch_${SIXTEEN_HEX}$`), 'must be of the form batch_<16 hex>');
+  .regex(new RegExp(`^batch_${SIXTEEN_HEX}$`), 'must be of the form batch_<16 hex>')
+  .meta({ example: 'batch_c04be1f2a93d5570' });
 export const UploadId = z
   .string()
-  .regex(new RegExp(`^upl_${SIXTEEN_HEX}$`), 'must be of the form upl_<16 hex>');
+  .regex(new RegExp(`^upl_${SIXTEEN_HEX}$`), 'must be of the form upl_<16 hex>')
+  .meta({ example: 'upl_3b9e60f4d2a81c57' });
 
 /** A tenant is the id part of an API key (decisions A6). */
 export const TenantId = z.string().regex(/^[a-z0-9]{8}$/, 'must be 8 characters of a-z and 0-9');

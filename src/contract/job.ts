@@ -24,61 +24,81 @@ export const ProcessingStep = z.enum(processingSteps);
 export type ProcessingStep = z.infer<typeof ProcessingStep>;
 
 export const Track = z.object({
-  index: z.int().min(0),
-  codec: z.string(),
-  language: z.string().nullable(),
-  channels: z.int(),
-  sampleRate: z.int(),
-  default: z.boolean(),
+  index: z.int().min(0).meta({ example: 0 }),
+  codec: z.string().meta({ example: 'aac' }),
+  language: z.string().nullable().meta({ example: 'en' }),
+  channels: z.int().meta({ example: 2 }),
+  sampleRate: z.int().meta({ example: 48_000 }),
+  default: z.boolean().meta({ example: true }),
 });
 export type Track = z.infer<typeof Track>;
 
 /** Null stands only in a failed job, for what is not known of its upload. */
 export const InputFile = z.object({
-  name: z.string(),
-  size: z.int().min(0).nullable().meta({ description: 'Bytes' }),
-  duration: z.number().min(0).nullable().meta({ description: 'Seconds of audio, counted' }),
-  format: z.string().nullable().meta({ description: 'The container, such as mp4, mov, mkv, webm, mpegts' }),
+  name: z.string().meta({ example: 'keynote.mp4' }),
+  size: z.int().min(0).nullable().meta({ description: 'Bytes', example: 734_003_200 }),
+  duration: z
+    .number()
+    .min(0)
+    .nullable()
+    .meta({ description: 'Seconds of audio, counted', example: 2712.48 }),
+  format: z.string().nullable().meta({
+    description: 'The container, such as mp4, mov, mkv, webm, mpegts',
+    example: 'mov,mp4,m4a,3gp,3g2,mj2',
+  }),
   tracks: z.array(Track),
 });
 export type InputFile = z.infer<typeof InputFile>;
 
 export const Loudness = z.object({
-  inputLufs: z.number().meta({ description: 'Integrated loudness of the source, LUFS (BS.1770)' }),
-  outputLufs: z.number().meta({ description: 'Measured on the finished file, LUFS' }),
-  truePeakDbtp: z.number().meta({ description: 'True peak of the finished file, dBTP' }),
-  gainDb: z.number().meta({ description: 'The one gain that was applied, dB' }),
+  inputLufs: z
+    .number()
+    .meta({ description: 'Integrated loudness of the source, LUFS (BS.1770)', example: -23.4 }),
+  outputLufs: z.number().meta({ description: 'Measured on the finished file, LUFS', example: -16.1 }),
+  truePeakDbtp: z.number().meta({ description: 'True peak of the finished file, dBTP', example: -1.2 }),
+  gainDb: z.number().meta({ description: 'The one gain that was applied, dB', example: 7.3 }),
 });
 export type Loudness = z.infer<typeof Loudness>;
 
 /** Where the output stands on the source's clock (decisions A2a). */
 const OutputTimeline = z.object({
-  startOffset: z.number().min(0).meta({ description: "Of the output's first sample, seconds" }),
-  filledSeconds: z.number().min(0).meta({ description: 'Silence that was put in for gaps, seconds' }),
+  startOffset: z.number().min(0).meta({ description: "Of the output's first sample, seconds", example: 0 }),
+  filledSeconds: z
+    .number()
+    .min(0)
+    .meta({ description: 'Silence that was put in for gaps, seconds', example: 0 }),
 });
 
 /** What a caller should know of a job that completed all the same. */
 export const JobWarning = z.object({ code: z.enum(['TRUNCATED']), message: z.string() });
 
 export const OutputFile = z.object({
-  filename: z.string(),
+  filename: z.string().meta({ example: 'keynote.mp3' }),
   url: z.string().optional().meta({
     description:
       'Signed: whoever has it may fetch the file, until expiresAt. Left out once the file was erased',
+    example:
+      'https://soundpost.example/v1/download/job_5f0c2a9be41d7783?expires=1767312000&signature=2b7f9a51',
   }),
-  size: z.int().min(0).meta({ description: 'Bytes' }),
-  duration: z.number().min(0).meta({ description: 'Seconds, counted from the decoded audio' }),
-  format: FormatName,
+  size: z.int().min(0).meta({ description: 'Bytes', example: 65_100_211 }),
+  duration: z
+    .number()
+    .min(0)
+    .meta({ description: 'Seconds, counted from the decoded audio', example: 2712.48 }),
+  format: FormatName.meta({ example: 'mp3' }),
   bitrate: z
     .string()
     .regex(/^\d+k$/)
-    .meta({ description: 'As measured, not as asked for' }),
-  codec: z.string(),
-  channels: z.int().positive(),
-  sampleRate: z.int().positive(),
-  sha256: z.string().regex(/^[0-9a-f]{64}$/),
-  expiresAt: z.iso.datetime(),
-  copied: z.boolean().meta({ description: 'The audio of the source, not encoded again' }),
+    .meta({ description: 'As measured, not as asked for', example: '192k' }),
+  codec: z.string().meta({ example: 'mp3' }),
+  channels: z.int().positive().meta({ example: 2 }),
+  sampleRate: z.int().positive().meta({ example: 48_000 }),
+  sha256: z
+    .string()
+    .regex(/^[0-9a-f]{64}$/)
+    .meta({ example: '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08' }),
+  expiresAt: z.iso.datetime().meta({ example: '2026-01-02T00:00:00.000Z' }),
+  copied: z.boolean().meta({ description: 'The audio of the source, not encoded again', example: false }),
   loudness: Loudness.optional(),
   timeline: OutputTimeline.optional().meta({ description: 'Left out of results of earlier versions' }),
 });

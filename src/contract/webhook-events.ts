@@ -40,7 +40,10 @@ export const VoiceUpdatedEvent = z.object({
 
 /** What POST /v1/webhooks/test is asked with. */
 export const WebhookTestRequest = z.strictObject({
-  url: z.string().max(2048).meta({ description: 'https URL at a public address' }),
+  url: z
+    .string()
+    .max(2048)
+    .meta({ description: 'https URL at a public address', example: 'https://example.com/hooks/audio' }),
 });
 
 /** What POST /v1/webhooks/test sends. */

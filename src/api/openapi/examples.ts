@@ -1,40 +1,22 @@
-/** Examples of the OpenAPI document, by the schema that each is one of; the compiler and a test hold them to it. */
+/** Examples that do not follow from those of single fields. A test holds each against its schema. */
 import { z } from 'zod';
-import {
-  AcceptedBatch,
-  AcceptedJob,
-  BatchState,
-  DeliveryList,
-  JobList,
-  UploadAnswer,
-  Usage,
-  VoiceMessageAccepted,
-  WebhookSecret,
-  WebhookTest,
-} from '../../contract/answers.ts';
-import { formatOf } from '../../contract/formats.ts';
-import { Job } from '../../contract/job.ts';
+import { BatchState, DeliveryList, VoiceMessageAccepted } from '../../contract/answers.ts';
+import { InputFile, Job, OutputFile } from '../../contract/job.ts';
 import {
   BatchRequest,
   JobRequest,
   UploadedJobRequest,
   VoiceMessageRequest,
 } from '../../contract/job-request.ts';
-import {
-  JobCompletedEvent,
-  JobFailedEvent,
-  VoiceUpdatedEvent,
-  WebhookTestEvent,
-  WebhookTestRequest,
-} from '../../contract/webhook-events.ts';
+import { JobCompletedEvent, JobFailedEvent, VoiceUpdatedEvent } from '../../contract/webhook-events.ts';
 import type { Examples } from '../../http/openapi/description.ts';
+import { example, examplesOf as examplesAmong, sampleOf } from '../../http/openapi/examples.ts';
 
 const jobId = 'job_5f0c2a9be41d7783';
 const secondJobId = 'job_90aa41c6fe0d2b18';
 const batchId = 'batch_c04be1f2a93d5570';
 const file = 'upl_3b9e60f4d2a81c57';
 const webhook = 'https://example.com/hooks/audio';
-const statusUrl = `https://soundpost.example/v1/status/${jobId}`;
 const options = { filename: 'keynote', webhook, priority: 'normal' } as const;
 const output = {
   format: 'mp3',
@@ -44,30 +26,8 @@ const output = {
   preserveMetadata: true,
 } as const;
 
-const inputFile: z.input<typeof Job>['inputFile'] = {
-  name: 'keynote.mp4',
-  size: 734_003_200,
-  duration: 2712.48,
-  format: 'mov,mp4,m4a,3gp,3g2,mj2',
-  tracks: [{ index: 0, codec: 'aac', language: 'en', channels: 2, sampleRate: 48_000, default: true }],
-};
-
-const outputFile: z.input<typeof JobCompletedEvent>['outputFile'] = {
-  filename: 'keynote.mp3',
-  url: `https://soundpost.example/v1/download/${jobId}?expires=1767312000&signature=2b7f9a51`,
-  size: 65_100_211,
-  duration: 2712.48,
-  format: 'mp3',
-  bitrate: '192k',
-  codec: formatOf('mp3').codec,
-  channels: 2,
-  sampleRate: 48_000,
-  sha256: '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08',
-  expiresAt: '2026-01-02T00:00:00.000Z',
-  copied: false,
-  timeline: { startOffset: 0, filledSeconds: 0 },
-  loudness: { inputLufs: -23.4, outputLufs: -16.1, truePeakDbtp: -1.2, gainDb: 7.3 },
-};
+const inputFile = InputFile.parse(sampleOf(InputFile, new Map()));
+const outputFile = OutputFile.parse(sampleOf(OutputFile, new Map()));
 
 const processing: z.input<typeof Job> = {
   jobId,
@@ -159,22 +119,6 @@ const bySchema = new Map<z.ZodType, Examples>([
       value: { instance: 'support', number: '+12025550123', delay: 1200 },
     },
   }),
-  example(AcceptedJob, {
-    accepted: { summary: 'Queued', value: { jobId, status: 'queued', estimatedTime: 14.2, statusUrl } },
-  }),
-  example(AcceptedBatch, {
-    accepted: {
-      summary: 'Queued',
-      value: {
-        batchId,
-        totalJobs: 2,
-        jobs: [
-          { jobId, status: 'queued' },
-          { jobId: secondJobId, status: 'queued' },
-        ],
-      },
-    },
-  }),
   example(BatchState, {
     underway: {
       summary: 'One done, one to go',
@@ -192,13 +136,6 @@ const bySchema = new Map<z.ZodType, Examples>([
   example(Job, {
     processing: { summary: 'At work', value: processing },
     completed: { summary: 'Completed', value: completed },
-  }),
-  example(JobList, { page: { summary: 'The last page', value: { jobs: [completed], nextCursor: null } } }),
-  example(UploadAnswer, {
-    taken: {
-      summary: 'Taken in',
-      value: { file, size: 734_003_200, expiresAt: '2026-01-02T00:00:00.000Z', complete: true },
-    },
   }),
   example(DeliveryList, {
     second: {
@@ -224,33 +161,12 @@ const bySchema = new Map<z.ZodType, Examples>([
       },
     },
   }),
-  example(WebhookSecret, {
-    secret: { summary: 'A secret', value: { secret: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw' } },
-  }),
-  example(WebhookTestRequest, { hook: { summary: 'A receiver', value: { url: webhook } } }),
-  example(WebhookTest, { taken: { summary: 'Taken', value: { status: 204, latencyMs: 87 } } }),
   example(VoiceMessageAccepted, {
     pending: {
       summary: 'On its way',
       value: {
         jobId,
         voiceMessage: { ...voiceMessage, status: 'pending', attempts: 0, key: null, messageStatus: null },
-      },
-    },
-  }),
-  example(Usage, {
-    usage: {
-      summary: 'A key with every scope but priority',
-      value: {
-        key: {
-          id: 'k3v9x0qa',
-          name: 'newsroom',
-          scopes: ['extract', 'read', 'download', 'webhooks', 'voice'],
-          instances: ['support'],
-        },
-        submissions: { limit: 60, remaining: 58, resetSeconds: 41 },
-        reads: { limit: 3600, remaining: 3590, resetSeconds: 41 },
-        unfinishedJobs: { limit: 100, used: 2 },
       },
     },
   }),
@@ -293,40 +209,18 @@ const bySchema = new Map<z.ZodType, Examples>([
       value: { event: 'voice.updated', jobId, timestamp: '2026-01-01T00:00:44.120Z', voiceMessage },
     },
   }),
-  example(WebhookTestEvent, {
-    test: { summary: 'A test', value: { event: 'webhook.test', timestamp: '2026-01-01T00:00:00.000Z' } },
-  }),
 ]);
 
-function example<Schema extends z.ZodType>(
-  schema: Schema,
-  examples: Readonly<Record<string, { summary: string; value: z.input<Schema> }>>,
-): [Schema, Examples] {
-  return [schema, examples];
-}
-
-/** Of a body; of an answer's envelope by its data, and of a form by its parts, the file's bytes standing in for themselves. */
+/** Of a body, of an answer's envelope by its data, and of a form by its parts. Other answers have only those that stand here. */
 export function examplesOf(schema: z.ZodType): Examples | undefined {
-  const parts = schema instanceof z.ZodObject ? Object.entries<z.ZodType>(schema.shape) : [];
-  if (bySchema.has(schema) || parts.length === 0) {
-    return bySchema.get(schema);
+  const { success, data } = schema instanceof z.ZodObject ? schema.shape : {};
+  if (success === undefined) {
+    return examplesAmong(schema, bySchema);
   }
-  const { success, data } = Object.fromEntries(parts);
-  if (success && data) {
-    const examples = Object.entries(bySchema.get(data) ?? {});
-    return Object.fromEntries(
-      examples.map(([name, { value, ...about }]) => [
-        name,
-        { ...about, value: { success: true, data: value } },
-      ]),
-    );
-  }
-  const isForm = parts.some(([, part]) => part instanceof z.ZodFile);
-  const value = Object.fromEntries(parts.map(([name, part]) => [name, partExample(part)]));
-  return isForm ? { form: { summary: 'A form with a file', value } } : undefined;
-}
-
-function partExample(part: z.ZodType): unknown {
-  const [first] = Object.values(bySchema.get(part) ?? {});
-  return first?.value ?? '<the bytes of the file>';
+  return Object.fromEntries(
+    Object.entries(examplesAmong(data, bySchema) ?? {}).map(([name, { value, ...about }]) => [
+      name,
+      { ...about, value: { success: true, data: value } },
+    ]),
+  );
 }

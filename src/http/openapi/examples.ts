@@ -15,7 +15,11 @@ export function example<Schema extends z.ZodType>(
 
 /** Those that are known of a schema, else the one that follows from its fields; undefined where a field has none. */
 export function examplesOf(schema: z.ZodType, known: KnownExamples): Examples | undefined {
-  const value = known.has(schema) ? undefined : sampleOf(schema, known);
+  // Of constants alone there is nothing to show.
+  const isConstant =
+    schema instanceof z.ZodObject &&
+    Object.values(schema.shape).every((part) => part instanceof z.ZodLiteral);
+  const value = known.has(schema) || isConstant ? undefined : sampleOf(schema, known);
   return known.get(schema) ?? (value === undefined ? undefined : { usual: { summary: 'Usual', value } });
 }
 
