@@ -5,6 +5,7 @@
 import type { z } from 'zod';
 import { type ErrorCode, ServiceError } from '../contract/errors.ts';
 import { MAX_BATCH_JOBS } from '../contract/job-request.ts';
+import { fieldPath } from '../http/field-path.ts';
 
 export interface Fault {
   readonly code: ErrorCode;
@@ -61,7 +62,7 @@ export function tooManyJobs(count: number): ServiceError {
 }
 
 function faultsOf(issue: z.core.$ZodIssue): Fault[] {
-  const path = formatPath(issue.path);
+  const path = fieldPath(issue.path);
   if (issue.code === 'unrecognized_keys') {
     return issue.keys.map((key) => ({
       code: 'INVALID_REQUEST',
@@ -95,12 +96,4 @@ function codeOf(path: readonly PropertyKey[]): ErrorCode {
   }
   const isWebhook = (section === 'options' && field === 'webhook') || section === 'webhook';
   return isWebhook ? 'INVALID_WEBHOOK' : 'INVALID_REQUEST';
-}
-
-function formatPath(path: readonly PropertyKey[]): string {
-  return path.reduce<string>(
-    (text, part) =>
-      typeof part === 'number' ? `${text}[${part}]` : text === '' ? String(part) : `${text}.${String(part)}`,
-    '',
-  );
 }

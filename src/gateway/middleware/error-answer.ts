@@ -8,6 +8,7 @@ import {
   type GatewayErrorCode,
   gatewayErrorCatalogue,
 } from '../../contract/gateway-errors.ts';
+import { fieldPath } from '../../http/field-path.ts';
 import type { Logger } from '../../observe/logger.ts';
 import { isRedisAway } from '../../redis/connection.ts';
 import { requestId } from './request-log.ts';
@@ -118,13 +119,6 @@ function inWords(bytes: number): string {
 
 /** One message a fault, each naming its field. */
 export function badRequest(error: z.ZodError): GatewayError {
-  const messages = error.issues.map((issue) => {
-    const field = issue.path.reduce<string>(
-      (path, part) =>
-        typeof part === 'number' ? `${path}[${part}]` : `${path}${path && '.'}${String(part)}`,
-      '',
-    );
-    return `${field || 'body'}: ${issue.message}`;
-  });
+  const messages = error.issues.map(({ path, message }) => `${fieldPath(path) || 'body'}: ${message}`);
   return new GatewayError('bad_request', messages, { cause: error });
 }
