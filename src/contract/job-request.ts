@@ -206,21 +206,24 @@ export type VoiceMessageRequest = z.infer<typeof VoiceMessageRequest>;
 // Control characters, path separators and halves of surrogate pairs can neither be shown nor stored as a name.
 const SAFE_FILENAME = /^[^\p{Cc}\p{Cs}/\\]+$/u;
 
-export const JobOptions = z.strictObject({
-  filename: z
-    .string()
-    .min(1)
-    .max(200)
-    .regex(SAFE_FILENAME, 'must not contain path separators, control characters or half characters')
-    .optional()
-    .meta({ description: 'Name without extension; default: the name of the source' }),
-  webhook: z.string().max(MAX_URL_LENGTH).optional().meta({ description: 'https URL at a public address' }),
-  priority: z
-    .enum(['low', 'normal', 'high'])
-    .default('normal')
-    .meta({ description: 'high needs a key with the scope priority' }),
-  voiceMessage: VoiceMessageRequest.optional(),
-});
+/** As a job has them. OpenAPI documents call those that may be asked for `JobOptions`, and these `JobOptionsInForce`. */
+export const JobOptions = z
+  .strictObject({
+    filename: z
+      .string()
+      .min(1)
+      .max(200)
+      .regex(SAFE_FILENAME, 'must not contain path separators, control characters or half characters')
+      .optional()
+      .meta({ description: 'Name without extension; default: the name of the source' }),
+    webhook: z.string().max(MAX_URL_LENGTH).optional().meta({ description: 'https URL at a public address' }),
+    priority: z
+      .enum(['low', 'normal', 'high'])
+      .default('normal')
+      .meta({ description: 'high needs a key with the scope priority' }),
+    voiceMessage: VoiceMessageRequest.optional(),
+  })
+  .meta({ id: 'KeptJobOptions', outputId: 'JobOptionsInForce' });
 export type JobOptions = z.infer<typeof JobOptions>;
 export type Priority = JobOptions['priority'];
 

@@ -37,11 +37,7 @@ export type Track = z.infer<typeof Track>;
 export const InputFile = z.object({
   name: z.string().meta({ example: 'keynote.mp4' }),
   size: z.int().min(0).nullable().meta({ description: 'Bytes', example: 734_003_200 }),
-  duration: z
-    .number()
-    .min(0)
-    .nullable()
-    .meta({ description: 'Seconds of audio, counted', example: 2712.48 }),
+  duration: z.number().min(0).nullable().meta({ description: 'Seconds of audio, counted', example: 2712.48 }),
   format: z.string().nullable().meta({
     description: 'The container, such as mp4, mov, mkv, webm, mpegts',
     example: 'mov,mp4,m4a,3gp,3g2,mj2',

@@ -26,9 +26,9 @@ import {
 } from '../../contract/job.ts';
 import {
   BatchRequest,
-  JobOptions,
   JobRequest,
   OutputRequest,
+  RequestedOptions,
   Source,
   UploadedJobRequest,
   UploadSource,
@@ -69,6 +69,7 @@ const TAGS = [
 ];
 
 const schemas = {
+  JobOptions: RequestedOptions,
   JobRequest,
   UploadedJobRequest,
   BatchRequest,
@@ -76,7 +77,6 @@ const schemas = {
   UrlSource,
   UploadSource,
   OutputRequest,
-  JobOptions,
   VoiceMessageRequest,
   Job,
   JobId,
