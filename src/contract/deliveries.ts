@@ -14,5 +14,12 @@ export const DeliveryProgress = z.object({
   status: z.enum(['pending', 'delivered', 'failed']),
   nextAttemptAt: z.iso.datetime().nullable(),
   attempts: z.array(DeliveryAttempt),
+  host: z
+    .object({ state: z.literal('failing'), since: z.iso.datetime() })
+    .optional()
+    .meta({
+      description:
+        'Only while the host of the webhook (scheme, host and port) keeps failing: it is then asked by one attempt at a time, so the next one may come later than nextAttemptAt',
+    }),
 });
 export type DeliveryProgress = z.infer<typeof DeliveryProgress>;

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import type { Observer } from '../observe/metrics/observer.ts';
 import type { Tracing } from '../observe/tracing/tracing.ts';
+import type { Claim } from '../queue/try-places.ts';
 import type { Post, Webhook } from './post-webhook.ts';
 import type { Schedule } from './schedule.ts';
 
@@ -25,6 +26,8 @@ export interface Lane {
   readonly until: 'first try' | 'end';
 }
 
+export type Turn = Omit<Claim, 'jobId'>;
+
 export interface DeliveryKind {
   /** Asked before each try, so that what was set meanwhile holds. A text says why nothing is sent any more. */
   readonly prepare: (data: DeliveryData) => Promise<Omit<Webhook, 'id'> | string>;
@@ -34,6 +37,8 @@ export interface DeliveryKind {
   readonly finalStatuses: ReadonlySet<number>;
   /** Undefined where no delivery waits for another. */
   readonly laneOf?: (data: DeliveryData) => Lane;
+  /** Whose try it is and to which host, so that keys and hosts take turns; undefined where it takes its place at once. */
+  readonly turnOf?: (data: DeliveryData) => Promise<Turn | undefined>;
   /** How long the log of tries is kept; undefined keeps none. */
   readonly logSeconds?: number;
   /** What the log names it by. */

@@ -6,6 +6,7 @@ import type { StoredDelivery } from './delivery-queue.ts';
 export function deliveryProgress(
   { status, data, delayMs }: StoredDelivery,
   attempts: readonly LoggedAttempt[],
+  hostFailsSinceMs: number | undefined,
 ): DeliveryProgress {
   const nextAtMs = status === 'pending' ? nextAttemptMs(attempts.at(-1), delayMs) : undefined;
   return {
@@ -14,6 +15,9 @@ export function deliveryProgress(
     // Null also while an attempt is under way.
     nextAttemptAt: nextAtMs === undefined || nextAtMs < Date.now() ? null : new Date(nextAtMs).toISOString(),
     attempts: attempts.map(({ nextAtMs: _, ...attempt }) => attempt),
+    ...(hostFailsSinceMs !== undefined && {
+      host: { state: 'failing', since: new Date(hostFailsSinceMs).toISOString() },
+    }),
   };
 }
 

@@ -10,10 +10,18 @@ import { postWebhook, type Webhook } from './post-webhook.ts';
 
 const GONE = 410;
 
-type TryOutcome =
-  | { readonly outcome: 'delivered'; readonly status: number }
-  | { readonly outcome: 'again'; readonly error: string; readonly delayMs: number }
-  | { readonly outcome: 'given up'; readonly error: string };
+export type TryOutcome =
+  | { readonly outcome: 'delivered'; readonly status: number; readonly host: HostVerdict }
+  | {
+      readonly outcome: 'again';
+      readonly error: string;
+      readonly delayMs: number;
+      readonly host: HostVerdict;
+    }
+  | { readonly outcome: 'given up'; readonly error: string; readonly host?: HostVerdict };
+
+/** What a try says of the host: one that answers 4xx works. */
+type HostVerdict = 'answered' | 'failed';
 
 interface Answer {
   /** Null where none came. */
@@ -57,16 +65,17 @@ export async function tryDelivery(
     const at = new Date(startedMs).toISOString();
     await logAttempt(redis, deliveryId, { at, httpStatus, latencyMs, error, nextAtMs }, kind.logSeconds);
   }
+  const host = httpStatus === null || httpStatus >= 500 ? 'failed' : 'answered';
   if (error === null) {
-    return { outcome: 'delivered', status: httpStatus ?? 0 };
+    return { outcome: 'delivered', status: httpStatus ?? 0, host };
   }
   logger.warn({ ...kind.about(data), deliveryId, error, err: cause }, 'a webhook was not taken');
   if (delayMs !== undefined) {
-    return { outcome: 'again', error, delayMs };
+    return { outcome: 'again', error, delayMs, host };
   }
   if (as !== undefined) observer?.webhookGivenUp(as);
   logger.error({ ...kind.about(data), deliveryId }, 'a webhook was given up');
-  return { outcome: 'given up', error };
+  return { outcome: 'given up', error, host };
 }
 
 function send(

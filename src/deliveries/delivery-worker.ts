@@ -4,9 +4,10 @@
  */
 import { DelayedError, type Job, UnrecoverableError, WaitingError, type Worker } from 'bullmq';
 import { closeWorker, openWorker, type WorkerSettings } from '../queue/open-worker.ts';
+import { type Claim, TryPlaces } from '../queue/try-places.ts';
 import { DeliveryData, type DeliveryKind, type Lane } from './delivery-kind.ts';
 import type { DeliveryQueue, StoredDelivery } from './delivery-queue.ts';
-import { tryDelivery } from './delivery-try.ts';
+import { type TryOutcome, tryDelivery } from './delivery-try.ts';
 import { Lanes } from './lanes.ts';
 
 interface DeliveryWorkerOptions extends WorkerSettings {
@@ -16,9 +17,12 @@ interface DeliveryWorkerOptions extends WorkerSettings {
   readonly kindOf: (jobName: string) => DeliveryKind;
   /** Whether no other process consumes the queue: kinds with lanes need it. */
   readonly isAlone: boolean;
-  /** Tries at a time. */
+  /** Tries at a time, of all keys and hosts together. */
   readonly concurrency: number;
 }
+
+/** Under way at once in all processes; a try takes 15 s at most, and its preparation little. */
+const PLACES = { perKey: 16, perHost: 8, leaseMs: 30_000 };
 
 class TryAgain extends Error {
   readonly delayMs: number;
@@ -32,12 +36,15 @@ export class DeliveryWorker {
   readonly #options: DeliveryWorkerOptions;
   readonly #worker: Worker;
   readonly #lanes: Lanes;
+  readonly #places: TryPlaces;
   readonly #closing = new AbortController();
 
   private constructor(options: DeliveryWorkerOptions) {
-    const { queue } = options;
+    const { queue, redis } = options;
+    const promote = (jobId: string) => queue.promote(jobId);
     this.#options = options;
-    this.#lanes = new Lanes((jobId) => queue.promote(jobId));
+    this.#lanes = new Lanes(promote);
+    this.#places = new TryPlaces({ ...PLACES, redis, name: queue.name, promote });
     this.#worker = openWorker(queue.name, (job, token = '') => this.#deliver(job, token), options, {
       autorun: false,
       concurrency: options.concurrency,
@@ -75,7 +82,10 @@ export class DeliveryWorker {
       throw new DelayedError();
     }
     const tries = data.earlierTries + job.attemptsMade;
-    const tried = await tryDelivery(kind, data, tries, { redis, logger, signal }).catch(
+    const attempt = () => tryDelivery(kind, data, tries, { redis, logger, signal });
+    const turn = await kind.turnOf?.(data);
+    const park = (ms: number) => job.moveToDelayed(Date.now() + ms, token);
+    const tried = await this.#inTurn(turn && { ...turn, jobId }, park, attempt).catch(
       async (error: unknown) => {
         if (error !== signal.reason) {
           throw error;
@@ -91,6 +101,28 @@ export class DeliveryWorker {
         throw new TryAgain(tried.error, tried.delayMs);
       case 'given up':
         throw new UnrecoverableError(tried.error);
+    }
+  }
+
+  async #inTurn(
+    claim: Claim | undefined,
+    park: (ms: number) => Promise<unknown>,
+    attempt: () => Promise<TryOutcome>,
+  ): Promise<TryOutcome> {
+    if (claim === undefined) {
+      return attempt();
+    }
+    if (!(await this.#places.take(claim, park))) {
+      throw new DelayedError();
+    }
+    let host: TryOutcome['host'];
+    try {
+      const tried = await attempt();
+      host = tried.host;
+      return tried;
+    } finally {
+      // What was tried is not tried again because its place could not be given back: that runs out.
+      await this.#places.leave(claim, host).catch(() => undefined);
     }
   }
 

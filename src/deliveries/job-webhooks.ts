@@ -5,11 +5,13 @@ import type { WebhookState } from '../contract/job.ts';
 import type { Logger } from '../observe/logger.ts';
 import { webhookId } from '../queue/names.ts';
 import { WebhookPayload } from '../queue/payloads.ts';
+import { failingSinceMs } from '../queue/try-places.ts';
 import type { Redis } from '../redis/connection.ts';
 import { ownKey } from '../redis/keys.ts';
 import { countAttempts, readAttempts } from './attempt-log.ts';
 import { deliveryProgress } from './delivery-progress.ts';
 import { DeliveryQueue } from './delivery-queue.ts';
+import { hostOf } from './post-webhook.ts';
 
 interface JobWebhooksOptions {
   /** The caller closes it. */
@@ -72,16 +74,16 @@ export class JobWebhooks {
           this.queue.find(current),
           readAttempts(this.#redis, deliveryId),
         ]);
-        return stored && { stored, attempts };
+        if (stored === undefined) return undefined;
+        const { event, url } = WebhookPayload.parse(stored.data);
+        const hostFailsSinceMs = await failingSinceMs(this.#redis, this.queue.name, hostOf(url));
+        return { stored, event, progress: deliveryProgress(stored, attempts, hostFailsSinceMs) };
       }),
     );
     return found
       .filter((one) => one !== undefined)
       .sort((one, other) => one.stored.data.eventTimeMs - other.stored.data.eventTimeMs)
-      .map(({ stored, attempts }) => ({
-        ...deliveryProgress(stored, attempts),
-        event: WebhookPayload.parse(stored.data).event,
-      }));
+      .map(({ event, progress }) => ({ ...progress, event }));
   }
 
   /** How far the announcement of the job's end is. */

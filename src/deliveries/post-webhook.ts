@@ -32,6 +32,9 @@ export interface Webhook {
 
 const TIMEOUT_MS = 15_000;
 
+/** Scheme, host and port: what fails together. */
+export const hostOf = (url: string): string => new URL(url).origin;
+
 /** @throws as `post` */
 export function postWebhook(
   post: Post,

@@ -4,12 +4,13 @@
  * Webhooks are delivered by src/deliveries, voice messages here.
  */
 
-import { type Job, WaitingChildrenError } from 'bullmq';
+import { DelayedError, type Job, WaitingChildrenError } from 'bullmq';
 import { type Announced, scheduleBackoff, type Try, tell } from './announcement-tries.ts';
 import { findJobRecord, type JobRecord } from './job-record.ts';
 import { voiceId, webhookId } from './names.ts';
 import { closeWorker, openWorker, type WorkerSettings } from './open-worker.ts';
 import { CompletionPayload, type VoiceOutcome, VoicePayload, type WebhookPayload } from './payloads.ts';
+import { TryPlaces } from './try-places.ts';
 import { VOICE_SCHEDULE_SECONDS, type VoiceQueue } from './voice-queue.ts';
 import { voiceState } from './voice-state.ts';
 
@@ -26,17 +27,33 @@ export interface AnnouncementConsumer {
   close(graceMs: number): Promise<void>;
 }
 
-const CONCURRENCY = 16;
+const COMPLETIONS_AT_A_TIME = 16;
+/** Keys and instances have fewer each. */
+const VOICES_AT_A_TIME = 1000;
+/** Under way at once, in all processes. A gateway answers within 165 s. */
+const VOICE_PLACES = { perKey: 16, perHost: 8, leaseMs: 4 * 60_000 };
+/** A message with a delay waits at the gateway up to 60 s more, and holds no place of others meanwhile. */
+const VOICE_DELAY_PLACES = { perKey: 256, perHost: 128, leaseMs: 5 * 60_000 };
 
 export function consumeAnnouncements(options: AnnouncementConsumerOptions): AnnouncementConsumer {
+  const { redis, voices } = options;
+  const promote = (jobId: string) => voices.promote(jobId);
+  const places = new TryPlaces({ ...VOICE_PLACES, redis, name: 'voice', promote });
+  const delayPlaces = new TryPlaces({ ...VOICE_DELAY_PLACES, redis, name: 'voice-delay', promote });
+  const placesOf = ({ request }: VoicePayload) => (request.delay ? delayPlaces : places);
   const workers = [
     openWorker('completion', (job, token = '') => complete(job, token, options), options, {
-      concurrency: CONCURRENCY,
+      concurrency: COMPLETIONS_AT_A_TIME,
     }),
-    openWorker('voice', (job) => sendVoice(job, options), options, {
-      concurrency: CONCURRENCY,
-      settings: { backoffStrategy: scheduleBackoff(VOICE_SCHEDULE_SECONDS) },
-    }),
+    openWorker(
+      'voice',
+      (job, token = '') => inTurn(job, token, placesOf, () => sendVoice(job, options)),
+      options,
+      {
+        concurrency: VOICES_AT_A_TIME,
+        settings: { backoffStrategy: scheduleBackoff(VOICE_SCHEDULE_SECONDS) },
+      },
+    ),
   ];
   return {
     async close(graceMs) {
@@ -77,6 +94,26 @@ async function announce(
   }
   if (voiceMessage !== undefined && status === 'completed') {
     await voices.add(payload.tenant, jobId, voiceId(jobId), voiceMessage);
+  }
+}
+
+async function inTurn<T>(
+  job: Job,
+  token: string,
+  placesOf: (payload: VoicePayload) => TryPlaces,
+  attempt: () => Promise<T>,
+): Promise<T> {
+  const payload = VoicePayload.parse(job.data);
+  const places = placesOf(payload);
+  const claim = { jobId: payload.sendId, key: payload.tenant, host: payload.request.instance };
+  if (!(await places.take(claim, (ms) => job.moveToDelayed(Date.now() + ms, token)))) {
+    throw new DelayedError();
+  }
+  try {
+    return await attempt();
+  } finally {
+    // A message is not sent again because its place could not be given back: that runs out.
+    await places.leave(claim, undefined).catch(() => undefined);
   }
 }
 

@@ -1,6 +1,6 @@
 /** The producers' side of a job's voice message. */
 
-import type { Queue, Telemetry } from 'bullmq';
+import { Job, type Queue, type Telemetry } from 'bullmq';
 import type { VoiceMessageRequest } from '../contract/job-request.ts';
 import type { Logger } from '../observe/logger.ts';
 import type { Redis } from '../redis/connection.ts';
@@ -53,6 +53,14 @@ export class VoiceQueue {
   async resend(tenant: string, jobId: string, sendId: string, request: VoiceMessageRequest): Promise<void> {
     await noteVoiceSend(this.#options.redis, jobId, sendId);
     await this.add(tenant, jobId, sendId, request);
+  }
+
+  /** Ends the wait of a sending. */
+  async promote(sendId: string): Promise<void> {
+    const job = await Job.fromId(this.#queue, sendId);
+    if (job !== undefined && (await job.isDelayed())) {
+      await job.promote();
+    }
   }
 
   async close(): Promise<void> {

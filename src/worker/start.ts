@@ -34,7 +34,8 @@ interface WorkerProcess {
   close(graceMs: number): Promise<void>;
 }
 
-const WEBHOOKS_AT_A_TIME = 16;
+/** Keys and hosts have fewer each, so that this is reached by many of them alone (src/queue/try-places.ts). */
+const WEBHOOKS_AT_A_TIME = 500;
 const SWEEP_EVERY_MS = 60 * 1000;
 const LEFTOVERS_EVERY_MS = 60 * 60 * 1000;
 const DAY_MS = 24 * 60 * 60 * 1000;

@@ -213,6 +213,39 @@ describe('the end of a job', () => {
   });
 });
 
+describe('voice messages that wait', () => {
+  const submitVoices = async (count: number, tenant: string, instance: string, delay: number) => {
+    for (let nth = 0; nth < count; nth++) {
+      await queue().submit(tenant, { voiceMessage: { instance, number: '12025550101', delay } });
+    }
+  };
+
+  it('for an instance that hangs, or for their delay, hold no place of others', async () => {
+    const begun: string[] = [];
+    let release = (): void => undefined;
+    const released = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    await announce({
+      async voice({ request: { instance, delay } }) {
+        begun.push(`${instance} ${delay}`);
+        if (instance !== 'alive') await released;
+        return { outcome: 'done', result: SENT };
+      },
+    });
+    complete();
+    await submitVoices(20, TENANT, 'hangs', 0);
+    await submitVoices(32, TENANT, 'waits', 60_000);
+    await until('all delays run', () => begun.filter((one) => one === 'waits 60000').length === 32, 15_000);
+    await submitVoices(1, TENANT, 'alive', 0);
+    await submitVoices(1, 'tenant02', 'hangs', 0);
+    await until('another instance of the key is served', () => begun.includes('alive 0'));
+    expect(begun.filter((one) => one === 'hangs 0')).toHaveLength(8);
+    release();
+    await until('all are sent', () => begun.length === 54, 15_000);
+  });
+});
+
 describe('a webhook', () => {
   /** Tells the end of a job; `answer` is what the receiver says to the nth try. */
   async function tellOne(schedule: readonly number[], answer: (nth: number) => Answer | Promise<Answer>) {

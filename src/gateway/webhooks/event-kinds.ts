@@ -1,6 +1,6 @@
 /** What the engine is told of the webhooks of instances and of the status relay (decisions C and D). */
 import type { DeliveryData, DeliveryKind } from '../../deliveries/delivery-kind.ts';
-import { type Post, postToOperator } from '../../deliveries/post-webhook.ts';
+import { hostOf, type Post, postToOperator } from '../../deliveries/post-webhook.ts';
 import { doubling, scheduled } from '../../deliveries/schedule.ts';
 import type { Observer } from '../../observe/metrics/observer.ts';
 import { EventDelivery } from './event-delivery.ts';
@@ -42,6 +42,11 @@ export function instanceKind(options: InstanceKindOptions): DeliveryKind {
       order: orderOf(data),
       until: 'first try',
     }),
+    async turnOf(data) {
+      const { instanceId } = EventDelivery.parse(data);
+      const webhook = await webhooks.of(instanceId);
+      return webhook && { key: instanceId, host: hostOf(webhook.url) };
+    },
     logSeconds,
     about: ({ instanceId, event }) => ({ instanceId, event }),
     ...(observer && { observed: { as: 'instance', observer } }),

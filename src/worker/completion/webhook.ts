@@ -1,5 +1,6 @@
 /** What the engine is told of the webhooks of jobs (decisions D). The body follows from the record, so every try sends the same. */
 import type { DeliveryKind } from '../../deliveries/delivery-kind.ts';
+import { hostOf } from '../../deliveries/post-webhook.ts';
 import { scheduled } from '../../deliveries/schedule.ts';
 import type { Observer } from '../../observe/metrics/observer.ts';
 import type { Tracing } from '../../observe/tracing/tracing.ts';
@@ -41,6 +42,10 @@ export function jobWebhookKind(options: JobWebhookOptions): DeliveryKind {
     post: outbound.post,
     schedule: scheduled(scheduleSeconds),
     finalStatuses: new Set([GONE]),
+    async turnOf(data) {
+      const { tenant, url } = WebhookPayload.parse(data);
+      return { key: tenant, host: hostOf(url) };
+    },
     logSeconds,
     about: ({ jobId }) => ({ jobId }),
     ...(observer && { observed: { as: 'job', observer } }),
