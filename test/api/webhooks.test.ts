@@ -131,7 +131,15 @@ describe('D. Webhooks: attempts', () => {
     });
     expect(hook.received).toHaveLength(SCHEDULE.length);
     expect((await service().job(jobId)).status).toBe('completed');
-    expect((await deliveriesOf(jobId))[0]).toMatchObject({ status: 'failed', nextAttemptAt: null });
+    expect((await deliveriesOf(jobId))[0]).toMatchObject({
+      status: 'failed',
+      nextAttemptAt: null,
+      host: { state: 'failing', since: expect.stringMatching(/Z$/) },
+    });
+    const well = service().outside.hook('well');
+    const next = await submit(well);
+    await webhookIs(next, 'delivered');
+    expect((await deliveriesOf(next))[0]).not.toHaveProperty('host');
   });
 
   it('a redirect is a failure, and nobody follows it', async () => {
