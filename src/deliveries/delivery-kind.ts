@@ -26,7 +26,7 @@ export interface Lane {
   readonly until: 'first try' | 'end';
 }
 
-export type Turn = Omit<Claim, 'jobId'>;
+type Turn = Omit<Claim, 'jobId'>;
 
 export interface DeliveryKind {
   /** Asked before each try, so that what was set meanwhile holds. A text says why nothing is sent any more. */

@@ -3,8 +3,10 @@ import { Job, type KeepJobs, type Queue, type Telemetry } from 'bullmq';
 import type { Logger } from '../observe/logger.ts';
 import type { QueueName } from '../queue/names.ts';
 import { openQueue } from '../queue/open-queue.ts';
+import { failingSinceMs } from '../queue/try-places.ts';
 import type { Redis } from '../redis/connection.ts';
 import { DeliveryData } from './delivery-kind.ts';
+import { hostOf } from './post-webhook.ts';
 
 interface DeliveryQueueOptions {
   readonly name: QueueName;
@@ -95,6 +97,11 @@ export class DeliveryQueue {
       await job.promote();
     }
     return job !== undefined && job.finishedOn === undefined;
+  }
+
+  /** Since when the host of this address keeps failing, ms since the epoch; undefined where it does not. */
+  hostFailsSinceMs(url: string): Promise<number | undefined> {
+    return failingSinceMs(this.#options.redis, this.name, hostOf(url));
   }
 
   /** Everything that was not delivered and not given up. */

@@ -5,13 +5,11 @@ import type { WebhookState } from '../contract/job.ts';
 import type { Logger } from '../observe/logger.ts';
 import { webhookId } from '../queue/names.ts';
 import { WebhookPayload } from '../queue/payloads.ts';
-import { failingSinceMs } from '../queue/try-places.ts';
 import type { Redis } from '../redis/connection.ts';
 import { ownKey } from '../redis/keys.ts';
 import { countAttempts, readAttempts } from './attempt-log.ts';
 import { deliveryProgress } from './delivery-progress.ts';
 import { DeliveryQueue } from './delivery-queue.ts';
-import { hostOf } from './post-webhook.ts';
 
 interface JobWebhooksOptions {
   /** The caller closes it. */
@@ -76,7 +74,7 @@ export class JobWebhooks {
         ]);
         if (stored === undefined) return undefined;
         const { event, url } = WebhookPayload.parse(stored.data);
-        const hostFailsSinceMs = await failingSinceMs(this.#redis, this.queue.name, hostOf(url));
+        const hostFailsSinceMs = await this.queue.hostFailsSinceMs(url);
         return { stored, event, progress: deliveryProgress(stored, attempts, hostFailsSinceMs) };
       }),
     );

@@ -5,11 +5,9 @@ import { readAttempts } from '../../deliveries/attempt-log.ts';
 import { deliveryProgress } from '../../deliveries/delivery-progress.ts';
 import { DeliveryQueue } from '../../deliveries/delivery-queue.ts';
 import { DeliveryWorker } from '../../deliveries/delivery-worker.ts';
-import { hostOf } from '../../deliveries/post-webhook.ts';
 import type { Logger } from '../../observe/logger.ts';
 import type { Observer } from '../../observe/metrics/observer.ts';
 import type { Outbound } from '../../outbound/outbound.ts';
-import { failingSinceMs } from '../../queue/try-places.ts';
 import { closeRedis, type Redis } from '../../redis/connection.ts';
 import type { LiveEvent } from '../event-stream.ts';
 import { gatewayKey } from '../redis-keys.ts';
@@ -130,7 +128,7 @@ export class EventDeliveries {
   async list(instanceId: string): Promise<InstanceDelivery[]> {
     const { redis, webhooks } = this.#options;
     const webhook = await webhooks.of(instanceId);
-    const hostFailsSinceMs = webhook && (await failingSinceMs(redis, this.#queue.name, hostOf(webhook.url)));
+    const hostFailsSinceMs = webhook && (await this.#queue.hostFailsSinceMs(webhook.url));
     const ids = await redis.zrange(shownKey(instanceId), '0', '-1', 'REV');
     const found = await Promise.all(
       ids.map(async (id) => {
