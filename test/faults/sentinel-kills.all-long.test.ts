@@ -40,6 +40,7 @@ const gatewayIsReady = async (): Promise<boolean> => {
   return response?.status === 200;
 };
 
+// Broken by hand (src/redis/clients.ts): nothing done about the end of a connection. Reported: no job is accepted any more after the eighth kill or so.
 it(`jobs are accepted and done again within 10 s of each of ${KILLS} failovers`, {
   timeout: KILLS * 60_000,
 }, async () => {
