@@ -171,7 +171,8 @@ async function copyKeepsClock(job: Job, plan: OutputPlan, made: RenderedFile): P
 
 /** How much of a voice bubble is used at the least where the bitrate was lowered for it (decisions A3). */
 const BUBBLE_USE = 0.9;
-const MAX_FITTINGS = 6;
+/** Encodings besides the first. */
+const MAX_FITTINGS = 2;
 
 /** The container's duration was wrong, or the encoder went over its bitrate or stayed under it: the size of what was made says better. */
 async function fitBubble(
@@ -183,20 +184,29 @@ async function fitBubble(
   const lowest = bubbleBitrate(Number.POSITIVE_INFINITY);
   let file = made;
   let kbps = wish.bitrateKbps ?? wantedKbps;
+  // The highest bitrate that is known to fit, and the lowest that is known not to.
+  let enough = lowest;
   let tooMuch = wantedKbps + 1;
+  let before: { readonly kbps: number; readonly sizeBytes: number } | undefined;
   for (let fitting = 0; fitting < MAX_FITTINGS; fitting += 1) {
-    const fits = file.sizeBytes <= VOICE_BUBBLE_BYTES;
-    if (!fits) tooMuch = kbps;
+    const { sizeBytes } = file;
+    const fits = sizeBytes <= VOICE_BUBBLE_BYTES;
+    if (fits) enough = Math.max(enough, kbps);
+    else tooMuch = kbps;
     const isDone = fits
-      ? file.sizeBytes >= BUBBLE_USE * VOICE_BUBBLE_BYTES || kbps + 1 >= tooMuch
+      ? sizeBytes >= BUBBLE_USE * VOICE_BUBBLE_BYTES || kbps + 1 >= tooMuch
       : kbps <= lowest;
-    if (isDone) break;
-    const scaled = Math.floor((kbps * (1 + BUBBLE_USE) * VOICE_BUBBLE_BYTES) / 2 / file.sizeBytes);
-    kbps = Math.max(lowest, Math.min(tooMuch - 1, fits ? Math.max(kbps + 1, scaled) : scaled));
+    if (isDone) return file;
+    const bytesPerKbps =
+      before === undefined ? sizeBytes / kbps : (sizeBytes - before.sizeBytes) / (kbps - before.kbps);
+    const missing = ((1 + BUBBLE_USE) / 2) * VOICE_BUBBLE_BYTES - sizeBytes;
+    before = { kbps, sizeBytes };
+    const scaled = Math.round(kbps + missing / Math.max(1, bytesPerKbps));
+    kbps = Math.max(fits ? kbps + 1 : lowest, Math.min(tooMuch - 1, scaled));
     file = await renderAnew(job, { ...wish, mode: 'encode', bitrateKbps: kbps });
   }
   if (file.sizeBytes <= VOICE_BUBBLE_BYTES || kbps <= lowest) return file;
-  return renderAnew(job, { ...wish, mode: 'encode', bitrateKbps: lowest });
+  return renderAnew(job, { ...wish, mode: 'encode', bitrateKbps: enough });
 }
 
 /** A container may lack what another one needs to hold the same packets, such as Opus in CAF without its header: those are encoded. */

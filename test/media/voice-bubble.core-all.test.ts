@@ -1,0 +1,50 @@
+/** A voice note whose bitrate was lowered to fit a bubble uses the room that it has (decisions A3). */
+import { stat } from 'node:fs/promises';
+import { describe, expect, it } from 'vitest';
+import { VOICE_BUBBLE_BYTES } from '../../src/media/plan.ts';
+import { byRun, rowsOfRun } from '../by-run.ts';
+import { extract } from './extracting.ts';
+import { ffmpeg } from './oracle.ts';
+import { mediaFolder } from './sources.ts';
+
+const folder = mediaFolder();
+const NOISE = '0.3*(random(0)*2-1)';
+const HUM = '0.001*(random(1)*2-1)';
+const CHORD = '0.2*sin(880*PI*t)+0.15*sin(1108.7*PI*t)+0.1*sin(1318.5*PI*t)*sin(3*t)+0.05*(random(2)*2-1)';
+
+/** Where the encoder keeps to its bitrate, stays under it, and goes over it. */
+const sounds = {
+  'noise and pauses': `if(lt(mod(t,10),5),${NOISE},${HUM})`,
+  music: CHORD,
+  noise: NOISE,
+  'music and noise': `if(lt(mod(t,20),10),${CHORD},${NOISE})`,
+};
+
+const speech = (seconds: number) =>
+  `flite=text=${'The sound post is a small piece of wood inside a violin. '.repeat(seconds / 3)},aresample=16000,atrim=end=${seconds}`;
+
+const rows = [150, 250, 300].flatMap((seconds) => [
+  ...Object.entries(sounds).map(
+    ([name, graph]) => [name, seconds, `aevalsrc='${graph}':s=16000:d=${seconds}`] as const,
+  ),
+  ['speech', seconds, speech(seconds)] as const,
+]);
+
+describe('a voice note of lowered bitrate uses at least 90 % of a bubble', () => {
+  it.each(rowsOfRun(rows, 1))('of %s, %i s', async (_, seconds, graph) => {
+    const input = folder.at('source.wav');
+    await ffmpeg('-v', 'error', '-f', 'lavfi', '-i', graph, input);
+    for (const quality of byRun({ core: ['extreme'], all: ['high', 'extreme'] })) {
+      const output = folder.at('note.ogg');
+      const made = await extract(input, output, { format: 'voice', quality });
+      expect(made.output.durationSeconds).toBeCloseTo(seconds, 0);
+      const { size } = await stat(output);
+      expect(size).toBeLessThanOrEqual(VOICE_BUBBLE_BYTES);
+      // What the quality's own bitrate makes is as good as it gets.
+      const bitrate = quality === 'high' ? '24k' : '32k';
+      const best = await extract(input, folder.at('best.ogg'), { format: 'voice', bitrate });
+      if (best.output.fitsVoiceBubble) expect(size).toBe(best.output.sizeBytes);
+      else expect(size).toBeGreaterThanOrEqual(0.9 * VOICE_BUBBLE_BYTES);
+    }
+  });
+});
