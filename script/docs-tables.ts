@@ -4,6 +4,7 @@ import { routes } from '../src/api/app.ts';
 import { type CatalogueEntry, errorCatalogue } from '../src/contract/errors.ts';
 import { type Format, formats } from '../src/contract/formats.ts';
 import { type GatewayCatalogueEntry, gatewayErrorCatalogue } from '../src/contract/gateway-errors.ts';
+import { containers } from '../src/media/sniff.ts';
 import { Environment } from '../src/settings/environment.ts';
 import { code, markdownTable } from './markdown-table.ts';
 
@@ -27,6 +28,57 @@ const CODEC_NAMES: Readonly<Record<Format['codec'], string>> = {
   pcm: 'PCM',
   vorbis: 'Vorbis',
   opus: 'Opus',
+};
+
+/** What a source may come in, by what the service tells it by. */
+export function containerTable(): string {
+  const byDemuxer = [...new Set(containers.map(({ demuxer }) => demuxer))];
+  return markdownTable(
+    ['`inputFile.format`', 'What it is', 'Usual extensions'],
+    byDemuxer.map((demuxer) => {
+      const known = READABLE[demuxer];
+      if (known === undefined) throw new Error(`say in script/docs-tables.ts what ${demuxer} is`);
+      const names = containers.filter((container) => container.demuxer === demuxer).map(({ name }) => name);
+      const [title, extensions, others = []] = known;
+      return [
+        [...new Set([...names, ...others])].map(code).join(', '),
+        title,
+        extensions.map((extension) => code(`.${extension}`)).join(', '),
+      ];
+    }),
+  );
+}
+
+/** By ffmpeg's demuxer: what it is, extensions, further names that its kinds have. */
+const READABLE: Readonly<
+  Record<string, readonly [title: string, extensions: readonly string[], others?: readonly string[]]>
+> = {
+  ogg: ['Ogg', ['ogg', 'oga', 'opus', 'ogv']],
+  flac: ['FLAC', ['flac']],
+  wav: ['WAV, RF64, BW64', ['wav']],
+  w64: ['Wave64', ['w64']],
+  avi: ['AVI', ['avi']],
+  aiff: ['AIFF, AIFF-C', ['aif', 'aiff', 'aifc']],
+  caf: ['Core Audio Format', ['caf']],
+  flv: ['Flash Video', ['flv']],
+  asf: ['ASF: Windows Media', ['wmv', 'wma', 'asf']],
+  mpeg: ['MPEG program stream', ['mpg', 'mpeg', 'vob']],
+  amr: ['AMR, narrow and wide band', ['amr', 'awb']],
+  au: ['AU', ['au', 'snd']],
+  wv: ['WavPack', ['wv']],
+  ape: ["Monkey's Audio", ['ape']],
+  tta: ['True Audio', ['tta']],
+  ac3: ['AC-3', ['ac3']],
+  mov: [
+    'MP4, QuickTime, 3GPP',
+    ['mp4', 'mov', 'm4a', 'm4b', 'm4v', '3gp', '3g2'],
+    ['mov', 'm4a', 'm4b', 'm4v', '3gp', '3g2'],
+  ],
+  mp3: ['MP3, also MPEG audio of layer II', ['mp3', 'mp2']],
+  aac: ['AAC in ADTS', ['aac']],
+  eac3: ['E-AC-3', ['eac3', 'ec3']],
+  mpegts: ['MPEG transport stream, also of cameras (AVCHD) and Blu-ray', ['ts', 'mts', 'm2ts']],
+  matroska: ['Matroska, WebM', ['mkv', 'mka', 'webm'], ['webm']],
 };
 
 /** A quality of a lossless format chooses the bit depth (decisions A3). */

@@ -12,7 +12,14 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { capacityAssumptions, capacityFigures, capacityLimits, capacityTable } from './capacity-page.ts';
 import { commandReference } from './command-reference.ts';
-import { configurationTable, errorTable, formatTable, gatewayErrorTable, routeTable } from './docs-tables.ts';
+import {
+  configurationTable,
+  containerTable,
+  errorTable,
+  formatTable,
+  gatewayErrorTable,
+  routeTable,
+} from './docs-tables.ts';
 import { optionFieldTable, outputFieldTable, voiceMessageFieldTable } from './field-tables.ts';
 import { importTable, ownerTable } from './import-tables.ts';
 import { metricTable } from './metric-table.ts';
@@ -25,6 +32,7 @@ const pages: Readonly<Record<string, Readonly<Record<string, () => string>>>> = 
     routes: routeTable,
     output: outputFieldTable,
     options: optionFieldTable,
+    containers: containerTable,
     'voice-message': voiceMessageFieldTable,
   },
   'docs/architecture.md': { imports: importTable, owners: ownerTable },

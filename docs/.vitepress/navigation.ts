@@ -36,6 +36,7 @@ const sections: readonly Section[] = [
       'docs/console.md',
       'docs/command-line.md',
       'docs/api.md',
+      'docs/timeline.md',
       'docs/webhooks.md',
       'docs/errors.md',
       'docs/configuration.md',
