@@ -1,4 +1,4 @@
-/** `deliveries list | show | replay`: what was sent to the webhooks of a key's jobs, at a service. */
+/** `deliveries list | show | replay | resend`: what was sent to the webhooks of a key's jobs, at a service. */
 import type { SoundpostClient } from '../client/client.ts';
 import type { Delivery } from '../contract/answers.ts';
 import { UsageError } from './ending.ts';
@@ -70,6 +70,24 @@ export async function replayDelivery(deliveryId: string, choices: OnServer): Pro
     deliveryId,
   );
   return choices.json ? JSON.stringify(replayed) : `${deliveryId} is being sent again`;
+}
+
+export interface ResendChoices extends OnServer {
+  /** A time that `Date` reads. */
+  readonly since: string;
+}
+
+export async function resendDeliveries(choices: ResendChoices): Promise<string> {
+  const since = new Date(choices.since);
+  if (Number.isNaN(since.getTime())) {
+    throw new UsageError(`--since: "${choices.since}" is no time; write it as 2026-11-23T14:00Z`);
+  }
+  const { client } = anyServer(choices);
+  const answer = await client.resendDeliveries(since.toISOString());
+  if (choices.json) return JSON.stringify(answer);
+  return answer.resent === 1
+    ? '1 delivery is being sent again'
+    : `${answer.resent} deliveries are being sent again`;
 }
 
 function jobOf(deliveryId: string): string {

@@ -21,6 +21,7 @@ const examples: Readonly<Record<string, readonly string[]>> = {
   'deliveries list': ['soundpost deliveries list --status failed', `soundpost deliveries list ${JOB} --json`],
   'deliveries show': [`soundpost deliveries show ${JOB}-webhook`],
   'deliveries replay': [`soundpost deliveries replay ${JOB}-webhook`],
+  'deliveries resend': ['soundpost deliveries resend --since 2026-11-23T14:00Z'],
   'keys create': [
     "soundpost keys create --name newsroom --instances '*'",
     'soundpost keys create --name phone --scopes extract,read,download',

@@ -1,7 +1,7 @@
 /** The commands that look after what a service does: `jobs` and `deliveries`. */
 import { type Command, Option } from 'commander';
 import { JobStatus } from '../contract/job.ts';
-import type { DeliveryListChoices } from './deliveries.ts';
+import type { DeliveryListChoices, ResendChoices } from './deliveries.ts';
 import type { DownloadChoices, JobListChoices, OnServer } from './jobs.ts';
 
 /** What a command speaks with. */
@@ -83,6 +83,14 @@ export function addDeliveries(program: Command, { say }: Terminal): void {
       .argument('<deliveryId>'),
   ).action(async (id: string, choices: OnServer) =>
     say(await (await import('./deliveries.ts')).replayDelivery(id, choices)),
+  );
+  onServer(
+    deliveries
+      .command('resend')
+      .description('send everything again that was given up since a time')
+      .requiredOption('--since <time>', 'such as 2026-11-23T14:00Z; without a zone: local time'),
+  ).action(async (choices: ResendChoices) =>
+    say(await (await import('./deliveries.ts')).resendDeliveries(choices)),
   );
 }
 

@@ -6,6 +6,7 @@ import type {
   BatchState,
   DeliveryList,
   JobList,
+  Resent,
   UploadAnswer,
   Usage,
   VoiceMessageAccepted,
@@ -105,6 +106,8 @@ export interface SoundpostClient {
     deliveryId: string,
     options?: CallOptions,
   ): Promise<z.infer<typeof DeliveryList>>;
+  /** Sends again what was given up at this time or later. @param since ISO 8601 */
+  resendDeliveries(since: string, options?: CallOptions): Promise<z.infer<typeof Resent>>;
   usage(options?: CallOptions): Promise<z.infer<typeof Usage>>;
   readonly uploads: Uploads;
 }
@@ -144,6 +147,8 @@ export function createClient(options: ClientOptions): SoundpostClient {
         method: 'POST',
         signal,
       }),
+    resendDeliveries: (since, { signal } = {}) =>
+      connection.data('/v1/deliveries/resend', { method: 'POST', json: { since }, signal }),
     usage: (calling) => get('/v1/usage', calling),
     uploads: {
       create: (file, { signal, filename } = {}) =>

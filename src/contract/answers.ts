@@ -66,6 +66,16 @@ export const Delivery = z.object({
 export type Delivery = z.infer<typeof Delivery>;
 
 export const DeliveryList = z.object({ deliveries: z.array(Delivery) });
+/** POST /v1/deliveries/resend. */
+export const ResendRequest = z.strictObject({
+  since: z.iso.datetime({ offset: true }).meta({
+    description: 'Notifications that were given up at this time or later are sent again',
+    example: '2026-11-23T14:00:00Z',
+  }),
+});
+export const Resent = z.object({
+  resent: z.int().min(0).meta({ description: 'How many are being sent again' }),
+});
 export const WebhookSecret = z.object({
   secret: z
     .string()

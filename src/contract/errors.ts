@@ -214,7 +214,7 @@ export const errorCatalogue = {
     blame: 'receiver',
     retryable: false,
     meaning: 'The webhook could not be delivered; the job itself is not affected.',
-    remedy: 'Mend the receiver, then replay the delivery.',
+    remedy: 'Mend the receiver, then replay the delivery, or resend all that were given up since a time.',
   },
 } as const satisfies Record<string, CatalogueEntry>;
 

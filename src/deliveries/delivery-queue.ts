@@ -99,6 +99,18 @@ export class DeliveryQueue {
     return job !== undefined && job.finishedOn === undefined;
   }
 
+  /** What was given up at this time or later, newest first. */
+  async *givenUpSince(sinceMs: number): AsyncGenerator<StoredDelivery> {
+    for (let from = 0; ; from += PAGE) {
+      const jobs = await this.#queue.getJobs(['failed'], from, from + PAGE - 1);
+      for (const job of jobs) {
+        if ((job.finishedOn ?? 0) < sinceMs) return;
+        yield stored(job, false);
+      }
+      if (jobs.length < PAGE) return;
+    }
+  }
+
   /** Since when the host of this address keeps failing, ms since the epoch; undefined where it does not. */
   hostFailsSinceMs(url: string): Promise<number | undefined> {
     return failingSinceMs(this.#options.redis, this.name, hostOf(url));

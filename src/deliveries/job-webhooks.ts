@@ -63,6 +63,21 @@ export class JobWebhooks {
     return current !== null && (await this.queue.replay(current));
   }
 
+  /** Sends again what was given up at this time or later; answers how many. */
+  async resend(tenant: string, sinceMs: number): Promise<number> {
+    const ids: string[] = [];
+    // Read to the end first: what is sent again leaves the list.
+    for await (const { id, data } of this.queue.givenUpSince(sinceMs)) {
+      if (WebhookPayload.parse(data).tenant === tenant) ids.push(id);
+    }
+    let resent = 0;
+    // Oldest first, as they would have come.
+    for (const id of ids.reverse()) {
+      if (await this.queue.replay(id)) resent += 1;
+    }
+    return resent;
+  }
+
   /** Oldest first. */
   async list(jobId: string): Promise<Delivery[]> {
     const index = await this.#redis.hgetall(indexKey(jobId));

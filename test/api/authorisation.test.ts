@@ -88,6 +88,7 @@ const rows: Readonly<Record<string, Row>> = {
   'GET /v1/download/:jobId': { right: 200 },
   'GET /v1/jobs/:jobId/deliveries': { right: 200 },
   'POST /v1/jobs/:jobId/deliveries/:deliveryId/replay': { right: 202 },
+  'POST /v1/deliveries/resend': { right: 202, ask: () => ({ json: { since: '2026-11-23T14:00:00Z' } }) },
   'POST /v1/webhooks/test': { right: 200, ask: () => ({ json: { url: hookUrl() } }) },
   'GET /v1/webhooks/secret': { right: 200 },
   'POST /v1/webhooks/secret': { right: 200 },

@@ -250,6 +250,35 @@ describe('D. Webhooks: replay', () => {
     });
   });
 
+  it('of all that were given up since a time', async () => {
+    let mended = false;
+    const hook = service().outside.hook('resent', () => ({ status: mended ? 204 : 500 }));
+    const [key, other] = [await service().newKey(), await service().newKey()];
+    const resend = (since: unknown, by = key): Promise<Answer> =>
+      service().call('POST', '/v1/deliveries/resend', { key: by, json: { since } });
+    const givenUp = async (by: string): Promise<string> => {
+      const jobId = await submit(hook, by);
+      await until('it is given up', async () => {
+        const { body } = await service().call('GET', `/v1/jobs/${jobId}`, { key: by });
+        return body.data.webhook.status === 'failed';
+      });
+      return jobId;
+    };
+    const before = await givenUp(key);
+    const since = new Date().toISOString();
+    const jobs = [await givenUp(key), await givenUp(key)];
+    await givenUp(other);
+    mended = true;
+    const tried = hook.received.length;
+    expect((await resend(since)).body.data).toEqual({ resent: 2 });
+    const told = (await hook.got(tried + 2)).slice(tried).map(({ text }) => JSON.parse(text).jobId);
+    expect(told.toSorted()).toEqual(jobs.toSorted());
+    await until('both are delivered', async () => (await resend(since)).body.data.resent === 0);
+    const { body } = await service().call('GET', `/v1/jobs/${before}`, { key });
+    expect(body.data.webhook.status).toBe('failed');
+    expect((await resend('yesterday')).body.error).toMatchObject({ code: 'INVALID_REQUEST' });
+  });
+
   it('of what is not there, or of another job, is 404', async () => {
     const hook = service().outside.hook('unreplayed');
     const [mine, another] = [await submit(hook), await submit(hook)];

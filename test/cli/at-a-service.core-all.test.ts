@@ -236,6 +236,8 @@ describe('deliveries', () => {
     const replayed = await desk().soundpost(['deliveries', 'replay', deliveryId]);
     expect(text(replayed)).toBe(`${deliveryId} is being sent again\n`);
     await hook.got(2);
+    const resent = await desk().soundpost(['deliveries', 'resend', '--since', '2026-01-01T00:00Z']);
+    expect(text(resent)).toMatch(/^\d+ deliver(y is|ies are) being sent again\n$/);
     const [shown, unknown] = await Promise.all([
       desk().soundpost(['deliveries', 'show', deliveryId]),
       desk().soundpost(['deliveries', 'show', `${jobId}-nothing`]),

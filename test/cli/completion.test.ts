@@ -23,7 +23,7 @@ describe('in bash', () => {
   it('offers commands and their subcommands', () => {
     expect(offered('ex')).toEqual(['extract']);
     expect(offered('jobs', '')).toEqual(['list', 'show', 'watch', 'download', 'cancel', 'retry']);
-    expect(offered('deliveries', 're')).toEqual(['replay']);
+    expect(offered('deliveries', 're')).toEqual(['replay', 'resend']);
   });
 
   it('offers the options of the command that is being typed, long and short', () => {

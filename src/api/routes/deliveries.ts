@@ -1,6 +1,6 @@
 /** What was sent to a job's webhook, and sending it again; a test of a webhook (decisions D). */
 import { randomUUID } from 'node:crypto';
-import { DeliveryList, WebhookTest } from '../../contract/answers.ts';
+import { DeliveryList, ResendRequest, Resent, WebhookTest } from '../../contract/answers.ts';
 import { ServiceError } from '../../contract/errors.ts';
 import { WebhookTestRequest } from '../../contract/webhook-events.ts';
 import { postWebhook } from '../../deliveries/post-webhook.ts';
@@ -44,6 +44,20 @@ export const deliveryRoutes: readonly Route[] = [
   },
   {
     method: 'post',
+    path: '/v1/deliveries/resend',
+    access: { by: 'key', scope: 'webhooks', rate: 'read' },
+    docs: {
+      operationId: 'resendDeliveries',
+      summary: 'Send the notifications again that were given up since a time, of all jobs of the key',
+      tag: 'Webhooks',
+      body: { 'application/json': ResendRequest },
+      answers: { 202: { description: 'They are being sent', data: Resent } },
+      errors: ['INVALID_REQUEST', 'UNSUPPORTED_MEDIA_TYPE', 'PAYLOAD_TOO_LARGE'],
+    },
+    handle: resend,
+  },
+  {
+    method: 'post',
     path: '/v1/webhooks/test',
     access: { by: 'key', scope: 'webhooks', rate: 'read' },
     docs: {
@@ -65,6 +79,13 @@ async function replay(context: RouteContext): Promise<void> {
     throw new ServiceError('NOT_FOUND', 'the job has no such delivery');
   }
   sendData(response, 202, { deliveries: await services.webhooks.list(jobId) });
+}
+
+async function resend(context: RouteContext): Promise<void> {
+  const { request, response, services } = context;
+  const { since } = parseRequest(ResendRequest, await readJson(request, response));
+  const resent = await services.webhooks.resend(keyOf(context).id, Date.parse(since));
+  sendData(response, 202, { resent });
 }
 
 async function test(context: RouteContext): Promise<void> {
