@@ -1,12 +1,12 @@
 /** The fields of a request, read out of the contract's schemas. */
 import { z } from 'zod';
-import { JobOptions, OutputRequest, VoiceMessageRequest } from '../src/contract/job-request.ts';
+import { OutputRequest, RequestedOptions, VoiceMessageRequest } from '../src/contract/job-request.ts';
 import { code, markdownTable } from './markdown-table.ts';
 
 type Rule = z.core.JSONSchema.BaseSchema;
 
 export const outputFieldTable = (): string => fieldTable('output', OutputRequest);
-export const optionFieldTable = (): string => fieldTable('options', JobOptions);
+export const optionFieldTable = (): string => fieldTable('options', RequestedOptions);
 export const voiceMessageFieldTable = (): string => fieldTable('voiceMessage', VoiceMessageRequest);
 
 function fieldTable(parent: string, schema: z.ZodType): string {
