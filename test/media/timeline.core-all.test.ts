@@ -2,6 +2,7 @@
  * The source's clock (decisions A2a): a tone that sounds in the source's second n sounds in the output's second n, counted in decoded
  * samples, whatever the container, trimmed or not, copied or not.
  */
+import { readFile, writeFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
 import { rowsOfRun } from '../by-run.ts';
 import { extract } from './extracting.ts';
@@ -12,8 +13,6 @@ const folder = mediaFolder();
 const RATE = 8000;
 /** Second n of a source holds this tone, so that each second can be told from the others. */
 const toneOf = (second: number): number => 400 + 200 * second;
-const SOUND = `aevalsrc='0.5*sin(2*PI*(400+200*floor(t))*t)':d=12:s=48000`;
-const PICTURES = 'testsrc2=s=64x64:r=10:d=12';
 
 const codecs: Readonly<Record<string, readonly string[]>> = {
   mp4: ['-c:v', 'libx264', '-bf', '2', '-preset', 'ultrafast', '-c:a', 'aac'],
@@ -27,37 +26,79 @@ const codecs: Readonly<Record<string, readonly string[]>> = {
 };
 
 interface Damage {
+  /** Those that it is made in; default all. */
+  readonly containers?: readonly string[];
   /** Of the sound, before it is encoded. */
   readonly filter?: string;
-  /** Seconds that the sound is late. */
-  readonly late?: number;
-  /** Seconds of the source that hold sound. */
-  readonly sounds: (second: number) => boolean;
+  /** Makes the file in a way of its own. */
+  readonly make?: (container: string, path: string) => Promise<unknown>;
+  /** Whose tone a second of the source holds; null: silence. Default its own. */
+  readonly tone?: (second: number) => number | null;
+  /** Where the sound ends, seconds; default 12. */
+  readonly ends?: number;
 }
 
+/** Pictures with a single key frame and B-frames, whose first is decoded before second 0. */
+const B_FRAMES = ['-c:v', 'libx264', '-preset', 'ultrafast', '-bf', '2', '-x264-params', 'b-adapt=0'];
+
+/** 33 bits at 90 kHz, less what ffmpeg begins with (1.4 s) and half of the file. */
+const BEFORE_WRAP = 2 ** 33 / 90_000 - 1.4 - 6;
+
 const damages: Readonly<Record<string, Damage>> = {
-  whole: { sounds: () => true },
-  gap: { filter: "aselect='not(between(t,3,7))'", sounds: (n) => n < 3 || n >= 7 },
-  late: { late: 3, filter: 'atrim=start=3', sounds: (n) => n >= 3 },
-  short: { filter: 'atrim=end=8', sounds: (n) => n < 8 },
+  whole: {},
+  gap: {
+    // AVI has no timestamps: it cannot hold a gap or a late beginning.
+    containers: Object.keys(codecs).filter((container) => container !== 'avi'),
+    filter: "aselect='not(between(t,3,7))'",
+    tone: (n) => (n < 3 || n >= 7 ? n : null),
+  },
+  late: {
+    containers: Object.keys(codecs).filter((container) => container !== 'avi'),
+    filter: 'atrim=start=3',
+    tone: (n) => (n >= 3 ? n : null),
+  },
+  short: { filter: 'atrim=end=8', ends: 8 },
+  'hidden by an edit list': {
+    containers: ['mp4', 'mov'],
+    make: async (container, path) => {
+      const uncut = `${path}.uncut.${container}`;
+      await encode(['-g', '999', ...(codecs[container] ?? []), uncut], { seconds: 14 });
+      return ffmpeg('-v', 'error', '-ss', '2', '-i', uncut, '-c', 'copy', path);
+    },
+    tone: (n) => n + 2,
+  },
+  'delayed by an edit list': {
+    containers: ['mp4', 'mov'],
+    make: async (container, path) => {
+      const whole = await source(container, 'whole');
+      const inputs = ['-i', whole, '-itsoffset', '3', '-i', whole];
+      return ffmpeg('-v', 'error', ...inputs, '-map', '0:v', '-map', '1:a', '-c', 'copy', '-t', '12', path);
+    },
+    tone: (n) => (n >= 3 ? n - 3 : null),
+  },
+  'B-frames': {
+    containers: ['mkv', 'ts', 'flv'],
+    make: (container, path) => encode([...(codecs[container] ?? []), ...B_FRAMES, path]),
+  },
+  wrap: {
+    containers: ['ts'],
+    make: (_, path) => encode([...(codecs.ts ?? []), '-output_ts_offset', String(BEFORE_WRAP), path]),
+  },
+  'jump back': { containers: ['ts'], make: (_, path) => joined(path, 0) },
+  'jump forth': { containers: ['ts'], make: (_, path) => joined(path, 100) },
 };
 
-const formatNames = ['wav', 'm4a', 'aac', 'mp3', 'ogg', 'opus', 'flac'];
+const rowsOf = (formats: readonly string[]) =>
+  Object.keys(codecs).flatMap((container) =>
+    Object.entries(damages)
+      .filter(([, { containers = [container] }]) => containers.includes(container))
+      .flatMap(([damage]) => formats.map((format) => [container, damage, format] as const)),
+  );
 
-/** AVI has no timestamps: it cannot hold a gap or a late beginning. */
-const cases = Object.keys(codecs).flatMap((container) =>
-  Object.keys(damages)
-    .filter((damage) => container !== 'avi' || damage === 'whole' || damage === 'short')
-    .map((damage) => ({
-      container,
-      damage,
-      // In the core each format on a gap, and each damage copied (m4a of an MP4) and encoded.
-      formats: rowsOfRun(
-        formatNames,
-        (format) => container === 'mp4' && (damage === 'gap' || format === 'm4a' || format === 'opus'),
-      ),
-    })),
-);
+/** In the core each format on a gap, and the other damages as a copy or an encode. */
+const CORE = new Set(['whole m4a', 'late opus', 'short m4a', 'hidden by an edit list m4a']);
+const isCore = ([container, damage, format]: readonly [string, string, string]) =>
+  container === 'mp4' && (damage === 'gap' || CORE.has(`${damage} ${format}`));
 
 const made = new Map<string, Promise<string>>();
 
@@ -69,24 +110,47 @@ function source(container: string, damage: string): Promise<string> {
 }
 
 async function make(container: string, damage: string, path: string): Promise<string> {
-  const { filter = 'anull' } = damages[damage] ?? {};
-  await ffmpeg(
-    ...['-v', 'error', '-f', 'lavfi', '-i', PICTURES, '-f', 'lavfi', '-i', SOUND],
-    ...['-filter:a', filter, ...(codecs[container] ?? []), path],
-  );
+  const { filter, make: own } = damages[damage] ?? {};
+  await (own?.(container, path) ?? encode([...(codecs[container] ?? []), path], { filter }));
   return path;
 }
 
-/** The loudest of the tones in the middle of each second, null where it is silent. */
-async function tonesOf(path: string): Promise<(number | null)[]> {
+const encode = (options: readonly string[], { filter = 'anull', seconds = 12, first = 0 } = {}) =>
+  ffmpeg(
+    ...['-v', 'error', '-f', 'lavfi', '-i', `testsrc2=s=64x64:r=10:d=${seconds}`],
+    ...['-f', 'lavfi', '-i', `aevalsrc='0.5*sin(2*PI*(400+200*floor(t+${first}))*t)':d=${seconds}:s=48000`],
+    ...['-filter:a', filter, ...options],
+  );
+
+/** Two transport streams one after the other, the second with other timestamps. */
+async function joined(path: string, offset: number): Promise<void> {
+  const parts = [`${path}.1.ts`, `${path}.2.ts`] as const;
+  const { ts = [] } = codecs;
+  await encode([...ts, parts[0]], { seconds: 6 });
+  await encode([...ts, '-output_ts_offset', String(offset), parts[1]], { seconds: 6, first: 6 });
+  await writeFile(path, Buffer.concat(await Promise.all(parts.map((part) => readFile(part)))));
+}
+
+/** How far from a second's beginning and end its tone has to be the only one. */
+const EDGE = 0.05;
+
+/** The tone of each second, null where it is silent, `mixed` where it is not the same from 50 ms after the second's beginning to 50 ms before its end. */
+async function tonesOf(path: string): Promise<(number | null | 'mixed')[]> {
   const samples = await decodedSamples(path, RATE);
-  const seconds = Math.floor(samples.length / RATE + 0.5);
+  const toneIn = (from: number, to: number) => toneOfSamples(samples.subarray(from * RATE, to * RATE));
+  const seconds = Math.floor(samples.length / RATE + EDGE);
   return Array.from({ length: seconds }, (_, second) => {
-    const middle = samples.subarray((second + 0.25) * RATE, (second + 0.75) * RATE);
-    const powers = Array.from({ length: 12 }, (_, n) => powerAt(middle, toneOf(n)));
-    const loudest = powers.indexOf(Math.max(...powers));
-    return (powers[loudest] ?? 0) > 1e-3 ? loudest : null;
+    const begin = toneIn(second + EDGE, second + 2 * EDGE);
+    const middle = toneIn(second + 0.25, second + 0.75);
+    const end = toneIn(second + 1 - 2 * EDGE, second + 1 - EDGE);
+    return begin === middle && middle === end ? middle : 'mixed';
   });
+}
+
+function toneOfSamples(samples: Float32Array): number | null {
+  const powers = Array.from({ length: 14 }, (_, n) => powerAt(samples, toneOf(n)));
+  const loudest = powers.indexOf(Math.max(...powers));
+  return (powers[loudest] ?? 0) > 1e-3 ? loudest : null;
 }
 
 /** Goertzel's algorithm. */
@@ -98,24 +162,43 @@ function powerAt(samples: Float32Array, hertz: number): number {
 }
 
 const expected = (damage: string, from: number, to: number): (number | null)[] =>
-  Array.from({ length: to - from }, (_, index) =>
-    damages[damage]?.sounds(from + index) ? from + index : null,
-  );
+  Array.from({ length: to - from }, (_, index) => (damages[damage]?.tone ?? Number)(from + index));
+
+const reference = new Map<string, Promise<number>>();
+
+/** Where the sound of a source ends by a job that makes WAV of it. */
+function endOf(input: string): Promise<number> {
+  const end =
+    reference.get(input) ??
+    extract(input, `${input}.wav`, { format: 'wav' }).then(({ sourceSeconds }) => sourceSeconds);
+  reference.set(input, end);
+  return end;
+}
 
 describe('second n of the output is second n of the source', () => {
-  describe.each(cases.filter(({ formats }) => formats.length > 0))('$container, $damage', (row) => {
-    const { container, damage } = row;
-    it.each(row.formats)('as %s', async (format) => {
-      const input = await source(container, damage);
-      const end = damage === 'short' ? 8 : 12;
-      const { output, sourceSeconds } = await extract(input, folder.at(`out.${format}`), { format });
-      expect(await tonesOf(output.path)).toEqual(expected(damage, 0, end));
-      expect(Math.abs(sourceSeconds - end)).toBeLessThan(0.1);
-      expect(Math.abs((await decodedSeconds(output.path)) - output.durationSeconds)).toBeLessThan(0.05);
+  const formats = ['wav', 'm4a', 'aac', 'mp3', 'ogg', 'opus', 'flac', 'voice'];
+  it.each(rowsOfRun(rowsOf(formats), isCore))('%s, %s, as %s', async (container, damage, format) => {
+    const input = await source(container, damage);
+    const { ends = 12 } = damages[damage] ?? {};
+    const request = { format, timeline: 'source' };
+    const { output, sourceSeconds } = await extract(input, folder.at(`out.${format}`), request);
+    expect(await tonesOf(output.path)).toEqual(expected(damage, 0, ends));
+    expect(Math.abs(sourceSeconds - ends)).toBeLessThan(0.1);
+    expect(Math.abs(sourceSeconds - (await endOf(input)))).toBeLessThan(0.05);
+    expect(Math.abs((await decodedSeconds(output.path)) - output.durationSeconds)).toBeLessThan(0.05);
 
-      const cut = await extract(input, folder.at(`cut.${format}`), { format, start: 2, end: 7 });
-      expect(await tonesOf(cut.output.path)).toEqual(expected(damage, 2, 7));
-      expect(Math.abs(cut.sourceSeconds - sourceSeconds)).toBeLessThan(0.05);
-    });
+    const cut = await extract(input, folder.at(`cut.${format}`), { ...request, start: 2, end: 7 });
+    expect(await tonesOf(cut.output.path)).toEqual(expected(damage, 2, 7));
+    expect(Math.abs(cut.sourceSeconds - sourceSeconds)).toBeLessThan(0.05);
+  });
+});
+
+describe('timeline audio closes gaps and drops a late beginning', () => {
+  it.each(rowsOfRun(rowsOf(['wav', 'voice']), isCore))('%s, %s, as %s', async (container, damage, format) => {
+    const input = await source(container, damage);
+    const { output } = await extract(input, folder.at(`closed.${format}`), { format, timeline: 'audio' });
+    const sounding = expected(damage, 0, damages[damage]?.ends ?? 12).filter((tone) => tone !== null);
+    expect(await tonesOf(output.path)).toEqual(sounding);
+    expect(Math.abs(output.durationSeconds - sounding.length)).toBeLessThan(0.1);
   });
 });

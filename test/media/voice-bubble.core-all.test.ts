@@ -12,23 +12,18 @@ const NOISE = '0.3*(random(0)*2-1)';
 const HUM = '0.001*(random(1)*2-1)';
 const CHORD = '0.2*sin(880*PI*t)+0.15*sin(1108.7*PI*t)+0.1*sin(1318.5*PI*t)*sin(3*t)+0.05*(random(2)*2-1)';
 
-/** Where the encoder keeps to its bitrate, stays under it, and goes over it. */
-const sounds = {
-  'noise and pauses': `if(lt(mod(t,10),5),${NOISE},${HUM})`,
-  music: CHORD,
-  noise: NOISE,
-  'music and noise': `if(lt(mod(t,20),10),${CHORD},${NOISE})`,
-};
-
 const speech = (seconds: number) =>
   `flite=text=${'The sound post is a small piece of wood inside a violin. '.repeat(seconds / 3)},aresample=16000,atrim=end=${seconds}`;
+const synthetic = (graph: string, seconds: number) => `aevalsrc='${graph}':s=16000:d=${seconds}`;
 
-const rows = [150, 250, 300].flatMap((seconds) => [
-  ...Object.entries(sounds).map(
-    ([name, graph]) => [name, seconds, `aevalsrc='${graph}':s=16000:d=${seconds}`] as const,
-  ),
-  ['speech', seconds, speech(seconds)] as const,
-]);
+/** Where the encoder keeps to its bitrate, stays under it, and goes over it. */
+const rows = [
+  ['noise and pauses', 150, synthetic(`if(lt(mod(t,10),5),${NOISE},${HUM})`, 150)],
+  ['music', 250, synthetic(CHORD, 250)],
+  ['noise', 300, synthetic(NOISE, 300)],
+  ['music and noise', 150, synthetic(`if(lt(mod(t,20),10),${CHORD},${NOISE})`, 150)],
+  ['speech', 250, speech(250)],
+] as const;
 
 describe('a voice note of lowered bitrate uses at least 90 % of a bubble', () => {
   it.each(rowsOfRun(rows, 1))('of %s, %i s', async (_, seconds, graph) => {
@@ -40,11 +35,11 @@ describe('a voice note of lowered bitrate uses at least 90 % of a bubble', () =>
       expect(made.output.durationSeconds).toBeCloseTo(seconds, 0);
       const { size } = await stat(output);
       expect(size).toBeLessThanOrEqual(VOICE_BUBBLE_BYTES);
+      if (size >= 0.9 * VOICE_BUBBLE_BYTES) continue;
       // What the quality's own bitrate makes is as good as it gets.
       const bitrate = quality === 'high' ? '24k' : '32k';
       const best = await extract(input, folder.at('best.ogg'), { format: 'voice', bitrate });
-      if (best.output.fitsVoiceBubble) expect(size).toBe(best.output.sizeBytes);
-      else expect(size).toBeGreaterThanOrEqual(0.9 * VOICE_BUBBLE_BYTES);
+      expect(size).toBe(best.output.sizeBytes);
     }
   });
 });
