@@ -2,7 +2,7 @@
 import { mkdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type OpenStorage, openStorage, readRedisAddress } from './backing-services.ts';
-import { type Config, searchPath, version } from './config.ts';
+import { type Config, ConfigurationError, searchPath, version } from './config.ts';
 import type { Around } from './http/watched.ts';
 import { dieWithParent } from './launcher.ts';
 import type { MediaTools } from './media/run.ts';
@@ -20,7 +20,8 @@ import { closeRedis, connectRedis, pingRedis, type Redis, type RedisAddress } fr
 import { type EmbeddedRedis, startEmbeddedRedis } from './redis/embedded.ts';
 import { type DerivedSecrets, deriveSecrets, machineSecretKey } from './secrets.ts';
 import { DiskSpace } from './storage/disk-space.ts';
-import type { Storage } from './storage/storage.ts';
+import { type Storage, StorageUnavailable } from './storage/storage.ts';
+import { StorageWatch } from './storage/storage-watch.ts';
 import { ApiKeys } from './tenants/api-keys.ts';
 import { WebhookSecrets } from './tenants/webhook-secrets.ts';
 
@@ -31,6 +32,8 @@ export interface Resources extends Pick<OpenStorage, 'sweep' | 'incoming' | 'dow
   readonly redisAddress: RedisAddress;
   readonly embeddedRedis: EmbeddedRedis | undefined;
   readonly storage: Storage;
+  /** Told by the metrics; asked for the first time by `checkStorage`. */
+  readonly storageWatch: StorageWatch;
   readonly disk: Disk;
   readonly outbound: Outbound;
   readonly metrics: Metrics;
@@ -55,6 +58,12 @@ export async function openResources(config: Config, of: readonly Part[]): Promis
   const redisAddress = await readRedisAddress(config);
   const metrics = new Metrics(of, version);
   const { storage, close: closeStorage, ...ofStorage } = await openStorage(config);
+  const storageWatch = new StorageWatch({
+    storage,
+    deadlineMs: config.STORAGE_DEADLINE_SECONDS * 1000,
+    logger,
+  });
+  metrics.read({ storage: () => storageWatch });
   const disk = await openDisk(config);
   const outbound = guardedOutbound(config, logger);
   const embeddedRedis =
@@ -72,6 +81,7 @@ export async function openResources(config: Config, of: readonly Part[]): Promis
     redisAddress: { ...redisAddress, url: redisAddress.url ?? embeddedRedis?.url ?? '' },
     embeddedRedis,
     storage,
+    storageWatch,
     ...ofStorage,
     disk,
     outbound,
@@ -86,11 +96,24 @@ export async function openResources(config: Config, of: readonly Part[]): Promis
     },
     async close() {
       await outbound.close();
+      storageWatch.close();
       closeStorage();
       await embeddedRedis?.close();
       await traces.close?.();
     },
   };
+}
+
+/**
+ * Asks the storage for the first time. One that cannot be reached now is waited for.
+ * @throws ConfigurationError when it answers, but not to us: wrong keys, no such bucket, another region, a wrong clock
+ */
+export async function checkStorage({ storageWatch }: Resources): Promise<void> {
+  if (await storageWatch.look()) return;
+  const { failure } = storageWatch;
+  if (failure instanceof StorageUnavailable && ['EACCES', 'ENOENT', 'EIO'].includes(failure.code)) {
+    throw new ConfigurationError(failure.message);
+  }
 }
 
 /** The connection on which requests are answered, and the stores behind it. */

@@ -4,6 +4,9 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { ConfigurationError, loadConfig } from '../src/config.ts';
+import { startTestRedis } from './redis-server.ts';
+import { S3Server } from './s3/s3-server.ts';
+import { ServiceHome } from './service.ts';
 
 const run = promisify(execFile);
 
@@ -69,4 +72,49 @@ async function loadsSdk(environment: Record<string, string>): Promise<boolean> {
 test('the SDK is loaded where a bucket is used, and nowhere else', async () => {
   expect(await loadsSdk({})).toBe(false);
   expect(await loadsSdk({ STORAGE_URL: 's3://bucket' })).toBe(true);
+});
+
+describe('a bucket that is not ours to use stops the start, with the remedy', () => {
+  test.each([
+    ['a wrong secret', { S3_SECRET_ACCESS_KEY: 'wrong' }, 'check S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY'],
+    ['a bucket that does not exist', { STORAGE_URL: 's3://another' }, 'create it, or correct STORAGE_URL'],
+    ['another region', { S3_REGION: 'us-west-2' }, 'S3_REGION'],
+  ])('%s', async (_what, wrong, remedy) => {
+    const s3 = await S3Server.start();
+    const redis = await startTestRedis();
+    const home = await ServiceHome.make({
+      REDIS_URL: redis.url,
+      SECRET_KEY: 'a secret of these tests, of 32 bytes or more',
+      ...s3.environment(),
+      ...wrong,
+    });
+    try {
+      const api = home.start('api');
+      expect(await api.exited).toBe(2);
+      expect(api.output()).toContain(remedy);
+    } finally {
+      await home.remove();
+      await redis.close();
+      await s3.close();
+    }
+  });
+
+  test('one that is away does not', async () => {
+    const s3 = await S3Server.start();
+    s3.fault = () => ({ kind: 'cut' });
+    const redis = await startTestRedis();
+    const home = await ServiceHome.make({
+      REDIS_URL: redis.url,
+      SECRET_KEY: 'a secret of these tests, of 32 bytes or more',
+      ...s3.environment(),
+    });
+    try {
+      const api = await home.start('api').says(/^API\s+(http\S+)/m);
+      expect((await fetch(`${api}/health/ready`)).status).toBe(200);
+    } finally {
+      await home.remove();
+      await redis.close();
+      await s3.close();
+    }
+  });
 });

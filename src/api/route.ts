@@ -18,7 +18,7 @@ import type { Redis } from '../redis/connection.ts';
 import type { UrlSigner } from '../signing/signed-url.ts';
 import type { DiskSpace } from '../storage/disk-space.ts';
 import type { IncomingUploads } from '../storage/incoming.ts';
-import type { DownloadAddress, Storage } from '../storage/storage.ts';
+import type { DownloadAddress, Storage, StorageState } from '../storage/storage.ts';
 import type { ApiKey, ApiKeys } from '../tenants/api-keys.ts';
 import type { WebhookSecrets } from '../tenants/webhook-secrets.ts';
 import type { ConsoleOptions } from './console-page.ts';
@@ -33,6 +33,8 @@ export interface ApiServices {
   readonly voices: VoiceQueue;
   readonly changes: JobChanges;
   readonly storage: Storage;
+  /** As it was found last. */
+  readonly storageState: () => StorageState;
   /** Of the volume that uploads go to. */
   readonly disk: DiskSpace;
   /** Where callers fetch files from the storage itself; undefined: they get them from us. */

@@ -14,16 +14,12 @@ import { closeRedis, connectRedis } from '../redis/connection.ts';
 import { Replication } from '../redis/replication.ts';
 import { incomingFolder, observed, publicUrlOf, type Resources, type Stores } from '../resources.ts';
 import { UrlSigner } from '../signing/signed-url.ts';
-import { inTime, withDeadline } from '../storage/deadline.ts';
-import type { InTime } from '../storage/incoming.ts';
+import { watchedInTime, withDeadline } from '../storage/deadline.ts';
 import { IncomingStates } from '../uploads/incoming-states.ts';
 import { holdUpload, uploadStorageKey } from '../uploads/record.ts';
 import { createApp } from './app.ts';
 import type { ApiServices } from './route.ts';
 import { IncomingFiles } from './uploads/incoming-files.ts';
-
-/** A request may need two operations in a row, and is to be answered within 2 s. */
-const STORAGE_DEADLINE_MS = 900;
 
 interface ApiProcess extends Pick<Listener, 'close'> {
   readonly port: number;
@@ -63,8 +59,10 @@ export async function startApi(
   const voices = new VoiceQueue(announcing);
   const watching = connectRedis({ ...resources.redisAddress, role: 'worker', logger });
   const changes = new JobChanges(watching, logger);
-  const storage = withDeadline(resources.storage, STORAGE_DEADLINE_MS);
-  const timed: InTime = (operation, work) => inTime(operation, STORAGE_DEADLINE_MS, work);
+  const { storageWatch } = resources;
+  const storageDeadlineMs = config.STORAGE_DEADLINE_SECONDS * 1000;
+  const storage = withDeadline(resources.storage, storageDeadlineMs, storageWatch);
+  const timed = watchedInTime(storageDeadlineMs, storageWatch);
   const incoming =
     resources.incoming?.({
       states: new IncomingStates(stores.redis),
@@ -84,6 +82,7 @@ export async function startApi(
     keys: stores.keys,
     webhookSecrets: stores.webhookSecrets,
     storage,
+    storageState: () => storageWatch.state,
     downloadAddress: resources.downloadAddress,
     disk: resources.disk.files,
     incoming,

@@ -8,7 +8,14 @@ import { type Part, parts } from '../observe/metrics/table.ts';
 import { checkBullmq } from '../queue/bullmq-internals.ts';
 import { pingRedis } from '../redis/connection.ts';
 import { checkRedis } from '../redis/fitness.ts';
-import { observed, openResources, openStores, type Resources, type Stores } from '../resources.ts';
+import {
+  checkStorage,
+  observed,
+  openResources,
+  openStores,
+  type Resources,
+  type Stores,
+} from '../resources.ts';
 import { claimedId } from '../tenants/api-keys.ts';
 import type * as Worker from '../worker/start.ts';
 import { watchLoop } from './loop-watchdog.ts';
@@ -77,11 +84,12 @@ export async function serveWorker(say: (line: string) => void): Promise<void> {
     const health = await startHealthServer(
       config.HOST,
       config.WORKER_PORT,
-      {
-        redis: () => pingRedis(stores.redis),
-        storage: () => resources.storage.ping(),
-      },
-      () => ({ sandbox: sandbox?.level ?? 'none', disk: worker.diskState() }),
+      { redis: () => pingRedis(stores.redis) },
+      () => ({
+        sandbox: sandbox?.level ?? 'none',
+        disk: worker.diskState(),
+        storage: resources.storageWatch.state,
+      }),
       observed('worker', resources),
     );
     onStop('resources', () => health.close());
@@ -131,6 +139,7 @@ async function untilTold(
       patienceMs: REDIS_PATIENCE_MS,
       logger: resources.logger,
     });
+    await checkStorage(resources);
     await start(
       config,
       resources,

@@ -50,7 +50,19 @@ export interface ActiveGateway extends Pick<RunningGateway, 'instanceStates'> {
 }
 
 export async function startActive(options: ActiveOptions): Promise<ActiveGateway> {
-  const { redis, lease, storage, outbound, tools, publicUrl, audit, logger, observer, tracing } = options;
+  const {
+    redis,
+    lease,
+    storage,
+    storageState,
+    outbound,
+    tools,
+    publicUrl,
+    audit,
+    logger,
+    observer,
+    tracing,
+  } = options;
   const closing = AbortSignal.any([options.stopping, lease.lost]);
   const keepSeconds = options.mediaTtlSeconds;
   /** For what blocks its connection. */
@@ -125,7 +137,7 @@ export async function startActive(options: ActiveOptions): Promise<ActiveGateway
   };
   const trustProxy = options.trustProxy ?? 0;
   const sandbox = tools.sandbox?.level ?? 'none';
-  const app = createApp({ services, access, storage, sandbox, trustProxy, publicUrl });
+  const app = createApp({ services, access, storage, storageState, sandbox, trustProxy, publicUrl });
 
   const close = async (): Promise<void> => {
     sweeper.close();

@@ -3,7 +3,7 @@ import type { Express, Request, RequestHandler } from 'express';
 import helmet from 'helmet';
 import { application, mount } from '../http/routes.ts';
 import type { SandboxLevel } from '../media/sandbox.ts';
-import type { Storage } from '../storage/storage.ts';
+import type { Storage, StorageState } from '../storage/storage.ts';
 import { inboxPage } from './inbox/inbox-page.ts';
 import { inboxRoutes } from './inbox/inbox-routes.ts';
 import type { Instance } from './instances.ts';
@@ -23,6 +23,7 @@ export interface AppOptions {
   readonly services: GatewayServices;
   readonly access: Access;
   readonly storage: Storage;
+  readonly storageState: () => StorageState;
   /** How ffmpeg is confined. */
   readonly sandbox: SandboxLevel;
   /** Proxies in front whose forwarded address is believed. */
@@ -32,7 +33,7 @@ export interface AppOptions {
 }
 
 export function createApp(options: AppOptions): Express {
-  const { services, access, storage, sandbox, trustProxy, publicUrl } = options;
+  const { services, access, storage, storageState, sandbox, trustProxy, publicUrl } = options;
   const { redis, audit, logger } = services;
   const routes = keyedRoutes(services);
   const app = application(trustProxy);
@@ -41,7 +42,7 @@ export function createApp(options: AppOptions): Express {
   app.use(auditing(audit));
 
   app.get('/health/live', live);
-  app.get('/health/ready', ready({ redis, storage, sandbox, serves: true }));
+  app.get('/health/ready', ready({ redis, storageState, sandbox, serves: true }));
   app.route('/media/:file').get(media(storage)).all(otherMethods('GET, HEAD'));
   app.use(docsRoutes(routes, publicUrl));
   app.route('/i/:code').get(openInvitation).all(otherMethods('GET, HEAD'));

@@ -7,7 +7,7 @@ import type { Observer } from '../observe/metrics/observer.ts';
 import type { Tracing } from '../observe/tracing/tracing.ts';
 import type { Outbound } from '../outbound/outbound.ts';
 import type { RedisTls } from '../redis/connection.ts';
-import type { Storage } from '../storage/storage.ts';
+import type { Storage, StorageState } from '../storage/storage.ts';
 import type { ElectionSetting } from './lease/election.ts';
 import type { SendLimits } from './send-rate.ts';
 
@@ -30,6 +30,8 @@ export interface GatewayOptions {
   /** For a redisUrl with TLS. */
   readonly redisTls?: RedisTls | undefined;
   readonly storage: Storage;
+  /** As it was found last. */
+  readonly storageState: () => StorageState;
   readonly outbound: Outbound;
   readonly tools: MediaTools;
   /** Folder for the files of a send while it runs. */

@@ -4,6 +4,7 @@ import { type Listener, listen } from '../http/listener.ts';
 import { createAuditLog } from '../observe/logger.ts';
 import { closeRedis, connectRedis, pingRedis } from '../redis/connection.ts';
 import { observed, publicUrlOf, type Resources, workspacesFolder } from '../resources.ts';
+import { withDeadline } from '../storage/deadline.ts';
 import { type ActiveGateway, startActive } from './active.ts';
 import type { GatewayOptions, RunningGateway } from './gateway-options.ts';
 import { InboxSessions } from './inbox/inbox-sessions.ts';
@@ -30,7 +31,8 @@ export async function runGateway(resources: Resources, apiPort?: number): Promis
     encryptionKey: secrets.encryption,
     redisUrl: resources.redisAddress.url,
     redisTls: resources.redisAddress.tls,
-    storage: resources.storage,
+    storage: withDeadline(resources.storage, config.STORAGE_DEADLINE_SECONDS * 1000, resources.storageWatch),
+    storageState: () => resources.storageWatch.state,
     outbound: resources.outbound,
     tools: await resources.tools(),
     workspacesDir: workspacesFolder(config),
@@ -53,13 +55,13 @@ export async function runGateway(resources: Resources, apiPort?: number): Promis
 
 /** Resolves when this process serves, or stands by because another one does. */
 export async function startGateway(options: GatewayOptions): Promise<RunningGateway> {
-  const { storage, tools, logger, around = (handler) => handler } = options;
+  const { storageState, tools, logger, around = (handler) => handler } = options;
   const redis = connectRedis({ url: options.redisUrl, tls: options.redisTls, role: 'request', logger });
   const audit = createAuditLog(logger);
   const stopping = new AbortController();
   const inboxSessions = new InboxSessions(redis, new SecretHasher(options.keyPepper));
   const election = new Election<ActiveGateway>({ redis, ...options.election, logger });
-  const standby = createStandbyApp({ redis, storage, sandbox: tools.sandbox?.level ?? 'none', logger });
+  const standby = createStandbyApp({ redis, storageState, sandbox: tools.sandbox?.level ?? 'none', logger });
   let listener: Listener | undefined;
 
   const close = async (): Promise<void> => {

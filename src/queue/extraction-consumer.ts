@@ -62,12 +62,15 @@ export interface ExtractionConsumerOptions extends WorkerSettings {
   readonly observer?: Observer;
 }
 
+/** What a worker without it can do no job with. */
+type PauseReason = 'disk' | 'storage';
+
 export interface ExtractionConsumer {
   /** Resolves when this worker takes no jobs any more although jobs wait; nothing mends that but another process. */
   readonly deaf: Promise<void>;
-  /** Takes no more jobs, until `resume`; those that run go on. */
-  pause(): void;
-  resume(): void;
+  /** Takes no more jobs, until `resume` was called for every reason; those that run go on. */
+  pause(why: PauseReason): void;
+  resume(why: PauseReason): void;
   /** Stops taking jobs, lets running ones finish for `graceMs`, then aborts them and hands them back. */
   close(graceMs: number): Promise<void>;
 }
@@ -86,6 +89,7 @@ export function consumeExtractions(options: ExtractionConsumerOptions): Extracti
   const { redis, logger, queue, patienceSeconds, concurrency } = options;
   const running = new Map<string, RunningJob>();
   const room = new Semaphore(options.concurrency);
+  const paused = new Set<PauseReason>();
   let begun = 0;
 
   // Three parameters tell BullMQ to hand a signal in; it is aborted when the lock could not be renewed.
@@ -154,8 +158,13 @@ export function consumeExtractions(options: ExtractionConsumerOptions): Extracti
 
   return {
     deaf,
-    pause: () => void worker.pause(true),
-    resume: () => void worker.resume(),
+    pause(why) {
+      paused.add(why);
+      void worker.pause(true);
+    },
+    resume(why) {
+      if (paused.delete(why) && paused.size === 0) void worker.resume();
+    },
     async close(graceMs) {
       for (const watch of watches) watch.close();
       await closeWorker(worker, graceMs, () => {

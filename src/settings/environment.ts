@@ -110,6 +110,11 @@ export const Environment = z.object({
     .optional()
     .describe('Access key of the bucket; unset: as the AWS SDK finds one, such as the role of a machine'),
   S3_SECRET_ACCESS_KEY: z.string().optional().describe('Secret of S3_ACCESS_KEY_ID'),
+  STORAGE_DEADLINE_SECONDS: seconds
+    .default(10)
+    .describe(
+      'How long the storage may take to answer, seconds; after that, or at once while it is known to be away, requests that need it are answered 503',
+    ),
   SECRET_KEY: z
     .string()
     .min(32, 'must have at least 32 bytes')

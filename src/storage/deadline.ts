@@ -3,7 +3,8 @@
  * and whoever asked would wait as long.
  */
 import type { Readable } from 'node:stream';
-import type { Storage } from './storage.ts';
+import type { InTime } from './incoming.ts';
+import { ObjectNotFound, type Storage } from './storage.ts';
 
 /** The storage did not answer in time. What was asked for may still be done later. */
 export class StorageLate extends Error {
@@ -15,22 +16,59 @@ export class StorageLate extends Error {
   }
 }
 
+/** Knows whether the storage answers (storage-watch.ts). */
+interface Watch {
+  /** Throws StorageUnavailable while it is known not to. */
+  demandUp(): void;
+  /** Finds out. */
+  look(): Promise<boolean>;
+}
+
 /**
- * The same storage, but what answers a request (`stat`, `read` until it is open, `remove`, `ping`) throws {@link StorageLate} after `ms`.
- * The bytes themselves take as long as they take; before some are written, the storage has to answer a ping.
+ * The same storage, but what answers a request (`stat`, `read` until it is open, `remove`, `ping`) throws {@link StorageLate} after `ms`,
+ * and StorageUnavailable at once while the storage is known to be away. The bytes themselves take as long as they take; before some are
+ * written, the storage has to answer a ping.
  */
-export function withDeadline(storage: Storage, ms: number): Storage {
+export function withDeadline(storage: Storage, ms: number, watch?: Watch): Storage {
+  const watched = async <Result>(start: () => Promise<Result>): Promise<Result> => {
+    watch?.demandUp();
+    try {
+      return await start();
+    } catch (error) {
+      if (!(error instanceof ObjectNotFound)) void watch?.look();
+      throw error;
+    }
+  };
+  const ask = <Result>(
+    operation: string,
+    start: () => Promise<Result>,
+    discard?: (late: Result) => void,
+  ): Promise<Result> => watched(() => inTime(operation, ms, start(), discard));
   return {
-    stat: (key) => inTime('stat', ms, storage.stat(key)),
-    read: (key, range) => inTime('read', ms, storage.read(key, range), (late: Readable) => late.destroy()),
-    remove: (key) => inTime('remove', ms, storage.remove(key)),
-    ping: () => inTime('ping', ms, storage.ping()),
+    stat: (key) => ask('stat', () => storage.stat(key)),
+    read: (key, range) =>
+      ask(
+        'read',
+        () => storage.read(key, range),
+        (late: Readable) => late.destroy(),
+      ),
+    remove: (key) => ask('remove', () => storage.remove(key)),
+    ping: (signal) => ask('ping', () => storage.ping(signal)),
     async write(key, content) {
-      await inTime('ping', ms, storage.ping());
-      return storage.write(key, content);
+      await ask('ping', () => storage.ping());
+      return watched(() => storage.write(key, content));
     },
-    publish: (localPath, key) => storage.publish(localPath, key),
-    localCopy: (key, workspace, copying) => storage.localCopy(key, workspace, copying),
+    publish: (localPath, key) => watched(() => storage.publish(localPath, key)),
+    localCopy: (key, workspace, copying) => watched(() => storage.localCopy(key, workspace, copying)),
+  };
+}
+
+/** As {@link inTime}, for what is under way already; while the storage is known to be away it is not waited for. */
+export function watchedInTime(ms: number, watch: Watch): InTime {
+  return async (operation, work) => {
+    work.catch(() => undefined);
+    watch.demandUp();
+    return inTime(operation, ms, work);
   };
 }
 

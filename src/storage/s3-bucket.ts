@@ -74,9 +74,9 @@ export class S3Bucket {
   }
 
   /** Resolves when the bucket answers, and is ours to use. */
-  async ping(): Promise<void> {
+  async ping(signal?: AbortSignal): Promise<void> {
     const command = new HeadBucketCommand({ Bucket: this.options.bucket });
-    await this.ask('HeadBucket', this.client.send(command));
+    await this.ask('HeadBucket', this.client.send(command, signal && { abortSignal: signal }));
   }
 
   /** What it comes to, or an error of our own in place of the SDK's. */

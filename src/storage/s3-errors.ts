@@ -90,7 +90,9 @@ function reasonOf(error: SdkError, { region }: Place): Reason {
 
 /** An answer that fits none of the above: the server's trouble passes, ours does not. */
 function answerReason(status: number, text: string): Reason {
-  return [status >= 500 || status === 429 ? 'ETIMEDOUT' : 'EIO', `${text} (HTTP ${status})`];
+  // HEAD has no body to say what is wrong with it; a wrong region is the usual reason.
+  const remedy = status === 400 ? ': check S3_REGION and S3_ENDPOINT' : '';
+  return [status >= 500 || status === 429 ? 'ETIMEDOUT' : 'EIO', `${text} (HTTP ${status})${remedy}`];
 }
 
 /** Codes that no file system has count as a server that cannot be reached. */

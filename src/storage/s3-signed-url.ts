@@ -4,8 +4,8 @@ import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
 import { clientConfig, type S3Bucket } from './s3-bucket.ts';
 import type { DownloadAddress } from './storage.ts';
 
-/** Long enough to follow a redirect; what has begun by then may take as long as it takes. */
-const VALID_SECONDS = 300;
+/** Long enough to follow a redirect, and how long an erased file may still be fetched; what has begun by then may take as long as it takes. */
+const VALID_SECONDS = 60;
 
 /** @param publicEndpoint base address at which callers reach the bucket */
 export function presignedDownloads(bucket: S3Bucket, publicEndpoint: string): DownloadAddress {

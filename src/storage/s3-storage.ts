@@ -69,7 +69,7 @@ export function createS3Storage(bucket: S3Bucket, { largestWriteBytes }: S3Stora
 
     remove: async (key) => bucket.remove(checkedKey(key)),
 
-    ping: () => bucket.ping(),
+    ping: (signal) => bucket.ping(signal),
   };
 }
 

@@ -39,9 +39,12 @@ export interface Storage {
   /** Removes the object; removing what is not there is no error. */
   remove(key: string): Promise<void>;
 
-  /** Resolves when the storage answers, rejects when it does not. */
-  ping(): Promise<void>;
+  /** Resolves when the storage answers, rejects when it does not. The signal may end it sooner. */
+  ping(signal?: AbortSignal): Promise<void>;
 }
+
+/** As it was found last. `slow`: it answers, but takes more than a second for it. */
+export type StorageState = 'up' | 'slow' | 'down';
 
 /** For a storage that has to copy before there is a local path. */
 interface Copying {

@@ -10,7 +10,7 @@ export type DiskState = 'ok' | 'low';
 interface DiskWatchOptions {
   readonly spaces: readonly DiskSpace[];
   /** What is stopped, and goes on when there is room again. */
-  readonly consumer: { pause(): void; resume(): void };
+  readonly consumer: { pause(why: 'disk'): void; resume(why: 'disk'): void };
   readonly logger: Logger;
 }
 
@@ -60,12 +60,12 @@ export class DiskWatch {
     this.#state = state;
     const { consumer, logger } = this.#options;
     if (state === 'low') {
-      consumer.pause();
+      consumer.pause('disk');
       logger.error(
         'the disk is nearly full (DISK_RESERVE_BYTES): no more jobs are taken until there is room',
       );
     } else {
-      consumer.resume();
+      consumer.resume('disk');
       logger.warn('there is room on the disk again: jobs are taken');
     }
   }

@@ -57,6 +57,7 @@ export async function startWorker(
   const services: WorkerServices = {
     outbound,
     storage,
+    insist: (signal, work) => resources.storageWatch.insist(signal, work),
     disk: resources.disk.workspaces,
     tools,
     logger,
@@ -98,6 +99,12 @@ export async function startWorker(
     consumer: extractions,
     logger,
   });
+
+  const { storageWatch } = resources;
+  const onStorageDown = (): void => extractions.pause('storage');
+  const onStorageUp = (): void => extractions.resume('storage');
+  storageWatch.on('down', onStorageDown).on('up', onStorageUp);
+  if (storageWatch.state === 'down') onStorageDown();
 
   const announcing = { redis, recordSeconds: config.JOB_TTL_SECONDS, logger, telemetry };
   const voices = new VoiceQueue(announcing);
@@ -167,6 +174,7 @@ export async function startWorker(
     async close(graceMs) {
       await janitor.close();
       diskWatch.close();
+      storageWatch.off('down', onStorageDown).off('up', onStorageUp);
       await Promise.all([
         extractions.close(graceMs),
         announcements.close(graceMs),

@@ -16,6 +16,8 @@ import type { Storage } from '../storage/storage.ts';
 export interface WorkerServices {
   readonly outbound: Outbound;
   readonly storage: Storage;
+  /** For what the storage is asked for: waits while it is away. */
+  readonly insist: <Result>(signal: AbortSignal, work: () => Promise<Result>) => Promise<Result>;
   readonly tools: MediaTools;
   readonly logger: Logger;
   readonly limits: WorkerLimits;

@@ -17,8 +17,9 @@ import { runGateway } from '../../src/gateway/start.ts';
 import { parts as everyPart } from '../../src/observe/metrics/table.ts';
 import { parseAllowRules } from '../../src/outbound/allow-rules.ts';
 import { createOutbound, type Outbound } from '../../src/outbound/outbound.ts';
-import { openResources, openStores, type Resources } from '../../src/resources.ts';
+import { checkStorage, openResources, openStores, type Resources } from '../../src/resources.ts';
 import type { Storage } from '../../src/storage/storage.ts';
+import { StorageWatch } from '../../src/storage/storage-watch.ts';
 import type { ApiKeys, NewApiKey } from '../../src/tenants/api-keys.ts';
 import { startWorker as startWorkerProcess } from '../../src/worker/start.ts';
 import { ffmpeg } from '../media/oracle.ts';
@@ -225,14 +226,16 @@ export class TestService {
     const resources: Resources = {
       ...opened,
       ...(names === undefined ? {} : { outbound: outboundOf(config, opened, names) }),
-      ...(storage === undefined ? {} : { storage: storage(opened.storage) }),
+      ...(storage === undefined ? {} : watched(storage(opened.storage), config, opened)),
     };
+    await checkStorage(resources);
     const stores = openStores(resources);
     const stops: (() => Promise<unknown>)[] = [
       () => rm(dataDir, { recursive: true, force: true }),
       () => outside.close(),
       () => redis.close(),
       () => resources.close(),
+      async () => resources.storageWatch.close(),
       () => stores.close(),
     ];
     const api = await startApi(resources, stores);
@@ -348,6 +351,16 @@ export class TestService {
       await stop();
     }
   }
+}
+
+/** A storage with a watch of its own, in place of the one that was opened. */
+function watched(
+  storage: Storage,
+  { STORAGE_DEADLINE_SECONDS }: Config,
+  { logger }: Resources,
+): Pick<Resources, 'storage' | 'storageWatch'> {
+  const deadlineMs = STORAGE_DEADLINE_SECONDS * 1000;
+  return { storage, storageWatch: new StorageWatch({ storage, deadlineMs, logger }) };
 }
 
 /** The way outside as the service opens it, but with names from a table. */

@@ -9,7 +9,9 @@ import { startGateway } from '../../src/gateway/start.ts';
 import { createLogger } from '../../src/observe/logger.ts';
 import { parseAllowRules } from '../../src/outbound/allow-rules.ts';
 import { createOutbound } from '../../src/outbound/outbound.ts';
+import { withDeadline } from '../../src/storage/deadline.ts';
 import { createFileStorage } from '../../src/storage/file-storage.ts';
+import { StorageWatch } from '../../src/storage/storage-watch.ts';
 import { mediaTools } from '../media-tools.ts';
 
 export const API_KEY = 'gateway-key-of-the-tests-0123456789';
@@ -40,6 +42,9 @@ export interface GatewaySetting {
 export function gatewayOptions(setting: GatewaySetting): GatewayOptions {
   const { redisUrl, dataDir, outboundAllow, events, port } = setting;
   const logger = createLogger(process.env.TEST_LOG_LEVEL ?? 'silent');
+  const storage = createFileStorage({ root: join(dataDir, 'storage') });
+  // Asked when something has failed; its timer holds nobody up.
+  const storageWatch = new StorageWatch({ storage, deadlineMs: 10_000, logger });
   return {
     host: '127.0.0.1',
     port: port ?? 0,
@@ -49,7 +54,8 @@ export function gatewayOptions(setting: GatewaySetting): GatewayOptions {
     keyPepper: PEPPER,
     encryptionKey: ENCRYPTION_KEY,
     redisUrl,
-    storage: createFileStorage({ root: join(dataDir, 'storage') }),
+    storage: withDeadline(storage, 10_000, storageWatch),
+    storageState: () => storageWatch.state,
     outbound: createOutbound({
       allow: parseAllowRules(outboundAllow ?? ''),
       ports: [80, 443],

@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import S3rver from 's3rver';
 import S3Error from 's3rver/lib/models/error.js';
+import S3Object from 's3rver/lib/models/object.js';
 import { BlobStore } from './blob-store.ts';
 import type { S3Context } from './koa-context.ts';
 import { type Account, refusalOf } from './signature.ts';
@@ -83,6 +84,11 @@ export class S3Server {
       S3_ACCESS_KEY_ID: ACCOUNT.accessKeyId,
       S3_SECRET_ACCESS_KEY: ACCOUNT.secretAccessKey,
     };
+  }
+
+  /** Puts something else under a key, behind the service's back. */
+  async put(key: string, content: string): Promise<void> {
+    await this.store.putObject(new S3Object(BUCKET, key, Readable.from([Buffer.from(content)]), {}));
   }
 
   /** Everything that takes room: objects, and parts of what is none yet. */

@@ -63,7 +63,7 @@ export const downloadRoutes: readonly Route[] = [
         },
         302: {
           description:
-            'Only where the operator has the files fetched from the bucket: the same file at a presigned address, valid for minutes',
+            'Only where the operator has the files fetched from the bucket: the same file at a presigned address, valid for a minute',
           headers: { Location: 'The address; it needs no key, and should get none' },
         },
         304: { description: 'The caller has this file', headers: { ETag: fileHeaders.ETag } },
@@ -124,6 +124,8 @@ async function signedJob(context: RouteContext, rendition: Rendition): Promise<J
 
 interface ServedFile {
   readonly storageKey: string;
+  /** As the record has it; undefined where it has none. */
+  readonly sizeBytes: number | undefined;
   readonly filename: string;
   readonly mediaType: string;
   /** Without quotes; undefined where no hash is kept. */
@@ -132,14 +134,21 @@ interface ServedFile {
 
 function fileOf({ outputFile, voice }: ExtractResult, rendition: Rendition): ServedFile {
   if (rendition === 'output') {
-    const { storageKey, filename, sha256, format } = outputFile;
-    return { storageKey, filename, mediaType: formatOf(format).mediaType, etag: sha256 };
+    const { storageKey, filename, size, sha256, format } = outputFile;
+    return {
+      storageKey,
+      sizeBytes: size,
+      filename,
+      mediaType: formatOf(format).mediaType,
+      etag: sha256,
+    };
   }
   if (voice === null) {
     throw new ServiceError('NOT_FOUND', 'this job has no voice rendition');
   }
   return {
     storageKey: voice.storageKey,
+    sizeBytes: undefined,
     filename: 'voice.ogg',
     mediaType: formatOf('voice').mediaType,
     etag: undefined,
@@ -156,6 +165,13 @@ async function sendFile(
     throw expired();
   }
   const { sizeBytes } = stored;
+  if (file.sizeBytes !== undefined && sizeBytes !== file.sizeBytes) {
+    throw new ServiceError('INTERNAL_ERROR', 'the stored file is damaged; retry the job to make it again', {
+      cause: new Error(
+        `${file.storageKey} has ${sizeBytes} bytes in the storage, ${file.sizeBytes} in its record`,
+      ),
+    });
+  }
   const etag = file.etag === undefined ? undefined : `"${file.etag}"`;
   const headers = {
     'Accept-Ranges': 'bytes',

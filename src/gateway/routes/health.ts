@@ -3,7 +3,7 @@ import type { RequestHandler } from 'express';
 import type { GatewayErrorCode } from '../../contract/gateway-errors.ts';
 import type { SandboxLevel } from '../../media/sandbox.ts';
 import { pingRedis, type Redis } from '../../redis/connection.ts';
-import type { Storage } from '../../storage/storage.ts';
+import type { StorageState } from '../../storage/storage.ts';
 import { STANDBY_RETRY_SECONDS } from '../lease/lease.ts';
 
 /** An answer that takes longer is no answer. */
@@ -15,19 +15,18 @@ export const live: RequestHandler = (_request, response) => {
 
 interface Readiness {
   readonly redis: Redis;
-  readonly storage: Storage;
+  readonly storageState: () => StorageState;
   readonly sandbox: SandboxLevel;
   /** Whether this process is the one of the gateway that serves. */
   readonly serves: boolean;
 }
 
-export function ready({ redis, storage, sandbox, serves }: Readiness): RequestHandler {
+const storageWords: Readonly<Record<StorageState, string>> = { up: 'ok', slow: 'slow', down: 'unreachable' };
+
+export function ready({ redis, storageState, sandbox, serves }: Readiness): RequestHandler {
   return async (_request, response) => {
-    const [redisAnswers, storageAnswers] = await Promise.all([
-      answers(pingRedis(redis)),
-      answers(storage.ping()),
-    ]);
-    const ok = redisAnswers && storageAnswers && serves;
+    const redisAnswers = await answers(pingRedis(redis));
+    const ok = redisAnswers && serves;
     const standsBy = redisAnswers && !serves;
     if (standsBy) {
       response.setHeader('Retry-After', STANDBY_RETRY_SECONDS);
@@ -39,7 +38,7 @@ export function ready({ redis, storage, sandbox, serves }: Readiness): RequestHa
         status: ok ? 'ok' : 'unavailable',
         ...(standsBy ? { code: 'standby' satisfies GatewayErrorCode } : {}),
         redis: redisAnswers ? 'ok' : 'unreachable',
-        storage: storageAnswers ? 'ok' : 'unreachable',
+        storage: storageWords[storageState()],
         sandbox,
       });
   };

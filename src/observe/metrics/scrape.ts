@@ -21,6 +21,8 @@ interface Sources {
   readonly redis?: () => Promise<unknown>;
   readonly queues?: () => Promise<readonly QueueFigures[]>;
   readonly instances?: () => Promise<readonly InstanceState[]>;
+  /** As it was found last. */
+  readonly storage?: () => { readonly state: 'up' | 'slow' | 'down'; readonly answerSeconds: number };
   readonly worker?: () => { readonly busy: number; readonly places: number; readonly diskLow: boolean };
 }
 
@@ -66,7 +68,7 @@ export class Metrics {
   }
 
   async #look(): Promise<void> {
-    const { redis, queues, instances, worker } = this.#sources;
+    const { redis, storage, queues, instances, worker } = this.#sources;
     const [ping, figures, states] = await Promise.all([
       inTime(redis?.()),
       inTime(queues?.()),
@@ -74,6 +76,11 @@ export class Metrics {
     ]);
     this.#noteQueues(figures);
     if (redis !== undefined) this.#registry.set('soundpost_redis_up', {}, ping === undefined ? 0 : 1);
+    if (storage !== undefined) {
+      const { state, answerSeconds } = storage();
+      this.#registry.set('soundpost_storage_up', {}, state === 'down' ? 0 : 1);
+      this.#registry.set('soundpost_storage_answer_seconds', {}, answerSeconds);
+    }
     this.#noteInstances(states);
     if (worker !== undefined) {
       const { busy, places, diskLow } = worker();

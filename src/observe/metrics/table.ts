@@ -70,6 +70,18 @@ export const metricTable = {
     labels: {},
     of: parts,
   },
+  soundpost_storage_up: {
+    type: 'gauge',
+    help: '1 while the storage answers within STORAGE_DEADLINE_SECONDS, else 0: then workers take no jobs, and requests that need it are answered 503',
+    labels: {},
+    of: parts,
+  },
+  soundpost_storage_answer_seconds: {
+    type: 'gauge',
+    help: 'How long the storage took for its last answer; it is asked every 5 s',
+    labels: {},
+    of: parts,
+  },
   soundpost_queue_jobs: {
     type: 'gauge',
     help: 'Jobs in the queues, as Redis has them: the same number in every process, so take max(), never sum()',

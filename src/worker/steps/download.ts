@@ -70,10 +70,18 @@ async function openUpload(
   { services, workspace, signal, space }: StepContext,
 ): Promise<LocalVideo> {
   try {
-    const path = await services.storage.localCopy(uploadStorageKey(file), workspace, {
+    let roomBytes = 0;
+    const copying = {
       signal,
-      makeRoom: (bytes) => space.grow(bytes, signal),
-    });
+      // Once, however often the copy is begun.
+      async makeRoom(bytes: number) {
+        await space.grow(bytes - roomBytes, signal);
+        roomBytes = bytes;
+      },
+    };
+    const path = await services.insist(signal, () =>
+      services.storage.localCopy(uploadStorageKey(file), workspace, copying),
+    );
     return { path, name, sizeBytes: (await stat(path)).size };
   } catch (error) {
     if (error instanceof ObjectNotFound) {

@@ -18,9 +18,10 @@ export const finalize: Step<ExtractedAudio, ExtractResult> = async (extracted, c
   const extension = formatOf(payload.output.format).extension;
   signal.throwIfAborted();
   const keys = attemptFiles(context.jobId, context.attemptToken, payload.output.format);
-  const published = await services.storage.publish(join(workspace, 'output'), keys.output);
-  const voiceFile =
-    voice === null ? null : await services.storage.publish(join(workspace, 'voice'), keys.voice);
+  const publish = (name: string, key: string) =>
+    services.insist(signal, () => services.storage.publish(join(workspace, name), key));
+  const published = await publish('output', keys.output);
+  const voiceFile = voice === null ? null : await publish('voice', keys.voice);
   return {
     version: 1,
     inputFile: inputFileOf(extracted, sourceSeconds),
