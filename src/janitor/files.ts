@@ -3,7 +3,13 @@
  * one of them, from where it stopped last time up to the jobs that have just become old enough.
  */
 
-import { type Ended, endedBetween, fetchExtraction, readExtraction } from '../queue/bullmq-internals.ts';
+import {
+  type Ended,
+  endedBetween,
+  fetchExtraction,
+  fetchVoice,
+  readExtraction,
+} from '../queue/bullmq-internals.ts';
 import { type JobRecord, recordOf } from '../queue/job-record.ts';
 import { attemptFiles } from '../queue/names.ts';
 import { ExtractResult } from '../queue/payloads.ts';
@@ -41,12 +47,14 @@ const walks: readonly Walk[] = [
   { name: 'failed-expired', set: 'failed', afterSeconds: expired, filesOf: allFiles },
 ];
 
+/** A hash: job → the file that its voice message still needs, although its time is over. */
+const NEEDED_BY_VOICE = ownKey('janitor-voices');
 const CURSORS = ownKey('janitor');
 const PAGE = 500;
 
 /** Returns how many files were asked to be removed. */
 export async function sweepJobFiles(context: SweepContext): Promise<number> {
-  let removed = 0;
+  let removed = await removeUnneeded(context);
   for (const walk of walks) {
     removed += await follow(walk, context);
   }
@@ -88,11 +96,42 @@ function stepOf(page: readonly Ended[], untilMs: number): { jobIds: string[]; ne
 
 async function removeFiles(walk: Walk, jobId: string, context: SweepContext): Promise<number> {
   const ended = await readEnded(jobId, context);
-  const keys = ended === undefined ? [] : walk.filesOf(ended);
+  if (ended === undefined) {
+    return 0;
+  }
+  const needed = await neededByVoice(ended, context);
+  const keys = walk.filesOf(ended).filter((key) => key !== needed);
+  if (needed !== undefined && walk.filesOf(ended).includes(needed)) {
+    await context.redis.hset(NEEDED_BY_VOICE, jobId, needed);
+  }
   for (const key of keys) {
     await context.removeObject(key);
   }
   return keys.length;
+}
+
+/** What a voice message is made of that is not sent yet: after an outage that may be later than its keeping time. */
+async function neededByVoice({ record }: EndedJob, { redis }: SweepContext): Promise<string | undefined> {
+  const { status, voiceSendId, result } = record;
+  if (status !== 'completed' || voiceSendId === null || (await fetchVoice(redis, voiceSendId)).hasEnded) {
+    return undefined;
+  }
+  return result?.voice?.storageKey ?? result?.outputFile.storageKey;
+}
+
+/** What was kept for voice messages that have ended meanwhile, or whose job is no longer known. */
+async function removeUnneeded(context: SweepContext): Promise<number> {
+  let removed = 0;
+  for (const [jobId, key] of Object.entries(await context.redis.hgetall(NEEDED_BY_VOICE))) {
+    await context.proceed();
+    const ended = await readEnded(jobId, context);
+    if (ended === undefined || (await neededByVoice(ended, context)) !== key) {
+      await context.removeObject(key);
+      await context.redis.hdel(NEEDED_BY_VOICE, jobId);
+      removed += 1;
+    }
+  }
+  return removed;
 }
 
 async function readEnded(jobId: string, { redis, logger }: SweepContext): Promise<EndedJob | undefined> {

@@ -4,7 +4,9 @@
  * that changes its answer between check and connection gains nothing.
  */
 import type { LookupAddress } from 'node:dns';
+import { Agent, type ClientRequestArgs } from 'node:http';
 import { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { buildConnector } from 'undici';
 import { parseAddress } from './address-table.ts';
 import { OutboundRefused } from './errors.ts';
@@ -68,6 +70,30 @@ export function guardedConnector(options: ConnectorOptions): buildConnector.conn
       (error) => callback(error, null),
     );
   };
+}
+
+/** For Node's own client, which skips 1xx answers (RFC 9110, 15.2), where undici takes a 100 that nobody asked for as a broken answer. */
+export class GuardedAgent extends Agent {
+  readonly #protocol: 'http:' | 'https:';
+  readonly #connector: ConnectorOptions;
+
+  constructor(protocol: 'http:' | 'https:', connector: ConnectorOptions, keepAliveMs: number) {
+    super({ keepAlive: true, timeout: keepAliveMs });
+    this.#protocol = protocol;
+    this.#connector = connector;
+  }
+
+  override createConnection(
+    { host, port }: ClientRequestArgs,
+    callback?: (error: Error | null, socket: Duplex) => void,
+  ): undefined {
+    const name = host?.includes(':') ? `[${host}]` : host;
+    open(this.#connector, `${this.#protocol}//${name}:${port}/`).then(
+      (socket) => callback?.(null, socket),
+      // Node reads no socket beside an error.
+      (error) => callback?.(error, new Socket()),
+    );
+  }
 }
 
 async function open(

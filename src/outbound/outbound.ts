@@ -6,6 +6,7 @@ import {
   type Connect,
   checkedAddresses,
   connectSocket,
+  GuardedAgent,
   guardedConnector,
   RESOLVE_AT_CONNECT_MS,
 } from './connector.ts';
@@ -89,8 +90,11 @@ export function createOutbound(options: OutboundOptions): Outbound {
       connect: guardedConnector({ policy, purpose, resolve, connect }),
     });
   // One each: a connection that was checked for one purpose is never reused for another.
-  const agents = { source: agentFor('source'), webhook: agentFor('webhook'), service: agentFor('service') };
-  const route = (purpose: Purpose): Route => ({ dispatcher: agents[purpose], policy, userAgent });
+  const agents = { source: agentFor('source'), service: agentFor('service') };
+  const postAgent = (protocol: 'http:' | 'https:') =>
+    new GuardedAgent(protocol, { policy, purpose: 'webhook', resolve, connect }, KEEP_ALIVE_MS);
+  const postAgents = { 'http:': postAgent('http:'), 'https:': postAgent('https:') };
+  const route = (purpose: keyof typeof agents): Route => ({ dispatcher: agents[purpose], policy, userAgent });
   /** Each source has its own connections, which end with the work: one cannot keep another waiting. */
   const partAgents = new Set<Agent>();
   const onConnectionsOfItsOwn = async <T>(run: (route: Route) => Promise<T>): Promise<T> => {
@@ -144,7 +148,8 @@ export function createOutbound(options: OutboundOptions): Outbound {
         const { fetchBytes } = await import('./fetch-bytes.ts');
         return fetchBytes(route('source'), request);
       }),
-    post: (request) => logged('webhook', request.url, () => post(route('webhook'), request)),
+    post: (request) =>
+      logged('webhook', request.url, () => post({ agents: postAgents, policy, userAgent }, request)),
     put: (request) => logged('service', request.url, () => put(route('service'), request)),
     serviceAddresses: (hostname, port, withoutTls = false) => {
       const host = hostname.includes(':') ? `[${hostname}]` : hostname;
@@ -155,6 +160,7 @@ export function createOutbound(options: OutboundOptions): Outbound {
       });
     },
     close: async () => {
+      for (const agent of Object.values(postAgents)) agent.destroy();
       await Promise.all([...Object.values(agents), ...partAgents].map((agent) => agent.destroy()));
     },
   };

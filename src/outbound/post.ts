@@ -1,6 +1,9 @@
 /** One POST to a webhook, one PUT to a service: no redirects, an answer of which little is read. */
+import { once } from 'node:events';
+import { type IncomingHttpHeaders, type IncomingMessage, request } from 'node:http';
 import type { Readable } from 'node:stream';
-import { type Dispatcher, request } from 'undici';
+import { request as undici } from 'undici';
+import type { GuardedAgent } from './connector.ts';
 import { deadlineOf } from './deadline.ts';
 import { OutboundFailed, OutboundRefused } from './errors.ts';
 import { discard, type Route, retryAfterSeconds } from './exchange.ts';
@@ -51,40 +54,68 @@ const connectionHeaders = new Set([
   'proxy-connection',
 ]);
 
+/** One agent a protocol, so that a connection is never reused for the other. */
+export type PostAgents = Readonly<Record<'http:' | 'https:', GuardedAgent>>;
+
 /** @throws OutboundRefused, OutboundFailed; the reason of `signal` when that aborts */
-export async function post(route: Route, options: PostOptions): Promise<PostAnswer> {
-  return send(route, 'webhook', 'POST', options);
+export async function post(
+  route: Omit<Route, 'dispatcher'> & { readonly agents: PostAgents },
+  options: PostOptions,
+): Promise<PostAnswer> {
+  return send(route, 'webhook', options, async (url, headers, signal) => {
+    const { protocol, hostname, host, port, pathname, search } = url;
+    const isTls = protocol === 'https:';
+    const body = Buffer.from(options.body);
+    const sending = request({
+      agent: route.agents[isTls ? 'https:' : 'http:'],
+      method: 'POST',
+      host: hostname.replace(/^\[|\]$/g, ''),
+      port: port || (isTls ? 443 : 80),
+      path: pathname + search,
+      headers: { host, ...headers, 'content-length': body.length },
+      signal,
+    }).end(body);
+    const response: IncomingMessage = (await once(sending, 'response'))[0];
+    sending.on('error', () => {});
+    return { statusCode: response.statusCode ?? 0, headers: response.headers, body: response };
+  });
 }
 
 /** @throws OutboundRefused, OutboundFailed; the reason of `signal` when that aborts */
 export async function put(route: Route, options: PutOptions): Promise<PostAnswer> {
-  return send(route, 'service', 'PUT', options, { 'content-length': String(options.sizeBytes) });
+  return send(route, 'service', options, (url, headers, signal) =>
+    undici(url, {
+      dispatcher: route.dispatcher,
+      method: 'PUT',
+      headers: { ...headers, 'content-length': String(options.sizeBytes) },
+      body: options.body,
+      signal,
+    }),
+  );
+}
+
+interface RawAnswer {
+  readonly statusCode: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: Readable;
 }
 
 async function send(
-  route: Route,
+  route: Pick<Route, 'policy' | 'userAgent'>,
   purpose: Purpose,
-  method: 'POST' | 'PUT',
   options: PostOptions | PutOptions,
-  ownHeaders: Readonly<Record<string, string>> = {},
+  exchange: (url: URL, headers: Record<string, string>, signal: AbortSignal) => Promise<RawAnswer>,
 ): Promise<PostAnswer> {
   const { url } = parseTarget(options.url, purpose, route.policy);
   const headers = {
     'user-agent': route.userAgent,
     ...lowerCased(options.headers),
-    ...ownHeaders,
   };
   const tooLate = new OutboundFailed('timeout', 'the receiver took too long to answer', true);
   const deadline = deadlineOf(options.timeoutMs, tooLate, options.signal);
   const startedAt = performance.now();
   try {
-    const answer = await request(url, {
-      dispatcher: route.dispatcher,
-      method,
-      headers,
-      body: options.body,
-      signal: deadline.signal,
-    });
+    const answer = await exchange(url, headers, deadline.signal);
     const latencyMs = Math.round(performance.now() - startedAt);
     const retryAfter = retryAfterSeconds(answer.headers);
     return {
@@ -109,7 +140,7 @@ function lowerCased(headers: Readonly<Record<string, string>>): Record<string, s
 }
 
 /** The status is the answer: a body that breaks off or never ends takes nothing from it. */
-async function snippet(body: Dispatcher.ResponseData['body']): Promise<string> {
+async function snippet(body: Readable): Promise<string> {
   const chunks: Uint8Array[] = [];
   let size = 0;
   try {

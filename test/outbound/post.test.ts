@@ -74,6 +74,14 @@ test.each([200, 202, 301, 302, 307, 400, 401, 410, 429, 500, 503])(
   },
 );
 
+test.each([[100], [102], [103], [103, 100]])('1xx answers are skipped: %s %s', async (...statuses) => {
+  handle = (request, response) => {
+    for (const status of statuses) request.socket.write(`HTTP/1.1 ${status} Wait\r\n\r\n`);
+    response.writeHead(204).end();
+  };
+  expect(await deliver()).toMatchObject({ status: 204 });
+});
+
 test.each([
   ['120', 120],
   ['0', 0],
