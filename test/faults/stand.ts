@@ -139,6 +139,11 @@ export class Stand {
     return this.#service.workers;
   }
 
+  /** One more worker; it is not ready yet. */
+  addWorker(): Supervised {
+    return this.#service.addWorker();
+  }
+
   get processes(): readonly Supervised[] {
     return this.#service.all;
   }

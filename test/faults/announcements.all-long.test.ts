@@ -1,0 +1,161 @@
+/** Webhooks and voice messages when receivers never answer, and after outages that outlast their schedules (decisions C and D). */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { closeRedis, connectRedis, type Redis } from '../../src/redis/connection.ts';
+import { ownKey } from '../../src/redis/keys.ts';
+import type { Json } from '../client.ts';
+import { jobKey, queueKey } from '../queue/bullmq-keys.ts';
+import { logger } from '../queue/queue-fixture.ts';
+import { until } from '../until.ts';
+import { HookReceiver } from './hook-receiver.ts';
+import { isLong, percentile, report, runs } from './runs.ts';
+import { LONG_LOCKS, Stand } from './stand.ts';
+
+const HOLES = 5;
+const JOBS_TO_HOLES = runs(100, 1000);
+const PROBES = runs(20, 100);
+const SUBMITTED_AT_ONCE = 20;
+const JOBS_IN_OUTAGE = runs(4, 20);
+/** From the start of the workers to that of gateway and receivers. */
+const BACK_AFTER_MS = runs(3_000, 60_000);
+const REST_MS = runs(90_000, 900_000);
+const HOUR_MS = 60 * 60 * 1000;
+
+let stand: Stand;
+let redis: Redis;
+let holes: HookReceiver[];
+
+beforeAll(async () => {
+  holes = await Promise.all(Array.from({ length: HOLES }, () => HookReceiver.start()));
+  for (const hole of holes) hole.answer = () => 'silent';
+  stand = await Stand.start({
+    allow: holes.map(({ allow }) => allow),
+    environment: {
+      ...LONG_LOCKS,
+      WEBHOOK_SCHEDULE_SECONDS: isLong
+        ? '0,5,300,1800,7200,18000,36000,50400,72000,86400'
+        : '0,1,4,12,30,60,120,240,480,960',
+    },
+  });
+  redis = connectRedis({ url: stand.redis.url, role: 'request', logger });
+}, 120_000);
+afterAll(async () => {
+  await closeRedis(redis);
+  await stand.close();
+  await Promise.all(holes.map((hole) => hole.close()));
+});
+
+it("one key's receivers that never answer delay nobody else's webhooks and voice messages", {
+  timeout: REST_MS,
+}, async () => {
+  const key = await stand.newKey('holes');
+  for (let from = 0; from < JOBS_TO_HOLES; from += SUBMITTED_AT_ONCE) {
+    await Promise.all(
+      Array.from({ length: SUBMITTED_AT_ONCE }, (_, nth) =>
+        stand.submit({
+          key,
+          source: stand.web.url('missing.mp4'),
+          options: { webhook: holes[nth % HOLES]?.url },
+        }),
+      ),
+    );
+  }
+  const calls = () => holes.reduce((sum, hole) => sum + hole.calls.length, 0);
+  await until('the holes have their places', () => calls() >= 16, 30_000);
+
+  const waits = { webhook: [] as number[], voice: [] as number[] };
+  for (let probe = 0; probe < PROBES; probe++) {
+    const jobId = await stand.submit({ webhook: true, voice: true });
+    const told = (event: string) =>
+      until(
+        `${event} of ${jobId}`,
+        () => stand.hooks.calls.find(({ json }) => json.jobId === jobId && json.event === event),
+        60_000,
+      );
+    const completed = await told('job.completed');
+    const updated = await told('voice.updated');
+    const endedAtMs = Date.parse(completed.json.timestamp);
+    waits.webhook.push(completed.atMs - endedAtMs);
+    waits.voice.push(Date.parse(updated.json.timestamp) - endedAtMs);
+  }
+  const [webhookP95, voiceP95] = [percentile(waits.webhook, 0.95), percentile(waits.voice, 0.95)];
+  report('Receivers that never answer', { jobs: JOBS_TO_HOLES, probes: PROBES, webhookP95, voiceP95 });
+  expect(webhookP95).toBeLessThanOrEqual(2_000);
+  expect(voiceP95).toBeLessThanOrEqual(5_000);
+});
+
+/** What stands in Redis then looks as if so much time had passed. */
+async function timePasses(ms: number): Promise<void> {
+  for (const queue of ['webhook', 'voice', 'completion', 'extract'] as const) {
+    for (const [state, unit] of [
+      ['delayed', 0x1000],
+      ['completed', 1],
+      ['failed', 1],
+    ] as const) {
+      const set = queueKey(queue, state);
+      for (const jobId of await redis.zrange(set, 0, -1)) {
+        await redis.zincrby(set, -ms * unit, jobId);
+        for (const field of ['timestamp', 'processedOn', 'finishedOn']) {
+          if (await redis.hexists(jobKey(queue, jobId), field)) {
+            await redis.hincrby(jobKey(queue, jobId), field, -ms);
+          }
+        }
+      }
+    }
+  }
+  // The janitor begins anew, behind the jobs that are older now.
+  await redis.del(ownKey('janitor'));
+}
+
+describe('after an outage of everything', () => {
+  it.each([2, 25, 72])('of %i h all is delivered', { timeout: REST_MS + 120_000 }, async (hours) => {
+    stand.hooks.answer = () => 'cut';
+    await stand.gatewayCalls.down();
+    const jobIds = await Promise.all(
+      Array.from({ length: JOBS_IN_OUTAGE }, () => stand.submit({ webhook: true, voice: true })),
+    );
+    const jobs = (): Promise<Json[]> =>
+      Promise.all(
+        jobIds.map(async (jobId) => (await stand.client.call('GET', `/v1/jobs/${jobId}`)).body.data),
+      );
+    await until(
+      'each was tried',
+      async () =>
+        (await jobs()).every(
+          ({ webhook, voiceMessage }) => webhook?.attempts > 0 && voiceMessage?.attempts > 0,
+        ),
+      60_000,
+    );
+    await Promise.all(stand.workers.map((worker) => worker.release()));
+    await timePasses(hours * HOUR_MS);
+    await stand.addWorker().ready();
+    const back = setTimeout(() => {
+      stand.hooks.answer = () => 204;
+      stand.gatewayCalls.up().catch(() => undefined);
+    }, BACK_AFTER_MS);
+    try {
+      await until(
+        'all is delivered',
+        async () =>
+          (await jobs()).every(
+            ({ webhook, voiceMessage }) => webhook.status === 'delivered' && voiceMessage.status === 'sent',
+          ),
+        REST_MS,
+      ).catch(async (error: Error) => {
+        const states = (await jobs()).map(({ webhook, voiceMessage }) => ({ webhook, voiceMessage }));
+        throw new Error(`${error.message}: ${JSON.stringify(states)}`);
+      });
+    } finally {
+      clearTimeout(back);
+    }
+    const attempts = (await jobs()).map(({ webhook, voiceMessage }) => [
+      webhook.attempts,
+      voiceMessage.attempts,
+    ]);
+    report('Outage of everything', {
+      hours,
+      jobs: jobIds.length,
+      delivered: attempts.length,
+      mostAttempts: Math.max(...attempts.flat()),
+    });
+  });
+});
