@@ -92,7 +92,7 @@ async function timePasses(ms: number): Promise<void> {
       ['failed', 1],
     ] as const) {
       const set = queueKey(queue, state);
-      for (const jobId of await redis.zrange(set, 0, -1)) {
+      for (const jobId of await redis.zrange(set, '0', '-1')) {
         await redis.zincrby(set, -ms * unit, jobId);
         for (const field of ['timestamp', 'processedOn', 'finishedOn']) {
           if (await redis.hexists(jobKey(queue, jobId), field)) {
