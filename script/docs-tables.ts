@@ -76,6 +76,8 @@ const READABLE: Readonly<
   ],
   mp3: ['MP3, also MPEG audio of layer II', ['mp3', 'mp2']],
   aac: ['AAC in ADTS', ['aac']],
+  loas: ['AAC in LATM/LOAS', ['latm', 'loas']],
+  mxf: ['MXF', ['mxf']],
   eac3: ['E-AC-3', ['eac3', 'ec3']],
   mpegts: ['MPEG transport stream, also of cameras (AVCHD) and Blu-ray', ['ts', 'mts', 'm2ts']],
   matroska: ['Matroska, WebM', ['mkv', 'mka', 'webm'], ['webm']],

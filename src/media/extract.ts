@@ -171,7 +171,7 @@ async function copyKeepsClock(job: Job, plan: OutputPlan, made: RenderedFile): P
 
 /** How much of a voice bubble is used at the least where the bitrate was lowered for it (decisions A3). */
 const BUBBLE_USE = 0.9;
-/** Encodings besides the first. */
+/** Encodings besides the first, before one that is known to fit is made again. */
 const MAX_FITTINGS = 2;
 
 /** The container's duration was wrong, or the encoder went over its bitrate or stayed under it: the size of what was made says better. */

@@ -26,6 +26,7 @@ const container = (name: string, demuxer: string, declares: DeclaresDuration): C
 const MP4 = container('mp4', 'mov', 'header');
 const MP3 = container('mp3', 'mp3', 'header');
 const AAC = container('aac', 'aac', 'nowhere');
+const LATM = container('latm', 'loas', 'nowhere');
 const EAC3 = container('eac3', 'eac3', 'nowhere');
 const TRANSPORT_STREAM = container('mpegts', 'mpegts', 'nowhere');
 const MATROSKA = container('mkv', 'matroska', 'header');
@@ -69,13 +70,19 @@ const MAGICS: readonly Magic[] = [
   { at: 0, bytes: 'wvpk', container: container('wavpack', 'wv', 'header') },
   { at: 0, bytes: 'MAC ', container: container('ape', 'ape', 'header') },
   { at: 0, bytes: 'TTA1', container: container('tta', 'tta', 'header') },
+  // SMPTE ST 377-1 section 7: the key of a partition pack
+  {
+    at: 0,
+    bytes: '\x06\x0e\x2b\x34\x02\x05\x01\x01\x0d\x01\x02',
+    container: container('mxf', 'mxf', 'header'),
+  },
   { at: 0, bytes: '\x0b\x77', container: container('ac3', 'ac3', 'nowhere') },
 ];
 
 /** Every one that {@link sniffContainer} answers, under one of its names. */
 export const containers: readonly Container[] = [
   ...MAGICS.map((magic) => magic.container),
-  ...[MP4, MP3, AAC, EAC3, TRANSPORT_STREAM, MATROSKA],
+  ...[MP4, MP3, AAC, LATM, EAC3, TRANSPORT_STREAM, MATROSKA],
 ];
 
 /** @param head the first {@link SNIFF_BYTES} of the file, or the whole of a shorter one. */
@@ -86,7 +93,8 @@ export function sniffContainer(head: Uint8Array): Container | undefined {
     sniffMatroska(head) ??
     sniffId3(head) ??
     sniffTransportStream(head) ??
-    sniffAudioFrames(head, 0)
+    sniffAudioFrames(head, 0) ??
+    sniffLatm(head)
   );
 }
 
@@ -155,6 +163,16 @@ function sniffAudioFrames(head: Uint8Array, at: number): Container | undefined {
   const nextIsFrame = byteAt(head, next) === 0xff && (byteAt(head, next + 1) & 0xe0) === 0xe0;
   if (!isLast && !nextIsFrame) return undefined;
   return isAdts ? AAC : MP3;
+}
+
+/** ISO/IEC 14496-3 section 1.7.2, AudioSyncStream: eleven bits of sync and thirteen of length. Three in a row, since the sync alone proves little. */
+function sniffLatm(head: Uint8Array): Container | undefined {
+  let at = 0;
+  for (let frame = 0; frame < 3; frame += 1) {
+    if (byteAt(head, at) !== 0x56 || (byteAt(head, at + 1) & 0xe0) !== 0xe0) return undefined;
+    at += 3 + (((byteAt(head, at + 1) & 0x1f) << 8) | byteAt(head, at + 2));
+  }
+  return LATM;
 }
 
 function adtsFrameBytes(head: Uint8Array, at: number): number | undefined {

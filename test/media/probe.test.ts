@@ -26,6 +26,18 @@ beforeAll(async () => {
 });
 
 describe('a probe', () => {
+  it.each([
+    ['mxf', 'pcm_s16le', ['-f', 'mxf_opatom']],
+    ['latm', 'aac', []],
+  ])('reads %s', async (name, codec, options) => {
+    const file = folder.at(`a.${name}`);
+    await ffmpeg('-v', 'error', ...noise(48_000), ...options, file);
+    expect(await probing(file)).toMatchObject({
+      container: { name },
+      tracks: [{ codec, sampleRate: 48_000 }],
+    });
+  });
+
   it('lists the audio tracks by their place among themselves', async () => {
     const { container, tracks, tags, isAudioOnly } = await probing(folder.at('three.mkv'));
     expect(container).toMatchObject({ name: 'mkv', demuxer: 'matroska' });

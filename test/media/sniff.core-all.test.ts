@@ -45,6 +45,8 @@ describe('a container is known by its first bytes', () => {
         { name: 'ac3', demuxer: 'ac3', file: 'a.ac3', options: [] },
         { name: 'eac3', demuxer: 'eac3', file: 'a.eac3', options: [] },
         { name: 'aac', demuxer: 'aac', file: 'a.aac', options: [] },
+        { name: 'latm', demuxer: 'loas', file: 'a.latm', options: [] },
+        { name: 'mxf', demuxer: 'mxf', file: 'a.mxf', options: ['-f', 'mxf_opatom', '-ar', '48000'] },
         { name: 'mp3', demuxer: 'mp3', file: 'a.mp3', options: [] },
         {
           name: 'mp3',
