@@ -28,7 +28,7 @@ beforeAll(async () => {
 describe('a probe', () => {
   it.each([
     ['mxf', 'pcm_s16le', ['-f', 'mxf_opatom']],
-    ['latm', 'aac', []],
+    ['latm', 'aac_latm', []],
   ])('reads %s', async (name, codec, options) => {
     const file = folder.at(`a.${name}`);
     await ffmpeg('-v', 'error', ...noise(48_000), ...options, file);
