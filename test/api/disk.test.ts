@@ -39,9 +39,9 @@ async function video(sizeBytes: number): Promise<Buffer> {
   return Buffer.concat([start, Buffer.alloc(sizeBytes - start.length)]);
 }
 
-function form(bytes: Buffer): FormData {
+function form(bytes: Buffer, request?: object): FormData {
   const made = new FormData();
-  made.append('request', JSON.stringify({ output: MP3 }));
+  if (request !== undefined) made.append('request', JSON.stringify(request));
   made.append('file', new Blob([new Uint8Array(bytes)]), 'talk.mp4');
   return made;
 }
@@ -98,7 +98,7 @@ describe('a file that does not fit above the reserve', () => {
   it.each([
     ['a form', (bytes: Buffer) => post('/v1/uploads', form(bytes))],
     ['a raw body', (bytes: Buffer) => post('/v1/uploads', bytes, VIDEO)],
-    ['a submission', (bytes: Buffer) => post('/v1/extract', form(bytes))],
+    ['a submission', (bytes: Buffer) => post('/v1/extract', form(bytes, { output: MP3 }))],
     [
       'the beginning of a tus upload',
       (bytes: Buffer) =>
