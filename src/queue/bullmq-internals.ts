@@ -235,19 +235,20 @@ export async function confirmJobs(redis: Redis, jobIds: readonly string[]): Prom
   return (await confirm.run(redis, keys, [])) === 1;
 }
 
-/** Lua: `refuse(id, how)` of a job that is not confirmed; answers whether it stays refused, or was never there. */
+/** Lua: `refuse(id, how)`, which settles that a job is not started unless it is confirmed already; answers what it is: `confirmed`, `refused`, or `absent`. */
 export const REFUSE = `
 local function refuse(id, how)
   local hash = '${recordKey('extract', '')}' .. id
-  if redis.call('HEXISTS', hash, '${own.confirmed}') == 1 then return false end
-  if redis.call('EXISTS', hash) == 1 then redis.call('HSET', hash, '${own.refused}', how) end
-  return true
+  if redis.call('HEXISTS', hash, '${own.confirmed}') == 1 then return 'confirmed' end
+  if redis.call('EXISTS', hash) == 0 then return 'absent' end
+  redis.call('HSET', hash, '${own.refused}', how)
+  return 'refused'
 end
 `;
 
 const drop = new RedisScript(`
 ${REFUSE}
-return refuse(ARGV[1], '${DROPPED}') and 1 or 0
+return refuse(ARGV[1], '${DROPPED}') == 'confirmed' and 0 or 1
 `);
 
 /** Settles that the job is never started. False when it was confirmed after all. */

@@ -19,6 +19,7 @@ import { CANCEL_CHANNEL } from './names.ts';
 import { NewcomerWatch, type Place } from './newcomer-watch.ts';
 import { closeWorker, openWorker, type WorkerSettings } from './open-worker.ts';
 import { ExtractPayload, type ExtractProgress, type ExtractResult } from './payloads.ts';
+import { forgetReserved } from './reservation.ts';
 import { Semaphore } from './semaphore.ts';
 
 /** Why the signal of a running job was aborted. `yielded`: its place was given to a job of another key. `refused`: it was never accepted. */
@@ -272,6 +273,7 @@ async function asBullError(
   if (reason instanceof JobAborted) {
     if (reason.why === 'refused') {
       logger.info({ jobId: job.id }, 'a job that was never accepted is removed');
+      await forgetReserved(redis, job.data.tenant, job.id ?? '');
       job.opts.removeOnFail = true;
     }
     if (reason.why === 'cancelled' || reason.why === 'refused') {

@@ -108,20 +108,28 @@ return {'reserved', remaining, reset, outlook(starts[1] or time), starts}
 const giveBack = new RedisScript(`
 ${REFUSE}
 for _, id in ipairs(ARGV) do
-  if refuse(id, '${REFUSED}') then
+  if refuse(id, '${REFUSED}') == 'absent' then
     redis.call('SREM', KEYS[1], id)
     redis.call('ZREM', KEYS[2], id)
   end
 end
 `);
 
-/** Takes back what was reserved for jobs of which their caller hears that they were not accepted; those that were added all the same are never started. */
+/**
+ * For jobs of which their caller hears that they were not accepted. Those that were added all the same are never started, and keep what was reserved for them
+ * until a worker removes them: under the same idempotency key they may be accepted yet.
+ */
 export async function refuseSubmission(
   redis: Redis,
   tenant: string,
   jobIds: readonly string[],
 ): Promise<void> {
   await giveBack.run(redis, [ownKey('unfinished', tenant), tenantJobsKey(tenant)], [...jobIds]);
+}
+
+/** Takes back what was reserved for a job that is removed. */
+export async function forgetReserved(redis: Redis, tenant: string, jobId: string): Promise<void> {
+  await redis.multi().srem(ownKey('unfinished', tenant), jobId).zrem(tenantJobsKey(tenant), jobId).exec();
 }
 
 /** @param cost of the key's submissions a minute; default one a job */

@@ -77,3 +77,12 @@ it('whoever waits for a job that is not confirmed yet sees none', async () => {
   expect(seen).toEqual([undefined]);
   expect(await jobs.read(jobId)).toMatchObject({ status: 'queued' });
 });
+
+it('a job that was refused and is accepted under its id stands in the list of its key', async () => {
+  const { jobs, redis } = queue();
+  const again = { jobId: newJobId(), payload: payloadOf(TENANT) };
+  await expect(jobs.submit(TENANT, [again], { ...refusing, repeated: true })).rejects.toThrow();
+  await jobs.submit(TENANT, [again], { repeated: true });
+  expect(await redis.zrange(tenantJobsKey(TENANT), '0', '-1')).toEqual([again.jobId]);
+  expect(await redis.smembers(ownKey('unfinished', TENANT))).toEqual([again.jobId]);
+});
