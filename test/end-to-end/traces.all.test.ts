@@ -8,7 +8,6 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { currentRun } from '../by-run.ts';
 import { Client, receiveWebhooks, type WebhookReceiver } from '../client.ts';
 import { type Collector, type Span, startCollector } from '../observe/tracing/collector.ts';
 import { startTestRedis, type TestRedis } from '../redis-server.ts';
@@ -82,7 +81,7 @@ async function submitTraced(job: object): Promise<string> {
 
 const ofTrace = (traceId: string): Span[] => collector.spans.filter((span) => span.traceId === traceId);
 
-describe.runIf(currentRun === 'core')('a job with a webhook and a voice message', () => {
+describe('a job with a webhook and a voice message', () => {
   let spans: Span[];
   let jobId: string;
   const named = (service: string, name: string | RegExp): Span => {
@@ -215,19 +214,16 @@ describe.runIf(currentRun === 'core')('a job with a webhook and a voice message'
   });
 });
 
-it.runIf(currentRun === 'core')(
-  'what nobody asked for makes no trace: no look into the queue, no scrape, no health check',
-  async () => {
-    for (const path of ['/metrics', '/health/live', '/health/ready']) await fetch(`${api}${path}`);
-    await client.call('GET', '/v1/usage');
-    await until('the request came', () => collector.spans.some(({ name }) => name === 'GET /v1/usage'));
-    const firsts = collector.spans.filter(({ parentSpanId }) => parentSpanId === '');
-    expect(firsts.filter(({ kind }) => kind === 1)).toEqual([]);
-    expect(firsts.filter(({ name }) => /metrics|health/.test(name))).toEqual([]);
-  },
-);
+it('what nobody asked for makes no trace: no look into the queue, no scrape, no health check', async () => {
+  for (const path of ['/metrics', '/health/live', '/health/ready']) await fetch(`${api}${path}`);
+  await client.call('GET', '/v1/usage');
+  await until('the request came', () => collector.spans.some(({ name }) => name === 'GET /v1/usage'));
+  const firsts = collector.spans.filter(({ parentSpanId }) => parentSpanId === '');
+  expect(firsts.filter(({ kind }) => kind === 1)).toEqual([]);
+  expect(firsts.filter(({ name }) => /metrics|health/.test(name))).toEqual([]);
+});
 
-it.runIf(currentRun === 'core')('a caller who does not want a trace gets none', async () => {
+it('a caller who does not want a trace gets none', async () => {
   const traceId = 'ffffffffffffffffffffffffffffff01';
   const headers = { 'X-API-Key': home.key, traceparent: `00-${traceId}-${CALLER.span}-00` };
   await fetch(`${api}/v1/usage`, { headers });
@@ -236,7 +232,7 @@ it.runIf(currentRun === 'core')('a caller who does not want a trace gets none', 
   expect(ofTrace(traceId)).toHaveLength(1);
 });
 
-it.runIf(currentRun === 'core')('a request whose caller left before the answer has no status', async () => {
+it('a request whose caller left before the answer has no status', async () => {
   const traceId = 'ffffffffffffffffffffffffffffff02';
   const socket = connect(Number(new URL(api).port), '127.0.0.1');
   await once(socket, 'connect');
@@ -256,7 +252,7 @@ it.runIf(currentRun === 'core')('a request whose caller left before the answer h
   expect(span?.attributes).not.toHaveProperty('http.response.status_code');
 });
 
-it.runIf(currentRun === 'core')('the collector gets the headers that it asks for', () => {
+it('the collector gets the headers that it asks for', () => {
   expect(collector.headers[0]).toMatchObject({ 'x-collector-key': 'a key', ':path': '/v1/traces' });
 });
 
@@ -289,18 +285,15 @@ describe('a process of its own', () => {
   const tracers = (modules: readonly string[]): string[] =>
     modules.filter((url) => /@opentelemetry\/(?!api\/)|bullmq-otel|\/src\/observe\/tracing\/open-/.test(url));
 
-  it.runIf(currentRun === 'all')('without a collector loads nothing of it', async () => {
+  it('without a collector loads nothing of it', async () => {
     const { modules } = await loadedBy({});
     expect(modules.filter((url) => url.includes('/prom-client/')).length).toBeGreaterThan(0);
     expect(tracers(modules)).toEqual([]);
   });
 
-  it.runIf(currentRun === 'all')(
-    'with one that is away works and stops all the same, and says so once',
-    async () => {
-      const { modules, log } = await loadedBy({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9' });
-      expect(tracers(modules).length).toBeGreaterThan(5);
-      expect(log.match(/traces could not be sent/g)).toHaveLength(1);
-    },
-  );
+  it('with one that is away works and stops all the same, and says so once', async () => {
+    const { modules, log } = await loadedBy({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9' });
+    expect(tracers(modules).length).toBeGreaterThan(5);
+    expect(log.match(/traces could not be sent/g)).toHaveLength(1);
+  });
 });

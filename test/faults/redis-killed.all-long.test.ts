@@ -6,7 +6,7 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { byRun, currentRun } from '../by-run.ts';
+import { byRun } from '../by-run.ts';
 import { until } from '../until.ts';
 import { violations } from './invariants.ts';
 import { Load } from './load.ts';
@@ -15,7 +15,7 @@ import { isLong, percentile, report, runs } from './runs.ts';
 import { Stand } from './stand.ts';
 
 /** Seconds without Redis: less than a lock lasts, more than that, and much more. */
-const OUTAGES = byRun({ core: [1], all: [7], long: [1, 7, 20] });
+const OUTAGES = byRun({ all: [1, 7], long: [1, 7, 20] });
 const ROUNDS = runs(1, 20);
 const AFTERWARDS_MS = 120_000;
 
@@ -86,7 +86,7 @@ it.each(OUTAGES)(
   isLong ? 60 * 60_000 : 120_000,
 );
 
-it.skipIf(currentRun === 'core')('a Redis that comes back with nothing is noticed', async () => {
+it('a Redis that comes back with nothing is noticed', async () => {
   stand.web.hold();
   const jobId = await stand.submit({ webhook: true });
   await stand.redis.kill();

@@ -6,7 +6,6 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { currentRun } from '../by-run.ts';
 import type { Json } from '../client.ts';
 import { descendants, isStopped, programOf, signalIfThere } from '../processes.ts';
 import { soundpost } from '../service.ts';
@@ -108,7 +107,7 @@ async function cancelMany(): Promise<Cancelled[]> {
   return cancelled;
 }
 
-it.skipIf(currentRun === 'all')(
+it(
   'within 2 s nothing of it runs or lies about, and its end is told once',
   async () => {
     const cancelled = await cancelMany();
@@ -138,7 +137,7 @@ it.skipIf(currentRun === 'all')(
   isLong ? 30 * 60_000 : 120_000,
 );
 
-it.skipIf(currentRun === 'core')('tools that do not end when they are told to are noticed', async () => {
+it('tools that do not end when they are told to are noticed', async () => {
   await stand.workers[0]?.release();
   const preload = join(import.meta.dirname, 'sabotage', 'undying-tools.ts');
   const command = [...soundpost.toSpliced(1, 0, '--import', preload), 'worker'];

@@ -7,7 +7,6 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { currentRun } from '../by-run.ts';
 import { isStopped } from '../processes.ts';
 import { until } from '../until.ts';
 import { violations } from './invariants.ts';
@@ -86,7 +85,7 @@ async function winner(jobId: string): Promise<string> {
   return JSON.parse((await record(jobId)).returnvalue ?? '{}').outputFile.storageKey;
 }
 
-it.skipIf(currentRun === 'all')(
+it(
   'another worker completes its job, and what it hands in afterwards is refused',
   async () => {
     let files = 0;
@@ -120,17 +119,14 @@ it.skipIf(currentRun === 'all')(
   isLong ? 15 * 60_000 : 120_000,
 );
 
-it.skipIf(currentRun === 'core')(
-  'where a stale result is taken all the same, it is seen to have replaced the right one',
-  async () => {
-    const stopped = await stopAt('published');
-    const { jobId, worker, staleToken } = stopped;
-    await stand.observer.ended(jobId);
-    expect(await winner(jobId)).not.toContain(staleToken);
-    writeFileSync(join(stand.folder, 'kills', 'accept-stale'), '');
-    worker.signal('SIGCONT');
-    await until('the stale result has replaced the other', async () =>
-      (await winner(jobId)).includes(staleToken),
-    );
-  },
-);
+it('where a stale result is taken all the same, it is seen to have replaced the right one', async () => {
+  const stopped = await stopAt('published');
+  const { jobId, worker, staleToken } = stopped;
+  await stand.observer.ended(jobId);
+  expect(await winner(jobId)).not.toContain(staleToken);
+  writeFileSync(join(stand.folder, 'kills', 'accept-stale'), '');
+  worker.signal('SIGCONT');
+  await until('the stale result has replaced the other', async () =>
+    (await winner(jobId)).includes(staleToken),
+  );
+});

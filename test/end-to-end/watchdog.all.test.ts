@@ -1,6 +1,5 @@
 /** A process that can do no work any more ends itself, so that whoever supervises it starts it again; one that is only busy does not. */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
-import { currentRun } from '../by-run.ts';
 import { Client } from '../client.ts';
 import { descendants, isAlive, programOf } from '../processes.ts';
 import { startTestRedis, type TestRedis } from '../redis-server.ts';
@@ -58,24 +57,21 @@ async function pass(seconds: number): Promise<void> {
   await until('that time has passed', () => Date.now() > end);
 }
 
-it.runIf(currentRun === 'core')(
-  'a worker that takes no jobs although they wait ends, and the next one does them',
-  async () => {
-    const worker = await startWorker('falls-deaf.ts');
-    await client.completed(await client.submit(job('talk.mp4')));
-    worker.signal('SIGUSR2');
-    // If a call to Redis waited at that moment, it still brings a job; no other call is made.
-    const last = client.completed(await client.submit(job('talk.mp4')));
-    await Promise.race([last, worker.exited]);
-    const unheard = await client.submit(job('talk.mp4'));
-    expect(await worker.exited).toBe(1);
-    expect(worker.output()).toContain('takes no jobs although jobs wait');
-    await startWorker();
-    await Promise.all([last, client.completed(unheard)]);
-  },
-);
+it('a worker that takes no jobs although they wait ends, and the next one does them', async () => {
+  const worker = await startWorker('falls-deaf.ts');
+  await client.completed(await client.submit(job('talk.mp4')));
+  worker.signal('SIGUSR2');
+  // If a call to Redis waited at that moment, it still brings a job; no other call is made.
+  const last = client.completed(await client.submit(job('talk.mp4')));
+  await Promise.race([last, worker.exited]);
+  const unheard = await client.submit(job('talk.mp4'));
+  expect(await worker.exited).toBe(1);
+  expect(worker.output()).toContain('takes no jobs although jobs wait');
+  await startWorker();
+  await Promise.all([last, client.completed(unheard)]);
+});
 
-it.runIf(currentRun === 'all')('a worker that is busy, or has nothing to do, goes on', async () => {
+it('a worker that is busy, or has nothing to do, goes on', async () => {
   const worker = await startWorker();
   await pass(2 * PATIENCE_SECONDS);
   web.hold();
@@ -87,24 +83,21 @@ it.runIf(currentRun === 'all')('a worker that is busy, or has nothing to do, goe
   await Promise.all(ids.map((id) => client.completed(id)));
 });
 
-it.runIf(currentRun === 'core')(
-  'a process whose event loop stands still is killed, with its ffmpeg',
-  async () => {
-    const worker = await startWorker('stands-still.ts');
-    const jobId = await client.submit(job('long.wav'));
-    const ffmpegs = await until('ffmpeg runs', () => {
-      const found = descendants(worker.pid).filter((pid) => programOf(pid) === 'ffmpeg');
-      return found.length > 0 && found;
-    });
-    worker.signal('SIGUSR2');
-    await worker.exited;
-    expect(worker.output()).toContain(`the event loop stood still for ${PATIENCE_SECONDS * 1000} ms`);
-    await until('ffmpeg is gone', () => !ffmpegs.some(isAlive));
-    await client.call('DELETE', `/v1/jobs/${jobId}`);
-  },
-);
+it('a process whose event loop stands still is killed, with its ffmpeg', async () => {
+  const worker = await startWorker('stands-still.ts');
+  const jobId = await client.submit(job('long.wav'));
+  const ffmpegs = await until('ffmpeg runs', () => {
+    const found = descendants(worker.pid).filter((pid) => programOf(pid) === 'ffmpeg');
+    return found.length > 0 && found;
+  });
+  worker.signal('SIGUSR2');
+  await worker.exited;
+  expect(worker.output()).toContain(`the event loop stood still for ${PATIENCE_SECONDS * 1000} ms`);
+  await until('ffmpeg is gone', () => !ffmpegs.some(isAlive));
+  await client.call('DELETE', `/v1/jobs/${jobId}`);
+});
 
-it.runIf(currentRun === 'all')('a process that was stopped for longer than that goes on', async () => {
+it('a process that was stopped for longer than that goes on', async () => {
   const worker = await startWorker();
   worker.signal('SIGSTOP');
   await pass(2 * PATIENCE_SECONDS);
