@@ -1,14 +1,14 @@
 /** Sabotage of a worker: it does not hear of Retry-After, and gives each try at a webhook another id. */
-import { createRequire } from 'node:module';
+import { createRequire, syncBuiltinESMExports } from 'node:module';
 
-/** Before anybody imports it: names of a CommonJS module are bound when it is imported first. */
-const undici = createRequire(import.meta.url)('undici');
-const { request } = undici;
+const http: typeof import('node:http') = createRequire(import.meta.url)('node:http');
+const { request } = http;
 let tries = 0;
-undici.request = async (url: URL, options: { headers: Record<string, string> }) => {
-  const id = options.headers['webhook-id'];
-  if (id !== undefined) options.headers['webhook-id'] = `${id}-${tries++}`;
-  const answer = await request(url, options);
-  delete answer.headers['retry-after'];
-  return answer;
-};
+http.request = ((options: { headers?: Record<string, string> }, ...more: []) => {
+  const id = options.headers?.['webhook-id'];
+  if (options.headers && id !== undefined) options.headers['webhook-id'] = `${id}-${tries++}`;
+  return request(options, ...more).prependListener('response', ({ headers }) => {
+    delete headers['retry-after'];
+  });
+}) as typeof request;
+syncBuiltinESMExports();
