@@ -1,7 +1,7 @@
 /** The rig itself: a stand without a fault has nothing to complain of, and each kind of damage is noticed. */
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
-import { appendFile, mkdir, readdir, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, open, readdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { violations } from './invariants.ts';
@@ -76,7 +76,9 @@ const LOST = 'job_0123456789abcdef';
 async function damageFiles(changed: string, doubled: string): Promise<{ files: string; workspaces: string }> {
   const folderOf = (jobId: string): string => join(stand.data, 'files', jobId);
   const [result = ''] = (await readdir(folderOf(changed))).filter((name) => name.endsWith('.mp3'));
-  await appendFile(join(folderOf(changed), result), 'more');
+  // As long as before: another length is noticed by whoever downloads it.
+  await using file = await open(join(folderOf(changed), result), 'r+');
+  await file.write('more', 0);
   await writeFile(join(folderOf(doubled), '0123456789abcdef.flac'), '');
   const root = join(stand.data, 'workspaces');
   const owners = await readdir(root);

@@ -131,18 +131,19 @@ async function joined(path: string, offset: number): Promise<void> {
   await writeFile(path, Buffer.concat(await Promise.all(parts.map((part) => readFile(part)))));
 }
 
-/** How far from a second's beginning and end its tone has to be the only one. */
-const EDGE = 0.05;
+/** Seconds from a second's beginning and end within which its tone has to be the only one; in ADTS the encoder's delay comes on top (docs/timeline.md). */
+const edgeOf = (path: string): number => (path.endsWith('.aac') ? 0.1 : 0.05);
 
-/** The tone of each second, null where it is silent, `mixed` where it is not the same from 50 ms after the second's beginning to 50 ms before its end. */
+/** The tone of each second, null where it is silent, `mixed` where it is not the same between its edges. */
 async function tonesOf(path: string): Promise<(number | null | 'mixed')[]> {
+  const edge = edgeOf(path);
   const samples = await decodedSamples(path, RATE);
   const toneIn = (from: number, to: number) => toneOfSamples(samples.subarray(from * RATE, to * RATE));
-  const seconds = Math.floor(samples.length / RATE + EDGE);
+  const seconds = Math.floor(samples.length / RATE + edge);
   return Array.from({ length: seconds }, (_, second) => {
-    const begin = toneIn(second + EDGE, second + 2 * EDGE);
+    const begin = toneIn(second + edge, second + 2 * edge);
     const middle = toneIn(second + 0.25, second + 0.75);
-    const end = toneIn(second + 1 - 2 * EDGE, second + 1 - EDGE);
+    const end = toneIn(second + 1 - 2 * edge, second + 1 - edge);
     return begin === middle && middle === end ? middle : 'mixed';
   });
 }
