@@ -101,6 +101,8 @@ describe('with downloads from a bucket', () => {
     environment: {
       STORAGE_URL: 's3://results',
       S3_ENDPOINT: 'http://127.0.0.1:1',
+      S3_ACCESS_KEY_ID: 'nobody-asks',
+      S3_SECRET_ACCESS_KEY: 'for these',
       S3_PUBLIC_ENDPOINT: 'https://files.example.com/base',
     },
   });

@@ -143,16 +143,17 @@ Queue.prototype.add = function (this: Queue, ...args) {
   return add.apply(this, args);
 };
 
-// Requests, of undici and of the global fetch alike.
-interface Exchange {
+// Requests: undici's, of which the global fetch is one, go to the gateway, and those of node:http to webhooks.
+interface Told {
   readonly request: { readonly method: string; readonly path: string };
 }
-const onRequest = (channel: string, webhook: Point, gateway: Point): void => {
+const onRequest = (channel: string, path: string, point: Point): void => {
   diagnostics.subscribe(channel, (message) => {
-    const { method, path } = (message as Exchange).request;
-    if (method === 'POST' && path.startsWith('/message/send')) reach(gateway);
-    else if (method === 'POST' && path.startsWith('/hook')) reach(webhook);
+    const { request } = message as Told;
+    if (request.method === 'POST' && request.path.startsWith(path)) reach(point);
   });
 };
-onRequest('undici:request:create', 'before-webhook-post', 'before-gateway-call');
-onRequest('undici:request:headers', 'after-webhook-post', 'after-gateway-call');
+onRequest('undici:request:create', '/message/send', 'before-gateway-call');
+onRequest('undici:request:headers', '/message/send', 'after-gateway-call');
+onRequest('http.client.request.start', '/hook', 'before-webhook-post');
+onRequest('http.client.response.finish', '/hook', 'after-webhook-post');
