@@ -6,6 +6,7 @@ const storageInterface = 'storage/(incoming|storage|workspaces)\\.ts$';
 const diskSpace = 'storage/disk-(claim|full|space)\\.ts$';
 // What is told of the work, without who listens: handed in like a logger.
 const observer = 'observe/(metrics/observer|tracing/tracing)\\.ts$';
+const processHome = 'process-home\\.ts$';
 
 /** What the files of a folder may import of ours, besides their own folder. `start.ts` is not among them: see below. */
 const mayImport = {
@@ -15,11 +16,11 @@ const mayImport = {
   client: ['contract/'],
   redis: [],
   tenants: ['contract/', 'redis/'],
-  queue: ['contract/', 'signing/', 'redis/', 'tenants/', observer],
+  queue: ['contract/', 'signing/', 'redis/', 'tenants/', observer, processHome],
   uploads: ['redis/', 'queue/bullmq-internals\\.ts$'],
   janitor: ['contract/', 'redis/', 'queue/', 'uploads/'],
   deliveries: ['contract/', 'signing/', 'redis/', 'queue/', 'outbound/', observer],
-  storage: ['contract/'],
+  storage: ['contract/', processHome],
   outbound: ['contract/'],
   http: ['redis/'],
   'observe/metrics': ['contract/', 'signing/', 'http/'],
@@ -68,6 +69,7 @@ const mayImport = {
     'media/',
     'http/',
     observer,
+    processHome,
   ],
 };
 
@@ -105,7 +107,7 @@ const optionalParts = [
 
 const compositionRoots = '^src/(main|backing-services|resources|(processes|cli)/[^/]+|[^/]+/start)\\.ts$';
 const besidesFolders =
-  '(cli|processes)/[^/]+|backing-services|config|launcher|observe/logger|main|resources|secrets';
+  '(cli|processes)/[^/]+|backing-services|config|launcher|observe/logger|main|process-home|resources|secrets';
 const homes = `^src/((${Object.keys(mayImport).join('|')})/|(${besidesFolders})\\.ts$)`;
 
 /** @type {import('dependency-cruiser').IForbiddenRuleType[]} */

@@ -1,7 +1,7 @@
 /** A folder for the files of one send, gone when the send has ended in whatever way. */
 import { mkdir, mkdtemp, readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { isOfDeadProcess, nameOfThisProcess } from '../storage/workspaces.ts';
+import { isOfDeadProcess, nameOfThisProcess } from '../process-home.ts';
 
 const PREFIX = 'gateway-';
 /** `gateway-<process>-<six of mkdtemp>`. */

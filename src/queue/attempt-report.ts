@@ -10,6 +10,8 @@ interface AttemptReportOptions {
   /** Token of the job's lock. */
   readonly token: string;
   readonly lockMs: number;
+  /** Of this process, while it works on the job. */
+  readonly workerId: string;
   /** Told with each answer whether the job is still ours and wanted. */
   readonly onState: (state: AttemptState) => void;
   readonly logger: Logger;
@@ -24,7 +26,7 @@ export class AttemptReport {
   readonly #options: AttemptReportOptions;
   readonly #ticker: NodeJS.Timeout;
   #latest: ExtractProgress = { progress: 0, currentStep: 'downloading_video', inputFile: null };
-  #working = false;
+  #isWorking = false;
   #writing: Promise<void> = Promise.resolve();
 
   /** Begins to write, every so often also without news: each write renews the lock, and its answer carries a cancellation. */
@@ -45,7 +47,7 @@ export class AttemptReport {
 
   /** Resolves once the record says that from now on the death of this worker counts against the job. */
   async beginWork(): Promise<void> {
-    this.#working = true;
+    this.#isWorking = true;
     this.#writing = this.#writing.then(() => this.#write());
     await this.#writing;
   }
@@ -53,7 +55,7 @@ export class AttemptReport {
   /** Writes a last time: the step in which a job ended must stand in its record, also when it failed between two ticks. */
   async end(): Promise<void> {
     clearInterval(this.#ticker);
-    this.#working = false;
+    this.#isWorking = false;
     await this.#writing.then(() => this.#write()).catch(() => undefined);
   }
 
@@ -68,7 +70,8 @@ export class AttemptReport {
   }
 
   async #write(): Promise<void> {
-    const { redis, jobId, token, lockMs, onState } = this.#options;
-    onState(await reportProgress(redis, { jobId, token, lockMs, working: this.#working }, this.#latest));
+    const { redis, jobId, token, lockMs, workerId, onState } = this.#options;
+    const working = this.#isWorking ? workerId : '';
+    onState(await reportProgress(redis, { jobId, token, lockMs, working }, this.#latest));
   }
 }

@@ -8,7 +8,15 @@ import { z } from 'zod';
 import type { Redis } from '../redis/connection.ts';
 import { KEY_PREFIX } from '../redis/keys.ts';
 import { RedisScript } from '../redis/script.ts';
-import { CANCEL_CHANNEL, CHANGE_CHANNEL, type QueueName, queueNames, VIRTUAL_TIME_KEY } from './names.ts';
+import {
+  CANCEL_CHANNEL,
+  CHANGE_CHANNEL,
+  DEAD_WORKERS_KEY,
+  type QueueName,
+  queueNames,
+  VIRTUAL_TIME_KEY,
+  WORKER_BEATS_KEY,
+} from './names.ts';
 import type { ExtractPayload, ExtractProgress } from './payloads.ts';
 
 export const BULLMQ_VERSION = '6.7.0';
@@ -35,9 +43,10 @@ const own = {
   progressFloor: 'spProgress',
   /** Tokens of all attempts, separated by commas. */
   attempts: 'spAttempts',
-  /** Set while an attempt works on the job, and left behind when its worker dies. */
+  /** Id of the worker process that works on the job (src/queue/worker-registry.ts), left behind when it dies, or loses the job. */
   working: 'spWorking',
-  lostStarts: 'spLostStarts',
+  /** Those that left it behind and have not been heard of since: `<id>@<Redis' TIME in ms>`, separated by commas. */
+  leftBy: 'spLeftBy',
   erased: 'spErased',
   /** Its API knows that it is there, and answers that it is accepted. */
   confirmed: 'spConfirmed',
@@ -261,37 +270,52 @@ export type AttemptState = 'held' | 'cancelled' | 'lost';
 /** `unconfirmed`: its API has not said yet that it is accepted; `refused`: it was not, and never will be. */
 type StartState = AttemptState | 'unconfirmed' | 'refused';
 
+// A process that was heard of after it had left the job did not die of it; one that nobody knows any more has ended in order.
 const start = new RedisScript(`
-local hash, lock = unpack(KEYS)
+local hash, lock, beats, dead = unpack(KEYS)
 local token, attempt, isProvisional = unpack(ARGV)
-if redis.call('GET', lock) ~= token then return {'lost', 0} end
+if redis.call('GET', lock) ~= token then return {'lost', 0, 0} end
 if isProvisional == '1' and redis.call('HEXISTS', hash, '${own.confirmed}') == 0 then
-  if redis.call('HEXISTS', hash, '${own.refused}') == 0 then return {'unconfirmed', 0} end
+  if redis.call('HEXISTS', hash, '${own.refused}') == 0 then return {'unconfirmed', 0, 0} end
   redis.call('HSET', hash, '${own.refused}', '${DROPPED}')
-  return {'refused', 0}
+  return {'refused', 0, 0}
 end
-local lostStarts = tonumber(redis.call('HGET', hash, '${own.lostStarts}') or '0')
-if redis.call('HDEL', hash, '${own.working}') == 1 then
-  lostStarts = redis.call('HINCRBY', hash, '${own.lostStarts}', 1)
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local leftBy, working = unpack(redis.call('HMGET', hash, '${own.leftBy}', '${own.working}'))
+local lost, unsure, left = 0, 0, {}
+local function see(id, since)
+  local heard = redis.call('ZSCORE', beats, id)
+  if redis.call('ZSCORE', dead, id) then lost = lost + 1
+  elseif heard and tonumber(heard) <= since then unsure = unsure + 1
+  else return end
+  left[#left + 1] = string.format('%s@%.0f', id, since)
 end
+for id, since in string.gmatch(leftBy or '', '([^,@]+)@(%d+)') do
+  if id ~= working then see(id, tonumber(since)) end
+end
+if working then see(working, now) end
+if #left > 0 then redis.call('HSET', hash, '${own.leftBy}', table.concat(left, ','))
+else redis.call('HDEL', hash, '${own.leftBy}') end
+redis.call('HDEL', hash, '${own.working}')
 local attempts = redis.call('HGET', hash, '${own.attempts}')
 redis.call('HSET', hash, '${own.attempts}', attempts and attempts .. ',' .. attempt or attempt)
-return {redis.call('HEXISTS', hash, '${own.cancelled}') == 1 and 'cancelled' or 'held', lostStarts}
+return {redis.call('HEXISTS', hash, '${own.cancelled}') == 1 and 'cancelled' or 'held', lost, unsure}
 `);
 
 /**
- * To be called once when a worker takes the job up: notes the attempt before it can leave files behind, and counts the one before it when that left
- * the job in the middle of its work. `lostStarts`: how many did.
+ * To be called once when a worker takes the job up: notes the attempt before it can leave files behind, and looks after those before it that left the
+ * job in the middle of their work. `lostStarts`: how many by the death of their process. `unsureStarts`: how many by one that is silent, and may be dead.
  */
 export async function startAttempt(
   redis: Redis,
   { jobId, token, isProvisional }: Pick<Holder, 'jobId' | 'token'> & Pick<ExtractPayload, 'isProvisional'>,
   attemptToken: string,
-): Promise<{ readonly state: StartState; readonly lostStarts: number }> {
-  const keys = [recordKey('extract', jobId), lockOf(jobId)];
+): Promise<{ readonly state: StartState; readonly lostStarts: number; readonly unsureStarts: number }> {
+  const keys = [recordKey('extract', jobId), lockOf(jobId), WORKER_BEATS_KEY, DEAD_WORKERS_KEY];
   const args = [token, attemptToken, isProvisional ? '1' : '0'];
-  const answer = (await start.run(redis, keys, args)) as [StartState, number];
-  return { state: answer[0], lostStarts: answer[1] };
+  const answer = (await start.run(redis, keys, args)) as [StartState, number, number];
+  return { state: answer[0], lostStarts: answer[1], unsureStarts: answer[2] };
 }
 
 const serve = new RedisScript(`
@@ -310,7 +334,7 @@ local hash, lock = unpack(KEYS)
 local token, text, channel, id, lockMs, working = unpack(ARGV)
 if redis.call('GET', lock) ~= token then return 'lost' end
 redis.call('PEXPIRE', lock, lockMs)
-if working == '1' then redis.call('HSET', hash, '${own.working}', '1')
+if working ~= '' then redis.call('HSET', hash, '${own.working}', working)
 else redis.call('HDEL', hash, '${own.working}') end
 if redis.call('HEXISTS', hash, '${own.cancelled}') == 1 then return 'cancelled' end
 local floor = tonumber(redis.call('HGET', hash, '${own.progressFloor}') or '0')
@@ -333,8 +357,8 @@ interface Holder {
   readonly token: string;
   /** For so long the lock is ours from now on. */
   readonly lockMs: number;
-  /** Whether the job is being worked on, so that the death of its worker counts against it. */
-  readonly working: boolean;
+  /** Id of the process that works on the job, whose death would count against it; empty while none does. */
+  readonly working: string;
 }
 
 /**
@@ -355,7 +379,7 @@ export async function reportProgress(
     CHANGE_CHANNEL,
     jobId,
     lockMs,
-    working ? '1' : '0',
+    working,
   ])) as AttemptState;
 }
 
@@ -389,6 +413,27 @@ return 'told'
 export async function markCancelled(redis: Redis, jobId: string, token: string): Promise<CancelOutcome> {
   const keys = [...QUEUE_PLACES_KEYS, recordKey('extract', jobId), lockOf(jobId)];
   return (await cancel.run(redis, keys, [jobId, token, CANCEL_CHANNEL, CHANGE_CHANNEL])) as CancelOutcome;
+}
+
+const locks = new RedisScript(`
+local found = {}
+for _, id in ipairs(redis.call('LRANGE', KEYS[1], 0, -1)) do
+  local token = redis.call('GET', ARGV[1] .. id .. ':lock')
+  if token then
+    found[#found + 1] = id
+    found[#found + 1] = token
+  end
+end
+return found
+`);
+
+/** Jobs of the queue that somebody holds, and the tokens of their locks: those of one of BullMQ's workers begin with its id and a colon. */
+export async function heldJobs(
+  redis: Redis,
+  queue: QueueName,
+): Promise<{ readonly jobId: string; readonly token: string }[]> {
+  const flat = (await locks.run(redis, [keyOf(queue, 'active')], [keyOf(queue, '')])) as string[];
+  return flat.flatMap((jobId, index) => (index % 2 === 0 ? [{ jobId, token: flat[index + 1] ?? '' }] : []));
 }
 
 /** Wakes an idle worker: BullMQ does not for a job with a priority that `moveToWait` brings back, and they look every 5 s only. */

@@ -5,7 +5,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
-import { type Job, type Queue, UnrecoverableError, WaitingError } from 'bullmq';
+import { DelayedError, type Job, type Queue, UnrecoverableError, WaitingError } from 'bullmq';
 import { type ErrorBody, ServiceError } from '../contract/errors.ts';
 import type { Observer } from '../observe/metrics/observer.ts';
 import type { Redis } from '../redis/connection.ts';
@@ -22,10 +22,13 @@ import { ExtractPayload, type ExtractProgress, type ExtractResult } from './payl
 import { forgetReserved } from './reservation.ts';
 import { Semaphore } from './semaphore.ts';
 
-/** Why the signal of a running job was aborted. `yielded`: its place was given to a job of another key. `refused`: it was never accepted. */
+/**
+ * Why the signal of a running job was aborted. `yielded`: its place was given to a job of another key. `refused`: it was never accepted. `deadly`: it has
+ * killed too many workers. `undecided`: it may have.
+ */
 class JobAborted extends Error {
   override readonly name = 'JobAborted';
-  readonly why: 'cancelled' | 'lost' | 'shutdown' | 'yielded' | 'deadly' | 'refused';
+  readonly why: 'cancelled' | 'lost' | 'shutdown' | 'yielded' | 'deadly' | 'undecided' | 'refused';
   constructor(why: JobAborted['why']) {
     super(`the job was given up: ${why}`);
     this.why = why;
@@ -76,8 +79,10 @@ export interface ExtractionConsumer {
   close(graceMs: number): Promise<void>;
 }
 
-/** Starts that a job may lose: one that kills its worker each time ends failed after the third. */
+/** Starts that a job may lose by the death of a worker's process: one that kills its worker each time ends failed after the third. */
 const MAX_LOST_STARTS = 3;
+/** How long a job waits of which it is not known yet whether it has lost so many, ms. */
+const LOOK_AGAIN_MS = 2000;
 /**
  * After so many lost starts a job is begun when nothing else runs in its worker, so that jobs which were only beside the deadly one
  * are told from it before any of them has lost its third.
@@ -189,7 +194,7 @@ async function attempt(
   token: string,
   own: RunningJob,
   room: Semaphore,
-  { redis, run, logger, lockSeconds }: ExtractionConsumerOptions,
+  { redis, run, registry, logger, lockSeconds }: ExtractionConsumerOptions,
 ): Promise<ExtractResult> {
   const { controller } = own;
   const { signal } = controller;
@@ -202,18 +207,26 @@ async function attempt(
   };
   const attemptToken = randomBytes(8).toString('hex');
   const holder = { jobId, token, isProvisional: payload.isProvisional };
-  const { state, lostStarts } = await startConfirmed(redis, holder, attemptToken, signal);
+  const { state, lostStarts, unsureStarts } = await startConfirmed(redis, holder, attemptToken, signal);
   onState(state);
-  if (lostStarts >= MAX_LOST_STARTS) {
-    controller.abort(new JobAborted('deadly'));
+  if (lostStarts + unsureStarts >= MAX_LOST_STARTS) {
+    controller.abort(new JobAborted(lostStarts >= MAX_LOST_STARTS ? 'deadly' : 'undecided'));
   }
   signal.throwIfAborted();
 
-  const report = new AttemptReport({ redis, jobId, token, lockMs: lockSeconds * 1000, onState, logger });
+  const report = new AttemptReport({
+    redis,
+    jobId,
+    token,
+    lockMs: lockSeconds * 1000,
+    workerId: registry?.id ?? '',
+    onState,
+    logger,
+  });
   let leave: (() => void) | undefined;
   try {
     leave = await room.acquire({
-      weight: lostStarts >= ALONE_AFTER_LOST_STARTS ? room.capacity : 1,
+      weight: lostStarts + unsureStarts >= ALONE_AFTER_LOST_STARTS ? room.capacity : 1,
       signal,
     });
     await report.beginWork();
@@ -252,10 +265,10 @@ async function startConfirmed(
 ) {
   const untilMs = performance.now() + CONFIRMED_WITHIN_MS;
   for (let waitMs = FIRST_LOOK_MS; ; waitMs = Math.min(waitMs * 2, LAST_LOOK_MS)) {
-    const { state, lostStarts } = await startAttempt(redis, holder, attemptToken);
-    if (state !== 'unconfirmed') return { state, lostStarts };
+    const { state, ...starts } = await startAttempt(redis, holder, attemptToken);
+    if (state !== 'unconfirmed') return { state, ...starts };
     if (performance.now() > untilMs && (await dropUnconfirmed(redis, holder.jobId))) {
-      return { state: 'refused' as const, lostStarts };
+      return { state: 'refused' as const, ...starts };
     }
     await wait(waitMs, undefined, { signal });
   }
@@ -271,25 +284,7 @@ async function asBullError(
 ): Promise<Error> {
   const reason = signal.aborted ? signal.reason : error;
   if (reason instanceof JobAborted) {
-    if (reason.why === 'refused') {
-      logger.info({ jobId: job.id }, 'a job that was never accepted is removed');
-      await forgetReserved(redis, job.data.tenant, job.id ?? '');
-      job.opts.removeOnFail = true;
-    }
-    if (reason.why === 'cancelled' || reason.why === 'refused') {
-      return new UnrecoverableError(JSON.stringify(cancelledError));
-    }
-    if (reason.why === 'shutdown' || reason.why === 'yielded') {
-      await job.moveToWait(token);
-      await wakeWorker(redis);
-      return new WaitingError();
-    }
-    if (reason.why === 'deadly') {
-      logger.error({ jobId: job.id }, 'the job is not begun again: each worker that began it was lost');
-      return new UnrecoverableError(JSON.stringify(deadlyError));
-    }
-    logger.warn({ jobId: job.id }, 'the job was given to another worker');
-    return reason;
+    return givenUp(reason, job, token, { redis, logger });
   }
   // What ends before it had its turn, for want of its source, has had it all the same.
   await noteServed(redis, job.id ?? '').catch(() => undefined);
@@ -303,4 +298,36 @@ async function asBullError(
       ? error.toBody()
       : { code: 'INTERNAL_ERROR', message: 'the job could not be finished' };
   return new Error(JSON.stringify(body), { cause: error });
+}
+
+async function givenUp(
+  reason: JobAborted,
+  job: Job,
+  token: string,
+  { redis, logger }: Pick<ExtractionConsumerOptions, 'redis' | 'logger'>,
+): Promise<Error> {
+  const jobId = job.id ?? '';
+  switch (reason.why) {
+    case 'cancelled':
+      return new UnrecoverableError(JSON.stringify(cancelledError));
+    case 'refused':
+      logger.info({ jobId }, 'a job that was never accepted is removed');
+      await forgetReserved(redis, job.data.tenant, jobId);
+      job.opts.removeOnFail = true;
+      return new UnrecoverableError(JSON.stringify(cancelledError));
+    case 'shutdown':
+    case 'yielded':
+      await job.moveToWait(token);
+      await wakeWorker(redis);
+      return new WaitingError();
+    case 'undecided':
+      await job.moveToDelayed(Date.now() + LOOK_AGAIN_MS, token);
+      return new DelayedError();
+    case 'deadly':
+      logger.error({ jobId }, 'the job is not begun again: each worker that began it was lost');
+      return new UnrecoverableError(JSON.stringify(deadlyError));
+    case 'lost':
+      logger.warn({ jobId }, 'the job was given to another worker');
+      return reason;
+  }
 }

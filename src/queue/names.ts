@@ -26,6 +26,11 @@ export const voiceId = (jobId: string): string => `${jobId}-voice`;
 export const CANCEL_CHANNEL = ownKey('cancel');
 /** Channel that tells when the state of a job changed; the message is the job's id. */
 export const CHANGE_CHANNEL = ownKey('change');
+/** A sorted set: worker processes that are not known to be dead, by when they were heard of, Redis' TIME in ms. */
+export const WORKER_BEATS_KEY = ownKey('worker-beats');
+/** A sorted set: worker processes that died, by when that was found. */
+export const DEAD_WORKERS_KEY = ownKey('dead-workers');
+
 /** Start of the job that was last given an encoder (docs/decisions/0004-fairness.md). */
 export const VIRTUAL_TIME_KEY = ownKey('virtual-time');
 

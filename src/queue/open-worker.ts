@@ -4,12 +4,15 @@ import type { Logger } from '../observe/logger.ts';
 import type { Redis } from '../redis/connection.ts';
 import { type QueueName, queueNames } from './names.ts';
 import { connectionOptions } from './open-queue.ts';
+import type { WorkerRegistry } from './worker-registry.ts';
 
 export interface WorkerSettings {
   /** A connection of the role `worker`. The caller closes it. */
   readonly redis: Redis;
   /** How long a worker may be silent before its job is given to another. */
   readonly lockSeconds: number;
+  /** Where it is noted what this process has begun, so that another one takes it up when this one has died. */
+  readonly registry?: WorkerRegistry | undefined;
   readonly logger: Logger;
   readonly telemetry?: Telemetry | undefined;
 }
@@ -26,18 +29,25 @@ const MAX_STALLED = 100;
 export function openWorker(
   name: QueueName,
   processor: Processor,
-  { redis, lockSeconds, logger, telemetry }: WorkerSettings,
+  { redis, lockSeconds, registry, logger, telemetry }: WorkerSettings,
   options: Pick<WorkerOptions, 'concurrency' | 'autorun' | 'maxStalledCount' | 'settings'>,
 ): Worker {
   const lockMs = lockSeconds * 1000;
-  return new Worker(queueNames[name], processor, {
+  const worker = new Worker(queueNames[name], processor, {
     ...connectionOptions(redis, telemetry),
     maxStalledCount: MAX_STALLED,
     ...options,
+    autorun: false,
     lockDuration: lockMs,
     // Redis takes whole milliseconds only.
     stalledInterval: Math.ceil(lockMs / LOOKS_PER_LOCK),
   }).on('error', (error) => logger.warn({ error: error.message }, `${name} queue`));
+  // Before it has a job to lose.
+  const known = registry?.add(name, worker.id) ?? Promise.resolve();
+  if (options.autorun !== false) {
+    known.then(() => worker.run()).catch((error: Error) => worker.emit('error', error));
+  }
+  return worker;
 }
 
 /** Beyond the grace, for what an abort needs to take effect; a Redis that is away would otherwise hold us for ever. */

@@ -2,15 +2,10 @@
  * Folders for temporary files, one for each piece of work, gone when it has ended in whatever way. A process has a folder of its
  * own for them, named after it, so that what a killed process left can be told from what a living one uses.
  */
-import { mkdir, mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, rm, stat } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
-
-/** `<host>.<pid>.<start>`: pids are used again, so the time at which the process was started belongs to its name. */
-const OWNER_FORM = /^(.+)\.(\d+)\.(\d+)$/;
-
-/** In the name of a process that could not read its own. */
-const UNKNOWN_START = '0';
+import { hostOf, isOfDeadProcess, nameOfThisProcess } from '../process-home.ts';
 
 /** Of no job do the steps last so long together; an owner's folder is as young as the last job that began in it. */
 const ABANDONED_AFTER_MS = 24 * 60 * 60 * 1000;
@@ -58,50 +53,10 @@ export class Workspaces {
   }
 }
 
-/** A name that no other process has, nor any later one. */
-export async function nameOfThisProcess(): Promise<string> {
-  return `${hostname()}.${process.pid}.${(await startOf(process.pid)) ?? UNKNOWN_START}`;
-}
-
-/**
- * Whether this is the name of a process that is no more. False when it is not known: of another host that shares the disk nobody
- * here knows, nor of a process that this one may not look at.
- */
-export async function isOfDeadProcess(name: string): Promise<boolean> {
-  const [, owner, pid = '', started = ''] = OWNER_FORM.exec(name) ?? [];
-  if (owner !== hostname()) return false;
-  const start = await startOf(Number(pid));
-  return start === undefined ? isGone(Number(pid)) : started !== UNKNOWN_START && start !== started;
-}
-
 /** Never of this host, whose processes tell for themselves; nor what has no owner's name. */
 async function isAbandoned(folder: string, name: string): Promise<boolean> {
-  const owner = OWNER_FORM.exec(name)?.[1];
+  const owner = hostOf(name);
   if (owner === undefined || owner === hostname()) return false;
   const found = await stat(folder).catch(() => undefined);
   return found !== undefined && Date.now() - found.mtimeMs > ABANDONED_AFTER_MS;
-}
-
-/**
- * When a process was started, in its system's own unit. Undefined where nobody tells: there is no such process, /proc hides it
- * (hidepid, proc(5)), or no file can be opened now.
- */
-async function startOf(pid: number): Promise<string | undefined> {
-  try {
-    const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
-    // proc(5): field 22; the second one may hold spaces and ends with the last parenthesis.
-    return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19];
-  } catch {
-    return undefined;
-  }
-}
-
-/** kill(2): only ESRCH says that there is no such process; EPERM is said of one that lives. */
-function isGone(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return false;
-  } catch (error) {
-    return error instanceof Error && 'code' in error && error.code === 'ESRCH';
-  }
 }

@@ -13,6 +13,7 @@ import { noteJobSeconds } from '../queue/outlook.ts';
 import { readQueues } from '../queue/queue-state.ts';
 import { Semaphore } from '../queue/semaphore.ts';
 import { VoiceQueue } from '../queue/voice-queue.ts';
+import { WorkerRegistry } from '../queue/worker-registry.ts';
 import { closeRedis, connectRedis, type Redis } from '../redis/connection.ts';
 import { incomingFolder, publicUrlOf, type Resources, type Stores, workspacesFolder } from '../resources.ts';
 import { UrlSigner } from '../signing/signed-url.ts';
@@ -76,11 +77,13 @@ export async function startWorker(
     },
   };
   const readJob = (jobId: string) => findJobRecord(redis, jobId);
+  const registry = new WorkerRegistry({ redis: stores.redis, queues, logger });
 
   const extractions = consumeExtractions({
     redis,
     concurrency: config.WORKER_CONCURRENCY + config.DOWNLOADS_AHEAD,
     lockSeconds: config.JOB_LOCK_SECONDS,
+    registry,
     logger,
     observer,
     telemetry,
@@ -127,6 +130,7 @@ export async function startWorker(
     isAlone: false,
     concurrency: WEBHOOKS_AT_A_TIME,
     lockSeconds: config.JOB_LOCK_SECONDS,
+    registry,
     logger,
     telemetry,
   });
@@ -135,6 +139,7 @@ export async function startWorker(
     addWebhook: (payload) => webhooks.add(payload),
     voices,
     lockSeconds: config.JOB_LOCK_SECONDS,
+    registry,
     logger,
     telemetry,
     sendVoice: (payload, attempt) =>
@@ -180,6 +185,7 @@ export async function startWorker(
         announcements.close(graceMs),
         deliveries.close(graceMs),
       ]);
+      await registry.close();
       await Promise.all([webhooks.close(), voices.close()]);
       await workspaces.close();
       await closeQueues(queues);

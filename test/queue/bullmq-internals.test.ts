@@ -22,6 +22,8 @@ import {
   TIMES_OF,
   wakeWorker,
 } from '../../src/queue/bullmq-internals.ts';
+import { DEAD_WORKERS_KEY, WORKER_BEATS_KEY } from '../../src/queue/names.ts';
+import type { Redis } from '../../src/redis/connection.ts';
 import { RedisScript } from '../../src/redis/script.ts';
 import { resultOf } from './job-result.ts';
 import { TENANT, useQueue } from './queue-fixture.ts';
@@ -156,26 +158,58 @@ describe('an attempt', () => {
     expect(await startAttempt(redis, { jobId, token: 'ours' }, 'b')).toEqual({
       state: 'held',
       lostStarts: 0,
+      unsureStarts: 0,
     });
     const state = { progress: 7, currentStep: 'extracting_audio', inputFile: null } as const;
-    const holder = { jobId, lockMs: 60_000, working: true };
+    const holder = { jobId, lockMs: 60_000, working: 'worker' };
     expect(await reportProgress(redis, { ...holder, token: 'theirs' }, state)).toBe('lost');
     expect(await reportProgress(redis, { ...holder, token: 'ours' }, state)).toBe('held');
     expect((await jobOf(jobId)).progress).toEqual(state);
     // The next one is told that this one died in the middle of its work.
+    await redis.zadd(DEAD_WORKERS_KEY, Date.now(), 'worker');
     expect(await startAttempt(redis, { jobId, token: 'ours' }, 'c')).toEqual({
       state: 'held',
       lostStarts: 1,
+      unsureStarts: 0,
     });
     expect(readExtraction(await fetchExtraction(redis, jobId))?.attemptTokens).toEqual(['b', 'c']);
     await (await jobOf(jobId)).moveToCompleted('done', 'ours', false);
+  });
+
+  it.each([
+    ['of whom nobody knows yet', async () => undefined, { lostStarts: 0, unsureStarts: 1 }],
+    [
+      'that was found dead',
+      (redis: Redis) => redis.zadd(DEAD_WORKERS_KEY, 1, 'worker'),
+      { lostStarts: 1, unsureStarts: 0 },
+    ],
+    [
+      'that is heard of again',
+      (redis: Redis) => redis.zadd(WORKER_BEATS_KEY, Date.now() + 60_000, 'worker'),
+      { lostStarts: 0, unsureStarts: 0 },
+    ],
+    [
+      'that has ended in order',
+      (redis: Redis) => redis.zrem(WORKER_BEATS_KEY, 'worker'),
+      { lostStarts: 0, unsureStarts: 0 },
+    ],
+  ])('that was left in the middle by a worker %s', async (_, becomes, expected) => {
+    const { redis } = queue();
+    const jobId = await taken('ours');
+    await redis.zadd(WORKER_BEATS_KEY, Date.now() - 1000, 'worker');
+    const state = { progress: 7, currentStep: 'extracting_audio', inputFile: null } as const;
+    await reportProgress(redis, { jobId, token: 'ours', lockMs: 60_000, working: 'worker' }, state);
+    const start = () => startAttempt(redis, { jobId, token: 'ours' }, 'a');
+    expect(await start()).toEqual({ state: 'held', lostStarts: 0, unsureStarts: 1 });
+    await becomes(redis);
+    expect(await start()).toEqual({ state: 'held', ...expected });
   });
 
   it('keeps the lock for as long as it says', async () => {
     const { redis } = queue();
     const jobId = await taken('ours');
     const state = { progress: 7, currentStep: 'extracting_audio', inputFile: null } as const;
-    await reportProgress(redis, { jobId, token: 'ours', lockMs: 900_000, working: true }, state);
+    await reportProgress(redis, { jobId, token: 'ours', lockMs: 900_000, working: 'worker' }, state);
     expect(await redis.pttl(`${recordKey('extract', jobId)}:lock`)).toBeGreaterThan(800_000);
   });
 });

@@ -1,14 +1,11 @@
 /** What Redis, other workers and a shutdown demand of whoever runs a job. */
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import type { ExtractionJob } from '../../src/queue/extraction-consumer.ts';
 import { until } from '../until.ts';
 import { jobKey, queueKey } from './bullmq-keys.ts';
 import { resultOf } from './job-result.ts';
 import { aborted, useQueue } from './queue-fixture.ts';
+import { startWorkerProcess } from './worker-child.ts';
 
 const queue = useQueue();
 
@@ -157,38 +154,15 @@ describe('closing a worker', () => {
 });
 
 describe('a job whose worker is killed', () => {
-  async function startWorker(...more: string[]) {
-    const child = spawn(
-      process.execPath,
-      [
-        fileURLToPath(new URL('./worker-process.ts', import.meta.url)),
-        queue().server.url,
-        String(SHORT_LOCK.lockSeconds),
-        ...more,
-      ],
-      { stdio: ['ignore', 'pipe', 'inherit'] },
-    );
-    const ended = once(child, 'exit');
-    const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
-    return {
-      /** Waits until it has begun so many jobs, and ends it. */
-      async killWithJobs(count = 1): Promise<string[]> {
-        const begun: string[] = [];
-        while (begun.length < count) begun.push((await lines.next()).value ?? '');
-        child.kill('SIGKILL');
-        await ended;
-        return begun;
-      },
-      ended,
-    };
-  }
+  const startWorker = (concurrency?: number, deadly?: string) =>
+    startWorkerProcess(queue(), { ...SHORT_LOCK, concurrency, deadly });
 
   const endings = async (jobIds: string[]) =>
     Promise.all(jobIds.map(async (jobId) => (await queue().reaches(jobId, 'completed', 'failed')).status));
 
   it('is done by another one', async () => {
     const jobId = await queue().submit();
-    const worker = await startWorker();
+    const worker = startWorker();
     expect(await worker.killWithJobs()).toEqual([jobId]);
     queue().consume(async (job) => resultOf(job.jobId), SHORT_LOCK);
     expect(await endings([jobId])).toEqual(['completed']);
@@ -197,7 +171,7 @@ describe('a job whose worker is killed', () => {
   it('three times has failed, and no worker is given it any more', async () => {
     const jobId = await queue().submit();
     for (let kills = 0; kills < 3; kills += 1) {
-      const worker = await startWorker();
+      const worker = startWorker();
       expect(await worker.killWithJobs()).toEqual([jobId]);
     }
     let runs = 0;
@@ -220,10 +194,10 @@ describe('a job whose worker is killed', () => {
     const jobIds = await queue().submitMany(3);
     const [bystander = '', deadly = '', another = ''] = jobIds;
     for (let kills = 0; kills < 2; kills += 1) {
-      const worker = await startWorker('3');
+      const worker = startWorker(3);
       expect((await worker.killWithJobs(3)).toSorted()).toEqual(jobIds.toSorted());
     }
-    const third = await startWorker('3', deadly);
+    const third = startWorker(3, deadly);
     await third.ended;
     const runs: string[] = [];
     queue().consume(

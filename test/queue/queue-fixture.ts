@@ -13,8 +13,10 @@ import {
 import { JobQueue } from '../../src/queue/job-queue.ts';
 import type { JobRecord } from '../../src/queue/job-record.ts';
 import { type QueueName, queueNames } from '../../src/queue/names.ts';
+import { closeQueues, openQueues } from '../../src/queue/open-queue.ts';
 import { ExtractPayload, type ExtractResult } from '../../src/queue/payloads.ts';
 import type { SubmissionLimits } from '../../src/queue/reservation.ts';
+import { WorkerRegistry } from '../../src/queue/worker-registry.ts';
 import { closeRedis, connectRedis, type Redis, type RedisRole } from '../../src/redis/connection.ts';
 import { KEY_PREFIX } from '../../src/redis/keys.ts';
 import { startTestRedis, type TestRedis } from '../redis-server.ts';
@@ -129,8 +131,10 @@ export class TestQueue {
     run: (job: ExtractionJob) => Promise<ExtractResult>,
     { takesTurns = false, ...options }: Partial<ExtractionConsumerOptions> & { takesTurns?: boolean } = {},
   ): ExtractionConsumer {
+    const registry = this.registry();
     const consumer = consumeExtractions({
       redis: this.connect('worker'),
+      registry,
       concurrency: 1,
       lockSeconds: 30,
       logger,
@@ -143,6 +147,15 @@ export class TestQueue {
     });
     this.onClose(() => consumer.close(0));
     return consumer;
+  }
+
+  /** Of a worker process. */
+  registry(home?: string): WorkerRegistry {
+    const queues = openQueues(this.redis, logger);
+    const registry = new WorkerRegistry({ redis: this.redis, queues, home, logger });
+    this.onClose(() => closeQueues(queues));
+    this.onClose(() => registry.close());
+    return registry;
   }
 
   /** The job's record once it is in one of the states. */

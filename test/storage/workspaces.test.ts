@@ -4,7 +4,8 @@ import { mkdir, mkdtemp, readdir, rm, utimes, writeFile } from 'node:fs/promises
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { nameOfThisProcess, Workspaces } from '../../src/storage/workspaces.ts';
+import { nameOfThisProcess } from '../../src/process-home.ts';
+import { Workspaces } from '../../src/storage/workspaces.ts';
 
 describe('Workspaces', () => {
   let root: string;
@@ -61,11 +62,11 @@ describe('Workspaces', () => {
     expect(await readdir(root)).toEqual(['elsewhere.1.1']);
   });
 
-  // Broken by hand (src/storage/workspaces.ts): every error of reading taken for "no such process". The living one was cleared away.
+  // Broken by hand (src/process-home.ts): every error of reading taken for "no such process". The living one was cleared away.
   it('takes nobody for dead whom it cannot look at: a process that has no file left to open', async () => {
     const script = `
       import { openSync } from 'node:fs';
-      import { isOfDeadProcess, nameOfThisProcess } from ${JSON.stringify(new URL('../../src/storage/workspaces.ts', import.meta.url).href)};
+      import { isOfDeadProcess, nameOfThisProcess } from ${JSON.stringify(new URL('../../src/process-home.ts', import.meta.url).href)};
       const [living, dead] = process.argv.slice(1);
       try {
         for (;;) openSync('/dev/null');

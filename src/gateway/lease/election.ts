@@ -6,11 +6,11 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Logger } from '../../observe/logger.ts';
+import { fateOf, homeOfThisProcess } from '../../process-home.ts';
 import type { Redis } from '../../redis/connection.ts';
 import { Lease } from './lease.ts';
 import { thisMoment } from './lease-clock.ts';
 import { homeOf, releaseLease, renewLease, takeLease } from './lease-record.ts';
-import { homeOfThisProcess, isDeadNeighbour } from './process-home.ts';
 
 interface LeaseTiming {
   /** How long the active process may be silent before another takes over, ms. */
@@ -97,7 +97,7 @@ export class Election<Active extends { close(): Promise<void> }> {
     if (isTaken) {
       return new Lease(holder, leaseMs - marginMs, askedAt);
     }
-    if (await isDeadNeighbour(homeOf(holder))) {
+    if ((await fateOf(homeOf(holder))) === 'dead') {
       logger.info('the process of this machine that served has died');
       await releaseLease(redis, holder);
       return this.#take(home);
