@@ -16,6 +16,7 @@ import type { OpenTracing } from './observe/tracing/open-telemetry.ts';
 import { noTracing, type Tracing } from './observe/tracing/tracing.ts';
 import type { Outbound } from './outbound/outbound.ts';
 import { confinedTools, guardedOutbound } from './processes/tools.ts';
+import { type ClockWatch, redisClock, watchClock } from './redis/clock.ts';
 import { closeRedis, connectRedis, pingRedis, type Redis, type RedisAddress } from './redis/connection.ts';
 import { type EmbeddedRedis, startEmbeddedRedis } from './redis/embedded.ts';
 import { type DerivedSecrets, deriveSecrets, machineSecretKey } from './secrets.ts';
@@ -119,6 +120,8 @@ export async function checkStorage({ storageWatch }: Resources): Promise<void> {
 /** The connection on which requests are answered, and the stores behind it. */
 export interface Stores {
   readonly redis: Redis;
+  /** Asked for the first time when Redis was found fit. */
+  readonly clock: ClockWatch;
   readonly keys: ApiKeys;
   readonly webhookSecrets: WebhookSecrets;
   close(): Promise<void>;
@@ -126,12 +129,20 @@ export interface Stores {
 
 export function openStores({ redisAddress, logger, secrets, metrics }: Resources): Stores {
   const redis = connectRedis({ ...redisAddress, role: 'request', logger });
-  metrics.read({ redis: () => pingRedis(redis).then(() => true) });
+  const clock = watchClock(redis, logger);
+  metrics.read({
+    redis: () => pingRedis(redis).then(() => true),
+    clockAheadSeconds: () => redisClock.aheadMs / 1000,
+  });
   return {
     redis,
+    clock,
     keys: new ApiKeys(redis, secrets.keyPepper),
     webhookSecrets: new WebhookSecrets(redis, secrets.encryption),
-    close: () => closeRedis(redis),
+    close() {
+      clock.close();
+      return closeRedis(redis);
+    },
   };
 }
 

@@ -3,6 +3,7 @@ import type { Hash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { ServiceError } from '../contract/errors.ts';
 import { SNIFF_BYTES, sniffContainer } from '../media/sniff.ts';
+import { redisNow } from '../redis/clock.ts';
 import {
   beginUpload,
   completeUpload,
@@ -43,12 +44,12 @@ export async function storeUpload(
     tenant,
     name,
     sizeBytes: 0,
-    expiresAtMs: Date.now() + ARRIVES_WITHIN_MS,
+    expiresAtMs: redisNow() + ARRIVES_WITHIN_MS,
   });
   try {
     const content = Readable.from(containersOnly(received.content, received.hash), { objectMode: false });
     const { sizeBytes } = await storage.write(uploadStorageKey(file), content);
-    const expiresAtMs = Date.now() + settings.uploadTtlSeconds * 1000;
+    const expiresAtMs = redisNow() + settings.uploadTtlSeconds * 1000;
     await completeUpload(redis, { file, sizeBytes, expiresAtMs });
     return { file, tenant, name, sizeBytes, expiresAtMs, state: 'complete' };
   } catch (error) {

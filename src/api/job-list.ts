@@ -4,6 +4,7 @@ import { ServiceError } from '../contract/errors.ts';
 import type { Job, JobStatus } from '../contract/job.ts';
 import { type ListPosition, listJobIds } from '../queue/job-index.ts';
 import type { JobRecord } from '../queue/job-record.ts';
+import { redisNow } from '../redis/clock.ts';
 import { jobAnswer } from './job-answer.ts';
 import type { ApiServices } from './route.ts';
 
@@ -32,7 +33,7 @@ export async function listJobs(
     // One more than shown tells whether there is a next page.
     filtered ? LOOK_AT : limit + 1,
   );
-  const oldestMs = Date.now() - services.settings.jobTtlSeconds * 1000;
+  const oldestMs = redisNow() - services.settings.jobTtlSeconds * 1000;
   const records = new Map(
     (await services.jobs.readMany(positions.map(({ jobId }) => jobId))).map((record) => [
       record.jobId,

@@ -2,6 +2,7 @@
 import { ServiceError } from '../contract/errors.ts';
 import { JobId } from '../contract/ids.ts';
 import { type JobRecord, readJobRecord } from '../queue/job-record.ts';
+import { redisNow } from '../redis/clock.ts';
 import type { ApiServices, RouteContext } from './route.ts';
 
 /** The `jobId` of the path. Throws INVALID_JOB_ID. */
@@ -33,7 +34,7 @@ export async function findJob(services: ApiServices, jobId: string): Promise<Job
 }
 
 function unlessOld({ settings }: ApiServices, record: JobRecord | undefined): JobRecord | undefined {
-  const oldestMs = Date.now() - settings.jobTtlSeconds * 1000;
+  const oldestMs = redisNow() - settings.jobTtlSeconds * 1000;
   return record?.finishedAtMs != null && record.finishedAtMs < oldestMs ? undefined : record;
 }
 
@@ -43,5 +44,5 @@ export function jobNotFound(jobId: string): ServiceError {
 
 /** Whether the files of a completed job are gone or about to go. */
 export function isExpired({ erased, result }: JobRecord): boolean {
-  return erased || Date.parse(result?.outputFile.expiresAt ?? '') <= Date.now();
+  return erased || Date.parse(result?.outputFile.expiresAt ?? '') <= redisNow();
 }

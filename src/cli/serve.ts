@@ -6,6 +6,7 @@ import type * as Gateway from '../gateway/start.ts';
 import { createAuditLog } from '../observe/logger.ts';
 import { type Part, parts } from '../observe/metrics/table.ts';
 import { checkBullmq } from '../queue/bullmq-internals.ts';
+import { redisClock } from '../redis/clock.ts';
 import { pingRedis } from '../redis/connection.ts';
 import { checkRedis } from '../redis/fitness.ts';
 import {
@@ -88,6 +89,7 @@ export async function serveWorker(say: (line: string) => void): Promise<void> {
       () => ({
         sandbox: sandbox?.level ?? 'none',
         disk: worker.diskState(),
+        clock: redisClock.isRight ? 'right' : 'wrong',
         storage: resources.storageWatch.state,
       }),
       observed('worker', resources),
@@ -139,6 +141,7 @@ async function untilTold(
       patienceMs: REDIS_PATIENCE_MS,
       logger: resources.logger,
     });
+    await stores.clock.look();
     await checkStorage(resources);
     await start(
       config,

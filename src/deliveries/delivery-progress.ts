@@ -1,5 +1,6 @@
 /** How far a delivery is, as its owner is shown it: from the job that makes it and from the log of its tries. */
 import type { DeliveryProgress } from '../contract/deliveries.ts';
+import { redisNow } from '../redis/clock.ts';
 import type { LoggedAttempt } from './attempt-log.ts';
 import type { StoredDelivery } from './delivery-queue.ts';
 
@@ -13,7 +14,7 @@ export function deliveryProgress(
     deliveryId: data.deliveryId,
     status,
     // Null also while an attempt is under way.
-    nextAttemptAt: nextAtMs === undefined || nextAtMs < Date.now() ? null : new Date(nextAtMs).toISOString(),
+    nextAttemptAt: nextAtMs === undefined || nextAtMs < redisNow() ? null : new Date(nextAtMs).toISOString(),
     attempts: attempts.map(({ nextAtMs: _, ...attempt }) => attempt),
     ...(hostFailsSinceMs !== undefined && {
       host: { state: 'failing', since: new Date(hostFailsSinceMs).toISOString() },

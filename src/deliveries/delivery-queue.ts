@@ -4,6 +4,7 @@ import type { Logger } from '../observe/logger.ts';
 import type { QueueName } from '../queue/names.ts';
 import { openQueue } from '../queue/open-queue.ts';
 import { failingSinceMs } from '../queue/try-places.ts';
+import { redisNow } from '../redis/clock.ts';
 import type { Redis } from '../redis/connection.ts';
 import { DeliveryData } from './delivery-kind.ts';
 import { hostOf } from './post-webhook.ts';
@@ -59,6 +60,7 @@ export class DeliveryQueue {
       jobId: id,
       attempts: tries,
       delay: delayMs,
+      timestamp: redisNow(),
       backoff: { type: 'schedule' },
       removeOnComplete: this.#options.keep.delivered,
       removeOnFail: this.#options.keep.givenUp,
@@ -81,7 +83,7 @@ export class DeliveryQueue {
       return false;
     }
     const state = await job.getState();
-    await job.updateData({ ...job.data, earlierTries: 0 });
+    await job.updateData({ ...job.data, earlierTries: 0, notBeforeMs: undefined });
     if (state === 'completed' || state === 'failed') {
       await job.retry(state, { resetAttemptsMade: true });
     } else if (state === 'delayed') {

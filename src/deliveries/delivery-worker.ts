@@ -5,6 +5,7 @@
 import { DelayedError, type Job, UnrecoverableError, WaitingError, type Worker } from 'bullmq';
 import { closeWorker, openWorker, type WorkerSettings } from '../queue/open-worker.ts';
 import { type Claim, TryPlaces } from '../queue/try-places.ts';
+import { redisNow } from '../redis/clock.ts';
 import { DeliveryData, type DeliveryKind, type Lane } from './delivery-kind.ts';
 import type { DeliveryQueue, StoredDelivery } from './delivery-queue.ts';
 import { type TryOutcome, tryDelivery } from './delivery-try.ts';
@@ -78,13 +79,13 @@ export class DeliveryWorker {
     const jobId = job.id ?? '';
     const lane = kind.laneOf?.(data);
     if (lane !== undefined && !this.#lanes.enter(lane, jobId)) {
-      await this.#lanes.wait(lane, jobId, (ms) => job.moveToDelayed(Date.now() + ms, token));
+      await this.#lanes.wait(lane, jobId, (ms) => job.moveToDelayed(redisNow() + ms, token));
       throw new DelayedError();
     }
     const tries = data.earlierTries + job.attemptsMade;
     const attempt = () => tryDelivery(kind, data, tries, { redis, logger, signal });
     const turn = await kind.turnOf?.(data);
-    const park = (ms: number) => job.moveToDelayed(Date.now() + ms, token);
+    const park = (ms: number) => job.moveToDelayed(redisNow() + ms, token);
     const tried = await this.#inTurn(turn && { ...turn, jobId }, park, attempt).catch(
       async (error: unknown) => {
         if (error !== signal.reason) {

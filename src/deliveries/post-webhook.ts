@@ -1,5 +1,6 @@
 /** One signed POST to a webhook, through the outbound guard or, to the operator's own address, outside of it. */
 import { OutboundFailed } from '../outbound/errors.ts';
+import { redisNow } from '../redis/clock.ts';
 import { signWebhook } from './sign-webhook.ts';
 
 interface PostRequest {
@@ -47,7 +48,7 @@ export function postWebhook(
     headers: {
       ...headers,
       'content-type': 'application/json',
-      ...signWebhook(id, body, secrets, Date.now()),
+      ...signWebhook(id, body, secrets, redisNow()),
     },
     timeoutMs: TIMEOUT_MS,
     ...(signal && { signal }),

@@ -5,6 +5,7 @@ import type { AudioMessage } from '../contract/gateway.ts';
 import { GatewayError } from '../contract/gateway-errors.ts';
 import type { VoiceNote } from '../media/voice-note.ts';
 import type { Logger } from '../observe/logger.ts';
+import { redisNow } from '../redis/clock.ts';
 import type { Redis } from '../redis/connection.ts';
 import type { Storage } from '../storage/storage.ts';
 import { encryptMedia } from './media-encryption.ts';
@@ -53,7 +54,7 @@ export class MediaStore {
     const encrypted = join(workspace, `${id}.enc`);
     const media = await encryptMedia(note.path, encrypted, signal, sha256);
     // Noted before it is stored: a process that dies in between leaves an id to sweep, never a file that stays.
-    await redis.zadd(EXPIRY, Date.now() + keepSeconds * 1000, id);
+    await redis.zadd(EXPIRY, redisNow() + keepSeconds * 1000, id);
     await stored(untilAborted(storage.publish(encrypted, storageKey(id)), signal), signal);
     const url = new URL(`${publicUrl}/${storageKey(id)}`);
     return {
@@ -75,7 +76,7 @@ export class MediaStore {
   async sweep(): Promise<void> {
     const { redis, storage, logger } = this.#options;
     for (;;) {
-      const ids = await redis.zrangebyscore(EXPIRY, '-inf', Date.now(), 'LIMIT', 0, SWEEP_BATCH);
+      const ids = await redis.zrangebyscore(EXPIRY, '-inf', redisNow(), 'LIMIT', 0, SWEEP_BATCH);
       for (const id of ids) {
         await storage.remove(storageKey(id));
         await redis.zrem(EXPIRY, id);

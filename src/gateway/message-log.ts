@@ -5,6 +5,7 @@
  */
 import { z } from 'zod';
 import type { MessageStatus } from '../contract/job.ts';
+import { redisNow } from '../redis/clock.ts';
 import type { Redis } from '../redis/connection.ts';
 import { RedisScript } from '../redis/script.ts';
 import { EVENT_STREAM, EVENT_STREAM_LENGTH, envelope } from './event-stream.ts';
@@ -170,7 +171,7 @@ export class MessageLog {
   async #settle(record: MessageRecord, status: MessageStatus, arrival: Arrival): Promise<boolean> {
     const { instanceId, key, ownJid } = record;
     const instance = { name: record.instanceName };
-    const now = Date.now();
+    const now = redisNow();
     const first = key.fromMe ? 'PENDING' : 'DELIVERY_ACK';
     const moved = await settleScript.run(
       this.#redis,

@@ -1,6 +1,7 @@
 /** When a message may go to its network: after those before it, and within the rate of the network. */
 import { setTimeout as wait } from 'node:timers/promises';
 import { GatewayError } from '../contract/gateway-errors.ts';
+import { redisNow } from '../redis/clock.ts';
 import type { Turn } from './outgoing-order.ts';
 import { LONGEST_WAIT_MS, type Slot } from './send-rate.ts';
 
@@ -20,7 +21,7 @@ export async function untilDue(turn: Turn, slot: Slot, signal: AbortSignal): Pro
 }
 
 export async function until(atMs: number, signal: AbortSignal): Promise<void> {
-  const leftMs = atMs - Date.now();
+  const leftMs = atMs - redisNow();
   if (leftMs > 0) {
     await wait(leftMs, undefined, { signal });
   }

@@ -5,6 +5,7 @@
 import { z } from 'zod';
 import { GatewayError } from '../contract/gateway-errors.ts';
 import type { TransportKind } from '../contract/gateway-instances.ts';
+import { redisNow } from '../redis/clock.ts';
 import type { Redis } from '../redis/connection.ts';
 import { RedisScript } from '../redis/script.ts';
 import type { Instance } from './instances.ts';
@@ -71,7 +72,7 @@ export class SendRate {
    */
   async reserve(instance: Instance, messageIds: readonly string[]): Promise<Slot> {
     const limit = this.#limits[instance.transport] ?? 0;
-    const now = Date.now();
+    const now = redisNow();
     if (limit === 0) {
       return { atMs: now, release: async () => undefined };
     }

@@ -1,5 +1,6 @@
 /** Removes what is no longer kept, at the start and every hour. */
 import type { Logger } from '../observe/logger.ts';
+import { redisClock } from '../redis/clock.ts';
 
 const INTERVAL_MS = 60 * 60 * 1000;
 
@@ -24,6 +25,7 @@ export class Sweeper {
   }
 
   async #sweep(): Promise<void> {
+    if (!redisClock.isRight) return;
     await Promise.all(this.#swept.map((one) => one.sweep())).catch((error: unknown) =>
       this.#logger.warn({ err: error }, 'removing what is no longer kept failed'),
     );

@@ -13,6 +13,7 @@ import {
 import { type JobRecord, recordOf } from '../queue/job-record.ts';
 import { attemptFiles } from '../queue/names.ts';
 import { ExtractResult } from '../queue/payloads.ts';
+import { redisNow } from '../redis/clock.ts';
 import { ownKey } from '../redis/keys.ts';
 import type { SweepContext } from './context.ts';
 
@@ -63,7 +64,7 @@ export async function sweepJobFiles(context: SweepContext): Promise<number> {
 
 async function follow(walk: Walk, context: SweepContext): Promise<number> {
   const { redis } = context;
-  const untilMs = Date.now() - walk.afterSeconds(context) * 1000;
+  const untilMs = redisNow() - walk.afterSeconds(context) * 1000;
   let from = (await redis.hget(CURSORS, walk.name)) ?? '-inf';
   let removed = 0;
   for (;;) {

@@ -2,6 +2,7 @@
 
 import { TIMES_OF } from '../queue/bullmq-internals.ts';
 import { tenantJobsKey } from '../queue/reservation.ts';
+import { redisNow } from '../redis/clock.ts';
 import { ownKey } from '../redis/keys.ts';
 import { RedisScript } from '../redis/script.ts';
 import type { SweepContext } from './context.ts';
@@ -34,7 +35,7 @@ export async function sweepJobIndexes(context: SweepContext): Promise<number> {
 }
 
 async function trimIndex({ redis, jobTtlSeconds, proceed }: SweepContext, tenant: string): Promise<number> {
-  const endedBefore = Date.now() - jobTtlSeconds * 1000;
+  const endedBefore = redisNow() - jobTtlSeconds * 1000;
   let removed = 0;
   let kept = 0;
   for (;;) {

@@ -4,6 +4,7 @@
  * a sweep that breaks off is made up for by the next one.
  */
 
+import { redisClock } from '../redis/clock.ts';
 import { takeLease } from '../redis/lease.ts';
 import type { JanitorOptions, SweepContext } from './context.ts';
 import { sweepJobFiles } from './files.ts';
@@ -48,21 +49,27 @@ export class Janitor {
     round();
   }
 
-  /** One sweep; undefined when another janitor is at it. */
+  /** One sweep; undefined when another janitor is at it, or the clock is wrong. */
   async sweep(): Promise<Sweep | undefined> {
     const { redis, logger } = this.#options;
+    if (!redisClock.isRight) {
+      return undefined;
+    }
     const lease = await takeLease(redis, { name: 'janitor', leaseMs: LEASE_MS, asking: false });
     if (lease === undefined) {
       return undefined;
     }
-    let renewedMs = Date.now();
+    let renewedMs = performance.now();
     const proceed = async (): Promise<void> => {
       this.#closing.signal.throwIfAborted();
-      if (Date.now() - renewedMs > RENEW_AFTER_MS) {
+      if (!redisClock.isRight) {
+        throw new Error('the clock is wrong');
+      }
+      if (performance.now() - renewedMs > RENEW_AFTER_MS) {
         if ((await lease.renew()) === 'lost') {
           throw new Error('the lease of the janitor was lost');
         }
-        renewedMs = Date.now();
+        renewedMs = performance.now();
       }
     };
     const context: SweepContext = { ...this.#options, proceed };

@@ -3,6 +3,7 @@
  * All of it is one script, so that a request asks Redis once; what it is about to read may come along.
  */
 
+import { redisNow } from '../redis/clock.ts';
 import type { Redis } from '../redis/connection.ts';
 import { RATE_FUNCTION, RATE_WINDOW_SECONDS, type RateState, rateKey } from '../redis/rate.ts';
 import { RedisScript } from '../redis/script.ts';
@@ -82,7 +83,7 @@ export async function admitRequest(
   if (jobId !== undefined) {
     keys.push(recordKey('extract', jobId));
   }
-  const answer = (await admit.run(redis, keys, [claim?.mac ?? '', Date.now(), limit, cost])) as Answer;
+  const answer = (await admit.run(redis, keys, [claim?.mac ?? '', redisNow(), limit, cost])) as Answer;
   switch (answer[0]) {
     case 'blocked':
       return { outcome: 'blocked', retryAfterSeconds: Math.ceil(answer[1] / 1000) };

@@ -5,6 +5,7 @@
  */
 
 import { DelayedError, type Job, WaitingChildrenError } from 'bullmq';
+import { redisNow } from '../redis/clock.ts';
 import { type Announced, scheduleBackoff, type Try, tell } from './announcement-tries.ts';
 import { findJobRecord, type JobRecord } from './job-record.ts';
 import { voiceId, webhookId } from './names.ts';
@@ -89,7 +90,7 @@ async function announce(
       deliveryId: webhookId(jobId),
       event: status === 'completed' ? 'job.completed' : 'job.failed',
       url: webhook,
-      eventTimeMs: finishedAtMs ?? Date.now(),
+      eventTimeMs: finishedAtMs ?? redisNow(),
     });
   }
   if (voiceMessage !== undefined && status === 'completed') {
@@ -106,7 +107,7 @@ async function inTurn<T>(
   const payload = VoicePayload.parse(job.data);
   const places = placesOf(payload);
   const claim = { jobId: payload.sendId, key: payload.tenant, host: payload.request.instance };
-  if (!(await places.take(claim, (ms) => job.moveToDelayed(Date.now() + ms, token)))) {
+  if (!(await places.take(claim, (ms) => job.moveToDelayed(redisNow() + ms, token)))) {
     throw new DelayedError();
   }
   try {
@@ -134,7 +135,7 @@ async function sendVoice(
       event: 'voice.updated',
       url: webhook,
       voiceMessage: voiceState(outcome, job.attemptsMade + 1, record.result?.voice?.fitsVoiceBubble ?? null),
-      eventTimeMs: Date.now(),
+      eventTimeMs: redisNow(),
     });
   }
   return outcome;

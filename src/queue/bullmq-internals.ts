@@ -5,6 +5,7 @@
 
 import bullmq from 'bullmq/package.json' with { type: 'json' };
 import { z } from 'zod';
+import { redisNow } from '../redis/clock.ts';
 import type { Redis } from '../redis/connection.ts';
 import { KEY_PREFIX } from '../redis/keys.ts';
 import { RedisScript } from '../redis/script.ts';
@@ -487,6 +488,6 @@ return math.max(0, math.floor(now - oldest))
 /** For how long the job has waited that has waited longest, ms; 0 when none waits. One script, whatever the length of the queue. */
 export async function oldestWaitMs(redis: Redis, queue: QueueName): Promise<number> {
   const keys = ['prioritized', 'wait', 'delayed'].map((part) => keyOf(queue, part));
-  const args = [Date.now(), keyOf(queue, ''), queue === 'extract' ? '1' : '0'];
+  const args = [redisNow(), keyOf(queue, ''), queue === 'extract' ? '1' : '0'];
   return (await oldest.run(redis, keys, args)) as number;
 }

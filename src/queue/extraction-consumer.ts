@@ -8,6 +8,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { DelayedError, type Job, type Queue, UnrecoverableError, WaitingError } from 'bullmq';
 import { type ErrorBody, ServiceError } from '../contract/errors.ts';
 import type { Observer } from '../observe/metrics/observer.ts';
+import { redisNow } from '../redis/clock.ts';
 import type { Redis } from '../redis/connection.ts';
 import { subscribe } from '../redis/subscription.ts';
 import { AttemptReport } from './attempt-report.ts';
@@ -17,7 +18,14 @@ import { cancelledError, deadlyError } from './job-record.ts';
 import { observeEnds, observeStart } from './job-watch.ts';
 import { CANCEL_CHANNEL } from './names.ts';
 import { NewcomerWatch, type Place } from './newcomer-watch.ts';
-import { closeWorker, openWorker, type WorkerSettings } from './open-worker.ts';
+import {
+  closeWorker,
+  openWorker,
+  type PauseReason,
+  pauseWorker,
+  resumeWorker,
+  type WorkerSettings,
+} from './open-worker.ts';
 import { ExtractPayload, type ExtractProgress, type ExtractResult } from './payloads.ts';
 import { forgetReserved } from './reservation.ts';
 import { Semaphore } from './semaphore.ts';
@@ -66,9 +74,6 @@ export interface ExtractionConsumerOptions extends WorkerSettings {
   readonly observer?: Observer;
 }
 
-/** What a worker without it can do no job with. */
-type PauseReason = 'disk' | 'storage';
-
 export interface ExtractionConsumer {
   /** Resolves when this worker takes no jobs any more although jobs wait; nothing mends that but another process. */
   readonly deaf: Promise<void>;
@@ -95,7 +100,6 @@ export function consumeExtractions(options: ExtractionConsumerOptions): Extracti
   const { redis, logger, queue, patienceSeconds, concurrency } = options;
   const running = new Map<string, RunningJob>();
   const room = new Semaphore(options.concurrency);
-  const paused = new Set<PauseReason>();
   let begun = 0;
 
   // Three parameters tell BullMQ to hand a signal in; it is aborted when the lock could not be renewed.
@@ -164,13 +168,8 @@ export function consumeExtractions(options: ExtractionConsumerOptions): Extracti
 
   return {
     deaf,
-    pause(why) {
-      paused.add(why);
-      void worker.pause(true);
-    },
-    resume(why) {
-      if (paused.delete(why) && paused.size === 0) void worker.resume();
-    },
+    pause: (why) => pauseWorker(worker, why),
+    resume: (why) => resumeWorker(worker, why),
     async close(graceMs) {
       for (const watch of watches) watch.close();
       await closeWorker(worker, graceMs, () => {
@@ -321,7 +320,7 @@ async function givenUp(
       await wakeWorker(redis);
       return new WaitingError();
     case 'undecided':
-      await job.moveToDelayed(Date.now() + LOOK_AGAIN_MS, token);
+      await job.moveToDelayed(redisNow() + LOOK_AGAIN_MS, token);
       return new DelayedError();
     case 'deadly':
       logger.error({ jobId }, 'the job is not begun again: each worker that began it was lost');

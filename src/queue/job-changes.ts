@@ -3,6 +3,7 @@
 import { EventEmitter } from 'node:events';
 import { QueueEvents } from 'bullmq';
 import type { Logger } from '../observe/logger.ts';
+import { redisNow } from '../redis/clock.ts';
 import type { Redis } from '../redis/connection.ts';
 import { subscribe } from '../redis/subscription.ts';
 import { CHANGE_CHANNEL, queueNames } from './names.ts';
@@ -57,7 +58,7 @@ export class JobChanges {
   #readEvents(): QueueEvents {
     const events = new QueueEvents(queueNames.extract, {
       ...connectionOptions(this.#redis),
-      lastEventId: `${Date.now() - LOOK_BACK_MS}-0`,
+      lastEventId: `${redisNow() - LOOK_BACK_MS}-0`,
     });
     events.on('error', this.#warn);
     const tell = ({ jobId }: { jobId: string }): unknown => this.#watchers.emit(jobId);

@@ -5,6 +5,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { FlowProducer, type Queue, type Telemetry, UnrecoverableError } from 'bullmq';
 import type { Logger } from '../observe/logger.ts';
 import { type Observer, type SubmissionOutcome, silentObserver } from '../observe/metrics/observer.ts';
+import { redisNow } from '../redis/clock.ts';
 import type { Redis } from '../redis/connection.ts';
 import type { Replication } from '../redis/replication.ts';
 import { type CancelOutcome, confirmJobs, markCancelled, noteErased, recordKey } from './bullmq-internals.ts';
@@ -140,7 +141,7 @@ export class JobQueue {
           tenant,
           fresh.map(({ jobId, payload }) => ({ jobId, priority: payload.options.priority })),
           this.#options.limits,
-          Date.now(),
+          redisNow(),
         ),
       );
       this.#observer.jobsSubmitted(observedOutcome[reservation.outcome], fresh.length);
@@ -200,7 +201,7 @@ export class JobQueue {
         if (payload.source.type === 'upload') await this.#options.holdUpload(payload.source.file, jobId);
       }
       const places = lost.map(({ jobId, payload }) => ({ jobId, priority: payload.options.priority }));
-      const now = Date.now();
+      const now = redisNow();
       const reservation = await reserveSubmission(this.#redis, tenant, places, NO_LIMITS, now, 0);
       if (reservation.outcome === 'reserved') {
         await this.#add(lost, reservation.priorities);
@@ -224,6 +225,7 @@ export class JobQueue {
   async #add(jobs: readonly NewJob[], priorities: readonly number[]): Promise<void> {
     const keep = { age: this.#options.recordSeconds + RECORD_OUTLIVES_SECONDS, limit: REMOVE_LIMIT };
     const keepParent = { ...keep, age: keep.age + PARENT_OUTLIVES_SECONDS };
+    const timestamp = redisNow();
     const nodes = jobs.map(({ jobId, payload }, index) => {
       const extraction = {
         name: 'extract',
@@ -231,6 +233,7 @@ export class JobQueue {
         data: { ...payload, isProvisional: true },
         opts: {
           jobId,
+          timestamp,
           priority: priorities[index] ?? 1,
           attempts: ATTEMPTS,
           backoff: { type: 'exponential', delay: 1000, jitter: 0.5 },
@@ -249,6 +252,7 @@ export class JobQueue {
         data: announcement,
         opts: {
           jobId: completionId(jobId),
+          timestamp,
           attempts: 20,
           backoff: { type: 'exponential', delay: 500 },
           removeOnComplete: keepParent,

@@ -25,13 +25,19 @@ export class UrlSigner {
     return `${this.#publicUrl}/v1/download/${jobId}?${query}`;
   }
 
-  verify(jobId: string, rendition: Rendition, expires: string, signature: string): SignatureVerdict {
+  verify(
+    jobId: string,
+    rendition: Rendition,
+    expires: string,
+    signature: string,
+    nowMs: number,
+  ): SignatureVerdict {
     const expected = Buffer.from(this.#sign(jobId, rendition, expires));
     const given = Buffer.from(signature);
     if (given.length !== expected.length || !timingSafeEqual(given, expected)) {
       return 'invalid';
     }
-    return Number(expires) * 1000 > Date.now() ? 'valid' : 'expired';
+    return Number(expires) * 1000 > nowMs ? 'valid' : 'expired';
   }
 
   #sign(jobId: string, rendition: Rendition, expires: string): string {

@@ -7,6 +7,7 @@ import { createHmac, createSecretKey, type KeyObject, randomInt, timingSafeEqual
 import { z } from 'zod';
 import { TenantId } from '../contract/ids.ts';
 import { Scope, scopes } from '../contract/scopes.ts';
+import { redisNow } from '../redis/clock.ts';
 import type { Redis } from '../redis/connection.ts';
 import { ownKey } from '../redis/keys.ts';
 import { RedisScript } from '../redis/script.ts';
@@ -100,7 +101,7 @@ export class ApiKeys {
     const stored = await this.#read(id);
     // These two comparisons are always made, also for an unknown id.
     const current = equal(given, stored?.mac ?? '');
-    const previous = equal(given, stored?.previousMac ?? '') && Date.now() < (stored?.previousUntilMs ?? 0);
+    const previous = equal(given, stored?.previousMac ?? '') && redisNow() < (stored?.previousUntilMs ?? 0);
     const earlier = stillWorking(stored?.replaced).some((mac) => equal(given, mac));
     if (stored === undefined || stored.revokedAtMs !== undefined || !(current || previous || earlier)) {
       return undefined;
@@ -156,7 +157,7 @@ export class ApiKeys {
     if ((await this.#read(id)) === undefined) {
       return false;
     }
-    await this.#redis.hset(apiKeyKey(id), 'revokedAtMs', Date.now());
+    await this.#redis.hset(apiKeyKey(id), 'revokedAtMs', redisNow());
     return true;
   }
 
@@ -181,7 +182,7 @@ export class ApiKeys {
       name: key.name,
       scopes: key.scopes.join(','),
       instances: key.instances.join(','),
-      createdAtMs: String(Date.now()),
+      createdAtMs: String(redisNow()),
     };
     const stored = await create.run(
       this.#redis,

@@ -1,5 +1,6 @@
 /** Replacing a secret in a Redis hash. Each one that was replaced works on until the end of its own 24 hours (decisions A6, D). */
 import { ServiceError } from '../contract/errors.ts';
+import { redisNow } from '../redis/clock.ts';
 import type { Redis } from '../redis/connection.ts';
 import { RedisScript } from '../redis/script.ts';
 
@@ -42,7 +43,7 @@ export async function rotateSecret(
   fields: { readonly current: string; readonly previous: string },
   secret: string,
 ): Promise<void> {
-  const now = Date.now();
+  const now = redisNow();
   const waitMs = Number(
     await rotate.run(redis, [key], [fields.current, fields.previous, secret, now, now + OVERLAP_MS]),
   );
@@ -59,6 +60,6 @@ export async function rotateSecret(
 export function stillWorking(replaced: string | undefined): string[] {
   return (replaced ?? '').split(' ').flatMap((entry) => {
     const [secret, untilMs] = entry.split(':');
-    return secret && Number(untilMs) > Date.now() ? [secret] : [];
+    return secret && Number(untilMs) > redisNow() ? [secret] : [];
   });
 }

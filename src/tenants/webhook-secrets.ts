@@ -2,6 +2,7 @@
 
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { z } from 'zod';
+import { redisNow } from '../redis/clock.ts';
 import type { Redis } from '../redis/connection.ts';
 import { ownKey } from '../redis/keys.ts';
 import { rotateSecret, stillWorking } from './rotation.ts';
@@ -38,7 +39,7 @@ export class WebhookSecrets {
       await this.#redis.hsetnx(key, 'current', this.#encrypt(newSecret()));
       stored = Stored.parse(await this.#redis.hgetall(key));
     }
-    const previous = (stored.previousUntilMs ?? 0) > Date.now() ? stored.previous : undefined;
+    const previous = (stored.previousUntilMs ?? 0) > redisNow() ? stored.previous : undefined;
     return [stored.current, previous, ...stillWorking(stored.replaced)]
       .filter((text) => text !== undefined)
       .map((text) => this.#decrypt(text));

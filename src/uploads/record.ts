@@ -6,6 +6,7 @@
 import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import { TIMES_OF } from '../queue/bullmq-internals.ts';
+import { redisNow } from '../redis/clock.ts';
 import type { Redis } from '../redis/connection.ts';
 import { ownKey } from '../redis/keys.ts';
 import { RedisScript } from '../redis/script.ts';
@@ -99,7 +100,7 @@ export async function markUnchecked(redis: Redis, file: string, offset: number |
 /** The upload of that tenant in whatever state; unknown, foreign and expired are the same answer. */
 export async function readUpload(redis: Redis, tenant: string, file: string): Promise<Upload | undefined> {
   const parsed = StoredUpload.safeParse(await redis.hgetall(recordKey(file)));
-  return parsed.success && parsed.data.tenant === tenant && parsed.data.expiresAtMs > Date.now()
+  return parsed.success && parsed.data.tenant === tenant && parsed.data.expiresAtMs > redisNow()
     ? { file, ...parsed.data }
     : undefined;
 }
@@ -124,7 +125,7 @@ return 1
  * nothing. False when the upload has expired meanwhile.
  */
 export async function holdUpload(redis: Redis, file: string, jobId: string): Promise<boolean> {
-  return (await hold.run(redis, [recordKey(file), holdersKey(file)], [Date.now(), jobId])) === 1;
+  return (await hold.run(redis, [recordKey(file), holdersKey(file)], [redisNow(), jobId])) === 1;
 }
 
 // Nobody has to tell when a job has ended: whoever asks looks at the jobs themselves and drops those that are over.
@@ -157,7 +158,7 @@ export async function eraseUpload(
   file: string,
   removeBytes: (file: string) => Promise<void>,
 ): Promise<boolean> {
-  const appearedBy = Date.now() - APPEARS_WITHIN_MS;
+  const appearedBy = redisNow() - APPEARS_WITHIN_MS;
   if ((await held.run(redis, [holdersKey(file)], [appearedBy])) === 1) {
     return false;
   }
@@ -168,5 +169,5 @@ export async function eraseUpload(
 
 /** Ids of uploads that have expired, the longest expired first. */
 export async function expiredUploads(redis: Redis, skip: number, count: number): Promise<string[]> {
-  return redis.zrangebyscore(INDEX, '-inf', Date.now(), 'LIMIT', skip, count);
+  return redis.zrangebyscore(INDEX, '-inf', redisNow(), 'LIMIT', skip, count);
 }

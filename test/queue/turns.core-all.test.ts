@@ -12,12 +12,16 @@ import { newJobId, payloadOf, useQueue } from './queue-fixture.ts';
 
 const queue = useQueue({ submitPerMinute: 10_000, unfinishedPerTenant: 1000 });
 
+/** Jobs that have asked for an encoder. */
+const asking = new Set<string>();
+
 /** A worker with its encoders, as src/worker/extraction.ts is one; `encode` is what a job does with an encoder. */
 function openWorker(encoders: number, ahead: number, encode: (job: ExtractionJob) => Promise<void>): void {
   const encoding = new Semaphore(encoders);
   queue().consume(
     async (job) => {
       const { jobId, order, signal, takeTurn } = job;
+      asking.add(jobId);
       const leave = await encoding.acquire({ order, signal });
       try {
         await takeTurn();
@@ -46,7 +50,7 @@ it.runIf(currentRun === 'core')(
     const takenUp = () => queue().queue('extract').getActiveCount();
     await until('the worker is full', async () => (await takenUp()) === 5);
     const newcomer = await queue().submit('bbbbbbbb');
-    await queue().reaches(newcomer, 'processing');
+    await until('the newcomer asks for an encoder', () => asking.has(newcomer));
     expect(await takenUp()).toBe(5);
 
     while (ended.length < 9) {

@@ -23,13 +23,13 @@ describe('a signed address', () => {
       signer.downloadUrl(JOB, Date.now() + HOUR),
     );
     expect([origin, pathname, rendition]).toEqual(['https://sound.example', `/v1/download/${JOB}`, null]);
-    expect(signer.verify(JOB, 'output', expires, signature)).toBe('valid');
+    expect(signer.verify(JOB, 'output', expires, signature, Date.now())).toBe('valid');
   });
 
   it('of the voice rendition names it', () => {
     const { rendition, expires, signature } = parts(signer.downloadUrl(JOB, Date.now() + HOUR, 'voice'));
     expect(rendition).toBe('voice');
-    expect(signer.verify(JOB, 'voice', expires, signature)).toBe('valid');
+    expect(signer.verify(JOB, 'voice', expires, signature, Date.now())).toBe('valid');
   });
 
   it('opens nothing else', () => {
@@ -44,18 +44,18 @@ describe('a signed address', () => {
       [JOB, 'output', expires, ''],
       [JOB, 'output', '', signature],
     ];
-    for (const attempt of attempts) expect(signer.verify(...attempt)).toBe('invalid');
+    for (const attempt of attempts) expect(signer.verify(...attempt, Date.now())).toBe('invalid');
   });
 
   it('is expired when its time is over, which only who has a right signature is told', () => {
     const { expires, signature } = parts(signer.downloadUrl(JOB, Date.now() - HOUR));
-    expect(signer.verify(JOB, 'output', expires, signature)).toBe('expired');
-    expect(signer.verify(JOB, 'output', expires, 'f'.repeat(64))).toBe('invalid');
+    expect(signer.verify(JOB, 'output', expires, signature, Date.now())).toBe('expired');
+    expect(signer.verify(JOB, 'output', expires, 'f'.repeat(64), Date.now())).toBe('invalid');
   });
 
   it('of another service is worth nothing here', () => {
     const other = new UrlSigner(Buffer.alloc(32, 2), 'https://sound.example');
     const { expires, signature } = parts(other.downloadUrl(JOB, Date.now() + HOUR));
-    expect(signer.verify(JOB, 'output', expires, signature)).toBe('invalid');
+    expect(signer.verify(JOB, 'output', expires, signature, Date.now())).toBe('invalid');
   });
 });

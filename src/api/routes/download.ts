@@ -1,4 +1,5 @@
 /** GET and HEAD /v1/download/{jobId}: the finished file, whole or a range of it (decisions A4; RFC 9110, RFC 6266). */
+
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { create as contentDisposition } from 'content-disposition';
@@ -9,6 +10,7 @@ import { DownloadHeaders } from '../../contract/request-headers.ts';
 import type { JobRecord } from '../../queue/job-record.ts';
 import { outlookOf } from '../../queue/outlook.ts';
 import type { ExtractResult } from '../../queue/payloads.ts';
+import { redisNow } from '../../redis/clock.ts';
 import type { Rendition } from '../../signing/signed-url.ts';
 import { type ByteRange, ObjectNotFound, type Storage } from '../../storage/storage.ts';
 import { sendError } from '../answer.ts';
@@ -107,7 +109,7 @@ async function signedJob(context: RouteContext, rendition: Rendition): Promise<J
   const { expires, signature } = context.request.query;
   const verdict =
     typeof expires === 'string' && typeof signature === 'string'
-      ? context.services.signer.verify(jobId, rendition, expires, signature)
+      ? context.services.signer.verify(jobId, rendition, expires, signature, redisNow())
       : 'invalid';
   if (verdict === 'invalid') {
     throw new ServiceError('FORBIDDEN', 'the signature of this address is not valid');

@@ -3,6 +3,7 @@ import { ServiceError } from '../../contract/errors.ts';
 import { GatewayEvent, MessageUpdateEvent } from '../../contract/gateway-events.ts';
 import { SignedEventHeaders } from '../../contract/request-headers.ts';
 import { raiseMessageStatus } from '../../queue/voice-state.ts';
+import { redisNow } from '../../redis/clock.ts';
 import { isWebhookSigned } from '../../signing/standard-webhooks.ts';
 import { readText } from '../json-body.ts';
 import type { Route, RouteContext } from '../route.ts';
@@ -35,7 +36,7 @@ async function gatewayEvent({ request, response, services }: RouteContext): Prom
     'webhook-timestamp': request.get('webhook-timestamp') ?? '',
     'webhook-signature': request.get('webhook-signature') ?? '',
   };
-  if (!isWebhookSigned(headers, body, gatewayEventsSecret, Date.now())) {
+  if (!isWebhookSigned(headers, body, gatewayEventsSecret, redisNow())) {
     throw new ServiceError('UNAUTHORIZED', 'the event is not signed by the gateway of this service');
   }
   const event = MessageUpdateEvent.safeParse(JSON.parse(body));

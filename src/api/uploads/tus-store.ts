@@ -9,6 +9,7 @@ import { finished } from 'node:stream/promises';
 import { DataStore, ERRORS, Metadata, Upload as TusUpload } from '@tus/server';
 import { ServiceError } from '../../contract/errors.ts';
 import { SNIFF_BYTES } from '../../media/sniff.ts';
+import { redisNow } from '../../redis/clock.ts';
 import { ObjectNotFound } from '../../storage/storage.ts';
 import {
   beginUpload,
@@ -172,7 +173,7 @@ export class TusStore extends DataStore {
       if (error instanceof ServiceError) await discardUpload(this.#services, file);
       throw error;
     }
-    const expiresAtMs = Date.now() + this.getExpiration();
+    const expiresAtMs = redisNow() + this.getExpiration();
     await completeUpload(redis, { file, sizeBytes, expiresAtMs });
   }
 }

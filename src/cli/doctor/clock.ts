@@ -1,9 +1,8 @@
-/** The clock: what is signed, and when a link ends, is told by it. */
+/** The clock: BullMQ times by it, so that a process whose clock is far off that of Redis takes no jobs. */
+import { MOST_OFF_MS } from '../../redis/clock.ts';
 import { type Finding, messageOf, ok } from './check.ts';
 import type { System } from './system.ts';
 
-/** Signatures are refused when their time is further off, by us and by the libraries of Standard Webhooks. */
-const SIGNATURES_FAIL_MS = 5 * 60_000;
 /** Clocks that NTP sets differ by less. Jobs that are put off, and ends of links, are early or late by as much. */
 const WORTH_TELLING_MS = 2000;
 
@@ -51,11 +50,11 @@ export async function checkClock(
   const aheadMs = nowMs + tookMs / 2 - redisMs;
   if (Math.abs(aheadMs) - tookMs / 2 < WORTH_TELLING_MS) return [ok(`${date}, as Redis has it`)];
   const side = aheadMs > 0 ? 'ahead of' : 'behind';
-  const isFault = Math.abs(aheadMs) > SIGNATURES_FAIL_MS;
+  const isFault = Math.abs(aheadMs) > MOST_OFF_MS;
   return [
     {
       verdict: isFault ? 'fault' : 'warning',
-      found: `${seconds(aheadMs)} ${side} the clock of Redis${isFault ? ': signatures between the two machines fail' : ''}`,
+      found: `${seconds(aheadMs)} ${side} the clock of Redis${isFault ? ': processes here take no jobs and sweep nothing' : ''}`,
       remedy: `${remedy}, here and on the machine of Redis`,
       command,
     },

@@ -4,6 +4,7 @@
  * told again, and the rest in its order.
  */
 import { z } from 'zod';
+import { redisNow } from '../../redis/clock.ts';
 import type { Redis } from '../../redis/connection.ts';
 import { EVENT_STREAM, newestEventId, parseEntries, parseEvent } from '../event-stream.ts';
 import { gatewayKey } from '../redis-keys.ts';
@@ -76,7 +77,7 @@ async function takeOverRecords(redis: Redis, deliveries: EventDeliveries): Promi
     const { eventId, instanceId, envelope, attempts } = Record.parse(JSON.parse(text));
     const { event } = Envelope.parse(JSON.parse(envelope));
     const dueMs = Number((await redis.zscore(DUE, key)) ?? 0);
-    const delayMs = attempts === 0 ? 0 : Math.max(0, dueMs - Date.now());
+    const delayMs = attempts === 0 ? 0 : Math.max(0, dueMs - redisNow());
     await deliveries.addToWebhook(
       { id: eventId, instanceId, event, envelope },
       { earlierTries: attempts, delayMs },

@@ -19,6 +19,8 @@ interface InstanceState {
 interface Sources {
   /** Rejects when Redis does not answer. */
   readonly redis?: () => Promise<unknown>;
+  /** By how much the clock of this process is ahead of Redis'. */
+  readonly clockAheadSeconds?: () => number;
   readonly queues?: () => Promise<readonly QueueFigures[]>;
   readonly instances?: () => Promise<readonly InstanceState[]>;
   /** As it was found last. */
@@ -68,7 +70,7 @@ export class Metrics {
   }
 
   async #look(): Promise<void> {
-    const { redis, storage, queues, instances, worker } = this.#sources;
+    const { redis, clockAheadSeconds, storage, queues, instances, worker } = this.#sources;
     const [ping, figures, states] = await Promise.all([
       inTime(redis?.()),
       inTime(queues?.()),
@@ -76,6 +78,9 @@ export class Metrics {
     ]);
     this.#noteQueues(figures);
     if (redis !== undefined) this.#registry.set('soundpost_redis_up', {}, ping === undefined ? 0 : 1);
+    if (clockAheadSeconds !== undefined) {
+      this.#registry.set('soundpost_clock_ahead_seconds', {}, clockAheadSeconds());
+    }
     if (storage !== undefined) {
       const { state, answerSeconds } = storage();
       this.#registry.set('soundpost_storage_up', {}, state === 'down' ? 0 : 1);

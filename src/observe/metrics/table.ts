@@ -70,6 +70,12 @@ export const metricTable = {
     labels: {},
     of: parts,
   },
+  soundpost_clock_ahead_seconds: {
+    type: 'gauge',
+    help: "By how much this process's clock is ahead of Redis'; negative where it is behind. Beyond 5 s the process takes no jobs and sweeps nothing",
+    labels: {},
+    of: parts,
+  },
   soundpost_storage_up: {
     type: 'gauge',
     help: '1 while the storage answers within STORAGE_DEADLINE_SECONDS, else 0: then workers take no jobs, and requests that need it are answered 503',

@@ -6,6 +6,7 @@ import { pipeline } from 'node:stream/promises';
 import { formatOf } from '../../contract/formats.ts';
 import { attemptFiles } from '../../queue/names.ts';
 import type { ExtractResult } from '../../queue/payloads.ts';
+import { redisNow } from '../../redis/clock.ts';
 import type { Step, StepContext } from '../step.ts';
 import { inputFileOf } from './analyze.ts';
 import type { ExtractedAudio } from './extract.ts';
@@ -37,7 +38,7 @@ export const finalize: Step<ExtractedAudio, ExtractResult> = async (extracted, c
       channels: output.channels,
       sampleRate: output.sampleRate,
       sha256,
-      expiresAt: new Date(Date.now() + services.limits.outputTtlSeconds * 1000).toISOString(),
+      expiresAt: new Date(redisNow() + services.limits.outputTtlSeconds * 1000).toISOString(),
       copied: output.copied,
       timeline: { startOffset: output.startOffsetSeconds, filledSeconds: output.filledSeconds },
       ...(loudness === null ? {} : { loudness }),

@@ -175,12 +175,9 @@ describe('Redis', () => {
     expect(absent.of('Redis')[0]?.command).toBeDefined();
   });
 
-  it('whose clock is another is a warning, and a fault once signatures fail', async () => {
+  it('whose clock is another is a warning, and a fault once no jobs are taken', async () => {
     const { socketPath } = await redisWith('--appendonly', 'yes');
-    const [behind, ahead] = await Promise.all([
-      shiftedRedis(socketPath, -20),
-      shiftedRedis(socketPath, 3600),
-    ]);
+    const [behind, ahead] = await Promise.all([shiftedRedis(socketPath, -4), shiftedRedis(socketPath, 3600)]);
     closing.push(
       () => behind.close(),
       () => ahead.close(),
@@ -192,10 +189,10 @@ describe('Redis', () => {
     expect(some.code).toBe(0);
     expect(some.of('Clock')[0]).toMatchObject({
       verdict: 'warning',
-      found: expect.stringMatching(/^(19|20|21)\.\d s ahead of the clock of Redis$/),
+      found: expect.stringMatching(/^[345]\.\d s ahead of the clock of Redis$/),
       command: expect.stringMatching(/chrony|timedatectl/),
     });
-    expect(much.faults).toEqual([expect.stringMatching(/^Clock: 3\d{3}\.\d s behind .*signatures .* fail/)]);
+    expect(much.faults).toEqual([expect.stringMatching(/^Clock: 3\d{3}\.\d s behind .*take no jobs/)]);
   });
 });
 

@@ -4,6 +4,7 @@
  */
 import type { WAMessage } from 'baileys';
 import { z } from 'zod';
+import { redisNow } from '../../../redis/clock.ts';
 import type { Redis } from '../../../redis/connection.ts';
 import { gatewayKey } from '../../redis-keys.ts';
 import type { Sealer } from '../../sealer.ts';
@@ -47,7 +48,7 @@ export class KeptMessages {
       ...(key.participant ? { participant: key.participant } : {}),
       message: Buffer.from(library.proto.Message.encode(message).finish()).toString('base64'),
     };
-    const now = Date.now();
+    const now = redisNow();
     await redis
       .multi()
       .set(this.#key(id), sealer.seal(this.#key(id), JSON.stringify(kept)), 'EX', KEEP_SECONDS)

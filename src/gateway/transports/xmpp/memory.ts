@@ -1,4 +1,6 @@
 /** What the transport has to remember over a restart, in Redis. */
+
+import { redisNow } from '../../../redis/clock.ts';
 import type { Redis } from '../../../redis/connection.ts';
 import { FencedScript } from '../../lease/fenced-script.ts';
 import type { Lease } from '../../lease/lease.ts';
@@ -31,7 +33,7 @@ export class Memory {
       this.#redis,
       this.#lease,
       [this.#key('attempt', messageId)],
-      [Date.now(), ATTEMPT_SECONDS],
+      [redisNow(), ATTEMPT_SECONDS],
     );
     return earlier === null ? undefined : Number(earlier);
   }
