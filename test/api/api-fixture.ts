@@ -338,12 +338,16 @@ export class TestService {
   }
 
   /** Submits one job and waits for its end. */
-  async run(job: object, ask: Ask = {}): Promise<Json> {
+  async run(job: object, ask: Ask = {}, timeoutMs?: number): Promise<Json> {
     const jobId = await this.submit(job, ask);
-    return until(`${jobId} has ended`, async () => {
-      const now = await this.job(jobId, ask.key === undefined ? {} : { key: ask.key });
-      return ['completed', 'failed'].includes(now.status) && now;
-    });
+    return until(
+      `${jobId} has ended`,
+      async () => {
+        const now = await this.job(jobId, ask.key === undefined ? {} : { key: ask.key });
+        return ['completed', 'failed'].includes(now.status) && now;
+      },
+      timeoutMs,
+    );
   }
 
   async close(): Promise<void> {
