@@ -7,7 +7,6 @@ import { createAuditLog } from '../observe/logger.ts';
 import { type Part, parts } from '../observe/metrics/table.ts';
 import { checkBullmq } from '../queue/bullmq-internals.ts';
 import { redisClock } from '../redis/clock.ts';
-import { pingRedis } from '../redis/connection.ts';
 import { checkRedis } from '../redis/fitness.ts';
 import {
   checkStorage,
@@ -85,7 +84,7 @@ export async function serveWorker(say: (line: string) => void): Promise<void> {
     const health = await startHealthServer(
       config.HOST,
       config.WORKER_PORT,
-      { redis: () => pingRedis(stores.redis) },
+      stores.redis,
       () => ({
         sandbox: sandbox?.level ?? 'none',
         disk: worker.diskState(),

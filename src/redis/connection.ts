@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Cluster, type ClusterOptions, type RedisOptions, type Redis as SingleRedis } from 'ioredis';
 import type { Logger } from '../observe/logger.ts';
 import { LastingRedis, RequestCluster, RequestRedis, WorkerCluster } from './clients.ts';
-import { KEY_PREFIX } from './keys.ts';
+import { KEY_PREFIX, ownKey } from './keys.ts';
 import { parseRedisUrl, type RedisTarget } from './target.ts';
 
 /** A Redis, the master that Sentinels name, or a cluster: whoever uses it need not know which. */
@@ -168,6 +168,23 @@ export function duplicateRedis(redis: Redis): Redis {
 /** Asks where the keys are: of a cluster, another node's answer would say nothing. */
 export async function pingRedis(redis: Redis): Promise<void> {
   await redis.exists(KEY_PREFIX);
+}
+
+/** `refuses-writes`: it answers, but is full, cannot persist, or is no master that has its replicas. */
+export const redisStates = ['up', 'refuses-writes', 'down'] as const;
+export type RedisState = (typeof redisStates)[number];
+
+const REFUSES_WRITES = /^(OOM|MISCONF|READONLY|NOREPLICAS)\b/;
+const WRITTEN_FOR_MS = 60_000;
+
+/** Whether work can be done with this Redis: a read would be answered also while every write is refused. */
+export async function stateOfRedis(redis: Redis): Promise<RedisState> {
+  try {
+    await redis.set(ownKey('written'), '', 'PX', WRITTEN_FOR_MS);
+    return 'up';
+  } catch (error) {
+    return error instanceof Error && REFUSES_WRITES.test(error.message) ? 'refuses-writes' : 'down';
+  }
 }
 
 // ioredis has no codes for these.

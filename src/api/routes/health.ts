@@ -1,12 +1,14 @@
 /** Whether the process lives, and whether it can work (decisions E, "Health"). */
 import { z } from 'zod';
 import { sandboxLevels } from '../../media/sandbox.ts';
-import { pingRedis } from '../../redis/connection.ts';
+import { redisStates, stateOfRedis } from '../../redis/connection.ts';
 import type { Route } from '../route.ts';
 
 const Liveness = z.object({ status: z.literal('ok') });
 
-const Redis = z.enum(['up', 'down']);
+const Redis = z.enum(redisStates).meta({
+  description: 'refuses-writes: it answers, but takes nothing (full, cannot persist, or no master)',
+});
 const Storage = z.enum(['up', 'slow', 'down']).meta({
   description:
     'slow: takes more than a second to answer. down: uploads, forms with a file and downloads answer 503; everything else works, and jobs wait',
@@ -50,13 +52,16 @@ export const healthRoutes: readonly Route[] = [
       tag: 'Service',
       answers: {
         200: { description: 'It can', content: { 'application/json': Readiness } },
-        503: { description: 'Redis does not answer', content: { 'application/json': Readiness } },
+        503: {
+          description: 'Redis does not answer, or refuses writes',
+          content: { 'application/json': Readiness },
+        },
       },
       errors: [],
     },
     async handle({ response, services }) {
       const [redis, disk] = await Promise.all([
-        pingRedis(services.redis).then(isUp, isDown),
+        stateOfRedis(services.redis),
         services.disk.isLow().then(asState, () => undefined),
       ]);
       const ready = redis === 'up';
@@ -70,6 +75,4 @@ export const healthRoutes: readonly Route[] = [
   },
 ];
 
-const isUp = (): 'up' => 'up';
-const isDown = (): 'down' => 'down';
 const asState = (isLow: boolean): 'ok' | 'low' => (isLow ? 'low' : 'ok');

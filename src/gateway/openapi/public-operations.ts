@@ -36,7 +36,7 @@ export const publicOperations: readonly Operation<GatewayErrorCode>[] = [
     answers: {
       200: { description: 'They can', content: { 'application/json': Readiness } },
       503: {
-        description: 'Redis cannot be reached, or another process serves',
+        description: 'Redis cannot be reached, or refuses writes, or another process serves',
         content: { 'application/json': Readiness },
       },
     },

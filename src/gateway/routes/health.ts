@@ -2,12 +2,9 @@
 import type { RequestHandler } from 'express';
 import type { GatewayErrorCode } from '../../contract/gateway-errors.ts';
 import type { SandboxLevel } from '../../media/sandbox.ts';
-import { pingRedis, type Redis } from '../../redis/connection.ts';
+import { type Redis, type RedisState, stateOfRedis } from '../../redis/connection.ts';
 import type { StorageState } from '../../storage/storage.ts';
 import { STANDBY_RETRY_SECONDS } from '../lease/lease.ts';
-
-/** An answer that takes longer is no answer. */
-const TIMEOUT_MS = 2000;
 
 export const live: RequestHandler = (_request, response) => {
   response.set('Cache-Control', 'no-store').json({ status: 'ok' });
@@ -21,13 +18,18 @@ interface Readiness {
   readonly serves: boolean;
 }
 
+const redisWords: Readonly<Record<RedisState, string>> = {
+  up: 'ok',
+  'refuses-writes': 'refuses-writes',
+  down: 'unreachable',
+};
 const storageWords: Readonly<Record<StorageState, string>> = { up: 'ok', slow: 'slow', down: 'unreachable' };
 
 export function ready({ redis, storageState, sandbox, serves }: Readiness): RequestHandler {
   return async (_request, response) => {
-    const redisAnswers = await answers(pingRedis(redis));
-    const ok = redisAnswers && serves;
-    const standsBy = redisAnswers && !serves;
+    const redisState = await stateOfRedis(redis);
+    const ok = redisState === 'up' && serves;
+    const standsBy = redisState === 'up' && !serves;
     if (standsBy) {
       response.setHeader('Retry-After', STANDBY_RETRY_SECONDS);
     }
@@ -37,23 +39,9 @@ export function ready({ redis, storageState, sandbox, serves }: Readiness): Requ
       .json({
         status: ok ? 'ok' : 'unavailable',
         ...(standsBy ? { code: 'standby' satisfies GatewayErrorCode } : {}),
-        redis: redisAnswers ? 'ok' : 'unreachable',
+        redis: redisWords[redisState],
         storage: storageWords[storageState()],
         sandbox,
       });
   };
-}
-
-async function answers(check: Promise<unknown>): Promise<boolean> {
-  const { promise: late, resolve } = Promise.withResolvers<boolean>();
-  const timer = setTimeout(() => resolve(false), TIMEOUT_MS);
-  const inTime = check.then(
-    () => true,
-    () => false,
-  );
-  try {
-    return await Promise.race([inTime, late]);
-  } finally {
-    clearTimeout(timer);
-  }
 }
