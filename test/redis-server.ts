@@ -51,17 +51,17 @@ export interface RedisProcess {
 /**
  * Starts redis-server with these arguments; it ends with this process. Resolves when it says that it is ready.
  * @param ready what it says then
+ * @param program another one, and what its command begins with
  */
 export async function spawnRedis(
   settings: readonly string[],
   ready = /[Rr]eady to accept connections/,
+  program: readonly string[] = ['redis-server'],
 ): Promise<RedisProcess> {
   const [launcher = '', ...prefix] = dieWithParent('KILL', process.env.PATH ?? '');
-  const child: ChildProcess = spawn(
-    launcher,
-    [...prefix, 'redis-server', ...settings, '--loglevel', 'notice'],
-    { stdio: ['pipe', 'pipe', 'inherit'] },
-  );
+  const child: ChildProcess = spawn(launcher, [...prefix, ...program, ...settings, '--loglevel', 'notice'], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
   const ended = once(child, 'exit');
   await untilItSays(child, ready);
   child.stdout?.resume();

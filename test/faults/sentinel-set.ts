@@ -19,12 +19,15 @@ const FAILOVER_TIMEOUT_MS = 5000;
 export interface SentinelSetOptions {
   /** Settings of each server over the common ones, such as `['--min-replicas-to-write', '1']`. */
   readonly settings?: readonly string[];
+  /** The server, and what its command begins with; default that of this machine. */
+  readonly program?: readonly string[] | undefined;
 }
 
 export class SentinelSet implements StandRedis {
   url = '';
   readonly #folder: string;
   readonly #settings: readonly string[];
+  readonly #program: readonly string[] | undefined;
   #serverPorts: readonly number[] = [];
   #sentinelPorts: readonly number[] = [];
   readonly #servers = new Map<number, RedisProcess>();
@@ -32,9 +35,10 @@ export class SentinelSet implements StandRedis {
   readonly #links: SlowLink[] = [];
 
   /** @param folder exists */
-  constructor(folder: string, { settings = [] }: SentinelSetOptions = {}) {
+  constructor(folder: string, { settings = [], program }: SentinelSetOptions = {}) {
     this.#folder = folder;
     this.#settings = settings;
+    this.#program = program;
   }
 
   get socketUrl(): string {
@@ -63,7 +67,7 @@ export class SentinelSet implements StandRedis {
           '',
         ].join('\n'),
       );
-      this.#sentinels.push(await spawnRedis([config, '--sentinel'], /Sentinel ID is/));
+      this.#sentinels.push(await spawnRedis([config, '--sentinel'], /Sentinel ID is/, this.#program));
     }
     this.url = `redis+sentinel://${this.#sentinelPorts.map((port) => `127.0.0.1:${port}`).join(',')}/${MASTER_NAME}`;
     await this.ready();
@@ -202,7 +206,10 @@ export class SentinelSet implements StandRedis {
       '1',
     ];
     const role = master === undefined ? [] : ['--replicaof', `127.0.0.1 ${master}`];
-    this.#servers.set(port, await spawnRedis([...table, ...durable, ...role, ...this.#settings]));
+    this.#servers.set(
+      port,
+      await spawnRedis([...table, ...durable, ...role, ...this.#settings], undefined, this.#program),
+    );
   }
 
   async #ask<Result>(port: number, question: (redis: Redis) => Promise<Result>): Promise<Result> {

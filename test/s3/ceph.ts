@@ -1,8 +1,8 @@
 /**
- * Ceph's S3 server on one machine, in memory: a monitor, one OSD and a gateway, all on 127.0.0.1, in a Debian of their own (test/s3/ceph-root). It
+ * Ceph's S3 server on one machine, in memory: a monitor, one OSD and a gateway, all on 127.0.0.1, in a Debian of their own (test/debian-packages). It
  * checks signatures, and answers what s3rver is only taught to.
  */
-import { type ChildProcess, execFile, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -10,6 +10,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
 import type { S3Options } from '../../src/storage/s3-bucket.ts';
+import { debianPackages } from '../debian-packages.ts';
 import { freePorts } from '../ports.ts';
 import { until } from '../until.ts';
 
@@ -24,8 +25,7 @@ const STARTS_WITHIN_MS = 120_000;
 
 /** Where Ceph is installed, or why it is not to be had here. The first call takes minutes. */
 export function cephRoot(): { readonly root: string } | { readonly missing: string } {
-  const { status, stdout, stderr } = spawnSync(join(import.meta.dirname, 'ceph-root'), { encoding: 'utf8' });
-  return status === 0 ? { root: stdout.trim() } : { missing: stderr.trim() };
+  return debianPackages('ceph', ['ceph-mon', 'ceph-osd', 'ceph-common', 'radosgw']);
 }
 
 export class Ceph {
