@@ -19,6 +19,7 @@ import { confinedTools, guardedOutbound } from './processes/tools.ts';
 import { type ClockWatch, redisClock, watchClock } from './redis/clock.ts';
 import { closeRedis, connectRedis, pingRedis, type Redis, type RedisAddress } from './redis/connection.ts';
 import { type EmbeddedRedis, startEmbeddedRedis } from './redis/embedded.ts';
+import { type LinkWatch, watchLink } from './redis/link-watch.ts';
 import { type DerivedSecrets, deriveSecrets, machineSecretKey } from './secrets.ts';
 import { DiskSpace } from './storage/disk-space.ts';
 import { type Storage, StorageUnavailable } from './storage/storage.ts';
@@ -122,6 +123,7 @@ export interface Stores {
   readonly redis: Redis;
   /** Asked for the first time when Redis was found fit. */
   readonly clock: ClockWatch;
+  readonly link: LinkWatch;
   readonly keys: ApiKeys;
   readonly webhookSecrets: WebhookSecrets;
   close(): Promise<void>;
@@ -130,6 +132,7 @@ export interface Stores {
 export function openStores({ redisAddress, logger, secrets, metrics }: Resources): Stores {
   const redis = connectRedis({ ...redisAddress, role: 'request', logger });
   const clock = watchClock(redis, logger);
+  const link = watchLink(redis, logger);
   metrics.read({
     redis: () => pingRedis(redis).then(() => true),
     clockAheadSeconds: () => redisClock.aheadMs / 1000,
@@ -137,10 +140,12 @@ export function openStores({ redisAddress, logger, secrets, metrics }: Resources
   return {
     redis,
     clock,
+    link,
     keys: new ApiKeys(redis, secrets.keyPepper),
     webhookSecrets: new WebhookSecrets(redis, secrets.encryption),
     close() {
       clock.close();
+      link.close();
       return closeRedis(redis);
     },
   };

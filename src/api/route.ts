@@ -15,6 +15,7 @@ import type { JobChanges } from '../queue/job-changes.ts';
 import type { JobQueue } from '../queue/job-queue.ts';
 import type { VoiceQueue } from '../queue/voice-queue.ts';
 import type { Redis } from '../redis/connection.ts';
+import type { LinkWatch } from '../redis/link-watch.ts';
 import type { UrlSigner } from '../signing/signed-url.ts';
 import type { DiskSpace } from '../storage/disk-space.ts';
 import type { IncomingUploads } from '../storage/incoming.ts';
@@ -26,6 +27,7 @@ import type { ConsoleOptions } from './console-page.ts';
 /** What the handlers work with; wired in start.ts. */
 export interface ApiServices {
   readonly redis: Redis;
+  readonly link: LinkWatch;
   readonly jobs: JobQueue;
   readonly keys: ApiKeys;
   readonly webhookSecrets: WebhookSecrets;

@@ -75,6 +75,7 @@ export async function startApi(
   const board = await boardOf(resources, stores, queues, audit);
   const wire = (port: number): ApiServices => ({
     redis: stores.redis,
+    link: stores.link,
     jobs,
     webhooks,
     voices,

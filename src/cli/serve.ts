@@ -84,7 +84,7 @@ export async function serveWorker(say: (line: string) => void): Promise<void> {
     const health = await startHealthServer(
       config.HOST,
       config.WORKER_PORT,
-      stores.redis,
+      stores,
       () => ({
         sandbox: sandbox?.level ?? 'none',
         disk: worker.diskState(),

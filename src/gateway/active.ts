@@ -2,6 +2,7 @@
 import type { Express } from 'express';
 import type { AuditLog } from '../observe/logger.ts';
 import { connectRedis, type Redis } from '../redis/connection.ts';
+import type { LinkWatch } from '../redis/link-watch.ts';
 import { createApp } from './app.ts';
 import { EventReader } from './event-reader.ts';
 import { seedFirstInstance } from './first-instance.ts';
@@ -36,6 +37,7 @@ const WEBHOOK_SCHEDULE_SECONDS = [0, 5, 300, 1800, 7200, 18_000, 36_000, 50_400,
 
 interface ActiveOptions extends GatewayOptions {
   readonly redis: Redis;
+  readonly link: LinkWatch;
   readonly lease: Lease;
   readonly audit: AuditLog;
   /** Absolute base of the gateway, without a slash at the end. */
@@ -52,6 +54,7 @@ export interface ActiveGateway extends Pick<RunningGateway, 'instanceStates'> {
 export async function startActive(options: ActiveOptions): Promise<ActiveGateway> {
   const {
     redis,
+    link,
     lease,
     storage,
     storageState,
@@ -137,7 +140,7 @@ export async function startActive(options: ActiveOptions): Promise<ActiveGateway
   };
   const trustProxy = options.trustProxy ?? 0;
   const sandbox = tools.sandbox?.level ?? 'none';
-  const app = createApp({ services, access, storage, storageState, sandbox, trustProxy, publicUrl });
+  const app = createApp({ services, access, link, storage, storageState, sandbox, trustProxy, publicUrl });
 
   const close = async (): Promise<void> => {
     sweeper.close();

@@ -3,6 +3,7 @@ import type { Express, Request, RequestHandler } from 'express';
 import helmet from 'helmet';
 import { application, mount } from '../http/routes.ts';
 import type { SandboxLevel } from '../media/sandbox.ts';
+import type { LinkWatch } from '../redis/link-watch.ts';
 import type { Storage, StorageState } from '../storage/storage.ts';
 import { inboxPage } from './inbox/inbox-page.ts';
 import { inboxRoutes } from './inbox/inbox-routes.ts';
@@ -22,6 +23,7 @@ import type { GatewayServices } from './services.ts';
 export interface AppOptions {
   readonly services: GatewayServices;
   readonly access: Access;
+  readonly link: LinkWatch;
   readonly storage: Storage;
   readonly storageState: () => StorageState;
   /** How ffmpeg is confined. */
@@ -33,7 +35,7 @@ export interface AppOptions {
 }
 
 export function createApp(options: AppOptions): Express {
-  const { services, access, storage, storageState, sandbox, trustProxy, publicUrl } = options;
+  const { services, access, link, storage, storageState, sandbox, trustProxy, publicUrl } = options;
   const { redis, audit, logger } = services;
   const routes = keyedRoutes(services);
   const app = application(trustProxy);
@@ -41,7 +43,7 @@ export function createApp(options: AppOptions): Express {
   app.use(requestLog(logger));
   app.use(auditing(audit));
 
-  app.get('/health/live', live);
+  app.get('/health/live', live(link));
   app.get('/health/ready', ready({ redis, storageState, sandbox, serves: true }));
   app.route('/media/:file').get(media(storage)).all(otherMethods('GET, HEAD'));
   app.use(docsRoutes(routes, publicUrl));

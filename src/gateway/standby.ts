@@ -4,6 +4,7 @@ import { application } from '../http/routes.ts';
 import type { SandboxLevel } from '../media/sandbox.ts';
 import type { Logger } from '../observe/logger.ts';
 import type { Redis } from '../redis/connection.ts';
+import type { LinkWatch } from '../redis/link-watch.ts';
 import type { StorageState } from '../storage/storage.ts';
 import { standby } from './lease/lease.ts';
 import { errorAnswer } from './middleware/error-answer.ts';
@@ -12,15 +13,16 @@ import { live, ready } from './routes/health.ts';
 
 interface StandbyOptions {
   readonly redis: Redis;
+  readonly link: LinkWatch;
   readonly storageState: () => StorageState;
   readonly sandbox: SandboxLevel;
   readonly logger: Logger;
 }
 
-export function createStandbyApp({ redis, storageState, sandbox, logger }: StandbyOptions): Express {
+export function createStandbyApp({ redis, link, storageState, sandbox, logger }: StandbyOptions): Express {
   const app = application(0);
   app.use(requestLog(logger));
-  app.get('/health/live', live);
+  app.get('/health/live', live(link));
   app.get('/health/ready', ready({ redis, storageState, sandbox, serves: false }));
   app.use(() => {
     // Without Redis nobody serves, and that is what callers are told.

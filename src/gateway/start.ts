@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { type Listener, listen } from '../http/listener.ts';
 import { createAuditLog } from '../observe/logger.ts';
 import { closeRedis, connectRedis, pingRedis } from '../redis/connection.ts';
+import { watchLink } from '../redis/link-watch.ts';
 import { observed, publicUrlOf, type Resources, workspacesFolder } from '../resources.ts';
 import { withDeadline } from '../storage/deadline.ts';
 import { type ActiveGateway, startActive } from './active.ts';
@@ -57,11 +58,18 @@ export async function runGateway(resources: Resources, apiPort?: number): Promis
 export async function startGateway(options: GatewayOptions): Promise<RunningGateway> {
   const { storageState, tools, logger, around = (handler) => handler } = options;
   const redis = connectRedis({ url: options.redisUrl, tls: options.redisTls, role: 'request', logger });
+  const link = watchLink(redis, logger);
   const audit = createAuditLog(logger);
   const stopping = new AbortController();
   const inboxSessions = new InboxSessions(redis, new SecretHasher(options.keyPepper));
   const election = new Election<ActiveGateway>({ redis, ...options.election, logger });
-  const standby = createStandbyApp({ redis, storageState, sandbox: tools.sandbox?.level ?? 'none', logger });
+  const standby = createStandbyApp({
+    redis,
+    link,
+    storageState,
+    sandbox: tools.sandbox?.level ?? 'none',
+    logger,
+  });
   let listener: Listener | undefined;
 
   const close = async (): Promise<void> => {
@@ -69,6 +77,7 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
     stopping.abort(new Error('the gateway is stopping'));
     await closed;
     await election.close();
+    link.close();
     await closeRedis(redis);
   };
   try {
@@ -80,7 +89,7 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
     const { address: host, port } = listener.address;
     const publicUrl = options.publicUrl ?? baseOf(listener.address);
     await election.start((lease) =>
-      startActive({ ...options, redis, lease, audit, publicUrl, stopping: stopping.signal }),
+      startActive({ ...options, redis, link, lease, audit, publicUrl, stopping: stopping.signal }),
     );
     logger.info({ host, port, serves: election.active !== undefined }, 'gateway is listening');
     return {

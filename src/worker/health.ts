@@ -3,6 +3,7 @@ import type { RequestListener } from 'node:http';
 import { listen } from '../http/listener.ts';
 import type { Around } from '../http/watched.ts';
 import { type Redis, stateOfRedis } from '../redis/connection.ts';
+import type { LinkWatch } from '../redis/link-watch.ts';
 
 interface HealthServer {
   readonly port: number;
@@ -11,13 +12,13 @@ interface HealthServer {
 
 /**
  * @param port 0 takes a free one
- * @param redis of the role `request`: its commands end in time
+ * @param stores their connection's commands end in time
  * @param facts what else an operator wants to see of a worker, as it stands in the answer
  */
 export async function startHealthServer(
   host: string,
   port: number,
-  redis: Redis,
+  { redis, link }: { readonly redis: Redis; readonly link: LinkWatch },
   facts: () => Readonly<Record<string, string>> = () => ({}),
   around: Around = (handler) => handler,
 ): Promise<HealthServer> {
@@ -28,7 +29,7 @@ export async function startHealthServer(
     if (request.method !== 'GET' || !['/health/live', '/health/ready'].includes(request.url ?? '')) {
       answer(404, { status: 'not found' });
     } else if (request.url === '/health/live') {
-      answer(200, { status: 'ok' });
+      answer(...liveness(link));
     } else {
       const state = await stateOfRedis(redis);
       const ready = state === 'up';
@@ -41,4 +42,8 @@ export async function startHealthServer(
   };
   const { address, close } = await listen(host, port, () => around(answerHealth));
   return { port: address.port, close: () => close(0) };
+}
+
+function liveness({ isCutOff }: LinkWatch): [number, object] {
+  return isCutOff ? [503, { status: 'unavailable' }] : [200, { status: 'ok' }];
 }

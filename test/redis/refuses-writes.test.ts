@@ -18,7 +18,10 @@ beforeAll(async () => {
   const { socketPath, url } = service().redis;
   operator = new Redis(socketPath);
   workersRedis = connectRedis({ url, role: 'request', logger: pino({ level: 'silent' }) });
-  worker = await startHealthServer('127.0.0.1', 0, workersRedis);
+  worker = await startHealthServer('127.0.0.1', 0, {
+    redis: workersRedis,
+    link: { isCutOff: false, close() {} },
+  });
 });
 afterAll(async () => {
   await worker.close();

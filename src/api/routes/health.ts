@@ -4,7 +4,7 @@ import { sandboxLevels } from '../../media/sandbox.ts';
 import { redisStates, stateOfRedis } from '../../redis/connection.ts';
 import type { Route } from '../route.ts';
 
-const Liveness = z.object({ status: z.literal('ok') });
+const Liveness = z.object({ status: z.enum(['ok', 'unavailable']) });
 
 const Redis = z.enum(redisStates).meta({
   description: 'refuses-writes: it answers, but takes nothing (full, cannot persist, or no master)',
@@ -35,11 +35,18 @@ export const healthRoutes: readonly Route[] = [
       operationId: 'getLiveness',
       summary: 'Ask whether the process lives',
       tag: 'Service',
-      answers: { 200: { description: 'It does', content: { 'application/json': Liveness } } },
+      answers: {
+        200: { description: 'It does', content: { 'application/json': Liveness } },
+        503: {
+          description: 'It alone has lost Redis, and has to be started again',
+          content: { 'application/json': Liveness },
+        },
+      },
       errors: [],
     },
-    async handle({ response }) {
-      response.json({ status: 'ok' });
+    async handle({ response, services }) {
+      const { isCutOff } = services.link;
+      response.status(isCutOff ? 503 : 200).json({ status: isCutOff ? 'unavailable' : 'ok' });
     },
   },
   {

@@ -28,7 +28,13 @@ export const publicOperations: readonly Operation<GatewayErrorCode>[] = [
   open('/health/live', {
     operationId: 'checkLive',
     summary: 'Whether the process runs',
-    answers: { 200: { description: 'It does', content: { 'application/json': Live } } },
+    answers: {
+      200: { description: 'It does', content: { 'application/json': Live } },
+      503: {
+        description: 'It alone has lost Redis, and has to be started again',
+        content: { 'application/json': Live },
+      },
+    },
   }),
   open('/health/ready', {
     operationId: 'checkReady',

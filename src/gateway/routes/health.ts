@@ -3,12 +3,18 @@ import type { RequestHandler } from 'express';
 import type { GatewayErrorCode } from '../../contract/gateway-errors.ts';
 import type { SandboxLevel } from '../../media/sandbox.ts';
 import { type Redis, type RedisState, stateOfRedis } from '../../redis/connection.ts';
+import type { LinkWatch } from '../../redis/link-watch.ts';
 import type { StorageState } from '../../storage/storage.ts';
 import { STANDBY_RETRY_SECONDS } from '../lease/lease.ts';
 
-export const live: RequestHandler = (_request, response) => {
-  response.set('Cache-Control', 'no-store').json({ status: 'ok' });
-};
+export function live(link: LinkWatch): RequestHandler {
+  return (_request, response) => {
+    response
+      .status(link.isCutOff ? 503 : 200)
+      .set('Cache-Control', 'no-store')
+      .json({ status: link.isCutOff ? 'unavailable' : 'ok' });
+  };
+}
 
 interface Readiness {
   readonly redis: Redis;

@@ -1,0 +1,46 @@
+/** A process that alone has lost Redis is told from a Redis that is away for everybody. */
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { closeRedis, connectRedis, type Redis } from '../../src/redis/connection.ts';
+import { type LinkWatch, watchLink } from '../../src/redis/link-watch.ts';
+import { logger } from '../queue/queue-fixture.ts';
+import { startTestRedis, type TestRedis } from '../redis-server.ts';
+import { until } from '../until.ts';
+
+let server: TestRedis;
+let redis: Redis;
+let watch: LinkWatch;
+beforeEach(async () => {
+  server = await startTestRedis();
+  redis = connectRedis({ url: server.url, role: 'request', logger });
+  watch = watchLink(redis, logger, 50);
+});
+afterEach(async () => {
+  watch.close();
+  await closeRedis(redis);
+  await server.close();
+});
+
+it('is cut off when its connection has ended while Redis answers, until it is there again', async () => {
+  await redis.ping();
+  redis.disconnect();
+  await until('it is cut off', () => watch.isCutOff);
+  await redis.connect();
+  await until('it is not any more', () => !watch.isCutOff);
+});
+
+// Fails when src/redis/link-watch.ts does not ask anew.
+it('is not cut off by a Redis that hangs', async () => {
+  const fresh = vi.spyOn(redis, 'duplicate');
+  process.kill(server.pid, 'SIGSTOP');
+  await until('it has looked four times', () => fresh.mock.calls.length >= 4);
+  expect(watch.isCutOff).toBe(false);
+  process.kill(server.pid, 'SIGCONT');
+});
+
+it('is not cut off by a Redis that is gone', async () => {
+  await redis.ping();
+  const fresh = vi.spyOn(redis, 'duplicate');
+  await server.close();
+  await until('it has looked four times', () => fresh.mock.calls.length >= 4);
+  expect(watch.isCutOff).toBe(false);
+});
