@@ -1,4 +1,5 @@
 /** What can go wrong with media, told apart by who has to act: the input is at fault, or this machine is. */
+import { MEMORY_BYTES } from './sandbox.ts';
 
 type MediaFailureCode = 'INVALID_VIDEO' | 'EXTRACTION_FAILED';
 
@@ -38,6 +39,8 @@ export class ToolFailure extends Error {
   readonly stderr: string;
   /** As Node names it, when the tool met a full disk. */
   readonly code: 'ENOSPC' | undefined;
+  /** The machine, or the container, had less memory left than the tool might have used: none of ours was the limit that it met. */
+  readonly machineWasShort = process.availableMemory() < MEMORY_BYTES;
 
   constructor(tool: string, ending: BadEnding, stderr: string) {
     super(`${tool} ended badly: ${JSON.stringify(ending)}`);
@@ -53,19 +56,25 @@ const DISK_FULL = /^\S.*(No space left on device|Disk quota exceeded)/m;
 const MACHINE_FAULT =
   /^\S.*(Read-only file system|Too many open files|Resource temporarily unavailable|received signal 15)/m;
 
+/** By what a limit of ours ends a tool: time, the size of a file, a filter of system calls. */
+const LIMIT_SIGNALS: readonly NodeJS.Signals[] = ['SIGXCPU', 'SIGXFSZ', 'SIGSYS'];
+
+const NO_MEMORY = /^\S.*Cannot allocate memory/m;
+
 // ffmpeg's own code for "more than two thirds of the frames could not be decoded" (-max_error_rate).
 const TOO_MANY_DECODE_ERRORS = 69;
 
 /**
  * What a failed run says about the input: a {@link MediaFailure} with `code` when the input is at fault, otherwise the
- * error itself (full disk, missing binary, a kill from outside), which is worth another try.
+ * error itself (full disk, missing binary, a crash, a kill from outside, a machine without memory), which is worth another try.
  */
 export function blameInput(error: unknown, code: MediaFailureCode, details: string): unknown {
   if (!(error instanceof ToolFailure)) return error;
   if (error.code !== undefined || MACHINE_FAULT.test(error.stderr)) return error;
   const { ending } = error;
-  // Nobody here sends SIGKILL or SIGTERM without a reason of its own: this was the OOM killer or an operator.
-  if (ending.kind === 'signal' && (ending.signal === 'SIGKILL' || ending.signal === 'SIGTERM')) return error;
+  // It crashed, or the OOM killer or an operator ended it: whoever ends a tool here gives a reason of its own.
+  if (ending.kind === 'signal' && !LIMIT_SIGNALS.includes(ending.signal)) return error;
+  if (error.machineWasShort && NO_MEMORY.test(error.stderr)) return error;
   if (ending.kind === 'exit' && ending.code === TOO_MANY_DECODE_ERRORS) {
     return new MediaFailure('INVALID_VIDEO', 'most of the audio could not be decoded', { cause: error });
   }
