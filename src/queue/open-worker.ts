@@ -32,6 +32,9 @@ export interface WorkerSettings {
  */
 const LOOKS_PER_LOCK = 6;
 
+/** From an ended connection to the next look for jobs, ms. BullMQ would wait 15 s, while the connection is long made anew. */
+const LOOK_AGAIN_MS = 500;
+
 /** What is told to others must survive many deaths of whoever tells it. */
 const MAX_STALLED = 100;
 
@@ -52,6 +55,7 @@ export function openWorker(
     lockDuration: lockMs,
     // Redis takes whole milliseconds only.
     stalledInterval: Math.ceil(lockMs / LOOKS_PER_LOCK),
+    runRetryDelay: LOOK_AGAIN_MS,
   }).on('error', (error) => logger.warn({ error: error.message }, `${name} queue`));
   pauseByTheClock(worker);
   // Before it has a job to lose.
