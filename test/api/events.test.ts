@@ -1,78 +1,19 @@
 import { once } from 'node:events';
 import { Agent, get, type IncomingMessage } from 'node:http';
-import { createInterface } from 'node:readline';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { until } from '../until.ts';
-import { type Json, useClips, useService } from './api-fixture.ts';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { useClips, useService } from './api-fixture.ts';
+import { Stream } from './event-stream.ts';
 
 const clip = useClips('tone.mp4');
 const service = useService({ environment: { WORKER_CONCURRENCY: '4', DOWNLOADS_AHEAD: '0' } });
 /** Nobody works here, so a job stays as it is. */
 const quiet = useService({ parts: [] });
 
-interface Event {
-  readonly event: string | undefined;
-  readonly id: number;
-  readonly data: Json;
-}
-
-/** An event stream, read as a browser reads it (WHATWG HTML 9.2.6). */
-class Stream {
-  readonly response: IncomingMessage;
-  readonly events: Event[] = [];
-  comments = 0;
-  readonly ended: Promise<void>;
-
-  private constructor(response: IncomingMessage) {
-    this.response = response;
-    this.ended = this.#read();
-  }
-
-  static async open(
-    jobId: string,
-    headers: Record<string, string> = {},
-    { url, key } = service(),
-  ): Promise<Stream> {
-    const request = get(`${url}/v1/jobs/${jobId}/events`, { headers: { 'x-api-key': key, ...headers } });
-    const [response] = (await once(request, 'response')) as [IncomingMessage];
-    return new Stream(response);
-  }
-
-  async #read(): Promise<void> {
-    let fields: Record<string, string> = {};
-    for await (const line of createInterface({ input: this.response })) {
-      if (line === '') {
-        if (fields.data !== undefined) {
-          this.events.push({ event: fields.event, id: Number(fields.id), data: JSON.parse(fields.data) });
-        }
-        fields = {};
-        continue;
-      }
-      const [, name = '', value = ''] = /^([^:]*):? ?(.*)$/.exec(line) ?? [];
-      if (name === '') this.comments += 1;
-      fields[name] = value;
-    }
-  }
-
-  got(count: number): Promise<unknown> {
-    return until(`${count} events`, () => this.events.length >= count);
-  }
-
-  close(): void {
-    this.response.destroy();
-  }
-}
-
 let tone = '';
-/** Watched while the other tests run. */
-let idle: Stream;
 
 beforeAll(async () => {
   tone = await service().outside.file('tone.mp4', clip('tone.mp4'));
-  const url = `http://127.0.0.1:${quiet().outside.port}/a.mp4`;
-  idle = await Stream.open(await quiet().submit(request(url)), {}, quiet());
 });
-afterAll(() => idle.close());
 
 const request = (url: string): object => ({ source: { type: 'url', url }, output: { format: 'mp3' } });
 
@@ -81,7 +22,7 @@ describe('A4. GET /v1/jobs/{jobId}/events', () => {
     const slow = await service().outside.stalling('slow.mp4', clip('tone.mp4'));
     const jobId = await service().submit(request(slow.url));
     await service().reaches(jobId, 'processing');
-    const stream = await Stream.open(jobId);
+    const stream = await Stream.open(jobId, service());
     expect(stream.response.statusCode).toBe(200);
     expect(stream.response.headers).toMatchObject({
       'content-type': expect.stringMatching(/^text\/event-stream/),
@@ -104,7 +45,7 @@ describe('A4. GET /v1/jobs/{jobId}/events', () => {
 
   it('of a job that has ended sends its state once and closes', async () => {
     const { jobId } = await service().run(request(`http://127.0.0.1:${service().outside.port}/missing.mp4`));
-    const stream = await Stream.open(jobId);
+    const stream = await Stream.open(jobId, service());
     await stream.ended;
     expect(stream.events).toHaveLength(1);
     expect(stream.events[0]?.data).toEqual(await service().job(jobId));
@@ -113,15 +54,15 @@ describe('A4. GET /v1/jobs/{jobId}/events', () => {
 
   it('Last-Event-ID of the last event is answered with 204, of an earlier one with the state of now', async () => {
     const { jobId } = await service().run(request(tone));
-    const first = await Stream.open(jobId);
+    const first = await Stream.open(jobId, service());
     await first.ended;
     const lastId = String(first.events.at(-1)?.id);
-    const again = await Stream.open(jobId, { 'last-event-id': lastId });
+    const again = await Stream.open(jobId, service(), { 'last-event-id': lastId });
     expect(again.response.statusCode).toBe(204);
-    const earlier = await Stream.open(jobId, { 'last-event-id': '3' });
+    const earlier = await Stream.open(jobId, service(), { 'last-event-id': '3' });
     await earlier.ended;
     expect(earlier.events).toEqual(first.events);
-    const nonsense = await Stream.open(jobId, { 'last-event-id': 'nonsense' });
+    const nonsense = await Stream.open(jobId, service(), { 'last-event-id': 'nonsense' });
     await nonsense.ended;
     expect(nonsense.events).toEqual(first.events);
   });
@@ -129,7 +70,7 @@ describe('A4. GET /v1/jobs/{jobId}/events', () => {
   it('tells of a cancellation', async () => {
     const slow = await service().outside.stalling('cancelled.mp4', clip('tone.mp4'));
     const jobId = await service().submit(request(slow.url));
-    const stream = await Stream.open(jobId);
+    const stream = await Stream.open(jobId, service());
     await stream.got(1);
     await service().call('DELETE', `/v1/jobs/${jobId}`);
     await stream.ended;
@@ -139,7 +80,7 @@ describe('A4. GET /v1/jobs/{jobId}/events', () => {
   it('several may watch one job, and one who leaves disturbs nobody', async () => {
     const slow = await service().outside.stalling('watched.mp4', clip('tone.mp4'));
     const jobId = await service().submit(request(slow.url));
-    const streams = await Promise.all([1, 2, 3].map(() => Stream.open(jobId)));
+    const streams = await Promise.all([1, 2, 3].map(() => Stream.open(jobId, service())));
     await Promise.all(streams.map((stream) => stream.got(1)));
     streams[0]?.close();
     slow.letGo();
@@ -151,8 +92,7 @@ describe('A4. GET /v1/jobs/{jobId}/events', () => {
 
   it('HEAD answers at once, and the connection is free for the next request', async () => {
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
-    await idle.got(1);
-    const jobId = idle.events[0]?.data.jobId;
+    const jobId = await quiet().submit(request(`http://127.0.0.1:${quiet().outside.port}/a.mp4`));
     const ask = async (method: string, path: string): Promise<number | undefined> => {
       const asked = get(`${quiet().url}${path}`, {
         agent,
@@ -166,10 +106,5 @@ describe('A4. GET /v1/jobs/{jobId}/events', () => {
     expect(await ask('HEAD', `/v1/jobs/${jobId}/events`)).toBe(200);
     expect(await ask('GET', `/v1/jobs/${jobId}`)).toBe(200);
     agent.destroy();
-  });
-
-  it('a quiet stream carries a comment each 15 s', async () => {
-    await until('the first comment', () => idle.comments > 0);
-    expect(idle.events.map(({ data }) => data.status)).toEqual(['queued']);
   });
 });

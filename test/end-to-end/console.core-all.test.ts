@@ -173,7 +173,7 @@ describe('the way of one video', () => {
   });
 });
 
-describe('a job that takes its time', () => {
+describe.runIf(currentRun === 'all')('a job that takes its time', () => {
   it('shows its step and its progress while it runs, is cancelled, and tried again to its end', async () => {
     const lecture = await service().outside.stalling('lecture.mp4', join(folder, 'lecture.mp4'));
     await page.getByRole('link', { name: 'New', exact: true }).click();
@@ -241,7 +241,7 @@ describe('a job that takes its time', () => {
   });
 });
 
-describe('for everybody', () => {
+describe.runIf(currentRun === 'all')('for everybody', () => {
   it('is used by keyboard alone', async () => {
     const url = await service().outside.file('by-keyboard.mp4', join(folder, 'lecture.mp4'));
     const other = await browser.context.newPage();

@@ -205,7 +205,7 @@ it.runIf(currentRun === 'all')('SIGTERM while Redis hangs ends the process all t
   }
 });
 
-it.runIf(currentRun === 'core')(
+it.runIf(currentRun === 'all')(
   'SIGKILL of script/server leaves no process, and the next start finishes what was accepted',
   async () => {
     const server = home.run(['script/server'], { JOB_LOCK_SECONDS: '3' });
@@ -245,7 +245,7 @@ it.runIf(currentRun === 'all')('SIGKILL of everything at once loses no accepted 
   await Promise.all(ids.map((jobId) => again.completed(jobId)));
 });
 
-it.runIf(currentRun === 'core')(
+it.runIf(currentRun === 'all')(
   'a second service over the same folder is refused with a sentence, and the first one goes on',
   async () => {
     const first = await home.serve();

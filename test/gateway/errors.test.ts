@@ -341,8 +341,8 @@ describe('an error answer', () => {
 /** Where the rows are that need a gateway of their own. */
 const shownElsewhere: readonly GatewayErrorCode[] = [
   'rate_limited', // send-rate.test.ts, wrong-keys.test.ts
-  'timeout', // keeping.test.ts
-  'service_unavailable', // health.test.ts, keeping.test.ts
+  'timeout', // keeping.all.test.ts
+  'service_unavailable', // health.all.test.ts, keeping.all.test.ts
   'standby', // lease/standby.test.ts
   'internal_error', // below
 ];

@@ -128,7 +128,7 @@ describe('the inbox', () => {
     },
   );
 
-  it.runIf(currentRun === 'core')('draws 64 bars as the waveform says, twice: coming and heard', async () => {
+  it.runIf(currentRun === 'all')('draws 64 bars as the waveform says, twice: coming and heard', async () => {
     const { id } = await send(ada.number);
     await openInbox();
     await chat(ada.name).click();
@@ -190,7 +190,7 @@ describe('the inbox', () => {
     },
   );
 
-  it.runIf(currentRun === 'core')(
+  it.runIf(currentRun === 'all')(
     'says so when a recording was tampered with, and plays nothing',
     async () => {
       const { id } = await send(ada.number);
@@ -248,7 +248,7 @@ describe('playing somebody', () => {
       .waitFor();
   });
 
-  it.runIf(currentRun === 'core')(
+  it.runIf(currentRun === 'all')(
     'speaks into the microphone, and the voice message can be played',
     async () => {
       await openInbox();
@@ -390,7 +390,7 @@ describe.runIf(currentRun === 'all')('what is only to be listened to', () => {
   });
 });
 
-describe.runIf(currentRun === 'core')('an invitation', () => {
+describe.runIf(currentRun === 'all')('an invitation', () => {
   it('asks which instance enters the group, and shows the group to it', async () => {
     await gateway.call('POST', '/instance/create', { instanceName: 'guest' });
     const { body: contacts } = await gateway.call('POST', '/chat/findContacts/main');
@@ -442,7 +442,7 @@ describe('signing in', () => {
     },
   );
 
-  it.runIf(currentRun === 'core')(
+  it.runIf(currentRun === 'all')(
     'asks for a key, says when it is wrong, and keeps it for the tab only',
     async () => {
       await page.goto(`${gateway.url}/inbox`);
@@ -463,7 +463,7 @@ describe('signing in', () => {
     },
   );
 
-  it.runIf(currentRun === 'core')(
+  it.runIf(currentRun === 'all')(
     'takes a one-time link once, and takes the code out of the address',
     async () => {
       const link = await gateway.inboxLink();

@@ -38,7 +38,7 @@ describe('a voice message with the output', () => {
         { format: 'flac', start: 1, end: 3 },
         { format: 'mp3', normalize: true },
       ],
-      2,
+      1,
     ),
   )('is made of %o', async (request) => {
     const { output, voice } = await both('speech.mp4', request);

@@ -1,5 +1,5 @@
 /**
- * Makes the data of the first edition that `first-edition.test.ts` loads: runs its processes over a real Redis, leaves them in the middle of
+ * Makes the data of the first edition that `first-edition.all.test.ts` loads: runs its processes over a real Redis, leaves them in the middle of
  * everything, and writes down what they have kept. It was run once, with a checkout of f8bc16f in which `npm ci` had been run:
  *
  *     node test/upgrade/make-first-edition.ts <folder of the checkout>

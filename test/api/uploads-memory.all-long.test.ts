@@ -5,14 +5,14 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
-import { byRun, currentRun } from '../by-run.ts';
+import { byRun } from '../by-run.ts';
 import { S3Server } from '../s3/s3-server.ts';
 import { ServiceHome } from '../service.ts';
 import { useClips } from './api-fixture.ts';
 import { LIMIT_BYTES, type MeasuredApi, MIB, measureUpload, statusOf, ways } from './upload-memory.ts';
 
 /** In each run more than the process may grow by. */
-const SIZE_BYTES = byRun({ core: 160 * MIB, all: 256 * MIB, long: 2048 * MIB });
+const SIZE_BYTES = byRun({ all: 256 * MIB, long: 2048 * MIB });
 const TIMEOUT_MS = 300_000;
 
 const clip = useClips('tone.mp4');
@@ -62,11 +62,8 @@ const places: readonly Place[] = [
   },
 ];
 
-describe.each(places)('into $name', ({ name: place, limitBytes, environment, stored }) => {
-  // In the core one way for each place: of a bucket the form is what took most.
-  const inCore = place === 'a bucket' ? 'form' : 'tus';
-  const each = (['raw', 'form', 'tus'] as const).filter((way) => currentRun !== 'core' || way === inCore);
-  it.each(each)(
+describe.each(places)('into $name', ({ limitBytes, environment, stored }) => {
+  it.each(['raw', 'form', 'tus'] as const)(
     `${SIZE_BYTES / MIB} MiB by %s pass through the API in less than ${limitBytes / MIB} MiB of memory`,
     async (way) => {
       const api = await startApi(environment);
@@ -79,7 +76,7 @@ describe.each(places)('into $name', ({ name: place, limitBytes, environment, sto
 });
 
 // The bin of the package is measured in test/package, the image in test/containers.
-it.runIf(currentRun !== 'core')(
+it(
   'so they do when the script of the checkout starts it',
   async () => {
     const api = await startApi({}, ['script/soundpost', 'api']);

@@ -14,6 +14,7 @@ import { completionId, voiceId, webhookId } from '../../src/queue/names.ts';
 import { WebhookPayload } from '../../src/queue/payloads.ts';
 import { VoiceQueue } from '../../src/queue/voice-queue.ts';
 import { readVoiceState } from '../../src/queue/voice-state.ts';
+import { currentRun } from '../by-run.ts';
 import { startRedisProxy } from '../gateway/redis-proxy.ts';
 import { until } from '../until.ts';
 import { queueKey } from './bullmq-keys.ts';
@@ -102,7 +103,7 @@ const idsIn = async (name: 'webhook' | 'voice') => {
 };
 
 describe('the end of a job', () => {
-  it('is told to its webhook, and its result sent into the chat', async () => {
+  it.runIf(currentRun === 'core')('is told to its webhook, and its result sent into the chat', async () => {
     const told: WebhookPayload[] = [];
     const sent: string[] = [];
     await announce({
@@ -138,7 +139,7 @@ describe('the end of a job', () => {
     expect(sent).toEqual([jobId]);
   });
 
-  it('by failure is told, and nothing is sent', async () => {
+  it.runIf(currentRun === 'core')('by failure is told, and nothing is sent', async () => {
     const told: WebhookPayload[] = [];
     await announce({
       async webhook(payload) {
@@ -157,7 +158,7 @@ describe('the end of a job', () => {
     expect(await idsIn('voice')).toEqual([]);
   });
 
-  it('by cancellation while it waits is told', async () => {
+  it.runIf(currentRun === 'core')('by cancellation while it waits is told', async () => {
     const told: WebhookPayload[] = [];
     await announce({
       async webhook(payload) {
@@ -170,47 +171,50 @@ describe('the end of a job', () => {
     await expect.poll(() => told).toMatchObject([{ event: 'job.failed', jobId }]);
   });
 
-  it('is announced once, although whoever announced it was cut off in the middle', async () => {
-    const jobId = await queue().submit(TENANT, { ...HOOK, ...VOICE });
-    // The webhook is added by then, the voice message is not.
-    const proxy = await startRedisProxy(queue().server.socketPath, {
-      command: voiceId(jobId),
-      reachesRedis: false,
-    });
-    const hang = () => new Promise<never>(() => undefined);
-    await announce({ webhook: hang, voice: hang }, { url: proxy.url, lockSeconds: 2 });
-    // Closed first, so that nothing waits for answers that cannot come.
-    queue().onClose(() => proxy.close());
-    complete();
-    await proxy.stopped;
-    expect(await idsIn('webhook')).toEqual([webhookId(jobId)]);
-    expect(await idsIn('voice')).toEqual([]);
+  it.runIf(currentRun === 'all')(
+    'is announced once, although whoever announced it was cut off in the middle',
+    async () => {
+      const jobId = await queue().submit(TENANT, { ...HOOK, ...VOICE });
+      // The webhook is added by then, the voice message is not.
+      const proxy = await startRedisProxy(queue().server.socketPath, {
+        command: voiceId(jobId),
+        reachesRedis: false,
+      });
+      const hang = () => new Promise<never>(() => undefined);
+      await announce({ webhook: hang, voice: hang }, { url: proxy.url, lockSeconds: 2 });
+      // Closed first, so that nothing waits for answers that cannot come.
+      queue().onClose(() => proxy.close());
+      complete();
+      await proxy.stopped;
+      expect(await idsIn('webhook')).toEqual([webhookId(jobId)]);
+      expect(await idsIn('voice')).toEqual([]);
 
-    const told: string[] = [];
-    const sent: string[] = [];
-    await announce(
-      {
-        async webhook({ event }) {
-          told.push(event);
-          return { status: 200 };
+      const told: string[] = [];
+      const sent: string[] = [];
+      await announce(
+        {
+          async webhook({ event }) {
+            told.push(event);
+            return { status: 200 };
+          },
+          async voice(payload) {
+            sent.push(payload.jobId);
+            return { outcome: 'done', result: SENT };
+          },
         },
-        async voice(payload) {
-          sent.push(payload.jobId);
-          return { outcome: 'done', result: SENT };
-        },
-      },
-      { lockSeconds: 2 },
-    );
-    await until('the rest is announced', () => told.length >= 2);
-    const completion = queue().queue('completion');
-    await until(
-      'the announcing itself has ended',
-      async () => (await completion.getJobState(completionId(jobId))) === 'completed',
-    );
-    expect(told.toSorted()).toEqual(['job.completed', 'voice.updated']);
-    expect(sent).toEqual([jobId]);
-    expect(await idsIn('webhook')).toEqual([webhookId(jobId), webhookId(voiceId(jobId))].toSorted());
-  });
+        { lockSeconds: 2 },
+      );
+      await until('the rest is announced', () => told.length >= 2);
+      const completion = queue().queue('completion');
+      await until(
+        'the announcing itself has ended',
+        async () => (await completion.getJobState(completionId(jobId))) === 'completed',
+      );
+      expect(told.toSorted()).toEqual(['job.completed', 'voice.updated']);
+      expect(sent).toEqual([jobId]);
+      expect(await idsIn('webhook')).toEqual([webhookId(jobId), webhookId(voiceId(jobId))].toSorted());
+    },
+  );
 });
 
 describe('voice messages that wait', () => {
@@ -220,30 +224,33 @@ describe('voice messages that wait', () => {
     }
   };
 
-  it('for an instance that hangs, or for their delay, hold no place of others', async () => {
-    const begun: string[] = [];
-    let release = (): void => undefined;
-    const released = new Promise<void>((resolve) => {
-      release = resolve;
-    });
-    await announce({
-      async voice({ request: { instance, delay } }) {
-        begun.push(`${instance} ${delay}`);
-        if (instance !== 'alive') await released;
-        return { outcome: 'done', result: SENT };
-      },
-    });
-    complete();
-    await submitVoices(20, TENANT, 'hangs', 0);
-    await submitVoices(32, TENANT, 'waits', 60_000);
-    await until('all delays run', () => begun.filter((one) => one === 'waits 60000').length === 32, 15_000);
-    await submitVoices(1, TENANT, 'alive', 0);
-    await submitVoices(1, 'tenant02', 'hangs', 0);
-    await until('another instance of the key is served', () => begun.includes('alive 0'));
-    expect(begun.filter((one) => one === 'hangs 0')).toHaveLength(8);
-    release();
-    await until('all are sent', () => begun.length === 54, 15_000);
-  });
+  it.runIf(currentRun === 'core')(
+    'for an instance that hangs, or for their delay, hold no place of others',
+    async () => {
+      const begun: string[] = [];
+      let release = (): void => undefined;
+      const released = new Promise<void>((resolve) => {
+        release = resolve;
+      });
+      await announce({
+        async voice({ request: { instance, delay } }) {
+          begun.push(`${instance} ${delay}`);
+          if (instance !== 'alive') await released;
+          return { outcome: 'done', result: SENT };
+        },
+      });
+      complete();
+      await submitVoices(20, TENANT, 'hangs', 0);
+      await submitVoices(32, TENANT, 'waits', 60_000);
+      await until('all delays run', () => begun.filter((one) => one === 'waits 60000').length === 32, 15_000);
+      await submitVoices(1, TENANT, 'alive', 0);
+      await submitVoices(1, 'tenant02', 'hangs', 0);
+      await until('another instance of the key is served', () => begun.includes('alive 0'));
+      expect(begun.filter((one) => one === 'hangs 0')).toHaveLength(8);
+      release();
+      await until('all are sent', () => begun.length === 54, 15_000);
+    },
+  );
 });
 
 describe('a webhook', () => {
@@ -264,43 +271,49 @@ describe('a webhook', () => {
     return { jobId, tries };
   }
 
-  it('is tried at the distances of its schedule, each from the end of the try before, always under the same id', async () => {
-    const endedAtMs: number[] = [];
-    const { jobId, tries } = await tellOne([0, 0.4, 1], async (nth) => {
-      // Longer than the first distance: counted from the event, the second try would follow at once.
-      if (nth === 1) await wait(600);
-      endedAtMs.push(Date.now());
-      return { status: nth < 3 ? 500 : 204 };
-    });
-    await expect
-      .poll(() => states(jobId), { timeout: 10_000 })
-      .toMatchObject({
-        webhook: { status: 'delivered', lastError: null },
+  it.runIf(currentRun === 'core')(
+    'is tried at the distances of its schedule, each from the end of the try before, always under the same id',
+    async () => {
+      const endedAtMs: number[] = [];
+      const { jobId, tries } = await tellOne([0, 0.4, 1], async (nth) => {
+        // Longer than the first distance: counted from the event, the second try would follow at once.
+        if (nth === 1) await wait(600);
+        endedAtMs.push(Date.now());
+        return { status: nth < 3 ? 500 : 204 };
       });
-    expect(tries.map(({ deliveryId }) => deliveryId)).toEqual(Array(3).fill(webhookId(jobId)));
-    const distances = tries.slice(1).map(({ atMs }, index) => atMs - (endedAtMs[index] ?? 0));
-    expect(distances[0]).toBeGreaterThanOrEqual(400);
-    expect(distances[1]).toBeGreaterThanOrEqual(600);
-  });
+      await expect
+        .poll(() => states(jobId), { timeout: 10_000 })
+        .toMatchObject({
+          webhook: { status: 'delivered', lastError: null },
+        });
+      expect(tries.map(({ deliveryId }) => deliveryId)).toEqual(Array(3).fill(webhookId(jobId)));
+      const distances = tries.slice(1).map(({ atMs }, index) => atMs - (endedAtMs[index] ?? 0));
+      expect(distances[0]).toBeGreaterThanOrEqual(400);
+      expect(distances[1]).toBeGreaterThanOrEqual(600);
+    },
+  );
 
-  it('is given up when its tries are used up, and the job stays completed', async () => {
-    const { jobId, tries } = await tellOne([0, 0.05, 0.1], (nth) => ({ status: 500 + nth }));
-    await expect
-      .poll(() => states(jobId), { timeout: 10_000 })
-      .toMatchObject({ webhook: { status: 'failed' } });
-    expect((await states(jobId)).webhook?.lastError).toBe('WEBHOOK_FAILED: the receiver answered 503');
-    expect(tries).toHaveLength(3);
-    expect(await queue().jobs.read(jobId)).toMatchObject({ status: 'completed' });
-  });
+  it.runIf(currentRun === 'core')(
+    'is given up when its tries are used up, and the job stays completed',
+    async () => {
+      const { jobId, tries } = await tellOne([0, 0.05, 0.1], (nth) => ({ status: 500 + nth }));
+      await expect
+        .poll(() => states(jobId), { timeout: 10_000 })
+        .toMatchObject({ webhook: { status: 'failed' } });
+      expect((await states(jobId)).webhook?.lastError).toBe('WEBHOOK_FAILED: the receiver answered 503');
+      expect(tries).toHaveLength(3);
+      expect(await queue().jobs.read(jobId)).toMatchObject({ status: 'completed' });
+    },
+  );
 
-  it('is not tried again where the receiver wants none any more', async () => {
+  it.runIf(currentRun === 'core')('is not tried again where the receiver wants none any more', async () => {
     const { jobId, tries } = await tellOne([0, 0.05, 0.1], () => ({ status: 410 }));
     await expect.poll(() => states(jobId)).toMatchObject({ webhook: { status: 'failed' } });
     expect(tries).toHaveLength(1);
     expect(await queue().redis.zcard(queueKey('webhook', 'delayed'))).toBe(0);
   });
 
-  it('waits as long as the receiver asks', async () => {
+  it.runIf(currentRun === 'core')('waits as long as the receiver asks', async () => {
     const { tries } = await tellOne([0, 0.05], (nth) =>
       nth === 1 ? { status: 429, retryAfterSeconds: 1 } : { status: 200 },
     );
@@ -308,7 +321,7 @@ describe('a webhook', () => {
     expect((tries[1]?.atMs ?? 0) - (tries[0]?.atMs ?? 0)).toBeGreaterThanOrEqual(1000);
   });
 
-  it('waits no longer than an hour, whatever the receiver asks', async () => {
+  it.runIf(currentRun === 'core')('waits no longer than an hour, whatever the receiver asks', async () => {
     const { jobId } = await tellOne([0, 0.05], () => ({
       status: 429,
       retryAfterSeconds: 1_000_000,
@@ -319,7 +332,7 @@ describe('a webhook', () => {
     expect(job?.delay).toBeLessThanOrEqual(3_600_000 * 1.1);
   });
 
-  it('whose making failed through our fault is tried again', async () => {
+  it.runIf(currentRun === 'core')('whose making failed through our fault is tried again', async () => {
     let tries = 0;
     await announce({
       async webhook() {
