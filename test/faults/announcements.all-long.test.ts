@@ -83,7 +83,7 @@ it("one key's receivers that never answer delay nobody else's webhooks and voice
   expect(voiceP95).toBeLessThanOrEqual(5_000);
 });
 
-/** What stands in Redis then looks as if so much time had passed. */
+/** What stands in Redis then looks as if so much time had passed: Redis' own clock cannot be set, libfaketime clashes with its allocator. */
 async function timePasses(ms: number): Promise<void> {
   for (const queue of ['webhook', 'voice', 'completion', 'extract'] as const) {
     for (const [state, unit] of [

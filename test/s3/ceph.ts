@@ -7,6 +7,7 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
 import type { S3Options } from '../../src/storage/s3-bucket.ts';
@@ -28,11 +29,13 @@ export function cephRoot(): { readonly root: string } | { readonly missing: stri
   return debianPackages('ceph', ['ceph-mon', 'ceph-osd', 'ceph-common', 'radosgw']);
 }
 
+type Daemon = 'ceph-mon' | 'ceph-osd' | 'radosgw';
+
 export class Ceph {
   readonly options: S3Options;
   readonly #root: string;
   readonly #folder: string;
-  readonly #daemons: ChildProcess[] = [];
+  readonly #daemons = new Map<Daemon, ChildProcess>();
 
   private constructor(root: string, folder: string, port: number) {
     this.#root = root;
@@ -72,13 +75,31 @@ export class Ceph {
   }
 
   async close(): Promise<void> {
-    for (const daemon of this.#daemons.reverse()) {
-      if (daemon.exitCode !== null || daemon.signalCode !== null) continue;
-      const exited = once(daemon, 'exit');
-      daemon.kill('SIGKILL');
-      await exited;
-    }
+    for (const name of [...this.#daemons.keys()].reverse()) await this.#kill(name);
     await rm(this.#folder, { recursive: true });
+  }
+
+  /** Stops what answers requests, or what holds the objects, for so long. */
+  async freeze(name: 'radosgw' | 'ceph-osd', ms: number): Promise<void> {
+    const daemon = this.#daemons.get(name);
+    daemon?.kill('SIGSTOP');
+    await delay(ms);
+    daemon?.kill('SIGCONT');
+  }
+
+  /** SIGKILL of what answers requests; resolves when another one answers. */
+  async killGateway(awayMs: number): Promise<void> {
+    await this.#kill('radosgw');
+    await delay(awayMs);
+    await this.#startGateway();
+  }
+
+  async #kill(name: Daemon): Promise<void> {
+    const daemon = this.#daemons.get(name);
+    if (daemon === undefined || daemon.exitCode !== null || daemon.signalCode !== null) return;
+    const exited = once(daemon, 'exit');
+    daemon.kill('SIGKILL');
+    await exited;
   }
 
   async #startDaemons(port: number, monitorPort: number): Promise<void> {
@@ -101,17 +122,8 @@ export class Ceph {
       ...['user', 'create', '--uid', 'tests', '--display-name', 'tests'],
       ...['--access-key', ACCESS_KEY_ID, '--secret-key', SECRET_ACCESS_KEY],
     ]);
-    this.#daemon('radosgw', ['-n', 'client.rgw', '--no-mon-config']);
+    await this.#startGateway();
     const { endpoint = '', region, credentials } = this.options;
-    await until(
-      'the gateway answers',
-      () =>
-        fetch(endpoint).then(
-          ({ ok }) => ok,
-          () => false,
-        ),
-      STARTS_WITHIN_MS,
-    );
     const client = new S3Client({
       endpoint,
       region,
@@ -122,6 +134,16 @@ export class Ceph {
     client.destroy();
   }
 
+  async #startGateway(): Promise<void> {
+    this.#daemon('radosgw', ['-n', 'client.rgw', '--no-mon-config']);
+    const answers = (): Promise<boolean> =>
+      fetch(this.options.endpoint ?? '').then(
+        ({ ok }) => ok,
+        () => false,
+      );
+    await until('the gateway answers', answers, STARTS_WITHIN_MS);
+  }
+
   async #run(command: string, args: readonly string[]): Promise<void> {
     await run('chroot', [this.#root, command, ...args], {
       env: this.#environment(),
@@ -130,9 +152,10 @@ export class Ceph {
   }
 
   /** It ends with this process, whatever ends that. */
-  #daemon(command: string, args: readonly string[]): void {
+  #daemon(command: Daemon, args: readonly string[]): void {
     const inRoot = ['chroot', this.#root, command, '-f', ...args];
-    this.#daemons.push(
+    this.#daemons.set(
+      command,
       spawn('setpriv', ['--pdeathsig', 'KILL', '--', ...inRoot], {
         stdio: 'ignore',
         env: this.#environment(),

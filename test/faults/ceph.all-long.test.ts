@@ -1,0 +1,72 @@
+/**
+ * Faults while results lie in Ceph: its gateway and its disk freeze, its gateway dies, and workers and the API die while they write. Every job is completed, once,
+ * and its bytes are those that its sha256 tells.
+ */
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { Ceph, cephRoot } from '../s3/ceph.ts';
+import { violations } from './invariants.ts';
+import { Load } from './load.ts';
+import { randomFrom, report, runs, seed } from './runs.ts';
+import { LONG_LOCKS, Stand } from './stand.ts';
+
+const ROUNDS = runs(1, 12);
+const EVERY_MS = 500;
+const LONGEST_MS = 5000;
+
+const found = cephRoot();
+if ('missing' in found) process.stderr.write(`Ceph: NOT TESTED: ${found.missing}\n`);
+
+const seeded = seed();
+const random = randomFrom(seeded);
+
+describe.skipIf('missing' in found)('Ceph', () => {
+  let ceph: Ceph;
+  let stand: Stand;
+  beforeAll(async () => {
+    process.stdout.write(`FAULTS_SEED=${seeded}\n`);
+    ceph = await Ceph.start('root' in found ? found.root : '');
+    stand = await Stand.start({
+      workers: 2,
+      environment: { ...LONG_LOCKS, ...ceph.environment() },
+    });
+    await stand.warmUp();
+  });
+  afterAll(async () => {
+    await stand.close();
+    await ceph.close();
+  });
+
+  const faults: Readonly<Record<string, (ms: number) => Promise<unknown>>> = {
+    'gateway frozen': (ms) => ceph.freeze('radosgw', ms),
+    'disk frozen': (ms) => ceph.freeze('ceph-osd', ms),
+    'gateway killed': (ms) => ceph.killGateway(ms),
+    'worker killed': () => Promise.resolve(stand.workers[0]?.kill()),
+    'API killed': () => stand.api.kill(),
+  };
+
+  it('every job is completed, whatever freezes or dies', {
+    timeout: 120_000 + ROUNDS * 120_000,
+  }, async () => {
+    for (let round = 0; round < ROUNDS; round += 1) {
+      const load = new Load(stand, EVERY_MS);
+      for (const fault of Object.values(faults)) {
+        await delay(1000 + 1000 * random());
+        await fault(1000 + (LONGEST_MS - 1000) * random());
+        await Promise.all(stand.processes.map((one) => one.ready()));
+      }
+      await load.stop();
+      expect(await violations(stand, { restMs: 120_000 })).toEqual([]);
+    }
+    const failed = stand.accepted.filter(
+      ({ jobId }) => stand.observer.of(jobId).last?.status !== 'completed',
+    );
+    report('Faults over Ceph', {
+      seed: seeded,
+      faults: ROUNDS * Object.keys(faults).length,
+      jobs: stand.accepted.length,
+      failed: failed.length,
+    });
+    expect(failed).toEqual([]);
+  });
+});
