@@ -13,6 +13,8 @@ import { LONG_LOCKS, Stand } from './stand.ts';
 const ROUNDS = runs(1, 12);
 const EVERY_MS = 500;
 const LONGEST_MS = 5000;
+const WAITING = runs(20, 500);
+const AWAY_MS = runs(10_000, 300_000);
 
 const found = cephRoot();
 if ('missing' in found) process.stderr.write(`Ceph: NOT TESTED: ${found.missing}\n`);
@@ -28,7 +30,7 @@ describe.skipIf('missing' in found)('Ceph', () => {
     ceph = await Ceph.start('root' in found ? found.root : '');
     stand = await Stand.start({
       workers: 2,
-      environment: { ...LONG_LOCKS, ...ceph.environment() },
+      environment: { ...LONG_LOCKS, ...ceph.environment(), RATE_SUBMIT_PER_MINUTE: '10000' },
     });
     await stand.warmUp();
   });
@@ -68,5 +70,16 @@ describe.skipIf('missing' in found)('Ceph', () => {
       failed: failed.length,
     });
     expect(failed).toEqual([]);
+  });
+
+  it(`away for ${AWAY_MS / 1000} s it costs none of ${WAITING} jobs that wait`, {
+    timeout: AWAY_MS + 1_800_000,
+  }, async () => {
+    const jobIds = await Promise.all(Array.from({ length: WAITING }, () => stand.submit()));
+    await ceph.killGateway(AWAY_MS);
+    await stand.observer.atRest(jobIds, 1_200_000);
+    const completed = jobIds.filter((jobId) => stand.observer.of(jobId).last?.status === 'completed');
+    report('Ceph away', { awaySeconds: AWAY_MS / 1000, jobs: WAITING, failed: WAITING - completed.length });
+    expect(completed).toEqual(jobIds);
   });
 });
