@@ -1,17 +1,21 @@
 /**
- * Letting a request in: whether its address may try keys at all, whether its key is one, and whether the key has something left of its rate.
+ * Letting a request in: whether its key is one, or the address has brought too many that are none, and whether the key has something left of its rate.
  * All of it is one script, so that a request asks Redis once; what it is about to read may come along.
  */
 
 import { redisNow } from '../redis/clock.ts';
 import type { Redis } from '../redis/connection.ts';
-import { RATE_FUNCTION, RATE_WINDOW_SECONDS, type RateState, rateKey } from '../redis/rate.ts';
+import {
+  countWrongKey,
+  RATE_FUNCTION,
+  RATE_WINDOW_SECONDS,
+  type RateState,
+  rateKey,
+  WRONG_KEYS_PER_MINUTE,
+} from '../redis/rate.ts';
 import { RedisScript } from '../redis/script.ts';
 import { type ApiKey, apiKeyKey, type ClaimedKey, readPublicFields } from '../tenants/api-keys.ts';
 import { hashOf, READ_RECORD, recordKey } from './bullmq-internals.ts';
-
-/** Wrong keys a minute from one address, before its keys are not even looked at. */
-const FAILED_KEYS_PER_MINUTE = 60;
 
 interface AdmissionRequest {
   /** What the key claims to be, undefined where it has not even the form of one. */
@@ -27,7 +31,7 @@ interface AdmissionRequest {
 }
 
 type Admission =
-  /** Too many wrong keys came from the address. */
+  /** Malformed, unknown, wrong or revoked, after too many such keys from the address. */
   | { readonly outcome: 'blocked'; readonly retryAfterSeconds: number }
   /** Malformed, unknown, wrong and revoked are the same. */
   | { readonly outcome: 'no-key' }
@@ -46,12 +50,9 @@ type Admission =
 const admit = new RedisScript(`
 local failedKey, key, rate, job = unpack(KEYS)
 local mac, now, limit, cost = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-local failedLimit, windowMs = ${FAILED_KEYS_PER_MINUTE}, ${RATE_WINDOW_SECONDS * 1000}
+local windowMs = ${RATE_WINDOW_SECONDS * 1000}
 ${RATE_FUNCTION}
 ${READ_RECORD}
-if tonumber(redis.call('GET', failedKey) or '0') >= failedLimit then
-  return {'blocked', redis.call('PTTL', failedKey)}
-end
 local stored = redis.call('HMGET', key, 'mac', 'previousMac', 'previousUntilMs', 'revokedAtMs',
   'name', 'scopes', 'instances', 'createdAtMs', 'replaced')
 local isCurrent = stored[1] == mac
@@ -60,7 +61,8 @@ for old, untilMs in string.gmatch(stored[9] or '', '([^: ]+):(%d+)') do
   if old == mac and now < tonumber(untilMs) then isPrevious = true end
 end
 if mac == '' or stored[4] or not (isCurrent or isPrevious) then
-  take(failedKey, failedLimit, 1, windowMs)
+  local counted, _, reset = take(failedKey, ${WRONG_KEYS_PER_MINUTE}, 1, windowMs)
+  if not counted then return {'blocked', reset} end
   return {'no-key'}
 end
 local taken, remaining, reset = take(rate, limit, cost, windowMs)
@@ -102,17 +104,13 @@ export async function admitRequest(
   }
 }
 
-/** Wrong passwords count with wrong API keys: whoever brought too many is not let in with the right one either, or guessing would go on. */
+/** Wrong passwords count with wrong API keys. A right one is let in whatever came before it. */
 export async function admitAdmin(
   redis: Redis,
   address: string,
   isRight: boolean,
 ): Promise<'admitted' | 'refused' | { readonly retryAfterSeconds: number }> {
-  if (isRight) {
-    const failed = Number((await redis.get(rateKey('failed-key', address))) ?? 0);
-    return failed < FAILED_KEYS_PER_MINUTE ? 'admitted' : { retryAfterSeconds: RATE_WINDOW_SECONDS };
-  }
-  const wrong = { claim: undefined, address, policy: 'read', limit: 0, cost: 0 } as const;
-  const { outcome, ...rest } = await admitRequest(redis, wrong);
-  return outcome === 'blocked' && 'retryAfterSeconds' in rest ? rest : 'refused';
+  if (isRight) return 'admitted';
+  const retryAfterSeconds = await countWrongKey(redis, rateKey('failed-key', address));
+  return retryAfterSeconds === undefined ? 'refused' : { retryAfterSeconds };
 }

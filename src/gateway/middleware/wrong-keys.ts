@@ -1,20 +1,10 @@
-/** Wrong keys, tokens, codes and sessions by address: whoever brings too many is not even listened to for a while. */
+/** Wrong keys, tokens, codes and sessions by address: whoever brings too many is refused for a while. */
 import type { Request } from 'express';
 import { GatewayError } from '../../contract/gateway-errors.ts';
 import type { Redis } from '../../redis/connection.ts';
-import { RedisScript } from '../../redis/script.ts';
+import { countWrongKey } from '../../redis/rate.ts';
 import { gatewayKey } from '../redis-keys.ts';
 import { noteRefusal } from './audit.ts';
-
-/** As many as the API allows. */
-const WRONG_KEYS_PER_MINUTE = 60;
-const WINDOW_SECONDS = 60;
-
-const countScript = new RedisScript(`
-local count = redis.call('INCR', KEYS[1])
-if count == 1 then redis.call('EXPIRE', KEYS[1], ARGV[1]) end
-return count
-`);
 
 export class WrongKeys {
   readonly #redis: Redis;
@@ -24,21 +14,19 @@ export class WrongKeys {
   }
 
   /**
-   * Runs what looks at a key, and counts when it knows nobody. Throws rate_limited, without looking, once the address
-   * of the request has brought too many: also for a right key, or guessing would go on.
+   * Runs what looks at a key, and counts when it knows nobody. Throws rate_limited when the address of the request has brought too many
+   * such keys; a right one is answered whatever others from its address tried.
    */
   async guard<T>(request: Request, look: () => Promise<T | undefined>): Promise<T | undefined> {
-    const counter = gatewayKey('wrong-keys', request.ip ?? '');
-    if (Number((await this.#redis.get(counter)) ?? 0) >= WRONG_KEYS_PER_MINUTE) {
+    const found = await look();
+    if (found !== undefined) return found;
+    const retryAfterSeconds = await countWrongKey(this.#redis, gatewayKey('wrong-keys', request.ip ?? ''));
+    if (retryAfterSeconds !== undefined) {
       throw new GatewayError('rate_limited', 'too many wrong keys came from this address', {
-        retryAfterSeconds: Math.max(1, await this.#redis.ttl(counter)),
+        retryAfterSeconds,
       });
     }
-    const found = await look();
-    if (found === undefined) {
-      noteRefusal(request);
-      await countScript.run(this.#redis, [counter], [WINDOW_SECONDS]);
-    }
-    return found;
+    noteRefusal(request);
+    return undefined;
   }
 }
