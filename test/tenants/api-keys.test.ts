@@ -74,7 +74,7 @@ describe('a key', () => {
     const until = Number(await redis.hget(ownKey('key', id), 'previousUntilMs'));
     expect(Math.abs(until - Date.now() - 86_400_000)).toBeLessThan(60_000);
     // When the day is over.
-    await redis.hset(ownKey('key', id), 'previousUntilMs', Date.now() - 1);
+    await redis.hset(ownKey('key', id), 'previousUntilMs', Date.now() - 5000);
     expect(await store().authenticate(first)).toBeUndefined();
     expect(await store().authenticate(second)).toMatchObject({ id });
     expect(await store().rotate('nobody00')).toBeUndefined();
@@ -113,7 +113,7 @@ describe('a key', () => {
     expect(await working()).toEqual([0, 1, 2, 3, 4, 5]);
     // When the day of the first one is over, there is room for one more.
     const replaced = (await redis.hget(ownKey('key', id), 'replaced')) ?? '';
-    const ended = replaced.replace(/:\d+$/, `:${Date.now() - 1}`);
+    const ended = replaced.replace(/:\d+$/, `:${Date.now() - 5000}`);
     await redis.hset(ownKey('key', id), 'replaced', ended);
     expect(await working()).toEqual([1, 2, 3, 4, 5]);
     await rotate();

@@ -32,7 +32,7 @@ describe('a tenant’s secret', () => {
     expect(await store().of(TENANT)).toEqual([second, first]);
     const until = Number(await redis.hget(ownKey('webhook-secret', TENANT), 'previousUntilMs'));
     expect(Math.abs(until - Date.now() - 86_400_000)).toBeLessThan(60_000);
-    await redis.hset(ownKey('webhook-secret', TENANT), 'previousUntilMs', Date.now() - 1);
+    await redis.hset(ownKey('webhook-secret', TENANT), 'previousUntilMs', Date.now() - 5000);
     expect(await store().of(TENANT)).toEqual([second]);
   });
 
@@ -45,7 +45,7 @@ describe('a tenant’s secret', () => {
     expect(await store().of(TENANT)).toEqual(all);
     const key = ownKey('webhook-secret', TENANT);
     const replaced = (await queue().redis.hget(key, 'replaced')) ?? '';
-    await queue().redis.hset(key, 'replaced', replaced.replace(/:\d+$/, `:${Date.now() - 1}`));
+    await queue().redis.hset(key, 'replaced', replaced.replace(/:\d+$/, `:${Date.now() - 5000}`));
     expect(await store().of(TENANT)).toEqual(all.slice(0, -1));
     all.unshift(await store().rotate(TENANT));
     expect(await store().of(TENANT)).toEqual(all.slice(0, -1));
