@@ -4,7 +4,9 @@ import type { ErrorRequestHandler, Express, NextFunction, Request, RequestHandle
 import { ServiceError } from '../contract/errors.ts';
 import { JobId } from '../contract/ids.ts';
 import { referenceAssets } from '../http/api-reference.ts';
+import { noticeForwarded } from '../http/forwarded.ts';
 import { application, type Mounting, mount, newRouter } from '../http/routes.ts';
+import type { Logger } from '../observe/logger.ts';
 import { consolePage } from './console-page.ts';
 import { admit } from './middleware/authentication.ts';
 import { crossOrigin } from './middleware/cross-origin.ts';
@@ -53,7 +55,7 @@ export function createApp(services: ApiServices): Express {
   const app = application(settings.trustProxy);
   app.enable('case sensitive routing');
   app.enable('strict routing');
-  app.use(beginning(settings));
+  app.use(beginning(settings, logger));
   const versioned = routes.filter(({ path }) => path.startsWith('/v1/'));
   // On the application itself: a router inside of it costs each request some microseconds.
   mount(app, routes, mounting(services));
@@ -69,14 +71,16 @@ export function createApp(services: ApiServices): Express {
 }
 
 /** What every request goes through, as one layer: each of its own costs some microseconds. */
-function beginning(settings: ApiSettings): RequestHandler {
+function beginning(settings: ApiSettings, logger: Logger): RequestHandler {
   const headers = fixedHeaders(settings);
   const answerAcross = crossOrigin(settings.corsOrigins);
+  const notice = noticeForwarded(settings.trustProxy, logger);
   return (request, response, next) => {
     response.setHeaders(headers);
     response.locals = { requestId: randomUUID() };
     response.setHeader('X-Request-Id', response.locals.requestId);
     overrideMethod(request);
+    notice(request);
     const isFromElsewhere = request.headers.origin !== undefined || request.method === 'OPTIONS';
     return isFromElsewhere ? answerAcross(request, response, next) : next();
   };

@@ -19,19 +19,22 @@ interface TakenForm {
  * Stores the file as an upload of the caller. Throws INVALID_REQUEST, PAYLOAD_TOO_LARGE or what `storeUpload` throws, and leaves nothing then.
  * @param hash sees every byte of the file
  * @param textParts what the form may have beside `file`
+ * @param isKept whether it counts against the key's budget of uploads
  */
 export async function takeForm(
   context: RouteContext,
   hash: Hash | undefined,
-  textParts: readonly string[] = [],
+  { textParts = [], isKept = false }: { readonly textParts?: readonly string[]; readonly isKept?: boolean },
 ): Promise<TakenForm> {
   const { request, services } = context;
   const { maxInputBytes } = services.settings;
+  const announcedBytes = isKept ? Number(request.get('content-length') ?? 0) : undefined;
   const { fields, stored } = await withRoom(context, () =>
     readForm(request, {
       maxFileBytes: maxInputBytes,
       maxFieldBytes: MAX_FIELD_BYTES,
-      store: (content, name) => storeUpload(services, keyOf(context).id, { name, content, hash }),
+      store: (content, name) =>
+        storeUpload(services, keyOf(context).id, { name, content, hash, announcedBytes }),
       discard: (upload) => discardUpload(services, upload.file),
       only: {
         textParts,

@@ -19,6 +19,8 @@ interface ReceivedFile {
   /** The sender's name for it, not yet cleaned. */
   readonly name: string;
   readonly content: Readable;
+  /** How much of the key's budget of uploads it takes while it arrives; left out for the file of a job, which the limits of jobs bound. */
+  readonly announcedBytes?: number | undefined;
   /** Sees every byte that is stored. */
   readonly hash?: Hash | undefined;
 }
@@ -39,13 +41,11 @@ export async function storeUpload(
   const { storage, redis, settings } = services;
   const file = newUploadId();
   const name = cleanName(received.name);
-  await beginUpload(redis, {
-    file,
-    tenant,
-    name,
-    sizeBytes: 0,
-    expiresAtMs: redisNow() + ARRIVES_WITHIN_MS,
-  });
+  const { announcedBytes } = received;
+  const begun = { file, tenant, name, expiresAtMs: redisNow() + ARRIVES_WITHIN_MS };
+  await (announcedBytes === undefined
+    ? beginUpload(redis, { ...begun, sizeBytes: 0 })
+    : beginWithinBudget(services, { ...begun, sizeBytes: announcedBytes }));
   try {
     const content = Readable.from(containersOnly(received.content, received.hash), { objectMode: false });
     const { sizeBytes } = await storage.write(uploadStorageKey(file), content);
@@ -56,6 +56,27 @@ export async function storeUpload(
     await discardAfter(error, services, file);
     throw error;
   }
+}
+
+/**
+ * Begins an upload that stays until it expires.
+ * @throws ServiceError RATE_LIMITED when the key has too many of them, or they are too large together
+ */
+export async function beginWithinBudget(
+  { redis, settings }: ApiServices,
+  upload: Omit<Upload, 'state'>,
+): Promise<void> {
+  const budget = { uploads: settings.uploadsPerKey, bytes: settings.uploadBytesPerKey };
+  const over = await beginUpload(redis, upload, budget);
+  if (over === undefined) return;
+  const rule =
+    over.limit === 'uploads'
+      ? `this key may have ${budget.uploads} uploads`
+      : `the uploads of this key may have ${budget.bytes} bytes together`;
+  const { retryAfterSeconds } = over;
+  throw new ServiceError('RATE_LIMITED', `${rule}; delete some, or wait until one expires`, {
+    retryAfterSeconds,
+  });
 }
 
 /**

@@ -5,6 +5,7 @@
 import type { Request, Response } from 'express';
 import type { z } from 'zod';
 import type { ErrorCode } from '../contract/errors.ts';
+import type { Job } from '../contract/job.ts';
 import type { Scope } from '../contract/scopes.ts';
 import type { JobWebhooks } from '../deliveries/job-webhooks.ts';
 import type { AnswerDocs, OperationDocs } from '../http/openapi/description.ts';
@@ -23,6 +24,7 @@ import type { DownloadAddress, Storage, StorageState } from '../storage/storage.
 import type { ApiKey, ApiKeys } from '../tenants/api-keys.ts';
 import type { WebhookSecrets } from '../tenants/webhook-secrets.ts';
 import type { ConsoleOptions } from './console-page.ts';
+import type { SharedReads } from './shared-reads.ts';
 
 /** What the handlers work with; wired in start.ts. */
 export interface ApiServices {
@@ -34,6 +36,7 @@ export interface ApiServices {
   readonly webhooks: JobWebhooks;
   readonly voices: VoiceQueue;
   readonly changes: JobChanges;
+  readonly watchedJobs: SharedReads<Job | undefined>;
   readonly storage: Storage;
   /** As it was found last. */
   readonly storageState: () => StorageState;
@@ -56,6 +59,9 @@ export interface ApiSettings {
   readonly readPerMinute: number;
   readonly submitPerMinute: number;
   readonly unfinishedPerKey: number;
+  readonly eventStreamsPerKey: number;
+  readonly uploadsPerKey: number;
+  readonly uploadBytesPerKey: number;
   readonly maxInputBytes: number;
   readonly uploadTtlSeconds: number;
   readonly outputTtlSeconds: number;

@@ -19,6 +19,7 @@ import { IncomingStates } from '../uploads/incoming-states.ts';
 import { holdUpload, uploadStorageKey } from '../uploads/record.ts';
 import { createApp } from './app.ts';
 import type { ApiServices } from './route.ts';
+import { SharedReads } from './shared-reads.ts';
 import { IncomingFiles } from './uploads/incoming-files.ts';
 
 interface ApiProcess extends Pick<Listener, 'close'> {
@@ -80,6 +81,7 @@ export async function startApi(
     webhooks,
     voices,
     changes,
+    watchedJobs: new SharedReads(),
     keys: stores.keys,
     webhookSecrets: stores.webhookSecrets,
     storage,
@@ -96,6 +98,9 @@ export async function startApi(
       readPerMinute: config.RATE_READ_PER_MINUTE,
       submitPerMinute: config.RATE_SUBMIT_PER_MINUTE,
       unfinishedPerKey: config.UNFINISHED_PER_KEY,
+      eventStreamsPerKey: config.EVENT_STREAMS_PER_KEY,
+      uploadsPerKey: config.UPLOADS_PER_KEY,
+      uploadBytesPerKey: config.UPLOAD_BYTES_PER_KEY,
       maxInputBytes: config.MAX_INPUT_BYTES,
       uploadTtlSeconds: config.UPLOAD_TTL_SECONDS,
       outputTtlSeconds: config.OUTPUT_TTL_SECONDS,

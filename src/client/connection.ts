@@ -24,6 +24,8 @@ export interface Sending {
   readonly signal?: AbortSignal | undefined;
   /** Sends the request under this key, or under a new one. */
   readonly idempotent?: { readonly key?: string | undefined };
+  /** How often it is sent again where a moment may help; default that of the connection. */
+  readonly retries?: number;
 }
 
 const FIRST_PAUSE_MS = 500;
@@ -58,11 +60,12 @@ export class Connection {
   async response(path: string, sending: Sending = {}): Promise<Response> {
     const headers = this.#headersOf(sending);
     const repeatable = (sending.method ?? 'GET') !== 'POST' || headers['Idempotency-Key'] !== undefined;
+    const { retries = this.#retries } = sending;
     for (let tried = 0; ; tried++) {
       try {
         return await this.#once(path, sending, headers);
       } catch (error) {
-        const pauseMs = repeatable && tried < this.#retries ? pauseAfter(error, tried) : undefined;
+        const pauseMs = repeatable && tried < retries ? pauseAfter(error, tried) : undefined;
         if (pauseMs === undefined) {
           throw error;
         }

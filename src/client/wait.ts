@@ -57,6 +57,8 @@ async function* jobEvents(
   try {
     const response = await connection.response(`/v1/jobs/${jobId}/events`, {
       headers: { Accept: 'text/event-stream' },
+      // The job can be asked for instead, above all when the key has too many streams open.
+      retries: 0,
       signal: signal ? AbortSignal.any([signal, silence.signal]) : silence.signal,
     });
     const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') ?? false;

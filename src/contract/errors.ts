@@ -185,7 +185,8 @@ export const errorCatalogue = {
     httpStatus: 429,
     blame: 'caller',
     retryable: true,
-    meaning: 'The key has used up its requests for now, or has too many unfinished jobs.',
+    meaning:
+      'The key has used up its requests for now, or has too many unfinished jobs, uploads or event streams.',
     remedy: 'Wait for Retry-After seconds.',
   },
   QUEUE_FULL: {

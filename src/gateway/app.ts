@@ -1,6 +1,7 @@
 /** Which path leads where. The order matters: what needs no key, then the key, then everything else. */
 import type { Express, Request, RequestHandler } from 'express';
 import helmet from 'helmet';
+import { noticeForwarded } from '../http/forwarded.ts';
 import { application, mount } from '../http/routes.ts';
 import type { SandboxLevel } from '../media/sandbox.ts';
 import type { LinkWatch } from '../redis/link-watch.ts';
@@ -41,6 +42,11 @@ export function createApp(options: AppOptions): Express {
   const app = application(trustProxy);
   app.use(securityHeaders());
   app.use(requestLog(logger));
+  const notice = noticeForwarded(trustProxy, logger);
+  app.use((request, _response, next) => {
+    notice(request);
+    next();
+  });
   app.use(auditing(audit));
 
   app.get('/health/live', live(link));

@@ -199,6 +199,9 @@ export const Environment = z.object({
     .describe('Submissions a minute and key; a batch counts as its jobs'),
   RATE_READ_PER_MINUTE: count.default(3600).describe('Reads a minute and key'),
   UNFINISHED_PER_KEY: count.default(100).describe('Unfinished jobs a key may have'),
+  UPLOADS_PER_KEY: count.default(200).describe('Uploads a key may have that are unfinished or not expired'),
+  UPLOAD_BYTES_PER_KEY: bytes.default(50 * GIB).describe('Bytes that the uploads of a key may have together'),
+  EVENT_STREAMS_PER_KEY: count.default(50).describe('Event streams a key may have open'),
   SENDS_PER_MINUTE: sendLimits
     .default({ whatsapp: 20, xmpp: 60 })
     .describe(

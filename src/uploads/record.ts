@@ -39,6 +39,14 @@ export interface Upload {
 /** Ids of all uploads, scored by when they expire: what the janitor walks. */
 const INDEX = ownKey('uploads');
 const recordKey = (file: string): string => ownKey('upload', file);
+/** What a tenant may have in uploads that are unfinished or have not expired (decisions A5). */
+interface UploadBudget {
+  readonly uploads: number;
+  readonly bytes: number;
+}
+
+/** Files of a tenant's uploads that count against its budget, scored by when they expire. */
+const countedKey = (tenant: string): string => ownKey('uploads-of', tenant);
 /** Ids of the jobs that were given the upload, scored by when. */
 const holdersKey = (file: string): string => ownKey('upload-holders', file);
 
@@ -59,8 +67,44 @@ export function uploadLeaseName(file: string): string {
   return `upload:${file}`;
 }
 
-/** To be called before the first byte is stored, so that nothing is stored that the janitor does not know of. */
-export async function beginUpload(redis: Redis, upload: Omit<Upload, 'state'>): Promise<void> {
+const begin = new RedisScript(`
+local record, index, counted = unpack(KEYS)
+local file, expires, size, maxUploads, maxBytes = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+if maxUploads then
+  local time = redis.call('TIME')
+  local now = time[1] * 1000
+  redis.call('ZREMRANGEBYSCORE', counted, '-inf', now)
+  local files = redis.call('ZRANGE', counted, 0, -1, 'WITHSCORES')
+  local bytes = size
+  for i = 1, #files, 2 do
+    bytes = bytes + tonumber(redis.call('HGET', '${recordKey('')}' .. files[i], 'sizeBytes') or '0')
+  end
+  local soonest = math.max(1, math.ceil((tonumber(files[2] or expires) - now) / 1000))
+  if #files / 2 >= maxUploads then return {'uploads', soonest} end
+  if bytes > maxBytes then return {'bytes', soonest} end
+  redis.call('ZADD', counted, expires, file)
+  if redis.call('PTTL', counted) < expires - now then redis.call('PEXPIREAT', counted, expires) end
+end
+redis.call('HSET', record, unpack(ARGV, 6))
+redis.call('ZADD', index, expires, file)
+return {}
+`);
+
+/** Why an upload does not fit its tenant's budget, and after how many seconds the first of those that are there expires. */
+interface OverBudget {
+  readonly limit: keyof UploadBudget;
+  readonly retryAfterSeconds: number;
+}
+
+/**
+ * To be called before the first byte is stored, so that nothing is stored that the janitor does not know of.
+ * @param budget that the upload has to fit, and counts against from now on; default none
+ */
+export async function beginUpload(
+  redis: Redis,
+  upload: Omit<Upload, 'state'>,
+  budget?: UploadBudget,
+): Promise<OverBudget | undefined> {
   const { file, tenant, name, sizeBytes, expiresAtMs, tusMetadata } = upload;
   const fields = {
     tenant,
@@ -70,15 +114,29 @@ export async function beginUpload(redis: Redis, upload: Omit<Upload, 'state'>): 
     state: 'incomplete',
     ...(tusMetadata === undefined ? {} : { tusMetadata }),
   };
-  await redis.multi().hset(recordKey(file), fields).zadd(INDEX, expiresAtMs, file).exec();
+  const keys = [recordKey(file), INDEX, countedKey(tenant)];
+  const limits = [budget?.uploads ?? '', budget?.bytes ?? ''];
+  const args = [file, expiresAtMs, sizeBytes, ...limits, ...Object.entries(fields).flat()];
+  const [limit, retryAfterSeconds = 0] = (await begin.run(redis, keys, args)) as
+    | [keyof UploadBudget, number]
+    | [];
+  return limit === undefined ? undefined : { limit, retryAfterSeconds };
 }
 
+const TENANT_S_COUNTED = `
+local function countedOf(record)
+  return '${countedKey('')}' .. (redis.call('HGET', record, 'tenant') or '')
+end
+`;
+
 const complete = new RedisScript(`
+${TENANT_S_COUNTED}
 local record, index = unpack(KEYS)
 local file, sizeBytes, expiresAtMs = unpack(ARGV)
 if redis.call('HGET', record, 'state') ~= 'incomplete' then return 0 end
 redis.call('HSET', record, 'state', 'complete', 'sizeBytes', sizeBytes, 'expiresAtMs', expiresAtMs)
 redis.call('ZADD', index, expiresAtMs, file)
+redis.call('ZADD', countedOf(record), 'XX', expiresAtMs, file)
 return 1
 `);
 
@@ -143,9 +201,18 @@ end
 return 0
 `);
 
+const withdraw = new RedisScript(`
+${TENANT_S_COUNTED}
+local record, index = unpack(KEYS)
+local file = ARGV[1]
+redis.call('ZREM', countedOf(record), file)
+redis.call('HSET', record, 'expiresAtMs', 0)
+redis.call('ZADD', index, 0, file)
+`);
+
 /** Makes the upload unknown to everybody at once. Its bytes stay until {@link eraseUpload}. */
 export async function withdrawUpload(redis: Redis, file: string): Promise<void> {
-  await redis.multi().hset(recordKey(file), 'expiresAtMs', 0).zadd(INDEX, 0, file).exec();
+  await withdraw.run(redis, [recordKey(file), INDEX], [file]);
 }
 
 /**

@@ -108,7 +108,7 @@ async function readJob(context: RouteContext): Promise<ReceivedJob> {
 async function readUploaded(context: RouteContext): Promise<ReceivedJob> {
   const { services } = context;
   const hash = bodyHash(context);
-  const { upload, fields } = await takeForm(context, hash, ['request']);
+  const { upload, fields } = await takeForm(context, hash, { textParts: ['request'] });
   try {
     const tenant = keyOf(context).id;
     const request = parseField(fields.get('request'));

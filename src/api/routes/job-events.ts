@@ -2,9 +2,10 @@
 import type { Job } from '../../contract/job.ts';
 import { processingSteps } from '../../contract/job.ts';
 import { LastEventHeaders } from '../../contract/request-headers.ts';
+import { openStream } from '../event-streams.ts';
 import { jobAnswer } from '../job-answer.ts';
 import { findJob, ownedJob } from '../owned-job.ts';
-import type { Route, RouteContext } from '../route.ts';
+import { keyOf, type Route, type RouteContext } from '../route.ts';
 
 export const jobEventRoutes: readonly Route[] = [
   {
@@ -34,6 +35,13 @@ const LOOK_MS = 5000;
 /** Above every counter of an unfinished job. */
 const LAST_EVENT_ID = 1_000_000;
 
+const STREAM_HEADERS = {
+  'Content-Type': 'text/event-stream',
+  'Cache-Control': 'no-store',
+  // Proxies of the nginx kind hold answers back otherwise.
+  'X-Accel-Buffering': 'no',
+};
+
 async function watch(context: RouteContext): Promise<void> {
   const { request, response, services } = context;
   const { jobId } = await ownedJob(context);
@@ -42,21 +50,21 @@ async function watch(context: RouteContext): Promise<void> {
     response.status(204).end();
     return;
   }
-  response.status(200).set({
-    'Content-Type': 'text/event-stream',
-    'Cache-Control': 'no-store',
-    // Proxies of the nginx kind hold answers back otherwise.
-    'X-Accel-Buffering': 'no',
-  });
   if (request.method === 'HEAD') {
     // Held open it would block whatever comes next on the connection, though its answer is complete.
-    response.end();
+    response.status(200).set(STREAM_HEADERS).end();
     return;
   }
+  const { redis, settings } = services;
+  const stream = await openStream(redis, keyOf(context).id, settings.eventStreamsPerKey);
+  response.status(200).set(STREAM_HEADERS);
   const changes = new Changes();
   const unwatch = services.changes.watch(jobId, () => changes.happened());
   const looking = setInterval(() => changes.happened(), LOOK_MS);
-  const heartbeat = setInterval(() => response.write(':\n\n'), HEARTBEAT_MS);
+  const heartbeat = setInterval(() => {
+    response.write(':\n\n');
+    stream.renew();
+  }, HEARTBEAT_MS);
   const ended = AbortSignal.any([services.changes.closing, closedSignal(response)]);
   ended.addEventListener('abort', () => changes.end(), { once: true });
   if (ended.aborted) {
@@ -80,6 +88,7 @@ async function watch(context: RouteContext): Promise<void> {
     unwatch();
     clearInterval(looking);
     clearInterval(heartbeat);
+    stream.close();
     response.end();
   }
 }
@@ -87,12 +96,16 @@ async function watch(context: RouteContext): Promise<void> {
 function closedSignal(response: RouteContext['response']): AbortSignal {
   const controller = new AbortController();
   response.once('close', () => controller.abort());
+  // Whoever has gone while the job was looked up is told of by no event.
+  if (response.closed) controller.abort();
   return controller.signal;
 }
 
-async function currentJob({ services }: RouteContext, jobId: string): Promise<Job | undefined> {
-  const record = await findJob(services, jobId);
-  return record && (await jobAnswer(record, services));
+function currentJob({ services }: RouteContext, jobId: string): Promise<Job | undefined> {
+  return services.watchedJobs.read(jobId, async () => {
+    const record = await findJob(services, jobId);
+    return record && (await jobAnswer(record, services));
+  });
 }
 
 function isEnded({ status }: Job): boolean {

@@ -23,6 +23,8 @@ import { withRoom } from '../room.ts';
 import { type Access, keyOf, type Route, type RouteContext } from '../route.ts';
 import { speaksTus, tusDiscovery } from '../uploads/tus-protocol.ts';
 
+const MAX_METADATA_BYTES = 4096;
+
 const access: Access = { by: 'key', scope: 'extract', rate: 'read' };
 
 const tusAnswerHeaders = {
@@ -140,6 +142,7 @@ export const uploadRoutes: readonly Route[] = [
 async function createUpload(context: RouteContext): Promise<void> {
   const { request } = context;
   if (speaksTus(context)) {
+    demandShortMetadata(request);
     const file = newUploadId();
     const location = locationOf(context, file);
     const { answerTus } = await import('../uploads/tus.ts');
@@ -150,7 +153,7 @@ async function createUpload(context: RouteContext): Promise<void> {
   }
   const hash = bodyHash(context);
   const upload = request.is('multipart/form-data')
-    ? (await takeForm(context, hash)).upload
+    ? (await takeForm(context, hash, { isKept: true })).upload
     : await takeBody(context, hash);
   let isAnswer = false;
   try {
@@ -174,6 +177,13 @@ async function createUpload(context: RouteContext): Promise<void> {
   }
 }
 
+/** It is kept beside the upload, in Redis. */
+function demandShortMetadata(request: Request): void {
+  if (Buffer.byteLength(request.get('upload-metadata') ?? '') > MAX_METADATA_BYTES) {
+    throw new ServiceError('INVALID_REQUEST', `Upload-Metadata may have at most ${MAX_METADATA_BYTES} bytes`);
+  }
+}
+
 /** What a client says by mistake or by default, and never of a video. */
 const NO_MEDIA = ['application/json', 'urlencoded', 'multipart', 'text/*'];
 
@@ -192,6 +202,7 @@ async function takeBody(context: RouteContext, hash: Hash | undefined): Promise<
   return withRoom(context, () =>
     storeUpload(services, keyOf(context).id, {
       name: nameOf(request),
+      announcedBytes: Number(request.get('content-length') ?? 0),
       content: bodyStream(request, fileErrors(maxInputBytes), maxInputBytes),
       hash,
     }),

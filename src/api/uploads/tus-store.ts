@@ -12,14 +12,13 @@ import { SNIFF_BYTES } from '../../media/sniff.ts';
 import { redisNow } from '../../redis/clock.ts';
 import { ObjectNotFound } from '../../storage/storage.ts';
 import {
-  beginUpload,
   completeUpload,
   markUnchecked,
   readUpload,
   type Upload,
   uploadStorageKey,
 } from '../../uploads/record.ts';
-import { cleanName, demandContainer, discardUpload } from '../intake.ts';
+import { beginWithinBudget, cleanName, demandContainer, discardUpload } from '../intake.ts';
 import type { ApiServices } from '../route.ts';
 import type { Checksum } from './checksum.ts';
 import { tusExtensions } from './tus-protocol.ts';
@@ -39,12 +38,12 @@ export class TusStore extends DataStore {
   }
 
   override async create(upload: TusUpload): Promise<TusUpload> {
-    const { redis, incoming } = this.#services;
+    const { incoming } = this.#services;
     const sizeBytes = upload.size ?? 0;
     if (sizeBytes === 0) {
       demandContainer(Buffer.alloc(0));
     }
-    await beginUpload(redis, {
+    await beginWithinBudget(this.#services, {
       file: upload.id,
       tenant: this.#tenant,
       name: cleanName(upload.metadata?.filename ?? upload.metadata?.name ?? ''),

@@ -1,0 +1,46 @@
+/** How many event streams a key has open, on all processes of the API together (decisions A6). */
+import { randomUUID } from 'node:crypto';
+import { ServiceError } from '../contract/errors.ts';
+import type { Redis } from '../redis/connection.ts';
+import { ownKey } from '../redis/keys.ts';
+import { RedisScript } from '../redis/script.ts';
+
+/** A stream that was not heard of for so long has died with its process. */
+const HELD_SECONDS = 40;
+const RETRY_AFTER_SECONDS = 15;
+
+/** Also renews one that is open. */
+const hold = new RedisScript(`
+local streams = KEYS[1]
+local stream, limit = ARGV[1], tonumber(ARGV[2])
+local now = tonumber(redis.call('TIME')[1])
+redis.call('ZREMRANGEBYSCORE', streams, '-inf', now)
+if redis.call('ZCARD', streams) >= limit and not redis.call('ZSCORE', streams, stream) then return 0 end
+redis.call('ZADD', streams, now + ${HELD_SECONDS}, stream)
+redis.call('EXPIRE', streams, ${HELD_SECONDS})
+return 1
+`);
+
+interface OpenStream {
+  /** To be called every 15 s or so. */
+  renew(): void;
+  close(): void;
+}
+
+/** @throws ServiceError RATE_LIMITED when the key has as many open as it may have */
+export async function openStream(redis: Redis, keyId: string, limit: number): Promise<OpenStream> {
+  const streams = ownKey('streams', keyId);
+  const stream = randomUUID();
+  const take = (): Promise<unknown> => hold.run(redis, [streams], [stream, limit]);
+  if ((await take()) !== 1) {
+    throw new ServiceError('RATE_LIMITED', `this key may have ${limit} event streams open`, {
+      retryAfterSeconds: RETRY_AFTER_SECONDS,
+    });
+  }
+  // What cannot be told to Redis now runs out there.
+  const quietly = (told: Promise<unknown>): void => void told.catch(() => undefined);
+  return {
+    renew: () => quietly(take()),
+    close: () => quietly(redis.zrem(streams, stream)),
+  };
+}
