@@ -4,8 +4,7 @@ import type { ErrorRequestHandler, Express, NextFunction, Request, RequestHandle
 import { ServiceError } from '../contract/errors.ts';
 import { JobId } from '../contract/ids.ts';
 import { referenceAssets } from '../http/api-reference.ts';
-import { noticeForwarded } from '../http/forwarded.ts';
-import { application, type Mounting, mount, newRouter } from '../http/routes.ts';
+import { application, type Mounting, mount, newRouter, noticeForwarded } from '../http/routes.ts';
 import type { Logger } from '../observe/logger.ts';
 import { consolePage } from './console-page.ts';
 import { admit } from './middleware/authentication.ts';

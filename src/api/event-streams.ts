@@ -1,5 +1,6 @@
-/** How many event streams a key has open, on all processes of the API together (decisions A6). */
+/** What event streams share: the number that a key may have open (decisions A6), and the readings of a job that several watch. */
 import { randomUUID } from 'node:crypto';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { ServiceError } from '../contract/errors.ts';
 import type { Redis } from '../redis/connection.ts';
 import { ownKey } from '../redis/keys.ts';
@@ -27,7 +28,10 @@ interface OpenStream {
   close(): void;
 }
 
-/** @throws ServiceError RATE_LIMITED when the key has as many open as it may have */
+/**
+ * Counts on all processes of the API together.
+ * @throws ServiceError RATE_LIMITED when the key has as many open as it may have
+ */
 export async function openStream(redis: Redis, keyId: string, limit: number): Promise<OpenStream> {
   const streams = ownKey('streams', keyId);
   const stream = randomUUID();
@@ -43,4 +47,22 @@ export async function openStream(redis: Redis, keyId: string, limit: number): Pr
     renew: () => quietly(take()),
     close: () => quietly(redis.zrem(streams, stream)),
   };
+}
+
+/** Answers all who ask within one turn of the event loop with one reading, which begins after they asked. */
+export class SharedReads<Value> {
+  readonly #waiting = new Map<string, Promise<Value>>();
+
+  /** @param read by which of the askers' functions it is read does not matter */
+  read(id: string, read: () => Promise<Value>): Promise<Value> {
+    const shared = this.#waiting.get(id) ?? this.#soon(id, read);
+    this.#waiting.set(id, shared);
+    return shared;
+  }
+
+  async #soon(id: string, read: () => Promise<Value>): Promise<Value> {
+    await nextTurn();
+    this.#waiting.delete(id);
+    return read();
+  }
 }

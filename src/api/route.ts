@@ -24,7 +24,7 @@ import type { DownloadAddress, Storage, StorageState } from '../storage/storage.
 import type { ApiKey, ApiKeys } from '../tenants/api-keys.ts';
 import type { WebhookSecrets } from '../tenants/webhook-secrets.ts';
 import type { ConsoleOptions } from './console-page.ts';
-import type { SharedReads } from './shared-reads.ts';
+import type { SharedReads } from './event-streams.ts';
 
 /** What the handlers work with; wired in start.ts. */
 export interface ApiServices {

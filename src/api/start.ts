@@ -18,8 +18,8 @@ import { watchedInTime, withDeadline } from '../storage/deadline.ts';
 import { IncomingStates } from '../uploads/incoming-states.ts';
 import { holdUpload, uploadStorageKey } from '../uploads/record.ts';
 import { createApp } from './app.ts';
+import { SharedReads } from './event-streams.ts';
 import type { ApiServices } from './route.ts';
-import { SharedReads } from './shared-reads.ts';
 import { IncomingFiles } from './uploads/incoming-files.ts';
 
 interface ApiProcess extends Pick<Listener, 'close'> {

@@ -1,8 +1,7 @@
 /** Which path leads where. The order matters: what needs no key, then the key, then everything else. */
 import type { Express, Request, RequestHandler } from 'express';
 import helmet from 'helmet';
-import { noticeForwarded } from '../http/forwarded.ts';
-import { application, mount } from '../http/routes.ts';
+import { application, mount, noticeForwarded } from '../http/routes.ts';
 import type { SandboxLevel } from '../media/sandbox.ts';
 import type { LinkWatch } from '../redis/link-watch.ts';
 import type { Storage, StorageState } from '../storage/storage.ts';

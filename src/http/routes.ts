@@ -1,5 +1,7 @@
 /** Routes as values, mounted on Express, which is the only router there is (docs/decisions/0024-http-kit.md). */
+import type { IncomingMessage } from 'node:http';
 import express, { type Express, type Request, type Response, Router } from 'express';
+import type { Logger } from '../observe/logger.ts';
 
 interface MountedRoute {
   readonly method: 'get' | 'post' | 'patch' | 'delete';
@@ -29,6 +31,21 @@ export function application(trustProxy: number): Express {
   app.set('query parser', 'simple');
   app.set('trust proxy', trustProxy);
   return app;
+}
+
+/**
+ * Says once that requests were forwarded while no proxy is trusted: all callers have the proxy's address then, and are limited as one.
+ * @param trustProxy proxies in front whose forwarded address is believed
+ */
+export function noticeForwarded(trustProxy: number, logger: Logger): (request: IncomingMessage) => void {
+  let isSilent = trustProxy > 0;
+  return ({ headers }) => {
+    if (isSilent || (headers['x-forwarded-for'] === undefined && headers.forwarded === undefined)) return;
+    isSilent = true;
+    logger.warn(
+      'a request was forwarded, and TRUST_PROXY is 0: if proxies stand in front, set it to their number, or all callers count as one address',
+    );
+  };
 }
 
 /** @param isExact whether a slash at the end and the case of letters count */

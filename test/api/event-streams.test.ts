@@ -3,7 +3,7 @@
 import { once } from 'node:events';
 import { get, type IncomingMessage } from 'node:http';
 import { afterEach, expect, it } from 'vitest';
-import { SharedReads } from '../../src/api/shared-reads.ts';
+import { SharedReads } from '../../src/api/event-streams.ts';
 import { until } from '../until.ts';
 import { useService } from './api-fixture.ts';
 import { Stream } from './event-stream.ts';

@@ -1,7 +1,7 @@
 import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import { expect, it } from 'vitest';
-import { noticeForwarded } from '../../src/http/forwarded.ts';
+import { noticeForwarded } from '../../src/http/routes.ts';
 import type { Logger } from '../../src/observe/logger.ts';
 
 const asked = (headers: Record<string, string>): IncomingMessage =>
