@@ -274,7 +274,7 @@ type StartState = AttemptState | 'unconfirmed' | 'refused';
 // A process that was heard of after it had left the job did not die of it; one that nobody knows any more has ended in order.
 const start = new RedisScript(`
 local hash, lock, beats, dead = unpack(KEYS)
-local token, attempt, isProvisional = unpack(ARGV)
+local token, isProvisional = unpack(ARGV)
 if redis.call('GET', lock) ~= token then return {'lost', 0, 0} end
 if isProvisional == '1' and redis.call('HEXISTS', hash, '${own.confirmed}') == 0 then
   if redis.call('HEXISTS', hash, '${own.refused}') == 0 then return {'unconfirmed', 0, 0} end
@@ -299,22 +299,18 @@ if working then see(working, now) end
 if #left > 0 then redis.call('HSET', hash, '${own.leftBy}', table.concat(left, ','))
 else redis.call('HDEL', hash, '${own.leftBy}') end
 redis.call('HDEL', hash, '${own.working}')
-local attempts = redis.call('HGET', hash, '${own.attempts}')
-redis.call('HSET', hash, '${own.attempts}', attempts and attempts .. ',' .. attempt or attempt)
 return {redis.call('HEXISTS', hash, '${own.cancelled}') == 1 and 'cancelled' or 'held', lost, unsure}
 `);
 
 /**
- * To be called once when a worker takes the job up: notes the attempt before it can leave files behind, and looks after those before it that left the
- * job in the middle of their work. `lostStarts`: how many by the death of their process. `unsureStarts`: how many by one that is silent, and may be dead.
+ * To be called once when a worker takes the job up: looks after the attempts before it that left the job in the middle of their work. `lostStarts`: how many by the death of their process. `unsureStarts`: how many by one that is silent, and may be dead.
  */
 export async function startAttempt(
   redis: Redis,
   { jobId, token, isProvisional }: Pick<Holder, 'jobId' | 'token'> & Pick<ExtractPayload, 'isProvisional'>,
-  attemptToken: string,
 ): Promise<{ readonly state: StartState; readonly lostStarts: number; readonly unsureStarts: number }> {
   const keys = [recordKey('extract', jobId), lockOf(jobId), WORKER_BEATS_KEY, DEAD_WORKERS_KEY];
-  const args = [token, attemptToken, isProvisional ? '1' : '0'];
+  const args = [token, isProvisional ? '1' : '0'];
   const answer = (await start.run(redis, keys, args)) as [StartState, number, number];
   return { state: answer[0], lostStarts: answer[1], unsureStarts: answer[2] };
 }
@@ -332,11 +328,15 @@ export async function noteServed(redis: Redis, jobId: string): Promise<void> {
 
 const report = new RedisScript(`
 local hash, lock = unpack(KEYS)
-local token, text, channel, id, lockMs, working = unpack(ARGV)
+local token, text, channel, id, lockMs, working, attempt = unpack(ARGV)
 if redis.call('GET', lock) ~= token then return 'lost' end
 redis.call('PEXPIRE', lock, lockMs)
 if working ~= '' then redis.call('HSET', hash, '${own.working}', working)
 else redis.call('HDEL', hash, '${own.working}') end
+if attempt ~= '' then
+  local attempts = redis.call('HGET', hash, '${own.attempts}')
+  redis.call('HSET', hash, '${own.attempts}', attempts and attempts .. ',' .. attempt or attempt)
+end
 if redis.call('HEXISTS', hash, '${own.cancelled}') == 1 then return 'cancelled' end
 local floor = tonumber(redis.call('HGET', hash, '${own.progressFloor}') or '0')
 local progress = cjson.decode(text).progress
@@ -360,6 +360,8 @@ interface Holder {
   readonly lockMs: number;
   /** Id of the process that works on the job, whose death would count against it; empty while none does. */
   readonly working: string;
+  /** With the first report of an attempt that begins to work, before it can leave files behind. Default: none is noted. */
+  readonly newAttempt?: string | undefined;
 }
 
 /**
@@ -368,7 +370,7 @@ interface Holder {
  */
 export async function reportProgress(
   redis: Redis,
-  { jobId, token, lockMs, working }: Holder,
+  { jobId, token, lockMs, working, newAttempt = '' }: Holder,
   { progress, ...rest }: ExtractProgress,
 ): Promise<AttemptState> {
   // `progress` stands first, where the script replaces it without decoding and encoding the rest.
@@ -381,6 +383,7 @@ export async function reportProgress(
     jobId,
     lockMs,
     working,
+    newAttempt,
   ])) as AttemptState;
 }
 
@@ -435,6 +438,49 @@ export async function heldJobs(
 ): Promise<{ readonly jobId: string; readonly token: string }[]> {
   const flat = (await locks.run(redis, [keyOf(queue, 'active')], [keyOf(queue, '')])) as string[];
   return flat.flatMap((jobId, index) => (index % 2 === 0 ? [{ jobId, token: flat[index + 1] ?? '' }] : []));
+}
+
+export interface WaitingJob {
+  readonly jobId: string;
+  readonly tenant: string;
+  /** Ms since the epoch. */
+  readonly submittedAtMs: number;
+}
+
+/** How far into the queue a job is looked for: by default as many as the unfinished jobs of ten keys. */
+const LOOKED_FOR_AMONG = 1000;
+
+// No caller can write `"tenant":"` into the data: within a text of JSON each quotation mark has a backslash before it.
+const firstOfOthers = new RedisScript(`
+local served = {}
+for i = 2, #ARGV do served[ARGV[i]] = true end
+for _, id in ipairs(redis.call('ZRANGE', KEYS[1], 0, ${LOOKED_FOR_AMONG - 1})) do
+  local data, submitted = unpack(redis.call('HMGET', ARGV[1] .. id, 'data', 'timestamp'))
+  local tenant = string.match(data or '', '"tenant":"([^"]+)"')
+  if tenant and not served[tenant] then return {id, tenant, submitted} end
+end
+`);
+
+/** The first job of the queue that none of these keys owns. */
+export async function firstWaiting(redis: Redis, served: readonly string[]): Promise<WaitingJob | undefined> {
+  const found = await firstOfOthers.run(
+    redis,
+    [keyOf('extract', 'prioritized')],
+    [keyOf('extract', ''), ...served],
+  );
+  if (found === null) return undefined;
+  const [jobId, tenant, submittedAtMs] = found as [string, string, string];
+  return { jobId, tenant, submittedAtMs: Number(submittedAtMs) };
+}
+
+// BullMQ takes the last of its plain list before any with a priority, which the job keeps.
+const forward = new RedisScript(`
+if redis.call('ZREM', KEYS[1], ARGV[1]) == 1 then redis.call('RPUSH', KEYS[2], ARGV[1]) end
+`);
+
+/** The job is the next that a worker takes up, if it waits still. */
+export async function bringForward(redis: Redis, jobId: string): Promise<void> {
+  await forward.run(redis, [keyOf('extract', 'prioritized'), keyOf('extract', 'wait')], [jobId]);
 }
 
 /** Wakes an idle worker: BullMQ does not for a job with a priority that `moveToWait` brings back, and they look every 5 s only. */

@@ -17,7 +17,6 @@ import { DeafWatch, type DeafWatchOptions } from './deaf-watch.ts';
 import { cancelledError, deadlyError } from './job-record.ts';
 import { observeEnds, observeStart } from './job-watch.ts';
 import { CANCEL_CHANNEL } from './names.ts';
-import { NewcomerWatch, type Place } from './newcomer-watch.ts';
 import {
   closeWorker,
   openWorker,
@@ -29,6 +28,7 @@ import {
 import { ExtractPayload, type ExtractProgress, type ExtractResult } from './payloads.ts';
 import { forgetReserved } from './reservation.ts';
 import { Semaphore } from './semaphore.ts';
+import { type Place, ShareWatch } from './share-watch.ts';
 
 /**
  * Why the signal of a running job was aborted. `yielded`: its place was given to a job of another key. `refused`: it was never accepted. `deadly`: it has
@@ -60,8 +60,10 @@ export interface ExtractionJob {
 }
 
 export interface ExtractionConsumerOptions extends WorkerSettings {
-  /** Jobs that are begun at a time. */
+  /** Jobs that are taken up at a time. */
   readonly concurrency: number;
+  /** Of them, those that only a key's first job is begun in. Default 0. */
+  readonly kept?: number;
   /**
    * Resolves with the result. Throws a ServiceError for a failure that is final, one with INTERNAL_ERROR for a failure that is to
    * be tried again and shown as it says when no try is left; anything else is tried again too, and shown as an INTERNAL_ERROR.
@@ -99,7 +101,7 @@ const MAX_STALLED = 1000;
 export function consumeExtractions(options: ExtractionConsumerOptions): ExtractionConsumer {
   const { redis, logger, queue, patienceSeconds, concurrency } = options;
   const running = new Map<string, RunningJob>();
-  const room = new Semaphore(options.concurrency);
+  const room = new Semaphore(options.concurrency, { kept: options.kept ?? 0 });
   let begun = 0;
 
   // Three parameters tell BullMQ to hand a signal in; it is aborted when the lock could not be renewed.
@@ -110,7 +112,14 @@ export function consumeExtractions(options: ExtractionConsumerOptions): Extracti
     lockLost?.addEventListener('abort', onLost, { once: true });
     // After an outage of Redis a worker may be given its own job again before it has noticed that it lost it.
     running.get(jobId)?.controller.abort(new JobAborted('lost'));
-    const own: RunningJob = { controller, tenant: job.data.tenant, order: job.priority, hasTurn: false };
+    const { tenant } = job.data;
+    const own: RunningJob = {
+      controller,
+      tenant,
+      order: job.priority,
+      submittedAtMs: job.timestamp,
+      state: 'in-hand',
+    };
     running.set(jobId, own);
     begun += 1;
     observeStart(job, options.observer);
@@ -139,10 +148,10 @@ export function consumeExtractions(options: ExtractionConsumerOptions): Extracti
   const hasRoom = (): boolean => running.size < concurrency && !worker.isPaused();
   const { promise: deaf, resolve: onDeaf } = Promise.withResolvers<void>();
   const watches = [
-    new NewcomerWatch({
-      queue,
+    new ShareWatch({
+      redis,
       places: () => (hasRoom() || worker.isPaused() ? [] : [...running.values()]),
-      onYield: ({ controller }: RunningJob) => controller.abort(new JobAborted('yielded')),
+      putBack: ({ controller }: RunningJob) => controller.abort(new JobAborted('yielded')),
       logger,
     }),
     ...(patienceSeconds === undefined
@@ -185,7 +194,7 @@ export function consumeExtractions(options: ExtractionConsumerOptions): Extracti
 /** A job that this worker has taken up. */
 interface RunningJob extends Place {
   readonly controller: AbortController;
-  hasTurn: boolean;
+  state: Place['state'];
 }
 
 async function attempt(
@@ -204,9 +213,8 @@ async function attempt(
       controller.abort(new JobAborted(state));
     }
   };
-  const attemptToken = randomBytes(8).toString('hex');
   const holder = { jobId, token, isProvisional: payload.isProvisional };
-  const { state, lostStarts, unsureStarts } = await startConfirmed(redis, holder, attemptToken, signal);
+  const { state, lostStarts, unsureStarts } = await startConfirmed(redis, holder, signal);
   onState(state);
   if (lostStarts + unsureStarts >= MAX_LOST_STARTS) {
     controller.abort(new JobAborted(lostStarts >= MAX_LOST_STARTS ? 'deadly' : 'undecided'));
@@ -226,9 +234,12 @@ async function attempt(
   try {
     leave = await room.acquire({
       weight: lostStarts + unsureStarts >= ALONE_AFTER_LOST_STARTS ? room.capacity : 1,
+      key: own.tenant,
       signal,
     });
-    await report.beginWork();
+    own.state = 'begun';
+    const attemptToken = randomBytes(8).toString('hex');
+    await report.beginWork(attemptToken);
     signal.throwIfAborted();
     const result = await run({
       jobId,
@@ -238,7 +249,7 @@ async function attempt(
       signal,
       report: (state) => report.note(state),
       takeTurn() {
-        own.hasTurn = true;
+        own.state = 'turn';
         return noteServed(redis, jobId);
       },
     });
@@ -256,15 +267,10 @@ const FIRST_LOOK_MS = 4;
 const LAST_LOOK_MS = 100;
 
 /** Waits until the job counts. */
-async function startConfirmed(
-  redis: Redis,
-  holder: Parameters<typeof startAttempt>[1],
-  attemptToken: string,
-  signal: AbortSignal,
-) {
+async function startConfirmed(redis: Redis, holder: Parameters<typeof startAttempt>[1], signal: AbortSignal) {
   const untilMs = performance.now() + CONFIRMED_WITHIN_MS;
   for (let waitMs = FIRST_LOOK_MS; ; waitMs = Math.min(waitMs * 2, LAST_LOOK_MS)) {
-    const { state, ...starts } = await startAttempt(redis, holder, attemptToken);
+    const { state, ...starts } = await startAttempt(redis, holder);
     if (state !== 'unconfirmed') return { state, ...starts };
     if (performance.now() > untilMs && (await dropUnconfirmed(redis, holder.jobId))) {
       return { state: 'refused' as const, ...starts };

@@ -68,7 +68,9 @@ async function runSteps(
     // fetched while others are encoded (docs/decisions/0011-downloads-apart.md).
     const fetchedMs = performance.now();
     leave = await timed('await_encoder', () =>
-      space.idle(job.signal, (signal) => services.encoding.acquire({ order: job.order, signal })),
+      space.idle(job.signal, (signal) =>
+        services.encoding.acquire({ order: job.order, key: job.payload.tenant, signal }),
+      ),
     );
     const turnMs = performance.now();
     await job.takeTurn();

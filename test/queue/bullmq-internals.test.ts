@@ -5,9 +5,11 @@ import manifest from '../../package.json' with { type: 'json' };
 import { ServiceError } from '../../src/contract/errors.ts';
 import {
   BULLMQ_VERSION,
+  bringForward,
   checkBullmq,
   endedBetween,
   fetchExtraction,
+  firstWaiting,
   hashOf,
   markCancelled,
   noteErased,
@@ -154,20 +156,24 @@ describe('an attempt', () => {
   it('is fenced by the lock that BullMQ gave its worker', async () => {
     const { redis } = queue();
     const jobId = await taken('ours');
-    expect(await startAttempt(redis, { jobId, token: 'theirs' }, 'a')).toMatchObject({ state: 'lost' });
-    expect(await startAttempt(redis, { jobId, token: 'ours' }, 'b')).toEqual({
+    expect(await startAttempt(redis, { jobId, token: 'theirs' })).toMatchObject({ state: 'lost' });
+    expect(await startAttempt(redis, { jobId, token: 'ours' })).toEqual({
       state: 'held',
       lostStarts: 0,
       unsureStarts: 0,
     });
     const state = { progress: 7, currentStep: 'extracting_audio', inputFile: null } as const;
     const holder = { jobId, lockMs: 60_000, working: 'worker' };
-    expect(await reportProgress(redis, { ...holder, token: 'theirs' }, state)).toBe('lost');
-    expect(await reportProgress(redis, { ...holder, token: 'ours' }, state)).toBe('held');
+    const report = (token: string, newAttempt?: string) =>
+      reportProgress(redis, { ...holder, token, newAttempt }, state);
+    expect(await report('theirs', 'a')).toBe('lost');
+    expect(await report('ours', 'b')).toBe('held');
+    expect(await report('ours')).toBe('held');
+    expect(await report('ours', 'c')).toBe('held');
     expect((await jobOf(jobId)).progress).toEqual(state);
     // The next one is told that this one died in the middle of its work.
     await redis.zadd(DEAD_WORKERS_KEY, Date.now(), 'worker');
-    expect(await startAttempt(redis, { jobId, token: 'ours' }, 'c')).toEqual({
+    expect(await startAttempt(redis, { jobId, token: 'ours' })).toEqual({
       state: 'held',
       lostStarts: 1,
       unsureStarts: 0,
@@ -199,7 +205,7 @@ describe('an attempt', () => {
     await redis.zadd(WORKER_BEATS_KEY, Date.now() - 1000, 'worker');
     const state = { progress: 7, currentStep: 'extracting_audio', inputFile: null } as const;
     await reportProgress(redis, { jobId, token: 'ours', lockMs: 60_000, working: 'worker' }, state);
-    const start = () => startAttempt(redis, { jobId, token: 'ours' }, 'a');
+    const start = () => startAttempt(redis, { jobId, token: 'ours' });
     expect(await start()).toEqual({ state: 'held', lostStarts: 0, unsureStarts: 1 });
     await becomes(redis);
     expect(await start()).toEqual({ state: 'held', ...expected });
@@ -237,8 +243,36 @@ describe('cancelling', () => {
     const { redis } = queue();
     const jobId = await taken('ours');
     expect(await markCancelled(redis, jobId, 'another')).toBe('told');
-    expect(await startAttempt(redis, { jobId, token: 'ours' }, 'a')).toMatchObject({ state: 'cancelled' });
+    expect(await startAttempt(redis, { jobId, token: 'ours' })).toMatchObject({ state: 'cancelled' });
   });
+});
+
+it('a job that is brought forward is taken before all others, and comes back to its place', async () => {
+  const { redis } = queue();
+  const extract = queue().queue('extract');
+  const add = (jobId: string, tenant: string, priority: number) =>
+    extract.add(
+      'extract',
+      { version: 1, tenant, note: '"tenant":"cccccccc"' },
+      { jobId, priority, timestamp: priority },
+    );
+  await add('first', 'aaaaaaaa', 1);
+  await add('last', 'bbbbbbbb', 9);
+  expect(await firstWaiting(redis, ['aaaaaaaa'])).toEqual({
+    jobId: 'last',
+    tenant: 'bbbbbbbb',
+    submittedAtMs: 9,
+  });
+  expect(await firstWaiting(redis, ['aaaaaaaa', 'bbbbbbbb'])).toBeUndefined();
+  await bringForward(redis, 'last');
+  await bringForward(redis, 'last');
+  await bringForward(redis, 'unknown');
+  const worker = queue().worker('extract');
+  const job = await worker.getNextJob('ours', { block: false });
+  expect(job).toMatchObject({ id: 'last', priority: 9 });
+  await job?.moveToWait('ours');
+  expect((await extract.getPrioritized()).map(({ id }) => id)).toEqual(['first', 'last']);
+  expect(await extract.getWaitingCount()).toBe(0);
 });
 
 it('a job that comes back with its priority is taken at once by a worker that is woken', async () => {

@@ -5,8 +5,8 @@ import { Semaphore, type Wish } from '../../src/queue/semaphore.ts';
 const never = new AbortController().signal;
 
 /** Asks for room under a name; `inside` tells who has it. */
-function room(capacity: number) {
-  const semaphore = new Semaphore(capacity);
+function room(capacity: number, kept = 0) {
+  const semaphore = new Semaphore(capacity, { kept });
   const inside: string[] = [];
   return {
     semaphore,
@@ -125,4 +125,55 @@ it('what somebody waits for is not free', async () => {
   await enter('a');
   enter('whole', { weight: 2 }).catch(() => undefined);
   expect(semaphore.takeFree(1).weight).toBe(0);
+});
+
+it('lets in a key below its share first, whatever the order', async () => {
+  const { enter, inside } = room(2);
+  const leave = await enter('a1', { key: 'a', order: 1 });
+  await enter('a2', { key: 'a', order: 2 });
+  const a3 = enter('a3', { key: 'a', order: 3 });
+  const b1 = enter('b1', { key: 'b', order: 9 });
+  leave();
+  await b1;
+  expect(inside).toEqual(['a1', 'a2', 'b1']);
+  a3.catch(() => undefined);
+});
+
+it('goes by the order among keys below their share, and lets a key alone have all', async () => {
+  const { enter, inside } = room(4);
+  const leave = await enter('whole', { weight: 4 });
+  const asked = [
+    enter('b1', { key: 'b', order: 2 }),
+    enter('b2', { key: 'b', order: 3 }),
+    enter('a1', { key: 'a', order: 1 }),
+    enter('b3', { key: 'b', order: 4 }),
+  ];
+  leave();
+  await Promise.all(asked);
+  expect(inside).toEqual(['whole', 'a1', 'b1', 'b2', 'b3']);
+});
+
+it('keeps room for a key that holds none', async () => {
+  const { enter, inside } = room(3, 1);
+  await enter('a1', { key: 'a' });
+  const leave = await enter('a2', { key: 'a' });
+  const a3 = enter('a3', { key: 'a' });
+  await settled();
+  expect(inside).toEqual(['a1', 'a2']);
+  await enter('b1', { key: 'b' });
+  leave();
+  await settled();
+  expect(inside).toEqual(['a1', 'a2', 'b1']);
+  a3.catch(() => undefined);
+});
+
+it('forgets a key that has left', async () => {
+  const { enter, inside } = room(2, 1);
+  const leave = await enter('a1', { key: 'a' });
+  leave();
+  await enter('a2', { key: 'a' });
+  const b1 = await enter('b1', { key: 'b' });
+  b1();
+  await enter('c1', { key: 'c' });
+  expect(inside).toEqual(['a1', 'a2', 'b1', 'c1']);
 });
