@@ -45,8 +45,12 @@ interface DownloadProgress {
 
 export interface DownloadOptions {
   readonly url: string;
-  /** Path of a file that does not exist yet; made with mode 0600, removed again on failure. */
+  /** Path of a file that does not exist yet, but for `begun`; made with mode 0600, removed again on failure. */
   readonly file: string;
+  /** What `file` holds of an earlier download of the same URL, which is continued where the server allows it. */
+  readonly begun?: BegunDownload | undefined;
+  /** Waited for when `signal` ends a download that could be continued: whoever wants the file moves it away. */
+  readonly onBrokenOff?: (begun: BegunDownload) => Promise<void>;
   readonly maxBytes: number;
   readonly signal?: AbortSignal;
   /** Called for every piece that arrives. The count falls back when the server makes the download start anew. */
@@ -65,6 +69,14 @@ export interface Downloaded {
   readonly contentType: string | undefined;
   /** A bare, cleaned file name from Content-Disposition or the URL's path. */
   readonly filename: string | undefined;
+}
+
+/** What a download needs to be continued. */
+export interface BegunDownload {
+  readonly receivedBytes: number;
+  readonly totalBytes: number | undefined;
+  /** For If-Range. */
+  readonly validator: string;
 }
 
 /** What is on disk so far, and what is known of the whole. */
@@ -89,16 +101,17 @@ export async function download(
   first?: () => Promise<Answer>,
 ): Promise<Downloaded> {
   const limits = { ...defaultLimits, ...options.limits };
-  const file = await open(options.file, 'wx', 0o600);
+  const { begun } = options;
+  const file = await open(options.file, begun === undefined ? 'wx' : 'r+', 0o600);
   const tooLate = new OutboundFailed('timeout', 'the download took too long', false);
   const deadline = deadlineOf(limits.totalMs, tooLate, options.signal);
   const { signal } = deadline;
   const transfer: Transfer = {
     file,
-    receivedBytes: 0,
-    totalBytes: undefined,
+    receivedBytes: begun?.receivedBytes ?? 0,
+    totalBytes: begun?.totalBytes,
     roomBytes: 0,
-    validator: undefined,
+    validator: begun?.validator,
   };
   try {
     let opened = first;
@@ -115,6 +128,10 @@ export async function download(
     };
   } catch (error) {
     await file.close().catch(() => {}); // A second close says nothing new; the first error is the one to know.
+    const { receivedBytes, totalBytes, validator } = transfer;
+    if (options.signal?.aborted && receivedBytes > 0 && validator !== undefined) {
+      await options.onBrokenOff?.({ receivedBytes, totalBytes, validator });
+    }
     await rm(options.file, { force: true });
     throw error;
   } finally {

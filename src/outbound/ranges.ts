@@ -60,12 +60,11 @@ export async function downloadParts(route: Route, options: PartsOptions): Promis
     if (missing > 0) await options.makeRoom?.(missing);
   };
   try {
-    const outcome = await tryParts(
-      route,
-      { ...options, makeRoom: makeRoomForParts },
-      limits,
-      deadline.signal,
-    );
+    // What was fetched whole so far goes on as it began.
+    const outcome =
+      options.begun === undefined
+        ? await tryParts(route, { ...options, makeRoom: makeRoomForParts }, limits, deadline.signal)
+        : { first: undefined };
     if ('downloaded' in outcome) return outcome.downloaded;
     const totalMs = Math.max(1, limits.totalMs - (Date.now() - begunAt));
     const whole = await download(

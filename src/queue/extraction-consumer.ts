@@ -43,6 +43,11 @@ class JobAborted extends Error {
   }
 }
 
+/** Whether a job was aborted to be taken up again: its place was given to another key. */
+export function wasPutBack({ reason }: AbortSignal): boolean {
+  return reason instanceof JobAborted && reason.why === 'yielded';
+}
+
 /** One attempt at a job, as its steps see it. */
 export interface ExtractionJob {
   readonly jobId: string;

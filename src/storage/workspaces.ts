@@ -11,10 +11,11 @@ import { hostOf, isOfDeadProcess, nameOfThisProcess } from '../process-home.ts';
 const ABANDONED_AFTER_MS = 24 * 60 * 60 * 1000;
 
 export class Workspaces {
-  readonly #folder: string;
+  /** Of this process; it may not be there yet. */
+  readonly folder: string;
 
   private constructor(folder: string) {
-    this.#folder = folder;
+    this.folder = folder;
   }
 
   /**
@@ -38,8 +39,8 @@ export class Workspaces {
 
   /** @param name begins the folder's name, for whoever looks at the disk */
   async use<Result>(name: string, work: (folder: string) => Promise<Result>): Promise<Result> {
-    await mkdir(this.#folder, { recursive: true, mode: 0o700 });
-    const folder = await mkdtemp(join(this.#folder, `${name}-`));
+    await mkdir(this.folder, { recursive: true, mode: 0o700 });
+    const folder = await mkdtemp(join(this.folder, `${name}-`));
     try {
       return await work(folder);
     } finally {
@@ -49,7 +50,7 @@ export class Workspaces {
 
   /** Removes the folder of this process. */
   async close(): Promise<void> {
-    await rm(this.#folder, { recursive: true, force: true });
+    await rm(this.folder, { recursive: true, force: true });
   }
 }
 

@@ -24,6 +24,7 @@ import { deliverVoice } from './completion/voice.ts';
 import { jobWebhookKind } from './completion/webhook.ts';
 import { type DiskState, DiskWatch } from './disk-watch.ts';
 import { runExtraction } from './extraction.ts';
+import { PutBackDownloads } from './put-back.ts';
 import type { WorkerServices } from './step.ts';
 
 interface WorkerProcess {
@@ -65,6 +66,7 @@ export async function startWorker(
     observer,
     tracing,
     encoding,
+    putBack: new PutBackDownloads(join(workspaces.folder, 'put-back')),
     // An estimate is not worth a failed job.
     noteSeconds: (seconds) =>
       void noteJobSeconds(redis, seconds).catch((error: Error) =>

@@ -11,6 +11,7 @@ import type { Semaphore } from '../queue/semaphore.ts';
 import type { DiskClaim } from '../storage/disk-claim.ts';
 import type { DiskSpace } from '../storage/disk-space.ts';
 import type { Storage } from '../storage/storage.ts';
+import type { PutBackDownloads } from './put-back.ts';
 
 /** What the steps work with; wired in start.ts. */
 export interface WorkerServices {
@@ -23,6 +24,7 @@ export interface WorkerServices {
   readonly limits: WorkerLimits;
   /** Room for jobs that analyze and encode at the same time. */
   readonly encoding: Semaphore;
+  readonly putBack?: PutBackDownloads;
   /** Of the volume of the workspaces. */
   readonly disk: DiskSpace;
   /** Told of each job that has ended well, for estimates. */

@@ -333,8 +333,11 @@ export class TestService {
   }
 
   /** The job once it has ended. */
-  ended(jobId: string): Promise<Json> {
-    return this.reaches(jobId, 'completed', 'failed');
+  ended(jobId: string, ask: Ask = {}): Promise<Json> {
+    return until(`${jobId} has ended`, async () => {
+      const job = await this.job(jobId, ask);
+      return ['completed', 'failed'].includes(job.status) && job;
+    });
   }
 
   /** Submits one job and waits for its end. */

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { ServiceError } from '../../contract/errors.ts';
 import type { Probe } from '../../media/probe.ts';
 import { OutboundFailed, OutboundRefused } from '../../outbound/errors.ts';
+import { wasPutBack } from '../../queue/extraction-consumer.ts';
 import { ObjectNotFound } from '../../storage/storage.ts';
 import { uploadStorageKey } from '../../uploads/record.ts';
 import type { Step, StepContext } from '../step.ts';
@@ -26,7 +27,7 @@ export const download: Step<undefined, LocalVideo> = async (_input, context) => 
 };
 
 async function downloadUrl(url: string, context: StepContext): Promise<LocalVideo> {
-  const { services, signal, workspace, space } = context;
+  const { jobId, services, signal, workspace, space } = context;
   const path = join(workspace, 'source');
   let probed: Probe | null = null;
   try {
@@ -35,6 +36,10 @@ async function downloadUrl(url: string, context: StepContext): Promise<LocalVide
       file: path,
       maxBytes: services.limits.maxInputBytes,
       signal,
+      begun: await services.putBack?.take(jobId, path),
+      async onBrokenOff(begun) {
+        if (wasPutBack(signal)) await services.putBack?.keep(jobId, path, begun);
+      },
       makeRoom: (bytes) => space.grow(bytes, signal),
       onProgress({ receivedBytes, totalBytes }) {
         context.report('downloading_video', totalBytes ? receivedBytes / totalBytes : 0);

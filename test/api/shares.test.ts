@@ -1,0 +1,84 @@
+/** Places that one key holds with slow sources, at default limits: what others get of them, and what becomes of the downloads that make room. */
+
+import { readFile } from 'node:fs/promises';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { afterEach, expect, it } from 'vitest';
+import { until } from '../until.ts';
+import { useClips, useService } from './api-fixture.ts';
+
+const clip = useClips('tone.mp4');
+// As on a machine of two cores.
+const service = useService({ environment: { WORKER_CONCURRENCY: '2' } });
+
+const job = (url: string): object => ({ source: { type: 'url', url }, output: { format: 'aac' } });
+
+interface SlowSource {
+  readonly url: string;
+  /** Range headers, of each request one. */
+  readonly ranges: (string | undefined)[];
+}
+
+const gates: PromiseWithResolvers<void>[] = [];
+afterEach(() => {
+  for (const gate of gates) gate.resolve();
+});
+
+/** Sends half of a file, and the rest when it is let go; continues it where it is asked to. */
+async function slowSource(name: string, gate: PromiseWithResolvers<void>): Promise<SlowSource> {
+  gates.push(gate);
+  const bytes = await readFile(clip('tone.mp4'));
+  const half = bytes.length >> 1;
+  const ranges: (string | undefined)[] = [];
+  const url = service().outside.on(
+    `/${name}`,
+    async ({ headers }: IncomingMessage, response: ServerResponse) => {
+      ranges.push(headers.range);
+      const start =
+        headers['if-range'] === '"same"' ? Number(/^bytes=(\d+)-$/.exec(headers.range ?? '')?.[1]) : 0;
+      response.writeHead(start === 0 ? 200 : 206, {
+        'content-length': bytes.length - start,
+        etag: '"same"',
+        ...(start > 0 && { 'content-range': `bytes ${start}-${bytes.length - 1}/${bytes.length}` }),
+      });
+      if (start < half) response.write(bytes.subarray(start, half));
+      await gate.promise;
+      response.end(bytes.subarray(Math.max(start, half)));
+    },
+  );
+  return { url, ranges };
+}
+
+it('downloads that make room for another key are continued where they were, and their jobs complete', {
+  timeout: 60_000,
+}, async () => {
+  const [slow, other] = [await service().newKey(), await service().newKey()];
+  const gate = Promise.withResolvers<void>();
+  const sources = await Promise.all(
+    Array.from({ length: 8 }, (_, nth) => slowSource(`slow-${nth}.mp4`, gate)),
+  );
+  const jobs = [];
+  for (const { url } of sources) jobs.push(await service().submit(job(url), { key: slow }));
+  const begun = () => sources.filter(({ ranges }) => ranges.length > 0).length;
+  await until('all places but one are held', () => begun() === 5);
+
+  // The first one of the other key has the place that is kept; for the second a download is put back.
+  const others = Promise.withResolvers<void>();
+  const two = await Promise.all(['one', 'two'].map((name) => slowSource(`other-${name}.mp4`, others)));
+  const theirs = [];
+  for (const { url } of two) theirs.push(await service().submit(job(url), { key: other }));
+  await until('both are fetched', () => two.every(({ ranges }) => ranges.length > 0));
+  expect(begun()).toBe(5);
+  others.resolve();
+  for (const jobId of theirs) expect((await service().ended(jobId, { key: other })).status).toBe('completed');
+
+  await until(
+    'what was put back is fetched again',
+    () => sources.filter(({ ranges }) => ranges.length === 2).length === 2,
+  );
+  gate.resolve();
+  for (const jobId of jobs) expect((await service().ended(jobId, { key: slow })).status).toBe('completed');
+  const again = sources.filter(({ ranges }) => ranges.length > 1).map(({ ranges }) => ranges.slice(1));
+  const half = (await readFile(clip('tone.mp4'))).length >> 1;
+  // Three and two, and one place kept for a third key.
+  expect(again).toEqual([[`bytes=${half}-`], [`bytes=${half}-`]]);
+});
