@@ -45,10 +45,10 @@ export class AttemptReport {
     }
   }
 
-  /** Resolves once the record knows the attempt's token, and says that from now on the death of this worker counts against the job. */
-  async beginWork(attemptToken: string): Promise<void> {
+  /** Resolves once the record says that from now on the death of this worker counts against the job. */
+  async beginWork(): Promise<void> {
     this.#isWorking = true;
-    this.#writing = this.#writing.then(() => this.#write(attemptToken));
+    this.#writing = this.#writing.then(() => this.#write());
     await this.#writing;
   }
 
@@ -69,9 +69,9 @@ export class AttemptReport {
       });
   }
 
-  async #write(newAttempt?: string): Promise<void> {
+  async #write(): Promise<void> {
     const { redis, jobId, token, lockMs, workerId, onState } = this.#options;
     const working = this.#isWorking ? workerId : '';
-    onState(await reportProgress(redis, { jobId, token, lockMs, working, newAttempt }, this.#latest));
+    onState(await reportProgress(redis, { jobId, token, lockMs, working }, this.#latest));
   }
 }

@@ -42,7 +42,7 @@ const own = {
   cancelled: 'spCancelled',
   /** The highest progress written so far. */
   progressFloor: 'spProgress',
-  /** Tokens of all attempts, separated by commas. */
+  /** Tokens of all attempts that had their turn, separated by commas. */
   attempts: 'spAttempts',
   /** Id of the worker process that works on the job (src/queue/worker-registry.ts), left behind when it dies, or loses the job. */
   working: 'spWorking',
@@ -94,7 +94,7 @@ export function readExtraction(hash: Readonly<Record<string, string>>) {
     failure: raw.failedReason,
     /** Before it ended. */
     isCancelled: raw[own.cancelled] !== undefined,
-    /** Of all attempts: what the janitor finds their files by. */
+    /** Of all attempts that may have left files: what the janitor finds those by. */
     attemptTokens: raw[own.attempts]?.split(',') ?? [],
     /** The caller had the files of a finished job erased. */
     isErased: raw[own.erased] !== undefined,
@@ -317,26 +317,30 @@ export async function startAttempt(
 
 const serve = new RedisScript(`
 local hash, time = unpack(KEYS)
-local priority = tonumber(redis.call('HGET', hash, 'priority') or '0')
-if priority > tonumber(redis.call('GET', time) or '0') then redis.call('SET', time, priority) end
-`);
-
-/** Moves the virtual time of the queue on to the job, which has its turn now, or has ended without one (docs/decisions/0004-fairness.md). */
-export async function noteServed(redis: Redis, jobId: string): Promise<void> {
-  await serve.run(redis, [recordKey('extract', jobId), VIRTUAL_TIME_KEY], []);
-}
-
-const report = new RedisScript(`
-local hash, lock = unpack(KEYS)
-local token, text, channel, id, lockMs, working, attempt = unpack(ARGV)
-if redis.call('GET', lock) ~= token then return 'lost' end
-redis.call('PEXPIRE', lock, lockMs)
-if working ~= '' then redis.call('HSET', hash, '${own.working}', working)
-else redis.call('HDEL', hash, '${own.working}') end
+local attempt = ARGV[1]
 if attempt ~= '' then
   local attempts = redis.call('HGET', hash, '${own.attempts}')
   redis.call('HSET', hash, '${own.attempts}', attempts and attempts .. ',' .. attempt or attempt)
 end
+local priority = tonumber(redis.call('HGET', hash, 'priority') or '0')
+if priority > tonumber(redis.call('GET', time) or '0') then redis.call('SET', time, priority) end
+`);
+
+/**
+ * Moves the virtual time of the queue on to the job, which has its turn now, or has ended without one (docs/decisions/0004-fairness.md).
+ * @param attemptToken of an attempt that may leave files behind from now on
+ */
+export async function noteServed(redis: Redis, jobId: string, attemptToken = ''): Promise<void> {
+  await serve.run(redis, [recordKey('extract', jobId), VIRTUAL_TIME_KEY], [attemptToken]);
+}
+
+const report = new RedisScript(`
+local hash, lock = unpack(KEYS)
+local token, text, channel, id, lockMs, working = unpack(ARGV)
+if redis.call('GET', lock) ~= token then return 'lost' end
+redis.call('PEXPIRE', lock, lockMs)
+if working ~= '' then redis.call('HSET', hash, '${own.working}', working)
+else redis.call('HDEL', hash, '${own.working}') end
 if redis.call('HEXISTS', hash, '${own.cancelled}') == 1 then return 'cancelled' end
 local floor = tonumber(redis.call('HGET', hash, '${own.progressFloor}') or '0')
 local progress = cjson.decode(text).progress
@@ -360,8 +364,6 @@ interface Holder {
   readonly lockMs: number;
   /** Id of the process that works on the job, whose death would count against it; empty while none does. */
   readonly working: string;
-  /** With the first report of an attempt that begins to work, before it can leave files behind. Default: none is noted. */
-  readonly newAttempt?: string | undefined;
 }
 
 /**
@@ -370,7 +372,7 @@ interface Holder {
  */
 export async function reportProgress(
   redis: Redis,
-  { jobId, token, lockMs, working, newAttempt = '' }: Holder,
+  { jobId, token, lockMs, working }: Holder,
   { progress, ...rest }: ExtractProgress,
 ): Promise<AttemptState> {
   // `progress` stands first, where the script replaces it without decoding and encoding the rest.
@@ -383,7 +385,6 @@ export async function reportProgress(
     jobId,
     lockMs,
     working,
-    newAttempt,
   ])) as AttemptState;
 }
 
@@ -452,22 +453,28 @@ const LOOKED_FOR_AMONG = 1000;
 
 // No caller can write `"tenant":"` into the data: within a text of JSON each quotation mark has a backslash before it.
 const firstOfOthers = new RedisScript(`
-local served = {}
-for i = 2, #ARGV do served[ARGV[i]] = true end
-for _, id in ipairs(redis.call('ZRANGE', KEYS[1], 0, ${LOOKED_FOR_AMONG - 1})) do
-  local data, submitted = unpack(redis.call('HMGET', ARGV[1] .. id, 'data', 'timestamp'))
-  local tenant = string.match(data or '', '"tenant":"([^"]+)"')
-  if tenant and not served[tenant] then return {id, tenant, submitted} end
+local prefix, served, known, first = ARGV[1], {}, {}, nil
+for i = 3, #ARGV do
+  known[ARGV[i]] = true
+  served[ARGV[i]] = i < 3 + tonumber(ARGV[2])
 end
+for _, id in ipairs(redis.call('ZRANGE', KEYS[1], 0, ${LOOKED_FOR_AMONG - 1})) do
+  local data, submitted = unpack(redis.call('HMGET', prefix .. id, 'data', 'timestamp'))
+  local tenant = string.match(data or '', '"tenant":"([^"]+)"')
+  if tenant and not known[tenant] then return {id, tenant, submitted} end
+  if tenant and not served[tenant] then first = first or {id, tenant, submitted} end
+end
+return first
 `);
 
-/** The first job of the queue that none of these keys owns. */
-export async function firstWaiting(redis: Redis, served: readonly string[]): Promise<WaitingJob | undefined> {
-  const found = await firstOfOthers.run(
-    redis,
-    [keyOf('extract', 'prioritized')],
-    [keyOf('extract', ''), ...served],
-  );
+/** The first job of the queue that is of none of these keys, or else the first of a key that is not `served`. */
+export async function firstWaiting(
+  redis: Redis,
+  served: readonly string[],
+  others: readonly string[],
+): Promise<WaitingJob | undefined> {
+  const args = [keyOf('extract', ''), served.length, ...served, ...others];
+  const found = await firstOfOthers.run(redis, [keyOf('extract', 'prioritized')], args);
   if (found === null) return undefined;
   const [jobId, tenant, submittedAtMs] = found as [string, string, string];
   return { jobId, tenant, submittedAtMs: Number(submittedAtMs) };

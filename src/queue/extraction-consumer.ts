@@ -67,8 +67,6 @@ export interface ExtractionJob {
 export interface ExtractionConsumerOptions extends WorkerSettings {
   /** Jobs that are taken up at a time. */
   readonly concurrency: number;
-  /** Of them, those that only a key's first job is begun in. Default 0. */
-  readonly kept?: number;
   /**
    * Resolves with the result. Throws a ServiceError for a failure that is final, one with INTERNAL_ERROR for a failure that is to
    * be tried again and shown as it says when no try is left; anything else is tried again too, and shown as an INTERNAL_ERROR.
@@ -106,7 +104,7 @@ const MAX_STALLED = 1000;
 export function consumeExtractions(options: ExtractionConsumerOptions): ExtractionConsumer {
   const { redis, logger, queue, patienceSeconds, concurrency } = options;
   const running = new Map<string, RunningJob>();
-  const room = new Semaphore(options.concurrency, { kept: options.kept ?? 0 });
+  const room = new Semaphore(options.concurrency);
   let begun = 0;
 
   // Three parameters tell BullMQ to hand a signal in; it is aborted when the lock could not be renewed.
@@ -122,8 +120,7 @@ export function consumeExtractions(options: ExtractionConsumerOptions): Extracti
       controller,
       tenant,
       order: job.priority,
-      submittedAtMs: job.timestamp,
-      state: 'in-hand',
+      hasTurn: false,
     };
     running.set(jobId, own);
     begun += 1;
@@ -199,7 +196,7 @@ export function consumeExtractions(options: ExtractionConsumerOptions): Extracti
 /** A job that this worker has taken up. */
 interface RunningJob extends Place {
   readonly controller: AbortController;
-  state: Place['state'];
+  hasTurn: boolean;
 }
 
 async function attempt(
@@ -239,13 +236,11 @@ async function attempt(
   try {
     leave = await room.acquire({
       weight: lostStarts + unsureStarts >= ALONE_AFTER_LOST_STARTS ? room.capacity : 1,
-      key: own.tenant,
       signal,
     });
-    own.state = 'begun';
-    const attemptToken = randomBytes(8).toString('hex');
-    await report.beginWork(attemptToken);
+    await report.beginWork();
     signal.throwIfAborted();
+    const attemptToken = randomBytes(8).toString('hex');
     const result = await run({
       jobId,
       payload,
@@ -254,8 +249,8 @@ async function attempt(
       signal,
       report: (state) => report.note(state),
       takeTurn() {
-        own.state = 'turn';
-        return noteServed(redis, jobId);
+        own.hasTurn = true;
+        return noteServed(redis, jobId, attemptToken);
       },
     });
     signal.throwIfAborted();

@@ -23,17 +23,14 @@ interface Waiting {
 
 export class Semaphore {
   readonly capacity: number;
-  readonly #kept: number;
   #free: number;
   /** By key. */
   readonly #held = new Map<string, number>();
   readonly #waiting: Waiting[] = [];
 
-  /** @param options.kept of the room, what only a key that holds none is let into. Default 0 */
-  constructor(capacity: number, { kept = 0 }: { readonly kept?: number } = {}) {
+  constructor(capacity: number) {
     this.capacity = capacity;
     this.#free = capacity;
-    this.#kept = kept;
   }
 
   /** What nobody holds. */
@@ -120,12 +117,11 @@ export class Semaphore {
     if (first === undefined || first.weight > 1) {
       return first && first.weight <= this.#free ? first : undefined;
     }
+    if (this.#free === 0) return undefined;
     const large = this.#waiting.findIndex(({ weight }) => weight > 1);
-    const ready = this.#waiting
-      .slice(0, large < 0 ? undefined : large)
-      .filter(({ key }) => this.#free > (this.#held.has(key) ? this.#kept : 0));
+    const ready = this.#waiting.slice(0, large < 0 ? undefined : large);
     const keys = new Set([...this.#held.keys(), ...this.#waiting.map(({ key }) => key)]);
     const share = Math.ceil(this.capacity / keys.size);
-    return ready.find(({ key }) => this.#heldBy(key) < share) ?? ready[0];
+    return ready.find(({ key }) => this.#heldBy(key) < share) ?? first;
   }
 }

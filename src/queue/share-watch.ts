@@ -12,10 +12,8 @@ export interface Place {
   readonly tenant: string;
   /** The smaller is served first. */
   readonly order: number;
-  /** Ms since the epoch. */
-  readonly submittedAtMs: number;
-  /** `in-hand`: nothing was begun yet; `begun`: its source is fetched, or waits for an encoder; `turn`: it has one, and is not interrupted. */
-  readonly state: 'in-hand' | 'begun' | 'turn';
+  /** It has an encoder, and is not interrupted. */
+  readonly hasTurn: boolean;
 }
 
 interface ShareWatchOptions<Taken extends Place> {
@@ -27,7 +25,7 @@ interface ShareWatchOptions<Taken extends Place> {
 }
 
 const LOOK_EVERY_MS = 250;
-/** How long a job waits until what others have begun is put back for it. A place that nothing was begun in is given up at once. */
+/** How long a job waits for another place of its key; the first one is given to it at once. */
 const PATIENCE_MS = 2000;
 
 export class ShareWatch<Taken extends Place> {
@@ -43,16 +41,16 @@ export class ShareWatch<Taken extends Place> {
   async #look(): Promise<void> {
     const { redis, places, putBack, logger } = this.#options;
     if (this.#isLooking) return;
-    const served = servedKeys(places());
-    if (served === undefined) return;
+    const keys = keysOf(places());
+    if (keys === undefined) return;
     this.#isLooking = true;
     try {
-      const waiting = await firstWaiting(redis, served);
+      const waiting = await firstWaiting(redis, keys.served, keys.others);
       // Looked at again: an answer may take its time.
-      const place = placeToPutBack(places(), waiting, redisNow());
-      if (place === undefined) return;
-      if (waiting !== undefined && place.givenTo === 'waiting') await bringForward(redis, waiting.jobId);
-      putBack(place.taken);
+      const place = waiting && placeFor(waiting, places(), redisNow());
+      if (waiting === undefined || place === undefined) return;
+      await bringForward(redis, waiting.jobId);
+      putBack(place);
     } catch (error) {
       logger.debug({ err: error }, 'the queue could not be looked at');
     } finally {
@@ -65,51 +63,39 @@ export class ShareWatch<Taken extends Place> {
   }
 }
 
-/** How many places a key holds: those in hand are none. */
+/** How many places a key holds. */
 function holdings(places: readonly Place[]): (tenant: string) => number {
-  const held = Map.groupBy(
-    places.filter(({ state }) => state !== 'in-hand'),
-    ({ tenant }) => tenant,
-  );
+  const held = Map.groupBy(places, ({ tenant }) => tenant);
   return (tenant) => held.get(tenant)?.length ?? 0;
 }
 
-/** Of those, the one that is served last. */
-function last<Taken extends Place>(places: readonly Taken[]): Taken | undefined {
-  return places.toSorted((a, b) => b.order - a.order)[0];
-}
-
-/** Keys that no place would be given to; undefined where none would be given to any. */
-function servedKeys(places: readonly Place[]): string[] | undefined {
+/** Keys that have their share of the places, and those that have less; undefined where no place would be given to any key. */
+function keysOf(
+  places: readonly Place[],
+): { readonly served: string[]; readonly others: string[] } | undefined {
   const held = holdings(places);
-  const inHand = last(places.filter(({ state }) => state === 'in-hand'));
   const tenants = [...new Set(places.map(({ tenant }) => tenant))];
-  // Who holds as many as this is served.
-  const limit = inHand === undefined ? Math.max(0, ...tenants.map(held)) - 1 : held(inHand.tenant);
-  return limit > 0 || inHand !== undefined ? tenants.filter((tenant) => held(tenant) >= limit) : undefined;
+  const most = Math.max(0, ...tenants.map(held));
+  if (most < 2) return undefined;
+  const { served = [], others = [] } = Object.groupBy(tenants, (tenant) =>
+    held(tenant) > most - 2 ? 'served' : 'others',
+  );
+  return { served, others };
 }
 
 /**
- * Between keys that wait places differ by one at most. That is each key's share, the places divided by the keys, rounded up or down.
- * @param waiting the first in the queue that none of {@link servedKeys} owns
- * @returns what is put back, and for whom
+ * Between keys that wait places differ by one at most: each has the places divided by the keys, rounded up or down.
+ * @returns what is put back for it: the one that is served last, of the key that holds most
  */
-export function placeToPutBack<Taken extends Place>(
+export function placeFor<Taken extends Place>(
+  waiting: Pick<WaitingJob, 'tenant' | 'submittedAtMs'>,
   places: readonly Taken[],
-  waiting: WaitingJob | undefined,
   nowMs: number,
-): { readonly taken: Taken; readonly givenTo: 'waiting' | 'in-hand' } | undefined {
+): Taken | undefined {
   const held = holdings(places);
-  const inHand = last(places.filter(({ state }) => state === 'in-hand'));
-  if (inHand !== undefined && waiting !== undefined && held(waiting.tenant) < held(inHand.tenant)) {
-    return { taken: inHand, givenTo: 'waiting' };
-  }
-  const claimant = inHand ?? waiting;
-  if (claimant === undefined || nowMs - claimant.submittedAtMs < PATIENCE_MS) return undefined;
-  const above = places.filter(
-    ({ state, tenant }) => state === 'begun' && held(tenant) >= held(claimant.tenant) + 2,
-  );
-  const most = Math.max(...above.map(({ tenant }) => held(tenant)));
-  const taken = last(above.filter(({ tenant }) => held(tenant) === most));
-  return taken && { taken, givenTo: inHand === undefined ? 'waiting' : 'in-hand' };
+  const own = held(waiting.tenant);
+  if (own > 0 && nowMs - waiting.submittedAtMs < PATIENCE_MS) return undefined;
+  return places
+    .filter(({ hasTurn, tenant }) => !hasTurn && held(tenant) >= own + 2)
+    .toSorted((a, b) => held(b.tenant) - held(a.tenant) || b.order - a.order)[0];
 }

@@ -84,7 +84,6 @@ export async function startWorker(
   const extractions = consumeExtractions({
     redis,
     concurrency: config.WORKER_CONCURRENCY + config.DOWNLOADS_AHEAD,
-    kept: Math.min(1, config.DOWNLOADS_AHEAD),
     lockSeconds: config.JOB_LOCK_SECONDS,
     registry,
     logger,

@@ -13,6 +13,7 @@ import {
   hashOf,
   markCancelled,
   noteErased,
+  noteServed,
   noteVoiceSend,
   QUEUE_PLACES,
   QUEUE_PLACES_KEYS,
@@ -164,12 +165,8 @@ describe('an attempt', () => {
     });
     const state = { progress: 7, currentStep: 'extracting_audio', inputFile: null } as const;
     const holder = { jobId, lockMs: 60_000, working: 'worker' };
-    const report = (token: string, newAttempt?: string) =>
-      reportProgress(redis, { ...holder, token, newAttempt }, state);
-    expect(await report('theirs', 'a')).toBe('lost');
-    expect(await report('ours', 'b')).toBe('held');
-    expect(await report('ours')).toBe('held');
-    expect(await report('ours', 'c')).toBe('held');
+    expect(await reportProgress(redis, { ...holder, token: 'theirs' }, state)).toBe('lost');
+    expect(await reportProgress(redis, { ...holder, token: 'ours' }, state)).toBe('held');
     expect((await jobOf(jobId)).progress).toEqual(state);
     // The next one is told that this one died in the middle of its work.
     await redis.zadd(DEAD_WORKERS_KEY, Date.now(), 'worker');
@@ -178,6 +175,9 @@ describe('an attempt', () => {
       lostStarts: 1,
       unsureStarts: 0,
     });
+    await noteServed(redis, jobId, 'b');
+    await noteServed(redis, jobId);
+    await noteServed(redis, jobId, 'c');
     expect(readExtraction(await fetchExtraction(redis, jobId))?.attemptTokens).toEqual(['b', 'c']);
     await (await jobOf(jobId)).moveToCompleted('done', 'ours', false);
   });
@@ -258,12 +258,12 @@ it('a job that is brought forward is taken before all others, and comes back to 
     );
   await add('first', 'aaaaaaaa', 1);
   await add('last', 'bbbbbbbb', 9);
-  expect(await firstWaiting(redis, ['aaaaaaaa'])).toEqual({
-    jobId: 'last',
-    tenant: 'bbbbbbbb',
-    submittedAtMs: 9,
-  });
-  expect(await firstWaiting(redis, ['aaaaaaaa', 'bbbbbbbb'])).toBeUndefined();
+  const last = { jobId: 'last', tenant: 'bbbbbbbb', submittedAtMs: 9 };
+  expect(await firstWaiting(redis, [], [])).toMatchObject({ jobId: 'first' });
+  expect(await firstWaiting(redis, ['aaaaaaaa'], [])).toEqual(last);
+  expect(await firstWaiting(redis, [], ['aaaaaaaa'])).toEqual(last);
+  expect(await firstWaiting(redis, ['aaaaaaaa'], ['bbbbbbbb'])).toEqual(last);
+  expect(await firstWaiting(redis, ['aaaaaaaa', 'bbbbbbbb'], [])).toBeUndefined();
   await bringForward(redis, 'last');
   await bringForward(redis, 'last');
   await bringForward(redis, 'unknown');
