@@ -16,7 +16,7 @@ import { dropUnconfirmed, noteServed, startAttempt, wakeWorker } from './bullmq-
 import { DeafWatch, type DeafWatchOptions } from './deaf-watch.ts';
 import { cancelledError, deadlyError } from './job-record.ts';
 import { observeEnds, observeStart } from './job-watch.ts';
-import { CANCEL_CHANNEL } from './names.ts';
+import { ACCEPTED_CHANNEL, CANCEL_CHANNEL } from './names.ts';
 import {
   closeWorker,
   openWorker,
@@ -149,32 +149,37 @@ export function consumeExtractions(options: ExtractionConsumerOptions): Extracti
 
   const hasRoom = (): boolean => running.size < concurrency && !worker.isPaused();
   const { promise: deaf, resolve: onDeaf } = Promise.withResolvers<void>();
-  const watches = [
-    new ShareWatch({
-      redis,
-      places: () => (hasRoom() || worker.isPaused() ? [] : [...running.values()]),
-      putBack: ({ controller }: RunningJob) => controller.abort(new JobAborted('yielded')),
-      logger,
-    }),
-    ...(patienceSeconds === undefined
-      ? []
-      : [
-          new DeafWatch({
-            queue,
-            patienceSeconds,
-            look: () => ({ begun, hasRoom: hasRoom() }),
-            onDeaf,
-            logger,
-          }),
-        ]),
-  ];
+  const shares = new ShareWatch({
+    redis,
+    places: () =>
+      hasRoom() || worker.isPaused()
+        ? []
+        : [...running.values()].filter(({ controller }) => !controller.signal.aborted),
+    putBack: ({ controller }: RunningJob) => controller.abort(new JobAborted('yielded')),
+    logger,
+  });
+  const hearing =
+    patienceSeconds === undefined
+      ? undefined
+      : new DeafWatch({
+          queue,
+          patienceSeconds,
+          look: () => ({ begun, hasRoom: hasRoom() }),
+          onDeaf,
+          logger,
+        });
 
-  // Of a message that was lost the flag in the record tells with the next tick.
+  // Of a message that was lost the flag in the record tells with the next tick, and the watch of shares with its next look.
   const unsubscribe = subscribe(
     redis,
-    CANCEL_CHANNEL,
-    (jobId) => running.get(jobId)?.controller.abort(new JobAborted('cancelled')),
-    (error) => logger.warn({ error: error.message }, 'cancel channel'),
+    {
+      [CANCEL_CHANNEL]: (jobId) => running.get(jobId)?.controller.abort(new JobAborted('cancelled')),
+      [ACCEPTED_CHANNEL]: (message) => {
+        const [tenant = '', jobId = ''] = message.split(' ');
+        shares.see({ tenant, jobId });
+      },
+    },
+    (error) => logger.warn({ error: error.message }, 'messages to workers'),
   );
 
   return {
@@ -182,7 +187,8 @@ export function consumeExtractions(options: ExtractionConsumerOptions): Extracti
     pause: (why) => pauseWorker(worker, why),
     resume: (why) => resumeWorker(worker, why),
     async close(graceMs) {
-      for (const watch of watches) watch.close();
+      shares.close();
+      hearing?.close();
       await closeWorker(worker, graceMs, () => {
         for (const { controller } of running.values()) {
           controller.abort(new JobAborted('shutdown'));

@@ -27,7 +27,11 @@ export class JobChanges {
   constructor(redis: Redis, logger: Logger) {
     this.#redis = redis;
     this.#warn = (error: Error): void => logger.warn({ error: error.message }, 'job changes');
-    this.#unsubscribe = subscribe(redis, CHANGE_CHANNEL, (jobId) => this.#watchers.emit(jobId), this.#warn);
+    this.#unsubscribe = subscribe(
+      redis,
+      { [CHANGE_CHANNEL]: (jobId) => this.#watchers.emit(jobId) },
+      this.#warn,
+    );
   }
 
   /** Aborted when nobody may go on watching, because the process stops. */

@@ -165,7 +165,7 @@ export class JobQueue {
    * @throws what Redis refuses it with
    */
   async #commit(accepted: Accepted): Promise<void> {
-    const confirming = confirmJobs(this.#redis, accepted.jobs.map(idOf));
+    const confirming = confirmJobs(this.#redis, accepted.tenant, accepted.jobs.map(idOf));
     const outcome = await Promise.race([
       confirming.catch((error: Error) => (error.name === 'ReplyError' ? error : false)),
       wait(CONFIRMED_WITHIN_MS, false, { ref: false }),
@@ -181,7 +181,7 @@ export class JobQueue {
   async #commitLate(accepted: Accepted, confirming: Promise<boolean>): Promise<void> {
     const jobIds = accepted.jobs.map(idOf);
     const untilMs = performance.now() + CONFIRMED_AT_LAST_MS;
-    for (let attempt = confirming; ; attempt = confirmJobs(this.#redis, jobIds)) {
+    for (let attempt = confirming; ; attempt = confirmJobs(this.#redis, accepted.tenant, jobIds)) {
       const isDone = await attempt
         .then((all) => all || this.#restore(accepted).then(() => false))
         .catch(() => false);
@@ -207,7 +207,7 @@ export class JobQueue {
         await this.#add(lost, reservation.priorities);
       }
     }
-    await confirmJobs(this.#redis, jobs.map(idOf));
+    await confirmJobs(this.#redis, tenant, jobs.map(idOf));
     // It is written last, so it may be all that is lost.
     const batchId = jobs[0]?.payload.batchId ?? null;
     if (batchId !== null && (await findBatch(this.#redis, tenant, batchId)) === undefined) {

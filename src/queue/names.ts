@@ -24,6 +24,8 @@ export const voiceId = (jobId: string): string => `${jobId}-voice`;
 
 /** Channel on which a cancellation reaches the worker that runs the job; the message is the job's id. */
 export const CANCEL_CHANNEL = ownKey('cancel');
+/** Channel that tells of jobs that were accepted: of each submission the first, as `<tenant> <id>`. */
+export const ACCEPTED_CHANNEL = ownKey('accepted');
 /** Channel that tells when the state of a job changed; the message is the job's id. */
 export const CHANGE_CHANNEL = ownKey('change');
 /** A sorted set: worker processes that are not known to be dead, by when they were heard of, Redis' TIME in ms. */

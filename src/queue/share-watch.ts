@@ -24,7 +24,8 @@ interface ShareWatchOptions<Taken extends Place> {
   readonly logger: Logger;
 }
 
-const LOOK_EVERY_MS = 250;
+/** For what no message tells, or told in vain. */
+const LOOK_EVERY_MS = 1000;
 /** How long a job waits for another place of its key; the first one is given to it at once. */
 const PATIENCE_MS = 2000;
 
@@ -39,23 +40,36 @@ export class ShareWatch<Taken extends Place> {
   }
 
   async #look(): Promise<void> {
-    const { redis, places, putBack, logger } = this.#options;
+    const { redis, places, logger } = this.#options;
     if (this.#isLooking) return;
     const keys = keysOf(places());
     if (keys === undefined) return;
     this.#isLooking = true;
     try {
       const waiting = await firstWaiting(redis, keys.served, keys.others);
-      // Looked at again: an answer may take its time.
-      const place = waiting && placeFor(waiting, places(), redisNow());
-      if (waiting === undefined || place === undefined) return;
-      await bringForward(redis, waiting.jobId);
-      putBack(place);
+      if (waiting !== undefined) await this.#makeRoom(waiting);
     } catch (error) {
       logger.debug({ err: error }, 'the queue could not be looked at');
     } finally {
       this.#isLooking = false;
     }
+  }
+
+  /** To be called with each job that was accepted. */
+  see(job: Pick<WaitingJob, 'tenant' | 'jobId'>): void {
+    if (this.#options.places().length === 0) return;
+    this.#makeRoom({ ...job, submittedAtMs: redisNow(), isInFront: false }).catch((error: Error) =>
+      this.#options.logger.debug({ err: error }, 'no room could be made'),
+    );
+  }
+
+  async #makeRoom(waiting: WaitingJob): Promise<void> {
+    const { redis, places, putBack } = this.#options;
+    if (placeFor(waiting, places(), redisNow()) === undefined) return;
+    if (!waiting.isInFront && !(await bringForward(redis, waiting.jobId))) return;
+    // Looked at again: an answer may take its time.
+    const place = placeFor(waiting, places(), redisNow());
+    if (place !== undefined) putBack(place);
   }
 
   close(): void {

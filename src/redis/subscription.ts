@@ -1,4 +1,4 @@
-/** Listening to a channel, on a connection of its own. */
+/** Listening to channels, on a connection of its own. */
 import { duplicateRedis, type Redis } from './connection.ts';
 
 const RETRY_MS = 1000;
@@ -10,8 +10,7 @@ const RETRY_MS = 1000;
  */
 export function subscribe(
   redis: Redis,
-  channel: string,
-  onMessage: (message: string) => void,
+  channels: Readonly<Record<string, (message: string) => void>>,
   warn: (error: Error) => void,
 ): () => void {
   const subscriber = duplicateRedis(redis);
@@ -19,7 +18,7 @@ export function subscribe(
   let isClosed = false;
   const begin = (): void => {
     // A cluster without a node to listen to refuses at once, instead of waiting for one.
-    subscriber.subscribe(channel).catch((error: Error) => {
+    subscriber.subscribe(...Object.keys(channels)).catch((error: Error) => {
       if (!isClosed) {
         warn(error);
         retrying = setTimeout(begin, RETRY_MS);
@@ -27,7 +26,7 @@ export function subscribe(
     });
   };
   subscriber.on('error', warn);
-  subscriber.on('message', (_channel: string, message: string) => onMessage(message));
+  subscriber.on('message', (channel: string, message: string) => channels[channel]?.(message));
   begin();
   return () => {
     isClosed = true;

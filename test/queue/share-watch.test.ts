@@ -71,12 +71,14 @@ it('sources that never end keep nobody else waiting, also when others have had m
   const { running } = openWorker(6);
   const slow = await queue().submitMany(30, 'slowslow');
   await until('all places are taken', () => running.size === 6);
+  const tookMs: number[] = [];
   for (let nth = 0; nth < 40; nth++) {
     const startMs = performance.now();
     await queue().reaches(await queue().submit('quickone'), 'completed');
-    // Four looks; measured 60 to 300 ms.
-    expect(performance.now() - startMs).toBeLessThan(1000);
+    tookMs.push(performance.now() - startMs);
   }
+  // By the message of its submission; measured 10 ms. The look that makes up for lost messages comes after a second.
+  expect(tookMs.toSorted((a, b) => a - b)[20]).toBeLessThan(500);
   const states = await Promise.all(slow.map((jobId) => queue().jobs.read(jobId)));
   expect(states.filter((job) => job?.status === 'failed')).toEqual([]);
   await until('the slow ones have all places again', () => running.size === 6);
