@@ -10,6 +10,12 @@ RUN npm ci --omit=dev --ignore-scripts --no-audit --no-fund && rm -rf node_modul
 COPY script/scalar ./script/
 RUN script/scalar
 
+# What confines ffmpeg where the engine allows no user namespaces.
+FROM node:24-bookworm-slim AS confine
+RUN apt-get update && apt-get install -y --no-install-recommends gcc libc6-dev
+COPY src/media/confine.c ./
+RUN cc -static -O2 -o /soundpost-confine confine.c
+
 FROM node:24-bookworm-slim AS base
 # tini is process 1: it collects orphans of the sandbox, and lets the watchdog of the event loop kill its own process, which the
 # kernel would not let process 1 do. npm has no work in the running image.
@@ -17,6 +23,7 @@ RUN apt-get update \
  && apt-get install -y --no-install-recommends ffmpeg bubblewrap tini \
  && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/log/apt /var/log/dpkg.log \
     /usr/local/lib/node_modules /usr/local/bin/npm /usr/local/bin/npx /usr/local/bin/corepack /opt/yarn* /usr/local/bin/yarn*
+COPY --from=confine /soundpost-confine /usr/local/bin/
 WORKDIR /app
 COPY --from=packages /app/node_modules ./node_modules
 COPY package.json ./

@@ -39,8 +39,12 @@ describe.each<[string, MediaTools]>([
   [`setpriv, confined by ${sandbox.level}`, { ...systemTools, launcher: setpriv, sandbox }],
   [`the shell, confined by ${sandbox.level}`, { ...systemTools, launcher: shell, sandbox }],
   [
-    'setpriv, confined by namespaces',
-    { ...systemTools, launcher: setpriv, sandbox: { ...sandbox, level: 'namespaces' } },
+    'setpriv, confined by landlock',
+    {
+      ...systemTools,
+      launcher: setpriv,
+      sandbox: { ...sandbox, level: 'landlock', confinePath: systemTools.confinePath },
+    },
   ],
 ])('ffmpeg under %s', (_name, tools) => {
   it('runs to its end, and its progress and statistics arrive', async () => {
@@ -48,7 +52,7 @@ describe.each<[string, MediaTools]>([
     const args = ['-f', 'lavfi', '-t', '2', '-i', 'anullsrc', '-y', join(folder, 'silence.wav')];
     const result = await runFfmpeg(tools, args, {
       ...limits,
-      access: { reads: [], writes: [folder] },
+      access: { reads: [], writes: [join(folder, 'silence.wav')] },
       maxFileBytes: 1_000_000,
       onProgress: ({ outSeconds }) => seen.push(outSeconds),
     });

@@ -2,7 +2,7 @@
  * Composes argument lists for ffmpeg. fluent-ffmpeg does the composing and nothing else: it spawns with fixed options,
  * so that neither a launcher nor a process group would be possible; run.ts spawns the list that is made here.
  */
-import { dirname, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import fluent from 'fluent-ffmpeg';
 import { DECODERS } from './decoders.ts';
 import type { FileAccess } from './sandbox.ts';
@@ -67,7 +67,7 @@ export function fileArgument(file: string): string {
 export function accessOf({ inputs, outputs }: Command): FileAccess {
   return {
     reads: inputs.map(({ file }) => file),
-    writes: outputs.flatMap(({ file }) => (file === undefined ? [] : [dirname(file)])),
+    writes: outputs.flatMap(({ file }) => file ?? []),
   };
 }
 

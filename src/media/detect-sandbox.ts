@@ -1,39 +1,47 @@
-/** Which sandbox works on this machine: found out by running ffprobe in it, since an installed one may still be forbidden. */
-import { type MediaTools, runFfprobe } from './run.ts';
+/** Which sandbox works on this machine: found out by running both tools in it, since an installed one may still be forbidden. */
+import { versionsOf } from './abilities.ts';
+import type { MediaTools } from './run.ts';
 import type { Sandbox } from './sandbox.ts';
 
 /** The first one that works is taken. */
-const CANDIDATES: readonly Sandbox[] = [
-  { level: 'bubblewrap', hasLimits: true },
-  { level: 'bubblewrap', hasLimits: false },
-  { level: 'namespaces', hasLimits: true },
-  { level: 'namespaces', hasLimits: false },
-  { level: 'none', hasLimits: true },
-];
+function candidates(confinePath: string | undefined): readonly Sandbox[] {
+  const limited = (level: Sandbox['level'], showsSystem: boolean): Sandbox => ({
+    level,
+    hasLimits: true,
+    showsSystem,
+    ...(level === 'landlock' && { confinePath }),
+  });
+  return [
+    ...[limited('bubblewrap', false), limited('bubblewrap', true)],
+    ...(confinePath === undefined ? [] : [limited('landlock', false), limited('landlock', true)]),
+  ];
+}
 
 const WALL_MS = 10_000;
-const STDOUT_BYTES = 64 * 1024;
 
-/** Level `none` without limits when nothing works, ffprobe included. @param wallLimitMs of each try */
+/** Level `none` when nothing works, the tools included. @param wallLimitMs of each try */
 export async function detectSandbox(
   tools: Omit<MediaTools, 'sandbox'>,
   wallLimitMs = WALL_MS,
 ): Promise<Sandbox> {
-  for (const sandbox of CANDIDATES) {
+  for (const sandbox of candidates(tools.confinePath)) {
     if (await works({ ...tools, sandbox }, wallLimitMs)) return sandbox;
   }
-  return { level: 'none', hasLimits: false };
+  return limitsAlone(tools, wallLimitMs);
 }
 
-async function works(tools: MediaTools, wallLimitMs: number): Promise<boolean> {
-  try {
-    await runFfprobe(tools, ['-version'], {
-      signal: new AbortController().signal,
-      wallLimitMs,
-      maxStdoutBytes: STDOUT_BYTES,
-    });
-    return true;
-  } catch {
-    return false;
-  }
+/** Level `none`, with limits where there is a prlimit. */
+export async function limitsAlone(
+  tools: Omit<MediaTools, 'sandbox'>,
+  wallLimitMs = WALL_MS,
+): Promise<Sandbox> {
+  const sandbox = { level: 'none', hasLimits: true, showsSystem: true } as const;
+  return (await works({ ...tools, sandbox }, wallLimitMs)) ? sandbox : { ...sandbox, hasLimits: false };
+}
+
+function works(tools: MediaTools, wallLimitMs: number): Promise<boolean> {
+  return versionsOf(tools, { signal: new AbortController().signal, wallLimitMs }).then(
+    () => true,
+    () => false,
+  );
 }

@@ -3,11 +3,12 @@
  * with the first reason that ends it, and leaves no process behind.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { lstat } from 'node:fs/promises';
+import { lstat, writeFile } from 'node:fs/promises';
 import { constants } from 'node:os';
-import type { Readable } from 'node:stream';
+import type { Readable, Writable } from 'node:stream';
 import { type BadEnding, MediaFailure, ToolFailure } from './failure.ts';
-import { type FileAccess, MEMORY_BYTES, type Sandbox, sandboxPrefix } from './sandbox.ts';
+import { FILTER_DESCRIPTOR, type FileAccess, MEMORY_BYTES, type Sandbox, sandboxPrefix } from './sandbox.ts';
+import { seccompFilter } from './seccomp.ts';
 import { keepTail, type Progress, watchProgress } from './tool-output.ts';
 import { type RunWatch, watchedRun } from './watched-run.ts';
 
@@ -31,6 +32,8 @@ export interface MediaTools {
    * what follows, pass descriptors on, and see to it that the tool ends with this process.
    */
   readonly launcher: readonly string[];
+  /** The built confine.c, where there is one: without it no sandbox is had that does without user namespaces. */
+  readonly confinePath?: string | undefined;
   /** From `detectSandbox`; left out: none, and no limits. */
   readonly sandbox?: Sandbox;
   /** Told of each run. */
@@ -61,7 +64,7 @@ export interface RunLimits {
   readonly maxMemoryBytes?: number;
   /** Time on processors, seconds; default the wall limit. */
   readonly maxCpuSeconds?: number;
-  /** Largest file that may be written; default 0, which leaves the pipes. */
+  /** How long each file may become that is written; default 0, which leaves the pipes. */
   readonly maxFileBytes?: number;
 }
 
@@ -93,7 +96,7 @@ export async function runFfmpeg(
     // The closing statistics, which count packets and samples, are only written from this level on.
     ...['-v', 'verbose', '-nostats', '-progress', `pipe:${PROGRESS_DESCRIPTOR}`],
   ];
-  const command = [...confined(tools, tools.ffmpegPath, options), ...globals, ...args];
+  const command = confined(tools, tools.ffmpegPath, [...globals, ...args], options);
   return watchedRun(tools.watch, 'ffmpeg', options.signal, async () => {
     const result = await supervise('ffmpeg', command, options, STALL_MS);
     if (UNFINISHED.test(result.stderr))
@@ -117,7 +120,7 @@ export async function runFfprobe(
 ): Promise<RunResult & { stdout: string }> {
   const chunks: Buffer[] = [];
   const limits = ['-max_alloc', '268435456', '-hide_banner'];
-  const command = [...confined(tools, tools.ffprobePath, options), ...limits, ...args];
+  const command = confined(tools, tools.ffprobePath, [...limits, ...args], options);
   const result = await watchedRun(tools.watch, 'ffprobe', options.signal, () =>
     supervise(
       'ffprobe',
@@ -132,16 +135,30 @@ export async function runFfprobe(
 
 const NO_FILES: FileAccess = { reads: [], writes: [] };
 
+interface ConfinedCommand {
+  readonly argv: readonly string[];
+  /** What the sandbox reads from {@link FILTER_DESCRIPTOR}; undefined where it reads none. */
+  readonly filter: Buffer | undefined;
+}
+
 /** The tool, after the prefixes that end it with this process and keep it to what it needs. */
-function confined({ launcher, sandbox }: MediaTools, tool: string, options: RunLimits): string[] {
-  if (sandbox === undefined) return [...launcher, tool];
+function confined(
+  { launcher, sandbox }: MediaTools,
+  tool: string,
+  args: readonly string[],
+  options: RunLimits,
+): ConfinedCommand {
+  if (sandbox === undefined) return { argv: [...launcher, tool, ...args], filter: undefined };
   const { access = NO_FILES, wallLimitMs } = options;
   const limits = {
     memoryBytes: options.maxMemoryBytes ?? MEMORY_BYTES,
     cpuSeconds: options.maxCpuSeconds ?? wallLimitMs / SECOND,
     fileBytes: options.maxFileBytes ?? 0,
   };
-  return [...launcher, ...sandboxPrefix(sandbox, tool, access, limits), tool];
+  return {
+    argv: [...launcher, ...sandboxPrefix(sandbox, tool, access, limits), tool, ...args],
+    filter: sandbox.level === 'none' ? undefined : seccompFilter(),
+  };
 }
 
 /**
@@ -156,11 +173,13 @@ export async function requireRegularFile(path: string): Promise<{ sizeBytes: num
 
 async function supervise(
   tool: string,
-  command: readonly string[],
+  command: ConfinedCommand,
   options: RunOptions,
   stallMs: number | undefined,
   maxStdoutBytes = Number.POSITIVE_INFINITY,
 ): Promise<RunResult> {
+  // A sandbox shows files that are there.
+  for (const file of options.access?.writes ?? []) await writeFile(file, '', { flag: 'a', mode: 0o600 });
   options.signal.throwIfAborted();
   const child = start(command);
   const reaper = new Reaper(child);
@@ -213,7 +232,7 @@ async function supervise(
 
 /** What launchers say of a program that is not there; the tools' own names never stand first in a line like this. */
 const NOT_STARTED =
-  /^(prlimit|setpriv|unshare|env|bwrap|\/bin\/sh|sh): .*(failed to execute|execvp|not found)/m;
+  /^(prlimit|setpriv|soundpost-confine|env|bwrap|\/bin\/sh|sh): .*(failed to execute|execvp|not found)/m;
 
 /** The same error as without a launcher, so that nobody takes a missing tool for a faulty file. */
 function notStarted(tool: string): Error {
@@ -236,15 +255,19 @@ function badEnding({ code, signal }: Exit): BadEnding | undefined {
   return code === 0 || code === null ? undefined : { kind: 'exit', code };
 }
 
-function start([file = '', ...args]: readonly string[]): ChildProcess {
-  return spawn(file, args, {
+function start({ argv: [file = '', ...args], filter }: ConfinedCommand): ChildProcess {
+  const child = spawn(file, args, {
     // A process group of its own, so that one signal reaches the launcher and all that it started.
     detached: true,
     // Standard input is never written to: it is there for launchers that end with this process when it closes.
-    stdio: ['pipe', 'pipe', 'pipe', 'ignore', 'pipe'],
+    stdio: ['pipe', 'pipe', 'pipe', 'ignore', 'pipe', ...(filter === undefined ? [] : ['pipe' as const])],
     // FFREPORT, AV_LOG_* and a proxy must not reach ffmpeg; a tool elsewhere is named by its absolute path.
     env: { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', LANG: 'C.UTF-8' },
   });
+  const writer = child.stdio.at(FILTER_DESCRIPTOR) as Writable | null | undefined;
+  // A sandbox that did not start reads nothing, which its exit tells.
+  writer?.on('error', () => undefined).end(filter);
+  return child;
 }
 
 /** Ends a process group once, for the first reason given: SIGTERM, then SIGKILL. */

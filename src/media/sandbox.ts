@@ -2,24 +2,27 @@
 import { resolve } from 'node:path';
 
 /**
- * - `bubblewrap`: no network, no processes and no files but the tool's own, the run's input and its folder for outputs;
- * - `namespaces`: no network; files are kept from it only by the rules on demuxers and protocols;
- * - `none`: those rules alone.
+ * - `bubblewrap`: no network, no files but the tool's own, the run's input and its outputs, no other process, and few system calls (seccomp.ts);
+ * - `landlock`: the same by Landlock and the same system calls, where there may be no user namespaces (confine.c), but among the machine's processes;
+ * - `none`: only the rules on demuxers and protocols.
  */
-export const sandboxLevels = ['bubblewrap', 'namespaces', 'none'] as const;
+export const sandboxLevels = ['bubblewrap', 'landlock', 'none'] as const;
 export type SandboxLevel = (typeof sandboxLevels)[number];
 
 export interface Sandbox {
   readonly level: SandboxLevel;
   /** Whether util-linux's prlimit is there to set {@link ResourceLimits}. */
   readonly hasLimits: boolean;
+  /** Whether the system's programs and libraries are shown, for a tool that is linked with them. */
+  readonly showsSystem: boolean;
+  /** What `landlock` is started with: confine.c, built. */
+  readonly confinePath?: string | undefined;
 }
 
 /** What a run has to reach; everything else is out of its sight. */
 export interface FileAccess {
-  /** Files. */
   readonly reads: readonly string[];
-  /** Folders, with all that is in them. */
+  /** Files, which exist: nothing else can be made. */
   readonly writes: readonly string[];
 }
 
@@ -28,7 +31,7 @@ interface ResourceLimits {
   readonly memoryBytes: number;
   /** Time on processors, of all threads together. */
   readonly cpuSeconds: number;
-  /** The largest file that may be written. */
+  /** How long each of the files may become that are written. */
   readonly fileBytes: number;
 }
 
@@ -55,6 +58,12 @@ const SYSTEM_FOLDERS = [
 
 const DEVICES = ['/dev/null', '/dev/urandom'];
 
+/** Who the tool is inside: nobody, also where the service runs as root. */
+const NOBODY = '65534';
+
+/** Of the tool's descriptors, the one that its sandbox reads the filter from. */
+export const FILTER_DESCRIPTOR = 5;
+
 /** @param tool what is run: an absolute path, for it may lie outside of the system's folders */
 export function sandboxPrefix(
   sandbox: Sandbox,
@@ -62,7 +71,7 @@ export function sandboxPrefix(
   access: FileAccess,
   limits: ResourceLimits,
 ): string[] {
-  return [...(sandbox.hasLimits ? prlimit(limits) : []), ...PREFIXES[sandbox.level](tool, access)];
+  return [...(sandbox.hasLimits ? prlimit(limits) : []), ...PREFIXES[sandbox.level](tool, access, sandbox)];
 }
 
 function prlimit({ memoryBytes, cpuSeconds, fileBytes }: ResourceLimits): string[] {
@@ -79,24 +88,38 @@ function prlimit({ memoryBytes, cpuSeconds, fileBytes }: ResourceLimits): string
   ];
 }
 
-const PREFIXES: Readonly<Record<SandboxLevel, (tool: string, access: FileAccess) => string[]>> = {
-  bubblewrap: (tool, { reads, writes }) => [
+type Prefix = (tool: string, access: FileAccess, sandbox: Sandbox) => string[];
+
+const PREFIXES: Readonly<Record<SandboxLevel, Prefix>> = {
+  bubblewrap: (tool, { reads, writes }, { showsSystem }) => [
     'bwrap',
-    ...['--unshare-all', '--die-with-parent', '--cap-drop', 'ALL'],
-    ...SYSTEM_FOLDERS.flatMap((folder) => ['--ro-bind-try', folder, folder]),
+    ...['--unshare-all', '--unshare-user', '--uid', NOBODY, '--gid', NOBODY],
+    ...['--die-with-parent', '--cap-drop', 'ALL', '--seccomp', String(FILTER_DESCRIPTOR)],
+    ...(showsSystem ? SYSTEM_FOLDERS : []).flatMap((folder) => ['--ro-bind-try', folder, folder]),
     ...DEVICES.flatMap((device) => ['--dev-bind', device, device]),
     // One that is not there is missed when it is to start, and not blamed on the input.
     ...['--ro-bind-try', tool, tool],
     ...bind('--bind', writes),
-    // After the folders, one of which may hold the input: what comes later lies on top.
     ...bind('--ro-bind', reads),
     ...['--remount-ro', '/', '--chdir', '/', '--'],
   ],
-  // The user namespace is what lets somebody who is not root have the other one.
-  namespaces: () => ['unshare', '--user', '--map-current-user', '--net', '--'],
+  landlock: (_tool, { reads, writes }, { showsSystem, confinePath = '' }) => [
+    confinePath,
+    ...['--seccomp', String(FILTER_DESCRIPTOR)],
+    ...[...(showsSystem ? SYSTEM_FOLDERS : []), ...DEVICES, ...absolute(reads)].flatMap((path) => [
+      '--read',
+      path,
+    ]),
+    ...absolute(writes).flatMap((path) => ['--write', path]),
+    '--',
+  ],
   none: () => [],
 };
 
 function bind(how: '--bind' | '--ro-bind', paths: readonly string[]): string[] {
-  return [...new Set(paths.map((path) => resolve(path)))].flatMap((path) => [how, path, path]);
+  return absolute(paths).flatMap((path) => [how, path, path]);
+}
+
+function absolute(paths: readonly string[]): string[] {
+  return [...new Set(paths.map((path) => resolve(path)))];
 }

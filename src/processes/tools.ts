@@ -3,24 +3,25 @@ import { delimiter, dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Config, ConfigurationError, searchPath } from '../config.ts';
 import { dieWithParent, findProgram } from '../launcher.ts';
-import { detectSandbox } from '../media/detect-sandbox.ts';
+import { detectSandbox, limitsAlone } from '../media/detect-sandbox.ts';
 import type { FoundTools, MediaTools } from '../media/run.ts';
 import type { Logger } from '../observe/logger.ts';
 import { parseAllowRules } from '../outbound/allow-rules.ts';
 import { createOutbound, type Outbound } from '../outbound/outbound.ts';
 
 /** Where script/ffmpeg puts what it builds for this checkout. */
-const BUILT = fileURLToPath(new URL('../../.ffmpeg/bin/ffmpeg', import.meta.url));
+const BUILT = fileURLToPath(new URL('../../.ffmpeg/bin/', import.meta.url));
 
 /** The ffmpeg and ffprobe that everything uses: those of FFMPEG_PATH, of script/ffmpeg, or the first on the PATH. */
 export function findTools({ FFMPEG_PATH }: Pick<Config, 'FFMPEG_PATH'>): FoundTools {
-  const built = FFMPEG_PATH === undefined ? findProgram(BUILT, '') : undefined;
+  const built = FFMPEG_PATH === undefined ? findProgram('ffmpeg', BUILT) : undefined;
   const ffmpegPath = built ?? findProgram(FFMPEG_PATH ?? 'ffmpeg', searchPath);
   const beside = ffmpegPath === undefined ? [] : [dirname(ffmpegPath)];
   const ffprobePath = findProgram('ffprobe', [...beside, searchPath].join(delimiter));
   if (ffmpegPath !== undefined && ffprobePath !== undefined) {
     const launcher = dieWithParent('KILL', searchPath);
-    return { tools: { ffmpegPath, ffprobePath, launcher }, isBuiltHere: built !== undefined };
+    const confinePath = findProgram('soundpost-confine', [BUILT, searchPath].join(delimiter));
+    return { tools: { ffmpegPath, ffprobePath, launcher, confinePath }, isBuiltHere: built !== undefined };
   }
   if (FFMPEG_PATH?.includes('/')) {
     return {
@@ -46,11 +47,19 @@ export async function confinedTools(config: Config, logger: Logger): Promise<Med
     );
   }
   const { tools } = found;
+  if (SANDBOX === 'off') {
+    logger.warn('ffmpeg is not confined, as SANDBOX=off says');
+    return { ...tools, sandbox: await limitsAlone(tools) };
+  }
   const sandbox = await detectSandbox(tools);
   if (sandbox.level === 'none') {
     const remedy =
-      'ffmpeg cannot be confined here: install bubblewrap (apt-get install bubblewrap) beside ffmpeg; in a container, allow user namespaces too (docs/operations.md "Sandbox")';
-    if (SANDBOX === 'required') throw new ConfigurationError(`SANDBOX=required, but ${remedy}`);
+      process.platform === 'linux'
+        ? 'ffmpeg cannot be confined here: install bubblewrap (apt-get install bubblewrap); docs/operations.md "Sandbox" says what works where user namespaces are forbidden'
+        : 'ffmpeg can be confined on Linux only';
+    if (SANDBOX === 'required') {
+      throw new ConfigurationError(`${remedy}; SANDBOX=off goes on without, for files that you trust`);
+    }
     logger.warn({ sandbox }, remedy);
   } else {
     logger.info({ sandbox }, 'ffmpeg is confined');

@@ -243,10 +243,10 @@ export const Environment = z.object({
       'ffmpeg, with an ffprobe beside it or on the PATH; a name without a slash is looked for on the PATH; default: `.ffmpeg/bin/ffmpeg` of the checkout where `script/ffmpeg` has built it, else the first on the PATH',
     ),
   SANDBOX: z
-    .enum(['auto', 'required'])
-    .default('auto')
+    .enum(['required', 'auto', 'off'])
+    .default('required')
     .describe(
-      'Whether a process that runs ffmpeg may start where it cannot be confined: `auto` says so in the log, `required` refuses',
+      'Whether a process that runs ffmpeg may start where it cannot be confined: `required` refuses, `auto` says so in the log, `off` does not try',
     ),
   SHUTDOWN_SECONDS: seconds.default(30).describe('How long running jobs may finish after SIGTERM'),
   OTEL_EXPORTER_OTLP_ENDPOINT: httpUrl

@@ -1,7 +1,5 @@
 /** The image's processes as containers of testcontainers, with the restrictions of docker-compose.yml, on a network of their own. */
 import { randomBytes } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import {
   GenericContainer,
   Network,
@@ -11,9 +9,7 @@ import {
 } from 'testcontainers';
 import { Client } from '../client.ts';
 import { freePort } from '../ports.ts';
-import { docker, IMAGE, inspect, ROOT, uniqueName } from './engine.ts';
-
-const SECCOMP = join(ROOT, 'deploy', 'seccomp.json');
+import { docker, IMAGE, inspect, uniqueName } from './engine.ts';
 
 /** The image with a root that nobody can write to, for which testcontainers has no method, and its own health check, asked more often. */
 class SoundpostContainer extends GenericContainer {
@@ -42,8 +38,6 @@ interface RunOptions {
   /** Default: the command. */
   readonly name?: string;
   readonly environment?: Environment;
-  /** Whether the engine lets the process make user namespaces. Default true. */
-  readonly isConfining?: boolean;
   /** What a test needs besides. */
   readonly change?: (container: GenericContainer) => GenericContainer;
 }
@@ -99,15 +93,7 @@ export class ServiceContainers {
    * @param command api, worker or gateway
    */
   async run(command: string, options: RunOptions = {}): Promise<StartedTestContainer> {
-    const {
-      name = command,
-      environment = {},
-      isConfining = true,
-      change = (container) => container,
-    } = options;
-    const confining = isConfining
-      ? [`seccomp=${await readFile(SECCOMP, 'utf8')}`, 'apparmor=unconfined']
-      : [];
+    const { name = command, environment = {}, change = (container) => container } = options;
     const container = new SoundpostContainer(IMAGE, (await inspect(IMAGE)).Config.Healthcheck.Test)
       .withCommand([command])
       .withEnvironment({
@@ -123,7 +109,7 @@ export class ServiceContainers {
       .withTmpFs({ '/tmp': 'size=64m' })
       .withBindMounts([{ source: `${this.#name}-data`, target: '/data', mode: 'rw' }])
       .withDroppedCapabilities('ALL')
-      .withSecurityOpt('no-new-privileges:true', ...confining)
+      .withSecurityOpt('no-new-privileges:true')
       .withWaitStrategy(Wait.forHealthCheck());
     return this.#start(change(container), name);
   }

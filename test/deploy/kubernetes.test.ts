@@ -23,15 +23,13 @@ const byKind = (manifests: readonly Manifest[], kind: string): Manifest[] =>
   manifests.filter((manifest) => manifest.kind === kind);
 const nameOf = ({ kind, metadata }: Manifest): string => `${kind} ${metadata.name}`;
 
-it('every file belongs to a kustomization, or is an example or for the nodes', () => {
+it('every file belongs to a kustomization, or or is an example', () => {
   const used = new Set(
     overlays.flatMap((overlay) => build(join(folder, overlay)).files).map((file) => relative(folder, file)),
   );
   const files = globSync('**/*.*', { cwd: folder });
   expect(files.length).toBeGreaterThan(10);
-  const unused = files.filter(
-    (file) => !used.has(file) && !/\.example\.yaml$|^components\/sandbox.*\/profile$/.test(file),
-  );
+  const unused = files.filter((file) => !used.has(file) && !/\.example\.yaml$/.test(file));
   expect(unused).toEqual([]);
 });
 
@@ -132,7 +130,7 @@ describe.each(overlays)('%s', (overlay) => {
     for (const manifest of pods) {
       const { securityContext, volumes, hostNetwork, hostPID, hostIPC } = manifest.spec.template.spec;
       expect(securityContext).toMatchObject({ runAsNonRoot: true });
-      expect(['RuntimeDefault', 'Localhost']).toContain(securityContext.seccompProfile.type);
+      expect(securityContext.seccompProfile.type).toBe('RuntimeDefault');
       expect([hostNetwork, hostPID, hostIPC]).toEqual([undefined, undefined, undefined]);
       const kinds = (volumes ?? [])
         .flatMap((volume: Json) => Object.keys(volume))

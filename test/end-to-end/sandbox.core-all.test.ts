@@ -1,12 +1,13 @@
 /** What an operator sees of the sandbox: in the log, in /health/ready, and where the service refuses to start. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { currentRun, rowsOfRun } from '../by-run.ts';
+import { mediaTools } from '../media-tools.ts';
 import { ServiceHome, soundpost } from '../service.ts';
 
-/** The same machine without the two programs that make a sandbox. */
+/** The same machine without the programs that make a sandbox. */
 const WITHOUT = [
   ...['bwrap', '--dev-bind', '/', '/', '--die-with-parent'],
-  ...['bwrap', 'unshare'].flatMap((program) => ['--ro-bind', '/dev/null', `/usr/bin/${program}`]),
+  ...['/usr/bin/bwrap', mediaTools.confinePath ?? ''].flatMap((path) => ['--ro-bind', '/dev/null', path]),
   '--',
 ];
 const worker = [...soundpost, 'worker'];
@@ -24,7 +25,7 @@ const readyOf = async (address: string): Promise<unknown> => (await fetch(`${add
 it.runIf(currentRun === 'core')(
   'is shown by the API and the gateway of serve, which run ffmpeg',
   async () => {
-    const { api, gateway } = await home.serve({ SANDBOX: 'required' });
+    const { api, gateway } = await home.serve();
     expect(await readyOf(api)).toMatchObject({ status: 'ok', sandbox: 'bubblewrap' });
     expect(await readyOf(gateway)).toMatchObject({ status: 'ok', sandbox: 'bubblewrap' });
   },
@@ -35,30 +36,50 @@ it.runIf(currentRun === 'all')('is shown by a lone worker', async () => {
   expect(await readyOf(address)).toMatchObject({ status: 'ok', sandbox: 'bubblewrap' });
 });
 
+it.runIf(currentRun === 'all')('is landlock where there may be no user namespaces', async () => {
+  const withoutBubblewrap = [
+    'bwrap',
+    '--dev-bind',
+    '/',
+    '/',
+    '--die-with-parent',
+    '--ro-bind',
+    '/dev/null',
+    '/usr/bin/bwrap',
+    '--',
+  ];
+  const address = await home.run([...withoutBubblewrap, ...worker]).says(/health at (http\S+)\/health/);
+  expect(await readyOf(address)).toMatchObject({ status: 'ok', sandbox: 'landlock' });
+});
+
 describe('where no sandbox can be had', () => {
+  it.runIf(currentRun === 'all')('off starts, and says that it was asked to', async () => {
+    const process = home.run(worker, { SANDBOX: 'off' });
+    const address = await process.says(/health at (http\S+)\/health/);
+    expect(await readyOf(address)).toMatchObject({ status: 'ok', sandbox: 'none' });
+    expect(process.output()).toContain('ffmpeg is not confined, as SANDBOX=off says');
+  });
+
   it.runIf(currentRun === 'core')('auto starts, warns with the remedy, and shows it', async () => {
-    const process = home.run([...WITHOUT, ...worker]);
+    const process = home.run([...WITHOUT, ...worker], { SANDBOX: 'auto' });
     const address = await process.says(/health at (http\S+)\/health/);
     expect(await readyOf(address)).toMatchObject({ status: 'ok', sandbox: 'none' });
     expect(process.output()).toContain('apt-get install bubblewrap');
   });
 
   it.each(rowsOfRun(['worker', 'gateway', 'serve'], 1))(
-    'required keeps %s from starting, with the remedy',
+    '%s does not start, and says what to do',
     async (command) => {
-      const process = home.run([...WITHOUT, ...soundpost, command], { SANDBOX: 'required' });
+      const process = home.run([...WITHOUT, ...soundpost, command]);
       expect(await process.exited).toBe(2);
-      expect(process.output()).toMatch(/SANDBOX=required, but .*apt-get install bubblewrap/);
+      expect(process.output()).toMatch(/cannot be confined here: .*apt-get install bubblewrap.*SANDBOX=off/);
     },
   );
 
-  it.runIf(currentRun === 'all')(
-    'required does not concern the API alone, which runs no ffmpeg',
-    async () => {
-      const api = home.run([...WITHOUT, ...soundpost, 'api'], { SANDBOX: 'required' });
-      const ready = await readyOf(await api.says(/^API\s+(http\S+)/m));
-      expect(ready).toMatchObject({ status: 'ok' });
-      expect(ready).not.toHaveProperty('sandbox');
-    },
-  );
+  it.runIf(currentRun === 'all')('the API alone does, which runs no ffmpeg', async () => {
+    const api = home.run([...WITHOUT, ...soundpost, 'api']);
+    const ready = await readyOf(await api.says(/^API\s+(http\S+)/m));
+    expect(ready).toMatchObject({ status: 'ok' });
+    expect(ready).not.toHaveProperty('sandbox');
+  });
 });

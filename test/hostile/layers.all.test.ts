@@ -6,6 +6,7 @@ import { mkdir, mkdtemp, readFile, rm, truncate, writeFile } from 'node:fs/promi
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { detectSandbox } from '../../src/media/detect-sandbox.ts';
 import { probe } from '../../src/media/probe.ts';
 import { type MediaTools, runFfmpeg } from '../../src/media/run.ts';
 import { bareTools, extract, noAbort, tools } from '../media/extracting.ts';
@@ -35,10 +36,10 @@ afterAll(async () => {
   await rm(root, { recursive: true, force: true });
 });
 
-describe('a playlist that names a local file', () => {
+describe('a playlist that names a local file', async () => {
   // The one of script/ffmpeg knows no playlists, which would hide the layers that others need.
   const unconfined: MediaTools = systemTools;
-  const confined: MediaTools = { ...systemTools, ...(tools.sandbox && { sandbox: tools.sandbox }) };
+  const confined: MediaTools = { ...systemTools, sandbox: await detectSandbox(systemTools) };
 
   const named = (kind: string): HostileFile => {
     const file = playlists.find(({ name }) => name.startsWith(`${kind}.`));
@@ -52,7 +53,7 @@ describe('a playlist that names a local file', () => {
     await named(kind).place(path, canary);
     return runFfmpeg(by, ['-i', `file:${path}`, '-f', 'wav', output], {
       ...limits,
-      access: { reads: [path], writes: [join(root, 'work')] },
+      access: { reads: [path], writes: [output] },
       maxFileBytes: MIB,
     });
   };
@@ -75,7 +76,7 @@ describe('a playlist that names a local file', () => {
   });
 
   it('finds no file in the sandbox, without any list', async () => {
-    // Fails when the level of the sandbox is none or namespaces, or when it binds more than it has to.
+    // Fails when the level of the sandbox is none, or when it binds more than it has to.
     await expect(guileless('hls-absolute', confined)).rejects.toMatchObject({ name: 'ToolFailure' });
     await expect(guileless('ffconcat-neighbour', confined)).rejects.toMatchObject({ name: 'ToolFailure' });
   });

@@ -1,14 +1,16 @@
 /** Which sandbox is taken, what is out of reach in it, and where its limits are. */
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, symlink, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { existsSync } from 'node:fs';
+import { mkdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
+import { type AddressInfo, createServer, type Server } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { detectSandbox } from '../../src/media/detect-sandbox.ts';
+import { detectSandbox, limitsAlone } from '../../src/media/detect-sandbox.ts';
 import { type MediaTools, type RunLimits, runFfmpeg, runFfprobe } from '../../src/media/run.ts';
-import type { SandboxLevel } from '../../src/media/sandbox.ts';
+import type { Sandbox, SandboxLevel } from '../../src/media/sandbox.ts';
+import { seccompFilter, systemCalls } from '../../src/media/seccomp.ts';
 import { systemTools } from '../media-tools.ts';
+import { buildEscape, tryEscape } from './escape.ts';
 import { bareTools, noAbort } from './extracting.ts';
 import { mediaFolder } from './sources.ts';
 
@@ -19,112 +21,162 @@ const pathOf = (program: string): string =>
   execFileSync('/bin/sh', ['-c', `command -v ${program}`], { encoding: 'utf8' }).trim();
 
 /** On a machine that has these programs and no others. */
-async function machineWith(...programs: readonly string[]): Promise<MediaTools> {
-  const path = folder.at(`bin-${programs.join('-')}`);
+async function machineWith(
+  programs: readonly string[],
+  confinePath = systemTools.confinePath,
+): Promise<MediaTools> {
+  const path = folder.at(`bin-${programs.join('-')}-${confinePath !== undefined}`);
   await mkdir(path);
   for (const program of programs) await symlink(pathOf(program), `${path}/${program}`);
-  return { ...bareTools, ffprobePath: pathOf('ffprobe'), launcher: [pathOf('env'), `PATH=${path}`] };
+  return { ...systemTools, confinePath, launcher: [pathOf('env'), `PATH=${path}`] };
 }
 
+/** A sandbox of the level for tools that are linked with the system's libraries. */
+const sandboxOf = (level: SandboxLevel): Sandbox => ({
+  level,
+  hasLimits: true,
+  showsSystem: true,
+  confinePath: systemTools.confinePath,
+});
+
 describe('the sandbox that is taken', () => {
-  it('is bubblewrap where that works, with limits', async () => {
-    expect(await detectSandbox(bareTools)).toEqual({ level: 'bubblewrap', hasLimits: true });
+  it('is bubblewrap where that works, and shows the system to tools that need it', async () => {
+    expect(await detectSandbox(systemTools)).toEqual({
+      level: 'bubblewrap',
+      hasLimits: true,
+      showsSystem: true,
+    });
   });
 
   it.each([
-    [['prlimit', 'bwrap', 'unshare'], { level: 'bubblewrap', hasLimits: true }],
-    [['bwrap'], { level: 'bubblewrap', hasLimits: false }],
-    [['prlimit', 'unshare'], { level: 'namespaces', hasLimits: true }],
-    [['unshare'], { level: 'namespaces', hasLimits: false }],
-    [['prlimit'], { level: 'none', hasLimits: true }],
-    [['true'], { level: 'none', hasLimits: false }],
+    [['prlimit', 'bwrap'], { level: 'bubblewrap', hasLimits: true }],
+    [['prlimit'], { level: 'landlock', hasLimits: true }],
+    // Without limits it would be none.
+    [['bwrap'], { level: 'none', hasLimits: false }],
   ])('with %j is %j', async (programs, expected) => {
-    expect(await detectSandbox(await machineWith(...programs))).toEqual(expected);
+    expect(await detectSandbox(await machineWith(programs))).toMatchObject(expected);
+  });
+
+  it('is none where there is neither', async () => {
+    const tools = { ...(await machineWith(['prlimit', 'true'])), confinePath: undefined };
+    expect(await detectSandbox(tools)).toEqual({ level: 'none', hasLimits: true, showsSystem: true });
+    expect(await limitsAlone(systemTools)).toEqual({ level: 'none', hasLimits: true, showsSystem: true });
   });
 
   it('is not one that is installed and does not work', async () => {
-    const tools = await machineWith('prlimit', 'unshare', 'false');
+    const tools = await machineWith(['prlimit', 'false']);
     await symlink(pathOf('false'), `${tools.launcher[1]?.slice('PATH='.length)}/bwrap`);
-    expect(await detectSandbox(tools)).toEqual({ level: 'namespaces', hasLimits: true });
+    expect(await detectSandbox(tools)).toMatchObject({ level: 'landlock' });
   });
 
   it('is the same for somebody who is not root', async () => {
     const becomeNobody = ['--reuid=65534', '--regid=65534', '--clear-groups'];
     const launcher = ['setpriv', ...(process.getuid?.() === 0 ? becomeNobody : []), '--'];
-    expect(await detectSandbox({ ...bareTools, launcher })).toMatchObject({ level: 'bubblewrap' });
+    expect(await detectSandbox({ ...systemTools, launcher })).toMatchObject({ level: 'bubblewrap' });
   });
 });
 
-describe('in the sandbox', () => {
-  let requests = 0;
-  const server = createServer((_request, response) => {
-    requests += 1;
-    response.end('from outside');
-  });
+describe('somebody who has taken ffprobe over', () => {
+  const OUTPUT_BYTES = 1_000_000;
+  const MOST_MIB = 512;
+  let program: string;
+  let network: Server;
+  let local: Server;
+
   beforeAll(async () => {
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    await mkdir(folder.at('job'));
-    await writeFile(folder.at('canary'), 'from the canary');
-    await writeFile(folder.at('job/input'), 'the input itself');
+    program = buildEscape(folder.path);
+    await writeFile(folder.at('secret-key'), 'of the service');
+    network = createServer((socket) => socket.end()).listen(0, '127.0.0.1');
+    local = createServer((socket) => socket.end()).listen(folder.at('redis.sock'));
+    await Promise.all([once(network, 'listening'), once(local, 'listening')]);
   });
   afterAll(() => {
-    server.close();
+    network.close();
+    local.close();
   });
 
-  /** What a shell script finds that runs in ffprobe's place: what somebody could do who has taken ffprobe over. */
-  async function find(level: SandboxLevel, script: string): Promise<string> {
-    const tool = folder.at('job/tool');
-    await writeFile(tool, `#!/bin/bash\n${script}\n`, { mode: 0o755 });
-    const tools: MediaTools = { ...bareTools, ffprobePath: tool, sandbox: { level, hasLimits: true } };
-    const { stdout } = await runFfprobe(tools, [], {
-      ...limits,
-      access: { reads: [folder.at('job/input'), tool], writes: [folder.at('job')] },
-      maxFileBytes: 1000,
-      maxStdoutBytes: 100_000,
-    });
-    return stdout.trim();
-  }
-  const port = (): number => (server.address() as AddressInfo).port;
-  const request = (): string =>
-    `exec 3<>/dev/tcp/127.0.0.1/${port()} && printf 'GET / HTTP/1.0\\r\\n\\r\\n' >&3 && cat <&3; true`;
-
-  it('no server is in reach, in either kind', async () => {
-    expect(await find('bubblewrap', request())).toBe('');
-    expect(await find('namespaces', request())).toBe('');
-    expect(requests).toBe(0);
-    expect(await find('none', request())).toContain('from outside');
-  });
-
-  it('no other file is in sight', async () => {
-    const look = `cat ${folder.at('canary')} /etc/passwd /proc/self/environ; true`;
-    expect(await find('bubblewrap', look)).toBe('');
-    expect(await find('none', look)).toContain('from the canary');
-    expect(await find('bubblewrap', 'echo /*')).toMatch(/^\/bin \/dev \/etc (\/lib\S* )*\/tmp \/usr$/);
-  });
-
-  it('the input can be read and not written, and the folder for outputs written', async () => {
-    const input = folder.at('job/input');
-    expect(await find('bubblewrap', `cat ${input}; echo x > ${input} || echo refused`)).toBe(
-      'the input itselfrefused',
+  const tryAll = (sandbox: Sandbox) =>
+    tryEscape(
+      { ...bareTools, sandbox },
+      program,
+      {
+        output: folder.at(`output-${sandbox.level}`),
+        secret: folder.at('secret-key'),
+        socket: folder.at('redis.sock'),
+        port: (network.address() as AddressInfo).port,
+      },
+      OUTPUT_BYTES,
     );
-    expect(
-      await find('bubblewrap', `echo made > ${folder.at('job/made')}; cat ${folder.at('job/made')}`),
-    ).toBe('made');
-    const elsewhere = `for place in / /usr /etc /dev /tmp ${folder.path}; do touch $place/x && echo $place; done; true`;
-    expect(await find('bubblewrap', elsewhere)).toBe('');
-  });
 
-  it('no other process is there, and no capability', async () => {
-    expect(await find('bubblewrap', 'kill -0 -1 2>/dev/null && echo others; true')).toBe('');
-    expect(
-      await find('bubblewrap', 'chown 1 "$0" 2>/dev/null || mount -t tmpfs x /tmp 2>/dev/null || echo none'),
-    ).toBe('none');
+  it.each<[SandboxLevel, boolean]>([
+    ['bubblewrap', false],
+    ['bubblewrap', true],
+    ['landlock', false],
+    ['landlock', true],
+  ])(
+    'has nothing but its own memory and its output: %s, showing the system: %s',
+    async (level, showsSystem) => {
+      const had = await tryAll({ ...sandboxOf(level), showsSystem });
+      const { 'output-bytes': written = 0, 'memory-mib': memory = 0, ...rest } = had;
+      expect(Object.keys(rest).length).toBeGreaterThan(25);
+      expect(Object.entries(rest).filter(([, amount]) => amount > 0)).toEqual([]);
+      expect(written).toBeGreaterThan(OUTPUT_BYTES - 4096);
+      expect((await stat(folder.at(`output-${level}`))).size).toBe(OUTPUT_BYTES);
+      expect(memory).toBeGreaterThan(300);
+      expect(memory).toBeLessThanOrEqual(MOST_MIB);
+    },
+  );
+
+  it('has all of it without one: the attempts are real', async () => {
+    const had = await tryAll(sandboxOf('none'));
+    expect(had).toMatchObject({
+      keyctl: 1,
+      unshare: 1,
+      children: 64,
+      memfd: 1,
+      'shared-memory-mib': 2048,
+      'other-files': 40,
+      file: 1,
+      environment: 1,
+      'environment-of-the-parent': 1,
+      socket: 1,
+      network: 1,
+      kill: expect.any(Number),
+    });
+    expect(had.kill).toBeGreaterThan(0);
+  });
+});
+
+describe('the list of system calls', () => {
+  const header = {
+    x64: '/usr/include/x86_64-linux-gnu/asm/unistd_64.h',
+    arm64: '/usr/include/asm-generic/unistd.h',
+  };
+
+  it.runIf(existsSync(header.x64)).each(['x64', 'arm64'] as const)(
+    'has the numbers of the kernel: %s',
+    async (arch) => {
+      const text = await readFile(header[arch], 'utf8');
+      const wrong = Object.entries(systemCalls).filter(([name, numbers]) => {
+        const given = numbers[arch === 'x64' ? 0 : 1];
+        // Where a number is that of a call with wide offsets the header names both.
+        const names = [name, name.replace('newfstatat', 'fstatat'), name.replace('64', '')];
+        const found = names
+          .map((each) => new RegExp(`^#define __NR(?:3264)?_${each}\\s+(\\d+)`, 'm').exec(text)?.[1])
+          .find((each) => each !== undefined);
+        return given !== undefined && Number(found) !== given;
+      });
+      expect(wrong).toEqual([]);
+    },
+  );
+
+  it('is none for other machines', () => {
+    expect(() => seccompFilter('riscv64')).toThrow('there is no list of system calls for riscv64');
   });
 });
 
 describe('a run over its limit', () => {
-  const tools: MediaTools = { ...systemTools, sandbox: { level: 'none', hasLimits: true } };
+  const tools: MediaTools = { ...systemTools, sandbox: sandboxOf('none') };
   const sound = (...output: string[]) => ['-f', 'lavfi', '-i', 'anoisesrc=r=192000', ...output];
 
   it('of memory does not even load', async () => {
@@ -147,12 +199,12 @@ describe('a run over its limit', () => {
   it('of a file’s size ends by a signal, which a sandbox tells too', async () => {
     const output = folder.at('large.wav');
     const run = (level: SandboxLevel) =>
-      runFfmpeg({ ...tools, sandbox: { level, hasLimits: true } }, sound('-t', '60', output), {
+      runFfmpeg({ ...tools, sandbox: sandboxOf(level) }, sound('-t', '60', output), {
         ...limits,
-        access: { reads: [], writes: [folder.path] },
+        access: { reads: [], writes: [output] },
         maxFileBytes: 1_000_000,
       });
-    for (const level of ['none', 'bubblewrap'] as const) {
+    for (const level of ['none', 'bubblewrap', 'landlock'] as const) {
       await expect(run(level)).rejects.toMatchObject({ ending: { kind: 'signal', signal: 'SIGXFSZ' } });
     }
   });

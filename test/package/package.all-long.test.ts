@@ -96,7 +96,7 @@ describe('the package', () => {
       ]),
     );
     const allowed =
-      /^(dist\/.*\.js|dist\/(client|contract)\/.*\.d\.ts|web\/.*|docs\/[\w.-]+|examples\/.*|deploy\/seccomp\.json|[A-Z]+(\.md)?|package\.json)$/;
+      /^(dist\/.*\.js|dist\/(client|contract)\/.*\.d\.ts|web\/.*|docs\/[\w.-]+|examples\/.*|[A-Z]+(\.md)?|package\.json)$/;
     expect(paths.filter((path) => !allowed.test(path))).toEqual([]);
     expect(packed.size).toBeLessThan(2.5 * 1024 ** 2);
     expect(packed.unpackedSize).toBeLessThan(8 * 1024 ** 2);

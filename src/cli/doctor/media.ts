@@ -3,7 +3,6 @@ import { lacksOf, versionsOf } from '../../media/abilities.ts';
 import { detectSandbox } from '../../media/detect-sandbox.ts';
 import { OLDEST_FFMPEG } from '../../media/requirements.ts';
 import type { FoundTools, MediaTools } from '../../media/run.ts';
-import type { Sandbox } from '../../media/sandbox.ts';
 import { type Finding, messageOf, ok } from './check.ts';
 import type { Software, System } from './system.ts';
 import { isOlder, numbersOf } from './version.ts';
@@ -116,23 +115,17 @@ export async function checkSandbox(
       install('util-linux', 'ffmpeg runs without limits of memory and time: there is no prlimit', system),
     );
   }
-  if (sandbox.level === 'bubblewrap') {
-    return [...findings, ok(`ffmpeg is confined by bubblewrap${sandbox.hasLimits ? ', with limits' : ''}`)];
-  }
-  return [...findings, await unconfined(sandbox, isRequired, kernel, system)];
+  if (sandbox.level !== 'none') return [ok(`ffmpeg is confined by ${sandbox.level}, with limits`)];
+  return [...findings, await unconfined(isRequired, kernel, system)];
 }
 
 async function unconfined(
-  { level }: Sandbox,
   isRequired: boolean,
   kernel: (setting: string) => Promise<string | undefined>,
   system: System,
 ): Promise<Finding> {
-  const found =
-    level === 'none'
-      ? `ffmpeg is not confined: it may read what this user may, and reach the network${isRequired ? '; SANDBOX=required refuses to start so' : ''}`
-      : 'ffmpeg has no network, but may read all files that this user may';
-  const verdict = level === 'none' && isRequired ? 'fault' : 'warning';
+  const found = `ffmpeg is not confined: it may read what this user may, and reach the network${isRequired ? '; SANDBOX=required refuses to start so' : ''}`;
+  const verdict = isRequired ? 'fault' : 'warning';
   if (system.find('bwrap') === undefined) return { ...install('bubblewrap', found, system), verdict };
   for (const [setting, bad, good] of FORBIDDING) {
     if ((await kernel(setting)) === bad) {
@@ -142,13 +135,8 @@ async function unconfined(
     }
   }
   const remedy =
-    'bubblewrap is there but may not make user namespaces: in a container let it (docs/operations.md "The sandbox in containers")';
-  return {
-    verdict,
-    found,
-    remedy,
-    command: 'docker run --security-opt seccomp=deploy/seccomp.json --security-opt apparmor=unconfined …',
-  };
+    'bubblewrap is there but may not make user namespaces: build what confines ffmpeg without them (docs/operations.md "Sandbox")';
+  return { verdict, found, remedy, command: 'script/ffmpeg' };
 }
 
 /** What forbids users namespaces of their own: the setting, its value, and the one that allows. */

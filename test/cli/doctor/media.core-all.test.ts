@@ -133,7 +133,7 @@ describe('a machine', () => {
   it.runIf(currentRun === 'core')('without a sandbox is warned, or told that it will not start', async () => {
     const without = [
       ...['bwrap', '--dev-bind', '/', '/', '--die-with-parent'],
-      ...['bwrap', 'unshare'].flatMap((program) => ['--ro-bind', '/dev/null', `/usr/bin/${program}`]),
+      ...['/usr/bin/bwrap', mediaTools.confinePath ?? ''].flatMap((path) => ['--ro-bind', '/dev/null', path]),
       '--',
     ];
     const [auto, required] = await Promise.all([
