@@ -1,7 +1,10 @@
+import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
-import { run } from './command.ts';
+import { afterEach, describe, expect, it } from 'vitest';
+import { ownNode, run } from './command.ts';
 import { plantTree, projectFolder } from './planted-tree.ts';
 
 /** A script that prints an OpenAPI document with one operation. */
@@ -46,6 +49,33 @@ const inOrder: Readonly<Record<string, string>> = {
   'src/contract/job.ts': "import { z } from 'zod';\n\nexport const JobId = z.string();\n",
 };
 
+const servers: Server[] = [];
+afterEach(() => {
+  for (const server of servers.splice(0)) server.close();
+});
+
+/** A registry that answers npm's question for weaknesses so; `run` has commands ask it. */
+async function startRegistry(status: number, answer: object) {
+  const server = createServer(({ method, url }, response) => {
+    // It asks for the versions of what is weak besides.
+    const name = url?.slice(1);
+    const versions = {
+      name,
+      'dist-tags': { latest: '1.0.0' },
+      versions: { '1.0.0': { name, version: '1.0.0' } },
+    };
+    const body = method === 'POST' ? answer : versions;
+    response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+  }).listen(0, '127.0.0.1');
+  servers.push(server);
+  await once(server, 'listening');
+  const npm_config_registry = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  return {
+    run: (folder: string, command: string, args: readonly string[] = [], env: Record<string, string> = {}) =>
+      run(folder, command, args, { ...ownNode, npm_config_registry, ...env }),
+  };
+}
+
 /** The end of `script/check`: `verdict` by name of the check. */
 function verdicts(output: string): Record<string, string> {
   const lines = output.matchAll(/^(\S.*?) +(ok|FAILED) +\d+[.,]\d+ s/gm);
@@ -66,7 +96,8 @@ const allOk = {
 describe('script/check', () => {
   it('passes a project that is in order, and says how many modules it saw', async () => {
     await using tree = await plantTree(inOrder);
-    const { code, output } = await run(tree.folder, 'script/check');
+    const registry = await startRegistry(200, {});
+    const { code, output } = await registry.run(tree.folder, 'script/check');
     expect(verdicts(output), output).toEqual(allOk);
     expect(output).toContain('(2 modules, 2 imports, 0 breaches)');
     expect(code).toBe(0);
@@ -88,6 +119,33 @@ describe('script/check', () => {
     expect(output).toContain(file);
     expect(output).toMatch(new RegExp(`^check: failed: ${name}$`, 'm'));
     expect(code).toBe(1);
+  });
+
+  it('fails for a package of which a weakness is known, and shows it', async () => {
+    await using tree = await plantTree(inOrder);
+    const url = 'https://advisories.example/1';
+    const advisory = {
+      id: 1,
+      url,
+      title: 'takes anything for valid',
+      severity: 'high',
+      vulnerable_versions: '*',
+    };
+    const registry = await startRegistry(200, { zod: [advisory] });
+    const { code, output } = await registry.run(tree.folder, 'script/check', ['vulnerabilities']);
+    expect(output).toContain('takes anything for valid');
+    expect(code).toBe(1);
+  });
+
+  it('fails where the registry does not say, unless it is asked not to mind', async () => {
+    await using tree = await plantTree(inOrder);
+    const registry = await startRegistry(405, {});
+    const silent = await registry.run(tree.folder, 'script/check', ['vulnerabilities']);
+    expect(silent.output).toMatch(/did not say whether weaknesses .*SKIP_AUDIT=1/);
+    expect(silent.code).toBe(1);
+    const skipped = await registry.run(tree.folder, 'script/check', ['vulnerabilities'], { SKIP_AUDIT: '1' });
+    expect(skipped.output).toContain('(skipped: the registry does not answer)');
+    expect(skipped.code).toBe(0);
   });
 
   it('fails for an OpenAPI document that breaks a rule, and shows the place', async () => {

@@ -4,7 +4,7 @@ import { delimiter, dirname } from 'node:path';
 import { text } from 'node:stream/consumers';
 
 /** The environment of a command: it finds the Node that runs the tests, and no registry. */
-const ownNode = {
+export const ownNode = {
   ...process.env,
   PATH: `${dirname(process.execPath)}${delimiter}${process.env.PATH}`,
   FORCE_COLOR: undefined,
