@@ -14,7 +14,7 @@ RUN script/scalar
 FROM node:24-bookworm-slim AS confine
 RUN apt-get update && apt-get install -y --no-install-recommends gcc libc6-dev
 COPY src/media/confine.c ./
-RUN cc -static -O2 -o /soundpost-confine confine.c
+RUN gcc -static -O2 -o /soundpost-confine confine.c
 
 FROM node:24-bookworm-slim AS base
 # tini is process 1: it collects orphans of the sandbox, and lets the watchdog of the event loop kill its own process, which the

@@ -7,7 +7,7 @@
  * calls by the filter that is read from FD: a classic BPF program, as bubblewrap takes it. Both need no right but the one to give up rights.
  * Ends with 1, and a sentence, where that cannot be had; nothing has been started then.
  *
- * script/ffmpeg and the image build it: cc -static -O2 -o soundpost-confine confine.c
+ * script/ffmpeg and the image build it: gcc -static -O2 -o soundpost-confine confine.c
  */
 #define _GNU_SOURCE
 #include <errno.h>

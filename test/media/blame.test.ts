@@ -2,6 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { afterEach, beforeAll, expect, it, vi } from 'vitest';
 import type { MediaTools } from '../../src/media/run.ts';
+import { signalIfThere } from '../processes.ts';
 import { bareTools, extract, tools } from './extracting.ts';
 import { ffmpeg } from './oracle.ts';
 import { mediaFolder } from './sources.ts';
@@ -33,7 +34,7 @@ async function endedBy(signal: NodeJS.Signals, confined: MediaTools): Promise<un
     {
       tools: confined,
       onProgress: () => {
-        for (const pid of ffmpegPids(hour())) process.kill(pid, signal);
+        for (const pid of ffmpegPids(hour())) signalIfThere(pid, signal);
       },
     },
   ).catch((error: unknown) => error);
