@@ -95,7 +95,7 @@ export async function startActive(options: ActiveOptions): Promise<ActiveGateway
   });
   const whatsapp = onDemand('whatsapp', async () => {
     const { createWhatsAppTransport } = await import('./transports/whatsapp/whatsapp-transport.ts');
-    return createWhatsAppTransport({ redis, sealer, workspaces, lease, logger });
+    return createWhatsAppTransport({ redis, outbound, sealer, workspaces, lease, logger });
   });
   const sessions = new Sessions({ instances, transports: [loopback, xmpp, whatsapp], lease, logger });
 

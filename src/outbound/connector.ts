@@ -10,16 +10,25 @@ import type { Duplex } from 'node:stream';
 import { buildConnector } from 'undici';
 import { parseAddress } from './address-table.ts';
 import { OutboundRefused } from './errors.ts';
-import { addressRefusal, type Policy, type Purpose, parseTarget, type Target } from './policy.ts';
+import {
+  addressRefusal,
+  isOpenedByRule,
+  type Policy,
+  type Purpose,
+  parseTarget,
+  type Target,
+} from './policy.ts';
 import { type Resolve, resolveWithin } from './resolve.ts';
 
-interface ConnectTarget {
+export interface ConnectTarget {
   readonly protocol: 'http:' | 'https:';
   /** The URL's host: the name that the certificate has to carry. */
   readonly hostname: string;
   readonly port: number;
   /** Every one checked; the connection goes to one of them. */
   readonly addresses: readonly string[];
+  /** By a rule of the operator, all of them, rather than because they are public. */
+  readonly isOpened: boolean;
   readonly timeoutMs: number;
 }
 
@@ -79,6 +88,8 @@ export class GuardedAgent extends Agent {
 
   constructor(protocol: 'http:' | 'https:', connector: ConnectorOptions, keepAliveMs: number) {
     super({ keepAlive: true, timeout: keepAliveMs });
+    // By it Node's client tells whether the agent is one for the URL; its types do not have it.
+    Object.assign(this, { protocol });
     this.#protocol = protocol;
     this.#connector = connector;
   }
@@ -102,7 +113,9 @@ async function open(
 ): Promise<Socket> {
   const target = parseTarget(origin, purpose, policy);
   const addresses = await checkedAddresses(target, policy, resolve, RESOLVE_AT_CONNECT_MS);
+  const isOpened = addresses.every((address) => isOpenedByRule(target, address, policy));
   return connect({
+    isOpened,
     protocol: target.url.protocol === 'https:' ? 'https:' : 'http:',
     hostname: target.hostname,
     port: target.port,

@@ -1,5 +1,6 @@
 /** The only way to an address that a caller chose: sources, webhooks, audio URLs and accounts given to the gateway. */
-import { Agent } from 'undici';
+import type { Agent } from 'node:http';
+import { Dispatcher1Wrapper, Agent as UndiciAgent } from 'undici';
 import type { Logger } from '../observe/logger.ts';
 import type { AllowRule } from './allow-rules.ts';
 import {
@@ -16,6 +17,7 @@ import type { Route } from './exchange.ts';
 import type { FetchBytesOptions } from './fetch-bytes.ts';
 import { type Policy, type Purpose, parseTarget } from './policy.ts';
 import { type PostAnswer, type PostOptions, type PutOptions, post, put } from './post.ts';
+import { proxyConnector } from './proxy.ts';
 import type { PartsDownloaded, PartsOptions } from './ranges.ts';
 import { type Resolve, systemResolver } from './resolve.ts';
 
@@ -28,10 +30,19 @@ export interface OutboundOptions {
   readonly userAgent: string;
   /** How patient a download is with its source, where it says nothing itself. */
   readonly downloadLimits?: Partial<DownloadLimits>;
+  /** A forward proxy that whatever no rule opens goes through; an http URL. Accounts of chat networks do not. */
+  readonly proxy?: URL | undefined;
   /** Default: DNS. Tests put a table here. */
   readonly resolve?: Resolve;
   /** Default: TCP and TLS. Tests put a recorder here, which proves what was and what was not connected to. */
   readonly connect?: Connect;
+}
+
+interface ServiceAgents {
+  /** For Node's https client, and what is built on it, such as WebSockets. */
+  readonly agent: Agent;
+  /** For Node's own fetch. */
+  readonly dispatcher: Dispatcher1Wrapper;
 }
 
 export interface Outbound {
@@ -65,6 +76,9 @@ export interface Outbound {
    */
   serviceAddresses(hostname: string, port: number, withoutTls?: boolean): Promise<readonly string[]>;
 
+  /** For libraries that make their own requests to an account's service: each of their connections is checked, and is TLS unless a rule opens it. */
+  readonly service: ServiceAgents;
+
   /** Breaks off what is still running and closes all connections. */
   close(): Promise<void>;
 }
@@ -79,9 +93,10 @@ export function createOutbound(options: OutboundOptions): Outbound {
   const policy: Policy = { allow: options.allow, ports: options.ports };
   const ruleHosts = new Set(options.allow.flatMap(({ host }) => (host === undefined ? [] : [host])));
   const resolve = options.resolve ?? systemResolver(ruleHosts);
-  const connect = options.connect ?? connectSocket;
+  const connect =
+    options.connect ?? (options.proxy === undefined ? connectSocket : proxyConnector(options.proxy));
   const agentFor = (purpose: Purpose, connections: number | null = null) =>
-    new Agent({
+    new UndiciAgent({
       connections,
       allowH2: false,
       // A server may ask for minutes; an address that was checked minutes ago is no longer checked.
@@ -93,10 +108,14 @@ export function createOutbound(options: OutboundOptions): Outbound {
   const agents = { source: agentFor('source'), service: agentFor('service') };
   const postAgent = (protocol: 'http:' | 'https:') =>
     new GuardedAgent(protocol, { policy, purpose: 'webhook', resolve, connect }, KEEP_ALIVE_MS);
+  const service = {
+    agent: new GuardedAgent('https:', { policy, purpose: 'service', resolve, connect }, KEEP_ALIVE_MS),
+    dispatcher: new Dispatcher1Wrapper(agents.service),
+  };
   const postAgents = { 'http:': postAgent('http:'), 'https:': postAgent('https:') };
   const route = (purpose: keyof typeof agents): Route => ({ dispatcher: agents[purpose], policy, userAgent });
   /** Each source has its own connections, which end with the work: one cannot keep another waiting. */
-  const partAgents = new Set<Agent>();
+  const partAgents = new Set<UndiciAgent>();
   const onConnectionsOfItsOwn = async <T>(run: (route: Route) => Promise<T>): Promise<T> => {
     const agent = agentFor('source', MAX_PART_CONNECTIONS);
     partAgents.add(agent);
@@ -159,8 +178,9 @@ export function createOutbound(options: OutboundOptions): Outbound {
         return checkedAddresses(target, policy, resolve, RESOLVE_AT_CONNECT_MS);
       });
     },
+    service,
     close: async () => {
-      for (const agent of Object.values(postAgents)) agent.destroy();
+      for (const agent of [...Object.values(postAgents), service.agent]) agent.destroy();
       await Promise.all([...Object.values(agents), ...partAgents].map((agent) => agent.destroy()));
     },
   };

@@ -72,17 +72,22 @@ function nameRefusal(target: Target, policy: Policy): string | undefined {
 
 /** The verdict on one address of the target. @returns why it is refused, for the log, or undefined when it may be reached. */
 export function addressRefusal(target: Target, text: string, policy: Policy): string | undefined {
-  const { hostname, port } = target;
   const address = parseAddress(text);
   if (address === undefined) return `${text} is not an address`;
   const shut = neverOpen(single(address));
   if (shut !== undefined) return `${text} is in ${shut}`;
-  if (policy.allow.some((rule) => opens(rule, hostname, port, address))) return undefined;
+  if (isOpenedByRule(target, text, policy)) return undefined;
   const special = notPublic(address);
   if (special !== undefined) return `${text} is in ${special}`;
   // Services of this machine that a firewall hides from outside would answer to the machine itself.
   if (ownAddresses().has(address.toNormalizedString())) return `${text} is this machine's own`;
   return routeRefusal(target, policy);
+}
+
+/** Whether a rule of the operator opens it. */
+export function isOpenedByRule({ hostname, port }: Target, text: string, { allow }: Policy): boolean {
+  const address = parseAddress(text);
+  return address !== undefined && allow.some((rule) => opens(rule, hostname, port, address));
 }
 
 function routeRefusal({ url, port, purpose }: Target, policy: Policy): string | undefined {

@@ -68,6 +68,7 @@ export async function post(
     const body = Buffer.from(options.body);
     const sending = request({
       agent: route.agents[isTls ? 'https:' : 'http:'],
+      protocol,
       method: 'POST',
       host: hostname.replace(/^\[|\]$/g, ''),
       port: port || (isTls ? 443 : 80),

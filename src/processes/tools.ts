@@ -73,6 +73,7 @@ export function guardedOutbound(config: Config, logger: Logger): Outbound {
   return createOutbound({
     allow: parseAllowRules(config.OUTBOUND_ALLOW),
     ports: config.OUTBOUND_PORTS,
+    proxy: config.OUTBOUND_PROXY,
     logger,
     userAgent: 'Soundpost',
     downloadLimits: {

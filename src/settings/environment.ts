@@ -157,6 +157,13 @@ export const Environment = z.object({
     .pipe(z.array(z.int().min(1).max(65_535)))
     .default([80, 443, 8080, 8443])
     .describe('Ports that public source and webhook URLs may name'),
+  OUTBOUND_PROXY: z
+    .url({ protocol: /^http$/ })
+    .transform((url) => new URL(url))
+    .optional()
+    .describe(
+      'Forward proxy (`http://[user:password@]host:port`) that whatever `OUTBOUND_ALLOW` does not open goes through, by CONNECT to the checked address; accounts on XMPP and WhatsApp do not; unset: none',
+    ),
   TRUST_PROXY: z.coerce
     .number()
     .int()
@@ -202,6 +209,13 @@ export const Environment = z.object({
   UPLOADS_PER_KEY: count.default(200).describe('Uploads a key may have that are unfinished or not expired'),
   UPLOAD_BYTES_PER_KEY: bytes.default(50 * GIB).describe('Bytes that the uploads of a key may have together'),
   EVENT_STREAMS_PER_KEY: count.default(50).describe('Event streams a key may have open'),
+  CPU_SECONDS_PER_MINUTE: z.coerce
+    .number()
+    .positive()
+    .optional()
+    .describe(
+      'Seconds of processor time that the jobs of a key may use a minute; above it its further jobs wait their turn at the weight of `low`; unset: as many as there are',
+    ),
   SENDS_PER_MINUTE: sendLimits
     .default({ whatsapp: 20, xmpp: 60 })
     .describe(

@@ -23,6 +23,7 @@ import { createWhatsAppTransport } from '../../../src/gateway/transports/whatsap
 import { Workspaces } from '../../../src/gateway/workspace.ts';
 import { createLogger } from '../../../src/observe/logger.ts';
 import { closeRedis, connectRedis, type Redis } from '../../../src/redis/connection.ts';
+import { stubNetwork } from '../../outbound/stub-network.ts';
 import { startTestRedis, type TestRedis } from '../../redis-server.ts';
 import { until } from '../../until.ts';
 import { makeFolder } from '../gateway-fixture.ts';
@@ -133,6 +134,7 @@ export async function startSetting(settings: Partial<Instance['settings']> = {})
     lease = await takeOver(redis);
     const transport = createWhatsAppTransport({
       redis,
+      outbound: stubNetwork().outbound,
       sealer: new Sealer(KEY),
       workspaces: new Workspaces(join(folder.path, 'workspaces')),
       lease,

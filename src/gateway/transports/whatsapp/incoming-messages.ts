@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import type { WAMessage, WAMessageKey, WAMessageUpdate } from 'baileys';
 import type { InstanceSettings } from '../../../contract/gateway-instances.ts';
 import type { Logger } from '../../../observe/logger.ts';
+import type { Outbound } from '../../../outbound/outbound.ts';
 import type { IncomingContent, IncomingMessage, TransportReports } from '../../transport.ts';
 import type { Workspaces } from '../../workspace.ts';
 import type { Acknowledgements } from './acknowledgements.ts';
@@ -24,6 +25,7 @@ export interface IncomingOptions {
   readonly book: AddressBook;
   readonly groups: Groups;
   readonly kept: KeptMessages;
+  readonly outbound: Pick<Outbound, 'service'>;
   readonly workspaces: Pick<Workspaces, 'use'>;
   readonly logger: Logger;
 }
@@ -93,7 +95,7 @@ export class IncomingMessages {
   async #sound(line: Line, seen: SeenContent & { kind: 'audio' }, folder: string): Promise<IncomingContent> {
     const path = join(folder, 'voice.ogg');
     try {
-      await downloadVoice(line.library, seen.audio, path);
+      await downloadVoice(line.library, seen.audio, path, this.#options.outbound);
       return { kind: 'file', path };
     } catch (error) {
       const { logger, instanceId } = this.#options;

@@ -3,6 +3,8 @@ import { createHash } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
 import type { WAMessageContent } from 'baileys';
+import type { Outbound } from '../../../outbound/outbound.ts';
+import { fetchOptions } from './guarded-requests.ts';
 import type { BaileysLibrary } from './library.ts';
 
 type AudioContent = NonNullable<WAMessageContent['audioMessage']>;
@@ -19,13 +21,14 @@ export async function downloadVoice(
   library: BaileysLibrary,
   { directPath, mediaKey, fileSha256 }: AudioContent,
   file: string,
+  { service }: Pick<Outbound, 'service'>,
 ): Promise<void> {
   if (!(directPath && DIRECT_PATH.test(directPath) && mediaKey?.length === MEDIA_KEY_BYTES)) {
     throw new Error('the message does not say where its sound is');
   }
   // Only the path is handed on: with the message's `url` Baileys would go to whatever host a stranger wrote there.
   const stream = await library.downloadContentFromMessage({ directPath, mediaKey }, 'audio', {
-    options: { signal: AbortSignal.timeout(DOWNLOAD_TIMEOUT_MS) },
+    options: { ...fetchOptions(service), signal: AbortSignal.timeout(DOWNLOAD_TIMEOUT_MS) },
   });
   const hash = createHash('sha256');
   let sizeBytes = 0;

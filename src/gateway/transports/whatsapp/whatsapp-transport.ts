@@ -4,6 +4,7 @@
  */
 import type { InstanceSettings } from '../../../contract/gateway-instances.ts';
 import type { Logger } from '../../../observe/logger.ts';
+import type { Outbound } from '../../../outbound/outbound.ts';
 import type { Redis } from '../../../redis/connection.ts';
 import type { Instance } from '../../instances.ts';
 import type { Lease } from '../../lease/lease.ts';
@@ -15,6 +16,7 @@ import { AddressBook } from './address-book.ts';
 import { baileysLogger } from './baileys-logger.ts';
 import { Connection, type ConnectionOptions } from './connection.ts';
 import { Groups } from './groups.ts';
+import { guardedRequests } from './guarded-requests.ts';
 import { Incoming } from './incoming.ts';
 import { isGroupJid, isPersonJid } from './jids.ts';
 import { KeptMessages } from './kept-messages.ts';
@@ -26,6 +28,8 @@ import { SessionStore } from './session-store.ts';
 
 interface WhatsAppOptions {
   readonly redis: Redis;
+  /** What Baileys' own requests go through. */
+  readonly outbound: Pick<Outbound, 'service'>;
   readonly sealer: Sealer;
   readonly workspaces: Pick<Workspaces, 'use'>;
   readonly lease: Lease;
@@ -92,7 +96,7 @@ export function createWhatsAppTransport(options: WhatsAppOptions): Transport {
 }
 
 function compose(instance: Instance, options: WhatsAppOptions, reports: TransportReports): Open {
-  const { redis, sealer, workspaces, lease, logger } = options;
+  const { redis, outbound, sealer, workspaces, lease, logger } = options;
   const instanceId = instance.id;
   let settings: InstanceSettings = instance.settings;
   const book = new AddressBook(redis, instanceId);
@@ -104,6 +108,8 @@ function compose(instance: Instance, options: WhatsAppOptions, reports: Transpor
 
   const socketConfig: ConnectionOptions['socketConfig'] = (library) => ({
     logger: baileysLogger(logger, instanceId),
+    // Its WebSocket, its uploads, and what it fetches: the server names hosts for the latter two.
+    ...guardedRequests(outbound),
     markOnlineOnConnect: settings.alwaysOnline,
     syncFullHistory: settings.syncFullHistory,
     ...(settings.syncFullHistory ? { shouldSyncHistoryMessage: () => true } : {}),
@@ -162,6 +168,7 @@ function compose(instance: Instance, options: WhatsAppOptions, reports: Transpor
     book,
     groups,
     kept,
+    outbound,
     workspaces,
     logger,
   });

@@ -1,0 +1,101 @@
+/**
+ * The way out through a forward proxy (CONNECT, RFC 9110, 9.3.6), for networks that let nothing else out. It is asked for an address that was checked
+ * here, never for a name, so that what it resolves itself changes nothing; its own rules come on top.
+ */
+import { request } from 'node:http';
+import type { Socket } from 'node:net';
+import { buildConnector } from 'undici';
+import { parseAddress } from './address-table.ts';
+import { type Connect, type ConnectTarget, connectSocket } from './connector.ts';
+import { OutboundFailed, OutboundRefused } from './errors.ts';
+
+/** What a rule of OUTBOUND_ALLOW opens lies in the operator's own network, and is connected to directly. @param proxy an http URL, maybe with credentials */
+export function proxyConnector(proxy: URL): Connect {
+  return async (target) => {
+    if (target.isOpened) return connectSocket(target);
+    const socket = await tunnelTo(proxy, target);
+    return target.protocol === 'https:' ? secured(socket, target) : socket;
+  };
+}
+
+/** To the first of the addresses that the proxy reaches. */
+async function tunnelTo(proxy: URL, { addresses, port, timeoutMs }: ConnectTarget): Promise<Socket> {
+  const untilMs = performance.now() + timeoutMs;
+  let failure: unknown = new OutboundFailed('connect', 'the server could not be reached', true);
+  for (const address of addresses) {
+    const leftMs = untilMs - performance.now();
+    if (leftMs <= 0) break;
+    try {
+      return await tunnel(
+        proxy,
+        address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`,
+        leftMs,
+      );
+    } catch (error) {
+      // Its word stands for all of them.
+      if (error instanceof OutboundRefused) throw error;
+      failure = error;
+    }
+  }
+  throw failure;
+}
+
+function tunnel(proxy: URL, authority: string, timeoutMs: number): Promise<Socket> {
+  const { username, password } = proxy;
+  const credentials = Buffer.from(`${decodeURIComponent(username)}:${decodeURIComponent(password)}`);
+  return new Promise((resolve, reject) => {
+    const late = Object.assign(new Error('the proxy did not answer'), { code: 'ETIMEDOUT' });
+    const asking = request({
+      host: proxy.hostname.replace(/^\[|\]$/g, ''),
+      port: proxy.port || 80,
+      method: 'CONNECT',
+      path: authority,
+      agent: false,
+      headers: {
+        host: authority,
+        ...(username !== '' && { 'proxy-authorization': `Basic ${credentials.toString('base64')}` }),
+      },
+    });
+    const timer = setTimeout(() => asking.destroy(late), timeoutMs);
+    asking
+      .once('connect', ({ statusCode = 0 }, socket: Socket, early: Buffer) => {
+        clearTimeout(timer);
+        if (statusCode >= 200 && statusCode < 300) {
+          if (early.length > 0) socket.unshift(early);
+          return resolve(socket);
+        }
+        socket.destroy();
+        reject(answered(statusCode));
+      })
+      .once('response', (response) => {
+        clearTimeout(timer);
+        response.destroy();
+        reject(answered(response.statusCode ?? 0));
+      })
+      .once('error', (error) => {
+        clearTimeout(timer);
+        reject(error);
+      })
+      .end();
+  });
+}
+
+/** 502, 503 and 504 say that it did not get through; anything else that it did not want to. */
+function answered(status: number): Error {
+  return status >= 502 && status <= 504
+    ? new OutboundFailed('connect', 'the server could not be reached', true, { status })
+    : new OutboundRefused(`the proxy answered ${status}`);
+}
+
+function secured(
+  httpSocket: Socket,
+  { protocol, hostname, port, timeoutMs }: ConnectTarget,
+): Promise<Socket> {
+  const connector = buildConnector({ allowH2: false, timeout: timeoutMs, maxCachedSessions: 0 });
+  const servername = parseAddress(hostname) === undefined ? hostname : undefined;
+  return new Promise((resolve, reject) => {
+    connector({ protocol, hostname, port: String(port), servername, httpSocket }, (error, socket) =>
+      error === null ? resolve(socket) : reject(error),
+    );
+  });
+}

@@ -1,0 +1,272 @@
+/**
+ * Whatever a caller, a resolver or a server names, no connection is opened to where nobody may be led: each forbidden host × each way in which the service
+ * is told of one, on real sockets, as a recorder below all libraries sees it.
+ */
+import { createSocket } from 'node:dgram';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer as createHttp, type Server } from 'node:http';
+import { request } from 'node:https';
+import { type AddressInfo, connect, createServer as createTcp, type Server as TcpServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import tls from 'node:tls';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { fetchOptions } from '../../src/gateway/transports/whatsapp/guarded-requests.ts';
+import { createGuardedClient } from '../../src/gateway/transports/xmpp/guarded-client.ts';
+import { createLogger } from '../../src/observe/logger.ts';
+import { parseAllowRules } from '../../src/outbound/allow-rules.ts';
+import { createOutbound, type Outbound } from '../../src/outbound/outbound.ts';
+import { recordConnects } from './connect-recorder.ts';
+import { forbiddenAddresses, forbiddenHosts } from './forbidden-hosts.ts';
+import { PUBLIC_ADDRESS } from './stub-network.ts';
+
+const STEP = 20;
+
+let folder = '';
+let redirector: Server;
+let sender: TcpServer;
+let outbound: Outbound;
+/** What the names of the next vectors resolve to. */
+const answers = new Map<string, string[]>();
+let elsewhere = '';
+
+const portOf = (server: Server | TcpServer): number => (server.address() as AddressInfo).port;
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'outbound-forbidden-'));
+  redirector = createHttp((request, response) => {
+    const location = Buffer.from(request.url?.slice(1) ?? '', 'base64url').toString();
+    response.writeHead(302, { location: Buffer.from(location).toString('latin1') }).end();
+  }).listen(0, '127.0.0.1');
+  // Sends every client on (RFC 6120, 4.9.3.19).
+  sender = createTcp((socket) => {
+    socket.on('error', () => socket.destroy());
+    socket.once('data', () =>
+      socket.end(
+        `<stream:stream xmlns="jabber:client" xmlns:stream="http://etherx.jabber.org/streams" from="xmpp.example" id="1" version="1.0">` +
+          `<stream:error><see-other-host xmlns="urn:ietf:params:xml:ns:xmpp-streams">${elsewhere}</see-other-host></stream:error></stream:stream>`,
+      ),
+    );
+  }).listen(0, '127.0.0.1');
+  await Promise.all([once(redirector, 'listening'), once(sender, 'listening')]);
+  outbound = createOutbound({
+    allow: parseAllowRules(`127.0.0.1:${portOf(redirector)},127.0.0.1:${portOf(sender)}`),
+    ports: [80, 443, 8080, 8443],
+    userAgent: 'Soundpost test',
+    logger: createLogger('silent'),
+    resolve: async (name) => answers.get(name) ?? [],
+  });
+});
+afterAll(async () => {
+  await outbound.close();
+  for (const server of [redirector, sender]) server.close();
+  redirector.closeAllConnections();
+  await rm(folder, { recursive: true });
+});
+
+let nth = 0;
+const download = (url: string): Promise<unknown> => {
+  nth += 1;
+  return outbound.download({
+    url,
+    file: join(folder, `${nth}`),
+    maxBytes: 1000,
+    limits: { tries: 1, headersTimeoutMs: 5000 },
+  });
+};
+const parts = (url: string): Promise<unknown> => {
+  nth += 1;
+  const limits = { tries: 1, headersTimeoutMs: 5000 };
+  return outbound.downloadParts({
+    url,
+    file: join(folder, `${nth}`),
+    maxBytes: 1000,
+    limits,
+    choose: async () => false,
+  });
+};
+const post = (url: string): Promise<unknown> =>
+  outbound.post({ url, headers: {}, body: '{}', timeoutMs: 5000 } as never);
+const put = (url: string): Promise<unknown> =>
+  outbound.put({ url, headers: {}, body: Readable.from(['x']), sizeBytes: 1, timeoutMs: 5000 });
+const bytes = (url: string): Promise<unknown> => outbound.fetchBytes({ url, maxBytes: 1000 } as never);
+/** As `ws` and Baileys' uploads do. */
+const byAgent = async (host: string): Promise<unknown> => {
+  const asking = request(`https://${host}/`, { agent: outbound.service.agent }).end();
+  return once(asking, 'response').finally(() => asking.destroy());
+};
+const byFetch = (url: string): Promise<unknown> => fetch(url, fetchOptions(outbound.service));
+const redirected = (url: string): string =>
+  `http://127.0.0.1:${portOf(redirector)}/${Buffer.from(url).toString('base64url')}`;
+
+/** A name of its own, which resolves so: alone, after a public address, or to that only when it was checked. */
+function named(address: string, how: 'alone' | 'mixed' | 'rebound'): string {
+  nth += 1;
+  const name = `n${nth}.example`;
+  answers.set(name, how === 'mixed' ? [PUBLIC_ADDRESS, address] : [address]);
+  return name;
+}
+
+/** Settles with how it ended. */
+const outcome = (work: Promise<unknown>): Promise<'done' | 'refused'> =>
+  work.then(
+    () => 'done' as const,
+    () => 'refused' as const,
+  );
+
+async function tryAll(
+  vectors: readonly string[],
+  attempt: (vector: string) => Promise<unknown>,
+): Promise<string[]> {
+  const done: string[] = [];
+  for (let from = 0; from < vectors.length; from += STEP) {
+    const some = vectors.slice(from, from + STEP);
+    const ends = await Promise.all(some.map((vector) => outcome(attempt(vector))));
+    done.push(...some.filter((_vector, index) => ends[index] === 'done'));
+  }
+  return done;
+}
+
+type Way = readonly [name: string, vectors: readonly string[], attempt: (vector: string) => Promise<unknown>];
+
+const ways: readonly Way[] = [
+  ['a source', forbiddenHosts, (host) => download(`http://${host}/`)],
+  ['a source of which parts are fetched', forbiddenHosts, (host) => parts(`https://${host}:8443/`)],
+  ['audio for the gateway', forbiddenHosts, (host) => bytes(`https://${host}/`)],
+  ['a webhook', forbiddenHosts, (host) => post(`https://${host}/`)],
+  ['an upload slot', forbiddenHosts, (host) => put(`https://${host}/`)],
+  ['a redirect of a source', forbiddenHosts, (host) => download(redirected(`http://${host}/`))],
+  ['a redirect in parts', forbiddenHosts, (host) => parts(redirected(`http://${host}/`))],
+  ['a redirect of audio', forbiddenHosts, (host) => bytes(redirected(`http://${host}/`))],
+  ['the WebSocket of WhatsApp, and its uploads', forbiddenHosts, (host) => byAgent(host)],
+  ['the address of their name', forbiddenAddresses, (address) => byAgent(named(address, 'mixed'))],
+  ['what WhatsApp has fetched', forbiddenHosts, (host) => byFetch(`https://${host}/`)],
+  ['a redirect of it', forbiddenHosts, (host) => byFetch(redirected(`https://${host}/`))],
+  ['a name of a source', forbiddenAddresses, (address) => download(`http://${named(address, 'alone')}/`)],
+  [
+    'a name with public addresses too',
+    forbiddenAddresses,
+    (address) => download(`http://${named(address, 'mixed')}/`),
+  ],
+  ['a name of a webhook', forbiddenAddresses, (address) => post(`https://${named(address, 'alone')}/`)],
+  ['a name of an upload slot', forbiddenAddresses, (address) => put(`https://${named(address, 'mixed')}/`)],
+  [
+    'a redirect to a name',
+    forbiddenAddresses,
+    (address) => download(redirected(`http://${named(address, 'alone')}/`)),
+  ],
+  [
+    'a name that was public when it was checked',
+    forbiddenAddresses,
+    async (address) => {
+      const name = named(PUBLIC_ADDRESS, 'alone');
+      await outbound.checkUrl(`http://${name}/`, 'source');
+      answers.set(name, [address]);
+      return download(`http://${name}/`);
+    },
+  ],
+];
+
+it.each(ways)('%s', { timeout: 120_000 }, async (_name, vectors, attempt) => {
+  const recorder = recordConnects();
+  try {
+    expect(await tryAll(vectors, attempt)).toEqual([]);
+  } finally {
+    recorder.stop();
+  }
+  expect(recorder.attempts.filter((at) => at !== `127.0.0.1:${portOf(redirector)}`)).toEqual([]);
+});
+
+const clientOf = () => {
+  const guarded = createGuardedClient({
+    local: 'a',
+    domain: 'xmpp.example',
+    password: 'p',
+    resource: 'r',
+    deviceId: '00000000-0000-4000-8000-000000000000',
+    guard: outbound,
+  });
+  const failed = new Promise<Error>((resolve) => guarded.client.on('error', resolve));
+  return { ...guarded, failed };
+};
+
+const open = (hostname: string, port: number): Promise<unknown> => {
+  const client = clientOf();
+  return client.open({ directTls: false, hostname, port }).finally(() => client.cut());
+};
+
+it.each<Way>([
+  [
+    'an account’s server, as the operator or an SRV record names it',
+    forbiddenAddresses,
+    (address) => open(address, 5222),
+  ],
+  ['the address of its name', forbiddenAddresses, (address) => open(named(address, 'mixed'), 5222)],
+])('%s', { timeout: 120_000 }, async (_name, vectors, attempt) => {
+  const recorder = recordConnects();
+  try {
+    expect(await tryAll(vectors, attempt)).toEqual([]);
+  } finally {
+    recorder.stop();
+  }
+  expect(recorder.attempts).toEqual([]);
+});
+
+it('where an XMPP server sends its clients', { timeout: 240_000 }, async () => {
+  const recorder = recordConnects();
+  const ended: string[] = [];
+  try {
+    for (const address of forbiddenAddresses) {
+      elsewhere = address.includes(':') ? `[${address}]:5222` : `${address}:5222`;
+      const client = clientOf();
+      await client.open({ directTls: false, hostname: '127.0.0.1', port: portOf(sender) });
+      ended.push((await client.failed).name);
+      client.cut();
+    }
+  } finally {
+    recorder.stop();
+  }
+  expect(new Set(ended)).toEqual(new Set(['OutboundRefused']));
+  expect(recorder.attempts.filter((at) => at !== `127.0.0.1:${portOf(sender)}`)).toEqual([]);
+  expect(recorder.attempts).toHaveLength(forbiddenAddresses.length);
+});
+
+it('what WhatsApp uses reaches what is allowed', async () => {
+  const recorder = recordConnects();
+  const moved = await fetch(redirected('https://127.0.0.1/'), {
+    ...fetchOptions(outbound.service),
+    redirect: 'manual',
+  });
+  expect(moved.status).toBe(302);
+  // It speaks no TLS, which is where this ends.
+  await expect(byAgent(`127.0.0.1:${portOf(redirector)}`)).rejects.toThrow(/SSL|TLS|wrong version|packet/i);
+  recorder.stop();
+  expect(recorder.attempts).toEqual([`127.0.0.1:${portOf(redirector)}`, `127.0.0.1:${portOf(redirector)}`]);
+});
+
+it('the recorder sees TCP, TLS and UDP, whoever opens them', async () => {
+  const recorder = recordConnects();
+  const port = portOf(redirector);
+  const sockets = [connect(port, '127.0.0.1'), tls.connect(port, '127.0.0.1')];
+  for (const socket of sockets) socket.on('error', () => undefined);
+  await once(sockets[0] ?? redirector, 'connect');
+  await fetch(redirected('http://127.0.0.1/'), { redirect: 'manual' });
+  const udp = createSocket('udp4');
+  udp.send('x', port, '127.0.0.1');
+  for (const socket of sockets) socket.destroy();
+  udp.close();
+  recorder.stop();
+  expect(recorder.attempts.filter((at) => at === `127.0.0.1:${port}`).length).toBeGreaterThanOrEqual(3);
+  expect(recorder.attempts.some((at) => at.startsWith('udp '))).toBe(true);
+});
+
+it('there are enough of them', () => {
+  const total = ways.reduce((sum, [, vectors]) => sum + vectors.length, 0);
+  expect([forbiddenHosts.length > 800, forbiddenAddresses.length > 380, total > 2000]).toEqual([
+    true,
+    true,
+    true,
+  ]);
+});
