@@ -1,9 +1,10 @@
-/** `keys create | list | revoke | rotate`: API keys from the command line (decisions A6), beside a running service or without one. */
+/** `keys create | list | revoke | rotate | pause | stop | resume`: API keys from the command line (decisions A6), beside a running service or without one. */
 import { join } from 'node:path';
-import { loadConfig } from '../config.ts';
+import { type Config, loadConfig } from '../config.ts';
 import { ServiceError } from '../contract/errors.ts';
 import { Scope, scopes } from '../contract/scopes.ts';
-import { type AuditLog, createAuditLog } from '../observe/logger.ts';
+import { type AuditLog, type AuditRecord, createAuditLog, type Logger } from '../observe/logger.ts';
+import type { Redis } from '../redis/connection.ts';
 import { runningEmbeddedRedis } from '../redis/embedded.ts';
 import { openResources, openStores } from '../resources.ts';
 import { type ApiKeys, claimedId } from '../tenants/api-keys.ts';
@@ -25,7 +26,7 @@ export async function createKey(choices: KeyChoices, hint: (sentence: string) =>
     throw new UsageError(`--scopes: each must be one of ${scopes.join(', ')}`);
   }
   const wanted = { name: choices.name, scopes: parsed.data, instances: split(choices.instances) ?? [] };
-  const key = await withKeys(async (keys, audit) => {
+  const key = await withKeys(async ({ keys, audit }) => {
     const made = await keys.create(wanted);
     audit({ event: 'key created', key: claimedId(made) });
     return made;
@@ -37,31 +38,79 @@ export async function createKey(choices: KeyChoices, hint: (sentence: string) =>
 }
 
 export async function listKeys(asJson: boolean): Promise<string> {
-  const keys = await withKeys((store) => store.list());
+  const keys = await withKeys(({ keys: store }) => store.list());
   if (asJson) {
     return JSON.stringify(keys);
   }
   return keys
-    .map(({ id, name, revoked, ...key }) => `${id}  ${revoked ? 'revoked' : key.scopes.join(',')}  ${name}`)
+    .map(({ id, name, revoked, pausedAtMs, scopes: may }) => {
+      const state = revoked ? 'revoked' : pausedAtMs === undefined ? may.join(',') : 'paused';
+      return `${id}  ${state}  ${name}`;
+    })
     .join('\n');
 }
 
 export async function revokeKey(id: string): Promise<string> {
-  const revoked = await withKeys(async (keys, audit) => {
-    const known = await keys.revoke(id);
-    if (known) {
-      audit({ event: 'key revoked', key: id });
-    }
-    return known;
-  });
-  if (!revoked) {
-    throw new UsageError(`there is no key ${id}; keys list shows those that there are`);
-  }
+  await change(id, 'key revoked', ({ keys }) => keys.revoke(id));
   return `${id} is revoked`;
 }
 
+/** Its jobs wait, and it submits none. What runs goes on, unless `stop` ends it. */
+export async function pauseKey(id: string, stop = false): Promise<string> {
+  let ended = 0;
+  await change(id, stop ? 'key stopped' : 'key paused', async (stores) => {
+    const known = await stores.keys.pause(id);
+    // After the pause, so that none begins meanwhile.
+    if (known && stop) ended = await cancelRunning(stores, id);
+    return known;
+  });
+  const until = `keys resume ${id} lets it go on`;
+  return stop
+    ? `${id} is paused, and ${ended} of its jobs are cancelled; ${until}`
+    : `${id} is paused; ${until}`;
+}
+
+export async function resumeKey(id: string): Promise<string> {
+  await change(id, 'key resumed', ({ keys }) => keys.resume(id));
+  return `${id} goes on, its jobs within ten seconds`;
+}
+
+async function cancelRunning({ redis, config, logger }: KeyStores, tenant: string): Promise<number> {
+  const { JobQueue } = await import('../queue/job-queue.ts');
+  const jobs = new JobQueue({
+    redis,
+    limits: {
+      submitPerMinute: config.RATE_SUBMIT_PER_MINUTE,
+      unfinishedPerTenant: config.UNFINISHED_PER_KEY,
+      queueLimit: config.QUEUE_LIMIT,
+    },
+    holdUpload: async () => true,
+    recordSeconds: config.JOB_TTL_SECONDS,
+    logger,
+  });
+  try {
+    return await jobs.cancelRunning(tenant);
+  } finally {
+    await jobs.close();
+  }
+}
+
+/** @throws UsageError where `work` answers that there is no such key */
+async function change(
+  id: string,
+  event: AuditRecord['event'],
+  work: (stores: KeyStores) => Promise<boolean>,
+): Promise<void> {
+  const known = await withKeys(async (stores) => {
+    const changed = await work(stores);
+    if (changed) stores.audit({ event, key: id });
+    return changed;
+  });
+  if (!known) throw new UsageError(`there is no key ${id}; keys list shows those that there are`);
+}
+
 export async function rotateKey(id: string): Promise<string> {
-  const key = await withKeys(async (keys, audit) => {
+  const key = await withKeys(async ({ keys, audit }) => {
     const made = await keys.rotate(id).catch((error: unknown) => {
       throw error instanceof ServiceError ? new UsageError(error.message) : error;
     });
@@ -76,14 +125,23 @@ export async function rotateKey(id: string): Promise<string> {
   return key;
 }
 
+interface KeyStores {
+  readonly keys: ApiKeys;
+  readonly redis: Redis;
+  readonly config: Config;
+  readonly logger: Logger;
+  readonly audit: AuditLog;
+}
+
 /** Uses the Redis of a service that runs over the same DATA_DIR, else starts one for the moment. */
-async function withKeys<Result>(work: (keys: ApiKeys, audit: AuditLog) => Promise<Result>): Promise<Result> {
+async function withKeys<Result>(work: (stores: KeyStores) => Promise<Result>): Promise<Result> {
   const config = loadConfig();
   const running = config.REDIS_URL ?? (await runningEmbeddedRedis(join(config.DATA_DIR, 'redis')));
   const resources = await openResources({ ...config, REDIS_URL: running }, []);
+  const { logger } = resources;
   const stores = openStores(resources);
   try {
-    return await work(stores.keys, createAuditLog(resources.logger));
+    return await work({ ...stores, config, logger, audit: createAuditLog(logger) });
   } finally {
     await stores.close();
     await resources.close();

@@ -113,6 +113,21 @@ function addKeys(program: Command, { say, complain }: Terminal): void {
     .description('make a key useless at once')
     .action(async (id: string) => say(await (await import('./keys.ts')).revokeKey(id)));
   keys
+    .command('pause')
+    .argument('<id>')
+    .description('let none of its jobs begin, and take none of it; what runs goes on')
+    .action(async (id: string) => say(await (await import('./keys.ts')).pauseKey(id)));
+  keys
+    .command('stop')
+    .argument('<id>')
+    .description('pause a key, and cancel those of its jobs that run')
+    .action(async (id: string) => say(await (await import('./keys.ts')).pauseKey(id, true)));
+  keys
+    .command('resume')
+    .argument('<id>')
+    .description('let a paused key go on')
+    .action(async (id: string) => say(await (await import('./keys.ts')).resumeKey(id)));
+  keys
     .command('rotate')
     .argument('<id>')
     .description('give a key a new secret; the old one works a day more')

@@ -92,7 +92,7 @@ export async function runFfmpeg(
 ): Promise<RunResult> {
   const globals = [
     ...['-max_alloc', '268435456'],
-    ...['-nostdin', '-hide_banner', '-y'],
+    ...['-nostdin', '-hide_banner', '-y', '-benchmark'],
     // The closing statistics, which count packets and samples, are only written from this level on.
     ...['-v', 'verbose', '-nostats', '-progress', `pipe:${PROGRESS_DESCRIPTOR}`],
   ];

@@ -92,8 +92,16 @@ export function createLogger(
 }
 
 /** Who used which key for what, and what became of the keys themselves; never the secret. */
-interface AuditRecord {
-  readonly event: 'key used' | 'key refused' | 'key created' | 'key rotated' | 'key revoked';
+export interface AuditRecord {
+  readonly event:
+    | 'key used'
+    | 'key refused'
+    | 'key created'
+    | 'key rotated'
+    | 'key revoked'
+    | 'key paused'
+    | 'key stopped'
+    | 'key resumed';
   /** Id of the key; left out where what was sent has not even the form of one. */
   readonly key?: string | undefined;
   /** Method and path as the routes have it: `POST /v1/jobs/:jobId/retry`. */

@@ -14,7 +14,13 @@ import {
   WRONG_KEYS_PER_MINUTE,
 } from '../redis/rate.ts';
 import { RedisScript } from '../redis/script.ts';
-import { type ApiKey, apiKeyKey, type ClaimedKey, readPublicFields } from '../tenants/api-keys.ts';
+import {
+  type ApiKey,
+  apiKeyKey,
+  type ClaimedKey,
+  PAUSED_FIELD,
+  readPublicFields,
+} from '../tenants/api-keys.ts';
 import { hashOf, READ_RECORD, recordKey } from './bullmq-internals.ts';
 
 interface AdmissionRequest {
@@ -54,7 +60,7 @@ local windowMs = ${RATE_WINDOW_SECONDS * 1000}
 ${RATE_FUNCTION}
 ${READ_RECORD}
 local stored = redis.call('HMGET', key, 'mac', 'previousMac', 'previousUntilMs', 'revokedAtMs',
-  'name', 'scopes', 'instances', 'createdAtMs', 'replaced')
+  'name', 'scopes', 'instances', 'createdAtMs', 'replaced', '${PAUSED_FIELD}')
 local isCurrent = stored[1] == mac
 local isPrevious = stored[2] == mac and now < tonumber(stored[3] or '0')
 for old, untilMs in string.gmatch(stored[9] or '', '([^: ]+):(%d+)') do
@@ -68,13 +74,13 @@ end
 local taken, remaining, reset = take(rate, limit, cost, windowMs)
 local fields = {}
 if job then fields = readRecord(job) end
-return {'known', taken and 1 or 0, remaining, reset, stored[5], stored[6], stored[7], stored[8], fields}
+return {'known', taken and 1 or 0, remaining, reset, stored[5], stored[6], stored[7], stored[8], stored[10] or '', fields}
 `);
 
 type Answer =
   | ['blocked', number]
   | ['no-key']
-  | ['known', 0 | 1, number, number, string, string, string, string, (string | null)[]];
+  | ['known', 0 | 1, number, number, string, string, string, string, string, (string | null)[]];
 
 export async function admitRequest(
   redis: Redis,
@@ -92,10 +98,11 @@ export async function admitRequest(
     case 'no-key':
       return { outcome: 'no-key' };
     case 'known': {
-      const [, allowed, remaining, resetMs, name, scopes, instances, createdAtMs, fields] = answer;
+      const [, allowed, remaining, resetMs, name, scopes, instances, createdAtMs, paused, fields] = answer;
+      const pausedAtMs = paused === '' ? undefined : paused;
       return {
         outcome: 'known',
-        key: { id, ...readPublicFields({ name, scopes, instances, createdAtMs }) },
+        key: { id, ...readPublicFields({ name, scopes, instances, createdAtMs, pausedAtMs }) },
         allowed: allowed === 1,
         rate: { limit, remaining: Math.max(0, remaining), resetSeconds: Math.ceil(resetMs / 1000) },
         record: hashOf(fields),

@@ -9,6 +9,7 @@ import { redisNow } from '../redis/clock.ts';
 import type { Redis } from '../redis/connection.ts';
 import { KEY_PREFIX } from '../redis/keys.ts';
 import { RedisScript } from '../redis/script.ts';
+import { apiKeyKey, PAUSED_FIELD } from '../tenants/api-keys.ts';
 import {
   ACCEPTED_CHANNEL,
   CANCEL_CHANNEL,
@@ -270,12 +271,12 @@ export async function dropUnconfirmed(redis: Redis, jobId: string): Promise<bool
 
 /** `lost`: the job was given to another worker, so the lock is not ours any more. */
 export type AttemptState = 'held' | 'cancelled' | 'lost';
-/** `unconfirmed`: its API has not said yet that it is accepted; `refused`: it was not, and never will be. */
-type StartState = AttemptState | 'unconfirmed' | 'refused';
+/** `unconfirmed`: its API has not said yet that it is accepted; `refused`: it was not, and never will be; `paused`: its key is. */
+type StartState = AttemptState | 'unconfirmed' | 'refused' | 'paused';
 
 // A process that was heard of after it had left the job did not die of it; one that nobody knows any more has ended in order.
 const start = new RedisScript(`
-local hash, lock, beats, dead = unpack(KEYS)
+local hash, lock, beats, dead, key = unpack(KEYS)
 local token, isProvisional = unpack(ARGV)
 if redis.call('GET', lock) ~= token then return {'lost', 0, 0} end
 if isProvisional == '1' and redis.call('HEXISTS', hash, '${own.confirmed}') == 0 then
@@ -283,6 +284,8 @@ if isProvisional == '1' and redis.call('HEXISTS', hash, '${own.confirmed}') == 0
   redis.call('HSET', hash, '${own.refused}', '${DROPPED}')
   return {'refused', 0, 0}
 end
+local isCancelled = redis.call('HEXISTS', hash, '${own.cancelled}') == 1
+if not isCancelled and redis.call('HEXISTS', key, '${PAUSED_FIELD}') == 1 then return {'paused', 0, 0} end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local leftBy, working = unpack(redis.call('HMGET', hash, '${own.leftBy}', '${own.working}'))
@@ -301,7 +304,7 @@ if working then see(working, now) end
 if #left > 0 then redis.call('HSET', hash, '${own.leftBy}', table.concat(left, ','))
 else redis.call('HDEL', hash, '${own.leftBy}') end
 redis.call('HDEL', hash, '${own.working}')
-return {redis.call('HEXISTS', hash, '${own.cancelled}') == 1 and 'cancelled' or 'held', lost, unsure}
+return {isCancelled and 'cancelled' or 'held', lost, unsure}
 `);
 
 /**
@@ -309,9 +312,20 @@ return {redis.call('HEXISTS', hash, '${own.cancelled}') == 1 and 'cancelled' or 
  */
 export async function startAttempt(
   redis: Redis,
-  { jobId, token, isProvisional }: Pick<Holder, 'jobId' | 'token'> & Pick<ExtractPayload, 'isProvisional'>,
+  {
+    jobId,
+    token,
+    tenant,
+    isProvisional,
+  }: Pick<Holder, 'jobId' | 'token'> & Pick<ExtractPayload, 'tenant' | 'isProvisional'>,
 ): Promise<{ readonly state: StartState; readonly lostStarts: number; readonly unsureStarts: number }> {
-  const keys = [recordKey('extract', jobId), lockOf(jobId), WORKER_BEATS_KEY, DEAD_WORKERS_KEY];
+  const keys = [
+    recordKey('extract', jobId),
+    lockOf(jobId),
+    WORKER_BEATS_KEY,
+    DEAD_WORKERS_KEY,
+    apiKeyKey(tenant),
+  ];
   const args = [token, isProvisional ? '1' : '0'];
   const answer = (await start.run(redis, keys, args)) as [StartState, number, number];
   return { state: answer[0], lostStarts: answer[1], unsureStarts: answer[2] };
@@ -467,8 +481,9 @@ end
 local function see(id, isInFront)
   local data, submitted = unpack(redis.call('HMGET', prefix .. id, 'data', 'timestamp'))
   local tenant = string.match(data or '', '"tenant":"([^"]+)"')
-  if tenant and not known[tenant] then return {id, tenant, submitted, isInFront} end
-  if tenant and not served[tenant] then first = first or {id, tenant, submitted, isInFront} end
+  if not tenant or served[tenant] or redis.call('HEXISTS', '${apiKeyKey('')}' .. tenant, '${PAUSED_FIELD}') == 1 then return end
+  if not known[tenant] then return {id, tenant, submitted, isInFront} end
+  first = first or {id, tenant, submitted, isInFront}
 end
 for key, range in ipairs({redis.call('ZRANGE', KEYS[1], 0, ${LOOKED_FOR_AMONG - 1}), redis.call('LRANGE', KEYS[2], -${LOOKED_FOR_AMONG}, -1)}) do
   for _, id in ipairs(range) do
@@ -479,7 +494,7 @@ end
 return first
 `);
 
-/** The first job of the queue that is of none of these keys, or else the first of a key that is not `served`. */
+/** The first job of the queue that is of none of these keys, or else the first of a key that is not `served`; none of a paused key. */
 export async function firstWaiting(
   redis: Redis,
   served: readonly string[],

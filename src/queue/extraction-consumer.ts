@@ -32,11 +32,11 @@ import { type Place, ShareWatch } from './share-watch.ts';
 
 /**
  * Why the signal of a running job was aborted. `yielded`: its place was given to a job of another key. `refused`: it was never accepted. `deadly`: it has
- * killed too many workers. `undecided`: it may have.
+ * killed too many workers. `undecided`: it may have. `paused`: its key is.
  */
 class JobAborted extends Error {
   override readonly name = 'JobAborted';
-  readonly why: 'cancelled' | 'lost' | 'shutdown' | 'yielded' | 'deadly' | 'undecided' | 'refused';
+  readonly why: 'cancelled' | 'lost' | 'shutdown' | 'yielded' | 'deadly' | 'undecided' | 'refused' | 'paused';
   constructor(why: JobAborted['why']) {
     super(`the job was given up: ${why}`);
     this.why = why;
@@ -93,6 +93,8 @@ export interface ExtractionConsumer {
 const MAX_LOST_STARTS = 3;
 /** How long a job waits of which it is not known yet whether it has lost so many, ms. */
 const LOOK_AGAIN_MS = 2000;
+/** How long a job of a paused key waits until it is looked whether the key still is. */
+const PAUSED_MS = 10_000;
 /**
  * After so many lost starts a job is begun when nothing else runs in its worker, so that jobs which were only beside the deadly one
  * are told from it before any of them has lost its third.
@@ -221,7 +223,7 @@ async function attempt(
       controller.abort(new JobAborted(state));
     }
   };
-  const holder = { jobId, token, isProvisional: payload.isProvisional };
+  const holder = { jobId, token, tenant: payload.tenant, isProvisional: payload.isProvisional };
   const { state, lostStarts, unsureStarts } = await startConfirmed(redis, holder, signal);
   onState(state);
   if (lostStarts + unsureStarts >= MAX_LOST_STARTS) {
@@ -333,6 +335,9 @@ async function givenUp(
       return new WaitingError();
     case 'undecided':
       await job.moveToDelayed(redisNow() + LOOK_AGAIN_MS, token);
+      return new DelayedError();
+    case 'paused':
+      await job.moveToDelayed(redisNow() + PAUSED_MS, token);
       return new DelayedError();
     case 'deadly':
       logger.error({ jobId }, 'the job is not begun again: each worker that began it was lost');

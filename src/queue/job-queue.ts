@@ -8,8 +8,15 @@ import { type Observer, type SubmissionOutcome, silentObserver } from '../observ
 import { redisNow } from '../redis/clock.ts';
 import type { Redis } from '../redis/connection.ts';
 import type { Replication } from '../redis/replication.ts';
-import { type CancelOutcome, confirmJobs, markCancelled, noteErased, recordKey } from './bullmq-internals.ts';
-import { findBatch, saveBatch } from './job-index.ts';
+import {
+  type CancelOutcome,
+  confirmJobs,
+  heldJobs,
+  markCancelled,
+  noteErased,
+  recordKey,
+} from './bullmq-internals.ts';
+import { findBatch, saveBatch, unfinishedIds } from './job-index.ts';
 import { cancelledError, findJobRecord, type JobRecord } from './job-record.ts';
 import { CHANGE_CHANNEL, completionId, type QueueName, queueNames } from './names.ts';
 import { openQueue, producerOptions, waitingJobs } from './open-queue.ts';
@@ -144,7 +151,7 @@ export class JobQueue {
           redisNow(),
         ),
       );
-      this.#observer.jobsSubmitted(observedOutcome[reservation.outcome], fresh.length);
+      this.#observer.jobsSubmitted(observedOutcome[reservation.outcome], fresh.length, tenant);
       if (reservation.outcome === 'reserved') {
         if (fresh.length > 0) await inTime(this.#add(fresh, reservation.priorities));
         await alongside?.();
@@ -295,9 +302,22 @@ export class JobQueue {
     if (outcome === 'claimed') {
       const job = await this.#extract.getJob(jobId);
       await job?.moveToFailed(new UnrecoverableError(JSON.stringify(cancelledError)), token, false);
-      this.#observer.jobEnded({ state: 'failed', code: cancelledError.code }, undefined);
+      const end = { state: 'failed', code: cancelledError.code } as const;
+      this.#observer.jobEnded(end, undefined, job?.data.tenant ?? '');
     }
     return outcome;
+  }
+
+  /** Cancels what workers have of the tenant. @returns how many */
+  async cancelRunning(tenant: string): Promise<number> {
+    const [held, unfinished] = await Promise.all([
+      heldJobs(this.#redis, 'extract'),
+      unfinishedIds(this.#redis, tenant),
+    ]);
+    const taken = new Set(held.map(({ jobId }) => jobId));
+    const running = unfinished.filter((jobId) => taken.has(jobId));
+    await Promise.all(running.map((jobId) => this.cancel(jobId)));
+    return running.length;
   }
 
   /** Notes that the files of a finished job were erased, so that a download answers as after expiry. */

@@ -12,10 +12,13 @@ export function observeStart(job: Job, observer: Observer | undefined): void {
 
 /** Of attempts that another one follows nothing is told: BullMQ gives only the job's last one its time of end. */
 export function observeEnds(worker: Worker, observer: Observer | undefined): void {
-  worker.on('completed', (job) => observer?.jobEnded({ state: 'completed' }, secondsOf(job)));
+  worker.on('completed', (job) =>
+    observer?.jobEnded({ state: 'completed' }, secondsOf(job), job.data.tenant),
+  );
   worker.on('failed', (job, error) => {
     if (job?.finishedOn !== undefined) {
-      observer?.jobEnded({ state: 'failed', code: readFailure(error.message).code }, secondsOf(job));
+      const end = { state: 'failed', code: readFailure(error.message).code } as const;
+      observer?.jobEnded(end, secondsOf(job), job.data.tenant);
     }
   });
 }

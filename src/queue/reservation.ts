@@ -13,6 +13,7 @@ import { RedisScript } from '../redis/script.ts';
 import { LARGEST_PRIORITY, QUEUE_PLACES, REFUSE, REFUSED, TIMES_OF } from './bullmq-internals.ts';
 import { VIRTUAL_TIME_KEY } from './names.ts';
 import { OUTLOOK, OUTLOOK_KEYS, type Outlook, type OutlookAnswer, readOutlook } from './outlook.ts';
+import { IS_OVER_BUDGET, processorDebtKey } from './processor-budget.ts';
 
 export interface SubmissionLimits {
   /** Submissions a minute and tenant. */
@@ -47,7 +48,7 @@ const REBASE_AT = Math.floor(LARGEST_PRIORITY / 2);
 const ADDED_WITHIN_MS = 10_000;
 
 const reserve = new RedisScript(`
-local rateKey, openKey, indexKey, flowsKey, timeKey = unpack(KEYS, ${OUTLOOK_KEYS.length + 1})
+local rateKey, openKey, indexKey, flowsKey, timeKey, debtKey = unpack(KEYS, ${OUTLOOK_KEYS.length + 1})
 local tenant = ARGV[1]
 local now, rateLimit, openLimit, queueLimit, cost = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
 local jobs = {}
@@ -58,6 +59,7 @@ ${RATE_FUNCTION}
 ${TIMES_OF}
 ${QUEUE_PLACES}
 ${OUTLOOK}
+${IS_OVER_BUDGET}
 local function refuse(outcome)
   local _, remaining, reset = take(rateKey, rateLimit, 0, windowMs)
   return {outcome, remaining, reset}
@@ -92,7 +94,9 @@ if time > rebaseAt then
   redis.call('SET', timeKey, time)
 end
 local starts = {}
+local slowest = isOverBudget(debtKey, now) and ${FLOW_STEP.low} or 0
 for _, job in ipairs(jobs) do
+  job.step = math.max(job.step, slowest)
   local flow = tenant .. ':' .. job.step
   -- So many jobs of one flow that BullMQ has no number for their places: the last ones share one, and stand there in the order they came.
   local start = math.min(largest, math.max(time, tonumber(redis.call('HGET', flowsKey, flow) or '1')))
@@ -150,6 +154,7 @@ export async function reserveSubmission(
       tenantJobsKey(tenant),
       ownKey('flows'),
       VIRTUAL_TIME_KEY,
+      processorDebtKey(tenant),
     ],
     [
       tenant,

@@ -21,6 +21,8 @@ export interface ApiKey {
   /** Gateway instances that voice messages may be sent as; `*` for any. */
   readonly instances: readonly string[];
   readonly createdAtMs: number;
+  /** Since when it only reads and removes, and none of its jobs begins; undefined while it is not paused. */
+  readonly pausedAtMs?: number | undefined;
 }
 
 /** What a text says that it is; whether it is, only Redis can tell. */
@@ -48,6 +50,7 @@ const PublicFields = z.object({
   scopes: list.pipe(z.array(Scope)),
   instances: list,
   createdAtMs: z.coerce.number(),
+  pausedAtMs: z.coerce.number().optional(),
 });
 const StoredKey = PublicFields.extend({
   mac: z.string(),
@@ -161,6 +164,20 @@ export class ApiKeys {
     return true;
   }
 
+  /** Answers false when there is no such key. What runs goes on. */
+  async pause(id: string): Promise<boolean> {
+    if ((await this.#read(id)) === undefined) return false;
+    await this.#redis.hsetnx(apiKeyKey(id), PAUSED_FIELD, redisNow());
+    return true;
+  }
+
+  /** Answers false when there is no such key. */
+  async resume(id: string): Promise<boolean> {
+    if ((await this.#read(id)) === undefined) return false;
+    await this.#redis.hdel(apiKeyKey(id), PAUSED_FIELD);
+    return true;
+  }
+
   /**
    * A new secret for the same tenant; the one that it replaces works a day more. Undefined when there is no such key.
    * Throws RATE_LIMITED when five replaced ones still work.
@@ -205,14 +222,23 @@ export class ApiKeys {
   }
 }
 
-function publicPart({ name, scopes, instances, createdAtMs }: z.infer<typeof StoredKey>): Omit<ApiKey, 'id'> {
-  return { name, scopes, instances, createdAtMs };
+function publicPart({
+  name,
+  scopes,
+  instances,
+  createdAtMs,
+  pausedAtMs,
+}: z.infer<typeof StoredKey>): Omit<ApiKey, 'id'> {
+  return { name, scopes, instances, createdAtMs, ...(pausedAtMs !== undefined && { pausedAtMs }) };
 }
 
 /** Of a key, as Redis has them. */
 export function readPublicFields(fields: z.input<typeof PublicFields>): Omit<ApiKey, 'id'> {
   return PublicFields.parse(fields);
 }
+
+/** Of a key's hash, there while it is paused. */
+export const PAUSED_FIELD = 'pausedAtMs';
 
 /** The hash that a key is stored in. */
 export function apiKeyKey(id: string): string {

@@ -1,6 +1,7 @@
 /** A job from its first step to its last, in a folder of its own. */
 import { ServiceError } from '../contract/errors.ts';
 import { MediaFailure } from '../media/failure.ts';
+import type { MediaTools } from '../media/run.ts';
 import type { WorkStep } from '../observe/metrics/observer.ts';
 import { noTracing } from '../observe/tracing/tracing.ts';
 import type { ExtractionJob } from '../queue/extraction-consumer.ts';
@@ -54,10 +55,16 @@ async function runSteps(
     space,
     signal: job.signal,
     logger: services.logger.child({ jobId: job.jobId }),
-    services,
+    services: {
+      ...services,
+      tools: metered(services.tools, (seconds) => {
+        processorSeconds += seconds;
+      }),
+    },
     report: (step, fraction) => meter.advance(step, fraction, Date.now()),
   };
   const timed = timing(services);
+  let processorSeconds = 0;
   const limited = <Input, Output>(name: LimitedStep, step: Step<Input, Output>, input: Input) =>
     timed(name, () => withinLimit(name, job.signal, (signal) => step(input, { ...context, signal })));
   const startedMs = performance.now();
@@ -90,7 +97,22 @@ async function runSteps(
     throw error;
   } finally {
     leave?.();
+    if (processorSeconds > 0) services.charge?.(job.payload.tenant, processorSeconds);
   }
+}
+
+/** The tools, with what each run used told besides. */
+function metered(tools: MediaTools, onUsed: (processorSeconds: number) => void): MediaTools {
+  return {
+    ...tools,
+    watch(tool) {
+      const tell = tools.watch?.(tool);
+      return (ending, processorSeconds) => {
+        onUsed(processorSeconds);
+        tell?.(ending, processorSeconds);
+      };
+    },
+  };
 }
 
 /** Tells how long each step takes, however it ends, and makes a span of it. */

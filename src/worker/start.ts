@@ -10,6 +10,7 @@ import { consumeExtractions } from '../queue/extraction-consumer.ts';
 import { findJobRecord } from '../queue/job-record.ts';
 import { closeQueues, openQueues } from '../queue/open-queue.ts';
 import { noteJobSeconds } from '../queue/outlook.ts';
+import { chargeProcessor } from '../queue/processor-budget.ts';
 import { readQueues } from '../queue/queue-state.ts';
 import { Semaphore } from '../queue/semaphore.ts';
 import { VoiceQueue } from '../queue/voice-queue.ts';
@@ -67,6 +68,14 @@ export async function startWorker(
     tracing,
     encoding,
     putBack: new PutBackDownloads(join(workspaces.folder, 'put-back')),
+    charge(tenant, seconds) {
+      observer.keyCharged(tenant, seconds);
+      const perMinute = config.CPU_SECONDS_PER_MINUTE;
+      if (perMinute === undefined) return;
+      void chargeProcessor(redis, tenant, seconds, perMinute).catch((error: Error) =>
+        logger.warn({ error: error.message }, 'the processor time of a job could not be noted'),
+      );
+    },
     // An estimate is not worth a failed job.
     noteSeconds: (seconds) =>
       void noteJobSeconds(redis, seconds).catch((error: Error) =>

@@ -27,6 +27,8 @@ export interface WorkerServices {
   readonly putBack?: PutBackDownloads;
   /** Of the volume of the workspaces. */
   readonly disk: DiskSpace;
+  /** Told of the processor time that an attempt used, whatever its end. */
+  readonly charge?: (tenant: string, processorSeconds: number) => void;
   /** Told of each job that has ended well, for estimates. */
   readonly noteSeconds?: (seconds: JobSeconds) => void;
   readonly observer?: Observer;

@@ -48,6 +48,26 @@ async function until(condition: () => boolean): Promise<void> {
 const failure = (ending: object) =>
   expect.objectContaining({ name: 'ToolFailure', ending: expect.objectContaining(ending) });
 
+it('tells what it used: processor time when it ended well, time by the clock when it did not', async () => {
+  const used: (readonly [ending: string, seconds: number])[] = [];
+  const watched = {
+    ...tools,
+    watch: () => (ending: string, seconds: number) => used.push([ending, seconds]),
+  };
+  await runFfmpeg(watched, ['-re', '-f', 'lavfi', '-t', '2', '-i', 'anullsrc', '-f', 'null', '-'], limits);
+  const ending = new AbortController();
+  const aborted = runFfmpeg(watched, ENDLESS, { ...limits, signal: ending.signal });
+  await delay(1000);
+  ending.abort(new Error('enough'));
+  await expect(aborted).rejects.toThrow('enough');
+  const [[, processor] = ['', 0], [, clock] = ['', 0]] = used;
+  expect(used.map(([how]) => how)).toEqual(['completed', 'aborted']);
+  // It waits for the clock for nearly two seconds.
+  expect(processor).toBeGreaterThan(0);
+  expect(processor).toBeLessThan(1);
+  expect(clock).toBeGreaterThanOrEqual(1);
+});
+
 describe('an ending', () => {
   it('of a good run carries the statistics and the last progress', async () => {
     const seen: (number | undefined)[] = [];

@@ -28,6 +28,7 @@ import {
 import { DEAD_WORKERS_KEY, WORKER_BEATS_KEY } from '../../src/queue/names.ts';
 import type { Redis } from '../../src/redis/connection.ts';
 import { RedisScript } from '../../src/redis/script.ts';
+import { apiKeyKey, PAUSED_FIELD } from '../../src/tenants/api-keys.ts';
 import { resultOf } from './job-result.ts';
 import { TENANT, useQueue } from './queue-fixture.ts';
 
@@ -157,8 +158,10 @@ describe('an attempt', () => {
   it('is fenced by the lock that BullMQ gave its worker', async () => {
     const { redis } = queue();
     const jobId = await taken('ours');
-    expect(await startAttempt(redis, { jobId, token: 'theirs' })).toMatchObject({ state: 'lost' });
-    expect(await startAttempt(redis, { jobId, token: 'ours' })).toEqual({
+    expect(await startAttempt(redis, { jobId, token: 'theirs', tenant: TENANT })).toMatchObject({
+      state: 'lost',
+    });
+    expect(await startAttempt(redis, { jobId, token: 'ours', tenant: TENANT })).toEqual({
       state: 'held',
       lostStarts: 0,
       unsureStarts: 0,
@@ -170,7 +173,7 @@ describe('an attempt', () => {
     expect((await jobOf(jobId)).progress).toEqual(state);
     // The next one is told that this one died in the middle of its work.
     await redis.zadd(DEAD_WORKERS_KEY, Date.now(), 'worker');
-    expect(await startAttempt(redis, { jobId, token: 'ours' })).toEqual({
+    expect(await startAttempt(redis, { jobId, token: 'ours', tenant: TENANT })).toEqual({
       state: 'held',
       lostStarts: 1,
       unsureStarts: 0,
@@ -205,7 +208,7 @@ describe('an attempt', () => {
     await redis.zadd(WORKER_BEATS_KEY, Date.now() - 1000, 'worker');
     const state = { progress: 7, currentStep: 'extracting_audio', inputFile: null } as const;
     await reportProgress(redis, { jobId, token: 'ours', lockMs: 60_000, working: 'worker' }, state);
-    const start = () => startAttempt(redis, { jobId, token: 'ours' });
+    const start = () => startAttempt(redis, { jobId, token: 'ours', tenant: TENANT });
     expect(await start()).toEqual({ state: 'held', lostStarts: 0, unsureStarts: 1 });
     await becomes(redis);
     expect(await start()).toEqual({ state: 'held', ...expected });
@@ -218,6 +221,16 @@ describe('an attempt', () => {
     await reportProgress(redis, { jobId, token: 'ours', lockMs: 900_000, working: 'worker' }, state);
     expect(await redis.pttl(`${recordKey('extract', jobId)}:lock`)).toBeGreaterThan(800_000);
   });
+});
+
+it('an attempt at a job of a paused key does not begin, unless the job was cancelled', async () => {
+  const { redis } = queue();
+  const jobId = await taken('ours');
+  const start = () => startAttempt(redis, { jobId, token: 'ours', tenant: TENANT });
+  await redis.hset(apiKeyKey(TENANT), PAUSED_FIELD, 1);
+  expect(await start()).toMatchObject({ state: 'paused' });
+  await markCancelled(redis, jobId, 'another');
+  expect(await start()).toMatchObject({ state: 'cancelled' });
 });
 
 describe('cancelling', () => {
@@ -243,7 +256,9 @@ describe('cancelling', () => {
     const { redis } = queue();
     const jobId = await taken('ours');
     expect(await markCancelled(redis, jobId, 'another')).toBe('told');
-    expect(await startAttempt(redis, { jobId, token: 'ours' })).toMatchObject({ state: 'cancelled' });
+    expect(await startAttempt(redis, { jobId, token: 'ours', tenant: TENANT })).toMatchObject({
+      state: 'cancelled',
+    });
   });
 });
 
@@ -264,6 +279,9 @@ it('a job that is brought forward is taken before all others, and comes back to 
   expect(await firstWaiting(redis, [], ['aaaaaaaa'])).toEqual(last);
   expect(await firstWaiting(redis, ['aaaaaaaa'], ['bbbbbbbb'])).toEqual(last);
   expect(await firstWaiting(redis, ['aaaaaaaa', 'bbbbbbbb'], [])).toBeUndefined();
+  await redis.hset(apiKeyKey('bbbbbbbb'), PAUSED_FIELD, 1);
+  expect(await firstWaiting(redis, ['aaaaaaaa'], [])).toBeUndefined();
+  await redis.del(apiKeyKey('bbbbbbbb'));
   expect(await bringForward(redis, 'last')).toBe(true);
   expect(await bringForward(redis, 'last')).toBe(false);
   expect(await firstWaiting(redis, ['aaaaaaaa'], [])).toEqual({ ...last, isInFront: true });

@@ -2,6 +2,7 @@
 
 import { describe, expect, it } from 'vitest';
 import { VIRTUAL_TIME_KEY } from '../../src/queue/names.ts';
+import { chargeProcessor, processorDebtKey } from '../../src/queue/processor-budget.ts';
 import { tenantJobsKey } from '../../src/queue/reservation.ts';
 import { ownKey } from '../../src/redis/keys.ts';
 import { until } from '../until.ts';
@@ -119,6 +120,29 @@ describe('fairness', () => {
     await done;
     return order;
   }
+
+  it('gives a key that used more processor time than it may the turns of low, until it is paid off', async () => {
+    const { redis, jobs } = queue();
+    const priorities = async (): Promise<number[]> => {
+      const reservation = await jobs.submit(TENANT, jobsOf(TENANT, 3));
+      if (reservation.outcome !== 'reserved') throw new Error(reservation.outcome);
+      const [first = 0] = reservation.priorities;
+      return reservation.priorities.map((priority) => priority - first);
+    };
+    const normal = [0, 4, 8];
+    expect(await priorities()).toEqual(normal);
+    // A minute's worth is no debt yet.
+    await chargeProcessor(redis, TENANT, 30, 30);
+    expect(await priorities()).toEqual(normal);
+    await chargeProcessor(redis, TENANT, 90, 30);
+    expect(await priorities()).toEqual([0, 16, 32]);
+    // By now it would be paid off in four minutes.
+    const debtMs = Number(await redis.pttl(processorDebtKey(TENANT)));
+    expect(debtMs).toBeGreaterThan(200_000);
+    expect(debtMs).toBeLessThanOrEqual(240_000);
+    await redis.del(processorDebtKey(TENANT));
+    expect(await priorities()).toEqual(normal);
+  });
 
   it('lets a single job pass the thousand that another key has waiting', async () => {
     const many = jobsOf(TENANT, 1000);

@@ -7,6 +7,9 @@ import { type ApiKey, claimedId } from '../../tenants/api-keys.ts';
 import type { Access, ApiServices } from '../route.ts';
 import { noteKey, noteRefusal } from './audit.ts';
 
+/** What a paused key may still do. */
+const PAUSED_METHODS = new Set(['GET', 'HEAD', 'DELETE']);
+
 interface Admitted {
   readonly key: ApiKey;
   /** Fields of the job's record that was to come along; empty where there is none. */
@@ -18,7 +21,7 @@ const ANYWHERE = { scope: undefined, rate: 'read' } as const;
 
 /**
  * Lets the request in, with one question to Redis. Sets the RateLimit fields.
- * Throws UNAUTHORIZED, FORBIDDEN when the key lacks the scope, RATE_LIMITED when its minute is used up, or when too many wrong keys came from the address.
+ * Throws UNAUTHORIZED, FORBIDDEN when the key lacks the scope or is paused, RATE_LIMITED when its minute is used up, or when too many wrong keys came from the address.
  * @param access default: of a request that leads nowhere
  * @param jobId a job whose record is to come along
  */
@@ -62,6 +65,13 @@ export async function admit(
   if (scope !== undefined && !key.scopes.includes(scope)) {
     noteRefusal(audit, response, key.id);
     throw new ServiceError('FORBIDDEN', `this needs a key with the scope ${scope}`);
+  }
+  if (key.pausedAtMs !== undefined && !PAUSED_METHODS.has(request.method)) {
+    noteRefusal(audit, response, key.id);
+    throw new ServiceError(
+      'FORBIDDEN',
+      'this key is paused: it reads and removes only; ask whoever runs the service',
+    );
   }
   if (!allowed) {
     throw new ServiceError('RATE_LIMITED', `this key may make ${limit} requests a minute`, {

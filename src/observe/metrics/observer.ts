@@ -44,11 +44,14 @@ type ToolEnding = (typeof toolEndings)[number];
 type JobEnd = { readonly state: 'completed' } | { readonly state: 'failed'; readonly code: ErrorCode };
 
 export interface Observer {
-  jobsSubmitted(outcome: SubmissionOutcome, count: number): void;
+  /** @param key whose, by its id */
+  jobsSubmitted(outcome: SubmissionOutcome, count: number, key: string): void;
   /** A worker takes a job up for the first time. @param waitedSeconds since it was accepted */
   jobTaken(waitedSeconds: number): void;
-  /** A job ended for good. @param seconds since it was last taken up; undefined where it never was */
-  jobEnded(end: JobEnd, seconds: number | undefined): void;
+  /** A job ended for good. @param seconds since it was last taken up; undefined where it never was @param key whose, by its id */
+  jobEnded(end: JobEnd, seconds: number | undefined, key: string): void;
+  /** An attempt at a job of the key used processor time. */
+  keyCharged(key: string, processorSeconds: number): void;
   /** However the step ended. */
   stepEnded(step: WorkStep, seconds: number): void;
   /** A source came from its URL. */
@@ -70,6 +73,7 @@ export const silentObserver: Observer = {
   jobsSubmitted: nothing,
   jobTaken: nothing,
   jobEnded: nothing,
+  keyCharged: nothing,
   stepEnded: nothing,
   sourceFetched: nothing,
   outputMade: nothing,

@@ -4,18 +4,23 @@ import type { MetricRegistry } from './registry.ts';
 
 export function recorder(metrics: MetricRegistry): Observer {
   return {
-    jobsSubmitted(outcome, count) {
+    jobsSubmitted(outcome, count, key) {
+      metrics.count('soundpost_key_jobs_submitted_total', { key, outcome }, count);
       metrics.count('soundpost_jobs_submitted_total', { outcome }, count);
     },
     jobTaken(waitedSeconds) {
       metrics.observe('soundpost_job_wait_seconds', {}, waitedSeconds);
     },
-    jobEnded(end, seconds) {
+    jobEnded(end, seconds, key) {
+      metrics.count('soundpost_key_jobs_finished_total', { key, state: end.state });
       const code = end.state === 'completed' ? 'OK' : end.code;
       metrics.count('soundpost_jobs_finished_total', { state: end.state, code });
       if (seconds !== undefined) {
         metrics.observe('soundpost_job_duration_seconds', { state: end.state }, seconds);
       }
+    },
+    keyCharged(key, processorSeconds) {
+      metrics.count('soundpost_key_processor_seconds_total', { key }, processorSeconds);
     },
     stepEnded(step, seconds) {
       metrics.observe('soundpost_job_step_duration_seconds', { step }, seconds);

@@ -1,7 +1,7 @@
 /**
  * Every metric of our own: one row, from which the registry, docs/metrics.md and the tests are made. Names follow Prometheus' conventions
  * (https://prometheus.io/docs/practices/naming/): base units, `_total` for what only grows. A label whose values are not listed here is bounded by
- * something else, and says by what: no id, address or name of a caller is ever a label.
+ * something else, and says by what: no id, address or name of a caller is ever a label, but the id of its key, which is no secret and was made by the operator.
  */
 import { errorCatalogue, jobFailureCodes } from '../../contract/errors.ts';
 import { formats } from '../../contract/formats.ts';
@@ -44,6 +44,8 @@ const JOB_SECONDS = [0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200
 const WAIT_SECONDS = [0.01, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 900, 3600];
 const POST_SECONDS = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15];
 const SEND_SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120];
+
+const KEY_LABEL = 'ids of the API keys that there are';
 
 export const metricTable = {
   soundpost_build_info: {
@@ -115,6 +117,24 @@ export const metricTable = {
       { state: 'completed', code: 'OK' },
       ...jobFailureCodes.map((code) => ({ state: 'failed', code })),
     ],
+  },
+  soundpost_key_jobs_submitted_total: {
+    type: 'counter',
+    help: 'Jobs that a key submitted, by what became of the submission',
+    labels: { key: KEY_LABEL, outcome: submissionOutcomes },
+    of: ['api'],
+  },
+  soundpost_key_jobs_finished_total: {
+    type: 'counter',
+    help: 'Jobs of a key that ended for good, counted by the process that ended them',
+    labels: { key: KEY_LABEL, state: ['completed', 'failed'] },
+    of: ['api', 'worker'],
+  },
+  soundpost_key_processor_seconds_total: {
+    type: 'counter',
+    help: 'Processor time that ffmpeg and ffprobe used for jobs of a key: of ffmpeg as it says itself, of ffprobe and of runs that were ended by the clock',
+    labels: { key: KEY_LABEL },
+    of: ['worker'],
   },
   soundpost_job_wait_seconds: {
     type: 'histogram',

@@ -64,6 +64,11 @@ describe('a job', () => {
       grown('soundpost_ffmpeg_run_duration_seconds_count', { tool, ending });
     expect(runs('ffprobe')).toBeGreaterThan(0);
     expect(runs('ffmpeg')).toBeGreaterThan(0);
+    const key = service().key.split('_')[1] ?? '';
+    expect(grown('soundpost_key_jobs_submitted_total', { key, outcome: 'accepted' })).toBe(1);
+    expect(grown('soundpost_key_jobs_finished_total', { key, state: 'completed' })).toBe(1);
+    expect(grown('soundpost_key_processor_seconds_total', { key })).toBeGreaterThan(0.01);
+    expect(grown('soundpost_key_processor_seconds_total')).toBeLessThan(20);
     const answered = { server: 'api', method: 'POST', route: '/v1/extract', status: '202' };
     expect(grown('http_server_request_duration_seconds_count', answered)).toBe(1);
   });

@@ -1,0 +1,98 @@
+/** `keys pause`, `stop` and `resume` beside a running service: what a paused key may still do, and what becomes of its jobs. */
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { Client } from '../client.ts';
+import { ServiceHome, soundpost } from '../service.ts';
+import { until } from '../until.ts';
+
+let home: ServiceHome;
+let silent: Server;
+let api = '';
+let url = '';
+const asked: string[] = [];
+
+beforeAll(async () => {
+  // Begins a file, and sends no more of it.
+  silent = createServer(({ url: path = '' }, response) => {
+    asked.push(path);
+    response.writeHead(200, { 'content-length': 1_000_000 }).write('begun');
+  }).listen(0, '127.0.0.1');
+  await once(silent, 'listening');
+  const { port } = silent.address() as AddressInfo;
+  url = `http://127.0.0.1:${port}`;
+  home = await ServiceHome.make({
+    OUTBOUND_ALLOW: `127.0.0.1:${port}`,
+    WORKER_CONCURRENCY: '1',
+    DOWNLOADS_AHEAD: '0',
+  });
+  ({ api } = await home.serve());
+}, 120_000);
+afterAll(async () => {
+  silent.closeAllConnections();
+  await home.remove();
+});
+
+/** What it says, without the lines of its audit log. */
+const keys = async (...args: readonly string[]): Promise<string> => {
+  const process = home.run([...soundpost, 'keys', ...args]);
+  await process.exited;
+  return process
+    .output()
+    .split('\n')
+    .filter((line) => line !== '' && !/^(\{|soundpost:)/.test(line))
+    .join('\n');
+};
+const statusOf = async (client: Client, jobId: string): Promise<string> => {
+  const { body } = await client.call('GET', `/v1/jobs/${jobId}`);
+  return body.data.status;
+};
+
+it('a stopped key only reads and removes; what runs is cancelled, and what waits begins when it is resumed', {
+  timeout: 90_000,
+}, async () => {
+  const key = await keys('create', '--name', 'guest');
+  const id = key.split('_')[1] ?? '';
+  const client = new Client(api, key);
+  const job = (path: string) => ({
+    source: { type: 'url', url: `${url}${path}` },
+    output: { format: 'mp3' },
+  });
+  const running = await client.submit(job('/running'));
+  const waiting = await client.submit(job('/waiting'));
+  await until('the first one runs', () => asked.includes('/running'));
+
+  expect(await keys('pause', id)).toBe(`${id} is paused; keys resume ${id} lets it go on`);
+  const refused = await client.call('POST', '/v1/extract', job('/later'));
+  expect([refused.status, refused.body.error.code]).toEqual([403, 'FORBIDDEN']);
+  expect(refused.body.error.message).toContain('this key is paused');
+  expect(await statusOf(client, running)).toBe('processing');
+  expect(await keys('list')).toContain('paused');
+
+  expect(await keys('stop', id)).toBe(
+    `${id} is paused, and 1 of its jobs are cancelled; keys resume ${id} lets it go on`,
+  );
+  const ended = await client.ended(running);
+  expect(ended.error?.code ?? ended).toBe('JOB_CANCELLED');
+  // Its place is free, and the other one does not take it: a look is enough, since it would begin within milliseconds.
+  const other = new Client(api, await keys('create', '--name', 'other'));
+  await other.submit(job('/other'));
+  await until('the job of another key runs', () => asked.includes('/other'));
+  expect(asked).not.toContain('/waiting');
+
+  expect(await keys('resume', id)).toBe(`${id} goes on, its jobs within ten seconds`);
+  for (const jobId of (await other.call('GET', '/v1/jobs')).body.data.jobs.map(
+    ({ jobId }: { jobId: string }) => jobId,
+  )) {
+    await other.call('DELETE', `/v1/jobs/${jobId}`);
+  }
+  await until('the one that waited runs', () => asked.includes('/waiting'), 30_000);
+  expect((await client.call('DELETE', `/v1/jobs/${waiting}`)).status).toBe(200);
+});
+
+it('an id that is no key is said to be none', async () => {
+  const process = home.run([...soundpost, 'keys', 'pause', 'nobody00']);
+  expect(await process.exited).toBe(2);
+  expect(process.output()).toContain('there is no key nobody00');
+});
