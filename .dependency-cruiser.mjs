@@ -87,6 +87,23 @@ const onlyIn = {
   '@bull-board': ['src/observe/board/'],
   '@xmpp': ['src/gateway/transports/xmpp/'],
   baileys: ['src/gateway/transports/whatsapp/'],
+  // Sockets: outbound opens them; the others look at addresses, listen, or are clients of configured services and of this machine.
+  net: [
+    'src/outbound/',
+    'src/http/',
+    'src/gateway/start\\.ts',
+    'src/observe/metrics/access\\.ts',
+    'src/api/middleware/fixed-headers\\.ts',
+    'src/storage/s3-bucket\\.ts',
+    'src/cli/',
+  ],
+  tls: ['src/gateway/transports/xmpp/guarded-client\\.ts'],
+  https: [
+    'src/gateway/transports/whatsapp/guarded-requests\\.ts',
+    'src/storage/s3-bucket\\.ts',
+    'src/cli/doctor/elsewhere\\.ts',
+  ],
+  dgram: ['src/outbound/'],
   // Requests to addresses that others chose go through outbound; clients of configured services are listed after it.
   undici: ['src/outbound/', 'src/worker/completion/gateway-client\\.ts'],
 };

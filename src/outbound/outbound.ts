@@ -30,7 +30,7 @@ export interface OutboundOptions {
   readonly userAgent: string;
   /** How patient a download is with its source, where it says nothing itself. */
   readonly downloadLimits?: Partial<DownloadLimits>;
-  /** A forward proxy that whatever no rule opens goes through; an http URL. Accounts of chat networks do not. */
+  /** A forward proxy that whatever no rule opens goes through; an http URL. Accounts on XMPP do not. */
   readonly proxy?: URL | undefined;
   /** Default: DNS. Tests put a table here. */
   readonly resolve?: Resolve;

@@ -162,7 +162,7 @@ export const Environment = z.object({
     .transform((url) => new URL(url))
     .optional()
     .describe(
-      'Forward proxy (`http://[user:password@]host:port`) that whatever `OUTBOUND_ALLOW` does not open goes through, by CONNECT to the checked address; accounts on XMPP and WhatsApp do not; unset: none',
+      'Forward proxy (`http://[user:password@]host:port`) that whatever `OUTBOUND_ALLOW` does not open goes through, by CONNECT to the checked address; accounts on XMPP do not; unset: none',
     ),
   TRUST_PROXY: z.coerce
     .number()
