@@ -117,7 +117,7 @@ const optionalParts = [
   'media/parallel/join\\.ts$',
   'observe/board/board\\.ts$',
   'observe/tracing/open-telemetry\\.ts$',
-  'outbound/(fetch-bytes|ranges)\\.ts$',
+  'outbound/(fetch-bytes|proxy|ranges)\\.ts$',
   'storage/s3-open\\.ts$',
   'worker/audio-parts\\.ts$',
 ].map((path) => `^src/${path}`);

@@ -17,7 +17,6 @@ import type { Route } from './exchange.ts';
 import type { FetchBytesOptions } from './fetch-bytes.ts';
 import { type Policy, type Purpose, parseTarget } from './policy.ts';
 import { type PostAnswer, type PostOptions, type PutOptions, post, put } from './post.ts';
-import { proxyConnector } from './proxy.ts';
 import type { PartsDownloaded, PartsOptions } from './ranges.ts';
 import { type Resolve, systemResolver } from './resolve.ts';
 
@@ -93,8 +92,7 @@ export function createOutbound(options: OutboundOptions): Outbound {
   const policy: Policy = { allow: options.allow, ports: options.ports };
   const ruleHosts = new Set(options.allow.flatMap(({ host }) => (host === undefined ? [] : [host])));
   const resolve = options.resolve ?? systemResolver(ruleHosts);
-  const connect =
-    options.connect ?? (options.proxy === undefined ? connectSocket : proxyConnector(options.proxy));
+  const connect = options.connect ?? (options.proxy === undefined ? connectSocket : through(options.proxy));
   const agentFor = (purpose: Purpose, connections: number | null = null) =>
     new UndiciAgent({
       connections,
@@ -184,6 +182,10 @@ export function createOutbound(options: OutboundOptions): Outbound {
       await Promise.all([...Object.values(agents), ...partAgents].map((agent) => agent.destroy()));
     },
   };
+}
+
+function through(proxy: URL): Connect {
+  return async (target) => (await import('./proxy.ts')).connectThrough(proxy, target);
 }
 
 /** Scheme, host and port: paths and queries of strangers' URLs may hold their secrets. */

@@ -6,16 +6,14 @@ import { request } from 'node:http';
 import type { Socket } from 'node:net';
 import { buildConnector } from 'undici';
 import { parseAddress } from './address-table.ts';
-import { type Connect, type ConnectTarget, connectSocket } from './connector.ts';
+import { type ConnectTarget, connectSocket } from './connector.ts';
 import { OutboundFailed, OutboundRefused } from './errors.ts';
 
 /** What a rule of OUTBOUND_ALLOW opens lies in the operator's own network, and is connected to directly. @param proxy an http URL, maybe with credentials */
-export function proxyConnector(proxy: URL): Connect {
-  return async (target) => {
-    if (target.isOpened) return connectSocket(target);
-    const socket = await tunnelTo(proxy, target);
-    return target.protocol === 'https:' ? secured(socket, target) : socket;
-  };
+export async function connectThrough(proxy: URL, target: ConnectTarget): Promise<Socket> {
+  if (target.isOpened) return connectSocket(target);
+  const socket = await tunnelTo(proxy, target);
+  return target.protocol === 'https:' ? secured(socket, target) : socket;
 }
 
 /** To the first of the addresses that the proxy reaches. */
