@@ -43,7 +43,7 @@ describe.each<[string, MediaTools]>([
     {
       ...systemTools,
       launcher: setpriv,
-      sandbox: { ...sandbox, level: 'landlock', confinePath: systemTools.confinePath },
+      sandbox: { ...sandbox, level: 'landlock' },
     },
   ],
 ])('ffmpeg under %s', (_name, tools) => {

@@ -78,6 +78,8 @@ export interface ApiSettings {
   readonly console?: ConsoleOptions;
   /** Standard Webhooks secret of the events that the gateway posts. */
   readonly gatewayEventsSecret: string;
+  /** With which another server's events are taken; undefined: they are not. */
+  readonly gatewayEventsToken: string | undefined;
   /** How this process confines ffmpeg; left out where it runs none. */
   readonly sandbox?: SandboxLevel;
 }

@@ -111,6 +111,7 @@ export async function startApi(
       corsOrigins: config.CORS_ORIGINS,
       ...(config.CONSOLE === 'on' ? { console: { downloadOrigins: downloadOriginsOf(config) } } : {}),
       gatewayEventsSecret: secrets.gatewayEventsSecret,
+      gatewayEventsToken: config.GATEWAY_EVENTS_TOKEN,
       ...(sandbox === undefined ? {} : { sandbox }),
     },
   });

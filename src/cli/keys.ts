@@ -65,9 +65,8 @@ export async function pauseKey(id: string, stop = false): Promise<string> {
     return known;
   });
   const until = `keys resume ${id} lets it go on`;
-  return stop
-    ? `${id} is paused, and ${ended} of its jobs are cancelled; ${until}`
-    : `${id} is paused; ${until}`;
+  const jobs = ended === 1 ? '1 running job is' : `${ended} running jobs are`;
+  return stop ? `${id} is paused, and ${jobs} cancelled; ${until}` : `${id} is paused; ${until}`;
 }
 
 export async function resumeKey(id: string): Promise<string> {

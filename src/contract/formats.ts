@@ -116,9 +116,10 @@ export const formats = {
     muxer: 'ogg',
     extension: 'ogg',
     mediaType: 'audio/ogg; codecs=opus',
-    quality: { low: 16, medium: 24, high: 32, extreme: 48 },
-    bitrateRange: { min: 6, max: 64 },
-    sampleRates: [48000],
+    quality: { low: 12, medium: 16, high: 24, extreme: 32 },
+    // Within it libopus stays in the mode that all phones play: see src/media/ogg/voice-form.ts.
+    bitrateRange: { min: 10, max: 40 },
+    sampleRates: [16000],
     maxChannels: 1,
     keeps: { tags: false, chapters: false, cover: false },
   },

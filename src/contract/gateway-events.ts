@@ -88,9 +88,19 @@ export const GatewayEvent = z.object({
 });
 export type GatewayEvent = z.infer<typeof GatewayEvent>;
 
-/** The event that an extraction job's `messageStatus` follows (decisions C). */
-export const MessageUpdateEvent = GatewayEvent.extend({
-  event: z.literal('messages.update'),
-  data: MessageUpdate,
+const KeyedUpdate = z.object({
+  key: z.object({ id: z.string().min(1).max(128) }),
+  status: MessageStatus,
 });
-export type MessageUpdateEvent = z.infer<typeof MessageUpdateEvent>;
+/** As the public server writes it. */
+const PlainUpdate = z
+  .object({ keyId: z.string().min(1).max(128), status: MessageStatus })
+  .transform(({ keyId, status }) => ({ key: { id: keyId }, status }));
+/** What else it tells of, such as `DELETED`, is dropped. */
+const StatusUpdate = z.union([KeyedUpdate, PlainUpdate]).nullable().catch(null);
+
+/** The event that an extraction job's `messageStatus` follows, of our gateway and of others (decisions C). */
+export const StatusReport = z.object({
+  event: z.enum(['messages.update', 'MESSAGES_UPDATE']),
+  data: z.union([z.array(StatusUpdate).max(1000), StatusUpdate.transform((update) => [update])]),
+});

@@ -124,18 +124,34 @@ export const XmppConnection = z.object({
 });
 export type XmppConnection = z.infer<typeof XmppConnection>;
 
+/** What the public server calls the connection to WhatsApp that ours has too. */
+const WHATSAPP_INTEGRATION = 'WHATSAPP-BAILEYS';
+
 export const CreateInstanceRequest = SetSettingsRequest.extend({
   instanceName: InstanceName,
-  transport: TransportKind.default('loopback'),
+  transport: TransportKind.optional().meta({ default: 'loopback' }),
+  integration: z
+    .string()
+    .max(64)
+    .nullish()
+    .meta({
+      description: `As the public server has it: ${WHATSAPP_INTEGRATION} means the transport whatsapp, any other is refused; \`transport\` wins`,
+    }),
   token: z
     .string()
     .regex(/^[\x21-\x7e]{16,128}$/, 'must be 16 to 128 visible characters')
     .nullish(),
   connection: XmppConnection.nullish(),
-}).superRefine(({ transport, connection }, context) => {
-  if (transport === 'xmpp' && !connection) {
+}).transform(({ integration, ...request }, context) => {
+  const transport = request.transport ?? (integration ? 'whatsapp' : 'loopback');
+  if (request.transport === undefined && integration && integration !== WHATSAPP_INTEGRATION) {
+    const message = `must be ${WHATSAPP_INTEGRATION}, or left out for a transport of its own name`;
+    context.addIssue({ code: 'custom', path: ['integration'], message });
+  }
+  if (transport === 'xmpp' && !request.connection) {
     context.addIssue({ code: 'custom', path: ['connection'], message: 'must hold jid and password' });
   }
+  return { ...request, transport };
 });
 export type CreateInstanceRequest = z.infer<typeof CreateInstanceRequest>;
 
@@ -145,7 +161,6 @@ export const FetchInstancesQuery = z.object({
   instanceId: z.string().max(64).optional(),
 });
 
-/** An instance as it is listed; tokens are never answered again. */
 export const InstanceAnswer = z.object({
   instanceName: NameAnswer,
   instanceId: InstanceId,
@@ -153,6 +168,20 @@ export const InstanceAnswer = z.object({
   status: ConnectionState,
 });
 export type InstanceAnswer = z.infer<typeof InstanceAnswer>;
+
+/** An instance as it is listed, also under the names that the public server has for the same; tokens are never answered again. */
+export const ListedInstance = InstanceAnswer.extend({
+  id: InstanceId.meta({ description: 'The same as instanceId' }),
+  name: NameAnswer.meta({ description: 'The same as instanceName' }),
+  connectionStatus: ConnectionState.meta({ description: 'The same as status' }),
+  ownerJid: z.string().nullable().meta({
+    description: 'JID of its account; null while it is not known',
+    example: '12025550100@people.loopback',
+  }),
+});
+
+/** With GATEWAY_ANSWERS=public: clients of the public server take `status` for a word of theirs, of which `open` is none. */
+export const PublicListedInstance = ListedInstance.omit({ status: true });
 
 export const CreateInstanceAnswer = z.object({
   instance: InstanceAnswer,
@@ -163,7 +192,14 @@ export const CreateInstanceAnswer = z.object({
 export type CreateInstanceAnswer = z.infer<typeof CreateInstanceAnswer>;
 
 export const ConnectionStateAnswer = z.object({
-  instance: z.object({ instanceName: NameAnswer, state: ConnectionState }),
+  instance: z.object({
+    instanceName: NameAnswer,
+    state: ConnectionState,
+    reason: z.string().optional().meta({
+      description: 'Why it is not open, where that is known',
+      example: 'the server does not know the account, or its password is wrong',
+    }),
+  }),
 });
 export type ConnectionStateAnswer = z.infer<typeof ConnectionStateAnswer>;
 

@@ -3,11 +3,9 @@
  * that the gateway does not know are ignored, because public clients send some.
  */
 import { z } from 'zod';
-import { DOCUMENTED_TYPE, MAX_DELAY_MS, MessageContent, Milliseconds, Recipient } from './gateway.ts';
+import { Delay, DOCUMENTED_TYPE, MAX_TEXT_LENGTH, MessageContent, Recipient } from './gateway.ts';
 import { MessageKey, MessageStatus } from './job.ts';
 
-/** As long as a text of WhatsApp's may be. */
-const MAX_TEXT_LENGTH = 65_536;
 const MAX_INVITED = 256;
 
 export const UpdateMessageRequest = z.object({
@@ -45,11 +43,9 @@ const DEFAULT_PRESENCE_MS = 3000;
 
 const presenceFields = {
   number: Recipient.nullish(),
-  delay: Milliseconds.pipe(z.int().min(0).max(MAX_DELAY_MS))
-    .nullish()
-    .meta({
-      description: `How long it is shown before \`paused\` follows, ms; default ${DEFAULT_PRESENCE_MS}`,
-    }),
+  delay: Delay.nullish().meta({
+    description: `How long it is shown before \`paused\` follows, ms; default ${DEFAULT_PRESENCE_MS}`,
+  }),
   presence: Presence.nullish().meta({ description: 'Default: composing' }),
 };
 
@@ -68,6 +64,16 @@ export const SendPresenceRequest = z
       presence: top.presence ?? options?.presence ?? 'composing',
     };
   });
+
+/** Of the operations whose answer has no body in the interface: what the public server answers them with (GATEWAY_ANSWERS=public). */
+export const PublicPresenceAnswer = z.object({ presence: Presence });
+export const PublicBlockAnswer = z.object({ block: z.literal('success') });
+export const PublicEditAnswer = z.object({
+  key: MessageKey,
+  message: MessageContent,
+  messageTimestamp: z.string().meta({ example: '1795000000' }),
+  status: MessageStatus,
+});
 
 export const BlockStatusRequest = z.object({
   number: Recipient,

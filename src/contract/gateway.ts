@@ -59,8 +59,11 @@ export const SentMessage = z.object({
 });
 export type SentMessage = z.infer<typeof SentMessage>;
 
+export const SentText = SentMessage.extend({ message: z.object({ conversation: z.string() }) });
+export type SentText = z.infer<typeof SentText>;
+
 /** Longest presence before a message (decisions B). */
-export const MAX_DELAY_MS = 60_000;
+const MAX_DELAY_MS = 60_000;
 
 /**
  * What a document of the interface calls a field that takes more than one type: callers that follow it write this one.
@@ -83,43 +86,78 @@ export const Recipient = z
 export const Flag = z
   .union([z.boolean(), z.stringbool({ truthy: ['true', '1'], falsy: ['false', '0', ''] })])
   .meta({ [DOCUMENTED_TYPE]: 'boolean' });
-export const Milliseconds = z
+/** How long a presence is shown: what is above the limit counts as the limit (decisions B). */
+export const Delay = z
   .union([
-    z.int(),
+    z.int().min(0),
     z
       .string()
       .regex(/^\d{1,9}$/, 'must be an integer')
       .transform(Number),
   ])
+  .transform((milliseconds) => Math.min(milliseconds, MAX_DELAY_MS))
   .meta({ [DOCUMENTED_TYPE]: 'integer' });
 
+/** Public clients write `{}` where nothing is quoted. */
 const Quoted = z.object({
-  key: z.object({
-    id: z
-      .string()
-      .min(1)
-      .max(128)
-      .meta({ description: 'Id of the quoted message; an unknown one is no error' }),
-  }),
+  key: z
+    .object({
+      id: z
+        .string()
+        .max(128)
+        .nullish()
+        .meta({ description: 'Id of the quoted message; an unknown one is no error' }),
+    })
+    .nullish(),
   message: z
-    .object({ conversation: z.string().max(4096).optional().meta({ description: 'Its content' }) })
+    .object({ conversation: z.string().max(4096).nullish().meta({ description: 'Its content' }) })
     .nullish(),
 });
 
-/** The body of the audio send operation but for the audio itself, which may also come as a file. */
-export const SendAudioFields = z.object({
+const MOST_MENTIONED = 1024;
+
+/** Public clients write one number, or several with commas, where a list belongs. */
+const Mentioned = z
+  .union([
+    z.array(Recipient).max(MOST_MENTIONED),
+    z.string().transform((text) =>
+      text
+        .split(',')
+        .filter((one) => one.trim() !== '')
+        .slice(0, MOST_MENTIONED),
+    ),
+  ])
+  .meta({ [DOCUMENTED_TYPE]: 'array', description: 'Numbers or JIDs of whom to mention' });
+
+/** What a voice message and a text have in common. */
+export const SendFields = z.object({
   number: Recipient,
-  delay: Milliseconds.pipe(z.int().min(0).max(MAX_DELAY_MS))
-    .nullish()
-    .meta({ description: 'How long `recording` is shown before the message is sent, ms; 60,000 at most' }),
+  delay: Delay.nullish().meta({
+    description: `How long a presence is shown before the message is sent, ms; more than ${MAX_DELAY_MS} counts as that`,
+  }),
   quoted: Quoted.nullish(),
-  mentioned: z
-    .array(Recipient)
-    .max(1024)
-    .nullish()
-    .meta({ description: 'Numbers or JIDs of whom to mention' }),
+  mentioned: Mentioned.nullish(),
   mentionsEveryOne: Flag.nullish().meta({ description: 'Mention everybody in the group' }),
-  linkPreview: Flag.nullish().meta({ description: 'Taken, and of no effect: a voice message holds no link' }),
+  linkPreview: Flag.nullish().meta({
+    description: 'Taken, and of no effect: no preview is made of any link',
+  }),
+});
+export type SendFields = z.infer<typeof SendFields>;
+
+/** As long as a text of WhatsApp's may be. */
+export const MAX_TEXT_LENGTH = 65_536;
+
+/** `POST /message/sendText/{instance}` (decisions B). */
+export const SendTextRequest = SendFields.extend({
+  text: z.string().min(1, 'must not be empty').max(MAX_TEXT_LENGTH).meta({ example: 'On my way.' }),
+});
+
+/** The body of the audio send operation but for the audio itself, which may also come as a file. */
+export const SendAudioFields = SendFields.extend({
+  encoding: Flag.nullish().meta({
+    description:
+      'false: any Ogg Opus file with one channel is sent as it is, whatever phones make of it; default true',
+  }),
 });
 export type SendAudioFields = z.infer<typeof SendAudioFields>;
 

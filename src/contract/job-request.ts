@@ -200,6 +200,14 @@ export const VoiceMessageRequest = z.strictObject({
     })
     .optional()
     .meta({ description: 'The message that this one answers; key.id is enough' }),
+  split: z.boolean().optional().meta({
+    description:
+      'Whether audio that does not fit one voice bubble becomes a run of notes, cut in pauses and sent in order; default false',
+  }),
+  trimSilence: z.boolean().optional().meta({
+    description:
+      'Whether pauses above 1 s are shortened to 0.5 s in the notes, and there alone; default false',
+  }),
 });
 export type VoiceMessageRequest = z.infer<typeof VoiceMessageRequest>;
 

@@ -112,16 +112,34 @@ export const MessageKey = z.object({
 });
 export type MessageKey = z.infer<typeof MessageKey>;
 
-export const VoiceMessageState = z.object({
-  status: z.enum(['pending', 'sending', 'sent', 'failed', 'unknown']),
-  attempts: z.int().min(0),
+const voiceStatus = z.enum(['pending', 'sending', 'sent', 'failed', 'unknown']);
+
+/** A note of a run. */
+const VoicePartState = z.object({
+  status: voiceStatus,
   key: MessageKey.nullable(),
   messageStatus: MessageStatus.nullable(),
+  seconds: z.number().meta({ description: 'Its length', example: 171.24 }),
+  fitsVoiceBubble: z.boolean(),
+  error: z.object({ code: z.string(), message: z.string() }).nullable(),
+});
+
+export const VoiceMessageState = z.object({
+  status: voiceStatus,
+  attempts: z.int().min(0),
+  key: MessageKey.nullable().meta({ description: 'Of a run: that of its first note' }),
+  messageStatus: MessageStatus.nullable().meta({
+    description: 'Of a run: that of the note which has come least far; null until all are sent',
+  }),
   fitsVoiceBubble: z
     .boolean()
     .nullable()
     .meta({ description: 'Whether phones show it as a voice bubble: at most 512 KiB' }),
   error: z.object({ code: z.string(), message: z.string() }).nullable(),
+  parts: z
+    .array(VoicePartState)
+    .optional()
+    .meta({ description: 'The notes of a run (`split`), in order; a note that fails stops those after it' }),
 });
 export type VoiceMessageState = z.infer<typeof VoiceMessageState>;
 

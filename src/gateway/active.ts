@@ -14,6 +14,7 @@ import { Instances } from './instances.ts';
 import type { Lease } from './lease/lease.ts';
 import { MediaStore } from './media-store.ts';
 import { MessageLog } from './message-log.ts';
+import { MessageSender } from './message-sender.ts';
 import { Access } from './middleware/access.ts';
 import { WrongKeys } from './middleware/wrong-keys.ts';
 import { OutgoingOrder } from './outgoing-order.ts';
@@ -27,7 +28,6 @@ import { SecretHasher } from './tokens.ts';
 import { createLoopbackTransport } from './transports/loopback/loopback-transport.ts';
 import { onDemand } from './transports/on-demand.ts';
 import { VoiceNotes } from './voice-notes.ts';
-import { VoiceSender } from './voice-sender.ts';
 import { EventDeliveries } from './webhooks/event-deliveries.ts';
 import { Webhooks } from './webhooks/webhooks.ts';
 import { Workspaces } from './workspace.ts';
@@ -95,7 +95,10 @@ export async function startActive(options: ActiveOptions): Promise<ActiveGateway
   });
   const whatsapp = onDemand('whatsapp', async () => {
     const { createWhatsAppTransport } = await import('./transports/whatsapp/whatsapp-transport.ts');
-    return createWhatsAppTransport({ redis, outbound, sealer, workspaces, lease, logger });
+    return createWhatsAppTransport({
+      ...{ redis, outbound, sealer, workspaces, lease, log, logger },
+      version: options.whatsappVersion,
+    });
   });
   const sessions = new Sessions({ instances, transports: [loopback, xmpp, whatsapp], lease, logger });
 
@@ -103,7 +106,7 @@ export async function startActive(options: ActiveOptions): Promise<ActiveGateway
   const rate = new SendRate(redis, options.sendsPerMinute);
   const texts = new TextSender({ log, rate, order, lease, closing });
   const sendTimeoutMs = options.sendTimeoutMs ?? SEND_TIMEOUT_MS;
-  const sender = new VoiceSender({
+  const sender = new MessageSender({
     ...{ sessions, log, notes, rate, hasher, lease, closing },
     ...{ sendTimeoutMs, observer, tracing },
   });
@@ -136,6 +139,7 @@ export async function startActive(options: ActiveOptions): Promise<ActiveGateway
     ...{ events, deliveries, webhooks, outbound, redis, wrongKeys, inboxSessions },
     viewers: new Viewers({ access, inboxSessions, instances, wrongKeys }),
     brands: options.brands,
+    answersAsPublic: options.answersAsPublic ?? false,
     ...{ closing, audit, logger },
   };
   const trustProxy = options.trustProxy ?? 0;

@@ -73,12 +73,12 @@ export function createApp(options: AppOptions): Express {
   return app;
 }
 
-/** The instance that the path names; undefined where it names none. */
+/** The instance that the path names, or, where it names none, the one whose token the caller has. */
 async function admitted(route: Route, request: Request, access: Access): Promise<Instance | undefined> {
   if (route.access === 'gateway') {
     access.requireGatewayKey(request);
   }
-  return route.path.endsWith('/:instance') ? access.requireInstance(request) : undefined;
+  return route.path.endsWith('/:instance') ? access.requireInstance(request) : access.ownInstance(request);
 }
 
 function securityHeaders(): RequestHandler {

@@ -19,6 +19,8 @@ export interface GatewayOptions {
   readonly publicUrl: string | undefined;
   /** Brand segments of the send path, such as `Messenger`. */
   readonly brands: readonly string[];
+  /** Whether it answers as the public server does where that differs. Default false. */
+  readonly answersAsPublic?: boolean;
   /** The gateway's own key. */
   readonly apiKey: string;
   /** HMAC key under which tokens and sessions are stored; the same in every process of the gateway. */
@@ -38,6 +40,8 @@ export interface GatewayOptions {
   readonly workspacesDir: string;
   /** How long a message and its media are kept, seconds. */
   readonly mediaTtlSeconds: number;
+  /** Which version of its client WhatsApp is told; default: the package's own. */
+  readonly whatsappVersion?: [number, number, number] | undefined;
   /** Where messages.update is posted, and the `whsec_` secret that signs it; undefined posts nothing. */
   readonly events: { readonly url: string; readonly secret: string } | undefined;
   readonly logger: Logger;

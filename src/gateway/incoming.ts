@@ -113,7 +113,7 @@ export class Incoming implements TransportReports {
   }
 
   async connectionChanged(instanceId: string, state: ConnectionState, reason?: string): Promise<void> {
-    this.#options.sessions.noteChange(instanceId);
+    this.#options.sessions.noteChange(instanceId, state, reason);
     await this.#tell(instanceId, 'connection.update', (_ownJid, { name }) => ({
       instance: name,
       state,
@@ -164,7 +164,9 @@ export class Incoming implements TransportReports {
     const { notes, workspaces, closing, logger } = this.#options;
     const signal = AbortSignal.any([AbortSignal.timeout(FETCH_TIMEOUT_MS), closing]);
     try {
-      const { audioMessage } = await workspaces.use((workspace) => notes.make(audio, workspace, signal));
+      const { audioMessage } = await workspaces.use((workspace) =>
+        notes.make({ audio, workspace, keepsOpus: true }, signal),
+      );
       return { audioMessage };
     } catch (error) {
       closing.throwIfAborted();

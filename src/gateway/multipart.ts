@@ -76,7 +76,8 @@ function addField(fields: Record<string, unknown>, name: string, value: string):
       ...(Array.isArray(before) ? before : []),
       ...(Array.isArray(parsed) ? parsed : [String(parsed)]),
     ];
-  } else {
+  } else if (typeof parsed === 'object') {
+    // Else it is an object as a programming language prints one, which the public server takes for nothing as well.
     fields[name] = parsed;
   }
 }

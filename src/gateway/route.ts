@@ -10,7 +10,7 @@ import { badRequest } from './middleware/error-answer.ts';
 import { readJson } from './middleware/json-body.ts';
 
 /**
- * - `instance`: the gateway's own key, or the token of the instance that the path names.
+ * - `instance`: the gateway's own key, or the token of the instance that the path names; of any where it names none.
  * - `gateway`: the gateway's own key alone.
  */
 type RouteAccess = 'instance' | 'gateway';
@@ -45,7 +45,7 @@ export interface Route {
   readonly form?: z.ZodType;
   /** A GET that changes something, because the interface has it so. */
   readonly changes?: true;
-  /** @param instance that the path names; undefined where it names none */
+  /** @param instance that the path names; where it names none, that of the caller's token, undefined with the gateway's own key */
   readonly handle: (request: Request, response: Response, instance: Instance | undefined) => Promise<void>;
 }
 
@@ -59,6 +59,8 @@ interface Definition<Body extends z.ZodType, Query extends z.ZodObject, Answer e
   /** What it resolves with becomes the answer's body; undefined where the answer has none. */
   readonly run: (input: {
     readonly instance: Instance;
+    /** Of the caller's token, where the path names none. */
+    readonly own: Instance | undefined;
     readonly body: z.output<Body>;
     readonly query: z.output<Query>;
   }) => Promise<z.input<Answer> | undefined>;
@@ -81,6 +83,7 @@ export function route<
         get instance(): Instance {
           return named(instance);
         },
+        own: instance,
         body: (body ? parsed(body, await readJson(request, response)) : undefined) as z.output<Body>,
         query: (query ? parsed(query, request.query) : {}) as z.output<Query>,
       };

@@ -8,12 +8,12 @@ import type { InboxSessions } from './inbox/inbox-sessions.ts';
 import type { Viewers } from './inbox/viewer.ts';
 import type { Instances } from './instances.ts';
 import type { MessageLog } from './message-log.ts';
+import type { MessageSender } from './message-sender.ts';
 import type { WrongKeys } from './middleware/wrong-keys.ts';
 import type { OutgoingOrder } from './outgoing-order.ts';
 import type { Sessions } from './sessions.ts';
 import type { TextSender } from './text-sender.ts';
 import type { VoiceNotes } from './voice-notes.ts';
-import type { VoiceSender } from './voice-sender.ts';
 import type { EventDeliveries } from './webhooks/event-deliveries.ts';
 import type { Webhooks } from './webhooks/webhooks.ts';
 import type { Workspaces } from './workspace.ts';
@@ -23,7 +23,7 @@ export interface GatewayServices {
   readonly instances: Instances;
   readonly sessions: Sessions;
   readonly log: MessageLog;
-  readonly sender: VoiceSender;
+  readonly sender: MessageSender;
   readonly texts: TextSender;
   readonly order: OutgoingOrder;
   readonly notes: VoiceNotes;
@@ -40,4 +40,6 @@ export interface GatewayServices {
   readonly logger: Logger;
   readonly audit: AuditLog;
   readonly brands: readonly string[];
+  /** Whether it answers as the public server does where that differs. */
+  readonly answersAsPublic: boolean;
 }

@@ -43,6 +43,8 @@ export class Sessions {
   readonly #open = new Map<string, Open>();
   /** Emits an instance's id when its connection changed. */
   readonly #changes = new EventEmitter().setMaxListeners(0);
+  /** Why they are not open, as their networks said last. */
+  readonly #reasons = new Map<string, string>();
   readonly #closing = new AbortController();
 
   constructor(options: SessionsOptions) {
@@ -147,8 +149,15 @@ export class Sessions {
     return (await this.of(instance)).ownJid;
   }
 
-  /** To be told when an instance's connection changed. */
-  noteChange(instanceId: string): void {
+  /** Why the instance is not open; undefined where it is, or nobody said. */
+  reason(instance: Instance): string | undefined {
+    return this.#reasons.get(instance.id);
+  }
+
+  /** To be told when an instance's connection changed, and why it ended. */
+  noteChange(instanceId: string, state: ConnectionState, reason: string | undefined): void {
+    if (state === 'open') this.#reasons.delete(instanceId);
+    else if (reason !== undefined) this.#reasons.set(instanceId, reason);
     this.#changes.emit(instanceId);
   }
 
@@ -170,6 +179,7 @@ export class Sessions {
     await this.of(instance).catch(() => undefined);
     this.#options.lease.assert();
     this.#open.delete(instance.id);
+    this.#reasons.delete(instance.id);
     await this.requireTransport(instance.transport).remove(instance);
   }
 

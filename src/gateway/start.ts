@@ -27,6 +27,8 @@ export async function runGateway(resources: Resources, apiPort?: number): Promis
     port: config.GATEWAY_PORT,
     publicUrl: config.GATEWAY_PUBLIC_URL,
     brands: config.GATEWAY_BRANDS,
+    whatsappVersion: config.WHATSAPP_VERSION,
+    answersAsPublic: config.GATEWAY_ANSWERS === 'public',
     apiKey: config.GATEWAY_API_KEY ?? secrets.gatewayApiKey,
     keyPepper: secrets.keyPepper,
     encryptionKey: secrets.encryption,

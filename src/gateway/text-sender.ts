@@ -52,7 +52,7 @@ export class TextSender {
           key: { remoteJid: text.chat.jid, fromMe: true, id: text.messageId },
           timestampSeconds: Math.floor(Date.now() / 1000),
           message: { conversation: text.text },
-          context: plainContext,
+          context: text.context ?? plainContext,
         });
         closing.throwIfAborted();
         lease.assert();

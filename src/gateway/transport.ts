@@ -64,12 +64,16 @@ interface Outgoing {
 export interface OutgoingVoice extends Outgoing {
   /** A finished Ogg Opus voice note on the local disk, for networks that take the file itself. */
   readonly file: string;
+  /** Its length, counted. */
+  readonly durationMs: number;
   readonly content: AudioMessage;
   readonly context: MessageContext;
 }
 
 export interface OutgoingText extends Outgoing {
   readonly text: string;
+  /** Default: it answers nothing and mentions nobody. */
+  readonly context?: MessageContext;
 }
 
 /** An invitation of one person to a group of the instance. */

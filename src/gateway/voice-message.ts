@@ -1,14 +1,15 @@
-/** A voice message between its request, its record and its answer. */
-import type { AudioMessage, SendAudioFields, SentMessage } from '../contract/gateway.ts';
+/** A message between its request, its record and its answer. */
+import type { AudioMessage, SendFields, SentMessage, SentText } from '../contract/gateway.ts';
 import { parseAddress } from './address.ts';
 import type { MessageRecord } from './message-record.ts';
 import type { MessageContext } from './transport.ts';
 
 /** Throws bad_request naming every mention that is no address. */
-export function messageContext(fields: SendAudioFields): MessageContext {
+export function messageContext(fields: SendFields): MessageContext {
   const { quoted } = fields;
+  const quotedId = quoted?.key?.id;
   return {
-    quoted: quoted ? { id: quoted.key.id, text: quoted.message?.conversation } : undefined,
+    quoted: quotedId ? { id: quotedId, text: quoted.message?.conversation ?? undefined } : undefined,
     mentioned: (fields.mentioned ?? []).map((text, index) => parseAddress(text, `mentioned[${index}]`).text),
     mentionsEveryOne: fields.mentionsEveryOne ?? false,
     linkPreview: fields.linkPreview ?? false,
@@ -22,10 +23,20 @@ export function audioOf({ message }: MessageRecord): AudioMessage {
   return message.audioMessage;
 }
 
-export function sentMessage(record: MessageRecord): SentMessage {
+export function sentVoice(record: MessageRecord): SentMessage {
+  return { ...sent(record), message: { audioMessage: audioOf(record) } };
+}
+
+export function sentText(record: MessageRecord): SentText {
+  if (!('conversation' in record.message)) {
+    throw new Error('a voice message was recorded under the id of a text');
+  }
+  return { ...sent(record), message: record.message };
+}
+
+function sent(record: MessageRecord): Omit<SentMessage, 'message'> {
   return {
     key: record.key,
-    message: { audioMessage: audioOf(record) },
     messageTimestamp: String(record.timestampSeconds),
     status: 'PENDING',
   };

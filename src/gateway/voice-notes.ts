@@ -7,13 +7,20 @@ import type { MediaTools } from '../media/run.ts';
 import { prepareVoiceNote, type VoiceNote } from '../media/voice-note.ts';
 import type { Outbound } from '../outbound/outbound.ts';
 import { type AudioInput, type LocalAudio, materialize } from './audio-input.ts';
-import { KnownNotes } from './known-notes.ts';
+import { type KnownFile, KnownNotes } from './known-notes.ts';
 import type { MediaStore } from './media-store.ts';
 
 interface VoiceNotesOptions {
   readonly media: MediaStore;
   readonly outbound: Outbound;
   readonly tools: MediaTools;
+}
+
+interface NoteSource {
+  readonly audio: AudioInput;
+  readonly workspace: string;
+  /** Whether any mono Ogg Opus is sent as it is; default not. */
+  readonly keepsOpus?: boolean;
 }
 
 export class VoiceNotes {
@@ -29,17 +36,18 @@ export class VoiceNotes {
    * Throws bad_request, audio_unreachable, not_audio.
    */
   async make(
-    audio: AudioInput,
-    workspace: string,
+    { audio, workspace, keepsOpus = false }: NoteSource,
     signal: AbortSignal,
-  ): Promise<{ file: string; audioMessage: AudioMessage }> {
+  ): Promise<{ file: string; durationMs: number; audioMessage: AudioMessage }> {
     const { outbound, media } = this.#options;
     try {
       const input = await materialize(audio, outbound, workspace, signal);
+      const kept = { keepsOpus, sha256: input.sha256 };
       const note =
-        this.#known.find(input.sha256, input.path) ?? (await this.#prepare(input, workspace, signal));
+        this.#known.find(kept, input.path) ?? (await this.#prepare(input, kept, workspace, signal));
       const sha256 = note.passedThrough ? input.sha256 : undefined;
-      return { file: note.path, audioMessage: await media.keep(note, sha256, workspace, signal) };
+      const durationMs = Math.round(note.durationSeconds * 1000);
+      return { file: note.path, durationMs, audioMessage: await media.keep(note, sha256, workspace, signal) };
     } catch (error) {
       if (error instanceof MediaFailure) {
         throw new GatewayError('not_audio', `audio: ${error.details}`, { cause: error });
@@ -48,11 +56,17 @@ export class VoiceNotes {
     }
   }
 
-  async #prepare({ path, sha256 }: LocalAudio, workspace: string, signal: AbortSignal): Promise<VoiceNote> {
+  async #prepare(
+    { path }: LocalAudio,
+    known: KnownFile,
+    workspace: string,
+    signal: AbortSignal,
+  ): Promise<VoiceNote> {
     const { tools } = this.#options;
+    const { keepsOpus } = known;
     const output = join(workspace, 'voice.ogg');
-    const note = await prepareVoiceNote({ tools, input: path, output, workspace, signal });
-    if (note.passedThrough) this.#known.remember(sha256, note);
+    const note = await prepareVoiceNote({ tools, input: path, output, workspace, keepsOpus, signal });
+    if (note.passedThrough) this.#known.remember(known, note);
     return note;
   }
 }

@@ -3,16 +3,11 @@
  * one of them, from where it stopped last time up to the jobs that have just become old enough.
  */
 
-import {
-  type Ended,
-  endedBetween,
-  fetchExtraction,
-  fetchVoice,
-  readExtraction,
-} from '../queue/bullmq-internals.ts';
+import { type Ended, endedBetween, fetchExtraction, readExtraction } from '../queue/bullmq-internals.ts';
 import { type JobRecord, recordOf } from '../queue/job-record.ts';
 import { attemptFiles } from '../queue/names.ts';
 import { ExtractResult } from '../queue/payloads.ts';
+import { hasVoiceEnded } from '../queue/voice-state.ts';
 import { redisNow } from '../redis/clock.ts';
 import { ownKey } from '../redis/keys.ts';
 import type { SweepContext } from './context.ts';
@@ -114,7 +109,7 @@ async function removeFiles(walk: Walk, jobId: string, context: SweepContext): Pr
 /** What a voice message is made of that is not sent yet: after an outage that may be later than its keeping time. */
 async function neededByVoice({ record }: EndedJob, { redis }: SweepContext): Promise<string | undefined> {
   const { status, voiceSendId, result } = record;
-  if (status !== 'completed' || voiceSendId === null || (await fetchVoice(redis, voiceSendId)).hasEnded) {
+  if (status !== 'completed' || voiceSendId === null || (await hasVoiceEnded(redis, record))) {
     return undefined;
   }
   return result?.voice?.storageKey ?? result?.outputFile.storageKey;

@@ -3,19 +3,10 @@ import { versionsOf } from './abilities.ts';
 import type { MediaTools } from './run.ts';
 import type { Sandbox } from './sandbox.ts';
 
-/** The first one that works is taken. */
-function candidates(confinePath: string | undefined): readonly Sandbox[] {
-  const limited = (level: Sandbox['level'], showsSystem: boolean): Sandbox => ({
-    level,
-    hasLimits: true,
-    showsSystem,
-    ...(level === 'landlock' && { confinePath }),
-  });
-  return [
-    ...[limited('bubblewrap', false), limited('bubblewrap', true)],
-    ...(confinePath === undefined ? [] : [limited('landlock', false), limited('landlock', true)]),
-  ];
-}
+/** The first one that works is taken; one whose program is not there does not. */
+const CANDIDATES: readonly Sandbox[] = (['bubblewrap', 'landlock'] as const).flatMap((level) =>
+  [false, true].map((showsSystem) => ({ level, hasLimits: true, showsSystem })),
+);
 
 const WALL_MS = 10_000;
 
@@ -24,7 +15,7 @@ export async function detectSandbox(
   tools: Omit<MediaTools, 'sandbox'>,
   wallLimitMs = WALL_MS,
 ): Promise<Sandbox> {
-  for (const sandbox of candidates(tools.confinePath)) {
+  for (const sandbox of CANDIDATES) {
     if (await works({ ...tools, sandbox }, wallLimitMs)) return sandbox;
   }
   return limitsAlone(tools, wallLimitMs);

@@ -4,8 +4,9 @@ import { dirname, join } from 'node:path';
 import { MediaFailure } from './failure.ts';
 import { type Job, runOnInput } from './input-run.ts';
 import type { Loudness } from './loudness/normalise.ts';
+import { type NoteMaker, type NotePart, type RunChoice, wholeOf } from './notes/run.ts';
 import { type Parallelism, renderWanted } from './parallel/render.ts';
-import { bubbleBitrate, type OutputPlan, VOICE_BUBBLE_BYTES } from './plan.ts';
+import { bubbleBitrate, type OutputPlan, planRecording, VOICE_BUBBLE_BYTES, VOICE_MIN_KBPS } from './plan.ts';
 import type { Probe } from './probe.ts';
 import { progressReport } from './progress.ts';
 import { type RenderedFile, render } from './render.ts';
@@ -24,8 +25,8 @@ export interface ExtractOptions {
   readonly outputPath: string;
   /** Folder for what is needed on the way, on the outputs' file system; default the output's own. It is left as it was. */
   readonly workspace?: string;
-  /** A voice message of the same track and part: in the same decode, or at the same time over an idle core. */
-  readonly voice?: { readonly plan: OutputPlan; readonly path: string };
+  /** A voice message of the same track and part, or a run of them: in the same decode, or at the same time over an idle core. */
+  readonly voice?: { readonly plan: OutputPlan; readonly path: string; readonly run?: RunChoice };
   readonly signal: AbortSignal;
   /** Longest audio that is accepted, seconds: of the source, whatever part of it is wanted. */
   readonly maxAudioSeconds: number;
@@ -46,8 +47,10 @@ interface ExtractedFile extends RenderedFile {
   readonly codec: string;
   readonly channels: number;
   readonly sampleRate: number;
-  /** Whether it is small enough for phones to show a voice bubble. */
+  /** Whether it, or each note of a run, is small enough for phones to show a voice bubble. */
   readonly fitsVoiceBubble: boolean;
+  /** The notes in the file; one unless it is a run. */
+  readonly parts: readonly NotePart[];
 }
 
 export interface Extraction {
@@ -83,7 +86,10 @@ export async function extractAudio(options: ExtractOptions): Promise<Extraction>
     wallLimitMs: 10 * MINUTE + (plan.track.declaredSeconds ?? maxAudioSeconds) * 1000,
   };
   const wanted: Rendition[] = [rendition(plan, outputPath)];
-  if (voice !== undefined) wanted.push(rendition(voice.plan, voice.path));
+  if (voice !== undefined) {
+    const made = isRun(voice.run) ? planRecording(voice.plan) : voice.plan;
+    wanted.push(rendition(made, isRun(voice.run) ? join(scratch, 'recording') : voice.path));
+  }
   try {
     const truncated = await truncationOf(job);
     if (truncated !== null && !plan.acceptTruncated) throw new MediaFailure('INVALID_VIDEO', truncated);
@@ -94,6 +100,10 @@ export async function extractAudio(options: ExtractOptions): Promise<Extraction>
   } finally {
     await rm(scratch, { recursive: true, force: true });
   }
+}
+
+function isRun(choice: RunChoice | undefined): choice is RunChoice {
+  return choice !== undefined && (choice.split || choice.trimSilence);
 }
 
 function rendition(plan: OutputPlan, path: string): Rendition {
@@ -124,7 +134,13 @@ async function extract(
           onNormalise: () => onStep?.('normalizing_audio'),
         });
   const files =
-    normalised?.files ?? (await renderPlanned(job, wanted, options.parallel, report.phase(0, 0.95)));
+    normalised?.files ??
+    (await renderPlanned(
+      job,
+      wanted,
+      options.parallel,
+      report.phase(0, isRun(options.voice?.run) ? 0.5 : 0.95),
+    ));
 
   const finished: RenderedFile[] = [];
   for (const [index, wish] of wanted.entries()) {
@@ -139,10 +155,38 @@ async function extract(
   report.done();
   return {
     output: describe(plan, output),
-    voice: voice === undefined || options.voice === undefined ? null : describe(options.voice.plan, voice),
+    voice:
+      voice === undefined || options.voice === undefined
+        ? null
+        : await finishVoice(job, options.voice, voice, report.phase(0.5, 0.95)),
     sourceSeconds,
     loudness: normalised?.loudness ?? null,
   };
+}
+
+/** The voice message as it was rendered, or the run of notes of the recording that was. */
+async function finishVoice(
+  job: Job,
+  { plan, path, run }: NonNullable<ExtractOptions['voice']>,
+  made: RenderedFile,
+  onSeconds: (seconds: number) => void,
+): Promise<ExtractedFile> {
+  if (!isRun(run)) return describe(plan, made);
+  const { renderNotes } = await import('./notes/run.ts');
+  const note: NoteMaker = async (pcm, target, bitrate) => {
+    const seconds = pcm.samples / plan.encode.sampleRate;
+    const wantedKbps = plan.encode.bubbleKbps ?? plan.encode.bitrateKbps ?? VOICE_MIN_KBPS;
+    const wish: Rendition = {
+      ...rendition(plan, target),
+      mode: 'encode',
+      bitrateKbps: bitrate === 'full' ? wantedKbps : Math.min(wantedKbps, bubbleBitrate(seconds)),
+      pcm: { path: pcm.path, sourceSeconds: seconds, filledSeconds: made.filledSeconds },
+    };
+    const file = await renderAnew(job, wish, bitrate === 'full' ? onSeconds : undefined);
+    return bitrate === 'full' ? file : fitBubble(job, wish, file, wantedKbps);
+  };
+  const { file, parts } = await renderNotes(job, made.path, run, note, path);
+  return { ...describe(plan, file), fitsVoiceBubble: parts.every((part) => part.fitsVoiceBubble), parts };
 }
 
 /** Encodes again what turned out not to be what was asked for: a copy off the clock or with too high a bitrate, a voice message of the wrong size. */
@@ -150,7 +194,8 @@ async function settle(job: Job, wish: Rendition, made: RenderedFile): Promise<Re
   const { copy, encode } = wish.plan;
   const isKept =
     !made.copied ||
-    ((copy?.maxKbps == null || made.bitrateKbps <= copy.maxKbps) &&
+    (made.isInForm &&
+      (copy?.maxKbps == null || made.bitrateKbps <= copy.maxKbps) &&
       (copy?.maxBytes == null || made.sizeBytes <= copy.maxBytes) &&
       (await copyKeepsClock(job, wish.plan, made)));
   const file = isKept ? made : await renderAnew(job, { ...wish, mode: 'encode' });
@@ -173,6 +218,8 @@ async function copyKeepsClock(job: Job, plan: OutputPlan, made: RenderedFile): P
 const BUBBLE_USE = 0.9;
 /** Encodings besides the first, before one that is known to fit is made again. */
 const MAX_FITTINGS = 2;
+/** kbit/s between two bitrates that are tried: SILK spends a tenth more on noise for one of them. */
+const BITRATE_STEP = 0.25;
 
 /** The container's duration was wrong, or the encoder went over its bitrate or stayed under it: the size of what was made says better. */
 async function fitBubble(
@@ -186,7 +233,7 @@ async function fitBubble(
   let kbps = wish.bitrateKbps ?? wantedKbps;
   // The highest bitrate that is known to fit, and the lowest that is known not to.
   let enough = lowest;
-  let tooMuch = wantedKbps + 1;
+  let tooMuch = wantedKbps + BITRATE_STEP;
   let before: { readonly kbps: number; readonly sizeBytes: number } | undefined;
   for (let fitting = 0; fitting < MAX_FITTINGS; fitting += 1) {
     const { sizeBytes } = file;
@@ -194,15 +241,16 @@ async function fitBubble(
     if (fits) enough = Math.max(enough, kbps);
     else tooMuch = kbps;
     const isDone = fits
-      ? sizeBytes >= BUBBLE_USE * VOICE_BUBBLE_BYTES || kbps + 1 >= tooMuch
+      ? sizeBytes >= BUBBLE_USE * VOICE_BUBBLE_BYTES || kbps + BITRATE_STEP >= tooMuch
       : kbps <= lowest;
     if (isDone) return file;
     const bytesPerKbps =
       before === undefined ? sizeBytes / kbps : (sizeBytes - before.sizeBytes) / (kbps - before.kbps);
     const missing = ((1 + BUBBLE_USE) / 2) * VOICE_BUBBLE_BYTES - sizeBytes;
     before = { kbps, sizeBytes };
-    const scaled = Math.round(kbps + missing / Math.max(1, bytesPerKbps));
-    kbps = Math.max(fits ? kbps + 1 : lowest, Math.min(tooMuch - 1, scaled));
+    const scaled = kbps + missing / Math.max(1, bytesPerKbps);
+    const stepped = Math.round(scaled / BITRATE_STEP) * BITRATE_STEP;
+    kbps = Math.max(fits ? kbps + BITRATE_STEP : lowest, Math.min(tooMuch - BITRATE_STEP, stepped));
     file = await renderAnew(job, { ...wish, mode: 'encode', bitrateKbps: kbps });
   }
   if (file.sizeBytes <= VOICE_BUBBLE_BYTES || kbps <= lowest) return file;
@@ -226,8 +274,12 @@ async function renderPlanned(
   }
 }
 
-async function renderAnew(job: Job, wish: Rendition): Promise<RenderedFile> {
-  const [file] = await render(job, [wish], () => {});
+async function renderAnew(
+  job: Job,
+  wish: Rendition,
+  onSeconds: (seconds: number) => void = () => {},
+): Promise<RenderedFile> {
+  const [file] = await render(job, [wish], onSeconds);
   if (file === undefined) throw new Error('a run made no file');
   return file;
 }
@@ -268,5 +320,6 @@ function describe({ encode, track, trim, timeline }: OutputPlan, file: RenderedF
     channels: encode.channels,
     sampleRate: encode.sampleRate,
     fitsVoiceBubble: file.sizeBytes <= VOICE_BUBBLE_BYTES,
+    parts: [wholeOf(file)],
   };
 }

@@ -1,4 +1,5 @@
 /** How much disk space the making of an output may take, as far as the plan can tell. */
+import type { RunChoice } from './notes/run.ts';
 import { mostParts } from './parallel/parts.ts';
 import type { EncodePlan, OutputPlan } from './plan.ts';
 import type { Probe } from './probe.ts';
@@ -22,6 +23,9 @@ const LEVELLED_SAMPLE_BYTES = 3;
 /** Parts of an output, which overlap by a fifth at the most, lie beside what is made of them. */
 const FILES_IN_PARTS = 2.2;
 
+/** What ffmpeg writes lies beside the voice note that is made of it. */
+const FILES_OF_VOICE = 2;
+
 /** Of a source that does not say its duration, such as a raw AAC stream: hardly one has fewer. */
 const FEWEST_BYTES_PER_SECOND = 4000;
 
@@ -43,7 +47,8 @@ export function roomFor(plan: OutputPlan, source: Source): number {
   const isInParts = source.mayUseParts === true && mostParts(plan) > 1;
   // Of the attempts at a loudness the best so far is kept beside the next one, and beside what both are made of.
   const [kept, pcm] = plan.loudnessLufs === null ? [0, 0] : [1, pcmBytesOf(plan, source)];
-  return Math.ceil((bytes + cover + TAGS_BYTES) * ((isInParts ? FILES_IN_PARTS : 1) + kept) + pcm);
+  const files = isInParts ? FILES_IN_PARTS : plan.formatName === 'voice' ? FILES_OF_VOICE : 1;
+  return Math.ceil((bytes + cover + TAGS_BYTES) * (files + kept) + pcm);
 }
 
 /** Of the output as uncompressed audio, which lies on the way to a loudness. */
@@ -51,6 +56,14 @@ export function pcmBytesOf(plan: OutputPlan, source: Source): number {
   const { channels, sampleRate } = plan.encode;
   return secondsOf(plan, source) * channels * sampleRate * LEVELLED_SAMPLE_BYTES;
 }
+
+/** Of a run of voice notes, besides its own file: the recording, and once more what is left of it. */
+export function roomForRun(voice: OutputPlan, { split, trimSilence }: RunChoice, source: Source): number {
+  return split || trimSilence ? pcmBytesOf(voice, source) * FILES_OF_RECORDING : 0;
+}
+
+/** Two thirds of what is reckoned for a levelled one each, and a margin. */
+const FILES_OF_RECORDING = 1.5;
 
 function secondsOf({ expectedSeconds, trim }: OutputPlan, { sizeBytes, maxAudioSeconds }: Source): number {
   const askedSeconds = (trim?.endSeconds ?? Number.POSITIVE_INFINITY) - (trim?.startSeconds ?? 0);

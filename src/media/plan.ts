@@ -16,11 +16,11 @@ export const VOICE_BUBBLE_BYTES = 512 * 1024;
 /** A container's word about a bitrate is off by a few percent: within them it is measured. */
 const NOMINAL_TOLERANCE = 1.05;
 
-/** A voice message is never made worse than this to fit. */
-const VOICE_MIN_KBPS = 12;
+/** A voice message is never made worse than this to fit, kbit/s. */
+export const VOICE_MIN_KBPS = 12;
 
-/** Ogg's pages and lacing values at 50 packets a second, with a page each second. */
-const OGG_OVERHEAD_KBPS = 0.7;
+/** Ogg's pages and lacing values at 17 packets a second, with a page each second. */
+const OGG_OVERHEAD_KBPS = 0.4;
 
 export interface Trim {
   readonly startSeconds: number;
@@ -124,6 +124,18 @@ export function planVoiceRendition(output: OutputRequest, probe: Probe): OutputP
     },
     probe,
   );
+}
+
+/** What a run of voice notes is made of: the same as one note, before it is encoded (src/media/notes). */
+export function planRecording(voice: OutputPlan): OutputPlan {
+  const encode = {
+    ...voice.encode,
+    encoder: 'pcm_s16le',
+    bitrateKbps: null,
+    bitDepth: 16,
+    bubbleKbps: null,
+  } as const;
+  return { ...voice, formatName: 'wav', format: formatOf('wav'), copy: null, encode };
 }
 
 function timelineOf({ timeline, format }: OutputRequest): TimelineChoice {
@@ -245,7 +257,8 @@ function planCopy(
     output.end !== undefined ||
     (timelineOf(output) === 'source' && track.startSeconds > CLOCK_TOLERANCE_SECONDS) ||
     channels !== track.channels ||
-    sampleRate !== track.sampleRate;
+    // Opus has no rate of its own (RFC 7845 section 5.1).
+    (format.codec !== 'opus' && sampleRate !== track.sampleRate);
   if (needsDecode || !isCodecOf(format, track)) return null;
   if (format.quality === 'lossless')
     return isDepthWithin(output, track) ? { maxKbps: null, maxBytes: null } : null;

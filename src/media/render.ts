@@ -1,5 +1,6 @@
 /** One run of ffmpeg that makes one or two files of a track, copied or encoded from one decode, and what they are. */
-import { stat } from 'node:fs/promises';
+import { rename, rm, stat } from 'node:fs/promises';
+import { basename, join } from 'node:path';
 import type { Command } from './command.ts';
 import { MediaFailure } from './failure.ts';
 import { type Job, runOnInput } from './input-run.ts';
@@ -23,6 +24,8 @@ export interface RenderedFile {
   /** Measured from the packets. */
   readonly bitrateKbps: number;
   readonly copied: boolean;
+  /** Of a voice note: whether it has the form that all phones play. Anything else has no form to keep. */
+  readonly isInForm: boolean;
 }
 
 /** Samples in a packet of AAC-LC, which is what ffmpeg's encoder makes. */
@@ -37,7 +40,12 @@ export async function render(
   renditions: readonly Rendition[],
   onSeconds: (seconds: number) => void,
 ): Promise<RenderedFile[]> {
-  const command = await renditionCommand(job, renditions);
+  const made = renditions.map((rendition) =>
+    isVoice(rendition)
+      ? { ...rendition, path: join(job.scratch, `unpacked-${basename(rendition.path)}`) }
+      : rendition,
+  );
+  const command = await renditionCommand(job, made);
   const { stderr } = await runOnInput(job, command, onSeconds);
   const files: RenderedFile[] = [];
   for (const [output, rendition] of renditions.entries()) {
@@ -47,10 +55,54 @@ export async function render(
       files.push(...(await render(job, [{ ...rendition, leadSamples }], () => {})));
       continue;
     }
-    const file = await measureRendition(job, rendition, statistics);
-    files.push({ ...file, ...clockOf(rendition, stderr, file.durationSeconds) });
+    const form = isVoice(rendition)
+      ? await packed(made[output]?.path ?? '', rendition, statistics?.samples)
+      : IN_FORM;
+    const file = await measureRendition(job, rendition, statistics && { ...statistics, ...form.counts });
+    files.push({ ...file, ...clockOf(rendition, stderr, file.durationSeconds), isInForm: form.isInForm });
   }
   return files;
+}
+
+function isVoice({ plan }: Rendition): boolean {
+  return plan.formatName === 'voice';
+}
+
+interface Form {
+  readonly isInForm: boolean;
+  readonly counts?: Pick<TrackStatistics, 'packets' | 'bytes'>;
+}
+
+const IN_FORM: Form = { isInForm: true };
+
+/**
+ * Makes a voice note of what ffmpeg wrote.
+ * @param samples that were encoded: ffmpeg's granule positions are a sample of 16 kHz off now and then
+ */
+async function packed(
+  from: string,
+  { path: to, plan: { encode } }: Rendition,
+  samples: number | undefined,
+): Promise<Form> {
+  const [{ packVoiceNote }, { BrokenOgg }] = await Promise.all([
+    import('./ogg/voice-form.ts'),
+    import('./ogg/pages.ts'),
+  ]);
+  try {
+    const { isNative, packets, bytes } = await packVoiceNote(
+      from,
+      to,
+      samples && (samples * OPUS_RATE) / encode.sampleRate,
+    );
+    await rm(from);
+    return { isInForm: isNative, counts: { packets, bytes } };
+  } catch (error) {
+    if (!(error instanceof BrokenOgg)) throw error;
+    // A copy of packets with gaps between them: it is encoded.
+    if (samples !== undefined) throw error;
+    await rename(from, to);
+    return { isInForm: false };
+  }
 }
 
 /** What is missing in an MP4's last packet where it is long enough to be heard: at 8 kHz a packet is 128 ms. How much it is only the first encoding says. */
@@ -86,7 +138,7 @@ export async function measureRendition(
   job: Job,
   { plan, path, mode, leadSamples = 0 }: Rendition,
   statistics: TrackStatistics | undefined,
-): Promise<Omit<RenderedFile, 'sourceSeconds' | 'filledSeconds'>> {
+): Promise<Omit<RenderedFile, 'sourceSeconds' | 'filledSeconds' | 'isInForm'>> {
   const { size: sizeBytes } = await stat(path);
   if (statistics === undefined || statistics.packets === 0) {
     throw emptiness(plan);
@@ -154,7 +206,7 @@ const COUNTED_BY_PACKETS: ReadonlySet<string> = new Set(['adts', 'ipod', 'wav'])
 /** Reads a copy again, which is quick: the file holds nothing but the audio. */
 async function countCopied(job: Job, path: string, { format, encode }: OutputPlan): Promise<number> {
   if (format.codec === 'opus') {
-    const { opusSamples } = await import('./opus-length.ts');
+    const { opusSamples } = await import('./ogg/opus-length.ts');
     return (await opusSamples(path)) / OPUS_RATE;
   }
   const byPackets = COUNTED_BY_PACKETS.has(format.muxer);

@@ -102,7 +102,10 @@ function encoderOptions({ plan: { encode, formatName }, bitrateKbps }: Rendition
   // Above 20 kHz the encoder finds nothing to spend bits on: without the cutoff 320k ends at 270k.
   if (encode.encoder === 'aac' && (bitrateKbps ?? 0) >= 256) options.push('-cutoff', '20000');
   if (encode.encoder === 'flac') options.push('-sample_fmt', encode.bitDepth === 24 ? 's32' : 's16');
-  if (formatName === 'voice') options.push('-application', 'voip');
+  // SILK, for music too: above complexity 6 libopus looks at what it hears, and changes its mode.
+  if (formatName === 'voice') {
+    options.push('-application', 'voip', '-compression_level', '6', '-frame_duration', '20');
+  }
   return options;
 }
 

@@ -143,7 +143,7 @@ interface ConfinedCommand {
 
 /** The tool, after the prefixes that end it with this process and keep it to what it needs. */
 function confined(
-  { launcher, sandbox }: MediaTools,
+  { launcher, sandbox, confinePath }: MediaTools,
   tool: string,
   args: readonly string[],
   options: RunLimits,
@@ -156,7 +156,12 @@ function confined(
     fileBytes: options.maxFileBytes ?? 0,
   };
   return {
-    argv: [...launcher, ...sandboxPrefix(sandbox, tool, access, limits), tool, ...args],
+    argv: [
+      ...launcher,
+      ...sandboxPrefix(sandbox, { tool, confine: confinePath }, access, limits),
+      tool,
+      ...args,
+    ],
     filter: sandbox.level === 'none' ? undefined : seccompFilter(),
   };
 }

@@ -15,8 +15,14 @@ export interface Sandbox {
   readonly hasLimits: boolean;
   /** Whether the system's programs and libraries are shown, for a tool that is linked with them. */
   readonly showsSystem: boolean;
+}
+
+/** Absolute, for they may lie outside of the system's folders. */
+interface Programs {
+  /** What is run. */
+  readonly tool: string;
   /** What `landlock` is started with: confine.c, built. */
-  readonly confinePath?: string | undefined;
+  readonly confine?: string | undefined;
 }
 
 /** What a run has to reach; everything else is out of its sight. */
@@ -64,14 +70,16 @@ const NOBODY = '65534';
 /** Of the tool's descriptors, the one that its sandbox reads the filter from. */
 export const FILTER_DESCRIPTOR = 5;
 
-/** @param tool what is run: an absolute path, for it may lie outside of the system's folders */
 export function sandboxPrefix(
   sandbox: Sandbox,
-  tool: string,
+  programs: Programs,
   access: FileAccess,
   limits: ResourceLimits,
 ): string[] {
-  return [...(sandbox.hasLimits ? prlimit(limits) : []), ...PREFIXES[sandbox.level](tool, access, sandbox)];
+  return [
+    ...(sandbox.hasLimits ? prlimit(limits) : []),
+    ...PREFIXES[sandbox.level](programs, access, sandbox),
+  ];
 }
 
 function prlimit({ memoryBytes, cpuSeconds, fileBytes }: ResourceLimits): string[] {
@@ -88,10 +96,10 @@ function prlimit({ memoryBytes, cpuSeconds, fileBytes }: ResourceLimits): string
   ];
 }
 
-type Prefix = (tool: string, access: FileAccess, sandbox: Sandbox) => string[];
+type Prefix = (programs: Programs, access: FileAccess, sandbox: Sandbox) => string[];
 
 const PREFIXES: Readonly<Record<SandboxLevel, Prefix>> = {
-  bubblewrap: (tool, { reads, writes }, { showsSystem }) => [
+  bubblewrap: ({ tool }, { reads, writes }, { showsSystem }) => [
     'bwrap',
     ...['--unshare-all', '--unshare-user', '--uid', NOBODY, '--gid', NOBODY],
     ...['--die-with-parent', '--cap-drop', 'ALL', '--seccomp', String(FILTER_DESCRIPTOR)],
@@ -103,8 +111,8 @@ const PREFIXES: Readonly<Record<SandboxLevel, Prefix>> = {
     ...bind('--ro-bind', reads),
     ...['--remount-ro', '/', '--chdir', '/', '--'],
   ],
-  landlock: (_tool, { reads, writes }, { showsSystem, confinePath = '' }) => [
-    confinePath,
+  landlock: ({ confine = '' }, { reads, writes }, { showsSystem }) => [
+    confine,
     ...['--seccomp', String(FILTER_DESCRIPTOR)],
     ...[...(showsSystem ? SYSTEM_FOLDERS : []), ...DEVICES, ...absolute(reads)].flatMap((path) => [
       '--read',

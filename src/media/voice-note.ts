@@ -1,11 +1,10 @@
-/**
- * Makes of any audio what chat networks play as a voice message: Ogg Opus, mono, 48 kHz (RFC 7845), with its length and
- * its waveform (decisions B "Audio").
- */
+/** Makes of any audio what chat networks play as a voice message, with its length and its waveform (decisions A3 and B "Audio"). */
 import { rm } from 'node:fs/promises';
 import { extractAudio } from './extract.ts';
 import { MediaFailure } from './failure.ts';
 import { runOnInput } from './input-run.ts';
+import { BrokenOgg } from './ogg/pages.ts';
+import { packVoiceNote } from './ogg/voice-form.ts';
 import { planOutput } from './plan.ts';
 import { type Probe, probe } from './probe.ts';
 import type { MediaTools } from './run.ts';
@@ -19,6 +18,8 @@ interface VoiceNoteOptions {
   readonly output: string;
   /** Folder for what is needed on the way, on the output's file system. */
   readonly workspace: string;
+  /** Whether any mono Ogg Opus is used as it is, whatever phones make of it; default not. */
+  readonly keepsOpus?: boolean;
   readonly signal: AbortSignal;
   /** Longest audio that is accepted, seconds; default 6 h. */
   readonly maxAudioSeconds?: number;
@@ -33,24 +34,23 @@ export interface VoiceNote {
   readonly durationSeconds: number;
   /** 64 values, 0 … 100. */
   readonly waveform: Uint8Array;
-  /** The input was a valid mono Ogg Opus file and is used as it is. */
+  /** The input had a voice note's form and is used as it is. */
   readonly passedThrough: boolean;
 }
 
 const HOUR_SECONDS = 3600;
-const VOICE_KBPS = 32;
 
 /** Leaves no output where it fails. @throws {MediaFailure} when the input is not audio. */
 export async function prepareVoiceNote(options: VoiceNoteOptions): Promise<VoiceNote> {
   const { tools, input, output, workspace, signal, maxAudioSeconds = 6 * HOUR_SECONDS } = options;
   const source = await probe(tools, input, { signal });
-  const passedThrough = isVoiceNote(source);
+  const found = isMonoOpus(source) ? (options.keepsOpus ? 'note' : await mend(input, output)) : 'other';
+  const passedThrough = found === 'note';
   const path = passedThrough ? input : output;
-  if (!passedThrough) {
+  if (found === 'other') {
     const plan = planOutput(
       {
         format: 'voice',
-        bitrate: `${VOICE_KBPS}k`,
         copy: 'auto',
         normalize: false,
         acceptTruncated: true,
@@ -85,7 +85,21 @@ export async function prepareVoiceNote(options: VoiceNoteOptions): Promise<Voice
   };
 }
 
-function isVoiceNote({ container, tracks, isAudioOnly }: Probe): boolean {
+/** Leaves the output only where it is `mended`: what was in the input, in the form of a voice note. */
+async function mend(input: string, output: string): Promise<'note' | 'mended' | 'other'> {
+  try {
+    const { isNative, isUntouched } = await packVoiceNote(input, output);
+    if (isNative && !isUntouched) return 'mended';
+    await rm(output);
+    return isUntouched ? 'note' : 'other';
+  } catch (error) {
+    if (!(error instanceof BrokenOgg)) throw error;
+    await rm(output, { force: true });
+    return 'other';
+  }
+}
+
+function isMonoOpus({ container, tracks, isAudioOnly }: Probe): boolean {
   const [{ codec, channels }] = tracks;
   return (
     container.demuxer === 'ogg' && isAudioOnly && tracks.length === 1 && codec === 'opus' && channels === 1

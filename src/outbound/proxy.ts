@@ -65,11 +65,6 @@ function tunnel(proxy: URL, authority: string, timeoutMs: number): Promise<Socke
         socket.destroy();
         reject(answered(statusCode));
       })
-      .once('response', (response) => {
-        clearTimeout(timer);
-        response.destroy();
-        reject(answered(response.statusCode ?? 0));
-      })
       .once('error', (error) => {
         clearTimeout(timer);
         reject(error);
@@ -81,7 +76,7 @@ function tunnel(proxy: URL, authority: string, timeoutMs: number): Promise<Socke
 /** 502, 503 and 504 say that it did not get through; anything else that it did not want to. */
 function answered(status: number): Error {
   return status >= 502 && status <= 504
-    ? new OutboundFailed('connect', 'the server could not be reached', true, { status })
+    ? new OutboundFailed('connect', 'the server could not be reached', true)
     : new OutboundRefused(`the proxy answered ${status}`);
 }
 

@@ -8,12 +8,12 @@ import { DelayedError, type Job, WaitingChildrenError } from 'bullmq';
 import { redisNow } from '../redis/clock.ts';
 import { type Announced, scheduleBackoff, type Try, tell } from './announcement-tries.ts';
 import { findJobRecord, type JobRecord } from './job-record.ts';
-import { voiceId, webhookId } from './names.ts';
+import { notePartId, voiceId, webhookId } from './names.ts';
 import { closeWorker, openWorker, type WorkerSettings } from './open-worker.ts';
 import { CompletionPayload, type VoiceOutcome, VoicePayload, type WebhookPayload } from './payloads.ts';
 import { TryPlaces } from './try-places.ts';
 import { VOICE_SCHEDULE_SECONDS, type VoiceQueue } from './voice-queue.ts';
-import { voiceState } from './voice-state.ts';
+import { readVoice } from './voice-state.ts';
 
 export interface AnnouncementConsumerOptions extends WorkerSettings {
   /** Adds a webhook; its delivery id makes it one, however often it is added. */
@@ -106,7 +106,8 @@ async function inTurn<T>(
 ): Promise<T> {
   const payload = VoicePayload.parse(job.data);
   const places = placesOf(payload);
-  const claim = { jobId: payload.sendId, key: payload.tenant, host: payload.request.instance };
+  const partId = notePartId(payload.sendId, payload.part);
+  const claim = { jobId: partId, key: payload.tenant, host: payload.request.instance };
   if (!(await places.take(claim, (ms) => job.moveToDelayed(redisNow() + ms, token)))) {
     throw new DelayedError();
   }
@@ -120,21 +121,28 @@ async function inTurn<T>(
 
 async function sendVoice(
   job: Job,
-  { redis, addWebhook, sendVoice: send }: AnnouncementConsumerOptions,
+  { redis, addWebhook, voices, sendVoice: send }: AnnouncementConsumerOptions,
 ): Promise<VoiceOutcome> {
   const payload = VoicePayload.parse(job.data);
+  const { tenant, jobId, sendId, part, round, request } = payload;
   const outcome = await tell(job, payload, send);
-  const record = await findJobRecord(redis, payload.jobId);
+  const record = await findJobRecord(redis, jobId);
+  const next = part + 1;
+  if (outcome.status === 'sent' && next < (record?.result?.voice?.parts?.length ?? 1)) {
+    // Before this one counts as ended: a crash in between adds the same once more, which changes nothing.
+    await voices.add(tenant, jobId, sendId, request, next);
+    return outcome;
+  }
   const webhook = record?.payload.options.webhook;
   if (record !== undefined && webhook !== undefined) {
     await addWebhook({
       version: 1,
-      tenant: payload.tenant,
-      jobId: payload.jobId,
-      deliveryId: webhookId(payload.sendId),
+      tenant,
+      jobId,
+      deliveryId: webhookId(`${notePartId(sendId, part)}${round === 0 ? '' : `-${round}`}`),
       event: 'voice.updated',
       url: webhook,
-      voiceMessage: voiceState(outcome, job.attemptsMade + 1, record.result?.voice?.fitsVoiceBubble ?? null),
+      voiceMessage: await readVoice(redis, record, sendId, { part, outcome, attempts: job.attemptsMade + 1 }),
       eventTimeMs: redisNow(),
     });
   }

@@ -223,6 +223,7 @@ local function shiftPriorities(by)
     redis.call('ZADD', KEYS[1], math.max(UNIT + score % UNIT, score - by * UNIT), scored[i])
     shift(scored[i])
   end
+  for _, id in ipairs(redis.call('LRANGE', KEYS[2], 0, -1)) do shift(id) end
   for _, id in ipairs(redis.call('LRANGE', KEYS[3], 0, -1)) do shift(id) end
   for _, id in ipairs(redis.call('ZRANGE', KEYS[4], 0, -1)) do shift(id) end
 end
@@ -308,7 +309,8 @@ return {isCancelled and 'cancelled' or 'held', lost, unsure}
 `);
 
 /**
- * To be called once when a worker takes the job up: looks after the attempts before it that left the job in the middle of their work. `lostStarts`: how many by the death of their process. `unsureStarts`: how many by one that is silent, and may be dead.
+ * To be called once when a worker takes the job up: looks after the attempts before it that left the job in the middle of their work.
+ * `lostStarts`: how many by the death of their process. `unsureStarts`: how many by one that is silent, and may be dead.
  */
 export async function startAttempt(
   redis: Redis,

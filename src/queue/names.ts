@@ -21,6 +21,9 @@ export type QueueName = keyof typeof queueNames;
 export const completionId = (jobId: string): string => `${jobId}-done`;
 export const webhookId = (jobId: string): string => `${jobId}-webhook`;
 export const voiceId = (jobId: string): string => `${jobId}-voice`;
+/** Id of the job that sends a note of a run, counted from 0. */
+export const notePartId = (sendId: string, part: number): string =>
+  part === 0 ? sendId : `${sendId}.${part}`;
 
 /** Channel on which a cancellation reaches the worker that runs the job; the message is the job's id. */
 export const CANCEL_CHANNEL = ownKey('cancel');

@@ -46,6 +46,15 @@ export const ExtractProgress = z.object({
 });
 export type ExtractProgress = z.infer<typeof ExtractProgress>;
 
+const VoiceNotePart = z.object({
+  /** Where it begins in the file, bytes. */
+  offset: z.int().min(0),
+  size: z.int().min(1),
+  seconds: z.number(),
+  fitsVoiceBubble: z.boolean(),
+});
+export type VoiceNotePart = z.infer<typeof VoiceNotePart>;
+
 /** What an attempt publishes; BullMQ's `returnvalue`, accepted only from the holder of the job's lock. */
 export const ExtractResult = z.object({
   version,
@@ -53,7 +62,16 @@ export const ExtractResult = z.object({
   warnings: z.array(JobWarning).default([]),
   outputFile: OutputFile.omit({ url: true }).extend({ storageKey: z.string() }),
   /** The rendition for a voice message, where one was asked for. */
-  voice: z.object({ storageKey: z.string(), fitsVoiceBubble: z.boolean(), seconds: z.number() }).nullable(),
+  voice: z
+    .object({
+      storageKey: z.string(),
+      /** Of all notes. */
+      fitsVoiceBubble: z.boolean(),
+      seconds: z.number(),
+      /** Of a run: the notes in the file, one after the other. */
+      parts: z.array(VoiceNotePart).optional(),
+    })
+    .nullable(),
 });
 export type ExtractResult = z.infer<typeof ExtractResult>;
 
@@ -81,6 +99,10 @@ export const VoicePayload = z.object({
   jobId: JobId,
   /** Names this sending: a result may be sent again. */
   sendId: z.string(),
+  /** Which note of a run, counted from 0. */
+  part: z.int().min(0).default(0),
+  /** How often somebody had a stopped run go on from this note: each end is announced by itself. */
+  round: z.int().min(0).default(0),
   request: VoiceMessageRequest,
 });
 export type VoicePayload = z.infer<typeof VoicePayload>;

@@ -4,9 +4,10 @@ import { Job, type Queue, type Telemetry } from 'bullmq';
 import type { VoiceMessageRequest } from '../contract/job-request.ts';
 import type { Logger } from '../observe/logger.ts';
 import type { Redis } from '../redis/connection.ts';
-import { noteVoiceSend } from './bullmq-internals.ts';
+import { clearSending, noteVoiceSend } from './bullmq-internals.ts';
+import { notePartId } from './names.ts';
 import { openQueue } from './open-queue.ts';
-import type { VoicePayload } from './payloads.ts';
+import { VoicePayload } from './payloads.ts';
 
 interface VoiceQueueOptions {
   /** The caller closes it. */
@@ -35,12 +36,21 @@ export class VoiceQueue {
     this.#queue = openQueue('voice', options.redis, options.logger, options.telemetry);
   }
 
-  /** Sends the result of a job into a chat. */
-  async add(tenant: string, jobId: string, sendId: string, request: VoiceMessageRequest): Promise<void> {
-    const payload: VoicePayload = { version: 1, tenant, jobId, sendId, request };
+  /**
+   * Sends the result of a job into a chat.
+   * @param part which note of a run; whoever has sent one adds the next
+   */
+  async add(
+    tenant: string,
+    jobId: string,
+    sendId: string,
+    request: VoiceMessageRequest,
+    part = 0,
+  ): Promise<void> {
+    const payload: VoicePayload = { version: 1, tenant, jobId, sendId, part, round: 0, request };
     const keep = { age: this.#options.recordSeconds + KEEP_LONGER_SECONDS, limit: 100 };
     await this.#queue.add('send', payload, {
-      jobId: sendId,
+      jobId: notePartId(sendId, part),
       attempts: VOICE_SCHEDULE_SECONDS.length,
       backoff: { type: 'schedule' },
       removeOnComplete: keep,
@@ -55,9 +65,28 @@ export class VoiceQueue {
     await this.add(tenant, jobId, sendId, request);
   }
 
+  /**
+   * Goes on with a run that a note of it stopped, from that note on.
+   * @returns false when that was sent to somebody else, or is no longer known
+   */
+  async goOn(sendId: string, part: number, { instance, number }: VoiceMessageRequest): Promise<boolean> {
+    const partId = notePartId(sendId, part);
+    const job = await Job.fromId(this.#queue, partId);
+    if (job === undefined) return false;
+    const payload = VoicePayload.parse(job.data);
+    const { request, round } = payload;
+    if (request.instance !== instance || request.number !== number) return false;
+    await job.updateData({ ...payload, round: round + 1 });
+    // Whoever asks for it knows that nobody knows whether it was sent.
+    await clearSending(this.#options.redis, partId);
+    const state = (await job.isCompleted()) ? 'completed' : 'failed';
+    await job.retry(state, { resetAttemptsMade: true, resetAttemptsStarted: true });
+    return true;
+  }
+
   /** Ends the wait of a sending. */
-  async promote(sendId: string): Promise<void> {
-    const job = await Job.fromId(this.#queue, sendId);
+  async promote(partId: string): Promise<void> {
+    const job = await Job.fromId(this.#queue, partId);
     if (job !== undefined && (await job.isDelayed())) {
       await job.promote();
     }

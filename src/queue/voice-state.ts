@@ -6,7 +6,8 @@ import { ownKey } from '../redis/keys.ts';
 import { RedisScript } from '../redis/script.ts';
 import { clearSending, fetchVoice, noteSending } from './bullmq-internals.ts';
 import type { JobRecord } from './job-record.ts';
-import { VoiceOutcome } from './payloads.ts';
+import { notePartId } from './names.ts';
+import { type VoiceNotePart, VoiceOutcome } from './payloads.ts';
 
 /** How far the voice message of the job is; undefined where none was asked for. */
 export async function readVoiceState(
@@ -16,38 +17,93 @@ export async function readVoiceState(
   return record.voiceSendId === null ? undefined : readVoice(redis, record, record.voiceSendId);
 }
 
-async function readVoice(redis: Redis, record: JobRecord, sendId: string): Promise<VoiceMessageState> {
-  const fitsVoiceBubble = record.result?.voice?.fitsVoiceBubble ?? null;
+/** How a try has just ended, which its own record does not tell yet. */
+interface JustEnded {
+  readonly part: number;
+  readonly outcome: VoiceOutcome;
+  /** Tries that have ended. */
+  readonly attempts: number;
+}
+
+/** @param ended of the part that the caller has just sent, or not */
+export async function readVoice(
+  redis: Redis,
+  record: JobRecord,
+  sendId: string,
+  ended?: JustEnded,
+): Promise<VoiceMessageState> {
+  const voice = record.result?.voice;
+  const fitsVoiceBubble = voice?.fitsVoiceBubble ?? null;
   if (record.status === 'failed') {
     const error = { code: 'JOB_FAILED', message: 'the job itself failed' };
     return { ...NOTHING_SENT, status: 'failed', fitsVoiceBubble, error };
   }
-  const { attempts, hasEnded, result, isSending } = await fetchVoice(redis, sendId);
-  if (result !== undefined) {
-    const outcome = VoiceOutcome.parse(JSON.parse(result));
-    const later = outcome.key && (await readMessageStatus(redis, outcome.key.id));
-    return voiceState(
-      { ...outcome, messageStatus: later ?? outcome.messageStatus },
-      attempts,
-      fitsVoiceBubble,
-    );
-  }
-  if (hasEnded) {
-    const error = { code: 'INTERNAL_ERROR', message: 'the message could not be handed over' };
-    return { ...NOTHING_SENT, status: 'failed', attempts, fitsVoiceBubble, error };
-  }
-  return { ...NOTHING_SENT, status: isSending ? 'sending' : 'pending', attempts, fitsVoiceBubble };
+  const read = (part: number): Promise<PartState> | PartState =>
+    ended?.part === part
+      ? { ...ended.outcome, attempts: ended.attempts }
+      : readPart(redis, notePartId(sendId, part));
+  const notes = voice?.parts;
+  return notes === undefined
+    ? { ...(await read(0)), fitsVoiceBubble }
+    : { ...runState(await Promise.all(notes.map((_, part) => read(part))), notes), fitsVoiceBubble };
 }
+
+/** Whether nothing more is sent of it. */
+export async function hasVoiceEnded(redis: Redis, record: JobRecord): Promise<boolean> {
+  const status = (await readVoiceState(redis, record))?.status;
+  return status !== 'pending' && status !== 'sending';
+}
+
+type PartState = Omit<VoiceMessageState, 'fitsVoiceBubble' | 'parts'>;
 
 const NOTHING_SENT = { attempts: 0, key: null, messageStatus: null, error: null };
 
-/** @param attempts tries that have ended */
-export function voiceState(
-  outcome: VoiceOutcome,
-  attempts: number,
-  fitsVoiceBubble: boolean | null,
-): VoiceMessageState {
-  return { ...outcome, attempts, fitsVoiceBubble };
+async function readPart(redis: Redis, partId: string): Promise<PartState> {
+  const { attempts, hasEnded, result, isSending } = await fetchVoice(redis, partId);
+  if (result !== undefined) {
+    const outcome = VoiceOutcome.parse(JSON.parse(result));
+    const later = outcome.key && (await readMessageStatus(redis, outcome.key.id));
+    return { ...outcome, messageStatus: later ?? outcome.messageStatus, attempts };
+  }
+  if (hasEnded) {
+    const error = { code: 'INTERNAL_ERROR', message: 'the message could not be handed over' };
+    return { ...NOTHING_SENT, status: 'failed', attempts, error };
+  }
+  return { ...NOTHING_SENT, status: isSending ? 'sending' : 'pending', attempts };
+}
+
+/** What a run is, of what its notes are. */
+function runState(
+  states: readonly PartState[],
+  notes: readonly VoiceNotePart[],
+): PartState & Pick<VoiceMessageState, 'parts'> {
+  const stopped = states.findIndex(({ status }) => status === 'failed' || status === 'unknown');
+  const parts = states.map(({ attempts: _, ...state }, part) => {
+    const { seconds = 0, fitsVoiceBubble = false } = notes[part] ?? {};
+    return { ...(stopped >= 0 && part > stopped ? notTried(stopped) : state), seconds, fitsVoiceBubble };
+  });
+  const isAny = (status: PartState['status']): boolean => states.some((state) => state.status === status);
+  const isAllSent = states.every(({ status }) => status === 'sent');
+  const under = isAny('sent') || isAny('sending') ? 'sending' : 'pending';
+  const reached = states.map(({ messageStatus }) => messageStatuses.indexOf(messageStatus ?? 'ERROR'));
+  return {
+    status: states[stopped]?.status ?? (isAllSent ? 'sent' : under),
+    attempts: states.reduce((sum, { attempts }) => sum + attempts, 0),
+    key: states[0]?.key ?? null,
+    messageStatus: isAllSent ? (messageStatuses[Math.min(...reached)] ?? null) : null,
+    error: states[stopped]?.error ?? null,
+    parts,
+  };
+}
+
+function notTried(stopped: number): Omit<PartState, 'attempts'> {
+  const message = `note ${stopped + 1} of the run was not sent, so this one was not tried`;
+  return {
+    status: 'failed',
+    key: null,
+    messageStatus: null,
+    error: { code: 'EARLIER_NOTE_FAILED', message },
+  };
 }
 
 /**

@@ -6,6 +6,7 @@ const RETRY_MS = 1000;
 /**
  * Calls back with each message until the returned function is called. What is published while the connection is broken is lost: a message may
  * only make something quick that is also found without it.
+ * @param channels what is called back, by the name of the channel
  * @param redis a connection of the role `worker`, which is duplicated
  */
 export function subscribe(

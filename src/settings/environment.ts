@@ -55,9 +55,33 @@ export const Environment = z.object({
   GATEWAY_BRANDS: list
     .default(['Messenger', 'WhatsApp'])
     .describe('Brand segments that the gateway answers to'),
+  WHATSAPP_VERSION: z
+    .string()
+    .regex(/^\d{1,4}\.\d{1,5}\.\d{1,12}$/, 'must be three numbers such as 2.3000.1035194821')
+    .transform((text): [number, number, number] => {
+      const [major = 0, minor = 0, revision = 0] = text.split('.').map(Number);
+      return [major, minor, revision];
+    })
+    .optional()
+    .describe(
+      'Version of its web client that WhatsApp is told; unset: that of the package, and after a refusal (405) the one that web.whatsapp.com names',
+    ),
+  GATEWAY_ANSWERS: z
+    .enum(['contract', 'public'])
+    .default('contract')
+    .describe(
+      'Whether the gateway answers as its own interface says, or, for clients of the public server, as that one does',
+    ),
   GATEWAY_EVENTS_URL: httpUrl
     .optional()
     .describe('Where the gateway posts messages.update; default: the API’s `/hooks/gateway`'),
+  GATEWAY_EVENTS_TOKEN: z
+    .string()
+    .regex(/^[\w.~-]{16,}$/, 'must be 16 or more letters, digits or - . _ ~')
+    .optional()
+    .describe(
+      'Lets another server post its events to the API’s `/hooks/gateway?token=<it>` or with `Authorization: Bearer <it>`; unset: only signed events are taken',
+    ),
   DATA_DIR: z
     .string()
     .min(1)

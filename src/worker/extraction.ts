@@ -47,6 +47,7 @@ async function runSteps(
   space: DiskClaim,
 ): Promise<ExtractResult> {
   const meter = new ProgressMeter(job.payload.output.normalize, Date.now(), job.report);
+  let processorSeconds = 0;
   const context: StepContext = {
     jobId: job.jobId,
     payload: job.payload,
@@ -64,7 +65,6 @@ async function runSteps(
     report: (step, fraction) => meter.advance(step, fraction, Date.now()),
   };
   const timed = timing(services);
-  let processorSeconds = 0;
   const limited = <Input, Output>(name: LimitedStep, step: Step<Input, Output>, input: Input) =>
     timed(name, () => withinLimit(name, job.signal, (signal) => step(input, { ...context, signal })));
   const startedMs = performance.now();

@@ -3,16 +3,23 @@
  * that a route without a row fails; the columns are the same for all of them.
  */
 import { readFile } from 'node:fs/promises';
-import { beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { routes } from '../../src/api/app.ts';
 import type { Access, Route } from '../../src/api/route.ts';
 import { scopes } from '../../src/contract/scopes.ts';
 import { signWebhook } from '../../src/deliveries/sign-webhook.ts';
+import { createLogger } from '../../src/observe/logger.ts';
+import { closeRedis, connectRedis, type Redis } from '../../src/redis/connection.ts';
+import { ownKey } from '../../src/redis/keys.ts';
 import { deriveSecrets } from '../../src/secrets.ts';
 import { type Answer, type Ask, type Json, SECRET_KEY, useClips, useService } from './api-fixture.ts';
 
 const clip = useClips('tone.mp4');
-const service = useService({ parts: ['worker', 'gateway'], environment: { TRUST_PROXY: '1' } });
+const EVENTS_TOKEN = 'the-token-of-another-server';
+const service = useService({
+  parts: ['worker', 'gateway'],
+  environment: { TRUST_PROXY: '1', GATEWAY_EVENTS_TOKEN: EVENTS_TOKEN },
+});
 
 /** What the owner has, and a path may name. */
 interface Belongings {
@@ -272,6 +279,61 @@ describe.for(open)('$name', ({ name }) => {
     for (const key of [null, 'wrong', revoked]) {
       expect((await call(name, mine, key)).status).toBe(rowOf(name).right);
     }
+  });
+});
+
+describe('an event of another server', () => {
+  const bearer = { authorization: `Bearer ${EVENTS_TOKEN}` };
+  const post = (path: string, body: Json, headers: Record<string, string> = {}) =>
+    service().call('POST', path, {
+      key: null,
+      body: JSON.stringify(body),
+      headers: { 'content-type': 'application/json', ...headers },
+    });
+  const update = (data: Json): Json => ({ event: 'messages.update', instance: 'theirs', data });
+  let redis: Redis;
+  beforeAll(() => {
+    redis = connectRedis({ url: service().redis.url, role: 'request', logger: createLogger('silent') });
+  });
+  afterAll(() => closeRedis(redis));
+  const statusOf = (messageId: string): Promise<string | null> =>
+    redis.get(ownKey('message-status', messageId));
+
+  it.each([
+    ['its token in the query', `/hooks/gateway?token=${EVENTS_TOKEN}`, {}, 204],
+    ['its token as Bearer', '/hooks/gateway', bearer, 204],
+    ['a wrong token in the query', '/hooks/gateway?token=the-token-of-nobody-else', {}, 401],
+    ['a wrong token as Bearer', '/hooks/gateway', { authorization: 'Bearer wrong' }, 401],
+    ['no token', '/hooks/gateway', {}, 401],
+  ])('with %s', async (what, path, headers, expected) => {
+    const keyId = `THEIRS ${what}`;
+    const { status } = await post(path, update({ keyId, status: 'READ' }), headers);
+    expect(status).toBe(expected);
+    expect(await statusOf(keyId)).toBe(expected === 204 ? 'READ' : null);
+  });
+
+  it.each([
+    ['data.key.id', { key: { id: 'K1', remoteJid: 'x', fromMe: true }, status: 'PLAYED' }, 'K1'],
+    ['data.keyId', { keyId: 'K2', remoteJid: 'x', fromMe: true, status: 'PLAYED', instanceId: 'i' }, 'K2'],
+    [
+      'a list of both',
+      [
+        { keyId: 'K3', status: 'DELETED' },
+        { key: { id: 'K4' }, status: 'PLAYED' },
+      ],
+      'K4',
+    ],
+  ])('is understood as %s', async (_what, data, messageId) => {
+    expect((await post('/hooks/gateway', update(data), bearer)).status).toBe(204);
+    expect(await statusOf(messageId)).toBe('PLAYED');
+  });
+
+  it('of another kind, or with a status that is none, is taken and dropped', async () => {
+    expect((await post('/hooks/gateway', { event: 'messages.upsert', data: {} }, bearer)).status).toBe(204);
+    expect((await post('/hooks/gateway', update({ keyId: 'K5', status: 'EDITED' }), bearer)).status).toBe(
+      204,
+    );
+    expect(await statusOf('K5')).toBeNull();
   });
 });
 

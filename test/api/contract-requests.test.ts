@@ -150,7 +150,8 @@ describe('A2. Request: one job: each bad value has the code of its row', () => {
     ['a bitrate below opus', { format: 'opus', bitrate: '5k' }, 'bitrate'],
     ['two channels for voice', { format: 'voice', channels: 2 }, 'channels'],
     ['44.1 kHz for opus', { format: 'opus', sampleRate: 44_100 }, 'sampleRate'],
-    ['16 kHz for voice', { format: 'voice', sampleRate: 16_000 }, 'sampleRate'],
+    ['48 kHz for voice', { format: 'voice', sampleRate: 48_000 }, 'sampleRate'],
+    ['a bitrate above voice', { format: 'voice', bitrate: '41k' }, 'bitrate'],
     ['192 kHz for mp3', { format: 'mp3', sampleRate: 192_000 }, 'sampleRate'],
   ])('%s is INVALID_OUTPUT', async (_what, output, field) => {
     const answer = await extract({ ...base(), output: { format: 'mp3', ...output } });
@@ -164,7 +165,8 @@ describe('A2. Request: one job: each bad value has the code of its row', () => {
     ['ogg', '320k'],
     ['opus', '6k'],
     ['opus', '510k'],
-    ['voice', '64k'],
+    ['voice', '10k'],
+    ['voice', '40k'],
   ])('%s takes %s, the edge of its range', async (format, bitrate) => {
     expect((await extract({ ...base(), output: { format, bitrate } })).status).toBe(202);
   });

@@ -71,7 +71,7 @@ it('a stopped key only reads and removes; what runs is cancelled, and what waits
   expect(await keys('list')).toContain('paused');
 
   expect(await keys('stop', id)).toBe(
-    `${id} is paused, and 1 of its jobs are cancelled; keys resume ${id} lets it go on`,
+    `${id} is paused, and 1 running job is cancelled; keys resume ${id} lets it go on`,
   );
   const ended = await client.ended(running);
   expect(ended.error?.code ?? ended).toBe('JOB_CANCELLED');

@@ -195,7 +195,7 @@ export function describeGateway(name: string, open: OpenNetwork, waitMs = 10_000
       it('is listed without its token', async () => {
         const { status, body } = await call('GET', '/instance/fetchInstances');
         expect(status).toBe(200);
-        expect(body).toContainEqual({ ...created.body.instance, status: 'open' });
+        expect(body).toContainEqual(expect.objectContaining({ ...created.body.instance, status: 'open' }));
         expect(JSON.stringify(body)).not.toContain(created.body.hash);
       });
 
@@ -671,7 +671,7 @@ export function describeGateway(name: string, open: OpenNetwork, waitMs = 10_000
 
       it.for([
         ['an unknown word', { presence: 'dancing' }],
-        ['more than a minute', { delay: 60_001 }],
+        ['a delay below 0', { delay: -1 }],
         ['nobody', { number: undefined }],
       ] as const)('refuses %s', async ([, body]) => {
         const answer = await presence({ number: furniture.member.number, ...body });

@@ -32,6 +32,7 @@ const secrets: Record<string, string> = {
   'query of a webhook': canary('webhook'),
   'query of an audio address': canary('audio'),
   'wrong API key': canary('wrongkey'),
+  'token of another server’s events': canary('eventstoken'),
 };
 /** Who asks a good question of the gateway is answered what is his own: the keys of his messages, and his webhook. */
 const ownAnswers: Record<string, RegExp> = {
@@ -74,6 +75,7 @@ beforeAll(async () => {
     GATEWAY_API_KEY: secrets['gateway key'] ?? '',
     OUTBOUND_ALLOW: `${web.allow},${hooks.allow},${prosody.outboundAllow}`,
     WEBHOOK_SCHEDULE_SECONDS: '0,1,2',
+    GATEWAY_EVENTS_TOKEN: secrets['token of another server’s events'] ?? '',
     LOG_LEVEL: 'trace',
   });
   secrets['API key'] = home.key.split('_')[2] ?? '';
@@ -246,6 +248,10 @@ async function failures(): Promise<void> {
   await askApi('POST', '/v1/webhooks/test', { url: `${closed}/?k=${secrets['query of a webhook']}` });
   await askApi('POST', '/v1/webhooks/test', {
     url: `${web.url('nothing')}?k=${secrets['query of a webhook']}`,
+  });
+  await askApi('POST', `/hooks/gateway?token=${secrets['token of another server’s events']}`, {
+    event: 'messages.update',
+    data: { keyId: 'THEIRS', status: 'READ' },
   });
   await askApi('GET', '/v1/jobs', undefined, `sp_aaaaaaaa_${secrets['wrong API key']}`);
   await askGateway('GET', '/instance/fetchInstances', undefined, secrets['token that was refused']);

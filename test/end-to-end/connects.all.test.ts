@@ -2,15 +2,18 @@
  * The whole service, as real processes: what it is told by callers, redirects and accounts leads none of them to where nobody may be led. Each process
  * writes down every connection that it tries to open (test/outbound/connect-recorder.ts).
  */
-import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
-import { createServer as createHttp, type Server } from 'node:http';
-import { type AddressInfo, createServer as createTcp, type Server as TcpServer } from 'node:net';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { Client, type Json } from '../client.ts';
 import { forbiddenAddresses, forbiddenHosts } from '../outbound/forbidden-hosts.ts';
+import {
+  type Redirector,
+  startRedirector,
+  startXmppSender,
+  type XmppSender,
+} from '../outbound/misleading-servers.ts';
 import { startTestRedis, type TestRedis } from '../redis-server.ts';
 import { ServiceHome } from '../service.ts';
 import { until } from '../until.ts';
@@ -22,38 +25,25 @@ const recorder = pathToFileURL(join(import.meta.dirname, '../outbound/connect-re
 
 let server: TestRedis;
 let home: ServiceHome;
-let redirector: Server;
-let sender: TcpServer;
+let redirector: Redirector;
+let sender: XmppSender;
 let api = '';
 let gateway = '';
 let record = '';
 const nextHosts: string[] = [];
 
-const portOf = (listening: Server | TcpServer): number => (listening.address() as AddressInfo).port;
 const some = (hosts: readonly string[], offset: number): string[] =>
   hosts.filter((_host, nth) => nth % EVERY === offset % EVERY);
 
 beforeAll(async () => {
   server = await startTestRedis();
-  redirector = createHttp((request, response) => {
-    const location = Buffer.from(request.url?.slice(1) ?? '', 'base64url');
-    response.writeHead(302, { location: location.toString('latin1') }).end();
-  }).listen(0, '127.0.0.1');
-  sender = createTcp((socket) => {
-    socket.on('error', () => socket.destroy());
-    socket.once('data', () =>
-      socket.end(
-        `<stream:stream xmlns="jabber:client" xmlns:stream="http://etherx.jabber.org/streams" from="xmpp.example" id="1" version="1.0">` +
-          `<stream:error><see-other-host xmlns="urn:ietf:params:xml:ns:xmpp-streams">${nextHosts.shift()}</see-other-host></stream:error></stream:stream>`,
-      ),
-    );
-  }).listen(0, '127.0.0.1');
-  await Promise.all([once(redirector, 'listening'), once(sender, 'listening')]);
+  redirector = await startRedirector();
+  sender = await startXmppSender('xmpp.example', () => nextHosts.shift() ?? '');
   home = await ServiceHome.make({
     REDIS_URL: server.url,
     SECRET_KEY: 'a secret of the tests, which is of 32 bytes or more',
     GATEWAY_API_KEY: GATEWAY_KEY,
-    OUTBOUND_ALLOW: `127.0.0.1:${portOf(redirector)},127.0.0.1:${portOf(sender)}`,
+    OUTBOUND_ALLOW: `127.0.0.1:${redirector.port},127.0.0.1:${sender.port}`,
     UNFINISHED_PER_KEY: '2000',
   });
   record = join(home.folder, 'connects');
@@ -65,12 +55,12 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(async () => {
   await home.remove();
-  for (const listening of [redirector, sender]) listening.close();
+  redirector.close();
+  await sender.close();
   await server.close();
 });
 
-const redirected = (url: string): string =>
-  `http://127.0.0.1:${portOf(redirector)}/${Buffer.from(url).toString('base64url')}`;
+const redirected = (url: string): string => redirector.to(url);
 const job = (url: string, options: object = {}): object => ({
   source: { type: 'url', url },
   output: { format: 'mp3' },
@@ -154,18 +144,18 @@ it('no process connects to where nobody may be led', { timeout: 240_000 }, async
     await account(`at-${tried.accounts}`, `xmpp://${host}:5222`);
     tried.accounts += 1;
     nextHosts.push(`${host}:5222`);
-    await account(`sent-${tried.sentOn}`, `xmpp://127.0.0.1:${portOf(sender)}`);
+    await account(`sent-${tried.sentOn}`, `xmpp://127.0.0.1:${sender.port}`);
     tried.sentOn += 1;
   }
 
   const attempts = (await readFile(record, 'utf8')).trim().split('\n');
-  const ports = [new URL(api).port, new URL(gateway).port, portOf(redirector), portOf(sender)];
+  const ports = [new URL(api).port, new URL(gateway).port, redirector.port, sender.port];
   const known = [server.url.replace(/^unix:\/\//, ''), ...ports.map((port) => `127.0.0.1:${port}`)];
   expect(attempts.filter((at) => !known.some((one) => at === one || one.startsWith(at)))).toEqual([]);
   // It saw what they did open: redirects of jobs and audio, and the server that sends accounts on.
   const reached = (port: number): number => attempts.filter((at) => at === `127.0.0.1:${port}`).length;
-  expect(reached(portOf(redirector))).toBeGreaterThanOrEqual(tried.redirects);
-  expect(reached(portOf(sender))).toBeGreaterThanOrEqual(tried.sentOn);
+  expect(reached(redirector.port)).toBeGreaterThanOrEqual(tried.redirects);
+  expect(reached(sender.port)).toBeGreaterThanOrEqual(tried.sentOn);
   process.stdout.write(
     `${JSON.stringify({ row: 'connects of all processes', ...tried, attempts: attempts.length })}\n`,
   );

@@ -23,7 +23,7 @@ import type { Supervised } from './supervised.ts';
 
 export type { AcceptedJob, Submission } from './submission.ts';
 
-const GATEWAY_KEY = 'the-gateways-own-key';
+export const GATEWAY_KEY = 'the-gateways-own-key';
 
 /** For a scenario in which no worker dies: on a busy machine a short lock runs out now and then, and what was begun is begun again. */
 export const LONG_LOCKS = { JOB_LOCK_SECONDS: '30' };

@@ -79,6 +79,8 @@ const newInviteCode = async (): Promise<string> =>
 const rows: Readonly<Record<string, Row>> = {
   'POST /message/sendMessengerAudio/:instance': { body: voice },
   'POST /message/sendWhatsAppAudio/:instance': { body: voice },
+  'POST /message/sendText/:instance': { body: () => ({ number: ada.number, text: 'Hello.' }), right: 201 },
+  'POST /instance/restart/:instance': {},
   'POST /settings/set/:instance': { body: () => ({ readMessages: true }) },
   'POST /chat/updateMessage/:instance': {
     body: () => ({ number: ada.number, text: 'changed', key: { id: sentId } }),

@@ -5,10 +5,8 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { Webhook } from 'standardwebhooks';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import {
-  MessageUpdateEvent as EventSchema,
-  type MessageUpdateEvent,
-} from '../../src/contract/gateway-events.ts';
+import type { z } from 'zod';
+import { GatewayEvent, gatewayEventData } from '../../src/contract/gateway-events.ts';
 import { startTestRedis, type TestRedis } from '../redis-server.ts';
 import {
   ada,
@@ -18,6 +16,9 @@ import {
   startTestGateway,
   type TestGateway,
 } from './gateway-fixture.ts';
+
+const EventSchema = GatewayEvent.extend({ data: gatewayEventData['messages.update'] });
+type MessageUpdateEvent = z.infer<typeof EventSchema>;
 
 const SECRET = `whsec_${Buffer.alloc(24, 5).toString('base64')}`;
 const SEND = '/message/sendMessengerAudio/main';

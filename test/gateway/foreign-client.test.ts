@@ -24,6 +24,8 @@ type Parameters = Readonly<Record<string, unknown>>;
 interface Context {
   getNodeParameter(name: string, index: number, preset?: unknown): unknown;
   getCredentials(): Promise<Readonly<Record<string, string>>>;
+  /** Of some operations, which answer one result an item. */
+  getInputData(): readonly object[];
   continueOnFail(): boolean;
   getNode(): object;
   readonly helpers: { request(options: RequestOptions): Promise<unknown> };
@@ -35,9 +37,10 @@ interface RequestOptions {
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: object;
 }
-type Operation = (context: Context) => Promise<{
+interface Result {
   json: { success: boolean; data?: Answer['body']; error?: { message: string; details: string } };
-}>;
+}
+type Operation = (context: Context) => Promise<Result | Result[]>;
 
 const operations = resourceOperationsFunctions as unknown as Readonly<
   Record<string, Readonly<Record<string, Operation>>>
@@ -72,20 +75,24 @@ async function execute(resource: string, operation: string, parameters: Paramete
   return json.data;
 }
 
-function attempt(resource: string, operation: string, parameters: Parameters): ReturnType<Operation> {
+async function attempt(resource: string, operation: string, parameters: Parameters): Promise<Result> {
   const run = operations[resource]?.[operation];
   if (run === undefined) throw new Error(`the node has no ${resource} ${operation}`);
-  return run({
+  const results = await run({
     getNodeParameter(name, _index, preset) {
       const value = name in parameters ? parameters[name] : preset;
       if (value === undefined) throw new Error(`Could not get parameter ${name}`);
       return value;
     },
     getCredentials: async () => ({ 'server-url': gateway.url, apikey: API_KEY }),
+    getInputData: () => [{}],
     continueOnFail: () => true,
     getNode: () => ({}),
     helpers: { request: send },
   });
+  const [result] = [results].flat();
+  if (result === undefined) throw new Error('the node answered nothing');
+  return result;
 }
 
 async function send({ method, uri, headers, body }: RequestOptions): Promise<unknown> {
@@ -102,6 +109,20 @@ async function send({ method, uri, headers, body }: RequestOptions): Promise<unk
 }
 
 const main = { instanceName: 'main' };
+
+it('sends a text, which is what nearly every client does first', async () => {
+  const sent = await execute('messages-api', 'send-text', {
+    ...main,
+    remoteJid: ada.number,
+    messageText: 'Hello.',
+    options_message: { delay: 10, quoted: { messageQuoted: { messageId: '' } } },
+  });
+  expect(sent).toMatchObject({
+    key: { remoteJid: ada.jid, fromMe: true },
+    message: { conversation: 'Hello.' },
+    status: 'PENDING',
+  });
+});
 
 describe('the eleven operations', () => {
   it('send audio', async () => {
@@ -213,12 +234,7 @@ describe('the eleven operations', () => {
     const second = await execute('groups-api', 'revoke-invite-code', { ...main, groupJid });
     expect(second).toMatchObject({ revoked: true });
     expect(second.inviteCode).not.toBe(first.inviteCode);
-    await execute('instances-api', 'instance-basic', {
-      instanceName: 'guest',
-      token: '',
-      number: '',
-      'options_Create_instance.instanceSettings.settings': { readMessages: true },
-    });
+    await gateway.call('POST', '/instance/create', { instanceName: 'guest' });
     const joined = await execute('groups-api', 'join-group', {
       instanceName: 'guest',
       inviteCode: second.inviteCode,
@@ -258,18 +274,23 @@ describe('instances and webhooks', () => {
       },
     });
     expect(made).toMatchObject({
-      instance: { instanceName: 'from-n8n', status: 'open' },
+      // What the node asks for is WhatsApp, which waits to be paired.
+      instance: { instanceName: 'from-n8n', transport: 'whatsapp', status: 'close' },
       hash: 'a-token-of-16-characters',
       settings: { reject_call: true },
     });
     const one = await execute('instances-api', 'fetch-instances', { instanceName: 'from-n8n' });
-    expect(one).toEqual([made.instance]);
+    expect(one).toMatchObject([{ ...made.instance, name: 'from-n8n', connectionStatus: 'close' }]);
     expect((await execute('instances-api', 'fetch-instances', { instanceName: '' })).length).toBeGreaterThan(
       1,
     );
     await execute('instances-api', 'logout-instance', { instanceName: 'from-n8n' });
-    const connected = await execute('instances-api', 'instance-connect', { instanceName: 'from-n8n' });
-    expect(connected.instance.state).toBe('open');
+    await gateway.call('POST', '/instance/create', { instanceName: 'local' });
+    await execute('instances-api', 'logout-instance', { instanceName: 'local' });
+    for (const operation of ['instance-connect', 'restart-instance']) {
+      const connected = await execute('instances-api', operation, { instanceName: 'local' });
+      expect(connected.instance.state).toBe('open');
+    }
     const gone = await execute('instances-api', 'delete-instance', { instanceName: 'from-n8n' });
     expect(gone).toMatchObject({ status: 'SUCCESS', error: false });
   });

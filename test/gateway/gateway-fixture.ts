@@ -23,6 +23,7 @@ export const ada = { number: '12025550101', jid: '12025550101@people.loopback', 
 export const hedy = { number: '12025550102', jid: '12025550102@people.loopback', name: 'Hedy Lamarr' };
 
 export interface GatewaySetting {
+  readonly answersAsPublic?: boolean;
   readonly redisUrl: string;
   /** Folder of storage and workspaces. */
   readonly dataDir: string;
@@ -71,6 +72,7 @@ export function gatewayOptions(setting: GatewaySetting): GatewayOptions {
     ...(setting.trustProxy === undefined ? {} : { trustProxy: setting.trustProxy }),
     events,
     ...(setting.election === undefined ? {} : { election: setting.election }),
+    answersAsPublic: setting.answersAsPublic ?? false,
     logger,
   };
 }

@@ -56,7 +56,6 @@ describe('an instance', () => {
       instanceName: 'office',
       readMessages: true,
       msgCall: 'Please write.',
-      integration: 'ignored',
     });
     expect(status).toBe(201);
     const { instance, hash, settings } = CreateInstanceAnswer.parse(body);
@@ -72,7 +71,29 @@ describe('an instance', () => {
     });
     const listed = (await gateway.call('GET', '/instance/fetchInstances')).body;
     expect(JSON.stringify(listed)).not.toContain(hash);
-    expect(listed).toContainEqual(instance);
+    const { instanceId: id, instanceName: name, status: connectionStatus } = instance;
+    // Also by the names that the public server has.
+    expect(listed).toContainEqual({ ...instance, id, name, connectionStatus, ownerJid: expect.any(String) });
+  });
+
+  it.each([
+    ['whatsapp for WHATSAPP-BAILEYS', { integration: 'WHATSAPP-BAILEYS' }, [201, 'whatsapp']],
+    [
+      'a transport that is named beside it',
+      { integration: 'WHATSAPP-BAILEYS', transport: 'loopback' },
+      [201, 'loopback'],
+    ],
+    ['loopback where it says nothing', { integration: '' }, [201, 'loopback']],
+    ['no other', { integration: 'WHATSAPP-BUSINESS' }, [400, /^integration: must be WHATSAPP-BAILEYS/]],
+  ])('the public server’s integration means %s', async (_what, fields, [status, expected]) => {
+    const answer = await gateway.call('POST', '/instance/create', { instanceName: 'foreign', ...fields });
+    expect(answer.status).toBe(status);
+    if (status === 201) {
+      expect(answer.body.instance.transport).toBe(expected);
+      await gateway.call('DELETE', '/instance/delete/foreign');
+    } else {
+      expect(answer.body.response.message[0]).toMatch(expected as RegExp);
+    }
   });
 
   it('takes a token of the caller’s choice, but of 16 to 128 characters, and none that is in use', async () => {

@@ -6,9 +6,10 @@ import { type AudioMessage, SentMessage } from '../../src/contract/gateway.ts';
 import type { RunningGateway } from '../../src/gateway/gateway-options.ts';
 import { startGateway } from '../../src/gateway/start.ts';
 import { mediaTools } from '../media-tools.ts';
+import { makeNativeNote } from '../native-note.ts';
 import { startTestRedis, type TestRedis } from '../redis-server.ts';
 import { decrypted } from './decrypted.ts';
-import { ada, caller, gatewayOptions, hedy, makeFolder, makeTone, run } from './gateway-fixture.ts';
+import { ada, caller, gatewayOptions, hedy, makeFolder, makeTone } from './gateway-fixture.ts';
 
 const SEND = '/message/sendMessengerAudio/main';
 const tools = ['ffmpeg', 'ffprobe'] as const;
@@ -43,7 +44,7 @@ afterAll(async () => {
 async function note(seconds: number): Promise<Buffer> {
   const path = join(folder.path, `note-${seconds}`);
   await makeTone(`${path}.wav`, seconds);
-  await run('ffmpeg', ['-v', 'error', '-i', `${path}.wav`, '-ac', '1', '-c:a', 'libopus', `${path}.ogg`]);
+  await makeNativeNote(`${path}.wav`, `${path}.ogg`);
   return readFile(`${path}.ogg`);
 }
 

@@ -87,6 +87,7 @@ async function sendToAda(messageId: string): Promise<void> {
     messageId,
     chat: await session.resolve(parseAddress(ada.number, 'number'), 'number'),
     file: '',
+    durationMs: 1000,
     content: {
       url: '',
       mimetype: '',

@@ -84,6 +84,7 @@ describe('the document', () => {
     expect(types.toSorted()).toEqual([
       'audio string',
       'delay integer',
+      'encoding boolean',
       'linkPreview boolean',
       'mentioned array',
       'mentionsEveryOne boolean',

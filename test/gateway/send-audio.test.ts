@@ -5,6 +5,8 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { SentMessage } from '../../src/contract/gateway.ts';
+import { packVoiceNote } from '../../src/media/ogg/voice-form.ts';
+import { makeNativeNote, SILK } from '../native-note.ts';
 import { startTestRedis, type TestRedis } from '../redis-server.ts';
 import { decrypted } from './decrypted.ts';
 import {
@@ -156,17 +158,54 @@ describe('the answer', () => {
 
   it('leaves a voice note as it is', async () => {
     const path = join(folder.path, 'note.ogg');
-    await run('ffmpeg', [
-      ...['-v', 'error', '-i', join(folder.path, 'tone.mp3'), '-ac', '1', '-c:a', 'libopus'],
-      ...['-b:a', '24k', '-y', path],
-    ]);
+    await makeNativeNote(join(folder.path, 'tone.mp3'), path);
     const note = await readFile(path);
-    const { body } = await gateway.call('POST', SEND, form({ number: ada.number }, note));
-    const { audioMessage } = SentMessage.parse(body).message;
-    const file = Buffer.from(await (await fetch(audioMessage.url)).arrayBuffer());
-    expect(decrypted(file, audioMessage.mediaKey).plain.equals(note)).toBe(true);
+    expect((await sentFile(form({ number: ada.number }, note))).equals(note)).toBe(true);
+  });
+
+  it('puts the frames of a note in another framing together, and keeps them', async () => {
+    const path = join(folder.path, 'one-a-packet.ogg');
+    await run('ffmpeg', [
+      '-v',
+      'error',
+      '-i',
+      join(folder.path, 'tone.mp3'),
+      ...SILK,
+      '-b:a',
+      '24k',
+      '-y',
+      path,
+    ]);
+    const mended = join(folder.path, 'mended.ogg');
+    await packVoiceNote(path, mended);
+    const sent = await sentFile(form({ number: ada.number }, await readFile(path)));
+    expect(sent.equals(await readFile(mended))).toBe(true);
+  });
+
+  it('leaves any Ogg Opus file with one channel as it is where that is asked for, and converts all else', async () => {
+    const path = join(folder.path, 'full-band.ogg');
+    await run('ffmpeg', [
+      ...['-v', 'error', '-i', join(folder.path, 'tone.mp3'), '-ac', '1', '-c:a', 'libopus', '-b:a', '64k'],
+      ...['-y', path],
+    ]);
+    const file = await readFile(path);
+    const asItIs = { number: ada.number, encoding: 'false' };
+    expect((await sentFile(form(asItIs, file))).equals(file)).toBe(true);
+    const converted = await sentFile(form({ number: ada.number }, file));
+    await writeFile(path, converted);
+    expect(await packVoiceNote(path, null)).toMatchObject({ isUntouched: true });
+    const ofMp3 = await sentFile(form(asItIs, await readFile(join(folder.path, 'tone.mp3'))));
+    await writeFile(path, ofMp3);
+    expect(await packVoiceNote(path, null)).toMatchObject({ isUntouched: true });
   });
 });
+
+async function sentFile(body: FormData): Promise<Buffer> {
+  const answer = await gateway.call('POST', SEND, body);
+  const { audioMessage } = SentMessage.parse(answer.body).message;
+  const file = Buffer.from(await (await fetch(audioMessage.url)).arrayBuffer());
+  return decrypted(file, audioMessage.mediaKey).plain;
+}
 
 describe('whom it goes to', () => {
   const spellings = [

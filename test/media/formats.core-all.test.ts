@@ -59,7 +59,7 @@ describe.each(sources)('%s', (source) => {
     expect(file).toMatchObject({
       codec: audio.codec_name,
       channels: audio.channels,
-      sampleRate: 48000,
+      sampleRate: format === 'voice' ? 16_000 : 48_000,
       copied: copies.includes(`${source} ${format}`),
     });
     expect(Math.abs(file.durationSeconds - seconds)).toBeLessThan(0.03);

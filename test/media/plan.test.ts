@@ -217,8 +217,8 @@ describe('a voice message', () => {
     plan({ format: 'voice', ...request }, { declaredSeconds: seconds }).encode.bitrateKbps;
 
   it('has the bitrate of its quality while that fits 512 KiB', () => {
-    expect(voice(60)).toBe(32);
-    expect(voice(60, { quality: 'extreme' })).toBe(48);
+    expect(voice(60)).toBe(24);
+    expect(voice(60, { quality: 'extreme' })).toBe(32);
   });
 
   it('is lowered to fit, to 12k at the least', () => {
@@ -229,7 +229,7 @@ describe('a voice message', () => {
   });
 
   it('is fitted by the part that is asked for', () => {
-    expect(voice(3600, { start: 100, end: 160 })).toBe(32);
+    expect(voice(3600, { start: 100, end: 160 })).toBe(24);
   });
 
   it('is left alone when a bitrate is asked for', () => {
@@ -251,7 +251,7 @@ describe('a voice message', () => {
       track: { index: 1 },
       trim: { startSeconds: 2, endSeconds: null },
       loudnessLufs: -14,
-      encode: { channels: 1, sampleRate: 48_000, bitrateKbps: 32 },
+      encode: { channels: 1, sampleRate: 16_000, bitrateKbps: 24 },
     });
   });
 });

@@ -36,7 +36,6 @@ const sandboxOf = (level: SandboxLevel): Sandbox => ({
   level,
   hasLimits: true,
   showsSystem: true,
-  confinePath: systemTools.confinePath,
 });
 
 describe('the sandbox that is taken', () => {

@@ -1,7 +1,9 @@
 import { access, readFile, writeFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
+import { packVoiceNote } from '../../src/media/ogg/voice-form.ts';
 import { prepareVoiceNote } from '../../src/media/voice-note.ts';
 import { currentRun, rowsOfRun } from '../by-run.ts';
+import { makeNativeNote } from '../native-note.ts';
 import { noAbort, tools } from './extracting.ts';
 import { decodedSeconds, ffmpeg, inspect, packetKbps } from './oracle.ts';
 import { mediaFolder } from './sources.ts';
@@ -12,7 +14,7 @@ const prepare = (input: string, output: string) =>
 
 describe('a voice note', () => {
   it.each(rowsOfRun(['speech.wav', 'mp3.mp3', 'aac.mp4', 'stereo.opus', 'opus.webm', 'surround.mkv'], 2))(
-    'is made of %s: Ogg Opus, mono, 48 kHz',
+    'is made of %s: Ogg Opus, mono, as phones make it',
     async (source) => {
       const input = await folder.source(source);
       const output = folder.at(`${source}.ogg`);
@@ -22,13 +24,15 @@ describe('a voice note', () => {
       expect(format.format_name).toBe('ogg');
       expect(audio).toMatchObject({ codec_name: 'opus', channels: 1, sample_rate: '48000' });
       expect(tags.title).toBeUndefined();
+      expect(await packVoiceNote(output, null)).toMatchObject({ isUntouched: true });
       expect(Math.abs(note.durationSeconds - (await decodedSeconds(input)))).toBeLessThan(0.05);
       expect(await packetKbps(output)).toBeLessThan(45);
     },
   );
 
   it.runIf(currentRun === 'core')('that is one already passes through, byte for byte', async () => {
-    const input = await folder.source('note.ogg');
+    const input = folder.at('native.ogg');
+    await makeNativeNote(await folder.source('speech.wav'), input);
     const before = await readFile(input);
     const note = await prepare(input, folder.at('unused.ogg'));
     expect(note).toMatchObject({ path: input, passedThrough: true });
@@ -105,7 +109,7 @@ describe('a waveform', () => {
     const quarter = (place: number) => [...waveform.subarray(place * 16 + 2, place * 16 + 14)];
     expect(Math.max(...quarter(0))).toBeLessThanOrEqual(2);
     for (const bar of quarter(1)) expect(Math.abs(bar - 50)).toBeLessThan(8);
-    for (const bar of quarter(2)) expect(bar).toBeGreaterThan(92);
+    for (const bar of quarter(2)) expect(bar).toBeGreaterThan(90);
     for (const bar of quarter(3)) expect(Math.abs(bar - 50)).toBeLessThan(8);
     expect(Math.max(...waveform)).toBe(100);
   });

@@ -5,9 +5,8 @@
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { createServer as createHttp, type Server } from 'node:http';
 import { request } from 'node:https';
-import { type AddressInfo, connect, createServer as createTcp, type Server as TcpServer } from 'node:net';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
@@ -20,39 +19,25 @@ import { parseAllowRules } from '../../src/outbound/allow-rules.ts';
 import { createOutbound, type Outbound } from '../../src/outbound/outbound.ts';
 import { recordConnects } from './connect-recorder.ts';
 import { forbiddenAddresses, forbiddenHosts } from './forbidden-hosts.ts';
+import { type Redirector, startRedirector, startXmppSender, type XmppSender } from './misleading-servers.ts';
 import { PUBLIC_ADDRESS } from './stub-network.ts';
 
 const STEP = 20;
 
 let folder = '';
-let redirector: Server;
-let sender: TcpServer;
+let redirector: Redirector;
+let sender: XmppSender;
 let outbound: Outbound;
 /** What the names of the next vectors resolve to. */
 const answers = new Map<string, string[]>();
 let elsewhere = '';
 
-const portOf = (server: Server | TcpServer): number => (server.address() as AddressInfo).port;
-
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'outbound-forbidden-'));
-  redirector = createHttp((request, response) => {
-    const location = Buffer.from(request.url?.slice(1) ?? '', 'base64url').toString();
-    response.writeHead(302, { location: Buffer.from(location).toString('latin1') }).end();
-  }).listen(0, '127.0.0.1');
-  // Sends every client on (RFC 6120, 4.9.3.19).
-  sender = createTcp((socket) => {
-    socket.on('error', () => socket.destroy());
-    socket.once('data', () =>
-      socket.end(
-        `<stream:stream xmlns="jabber:client" xmlns:stream="http://etherx.jabber.org/streams" from="xmpp.example" id="1" version="1.0">` +
-          `<stream:error><see-other-host xmlns="urn:ietf:params:xml:ns:xmpp-streams">${elsewhere}</see-other-host></stream:error></stream:stream>`,
-      ),
-    );
-  }).listen(0, '127.0.0.1');
-  await Promise.all([once(redirector, 'listening'), once(sender, 'listening')]);
+  redirector = await startRedirector();
+  sender = await startXmppSender('xmpp.example', () => elsewhere);
   outbound = createOutbound({
-    allow: parseAllowRules(`127.0.0.1:${portOf(redirector)},127.0.0.1:${portOf(sender)}`),
+    allow: parseAllowRules(`127.0.0.1:${redirector.port},127.0.0.1:${sender.port}`),
     ports: [80, 443, 8080, 8443],
     userAgent: 'Soundpost test',
     logger: createLogger('silent'),
@@ -61,8 +46,8 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await outbound.close();
-  for (const server of [redirector, sender]) server.close();
-  redirector.closeAllConnections();
+  redirector.close();
+  await sender.close();
   await rm(folder, { recursive: true });
 });
 
@@ -88,45 +73,49 @@ const parts = (url: string): Promise<unknown> => {
   });
 };
 const post = (url: string): Promise<unknown> =>
-  outbound.post({ url, headers: {}, body: '{}', timeoutMs: 5000 } as never);
+  outbound.post({ url, headers: {}, body: '{}', timeoutMs: 5000 });
 const put = (url: string): Promise<unknown> =>
   outbound.put({ url, headers: {}, body: Readable.from(['x']), sizeBytes: 1, timeoutMs: 5000 });
-const bytes = (url: string): Promise<unknown> => outbound.fetchBytes({ url, maxBytes: 1000 } as never);
+const bytes = (url: string): Promise<unknown> => outbound.fetchBytes({ url, maxBytes: 1000 });
 /** As `ws` and Baileys' uploads do. */
 const byAgent = async (host: string): Promise<unknown> => {
   const asking = request(`https://${host}/`, { agent: outbound.service.agent }).end();
   return once(asking, 'response').finally(() => asking.destroy());
 };
 const byFetch = (url: string): Promise<unknown> => fetch(url, fetchOptions(outbound.service));
-const redirected = (url: string): string =>
-  `http://127.0.0.1:${portOf(redirector)}/${Buffer.from(url).toString('base64url')}`;
+const redirected = (url: string): string => redirector.to(url);
 
-/** A name of its own, which resolves so: alone, after a public address, or to that only when it was checked. */
-function named(address: string, how: 'alone' | 'mixed' | 'rebound'): string {
+/** A name of its own, which resolves to the address alone, or to a public one before it. */
+function named(address: string, how: 'alone' | 'mixed'): string {
   nth += 1;
   const name = `n${nth}.example`;
   answers.set(name, how === 'mixed' ? [PUBLIC_ADDRESS, address] : [address]);
   return name;
 }
 
-/** Settles with how it ended. */
-const outcome = (work: Promise<unknown>): Promise<'done' | 'refused'> =>
+/** What it ended with, the cause of what `fetch` throws in its place; `done` when it did not fail. */
+const outcome = (work: Promise<unknown>): Promise<string> =>
   work.then(
-    () => 'done' as const,
-    () => 'refused' as const,
+    () => 'done',
+    (error: Error) => `${(error.cause instanceof Error ? error.cause : error).name}`,
   );
 
+/** Those that the guard did not refuse, with how they ended. */
 async function tryAll(
   vectors: readonly string[],
   attempt: (vector: string) => Promise<unknown>,
 ): Promise<string[]> {
-  const done: string[] = [];
+  const others: string[] = [];
   for (let from = 0; from < vectors.length; from += STEP) {
     const some = vectors.slice(from, from + STEP);
     const ends = await Promise.all(some.map((vector) => outcome(attempt(vector))));
-    done.push(...some.filter((_vector, index) => ends[index] === 'done'));
+    others.push(
+      ...some
+        .map((vector, index) => `${vector}: ${ends[index]}`)
+        .filter((end) => !end.endsWith(': OutboundRefused')),
+    );
   }
-  return done;
+  return others;
 }
 
 type Way = readonly [name: string, vectors: readonly string[], attempt: (vector: string) => Promise<unknown>];
@@ -176,7 +165,7 @@ it.each(ways)('%s', { timeout: 120_000 }, async (_name, vectors, attempt) => {
   } finally {
     recorder.stop();
   }
-  expect(recorder.attempts.filter((at) => at !== `127.0.0.1:${portOf(redirector)}`)).toEqual([]);
+  expect(recorder.attempts.filter((at) => at !== `127.0.0.1:${redirector.port}`)).toEqual([]);
 });
 
 const clientOf = () => {
@@ -221,7 +210,7 @@ it('where an XMPP server sends its clients', { timeout: 240_000 }, async () => {
     for (const address of forbiddenAddresses) {
       elsewhere = address.includes(':') ? `[${address}]:5222` : `${address}:5222`;
       const client = clientOf();
-      await client.open({ directTls: false, hostname: '127.0.0.1', port: portOf(sender) });
+      await client.open({ directTls: false, hostname: '127.0.0.1', port: sender.port });
       ended.push((await client.failed).name);
       client.cut();
     }
@@ -229,7 +218,7 @@ it('where an XMPP server sends its clients', { timeout: 240_000 }, async () => {
     recorder.stop();
   }
   expect(new Set(ended)).toEqual(new Set(['OutboundRefused']));
-  expect(recorder.attempts.filter((at) => at !== `127.0.0.1:${portOf(sender)}`)).toEqual([]);
+  expect(recorder.attempts.filter((at) => at !== `127.0.0.1:${sender.port}`)).toEqual([]);
   expect(recorder.attempts).toHaveLength(forbiddenAddresses.length);
 });
 
@@ -241,17 +230,17 @@ it('what WhatsApp uses reaches what is allowed', async () => {
   });
   expect(moved.status).toBe(302);
   // It speaks no TLS, which is where this ends.
-  await expect(byAgent(`127.0.0.1:${portOf(redirector)}`)).rejects.toThrow(/SSL|TLS|wrong version|packet/i);
+  await expect(byAgent(`127.0.0.1:${redirector.port}`)).rejects.toThrow(/SSL|TLS|wrong version|packet/i);
   recorder.stop();
-  expect(recorder.attempts).toEqual([`127.0.0.1:${portOf(redirector)}`, `127.0.0.1:${portOf(redirector)}`]);
+  expect(recorder.attempts).toEqual([`127.0.0.1:${redirector.port}`, `127.0.0.1:${redirector.port}`]);
 });
 
 it('the recorder sees TCP, TLS and UDP, whoever opens them', async () => {
   const recorder = recordConnects();
-  const port = portOf(redirector);
+  const port = redirector.port;
   const sockets = [connect(port, '127.0.0.1'), tls.connect(port, '127.0.0.1')];
   for (const socket of sockets) socket.on('error', () => undefined);
-  await once(sockets[0] ?? redirector, 'connect');
+  await Promise.race(sockets.map((socket) => once(socket, 'connect')));
   await fetch(redirected('http://127.0.0.1/'), { redirect: 'manual' });
   const udp = createSocket('udp4');
   udp.send('x', port, '127.0.0.1');

@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -22,6 +23,8 @@ let asked: IncomingMessage[];
 let outbound: Outbound;
 /** What the proxy answers, by the address that it is asked for; 200 leads to the source. */
 let answers: Record<string, number>;
+/** The port that it leads to. */
+let led = 0;
 
 const portOf = (server: Server): number => (server.address() as AddressInfo).port;
 async function listen(server: Server): Promise<Server> {
@@ -39,12 +42,13 @@ beforeEach(async () => {
       response.writeHead(200, { 'content-length': CONTENT.length }).end(CONTENT),
     ),
   );
+  led = portOf(source);
   proxy = await listen(
     createServer().on('connect', (request: IncomingMessage, client: Socket) => {
       asked.push(request);
       const status = answers[request.url?.split(':')[0] ?? ''] ?? 200;
       if (status !== 200) return client.end(`HTTP/1.1 ${status} No\r\n\r\n`);
-      const server = connect(portOf(source), '127.0.0.1', () => {
+      const server = connect(led, '127.0.0.1', () => {
         client.write('HTTP/1.1 200 Connected\r\n\r\n');
         server.pipe(client).pipe(server);
       });
@@ -129,10 +133,25 @@ it('that is away is a server that could not be reached', async () => {
 });
 
 it('carries TLS with the name that was asked for, and trusts no other certificate', async () => {
-  // The source speaks no TLS: what arrives there is a hello with the name in it.
-  const hello = Promise.withResolvers<Buffer>();
-  source.on('connection', (socket) => socket.once('data', hello.resolve));
-  await expect(fetched('https://media.example/talk.mp4')).rejects.toMatchObject({ name: 'OutboundFailed' });
-  expect((await hello.promise).includes('media.example')).toBe(true);
+  const fixture = (name: string): Promise<Buffer> => readFile(join(import.meta.dirname, 'fixtures', name));
+  const [cert, key] = await Promise.all([fixture('media.example.crt'), fixture('media.example.key')]);
+  const names: unknown[] = [];
+  const selfSigned = await listen(
+    createTlsServer({
+      cert,
+      key,
+      SNICallback: (name, done) => {
+        names.push(name);
+        done(null);
+      },
+    }),
+  );
+  led = portOf(selfSigned);
+  await expect(fetched('https://media.example/talk.mp4')).rejects.toMatchObject({
+    name: 'OutboundFailed',
+    kind: 'tls',
+  });
+  selfSigned.close();
+  expect(names).toEqual(['media.example']);
   expect(asked.map(({ url }) => url)).toEqual([`${PUBLIC_ADDRESS}:443`]);
 });

@@ -144,10 +144,14 @@ describe('the places of the queue', () => {
     await add('first', 102);
     await add('clipped', 50);
     await add('later', 104, 60_000);
+    await add('forward', 105);
+    await bringForward(queue().redis, 'forward');
     await run(`${QUEUE_PLACES} shiftPriorities(100)`, QUEUE_PLACES_KEYS);
     const priorities = async (...ids: string[]) =>
       Promise.all(ids.map(async (id) => (await jobOf(id)).priority));
-    expect(await priorities('clipped', 'running', 'first', 'second', 'later')).toEqual([1, 1, 2, 3, 4]);
+    expect(await priorities('clipped', 'running', 'first', 'second', 'later', 'forward')).toEqual([
+      1, 1, 2, 3, 4, 5,
+    ]);
     expect((await extract.getPrioritized()).map(({ id }) => id)).toEqual(['clipped', 'first', 'second']);
     const counts = await extract.getCountsPerPriority([1, 2, 3]);
     expect(counts).toEqual({ 1: 1, 2: 1, 3: 1 });

@@ -97,6 +97,8 @@ async function deliver({
     tenant: 'tenant01',
     jobId: JOB,
     sendId: `${JOB}-voice`,
+    part: 0,
+    round: 0,
     request,
   } satisfies VoicePayload;
   return deliverVoice(
@@ -190,6 +192,17 @@ describe('an answer of the gateway', () => {
     await redis.flushall();
     expect(await deliver({ kind: 'other' })).toMatchObject(ofAnother);
     expect(seen).toHaveLength(2);
+  });
+
+  // As the public server 2.3.6 answers a number that is not there, and what it throws inside of what it throws.
+  it.each([
+    [{ exists: false, jid: '1@s.whatsapp.net', number: '1' }, '1 is not on the network'],
+    ['[object Object]', 'Bad Request'],
+    [['requires property "audio"', 'delay: is wrong'], 'requires property "audio"; delay: is wrong'],
+    [{ code: 7 }, '{"code":7}'],
+  ])('that refuses with %j says why', async (message, words) => {
+    answer = json(400, { status: 400, error: 'Bad Request', response: { message: [message].flat() } });
+    expect(await deliver({ kind: 'other' })).toMatchObject(failed('HTTP_400', words));
   });
 
   it('cannot come from a gateway that is not there: that is tried again, with either', async () => {
@@ -299,6 +312,8 @@ describe('what the gateway is sent', () => {
     expect(JSON.parse(body.toString())).toEqual({
       ...fields,
       audio: Buffer.from('OggS voice').toString('base64'),
+      // The public server encodes again what it is not told to leave.
+      encoding: false,
     });
   });
 

@@ -1,12 +1,20 @@
 /** POST /hooks/gateway: the gateway tells how far a voice message has come (decisions C). */
+import type { Request } from 'express';
+import { z } from 'zod';
 import { ServiceError } from '../../contract/errors.ts';
-import { GatewayEvent, MessageUpdateEvent } from '../../contract/gateway-events.ts';
+import { GatewayEvent, StatusReport } from '../../contract/gateway-events.ts';
 import { SignedEventHeaders } from '../../contract/request-headers.ts';
 import { raiseMessageStatus } from '../../queue/voice-state.ts';
 import { redisNow } from '../../redis/clock.ts';
+import { isSameSecret } from '../../signing/same-secret.ts';
 import { isWebhookSigned } from '../../signing/standard-webhooks.ts';
 import { readText } from '../json-body.ts';
 import type { Route, RouteContext } from '../route.ts';
+
+/** For servers that can neither sign nor set a header. */
+const TokenQuery = z.object({
+  token: z.string().optional().meta({ description: 'GATEWAY_EVENTS_TOKEN, of a server that cannot sign' }),
+});
 
 export const hookRoutes: readonly Route[] = [
   {
@@ -17,9 +25,10 @@ export const hookRoutes: readonly Route[] = [
       operationId: 'receiveGatewayEvent',
       summary: 'Hear from the messaging gateway how far a voice message has come',
       description:
-        'For the gateway alone: its signature (Standard Webhooks 1.0.0) stands for a key. Events other than messages.update are taken and dropped.',
+        'For the gateway alone: its signature (Standard Webhooks 1.0.0) stands for a key; another server shows GATEWAY_EVENTS_TOKEN as `token` in the query or as `Authorization: Bearer`. Events other than messages.update are taken and dropped.',
       tag: 'Service',
-      headers: SignedEventHeaders,
+      headers: SignedEventHeaders.partial(),
+      query: TokenQuery,
       body: { 'application/json': GatewayEvent },
       answers: { 204: { description: 'Taken' } },
       errors: ['UNAUTHORIZED', 'INVALID_REQUEST', 'PAYLOAD_TOO_LARGE', 'SERVICE_UNAVAILABLE'],
@@ -30,20 +39,32 @@ export const hookRoutes: readonly Route[] = [
 
 async function gatewayEvent({ request, response, services }: RouteContext): Promise<void> {
   const body = await readText(request, response);
-  const { gatewayEventsSecret, jobTtlSeconds } = services.settings;
+  const { gatewayEventsSecret, gatewayEventsToken, jobTtlSeconds } = services.settings;
+  const shown = request.get('authorization')?.match(/^Bearer +(\S+)$/i)?.[1] ?? request.query.token;
+  if (typeof shown === 'string') {
+    if (gatewayEventsToken === undefined || !isSameSecret(shown, gatewayEventsToken)) {
+      throw new ServiceError('UNAUTHORIZED', 'the token is not GATEWAY_EVENTS_TOKEN');
+    }
+  } else if (!isSigned(request, body, gatewayEventsSecret)) {
+    throw new ServiceError(
+      'UNAUTHORIZED',
+      'the event is not signed by the gateway of this service, and shows no token',
+    );
+  }
+  const event = StatusReport.safeParse(JSON.parse(body));
+  for (const update of event.data?.data ?? []) {
+    if (update === null) continue;
+    await raiseMessageStatus(services.redis, update.key.id, update.status, jobTtlSeconds);
+  }
+  // Other events are not for us, and none is worth a retry.
+  response.status(204).end();
+}
+
+function isSigned(request: Request, body: string, secret: string): boolean {
   const headers = {
     'webhook-id': request.get('webhook-id') ?? '',
     'webhook-timestamp': request.get('webhook-timestamp') ?? '',
     'webhook-signature': request.get('webhook-signature') ?? '',
   };
-  if (!isWebhookSigned(headers, body, gatewayEventsSecret, redisNow())) {
-    throw new ServiceError('UNAUTHORIZED', 'the event is not signed by the gateway of this service');
-  }
-  const event = MessageUpdateEvent.safeParse(JSON.parse(body));
-  if (event.success) {
-    const { key, status } = event.data.data;
-    await raiseMessageStatus(services.redis, key.id, status, jobTtlSeconds);
-  }
-  // Other events are not for us, and none is worth a retry.
-  response.status(204).end();
+  return isWebhookSigned(headers, body, secret, redisNow());
 }

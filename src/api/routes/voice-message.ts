@@ -5,6 +5,7 @@ import { ServiceError } from '../../contract/errors.ts';
 import { VoiceMessageRequest } from '../../contract/job-request.ts';
 import { IdempotencyHeaders } from '../../contract/request-headers.ts';
 import type { JobRecord } from '../../queue/job-record.ts';
+import { notePartId } from '../../queue/names.ts';
 import { readVoiceState } from '../../queue/voice-state.ts';
 import { answerOnce } from '../idempotent.ts';
 import { readJson } from '../json-body.ts';
@@ -22,7 +23,7 @@ export const voiceMessageRoutes: readonly Route[] = [
       operationId: 'sendVoiceMessage',
       summary: 'Send the result of a completed job as a voice message',
       description:
-        'Each call sends once; the job then tells of the latest sending. An Idempotency-Key makes a repetition safe.',
+        'Each call sends once; the job then tells of the latest sending. An Idempotency-Key makes a repetition safe. A run that was stopped by one of its notes goes on with that note when it is sent to the same number again. `split` and `trimSilence` are made with the job, not here.',
       tag: 'Jobs',
       headers: IdempotencyHeaders,
       body: { 'application/json': VoiceMessageRequest },
@@ -51,13 +52,36 @@ async function send(context: RouteContext): Promise<void> {
   demandInstance(key, voiceMessage);
   demandFile(record);
   const { jobId } = record;
+  demandRun(record, voiceMessage);
   await answerOnce(context, `${jobId} ${JSON.stringify(voiceMessage)}`, async (seed) => {
+    const before = await readVoiceState(services.redis, record);
+    const stopped =
+      before?.parts?.findIndex(({ status }) => status === 'failed' || status === 'unknown') ?? 0;
+    const earlier = record.voiceSendId;
+    if (stopped > 0 && earlier !== null && (await services.voices.goOn(earlier, stopped, voiceMessage))) {
+      await services.jobs.replicated('voice', [notePartId(earlier, stopped)]);
+      return { httpStatus: 202, data: { jobId, voiceMessage: await readVoiceState(services.redis, record) } };
+    }
     const sendId = `${jobId}-voice-${seed ?? randomBytes(8).toString('hex')}`;
     await services.voices.resend(key.id, jobId, sendId, voiceMessage);
     await services.jobs.replicated('voice', [sendId]);
     const state = await readVoiceState(services.redis, { ...record, voiceSendId: sendId });
     return { httpStatus: 202, data: { jobId, voiceMessage: state } };
   });
+}
+
+/** Notes are cut of the source, which is no longer there. */
+function demandRun({ result, payload }: JobRecord, { split, trimSilence }: VoiceMessageRequest): void {
+  const made = payload.options.voiceMessage;
+  const missing =
+    split && made?.split !== true && result?.voice?.fitsVoiceBubble !== true ? 'split' : undefined;
+  const field = missing ?? (trimSilence && made?.trimSilence !== true ? 'trimSilence' : undefined);
+  if (field !== undefined) {
+    throw new ServiceError(
+      'INVALID_REQUEST',
+      `${field}: is made together with the job; submit it with options.voiceMessage.${field}`,
+    );
+  }
 }
 
 function demandFile(record: JobRecord): void {

@@ -118,7 +118,10 @@ async function readReply(
   return workspaces.use(async (workspace) => {
     const path = join(workspace, 'recording');
     await pipeline(request, limited, createWriteStream(path, { mode: 0o600 }), { signal });
-    const { audioMessage } = await notes.make({ kind: 'file', path }, workspace, signal);
+    const { audioMessage } = await notes.make(
+      { audio: { kind: 'file', path }, workspace, keepsOpus: true },
+      signal,
+    );
     return { as, content: { audioMessage } };
   });
 }

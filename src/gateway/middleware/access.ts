@@ -46,6 +46,12 @@ export class Access {
     }
   }
 
+  /** The instance whose token the caller has; undefined for the gateway's own key. */
+  ownInstance(request: Request): Instance | undefined {
+    const principal = this.#principals.get(request);
+    return principal?.kind === 'instance' ? principal.instance : undefined;
+  }
+
   /** Finds the instance of the path for a key that opens it. */
   async requireInstance(request: Request): Promise<Instance> {
     const named = String(request.params.instance);

@@ -184,8 +184,9 @@ export function openApiDocument(
       const documented = jsonSchema[DOCUMENTED_TYPE];
       delete jsonSchema[DOCUMENTED_TYPE];
       if (documented !== undefined) {
+        const { items } = jsonSchema.anyOf?.find(({ type }) => type === documented) ?? {};
         delete jsonSchema.anyOf;
-        jsonSchema.type = documented as 'string';
+        Object.assign(jsonSchema, { type: documented, ...(items ? { items } : {}) });
       }
     },
   });

@@ -1,6 +1,6 @@
 /** `POST /message/updateBlockStatus/{instance}` (messaging-gateway.md "Update block status"; decisions B for the alias). */
 import { GatewayError } from '../../contract/gateway-errors.ts';
-import { BlockStatusRequest } from '../../contract/gateway-operations.ts';
+import { BlockStatusRequest, PublicBlockAnswer } from '../../contract/gateway-operations.ts';
 import { parseAddress } from '../address.ts';
 import { type Route, route } from '../route.ts';
 import type { GatewayServices } from '../services.ts';
@@ -11,7 +11,7 @@ const paths = [
   { path: '/chat/updateBlockStatus/:instance', operationId: 'updateBlockStatusOfChat' },
 ] as const;
 
-export function blockStatusRoutes({ sessions }: GatewayServices): Route[] {
+export function blockStatusRoutes({ sessions, answersAsPublic }: GatewayServices): Route[] {
   return paths.map(({ path, operationId }) =>
     route({
       method: 'post',
@@ -22,7 +22,11 @@ export function blockStatusRoutes({ sessions }: GatewayServices): Route[] {
         summary: 'Block or unblock a contact',
         description: 'What a blocked contact sends bounces, and so does what is sent to it.',
         tag: 'Chats',
-        answer: { status: 201, description: 'Done' },
+        answer: {
+          status: 201,
+          description: 'Done',
+          ...(answersAsPublic ? { body: PublicBlockAnswer } : {}),
+        },
         errors: ['unknown_recipient', 'unsupported', 'network_refused', 'not_connected'],
       },
       body: BlockStatusRequest,
@@ -36,6 +40,7 @@ export function blockStatusRoutes({ sessions }: GatewayServices): Route[] {
           throw new GatewayError('bad_request', 'number: a group cannot be blocked');
         }
         await session.setBlocked(chat, status === 'block');
+        return answersAsPublic ? { block: 'success' as const } : undefined;
       },
     }),
   );

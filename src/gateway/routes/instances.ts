@@ -5,9 +5,11 @@ import {
   ConnectionStateAnswer,
   ConnectQuery,
   FetchInstancesQuery,
-  InstanceAnswer,
+  type InstanceAnswer,
   InstanceGoneAnswer,
+  ListedInstance,
   PairingAnswer,
+  PublicListedInstance,
   settingsAnswer,
 } from '../../contract/gateway-instances.ts';
 import { MakeInstanceAnswer, MakeInstanceRequest } from '../../contract/gateway-webhooks.ts';
@@ -30,7 +32,10 @@ function management({
   webhooks,
   deliveries,
   outbound,
+  answersAsPublic,
 }: GatewayServices): Route[] {
+  // There a token is enough to list its own instance, and to delete it.
+  const managing = answersAsPublic ? 'instance' : 'gateway';
   return [
     route({
       method: 'post',
@@ -70,26 +75,40 @@ function management({
     route({
       method: 'get',
       path: '/instance/fetchInstances',
-      access: 'gateway',
+      access: managing,
       docs: {
         operationId: 'fetchInstances',
         summary: 'List the instances, or one of them',
         tag: 'Instances',
-        answer: { status: 200, description: 'All of them, the oldest first', body: z.array(InstanceAnswer) },
+        answer: {
+          status: 200,
+          description: 'All of them, the oldest first',
+          body: z.array(answersAsPublic ? PublicListedInstance : ListedInstance),
+        },
         errors: [],
       },
       query: FetchInstancesQuery,
-      async run({ query: { instanceName, instanceId } }) {
-        const wanted = (await instances.list()).filter(
+      async run({ own, query: { instanceName, instanceId } }) {
+        const wanted = (own ? [own] : await instances.list()).filter(
           ({ id, name }) => (!instanceName || name === instanceName) && (!instanceId || id === instanceId),
         );
-        return (await sessions.states(wanted)).map(describe);
+        return (await sessions.states(wanted)).map((one) => {
+          const { status, ...described } = describe(one);
+          return {
+            ...described,
+            ...(answersAsPublic ? {} : { status }),
+            id: one.instance.id,
+            name: one.instance.name,
+            connectionStatus: one.state,
+            ownerJid: one.ownJid || null,
+          };
+        });
       },
     }),
     route({
       method: 'delete',
       path: '/instance/delete/:instance',
-      access: 'gateway',
+      access: managing,
       docs: {
         operationId: 'deleteInstance',
         summary: 'Delete an instance with everything that belongs to it',
@@ -153,6 +172,22 @@ function connection({ sessions }: GatewayServices): Route[] {
       run: ({ instance }) => stateAnswer(instance, sessions),
     }),
     route({
+      method: 'post',
+      path: '/instance/restart/:instance',
+      access: 'instance',
+      docs: {
+        operationId: 'restartInstance',
+        summary: 'Connect the instance anew',
+        description: 'One that is open stays so; one that is not is told to connect. It keeps its pairing.',
+        tag: 'Instances',
+        answer: { status: 200, description: 'Its state', body: ConnectionStateAnswer },
+        errors: ['network_refused', 'unsupported'],
+      },
+      async run({ instance }) {
+        return stateAnswer(await sessions.connect(instance), sessions);
+      },
+    }),
+    route({
       method: 'delete',
       path: '/instance/logout/:instance',
       access: 'instance',
@@ -173,7 +208,9 @@ function connection({ sessions }: GatewayServices): Route[] {
 }
 
 async function stateAnswer(instance: Instance, sessions: Sessions): Promise<ConnectionStateAnswer> {
-  return { instance: { instanceName: instance.name, state: await sessions.state(instance) } };
+  const state = await sessions.state(instance);
+  const reason = state === 'open' ? undefined : sessions.reason(instance);
+  return { instance: { instanceName: instance.name, state, ...(reason === undefined ? {} : { reason }) } };
 }
 
 function gone(message: string): InstanceGoneAnswer {

@@ -1,12 +1,12 @@
 /** `POST /chat/sendPresence/{instance}` (messaging-gateway.md "Send presence"; decisions B). */
 import { setTimeout as wait } from 'node:timers/promises';
-import { SendPresenceRequest } from '../../contract/gateway-operations.ts';
+import { PublicPresenceAnswer, SendPresenceRequest } from '../../contract/gateway-operations.ts';
 import { parseAddress } from '../address.ts';
 import { type Route, route } from '../route.ts';
 import type { GatewayServices } from '../services.ts';
 import type { Chat, Session } from '../transport.ts';
 
-export function presenceRoutes({ sessions, closing, logger }: GatewayServices): Route[] {
+export function presenceRoutes({ sessions, answersAsPublic, closing, logger }: GatewayServices): Route[] {
   /** Not awaited by the request; a gateway that stops ends the presence early. */
   const pauseLater = async (session: Session, chat: Chat, delayMs: number): Promise<void> => {
     await wait(delayMs, undefined, { signal: closing, ref: false }).catch(() => undefined);
@@ -25,7 +25,11 @@ export function presenceRoutes({ sessions, closing, logger }: GatewayServices): 
         description:
           'Answers at once; `paused` follows after `delay`. The fields may stand at the top level or inside `options`.',
         tag: 'Chats',
-        answer: { status: 201, description: 'Shown' },
+        answer: {
+          status: 201,
+          description: 'Shown',
+          ...(answersAsPublic ? { body: PublicPresenceAnswer } : {}),
+        },
         errors: ['unknown_recipient', 'network_refused', 'not_connected'],
       },
       body: SendPresenceRequest,
@@ -36,6 +40,7 @@ export function presenceRoutes({ sessions, closing, logger }: GatewayServices): 
         if (presence === 'composing' || presence === 'recording') {
           void pauseLater(session, chat, delayMs);
         }
+        return answersAsPublic ? { presence } : undefined;
       },
     }),
   ];

@@ -7,7 +7,7 @@ import { groupRoutes } from './groups.ts';
 import { instanceRoutes } from './instances.ts';
 import { presenceRoutes } from './presence.ts';
 import { privacyRoutes } from './privacy.ts';
-import { sendAudioRoutes } from './send-audio.ts';
+import { sendAudioRoutes, sendTextRoutes } from './send.ts';
 import { settingsRoutes } from './settings.ts';
 import { updateMessageRoutes } from './update-message.ts';
 import { webhookRoutes } from './webhook.ts';
@@ -15,6 +15,7 @@ import { webhookRoutes } from './webhook.ts';
 export function keyedRoutes(services: GatewayServices): Route[] {
   return [
     ...sendAudioRoutes(services),
+    ...sendTextRoutes(services),
     ...settingsRoutes(services),
     ...updateMessageRoutes(services),
     ...groupRoutes(services),

@@ -1,12 +1,14 @@
 /** `POST /chat/updateMessage/{instance}` (messaging-gateway.md "Update message"; decisions B). */
+import type { z } from 'zod';
 import { GatewayError } from '../../contract/gateway-errors.ts';
-import { UpdateMessageRequest } from '../../contract/gateway-operations.ts';
+import { PublicEditAnswer, UpdateMessageRequest } from '../../contract/gateway-operations.ts';
 import { parseAddress } from '../address.ts';
+import type { LoggedMessage } from '../message-record.ts';
 import { type Route, route } from '../route.ts';
 import type { GatewayServices } from '../services.ts';
 import { UnsupportedOperation } from '../transport.ts';
 
-export function updateMessageRoutes({ sessions, log }: GatewayServices): Route[] {
+export function updateMessageRoutes({ sessions, log, answersAsPublic }: GatewayServices): Route[] {
   return [
     route({
       method: 'post',
@@ -18,7 +20,11 @@ export function updateMessageRoutes({ sessions, log }: GatewayServices): Route[]
         description:
           'A text message changes its text; a voice message gets or changes a caption, the sound stays. Networks on which that would replace the whole voice message answer `not_editable`.',
         tag: 'Chats',
-        answer: { status: 200, description: 'Changed' },
+        answer: {
+          status: 200,
+          description: 'Changed',
+          ...(answersAsPublic ? { body: PublicEditAnswer } : {}),
+        },
         errors: [
           'unknown_recipient',
           'not_editable',
@@ -45,7 +51,23 @@ export function updateMessageRoutes({ sessions, log }: GatewayServices): Route[]
         const kind = 'audioMessage' in logged.message ? 'voice' : 'text';
         await session.editMessage({ chat, key: logged.key, text, kind });
         await log.edit(logged, text);
+        return answersAsPublic ? editedMessage(logged, text) : undefined;
       },
     }),
   ];
+}
+
+function editedMessage(
+  { key, message, timestampSeconds, status }: LoggedMessage,
+  text: string,
+): z.input<typeof PublicEditAnswer> {
+  return {
+    key,
+    message:
+      'audioMessage' in message
+        ? { audioMessage: { ...message.audioMessage, caption: text } }
+        : { conversation: text },
+    messageTimestamp: String(timestampSeconds),
+    status,
+  };
 }

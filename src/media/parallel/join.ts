@@ -1,9 +1,9 @@
 /** Makes one file of the parts of an encode. */
 import { type FileHandle, open } from 'node:fs/promises';
-import { ByteReader, ByteWriter } from './byte-file.ts';
+import { ByteReader, ByteWriter } from '../byte-file.ts';
+import { OggPageWriter, oggPackets, oggPage, pageHead, streamOf } from '../ogg/pages.ts';
 import { InfoTally, infoAt } from './info-frame.ts';
 import { frameShape, mp3Frames, soundOfFrames } from './mp3-frames.ts';
-import { OggPageWriter, oggPackets, oggPage, pageHead, streamOf } from './ogg-pages.ts';
 import type { Part, Splicing } from './parts.ts';
 import { findSplice } from './splice.ts';
 import { Unjoinable } from './unjoinable.ts';

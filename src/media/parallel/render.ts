@@ -6,6 +6,7 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Job, runOnInput } from '../input-run.ts';
+import { BrokenOgg } from '../ogg/pages.ts';
 import { clockOf, measureRendition, type RenderedFile, render } from '../render.ts';
 import { type Rendition, renditionCommand } from '../rendition.ts';
 import { outputStatistics } from '../statistics.ts';
@@ -84,7 +85,7 @@ async function renderInParallel(
   try {
     return idle.count < 2 ? null : await renderParts(job, rendition, idle.count, lengths, onSeconds);
   } catch (error) {
-    if (!(error instanceof Unjoinable)) throw error;
+    if (!(error instanceof Unjoinable || error instanceof BrokenOgg)) throw error;
     onUnjoined?.(error.message);
     return null;
   } finally {
@@ -115,7 +116,8 @@ async function renderParts(
     const joined = await joinParts({ parts, outputPath: rendition.path, splicing, samples, signal });
     const file = await measureRendition(job, rendition, { ...joined, samples });
     // The last part's run is the one that came to the end.
-    return { ...file, ...(last?.clock ?? { sourceSeconds: file.durationSeconds, filledSeconds: 0 }) };
+    const clock = last?.clock ?? { sourceSeconds: file.durationSeconds, filledSeconds: 0 };
+    return { ...file, ...clock, isInForm: true };
   } finally {
     await Promise.all(parts.map(({ path }) => rm(path, { force: true })));
   }

@@ -59,9 +59,10 @@ const NEVER_SENT = new Set([
 /** Other servers with the interface leave fields out or write them differently; these are the ones that matter. */
 const SentAnswer = z.object({ key: MessageKey, status: MessageStatus.catch('PENDING') });
 const ErrorAnswer = z.object({
-  code: z.string().optional(),
-  error: z.string().optional(),
-  response: z.object({ message: z.union([z.string(), z.array(z.unknown())]) }).optional(),
+  code: z.string().optional().catch(undefined),
+  error: z.unknown().optional(),
+  message: z.unknown().optional(),
+  response: z.object({ message: z.unknown().optional() }).optional().catch(undefined),
 });
 
 /** @param context headers of the trace that this is part of */
@@ -72,7 +73,7 @@ export async function sendVoiceMessage(
   idempotencyKey: string,
   context: Readonly<Record<string, string>> = {},
 ): Promise<SendAnswer> {
-  const { instance, ...fields } = request;
+  const { instance, split: _split, trimSilence: _trim, ...fields } = request;
   const address = `${settings.url}/message/send${settings.brand}Audio/${encodeURIComponent(instance)}`;
   const { body, headers } = await encode(settings.kind, fields, file);
   let response: Response;
@@ -95,7 +96,7 @@ export async function sendVoiceMessage(
 
 async function encode(
   kind: GatewaySettings['kind'],
-  fields: Omit<VoiceMessageRequest, 'instance'>,
+  fields: Omit<VoiceMessageRequest, 'instance' | 'split' | 'trimSilence'>,
   file: VoiceFile,
 ): Promise<{ body: FormData | string; headers: Record<string, string> }> {
   if (kind === 'soundpost') {
@@ -108,8 +109,11 @@ async function encode(
     form.append('file', await openAsBlob(file.path, { type: 'audio/ogg' }), 'voice.ogg');
     return { body: form, headers: {} };
   }
+  const { mentioned, ...others } = fields;
   const audio = file.sizeBytes <= LARGEST_BASE64_BYTES ? await readFile(file.path, 'base64') : file.url;
-  return { body: JSON.stringify({ ...fields, audio }), headers: { 'content-type': 'application/json' } };
+  // The public server encodes again what it is not told to leave as it is, and refuses a list without entries.
+  const body = { ...others, ...(mentioned?.length ? { mentioned } : {}), encoding: false, audio };
+  return { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } };
 }
 
 function withoutAnswer(error: unknown): SendAnswer {
@@ -141,14 +145,33 @@ function classify(status: number, retryAfter: string | null, text: string): Send
   if (LOST.has(status)) {
     return { kind: 'lost', error: `the gateway answered ${status}` };
   }
-  const said = parsed.success
-    ? [parsed.data.response?.message ?? parsed.data.error ?? []].flat().join('; ')
-    : '';
+  const { response, message, error } = parsed.data ?? {};
+  const said = [response?.message, message, error].map(inWords).find((words) => words !== '');
   return {
     kind: 'refused',
     code: code ?? `HTTP_${status}`,
-    message: said || `the gateway answered ${status}`,
+    message: said ?? `the gateway answered ${status}`,
   };
+}
+
+const MOST_WORDS = 500;
+
+/**
+ * What a server says of an error, whatever its shape: the public one answers lines, objects such as `{jid, exists: false, number}`, and `[object Object]` where it
+ * lost what it wanted to say.
+ */
+function inWords(said: unknown): string {
+  const lines = [said].flat(3).map((line) => {
+    if (typeof line === 'string') return /^\[object \w+\]$/.test(line.trim()) ? '' : line.trim();
+    if (typeof line !== 'object' || line === null) return '';
+    const { exists, number, jid, message, error } = line as Readonly<Record<string, unknown>>;
+    if (exists === false) return `${String(number ?? jid ?? 'the number')} is not on the network`;
+    return inWords(message) || inWords(error) || JSON.stringify(line);
+  });
+  return lines
+    .filter((line) => line !== '')
+    .join('; ')
+    .slice(0, MOST_WORDS);
 }
 
 function parseJson(text: string): unknown {

@@ -1,11 +1,15 @@
 /** Sends the result of a job into a chat, at most once unless the operator chose otherwise (decisions C). */
+import { createWriteStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
 import type { Logger } from '../../observe/logger.ts';
 import type { VoiceTry as ObservedTry, Observer } from '../../observe/metrics/observer.ts';
 import { noTracing, type Tracing } from '../../observe/tracing/tracing.ts';
 import type { Announced, Try } from '../../queue/announcement-tries.ts';
 import type { JobRecord } from '../../queue/job-record.ts';
-import type { VoiceOutcome, VoicePayload } from '../../queue/payloads.ts';
+import { notePartId } from '../../queue/names.ts';
+import type { VoiceNotePart, VoiceOutcome, VoicePayload } from '../../queue/payloads.ts';
 import { beginSending, endSending, raiseMessageStatus } from '../../queue/voice-state.ts';
 import type { Redis } from '../../redis/connection.ts';
 import type { UrlSigner } from '../../signing/signed-url.ts';
@@ -47,10 +51,11 @@ export async function deliverVoice(
 }
 
 async function tryToDeliver(
-  { jobId, sendId, request }: VoicePayload,
+  { jobId, sendId, part, request }: VoicePayload,
   attempt: Try,
   services: VoiceServices,
 ): Promise<Announced<VoiceOutcome>> {
+  const partId = notePartId(sendId, part);
   const record = await services.readJob(jobId);
   // A job that did not ask for a voice message has no rendition; the gateway makes one of any audio.
   const storageKey = record?.result?.voice?.storageKey ?? record?.result?.outputFile.storageKey;
@@ -59,9 +64,10 @@ async function tryToDeliver(
   }
   const { result } = record;
   return services.workspaces.use('voice', async (workspace) => {
-    const path = await services.storage.localCopy(storageKey, workspace).catch(orMissing);
+    const note = result.voice?.parts?.[part];
+    const path = await localFile(services.storage, storageKey, note, workspace).catch(orMissing);
     // Noted as late as possible: what goes wrong before this line leaves no doubt whether the message was sent.
-    const { wasSending } = await beginSending(services.redis, sendId);
+    const { wasSending } = await beginSending(services.redis, partId);
     if (wasSending && !mayRepeat(services)) {
       return unknown('the worker ended while the message was being sent');
     }
@@ -83,7 +89,7 @@ async function tryToDeliver(
       { 'http.request.method': 'POST', 'server.address': new URL(services.gateway.url).hostname },
       async (note) => {
         const context = services.gateway.kind === 'soundpost' ? tracing.headersFor('ours') : {};
-        const idempotencyKey = `${sendId}:${request.number}`;
+        const idempotencyKey = `${partId}:${request.number}`;
         const answered = await sendVoiceMessage(services.gateway, request, file, idempotencyKey, context);
         note({ 'soundpost.outcome': answered.kind });
         return answered;
@@ -91,8 +97,22 @@ async function tryToDeliver(
       'client',
     );
     services.observer?.voiceTried(observedTry[answer.kind], (performance.now() - startedAt) / 1000);
-    return conclude(answer, sendId, { ...attempt, earlierLost: wasSending }, services);
+    return conclude(answer, partId, { ...attempt, earlierLost: wasSending }, services);
   });
+}
+
+/** The whole of what is stored, or a note of a run in a file of its own. */
+async function localFile(
+  storage: Storage,
+  key: string,
+  note: VoiceNotePart | undefined,
+  workspace: string,
+): Promise<string> {
+  if (note === undefined) return storage.localCopy(key, workspace);
+  const path = join(workspace, 'note.ogg');
+  const { offset, size } = note;
+  await pipeline(await storage.read(key, { start: offset, end: offset + size - 1 }), createWriteStream(path));
+  return path;
 }
 
 function orMissing(error: unknown): undefined {
@@ -110,7 +130,7 @@ interface VoiceTry extends Try {
 
 async function conclude(
   answer: SendAnswer,
-  sendId: string,
+  partId: string,
   attempt: VoiceTry,
   services: VoiceServices,
 ): Promise<Announced<VoiceOutcome>> {
@@ -125,14 +145,14 @@ async function conclude(
       return attempt.earlierLost ? unknown(answer.message) : failed(answer.code, answer.message);
     case 'not-now':
       // The mark of an earlier try stays: what this answer says is true of this try only.
-      if (!attempt.earlierLost) await endSending(services.redis, sendId);
+      if (!attempt.earlierLost) await endSending(services.redis, partId);
       if (!attempt.last) {
         return { outcome: 'retry', error: answer.error, retryAfterSeconds: answer.retryAfterSeconds };
       }
       return attempt.earlierLost ? unknown(answer.error) : failed('GATEWAY_UNAVAILABLE', answer.error);
     case 'lost':
       services.logger.warn(
-        { sendId, error: answer.error },
+        { sendId: partId, error: answer.error },
         'nobody knows whether the voice message was sent',
       );
       return mayRepeat(services) && !attempt.last

@@ -2,7 +2,7 @@
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { type Extraction, extractAudio } from '../../media/extract.ts';
-import { roomFor } from '../../media/output-size.ts';
+import { roomFor, roomForRun } from '../../media/output-size.ts';
 import type { Parallelism } from '../../media/parallel/render.ts';
 import type { Step, StepContext } from '../step.ts';
 import type { AnalyzedVideo } from './analyze.ts';
@@ -25,7 +25,10 @@ export const extract: Step<AnalyzedVideo, ExtractedAudio> = async (analyzed, con
   // An output with a voice message beside it is not cut: the other core is the voice message's.
   const mayUseParts = mayUseCores && voicePlan === null;
   const source = { ...probe, maxAudioSeconds: services.limits.maxAudioSeconds, mayUseParts };
+  const { split = false, trimSilence = false } = context.payload.options.voiceMessage ?? {};
+  const run = { split, trimSilence };
   const rooms = [plan, voicePlan].map((made) => (made === null ? 0 : roomFor(made, source)));
+  if (voicePlan !== null) rooms.push(roomForRun(voicePlan, run, source));
   await context.space.grow(
     rooms.reduce((sum, bytes) => sum + bytes, 0),
     signal,
@@ -37,7 +40,7 @@ export const extract: Step<AnalyzedVideo, ExtractedAudio> = async (analyzed, con
     plan,
     workspace,
     outputPath: join(workspace, 'output'),
-    ...(voicePlan === null ? {} : { voice: { plan: voicePlan, path: join(workspace, 'voice') } }),
+    ...(voicePlan === null ? {} : { voice: { plan: voicePlan, path: join(workspace, 'voice'), run } }),
     signal,
     maxAudioSeconds: services.limits.maxAudioSeconds,
     ...(mayUseCores ? { parallel: idlePlaces(context) } : {}),

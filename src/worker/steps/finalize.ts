@@ -50,6 +50,13 @@ export const finalize: Step<ExtractedAudio, ExtractResult> = async (extracted, c
             storageKey: voiceFile.key,
             fitsVoiceBubble: voice.fitsVoiceBubble,
             seconds: voice.durationSeconds,
+            ...(voice.parts.length > 1
+              ? {
+                  parts: voice.parts.map(({ offset, sizeBytes, durationSeconds, fitsVoiceBubble }) => ({
+                    ...{ offset, size: sizeBytes, seconds: durationSeconds, fitsVoiceBubble },
+                  })),
+                }
+              : {}),
           },
   };
 };

@@ -129,6 +129,8 @@ describe('the connection of the WhatsApp transport, against a typed fake socket'
           {
             retry: { again: 1, stored: 1, retries: [1] },
             restart: { again: 1, stored: 1, retries: [] },
+            // WhatsApp's page cannot be reached here.
+            renew: { again: 0, stored: 1, retries: [] },
             stay: { again: 0, stored: 1, retries: [] },
             forget: { again: 0, stored: 0, retries: [] },
           }[reason.consequence],
@@ -138,6 +140,32 @@ describe('the connection of the WhatsApp transport, against a typed fake socket'
         }
       },
     );
+
+    it('with 405 it connects again by the version that WhatsApp’s page names, and stays away where that is refused too', async () => {
+      const session = await setting.openSession();
+      setting.network.latestVersion = [2, 3000, 1_099_000_000];
+      setting.network.socket.drop(405);
+      await until(
+        'it is open again',
+        () => session.state() === 'open' && setting.network.sockets.length === 3,
+      );
+      expect(setting.network.socket.config.version).toEqual([2, 3000, 1_099_000_000]);
+      expect(setting.retries).toEqual([]);
+      setting.network.socket.drop(405);
+      await until('it stays away', () => session.state() === 'close');
+      expect(setting.reported.connections.at(-1)).toMatch(/WHATSAPP_VERSION/);
+    });
+
+    it('with 405 it does not go by the page where the operator has set a version', async () => {
+      const version = [2, 3000, 1_098_000_000] as const;
+      const set = await startSetting({}, [...version]);
+      const session = await set.openSession();
+      expect(set.network.socket.config.version).toEqual(version);
+      set.network.latestVersion = [2, 3000, 1_099_000_000];
+      set.network.socket.drop(405);
+      await until('it stays away', () => session.state() === 'close');
+      await set.close();
+    });
 
     it.each([[undefined], [599]])(
       'with the unknown code %s it connects again and keeps the session',

@@ -17,6 +17,7 @@ describe(page, () => {
     const words = {
       forget: 'forgets the session',
       stay: 'stays away',
+      renew: 'connects again by another version',
       retry: 'connects again',
       restart: 'connects again, at once',
     };

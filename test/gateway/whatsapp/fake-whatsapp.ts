@@ -66,6 +66,8 @@ export class FakeWhatsApp {
   };
   /** Codes with which the server refuses messages, by message id. */
   readonly refused = new Map<string, string>();
+  /** What WhatsApp's own page names; undefined: it cannot be reached. */
+  latestVersion: [number, number, number] | undefined;
   /** Whether the server acknowledges messages. */
   acknowledges = true;
   /** Whether the phones of the recipients are on and say so. */
@@ -80,6 +82,10 @@ export class FakeWhatsApp {
     extractMessageContent: baileys.extractMessageContent,
     initAuthCreds: baileys.initAuthCreds,
     proto: baileys.proto,
+    fetchLatestWaWebVersion: async () => ({
+      version: this.latestVersion ?? [2, 3000, 1],
+      isLatest: this.latestVersion !== undefined,
+    }),
     makeWASocket: (config) => this.#connected(config),
     downloadContentFromMessage: (media, type) => this.#download(media, type),
   };

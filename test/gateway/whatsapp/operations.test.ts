@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
@@ -260,6 +261,32 @@ describe('the operations of the WhatsApp transport, against a typed fake socket'
         stanzaId: 'Q2',
         participant: ada.jid,
         quotedMessage: { conversation: 'said long ago' },
+      });
+    });
+
+    it('names no group as the author of a message: one of unknown author is not quoted, one that the gateway has on record is', async () => {
+      const quoted = { id: 'Q4', text: 'who said this?' };
+      const send = () =>
+        session.sendVoice(
+          voiceNote(note, { messageId: randomUUID(), chat: group, context: { ...plain, quoted } }),
+          soon(),
+        );
+      await send();
+      expect(audioOf()?.contextInfo?.stanzaId).toBeFalsy();
+      setting.logged.set('Q4', hedy.jid);
+      await send();
+      expect(audioOf(1)?.contextInfo).toMatchObject({ stanzaId: 'Q4', participant: hedy.jid });
+    });
+
+    it('sends a text that answers a message and mentions people', async () => {
+      const context = { ...plain, quoted: { id: 'Q5', text: 'well?' }, mentioned: [hedy.jid] };
+      await session.sendText?.(
+        { messageId: randomUUID(), chat: adasChat, text: 'On my way.', context },
+        soon(),
+      );
+      expect(setting.network.sent.at(-1)?.message.message?.extendedTextMessage).toMatchObject({
+        text: 'On my way.',
+        contextInfo: { stanzaId: 'Q5', participant: ada.jid, quotedMessage: { conversation: 'well?' } },
       });
     });
 

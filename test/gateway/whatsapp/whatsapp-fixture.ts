@@ -5,6 +5,7 @@ import { afterAll } from 'vitest';
 import { defaultInstanceSettings } from '../../../src/contract/gateway-instances.ts';
 import type { Instance } from '../../../src/gateway/instances.ts';
 import type { Lease } from '../../../src/gateway/lease/lease.ts';
+import { type LoggedMessage, plainContext } from '../../../src/gateway/message-record.ts';
 import { Sealer } from '../../../src/gateway/sealer.ts';
 import type {
   Chat,
@@ -90,6 +91,8 @@ export interface Setting {
   readonly redis: Redis;
   readonly instance: Instance;
   readonly retries: number[];
+  /** Authors of group messages that the gateway has on record, by the message's id. */
+  readonly logged: Map<string, string>;
   transport(): Transport;
   /** What the transport may act by. */
   lease(): Lease;
@@ -103,13 +106,33 @@ export interface Setting {
   close(): Promise<void>;
 }
 
+function onRecord(id: string, authorJid: string | undefined): LoggedMessage | undefined {
+  if (authorJid === undefined) return undefined;
+  return {
+    instanceId: '',
+    instanceName: 'phone',
+    ownJid: '',
+    key: { remoteJid: '', fromMe: false, id },
+    authorJid,
+    timestampSeconds: 0,
+    message: { conversation: '' },
+    context: plainContext,
+    status: 'DELIVERY_ACK',
+    settled: true,
+    edited: false,
+  };
+}
+
 const KEY = Buffer.alloc(32, 3);
 
 /** One for all tests of a file: each setting has an instance of its own, whose id stands in all its keys. */
 let redisOfFile: Promise<TestRedis> | undefined;
 afterAll(async () => (await redisOfFile)?.close());
 
-export async function startSetting(settings: Partial<Instance['settings']> = {}): Promise<Setting> {
+export async function startSetting(
+  settings: Partial<Instance['settings']> = {},
+  version?: [number, number, number],
+): Promise<Setting> {
   redisOfFile ??= startTestRedis();
   const server = await redisOfFile;
   const folder = await makeFolder();
@@ -120,6 +143,7 @@ export async function startSetting(settings: Partial<Instance['settings']> = {})
   network.addPerson(hedy.number, hedy.name);
   const reported = new Reported();
   const retries: number[] = [];
+  const logged = new Map<string, string>();
   const instance: Instance = {
     id: randomUUID(),
     name: 'phone',
@@ -138,7 +162,9 @@ export async function startSetting(settings: Partial<Instance['settings']> = {})
       sealer: new Sealer(KEY),
       workspaces: new Workspaces(join(folder.path, 'workspaces')),
       lease,
+      log: { find: async (_instanceId, id) => onRecord(id, logged.get(id)) },
       logger,
+      version,
       library: async () => network.library,
       retryDelayMs: (attempt) => {
         retries.push(attempt);
@@ -164,6 +190,7 @@ export async function startSetting(settings: Partial<Instance['settings']> = {})
     redis,
     instance,
     retries,
+    logged,
     transport: () => transport,
     lease: () => lease,
     open,
@@ -193,6 +220,7 @@ export function voiceNote(file: string, more: Partial<OutgoingVoice> = {}): Outg
     messageId: '3EB0000000000000000A',
     chat: adasChat,
     file,
+    durationMs: 2910,
     content: {
       url: 'http://127.0.0.1/media/x.enc',
       mimetype: 'audio/ogg; codecs=opus',

@@ -226,7 +226,7 @@ async function connect(parts: Parts, setting: ConnectSetting): Promise<Connected
       const to_ = await chat(to);
       const settle = await record(to_, messageId, { audioMessage: content });
       const context = { ...plainContext, quoted: undefined, ...more };
-      await session.sendVoice({ messageId, chat: to_, file, content, context }, signal());
+      await session.sendVoice({ messageId, chat: to_, file, durationMs: 2910, content, context }, signal());
       await settle();
       return messageId;
     },

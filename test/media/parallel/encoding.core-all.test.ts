@@ -78,7 +78,7 @@ async function samplesOf(file: string): Promise<number> {
 
 /** Everything that is said of the file, but where it is. */
 function saidOf({ output, sourceSeconds }: Extraction) {
-  const { path, sizeBytes, ...rest } = output;
+  const { path, sizeBytes, parts, ...rest } = output;
   return { ...rest, sourceSeconds };
 }
 

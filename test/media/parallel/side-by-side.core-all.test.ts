@@ -39,7 +39,7 @@ async function both(name: string, request: object, options: Partial<ExtractOptio
 function running(name: string): string[] {
   const ffmpegs = processesOver(folder.path).filter(({ words }) => basename(words[0] ?? '') === 'ffmpeg');
   return ffmpegs.map(({ words }) =>
-    ['out', 'ogg'].filter((end) => words.some((word) => word.endsWith(`/${name}.${end}`))).join(' and '),
+    ['out', 'ogg'].filter((end) => words.some((word) => word.endsWith(`${name}.${end}`))).join(' and '),
   );
 }
 

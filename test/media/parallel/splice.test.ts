@@ -1,8 +1,8 @@
 /** Where two runs may be joined, and how packets become pages. */
 import { open } from 'node:fs/promises';
 import { expect, it } from 'vitest';
-import { ByteReader, ByteWriter } from '../../../src/media/parallel/byte-file.ts';
-import { OggPageWriter, oggPackets } from '../../../src/media/parallel/ogg-pages.ts';
+import { ByteReader, ByteWriter } from '../../../src/media/byte-file.ts';
+import { OggPageWriter, oggPackets } from '../../../src/media/ogg/pages.ts';
 import { findSplice } from '../../../src/media/parallel/splice.ts';
 import { mediaFolder } from '../sources.ts';
 import { oggPagesOf } from './containers.ts';

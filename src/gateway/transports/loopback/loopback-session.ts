@@ -119,8 +119,8 @@ export class LoopbackSession implements Session {
     await this.#send(messageId, chat, { audioMessage: content }, context);
   }
 
-  async sendText({ messageId, chat, text }: OutgoingText): Promise<void> {
-    await this.#send(messageId, chat, { conversation: text }, plainContext);
+  async sendText({ messageId, chat, text, context }: OutgoingText): Promise<void> {
+    await this.#send(messageId, chat, { conversation: text }, context ?? plainContext);
   }
 
   async sendInvite(invite: OutgoingInvite): Promise<void> {

@@ -14,6 +14,7 @@ import { type DisconnectReason, disconnectReason } from './disconnect-reasons.ts
 import { bareJid } from './jids.ts';
 import type { BaileysLibrary, WhatsAppSocket } from './library.ts';
 import { pairingOf } from './pairing.ts';
+import type { ProtocolVersion, WhatsAppVersion } from './protocol-version.ts';
 import { isPaired, type SessionStore } from './session-store.ts';
 
 export type SocketEvents = Partial<BaileysEventMap>;
@@ -22,6 +23,8 @@ export type SocketEvents = Partial<BaileysEventMap>;
 export interface Line {
   readonly socket: WhatsAppSocket;
   readonly library: BaileysLibrary;
+  /** What it told the server; undefined: the library's own. */
+  readonly version: WhatsAppVersion | undefined;
 }
 
 export interface ConnectionOptions {
@@ -31,8 +34,9 @@ export interface ConnectionOptions {
   readonly library: () => Promise<BaileysLibrary>;
   readonly store: SessionStore;
   readonly logger: Logger;
-  /** Besides `auth`; asked for at each attempt. */
-  readonly socketConfig: (library: BaileysLibrary) => Omit<UserFacingSocketConfig, 'auth'>;
+  readonly version: Pick<ProtocolVersion, 'current' | 'renew'>;
+  /** Besides `auth` and `version`; asked for at each attempt. */
+  readonly socketConfig: (library: BaileysLibrary) => Omit<UserFacingSocketConfig, 'auth' | 'version'>;
   /** How long to wait before the nth attempt in a row, counted from 1. */
   readonly retryDelayMs: (attempt: number) => number;
   readonly stateChanged: (state: ConnectionState, reason?: string) => void;
@@ -160,8 +164,9 @@ export class Connection {
     }
     this.#auth = auth;
     lease.assert();
-    const socket = library.makeWASocket({ ...socketConfig(library), auth });
-    const line: Line = { socket, library };
+    const version = this.#options.version.current;
+    const socket = library.makeWASocket({ ...socketConfig(library), ...(version && { version }), auth });
+    const line: Line = { socket, library, version };
     this.#line = line;
     socket.ws.on('CB:ack,class:message', ({ attrs }) => {
       if (attrs.id !== undefined && attrs.error === undefined) {
@@ -193,7 +198,7 @@ export class Connection {
       this.#enter('open');
     }
     if (update?.connection === 'close') {
-      void this.#ended(codeOf(update.lastDisconnect?.error)).catch((error: unknown) =>
+      void this.#ended(line, codeOf(update.lastDisconnect?.error)).catch((error: unknown) =>
         this.#warn(error, 'a whatsapp connection could not be taken up again'),
       );
     }
@@ -220,14 +225,17 @@ export class Connection {
     }
   }
 
-  async #ended(code: number | undefined): Promise<void> {
+  async #ended({ library, version }: Line, code: number | undefined): Promise<void> {
     this.#line = undefined;
     this.#pairing = undefined;
     const reason = disconnectReason(code);
     const paired = this.#auth !== undefined && isPaired(this.#auth.creds);
     const { logger, instanceId } = this.#options;
     logger.info({ instanceId, code, reason: reason.name }, 'a whatsapp connection ended');
-    if (paired && (reason.consequence === 'retry' || reason.consequence === 'restart')) {
+    const { signal } = this.#wanted;
+    if (reason.consequence === 'renew' && (await this.#options.version.renew(library, version))) {
+      if (!signal.aborted) await this.#retry(reason);
+    } else if (paired && (reason.consequence === 'retry' || reason.consequence === 'restart')) {
       await this.#retry(reason);
     } else {
       if (reason.consequence === 'forget') {
@@ -242,7 +250,7 @@ export class Connection {
     this.#enter('connecting', reason.meaning);
     for (;;) {
       this.#attempt += 1;
-      const atOnce = reason.consequence === 'restart' && this.#attempt === 1;
+      const atOnce = reason.consequence !== 'retry' && this.#attempt === 1;
       const delayMs = atOnce ? 0 : this.#options.retryDelayMs(this.#attempt);
       await wait(delayMs, undefined, { signal }).catch(() => undefined);
       if (signal.aborted) {

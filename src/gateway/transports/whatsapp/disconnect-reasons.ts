@@ -7,6 +7,8 @@ type Consequence =
   | 'restart'
   /** Connect again after a while. */
   | 'retry'
+  /** Connect again at once by another version of the protocol, where there is one; otherwise as `stay`. */
+  | 'renew'
   /** Stay away until somebody connects; the session is still good. */
   | 'stay'
   /** The session is worth nothing any more: forget it, and pair anew. */
@@ -37,8 +39,9 @@ export const disconnectReasons: readonly DisconnectReason[] = [
   {
     code: 405,
     name: 'clientOutdated',
-    consequence: 'stay',
-    meaning: 'WhatsApp no longer takes this version of the client; update the package baileys',
+    consequence: 'renew',
+    meaning:
+      'WhatsApp no longer takes this version of its client; set WHATSAPP_VERSION to the one that web.whatsapp.com has now, or update the package baileys',
   },
   { code: 406, name: 'unknownLogout', consequence: 'forget', meaning: 'WhatsApp has banned the account' },
   {

@@ -36,7 +36,12 @@ export interface WhatsAppSocket extends Pick<WASocket, SocketMethods> {
 export interface BaileysLibrary
   extends Pick<
     typeof import('baileys'),
-    'BufferJSON' | 'downloadContentFromMessage' | 'extractMessageContent' | 'initAuthCreds' | 'proto'
+    | 'BufferJSON'
+    | 'downloadContentFromMessage'
+    | 'extractMessageContent'
+    | 'fetchLatestWaWebVersion'
+    | 'initAuthCreds'
+    | 'proto'
   > {
   makeWASocket(config: UserFacingSocketConfig): WhatsAppSocket;
 }

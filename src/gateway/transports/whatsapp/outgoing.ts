@@ -3,7 +3,8 @@ import { randomBytes } from 'node:crypto';
 import type { AnyMessageContent, WAMessage } from 'baileys';
 import { GatewayError } from '../../../contract/gateway-errors.ts';
 import type { Lease } from '../../lease/lease.ts';
-import type { Chat, MessageEdit, OutgoingText, OutgoingVoice } from '../../transport.ts';
+import type { MessageLog } from '../../message-log.ts';
+import type { Chat, MessageContext, MessageEdit, OutgoingText, OutgoingVoice } from '../../transport.ts';
 import { untilAborted } from '../../until-aborted.ts';
 import type { Acknowledgements } from './acknowledgements.ts';
 import type { Connection, Line } from './connection.ts';
@@ -12,10 +13,12 @@ import { asked } from './network-request.ts';
 import type { Recipients } from './recipients.ts';
 
 interface OutgoingOptions {
+  readonly instanceId: string;
   readonly connection: Connection;
   readonly acknowledgements: Acknowledgements;
   readonly kept: KeptMessages;
   readonly recipients: Recipients;
+  readonly log: Pick<MessageLog, 'find'>;
   readonly lease: Lease;
 }
 
@@ -46,12 +49,16 @@ export class Outgoing {
       waveform: Buffer.from(content.waveform, 'base64'),
       ...(mentions.length === 0 ? {} : { mentions }),
     };
-    const quoted = context.quoted && (await this.#quotation(line, chat, context.quoted));
-    await this.#send(line, chat, messageId, voice, signal, quoted);
+    await this.#send(line, chat, messageId, voice, signal, await this.#quotation(line, chat, context));
   }
 
-  async text({ chat, messageId, text }: OutgoingText, signal: AbortSignal): Promise<void> {
-    await this.#send(this.#options.connection.line(), chat, messageId, withoutPreview(text), signal);
+  async text({ chat, messageId, text, context }: OutgoingText, signal: AbortSignal): Promise<void> {
+    const line = this.#options.connection.line();
+    const { mentioned = [], mentionsEveryOne = false } = context ?? {};
+    const mentions = await this.#options.recipients.mentions(line, chat, mentioned, mentionsEveryOne);
+    const content = { ...withoutPreview(text), ...(mentions.length === 0 ? {} : { mentions }) };
+    const quoted = context && (await this.#quotation(line, chat, context));
+    await this.#send(line, chat, messageId, content, signal, quoted);
   }
 
   /** Throws not_editable. */
@@ -75,7 +82,7 @@ export class Outgoing {
     messageId: string,
     content: AnyMessageContent,
     signal: AbortSignal,
-    quoted?: WAMessage,
+    quoted?: WAMessage | undefined,
   ): Promise<void> {
     const { acknowledgements, kept, lease } = this.#options;
     if ((await kept.find(line.library, messageId)) !== undefined) {
@@ -99,16 +106,26 @@ export class Outgoing {
     }
   }
 
-  async #quotation(
-    line: Line,
-    chat: Chat,
-    { id, text }: { id: string; text: string | undefined },
-  ): Promise<WAMessage> {
-    const known = await this.#options.kept.find(line.library, id);
-    // A chat may have been filed under another of the person's addresses; a quotation of another chat would say so.
-    return known
-      ? { ...known, key: { ...known.key, remoteJid: chat.jid } }
-      : { key: { remoteJid: chat.jid, fromMe: false, id }, message: { conversation: text ?? '' } };
+  async #quotation(line: Line, chat: Chat, { quoted }: MessageContext): Promise<WAMessage | undefined> {
+    if (quoted === undefined) {
+      return undefined;
+    }
+    const { kept, log, instanceId } = this.#options;
+    const { id, text } = quoted;
+    const known = await kept.find(line.library, id);
+    if (known) {
+      // A chat may have been filed under another of the person's addresses; a quotation of another chat would say so.
+      return { ...known, key: { ...known.key, remoteJid: chat.jid } };
+    }
+    const logged = await log.find(instanceId, id);
+    const key = { remoteJid: chat.jid, fromMe: logged?.key.fromMe ?? false, id };
+    const message = { conversation: text ?? '' };
+    if (!chat.isGroup || key.fromMe) {
+      return { key, message };
+    }
+    // Phones look for a quoted message of a group by its author; without one they would name the group as that.
+    const participant = logged?.authorJid;
+    return participant === undefined ? undefined : { key: { ...key, participant }, message };
   }
 }
 

@@ -8,6 +8,7 @@ import type { Outbound } from '../../../outbound/outbound.ts';
 import type { Redis } from '../../../redis/connection.ts';
 import type { Instance } from '../../instances.ts';
 import type { Lease } from '../../lease/lease.ts';
+import type { MessageLog } from '../../message-log.ts';
 import type { Sealer } from '../../sealer.ts';
 import type { Transport, TransportReports } from '../../transport.ts';
 import type { Workspaces } from '../../workspace.ts';
@@ -22,6 +23,7 @@ import { isGroupJid, isPersonJid } from './jids.ts';
 import { KeptMessages } from './kept-messages.ts';
 import { type BaileysLibrary, loadBaileys } from './library.ts';
 import { Outgoing } from './outgoing.ts';
+import { ProtocolVersion, type WhatsAppVersion } from './protocol-version.ts';
 import { Recipients } from './recipients.ts';
 import { WhatsAppSession } from './session.ts';
 import { SessionStore } from './session-store.ts';
@@ -33,7 +35,10 @@ interface WhatsAppOptions {
   readonly sealer: Sealer;
   readonly workspaces: Pick<Workspaces, 'use'>;
   readonly lease: Lease;
+  readonly log: Pick<MessageLog, 'find'>;
   readonly logger: Logger;
+  /** Which version of its client WhatsApp is told; default: the package's own, and after a refusal what WhatsApp's page names. */
+  readonly version?: WhatsAppVersion | undefined;
   /** Default: the package `baileys`, imported when it is first needed. */
   readonly library?: () => Promise<BaileysLibrary>;
   /** How long to wait before the nth attempt in a row to connect again. Default: 1 s, doubled each time, at most 60 s. */
@@ -49,14 +54,15 @@ interface Open {
 }
 
 export function createWhatsAppTransport(options: WhatsAppOptions): Transport {
-  const { logger } = options;
+  const { outbound, logger } = options;
+  const version = new ProtocolVersion({ set: options.version, outbound, logger });
   const opened = new Map<string, Open>();
   let reports: TransportReports | undefined;
   const find = (instance: Instance): Open => {
     if (reports === undefined) {
       throw new Error('the whatsapp transport was not started');
     }
-    const open = opened.get(instance.id) ?? compose(instance, options, reports);
+    const open = opened.get(instance.id) ?? compose(instance, options, version, reports);
     opened.set(instance.id, open);
     return open;
   };
@@ -95,8 +101,13 @@ export function createWhatsAppTransport(options: WhatsAppOptions): Transport {
   };
 }
 
-function compose(instance: Instance, options: WhatsAppOptions, reports: TransportReports): Open {
-  const { redis, outbound, sealer, workspaces, lease, logger } = options;
+function compose(
+  instance: Instance,
+  options: WhatsAppOptions,
+  version: ProtocolVersion,
+  reports: TransportReports,
+): Open {
+  const { redis, outbound, sealer, workspaces, lease, log, logger } = options;
   const instanceId = instance.id;
   let settings: InstanceSettings = instance.settings;
   const book = new AddressBook(redis, instanceId);
@@ -127,6 +138,7 @@ function compose(instance: Instance, options: WhatsAppOptions, reports: Transpor
     library: options.library ?? loadBaileys,
     store,
     logger,
+    version,
     socketConfig,
     retryDelayMs: options.retryDelayMs ?? retryDelayMs,
     stateChanged: (state, reason) => {
@@ -178,7 +190,9 @@ function compose(instance: Instance, options: WhatsAppOptions, reports: Transpor
     book,
     groups,
     recipients,
-    outgoing: new Outgoing({ connection, acknowledgements, kept, recipients, lease }),
+    outgoing: new Outgoing({
+      ...{ instanceId, connection, acknowledgements, kept, recipients, log, lease },
+    }),
     incoming,
     forget: async () => {
       await incoming.settled();

@@ -55,6 +55,18 @@ export function finalRefusal(error: unknown): string | undefined {
     : `the server refused the login (${condition})`;
 }
 
+/** What Node and OpenSSL say of a certificate that they do not take: X509_verify_cert_error_string(3), and the name that does not match. */
+const CERTIFICATE_TROUBLE =
+  /^(CERT_|CRL_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|ERR_TLS_CERT_|HOSTNAME_MISMATCH|INVALID_(CA|PURPOSE))/;
+
+/** @returns what to tell of a certificate that is not trusted; undefined for any other failure */
+export function certificateTrouble(error: unknown): string | undefined {
+  if (!(error instanceof Error && 'code' in error)) return undefined;
+  const code = String(error.code);
+  if (!CERTIFICATE_TROUBLE.test(code)) return undefined;
+  return `the server’s certificate is not trusted (${code}); give it one that is valid for its name, or name its authority in NODE_EXTRA_CA_CERTS`;
+}
+
 /** For the library's own waits: the connection, the stream's header, its end. */
 const STEP_TIMEOUT_MS = 5_000;
 const PLAIN = 'PLAIN';

@@ -12,6 +12,7 @@ import { Acknowledgements, StanzaInDoubt } from './acknowledgements.ts';
 import { type Element, xml } from './element.ts';
 import { endpointsOf } from './endpoints.ts';
 import {
+  certificateTrouble,
   createGuardedClient,
   finalRefusal,
   type GuardedClient,
@@ -68,6 +69,8 @@ export class Stream {
   #retryMs = FIRST_RETRY_MS;
   #onlineTimer: NodeJS.Timeout | undefined;
   #isAttempting = false;
+  /** The server showed a certificate that is not trusted: until it shows another one, the account is not connecting but off. */
+  #isUntrusted = false;
   /** Counts the sessions: what belongs to an earlier one has no say any more. */
   #session = 0;
 
@@ -84,6 +87,10 @@ export class Stream {
   /** Begins to connect; does nothing while connected or connecting. */
   start(): void {
     if (this.#line !== undefined) {
+      if (this.#retry !== undefined && this.#state === 'close') {
+        clearTimeout(this.#retry);
+        this.#tryAgain(this.#line);
+      }
       return;
     }
     const guarded = createGuardedClient(this.#options);
@@ -91,6 +98,7 @@ export class Stream {
     const line: Line = { ...guarded, acknowledgements };
     this.#line = line;
     this.#retryMs = FIRST_RETRY_MS;
+    this.#isUntrusted = false;
     this.#listen(line);
     this.#setState('connecting');
     void this.#attempt(line);
@@ -277,6 +285,7 @@ export class Stream {
   #open(line: Line): void {
     if (this.#line === line) {
       this.#retryMs = FIRST_RETRY_MS;
+      this.#isUntrusted = false;
       this.#setState('open');
       this.#listener.opened();
     }
@@ -290,6 +299,11 @@ export class Stream {
       return;
     }
     this.#options.logger.info({ err: error }, 'XMPP connection trouble');
+    const untrusted = certificateTrouble(error);
+    if (untrusted !== undefined && this.#line === line) {
+      this.#isUntrusted = true;
+      this.#setState('close', untrusted);
+    }
     // What fails on the way to an open session ends it; the library would leave it as it is.
     if (this.#state !== 'open' && !this.#isAttempting) {
       line.cut();
@@ -301,19 +315,21 @@ export class Stream {
     if (this.#line !== line || this.#isAttempting) {
       return;
     }
-    this.#setState('connecting');
+    if (!this.#isUntrusted) this.#setState('connecting');
     this.#events.emit('lost');
     if (this.#retry !== undefined) {
       return;
     }
     // Many instances lose one server at the same moment, and shall not come back at the same moment.
-    const waitMs = this.#retryMs * (0.5 + Math.random() / 2);
-    this.#retry = setTimeout(() => {
-      this.#retry = undefined;
-      // Meanwhile the library may have gone where the server sent it; the end of that connection comes here, too.
-      if (!CONNECTED.has(line.client.status)) void this.#attempt(line);
-    }, waitMs);
+    const waitMs = (this.#isUntrusted ? LONGEST_RETRY_MS : this.#retryMs) * (0.5 + Math.random() / 2);
+    this.#retry = setTimeout(() => this.#tryAgain(line), waitMs);
     this.#retryMs = Math.min(LONGEST_RETRY_MS, this.#retryMs * 2);
+  }
+
+  #tryAgain(line: Line): void {
+    this.#retry = undefined;
+    // Meanwhile the library may have gone where the server sent it; the end of that connection comes here, too.
+    if (!CONNECTED.has(line.client.status)) void this.#attempt(line);
   }
 
   #setState(state: ConnectionState, reason?: string): void {

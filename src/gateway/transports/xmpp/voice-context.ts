@@ -4,7 +4,7 @@ import { parseAddress } from '../../address.ts';
 import type { Chat, MessageContext } from '../../transport.ts';
 import type { Account } from './account.ts';
 import { resolveChat } from './directory.ts';
-import type { Mention, Quotation } from './voice-stanza.ts';
+import type { Quotation } from './voice-stanza.ts';
 
 export async function quotationOf(
   { memory, log, instanceId, ownJid }: Account,
@@ -17,14 +17,15 @@ export async function quotationOf(
   const logged = await log.find(instanceId, quoted.id);
   const authorJid = logged?.key.fromMe ? ownJid : logged?.authorJid;
   const id = (chat.isGroup && (await memory.roomId(quoted.id))) || quoted.id;
-  return { id, authorJid, text: quoted.text };
+  return { id, authorJid };
 }
 
+/** JIDs of those who are mentioned. */
 export async function mentionsOf(
   account: Account,
   chat: Chat,
   { mentioned, mentionsEveryOne }: MessageContext,
-): Promise<Mention[]> {
+): Promise<string[]> {
   const { rooms, ownJid } = account;
   const everybody =
     mentionsEveryOne && chat.isGroup
@@ -40,11 +41,5 @@ export async function mentionsOf(
       return person;
     }),
   );
-  const room = chat.isGroup ? rooms.joined(chat.jid) : undefined;
-  const mentions = [...everybody, ...named].map(({ jid, name }) => ({
-    jid,
-    // Clients look for the name that somebody has in the room.
-    name: room?.nickOf(jid) ?? (name || account.addressBook.knownName(jid)),
-  }));
-  return [...new Map(mentions.map((mention) => [mention.jid, mention])).values()];
+  return [...new Set([...everybody, ...named].map(({ jid }) => jid))];
 }

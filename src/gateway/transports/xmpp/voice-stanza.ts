@@ -3,7 +3,7 @@
  * out-of-band address (XEP-0066), or the address in the text.
  */
 import type { AudioMessage } from '../../../contract/gateway.ts';
-import { type Element, lengthOf, xml } from './element.ts';
+import { type Element, xml } from './element.ts';
 import { ns } from './namespaces.ts';
 import type { SharedFile } from './upload.ts';
 
@@ -14,37 +14,33 @@ interface VoiceStanza {
   readonly shared: SharedFile;
   readonly fileName: string;
   readonly content: AudioMessage;
+  readonly durationMs: number;
   readonly quoted: Quotation | undefined;
-  readonly mentions: readonly Mention[];
+  /** JIDs. */
+  readonly mentions: readonly string[];
 }
 
 export interface Quotation {
   /** In a room the id that the room gave it, otherwise its own. */
   readonly id: string;
   readonly authorJid: string | undefined;
-  readonly text: string | undefined;
 }
 
-export interface Mention {
-  readonly jid: string;
-  readonly name: string;
-}
-
+/**
+ * The text is the address and nothing else: that is how clients tell a file from a link (XEP-0066 section 3, XEP-0447 section 4.1). So whom it mentions and
+ * what it answers stand in elements of their own alone.
+ */
 export function voiceStanza(voice: VoiceStanza): Element {
   const { messageId, to, isGroup, shared, quoted, mentions } = voice;
-  const quote = quoted?.text === undefined ? '' : `${quoted.text.replace(/^/gm, '> ')}\n`;
-  const names = mentions.map(({ name }) => `@${name}`);
-  // Clients that know only the out-of-band address want it to be the whole text, so nothing is added without need.
-  const greeting = names.length === 0 ? '' : `${names.join(' ')} `;
-  const body = `${quote}${greeting}${shared.url}`;
   const stanza = xml(
     'message',
     { type: isGroup ? 'groupchat' : 'chat', to, id: messageId },
-    xml('body', {}, body),
+    xml('body', {}, shared.url),
     xml('origin-id', { xmlns: ns.stanzaId, id: messageId }),
     xml('x', { xmlns: ns.outOfBand }, xml('url', {}, shared.url)),
     fileSharing(voice),
-    fallback(ns.fileSharing, lengthOf(quote) + lengthOf(greeting), lengthOf(body)),
+    // All of the text (XEP-0428 section 2.2).
+    xml('fallback', { xmlns: ns.fallback, for: ns.fileSharing }, xml('body')),
     xml('markable', { xmlns: ns.chatMarkers }),
     xml('store', { xmlns: ns.hints }),
   );
@@ -52,18 +48,24 @@ export function voiceStanza(voice: VoiceStanza): Element {
     // XEP-0184 §5.3: everybody in a room would answer.
     stanza.append(xml('request', { xmlns: ns.receipts }));
   }
-  if (quoted !== undefined) {
-    const author = quoted.authorJid === undefined ? {} : { to: quoted.authorJid };
-    stanza.append(xml('reply', { xmlns: ns.reply, id: quoted.id, ...author }));
-    if (quote !== '') {
-      stanza.append(fallback(ns.reply, 0, lengthOf(quote)));
-    }
-  }
-  stanza.append(...references(mentions, names, lengthOf(quote)));
+  stanza.append(...contextElements(quoted, mentions));
   return stanza;
 }
 
-function fileSharing({ shared, fileName, content }: VoiceStanza): Element {
+/** What a message answers (XEP-0461) and whom it mentions (XEP-0372, where a reference without a place means all of the text). */
+export function contextElements(quoted: Quotation | undefined, mentions: readonly string[]): Element[] {
+  const reply = quoted && {
+    xmlns: ns.reply,
+    id: quoted.id,
+    ...(quoted.authorJid === undefined ? {} : { to: quoted.authorJid }),
+  };
+  return [
+    ...(reply === undefined ? [] : [xml('reply', reply)]),
+    ...mentions.map((jid) => xml('reference', { xmlns: ns.reference, type: 'mention', uri: `xmpp:${jid}` })),
+  ];
+}
+
+function fileSharing({ shared, fileName, content, durationMs }: VoiceStanza): Element {
   return xml(
     'file-sharing',
     { xmlns: ns.fileSharing, disposition: 'inline' },
@@ -75,33 +77,9 @@ function fileSharing({ shared, fileName, content }: VoiceStanza): Element {
       xml('name', {}, fileName),
       xml('size', {}, String(shared.sizeBytes)),
       // XEP-0446: milliseconds
-      xml('length', {}, String(content.seconds * 1000)),
+      xml('length', {}, String(durationMs)),
       xml('hash', { xmlns: ns.hashes, algo: 'sha-256' }, content.fileSha256),
     ),
     xml('sources', {}, xml('url-data', { xmlns: ns.urlData, target: shared.url })),
   );
-}
-
-function fallback(of: string, start: number, end: number): Element {
-  return xml(
-    'fallback',
-    { xmlns: ns.fallback, for: of },
-    xml('body', { start: String(start), end: String(end) }),
-  );
-}
-
-function references(mentions: readonly Mention[], names: readonly string[], start: number): Element[] {
-  let begin = start;
-  return mentions.map(({ jid }, index) => {
-    const end = begin + lengthOf(names[index] ?? '');
-    const reference = xml('reference', {
-      xmlns: ns.reference,
-      type: 'mention',
-      begin: String(begin),
-      end: String(end),
-      uri: `xmpp:${jid}`,
-    });
-    begin = end + 1;
-    return reference;
-  });
 }

@@ -26,7 +26,7 @@ import { privacySettings } from './privacy.ts';
 import type { Invitation } from './rooms.ts';
 import { upload } from './upload.ts';
 import { mentionsOf, quotationOf } from './voice-context.ts';
-import { voiceStanza } from './voice-stanza.ts';
+import { contextElements, voiceStanza } from './voice-stanza.ts';
 
 const VOICE_NAME = 'voice.ogg';
 
@@ -58,7 +58,7 @@ export class XmppSession implements Session {
   }
 
   async sendVoice(
-    { messageId, chat, file, content, context }: OutgoingVoice,
+    { messageId, chat, file, durationMs, content, context }: OutgoingVoice,
     signal: AbortSignal,
   ): Promise<void> {
     await this.#send(
@@ -77,6 +77,7 @@ export class XmppSession implements Session {
           shared,
           fileName: VOICE_NAME,
           content,
+          durationMs,
           quoted,
           mentions,
         });
@@ -85,8 +86,23 @@ export class XmppSession implements Session {
     );
   }
 
-  async sendText({ messageId, chat, text }: OutgoingText, signal: AbortSignal): Promise<void> {
-    await this.#send(chat, messageId, async () => textStanza(chat, messageId, text), signal);
+  async sendText({ messageId, chat, text, context }: OutgoingText, signal: AbortSignal): Promise<void> {
+    await this.#send(
+      chat,
+      messageId,
+      async () => {
+        const stanza = textStanza(chat, messageId, text);
+        if (context !== undefined) {
+          const [quoted, mentions] = await Promise.all([
+            quotationOf(this.#account, chat, context),
+            mentionsOf(this.#account, chat, context),
+          ]);
+          stanza.append(...contextElements(quoted, mentions));
+        }
+        return stanza;
+      },
+      signal,
+    );
   }
 
   async sendInvite(invite: OutgoingInvite, signal: AbortSignal): Promise<void> {

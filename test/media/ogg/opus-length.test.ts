@@ -2,9 +2,9 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
-import { opusSamples } from '../../src/media/opus-length.ts';
-import { decodedSamples } from './oracle.ts';
-import { mediaFolder } from './sources.ts';
+import { opusSamples } from '../../../src/media/ogg/opus-length.ts';
+import { decodedSamples } from '../oracle.ts';
+import { mediaFolder } from '../sources.ts';
 
 const run = promisify(execFile);
 const folder = mediaFolder();

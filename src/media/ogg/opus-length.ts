@@ -1,7 +1,8 @@
 /** How long an Ogg Opus file is, by its packets and without decoding any: decoding an hour takes as long as twenty copies of it. */
 import { open } from 'node:fs/promises';
-import { ByteReader } from './parallel/byte-file.ts';
-import { oggPage, pageHead } from './parallel/ogg-pages.ts';
+import { ByteReader } from '../byte-file.ts';
+import { packetSamples } from './opus-frames.ts';
+import { oggPage, pageHead } from './pages.ts';
 
 /** OpusHead and OpusTags (RFC 7845 section 3). */
 const HEADER_PACKETS = 2;
@@ -46,17 +47,4 @@ export async function opusSamples(path: string): Promise<number> {
   } finally {
     await file.close();
   }
-}
-
-/** Milliseconds of a frame by configuration (RFC 6716 section 3.1, table 2). */
-const FRAME_MS = [
-  ...[10, 20, 40, 60, 10, 20, 40, 60, 10, 20, 40, 60],
-  ...[10, 20, 10, 20],
-  ...[2.5, 5, 10, 20, 2.5, 5, 10, 20, 2.5, 5, 10, 20, 2.5, 5, 10, 20],
-];
-
-function packetSamples(head: Buffer): number {
-  const [toc = 0, count = 0] = head;
-  const frames = [1, 2, 2, count & 63][toc & 3] ?? 0;
-  return frames * (FRAME_MS[toc >> 3] ?? 0) * 48;
 }

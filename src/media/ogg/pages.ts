@@ -1,15 +1,20 @@
 /** Ogg (RFC 3533) with one stream of Opus (RFC 7845): its packets out of their pages, and into new ones. */
-import type { ByteReader, ByteWriter } from './byte-file.ts';
-import { Unjoinable } from './unjoinable.ts';
+import type { ByteReader, ByteWriter } from '../byte-file.ts';
 
 const HEADER_BYTES = 27;
 const AT = { flags: 5, granule: 6, serial: 14, sequence: 18, crc: 22, segments: 26 };
 const CONTINUED = 1;
+const FIRST = 2;
 const LAST = 4;
 const MOST_SEGMENTS = 255;
 
 /** ffmpeg ends a page with the packet that makes it so long: a player that jumps into the file waits no longer. */
 const PAGE_SAMPLES = 48_000;
+
+/** The bytes are no Ogg stream that this project's readers follow. */
+export class BrokenOgg extends Error {
+  override readonly name = 'BrokenOgg';
+}
 
 /** A whole page, lacing values and all; undefined at the end of the file. */
 export async function oggPage(reader: ByteReader): Promise<Buffer | undefined> {
@@ -18,11 +23,11 @@ export async function oggPage(reader: ByteReader): Promise<Buffer | undefined> {
   const segments = header[AT.segments] ?? 0;
   const table = await reader.peek(HEADER_BYTES + segments);
   if (header.toString('latin1', 0, 4) !== 'OggS' || table.length < HEADER_BYTES + segments) {
-    throw new Unjoinable('no Ogg page where one should begin');
+    throw new BrokenOgg('no Ogg page where one should begin');
   }
   const bytes = table.subarray(HEADER_BYTES).reduce((sum, lacing) => sum + lacing, HEADER_BYTES + segments);
   const page = await reader.peek(bytes);
-  if (page.length < bytes) throw new Unjoinable('an Ogg page is cut off');
+  if (page.length < bytes) throw new BrokenOgg('an Ogg page is cut off');
   reader.skip(bytes);
   return page;
 }
@@ -32,6 +37,29 @@ export function pageHead(page: Buffer): { granule: number; lacing: Buffer; bodyA
   const bodyAt = HEADER_BYTES + (page[AT.segments] ?? 0);
   const granule = Number(page.readBigInt64LE(AT.granule));
   return { granule, lacing: page.subarray(HEADER_BYTES, bodyAt), bodyAt };
+}
+
+/** Whether its checksum is that of its bytes. */
+export function isIntact(page: Buffer): boolean {
+  const bytes = Buffer.from(page);
+  bytes.writeUInt32LE(0, AT.crc);
+  return crc32(bytes) === page.readUInt32LE(AT.crc);
+}
+
+/** Pages of a stream under another serial number: those that follow one another in one file have one each (RFC 3533 section 4). */
+export function withSerial(stream: Buffer, serial: number): Buffer {
+  const pages = Buffer.from(stream);
+  for (let at = 0; at < pages.length; ) {
+    const segments = pages.readUInt8(at + AT.segments);
+    const table = pages.subarray(at + HEADER_BYTES, at + HEADER_BYTES + segments);
+    const bytes = table.reduce((sum, lacing) => sum + lacing, HEADER_BYTES + segments);
+    const page = pages.subarray(at, at + bytes);
+    page.writeUInt32LE(serial, AT.serial);
+    page.writeUInt32LE(0, AT.crc);
+    page.writeUInt32LE(crc32(page), AT.crc);
+    at += bytes;
+  }
+  return pages;
 }
 
 /** The packets of all pages that follow. */
@@ -56,7 +84,7 @@ export async function* oggPackets(reader: ByteReader): AsyncGenerator<Buffer> {
 
 interface OggStream {
   readonly serial: number;
-  /** Number of the first page that is written. */
+  /** Number of the first page that is written; 0: it begins the stream. */
   readonly sequence: number;
 }
 
@@ -82,6 +110,7 @@ export class OggPageWriter {
     this.#out = out;
     this.#serial = serial;
     this.#sequence = sequence;
+    if (sequence === 0) this.#flags = FIRST;
   }
 
   /** @param granule samples at the end of the packet, pre-skip included */
@@ -104,6 +133,11 @@ export class OggPageWriter {
       const isLong = this.#granule - this.#pageBegan >= PAGE_SAMPLES;
       this.#isFull = this.#lacing.length === MOST_SEGMENTS || isLong;
     }
+  }
+
+  /** What follows stands on a page of its own, as headers do (RFC 7845 section 3). */
+  async endPage(): Promise<void> {
+    await this.#write(0);
   }
 
   /** Nothing may be written after it. */

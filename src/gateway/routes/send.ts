@@ -1,7 +1,13 @@
-/** `POST /message/send<Brand>Audio/{instance}` (messaging-gateway.md "Send audio message"; decisions B "Audio"). */
+/** `POST /message/send<Brand>Audio/{instance}` and `/message/sendText/{instance}` (messaging-gateway.md "Send audio message"; decisions B). */
 import type { Request, Response } from 'express';
 import { z } from 'zod';
-import { SendAudioFields, SendAudioRequest, SentMessage } from '../../contract/gateway.ts';
+import {
+  SendAudioFields,
+  SendAudioRequest,
+  SendTextRequest,
+  SentMessage,
+  SentText,
+} from '../../contract/gateway.ts';
 import { GatewayError } from '../../contract/gateway-errors.ts';
 import { IdempotencyHeaders } from '../../contract/request-headers.ts';
 import { hashOf, once } from '../../http/idempotency.ts';
@@ -30,6 +36,16 @@ const SendAudioForm = SendAudioFields.extend({
   file: z.string().meta({ description: 'The sound, 100 MiB at most', format: 'binary' }),
 });
 
+const SEND_ERRORS = [
+  'unknown_recipient',
+  'idempotency_in_progress',
+  'idempotency_mismatch',
+  'rate_limited',
+  'network_refused',
+  'not_connected',
+  'timeout',
+] as const;
+
 /** One route a brand segment; the first is the one that the interface names. */
 export function sendAudioRoutes(services: GatewayServices): Route[] {
   return services.brands.map((brand) => ({
@@ -40,20 +56,10 @@ export function sendAudioRoutes(services: GatewayServices): Route[] {
       operationId: `send${brand}Audio`,
       summary: 'Send an audio message',
       description:
-        'Anything that holds sound becomes a voice note of Ogg Opus, mono; one that is such a file already is sent as it is. Answers when the network took the message.',
+        'Anything that holds sound becomes a voice note of the form that phones make; one that has it already is sent as it is. Answers when the network took the message.',
       tag: 'Messages',
       answer: { status: 200, description: 'The message, on its way', body: SentMessage },
-      errors: [
-        'unknown_recipient',
-        'not_audio',
-        'audio_unreachable',
-        'idempotency_in_progress',
-        'idempotency_mismatch',
-        'rate_limited',
-        'network_refused',
-        'not_connected',
-        'timeout',
-      ],
+      errors: ['not_audio', 'audio_unreachable', ...SEND_ERRORS],
     },
     body: SendAudioRequest,
     form: SendAudioForm,
@@ -68,8 +74,7 @@ async function handle(
   instance: Instance,
   services: GatewayServices,
 ): Promise<void> {
-  const { sender, redis, workspaces, order } = services;
-  const idempotencyKey = readIdempotencyKey(request);
+  const { sender, workspaces, order } = services;
   // Requests take their place in the order in which they are complete, before anything else may delay them.
   let turn: Turn | undefined;
   let json: unknown;
@@ -78,23 +83,89 @@ async function handle(
     turn = order.join(instance.id);
   }
   try {
-    const { answer, replayed } = await workspaces.use(async (workspace) => {
+    await workspaces.use(async (workspace) => {
       const { fields, audio, fingerprint } = await parseSend(request, json, workspace);
       const place = turn ?? order.join(instance.id);
       turn = place;
-      const run = (): Promise<SentMessage> =>
-        sender.send({ instance, fields, audio, workspace, idempotencyKey, turn: place });
-      return idempotencyKey === undefined
-        ? { answer: await run(), replayed: false }
-        : once(redis, { record: recordOf(instance, idempotencyKey), fingerprint }, idempotencyPolicy, run);
+      const content = { audio, workspace, keepsOpus: fields.encoding === false };
+      const answer = await answerOnce(
+        { request, response, instance, services },
+        fingerprint,
+        (idempotencyKey) => sender.voice({ instance, fields, content, idempotencyKey, turn: place }),
+      );
+      response.status(200).json(answer);
     });
-    if (replayed) {
-      response.setHeader('Idempotent-Replayed', 'true');
-    }
-    response.status(200).json(answer);
   } finally {
     turn?.leave();
   }
+}
+
+export function sendTextRoutes(services: GatewayServices): Route[] {
+  return [
+    {
+      method: 'post',
+      path: '/message/sendText/:instance',
+      access: 'instance',
+      docs: {
+        operationId: 'sendText',
+        summary: 'Send a text',
+        description: 'Answers when the network took the message.',
+        tag: 'Messages',
+        answer: { status: 201, description: 'The message, on its way', body: SentText },
+        errors: SEND_ERRORS,
+      },
+      body: SendTextRequest,
+      headers: IdempotencyHeaders,
+      async handle(request, response, found) {
+        const instance = named(found);
+        const json = await readJson(request, response);
+        const turn = services.order.join(instance.id);
+        try {
+          const parsed = SendTextRequest.safeParse(json);
+          if (!parsed.success) {
+            throw badRequest(parsed.error);
+          }
+          const { text: content, ...fields } = parsed.data;
+          const fingerprint = hashOf(JSON.stringify(['text', parsed.data]));
+          const answer = await answerOnce(
+            { request, response, instance, services },
+            fingerprint,
+            (idempotencyKey) => services.sender.text({ instance, fields, content, idempotencyKey, turn }),
+          );
+          response.status(201).json(answer);
+        } finally {
+          turn.leave();
+        }
+      },
+    },
+  ];
+}
+
+interface Exchange {
+  readonly request: Request;
+  readonly response: Response;
+  readonly instance: Instance;
+  readonly services: GatewayServices;
+}
+
+/** Sends, or answers again what an earlier request with the same Idempotency-Key was answered. */
+async function answerOnce<Answer>(
+  { request, response, instance, services: { redis } }: Exchange,
+  fingerprint: string,
+  send: (idempotencyKey: string | undefined) => Promise<Answer>,
+): Promise<Answer> {
+  const idempotencyKey = readIdempotencyKey(request);
+  if (idempotencyKey === undefined) {
+    return send(undefined);
+  }
+  const record = recordOf(instance, idempotencyKey);
+  const { answer, replayed } = await once(redis, { record, fingerprint }, idempotencyPolicy, () =>
+    send(idempotencyKey),
+  );
+  if (replayed) {
+    response.setHeader('Idempotent-Replayed', 'true');
+  }
+  return answer;
 }
 
 /** Of another instance the same key is another one. */

@@ -1,10 +1,10 @@
 /**
- * Operation 1, from a parsed request to the network's acceptance: find the recipient, take a place among what the instance
+ * A voice message or a text, from a parsed request to the network's acceptance: find the recipient, take a place among what the instance
  * sends, prepare the voice note once, keep its encrypted copy, record the intent, show presence, send, settle.
  */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
-import type { AudioMessage, SendAudioFields, SentMessage } from '../contract/gateway.ts';
+import type { MessageContent, SendFields, SentMessage, SentText } from '../contract/gateway.ts';
 import { GatewayError } from '../contract/gateway-errors.ts';
 import type { Observer } from '../observe/metrics/observer.ts';
 import { noTracing, type Tracing } from '../observe/tracing/tracing.ts';
@@ -19,11 +19,11 @@ import type { Turn } from './outgoing-order.ts';
 import type { SendRate, Slot } from './send-rate.ts';
 import type { Sessions } from './sessions.ts';
 import type { SecretHasher } from './tokens.ts';
-import type { Chat, MessageContext, Session } from './transport.ts';
-import { audioOf, messageContext, sentMessage } from './voice-message.ts';
+import { type Chat, type MessageContext, type Session, UnsupportedOperation } from './transport.ts';
+import { audioOf, messageContext, sentText, sentVoice } from './voice-message.ts';
 import type { VoiceNotes } from './voice-notes.ts';
 
-interface VoiceSenderOptions {
+interface MessageSenderOptions {
   readonly sessions: Sessions;
   readonly log: MessageLog;
   readonly notes: VoiceNotes;
@@ -38,11 +38,10 @@ interface VoiceSenderOptions {
   readonly tracing?: Tracing | undefined;
 }
 
-interface VoiceRequest {
+interface SendRequest<Content> {
   readonly instance: Instance;
-  readonly fields: SendAudioFields;
-  readonly audio: AudioInput;
-  readonly workspace: string;
+  readonly fields: SendFields;
+  readonly content: Content;
   /** The caller's Idempotency-Key: the message's id follows from it. */
   readonly idempotencyKey: string | undefined;
   /** The request's place among those of the instance; whoever took it leaves it. */
@@ -63,63 +62,114 @@ interface Addressed {
   readonly messageId: string;
 }
 
-interface Prepared {
-  readonly record: MessageRecord;
-  readonly audioMessage: AudioMessage;
-  readonly file: string;
+/** Sound as the caller gave it, and the folder in which it may be worked on. */
+interface Sound {
+  readonly audio: AudioInput;
+  readonly workspace: string;
+  /** Whether any mono Ogg Opus is sent as it is. */
+  readonly keepsOpus: boolean;
 }
 
-export class VoiceSender {
-  readonly #options: VoiceSenderOptions;
+interface Prepared {
+  readonly record: MessageRecord;
+  readonly hand: (signal: AbortSignal) => Promise<void>;
+}
 
-  constructor(options: VoiceSenderOptions) {
+/** What is the one thing for a voice message and another for a text. */
+interface Kind {
+  readonly kind: 'voice' | 'text';
+  /** The presence that is shown before it. */
+  readonly presence: 'recording' | 'composing';
+  prepare(addressed: Addressed, signal: AbortSignal): Promise<Prepared>;
+}
+
+export class MessageSender {
+  readonly #options: MessageSenderOptions;
+
+  constructor(options: MessageSenderOptions) {
     this.#options = options;
   }
 
-  async send(request: VoiceRequest): Promise<SentMessage> {
-    const { log, closing, sendTimeoutMs } = this.#options;
-    const budget: Budget = { leftMs: sendTimeoutMs, ending: closing };
-    const addressed = await this.#inTime(budget, (signal) => this.#address(request, signal));
-    const earlier = await log.find(request.instance.id, addressed.messageId);
-    if (earlier?.settled) {
-      return sentMessage(earlier);
-    }
-    return this.#observed(request, () => this.#deliver(request, addressed, budget));
+  async voice(request: SendRequest<Sound>): Promise<SentMessage> {
+    const record = await this.#send(request, {
+      kind: 'voice',
+      presence: 'recording',
+      prepare: async (addressed, signal) => {
+        const { session, chat, context, messageId } = addressed;
+        const note = await this.#options.notes.make(request.content, signal);
+        const record = await this.#intend(request, addressed, { audioMessage: note.audioMessage });
+        const { file, durationMs } = note;
+        const voice = { messageId, chat, file, durationMs, content: audioOf(record), context };
+        return { record, hand: (ending) => session.sendVoice(voice, ending) };
+      },
+    });
+    return sentVoice(record);
   }
 
-  async #deliver(request: VoiceRequest, addressed: Addressed, budget: Budget): Promise<SentMessage> {
+  /** Throws unsupported. */
+  async text(request: SendRequest<string>): Promise<SentText> {
+    const record = await this.#send(request, {
+      kind: 'text',
+      presence: 'composing',
+      prepare: async (addressed) => {
+        const { session, chat, context, messageId } = addressed;
+        if (session.sendText === undefined) {
+          throw new UnsupportedOperation('sending text', request.instance.transport);
+        }
+        const record = await this.#intend(request, addressed, { conversation: request.content });
+        const text = { messageId, chat, text: request.content, context };
+        return { record, hand: async (ending) => session.sendText?.(text, ending) };
+      },
+    });
+    return sentText(record);
+  }
+
+  async #send(request: SendRequest<unknown>, kind: Kind): Promise<MessageRecord> {
+    const { log, closing, sendTimeoutMs } = this.#options;
+    const budget: Budget = { leftMs: sendTimeoutMs, ending: closing };
+    const addressed = await this.#inTime(budget, (signal) => this.#address(request, kind, signal));
+    const earlier = await log.find(request.instance.id, addressed.messageId);
+    if (earlier?.settled) {
+      return earlier;
+    }
+    return this.#observed(request, () => this.#deliver(request, kind, addressed, budget));
+  }
+
+  async #deliver(
+    request: SendRequest<unknown>,
+    kind: Kind,
+    addressed: Addressed,
+    budget: Budget,
+  ): Promise<MessageRecord> {
     const { log, rate, tracing = noTracing } = this.#options;
     const slot = await rate.reserve(request.instance, [addressed.messageId]);
-    const prepared = await this.#beforeNetwork(slot, async () => {
+    const { record, hand } = await this.#beforeNetwork(slot, async () => {
       const made = await this.#inTime(budget, (signal) =>
-        tracing.span('prepare voice note', {}, () => this.#prepare(request, addressed, signal)),
+        tracing.span(kind.kind === 'voice' ? 'prepare voice note' : 'prepare text', {}, () =>
+          kind.prepare(addressed, signal),
+        ),
       );
-      await this.#waitForNetwork(request, addressed, slot, budget.ending);
+      await this.#waitForNetwork(request, kind.presence, addressed, slot, budget.ending);
       return made;
     });
     const network = { 'soundpost.transport': request.instance.transport };
-    const hand = (signal: AbortSignal) => this.#toNetwork(addressed, prepared, signal);
     await this.#inTime(budget, (signal) =>
-      tracing.span('send to network', network, () => hand(signal), 'client'),
+      tracing.span('send to network', network, () => this.#toNetwork(hand, signal), 'client'),
     );
-    await log.settle(prepared.record);
-    return sentMessage(prepared.record);
+    await log.settle(record);
+    return record;
   }
 
   /** What is with the network when another process takes over may have arrived or not. */
-  async #toNetwork(
-    { session, messageId, chat, context }: Addressed,
-    { file, audioMessage }: Prepared,
-    signal: AbortSignal,
-  ): Promise<void> {
+  async #toNetwork(hand: Prepared['hand'], signal: AbortSignal): Promise<void> {
     try {
-      await session.sendVoice({ messageId, chat, file, content: audioMessage, context }, signal);
+      await hand(signal);
     } catch (error) {
       throw this.#options.lease.lost.aborted ? inDoubt(error) : error;
     }
   }
 
-  async #observed<T>({ instance }: VoiceRequest, work: () => Promise<T>): Promise<T> {
+  async #observed<T>({ instance }: SendRequest<unknown>, work: () => Promise<T>): Promise<T> {
     const startedAt = performance.now();
     const tell = (outcome: Parameters<Observer['messageSent']>[1]): void =>
       this.#options.observer?.messageSent(
@@ -137,40 +187,38 @@ export class VoiceSender {
     }
   }
 
-  async #address(request: VoiceRequest, signal: AbortSignal): Promise<Addressed> {
+  async #address(request: SendRequest<unknown>, { kind }: Kind, signal: AbortSignal): Promise<Addressed> {
     const { instance, fields } = request;
     const session = await this.#options.sessions.connected(instance, signal);
     return {
       session,
       chat: await session.resolve(parseAddress(fields.number, 'number'), 'number'),
       context: messageContext(fields),
-      messageId: this.#messageId(request),
+      messageId: this.#messageId(request, kind),
     };
   }
 
-  /** The file to send and the record of it; a record that a crashed attempt left is the one that counts. */
-  async #prepare(
-    { instance, audio, workspace }: VoiceRequest,
+  /** The record of what is to be sent; one that a crashed attempt left is the one that counts. */
+  #intend(
+    { instance }: SendRequest<unknown>,
     { session, chat, context, messageId }: Addressed,
-    signal: AbortSignal,
-  ): Promise<Prepared> {
-    const { notes, log } = this.#options;
-    const note = await notes.make(audio, workspace, signal);
-    const record = await log.intend({
+    message: MessageContent,
+  ): Promise<MessageRecord> {
+    return this.#options.log.intend({
       instanceId: instance.id,
       instanceName: instance.name,
       ownJid: session.ownJid,
       key: { remoteJid: chat.jid, fromMe: true, id: messageId },
       timestampSeconds: Math.floor(Date.now() / 1000),
-      message: { audioMessage: note.audioMessage },
+      message,
       context,
     });
-    return { record, file: note.file, audioMessage: audioOf(record) };
   }
 
   /** Shows the presence that the caller asked for, just before the message may go, and waits until it may. */
   async #waitForNetwork(
-    { fields, turn }: VoiceRequest,
+    { fields, turn }: SendRequest<unknown>,
+    presence: Kind['presence'],
     { session, chat }: Addressed,
     slot: Slot,
     ending: AbortSignal,
@@ -179,7 +227,7 @@ export class VoiceSender {
     try {
       if (delayMs > 0) {
         await until(slot.atMs - delayMs, ending);
-        await session.showPresence(chat, 'recording');
+        await session.showPresence(chat, presence);
         await wait(delayMs, undefined, { signal: ending }).finally(() =>
           session.showPresence(chat, 'paused'),
         );
@@ -211,7 +259,7 @@ export class VoiceSender {
         throw error;
       }
       if (deadline.aborted) {
-        throw new GatewayError('timeout', 'the audio could not be prepared and sent in time', {
+        throw new GatewayError('timeout', 'the message could not be prepared and sent in time', {
           cause: error,
         });
       }
@@ -221,11 +269,13 @@ export class VoiceSender {
     }
   }
 
-  #messageId({ instance, idempotencyKey }: VoiceRequest): string {
+  #messageId({ instance, idempotencyKey }: SendRequest<unknown>, kind: Kind['kind']): string {
     const id =
       idempotencyKey === undefined
         ? randomBytes(16).toString('hex')
-        : this.#options.hasher.hash('message id', `${instance.id} ${idempotencyKey}`).slice(0, 32);
+        : this.#options.hasher
+            .hash(kind === 'voice' ? 'message id' : 'text id', `${instance.id} ${idempotencyKey}`)
+            .slice(0, 32);
     return id.toUpperCase();
   }
 }

@@ -1,0 +1,106 @@
+/** A run of voice notes of one recording, each of which fits a bubble (decisions C, `split` and `trimSilence`). */
+import { appendFile, readFile, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Job } from '../input-run.ts';
+import { withSerial } from '../ogg/pages.ts';
+import { packetsOf } from '../ogg/voice-form.ts';
+import { VOICE_BUBBLE_BYTES } from '../plan.ts';
+import type { RenderedFile } from '../render.ts';
+import { cutBefore, type Levels, pausesIn, type Stretch, withoutLongPauses } from './pauses.ts';
+import { levelsOf, openPcm, type PcmFile, WINDOW_SAMPLES, writePcm } from './pcm-file.ts';
+
+export interface RunChoice {
+  /** Cut into notes that fit a bubble each. */
+  readonly split: boolean;
+  /** Pauses above 1 s become 0.5 s. */
+  readonly trimSilence: boolean;
+}
+
+/** A note of a run: a whole Ogg stream inside the run's file. */
+export interface NotePart {
+  /** Where it begins in the file, bytes. */
+  readonly offset: number;
+  readonly sizeBytes: number;
+  readonly durationSeconds: number;
+  readonly fitsVoiceBubble: boolean;
+}
+
+/** Makes a note of a WAV: with a bitrate that is lowered until it fits a bubble, or with its quality's whatever its size. */
+export type NoteMaker = (pcm: PcmFile, path: string, bitrate: 'fitting' | 'full') => Promise<RenderedFile>;
+
+/** What is left free of a bubble: headers, and that a part that is encoded by itself may come out a little larger than within the whole. */
+const MARGIN = 0.98;
+/** Of the headers of pages, of which there is one a second, on each packet. */
+const PAGE_BYTES_A_PACKET = 2;
+
+/**
+ * @param recording WAV of the whole: 16 kHz, mono, 16 bits
+ * @param target where the notes go, one after the other: a chained Ogg file, which players play as one
+ */
+export async function renderNotes(
+  job: Job,
+  recording: string,
+  choice: RunChoice,
+  note: NoteMaker,
+  target: string,
+): Promise<{ file: RenderedFile; parts: NotePart[] }> {
+  const { scratch, signal } = job;
+  let pcm = await openPcm(recording);
+  let levels = await levelsOf(pcm, signal);
+  if (choice.trimSilence) {
+    const kept = withoutLongPauses(levels);
+    if (kept.length > 1) {
+      pcm = await writePcm(pcm, kept, join(scratch, 'trimmed.wav'));
+      levels = await levelsOf(pcm, signal);
+    }
+  }
+  const whole = await note(pcm, target, choice.split ? 'full' : 'fitting');
+  if (!choice.split || whole.sizeBytes <= VOICE_BUBBLE_BYTES) {
+    return { file: whole, parts: [wholeOf(whole)] };
+  }
+  const ends = await endsOfParts(target, levels);
+  await rm(target);
+  const parts: NotePart[] = [];
+  let offset = 0;
+  for (const [nth, to] of ends.entries()) {
+    signal.throwIfAborted();
+    const stretch: Stretch = { from: ends[nth - 1] ?? 0, to };
+    const path = join(scratch, `note-${nth}.ogg`);
+    const slice = await writePcm(pcm, [stretch], join(scratch, 'note.wav'));
+    const made = await note(slice, path, 'fitting');
+    parts.push({ ...wholeOf(made), offset });
+    offset += made.sizeBytes;
+    await appendFile(target, withSerial(await readFile(path), nth + 1));
+    await rm(path);
+  }
+  return { file: { ...whole, path: target, sizeBytes: offset }, parts };
+}
+
+/** A file that is one note. */
+export function wholeOf({ sizeBytes, durationSeconds }: RenderedFile): NotePart {
+  return { offset: 0, sizeBytes, durationSeconds, fitsVoiceBubble: sizeBytes <= VOICE_BUBBLE_BYTES };
+}
+
+/** The windows at which the notes end, by how many bytes the whole takes up to each of them. */
+async function endsOfParts(whole: string, levels: Levels): Promise<number[]> {
+  const pauses = pausesIn(levels);
+  const room = VOICE_BUBBLE_BYTES * MARGIN;
+  // Bytes of the whole up to the end of each window.
+  const bytes = new Float64Array(levels.length + 1);
+  let window = 0;
+  let sum = 0;
+  for await (const packet of packetsOf(whole)) {
+    const end = Math.min(levels.length, Math.ceil(packet.endSamples / 3 / WINDOW_SAMPLES));
+    sum += packet.bytes + PAGE_BYTES_A_PACKET;
+    for (; window < end; window += 1) bytes[window + 1] = sum;
+  }
+  bytes.fill(sum, window + 1);
+  const ends: number[] = [];
+  for (let from = 0; from < levels.length; from = ends.at(-1) ?? levels.length) {
+    const limit = (bytes[from] ?? 0) + room;
+    let latest = from + 1;
+    while (latest < levels.length && (bytes[latest + 1] ?? 0) <= limit) latest += 1;
+    ends.push(latest === levels.length ? latest : cutBefore(levels, pauses, from, latest));
+  }
+  return ends;
+}

@@ -1,0 +1,242 @@
+/**
+ * The form in which phones make voice notes themselves, and which alone all of them are reported to play (decisions A3): Ogg Opus, mono, made of 16 kHz, SILK
+ * wideband frames of 20 ms, three to a packet. Frames stay as they are, so a decoder gives out the same samples (docs/decisions/0034-voice-notes.md).
+ */
+import { type FileHandle, open } from 'node:fs/promises';
+import { ByteReader, ByteWriter } from '../byte-file.ts';
+import { framesOf, packetOf, packetSamples } from './opus-frames.ts';
+import { BrokenOgg, isIntact, OggPageWriter, oggPage, pageHead, streamOf } from './pages.ts';
+
+/** Configuration 9 of RFC 6716 section 3.1, table 2: SILK, wideband, 20 ms; mono. */
+const NATIVE_KIND = 9 << 3;
+const FRAMES_A_PACKET = 3;
+const INPUT_RATE = 16_000;
+
+export interface VoiceForm {
+  /** Whether all of it is of the form, once its frames stand three to a packet. */
+  readonly isNative: boolean;
+  /** Whether it is of the form as it stands, so that there is nothing to mend. */
+  readonly isUntouched: boolean;
+  /** Of the target. */
+  readonly packets: number;
+  /** Of the target's packets. */
+  readonly bytes: number;
+}
+
+/**
+ * Puts the frames of an Ogg Opus file three to a packet.
+ * @param target null: only looks
+ * @param samples how long it is, at 48 kHz, where that is known; otherwise its last granule position says so
+ * @throws {BrokenOgg} when the source is not one intact stream with all of its packets
+ */
+export async function packVoiceNote(
+  source: string,
+  target: string | null,
+  samples?: number,
+): Promise<VoiceForm> {
+  const opened: FileHandle[] = [];
+  const opening = async (path: string, flags: string): Promise<FileHandle> => {
+    const file = await open(path, flags);
+    opened.push(file);
+    return file;
+  };
+  try {
+    const stream = await openStream(new ByteReader(await opening(source, 'r')), samples);
+    const writer = target === null ? null : new ByteWriter(await opening(target, 'w'));
+    return await pack(stream, writer);
+  } finally {
+    await Promise.all(opened.map((file) => file.close()));
+  }
+}
+
+async function pack(
+  { head, tags, serial, packets }: OpusStream,
+  writer: ByteWriter | null,
+): Promise<VoiceForm> {
+  const out = writer === null ? null : new OggPageWriter(writer, { serial: serial || 1, sequence: 0 });
+  await out?.packet(headOf(head.preSkip), 0);
+  await out?.endPage();
+  await out?.packet(TAGS, 0);
+  await out?.endPage();
+
+  const form = {
+    isNative: head.isPlainMono,
+    isUntouched:
+      head.inputRate === INPUT_RATE && !tags.toString('latin1').toLowerCase().includes(ENCODER_TAG),
+    packets: 0,
+    bytes: 0,
+  };
+  const held: { kind: number; frames: Buffer[]; granule: number } = {
+    kind: NATIVE_KIND,
+    frames: [],
+    granule: 0,
+  };
+  const write = async (): Promise<void> => {
+    const packet = packetOf(held);
+    form.packets += 1;
+    form.bytes += packet.length;
+    held.frames = [];
+    await out?.packet(packet, held.granule);
+  };
+  let isFull = true;
+  for await (const { packet, began, ends, isOnTime } of packets) {
+    const taken = framesOf(packet);
+    if (taken === null) throw new BrokenOgg('a packet is not of Opus');
+    const { kind, frames } = taken;
+    form.isNative &&= kind === NATIVE_KIND;
+    // Only the last packet may be shorter.
+    form.isUntouched &&= isOnTime && isFull && frames.length <= FRAMES_A_PACKET;
+    isFull = (packet.readUInt8(0) & 3) === 3 && frames.length === FRAMES_A_PACKET;
+    if (kind !== held.kind && held.frames.length > 0) await write();
+    const samples = packetSamples(packet) / frames.length;
+    for (const [nth, frame] of frames.entries()) {
+      held.kind = kind;
+      held.frames.push(frame);
+      held.granule = Math.min(began + (nth + 1) * samples, ends);
+      if (held.frames.length === FRAMES_A_PACKET) await write();
+    }
+  }
+  if (held.frames.length > 0) await write();
+  await out?.end();
+  return { ...form, isUntouched: form.isUntouched && form.isNative };
+}
+
+/** What the packets of an Ogg Opus file take in it, and where they end: samples at 48 kHz, pre-skip included. */
+export async function* packetsOf(path: string): AsyncGenerator<{ bytes: number; endSamples: number }> {
+  const file = await open(path, 'r');
+  try {
+    const { packets } = await openStream(new ByteReader(file));
+    for await (const { packet, ends } of packets) {
+      yield { bytes: packet.length + Math.floor(packet.length / 255) + 1, endSamples: ends };
+    }
+  } finally {
+    await file.close();
+  }
+}
+
+interface OpusStream {
+  readonly head: OpusHead;
+  readonly tags: Buffer;
+  readonly serial: number;
+  readonly packets: AsyncGenerator<OpusPacket>;
+}
+
+interface OpusPacket {
+  readonly packet: Buffer;
+  /** Granule position before it: samples at 48 kHz. */
+  readonly began: number;
+  /** Granule position after what is heard of it: the last page may cut off its end (RFC 7845 section 4.4). */
+  readonly ends: number;
+  /** Whether the page on which it ends says so too. */
+  readonly isOnTime: boolean;
+}
+
+async function openStream(reader: ByteReader, samples?: number): Promise<OpusStream> {
+  const all = packetsOnPages(reader);
+  const { value: head } = await all.next();
+  const { value: tags } = await all.next();
+  if (head === undefined || tags === undefined) throw new BrokenOgg('an Opus file without its headers');
+  const read = readHead(head.packet);
+  const packets = counted(all, read.preSkip, samples);
+  return { head: read, tags: tags.packet, serial: head.serial, packets };
+}
+
+/** Writers that keep times in milliseconds or in samples of 16 kHz are so far off. */
+const TOLERATED_SAMPLES = 48;
+
+/**
+ * @param samples of the whole at 48 kHz, where its writer knows it better than the granule positions
+ * @throws {BrokenOgg} where packets are missing, or something follows what a granule position cut off
+ */
+async function* counted(
+  packets: AsyncGenerator<PacketOnPage>,
+  preSkip: number,
+  samples: number | undefined,
+): AsyncGenerator<OpusPacket> {
+  let before: (OpusPacket & { readonly granule: number }) | undefined;
+  for await (const { packet, granule, isLastOnPage } of packets) {
+    if (before !== undefined) {
+      if (samples === undefined && Math.abs(before.granule - before.ends) > TOLERATED_SAMPLES) {
+        throw new BrokenOgg('the granule positions have gaps');
+      }
+      yield { ...before, isOnTime: before.granule === before.ends };
+    }
+    const began = before?.ends ?? 0;
+    const ends = began + packetSamples(packet);
+    before = { packet, began, ends, granule: isLastOnPage ? granule : ends, isOnTime: true };
+  }
+  if (before === undefined) return;
+  const { granule, ends } = before;
+  if (samples === undefined && granule > ends + TOLERATED_SAMPLES) throw new BrokenOgg('the end is missing');
+  const last = samples === undefined ? granule : preSkip + samples;
+  yield { ...before, ends: Math.min(ends, last), isOnTime: granule <= ends };
+}
+
+interface PacketOnPage {
+  readonly packet: Buffer;
+  readonly serial: number;
+  /** Of the page on which it ends. */
+  readonly granule: number;
+  readonly isLastOnPage: boolean;
+}
+
+async function* packetsOnPages(reader: ByteReader): AsyncGenerator<PacketOnPage> {
+  let begun: Buffer[] = [];
+  let serial: number | undefined;
+  for (let page = await oggPage(reader); page !== undefined; page = await oggPage(reader)) {
+    if (!isIntact(page)) throw new BrokenOgg('a page is damaged');
+    const stream = streamOf(page);
+    serial ??= stream.serial;
+    if (stream.serial !== serial) throw new BrokenOgg('more than one stream');
+    const { granule, lacing, bodyAt } = pageHead(page);
+    const lastEnd = lacing.findLastIndex((bytes) => bytes < 255);
+    let at = bodyAt;
+    for (const [nth, bytes] of lacing.entries()) {
+      begun.push(page.subarray(at, at + bytes));
+      at += bytes;
+      if (bytes === 255) continue;
+      yield { packet: Buffer.concat(begun), serial, granule, isLastOnPage: nth === lastEnd };
+      begun = [];
+    }
+  }
+  if (begun.length > 0) throw new BrokenOgg('the last packet is cut off');
+}
+
+interface OpusHead {
+  /** Samples at 48 kHz that a decoder throws away at the beginning. */
+  readonly preSkip: number;
+  readonly inputRate: number;
+  /** One channel, no gain, mapping family 0. */
+  readonly isPlainMono: boolean;
+}
+
+const HEAD_BYTES = 19;
+const HEAD_AT = { version: 8, channels: 9, preSkip: 10, inputRate: 12, gain: 16, family: 18 };
+
+/** RFC 7845 section 5.1. */
+function readHead(packet: Buffer): OpusHead {
+  if (packet.length < HEAD_BYTES || packet.toString('latin1', 0, 8) !== 'OpusHead') {
+    throw new BrokenOgg('no Opus');
+  }
+  const channels = packet[HEAD_AT.channels];
+  return {
+    preSkip: packet.readUInt16LE(HEAD_AT.preSkip),
+    inputRate: packet.readUInt32LE(HEAD_AT.inputRate),
+    isPlainMono: channels === 1 && packet.readInt16LE(HEAD_AT.gain) === 0 && packet[HEAD_AT.family] === 0,
+  };
+}
+
+function headOf(preSkip: number): Buffer {
+  const packet = Buffer.alloc(HEAD_BYTES);
+  packet.write('OpusHead', 'latin1');
+  packet[HEAD_AT.version] = 1;
+  packet[HEAD_AT.channels] = 1;
+  packet.writeUInt16LE(preSkip, HEAD_AT.preSkip);
+  packet.writeUInt32LE(INPUT_RATE, HEAD_AT.inputRate);
+  return packet;
+}
+
+/** Nobody's name, and no tags (RFC 7845 section 5.2). */
+const TAGS = Buffer.concat([Buffer.from('OpusTags'), Buffer.alloc(8)]);
+
+const ENCODER_TAG = 'encoder=';

@@ -1,0 +1,124 @@
+/** A run of voice notes as a client sees it: its notes, what stops it, and how it goes on (decisions C, `split`). */
+
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { until } from '../until.ts';
+import { type Hook, type Json, TestService, useClips } from './api-fixture.ts';
+
+const clip = useClips('talk.m4a');
+const REQUEST = { instance: 'theirs', number: '12025550101', split: true };
+
+let theirs: Server;
+/** What the gateway was sent, and what it answers from the nth on. */
+let sent: Json[] = [];
+let refusesFrom = Number.POSITIVE_INFINITY;
+let service: TestService;
+let talk = '';
+let hook: Hook;
+
+beforeAll(async () => {
+  theirs = createServer(async (request, response) => {
+    const body = JSON.parse(Buffer.concat(await request.toArray()).toString());
+    const isRefused = sent.length >= refusesFrom;
+    const key = { remoteJid: 'x@s.whatsapp.net', fromMe: true, id: `NOTE${sent.length}` };
+    if (!isRefused) sent.push(body);
+    response.writeHead(isRefused ? 400 : 201, { 'content-type': 'application/json' });
+    response.end(JSON.stringify(isRefused ? { message: 'not today' } : { key, status: 'PENDING' }));
+  });
+  theirs.listen(0, '127.0.0.1');
+  await once(theirs, 'listening');
+  service = await TestService.start({
+    environment: {
+      GATEWAY_URL: `http://127.0.0.1:${(theirs.address() as AddressInfo).port}`,
+      GATEWAY_KIND: 'other',
+    },
+  });
+  hook = service.outside.hook('runs');
+  talk = await service.outside.file('talk.m4a', clip('talk.m4a'));
+});
+afterAll(async () => {
+  await service?.close();
+  theirs.closeAllConnections();
+  theirs.close();
+});
+
+const voiceOf = async (jobId: string): Promise<Json> => (await service.job(jobId)).voiceMessage;
+const reaches = (jobId: string, status: string): Promise<Json> =>
+  until(
+    `the run is ${status}`,
+    async () => {
+      const voice = await voiceOf(jobId);
+      return voice?.status === status && voice;
+    },
+    60_000,
+  );
+const submit = (voiceMessage: Json): Promise<string> =>
+  service.submit({
+    source: { type: 'url', url: talk },
+    output: { format: 'mp3' },
+    options: { voiceMessage, webhook: hook.url },
+  });
+
+it('is sent note by note, and told once as a whole', async () => {
+  sent = [];
+  const jobId = await submit(REQUEST);
+  const voice = await reaches(jobId, 'sent');
+  expect(voice.parts).toHaveLength(3);
+  expect(voice).toMatchObject({ key: { id: 'NOTE0' }, fitsVoiceBubble: true, attempts: 3, error: null });
+  expect(
+    voice.parts.map(({ key, status, fitsVoiceBubble }: Json) => [key.id, status, fitsVoiceBubble]),
+  ).toEqual([
+    ['NOTE0', 'sent', true],
+    ['NOTE1', 'sent', true],
+    ['NOTE2', 'sent', true],
+  ]);
+  const seconds = voice.parts.reduce((sum: number, part: Json) => sum + part.seconds, 0);
+  expect(seconds).toBeCloseTo((await service.job(jobId)).outputFile.duration, 1);
+  // The gateway's interface has no such fields.
+  expect(sent.some((body) => 'split' in body)).toBe(false);
+  // One webhook tells of the run, whatever many notes it has.
+  const told = (await hook.got(2)).map(({ json }) => [json.event, json.voiceMessage?.parts.length]);
+  expect(told).toEqual([
+    ['job.completed', undefined],
+    ['voice.updated', 3],
+  ]);
+  const whole = await service.call('GET', `/v1/download/${jobId}?rendition=voice`);
+  expect(Buffer.concat(sent.map(({ audio }) => Buffer.from(audio, 'base64'))).equals(whole.bytes)).toBe(true);
+});
+
+it('stops at a note that fails, and goes on there when it is sent again', async () => {
+  sent = [];
+  refusesFrom = 1;
+  const jobId = await submit(REQUEST);
+  const stopped = await reaches(jobId, 'failed');
+  expect(stopped).toMatchObject({ key: { id: 'NOTE0' }, error: { message: 'not today' } });
+  expect(stopped.parts.map(({ status, error }: Json) => [status, error?.code ?? null])).toEqual([
+    ['sent', null],
+    ['failed', 'HTTP_400'],
+    ['failed', 'EARLIER_NOTE_FAILED'],
+  ]);
+  refusesFrom = Number.POSITIVE_INFINITY;
+  const { status } = await service.call('POST', `/v1/jobs/${jobId}/voice-message`, { json: REQUEST });
+  expect(status).toBe(202);
+  const voice = await reaches(jobId, 'sent');
+  expect(voice.parts.map(({ key }: Json) => key.id)).toEqual(['NOTE0', 'NOTE1', 'NOTE2']);
+  expect(sent).toHaveLength(3);
+  // To somebody else it begins anew, and so does what was sent as a whole.
+  await service.call('POST', `/v1/jobs/${jobId}/voice-message`, {
+    json: { ...REQUEST, number: '12025550102' },
+  });
+  await until('all were sent again', () => sent.length === 6);
+});
+
+it('cannot be made of a job that was submitted without it', async () => {
+  const jobId = await service.submit({ source: { type: 'url', url: talk }, output: { format: 'mp3' } });
+  await service.reaches(jobId, 'completed');
+  for (const field of ['split', 'trimSilence']) {
+    const json = { instance: 'theirs', number: '12025550101', [field]: true };
+    const { status, body } = await service.call('POST', `/v1/jobs/${jobId}/voice-message`, { json });
+    expect([status, body.error?.code]).toEqual([400, 'INVALID_REQUEST']);
+    expect(JSON.stringify(body.error)).toContain(`options.voiceMessage.${field}`);
+  }
+});

@@ -1,0 +1,300 @@
+/**
+ * The gateway on WhatsApp with Baileys as it is, over a real WebSocket and the real encryption, down to what the devices of the other side decrypt. Only the
+ * server is ours (whatsapp-server.ts), so it proves nothing of what phones and WhatsApp's own servers make of it.
+ */
+import { execFile } from 'node:child_process';
+import { createHash, randomUUID } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import tls from 'node:tls';
+import { promisify } from 'node:util';
+import { type UserFacingSocketConfig, WA_CERT_DETAILS } from 'baileys';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import type { GatewayOptions, RunningGateway } from '../../../../src/gateway/gateway-options.ts';
+import { startGateway } from '../../../../src/gateway/start.ts';
+import { createLogger } from '../../../../src/observe/logger.ts';
+import { parseAllowRules } from '../../../../src/outbound/allow-rules.ts';
+import { createOutbound } from '../../../../src/outbound/outbound.ts';
+import { makeNativeNote } from '../../../native-note.ts';
+import { startTestRedis, type TestRedis } from '../../../redis-server.ts';
+import { until } from '../../../until.ts';
+import { decrypted } from '../../decrypted.ts';
+import { type Answer, API_KEY, caller, gatewayOptions, makeFolder, makeTone } from '../../gateway-fixture.ts';
+import { type Group, type Person, type Received, WhatsAppServer } from './whatsapp-server.ts';
+
+const OWN = '4915112345678';
+const OLD = [2, 3000, 1] as const;
+const SENDS = 100;
+const CUTS = 10;
+
+const current = vi.hoisted(() => ({ url: '' }));
+vi.mock('baileys', async (original) => {
+  const baileys = await original<typeof import('baileys')>();
+  return {
+    ...baileys,
+    makeWASocket: (config: UserFacingSocketConfig) =>
+      baileys.makeWASocket({ ...config, waWebSocketUrl: current.url }),
+  };
+});
+
+let redis: TestRedis;
+let folder: Awaited<ReturnType<typeof makeFolder>>;
+let server: WhatsAppServer;
+let gateway: RunningGateway;
+let ada: Person;
+let hedy: Person;
+let group: Group;
+let note: Buffer;
+
+async function start(more: Partial<GatewayOptions> = {}): Promise<RunningGateway> {
+  return startGateway({
+    ...gatewayOptions({ redisUrl: redis.url, dataDir: folder.path }),
+    // No name leads anywhere: WhatsApp's own page neither.
+    outbound: createOutbound({
+      allow: parseAllowRules(server.host),
+      ports: [443],
+      logger: createLogger('silent'),
+      userAgent: 'soundpost-tests',
+      resolve: async () => [],
+    }),
+    sendsPerMinute: { whatsapp: 0 },
+    ...more,
+  });
+}
+
+const call = (
+  method: string,
+  path: string,
+  body?: unknown,
+  headers?: Record<string, string>,
+): Promise<Answer> =>
+  caller(`http://127.0.0.1:${gateway.port}`)(method, path, body, { apikey: API_KEY, ...headers });
+const stateOf = async (instance: string): Promise<Answer['body']> =>
+  (await call('GET', `/instance/connectionState/${instance}`)).body.instance;
+
+beforeAll(async () => {
+  redis = await startTestRedis();
+  folder = await makeFolder();
+  const at = (name: string): string => join(folder.path, name);
+  await promisify(execFile)('openssl', [
+    ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2'],
+    ...['-subj', '/CN=127.0.0.1', '-addext', 'subjectAltName=IP:127.0.0.1'],
+    ...['-keyout', at('server.key'), '-out', at('server.crt')],
+  ]);
+  const [cert, key] = await Promise.all([readFile(at('server.crt')), readFile(at('server.key'))]);
+  tls.setDefaultCACertificates([...tls.getCACertificates(), cert.toString()]);
+  server = new WhatsAppServer(OWN, { cert, key });
+  await server.start();
+  current.url = `wss://${server.host}/ws/chat`;
+  WA_CERT_DETAILS.PUBLIC_KEY = Buffer.from(server.authority.publicKey);
+  ada = server.addPerson('4915100000001');
+  hedy = server.addPerson('4915100000002');
+  group = server.addGroup('120363000000000001', 'The Sound Society', {
+    [`${OWN}@s.whatsapp.net`]: 'superadmin',
+    [ada.jid]: 'admin',
+    [hedy.jid]: undefined,
+  });
+  await makeTone(at('tone.wav'), 2);
+  await makeNativeNote(at('tone.wav'), at('note.ogg'));
+  note = await readFile(at('note.ogg'));
+  gateway = await start();
+}, 60_000);
+afterAll(async () => {
+  await gateway.close();
+  await server.close();
+  await redis.close();
+  await folder.remove();
+});
+
+const of = (person: Person, id: string): Promise<Received> =>
+  until(`${id} arrives`, () => server.received.find((got) => got.by === person.jid && got.id === id));
+const form = (fields: Record<string, string>): FormData => {
+  const body = new FormData();
+  for (const [name, value] of Object.entries(fields)) body.append(name, value);
+  body.append('file', new Blob([new Uint8Array(note)]), 'note.ogg');
+  return body;
+};
+
+it('pairs by the picture, as a phone does, and comes online', async () => {
+  const made = await call('POST', '/instance/create', {
+    instanceName: 'phone',
+    integration: 'WHATSAPP-BAILEYS',
+  });
+  expect(made.body.instance).toMatchObject({ transport: 'whatsapp', status: 'close' });
+  const { body } = await call('GET', '/instance/connect/phone');
+  expect(body.base64).toMatch(/^data:image\/png;base64,/);
+  server.scan(body.code);
+  await until('it is open', async () => (await stateOf('phone')).state === 'open');
+});
+
+describe('the eleven operations', () => {
+  it('send audio: what was uploaded decrypts to the file, by the key that reached the device', async () => {
+    const { status, body } = await call(
+      'POST',
+      '/message/sendWhatsAppAudio/phone',
+      form({ number: ada.jid }),
+    );
+    expect(status).toBe(200);
+    const { message } = await of(ada, body.key.id);
+    const sound = message.audioMessage;
+    expect(sound).toMatchObject({ ptt: true, mimetype: 'audio/ogg; codecs=opus', seconds: 2 });
+    const encrypted = server.media.get(sound?.directPath ?? '') ?? Buffer.alloc(0);
+    const { plain } = decrypted(encrypted, Buffer.from(sound?.mediaKey ?? '').toString('base64'));
+    expect(plain.equals(note)).toBe(true);
+    expect(Buffer.from(sound?.fileSha256 ?? '')).toEqual(createHash('sha256').update(note).digest());
+  });
+
+  it('send audio to a group, with a mention', async () => {
+    const fields = { number: group.jid, mentioned: JSON.stringify([hedy.jid]) };
+    const { status, body } = await call('POST', '/message/sendWhatsAppAudio/phone', form(fields));
+    expect(status).toBe(200);
+    const got = await Promise.all([ada, hedy].map((person) => of(person, body.key.id)));
+    for (const { message } of got) {
+      expect(message.audioMessage?.contextInfo?.mentionedJid).toEqual([hedy.jid]);
+    }
+  });
+
+  it('update a message', async () => {
+    const { body } = await call('POST', '/message/sendText/phone', { number: ada.jid, text: 'Helo.' });
+    const edit = { number: ada.jid, text: 'Hello.', key: body.key };
+    expect((await call('POST', '/chat/updateMessage/phone', edit)).status).toBe(200);
+    const changed = await until('the change arrives', () =>
+      server.received.find(({ message }) => message.protocolMessage?.key?.id === body.key.id),
+    );
+    expect(changed.message.protocolMessage?.editedMessage?.extendedTextMessage?.text).toBe('Hello.');
+  });
+
+  it('set settings', async () => {
+    const { status, body } = await call('POST', '/settings/set/phone', { readMessages: true });
+    expect([status, body.settings.settings.read_messages]).toEqual([201, true]);
+  });
+
+  it('send a presence', async () => {
+    const before = server.nodes.length;
+    const presence = { number: ada.jid, presence: 'recording', delay: 10 };
+    expect((await call('POST', '/chat/sendPresence/phone', presence)).status).toBe(201);
+    const shown = await until('it shows', () =>
+      server.nodes.slice(before).find(({ tag }) => tag === 'chatstate'),
+    );
+    expect(shown.attrs.to).toBe(ada.jid);
+  });
+
+  it('block and unblock', async () => {
+    for (const [status, expected] of [
+      ['block', true],
+      ['unblock', false],
+    ] as const) {
+      const answer = await call('POST', '/message/updateBlockStatus/phone', { number: ada.jid, status });
+      expect(answer.status).toBe(201);
+      expect(server.blocked.has(ada.device.lid)).toBe(expected);
+    }
+  });
+
+  it('fetch and send an invitation', async () => {
+    const { body } = await call('GET', `/group/inviteCode/phone?groupJid=${group.jid}`);
+    expect(body.inviteCode).toBe(group.code);
+    const invite = { groupJid: group.jid, description: 'Come in.', numbers: [hedy.jid] };
+    const { status } = await call('POST', '/group/sendInvite/phone', invite);
+    expect(status).toBe(200);
+    await until('it arrives', () =>
+      server.received.find(
+        ({ by, message }) => by === hedy.jid && JSON.stringify(message).includes(group.code),
+      ),
+    );
+  });
+
+  it('list members, chats, contacts and privacy', async () => {
+    const members = await call('GET', `/group/participants/phone?groupJid=${group.jid}`);
+    expect(members.body.participants.map(({ id, admin }: Answer['body']) => [id, admin])).toEqual(
+      expect.arrayContaining([[ada.jid, 'admin']]),
+    );
+    const chats = await call('POST', '/chat/findChats/phone');
+    expect(chats.body.map(({ remoteJid }: Answer['body']) => remoteJid)).toEqual(
+      expect.arrayContaining([ada.jid, group.jid]),
+    );
+    const contacts = await call('POST', '/chat/findContacts/phone', { where: { id: group.jid } });
+    expect(contacts.body).toMatchObject([{ remoteJid: group.jid, isGroup: true, pushName: group.subject }]);
+    const privacy = await call('GET', '/chat/fetchPrivacySettings/phone');
+    expect(privacy.body).toMatchObject({ profile: 'contacts', online: 'match_last_seen', last: 'none' });
+  });
+});
+
+it('receipts of the other side move a message on', async () => {
+  const { body } = await call('POST', '/message/sendWhatsAppAudio/phone', form({ number: ada.jid }));
+  const last = async () =>
+    (await call('POST', '/chat/findChats/phone', { where: { remoteJid: ada.jid } })).body[0]?.lastMessage;
+  for (const [type, status] of [
+    [undefined, 'DELIVERY_ACK'],
+    ['read', 'READ'],
+    ['played', 'PLAYED'],
+  ] as const) {
+    server.receipt(body.key.id, ada.jid, type);
+    await until(status, async () => (await last())?.status === status);
+  }
+});
+
+it(`${SENDS} messages over ${CUTS} cuts of the line reach the device, each under one id`, {
+  timeout: 300_000,
+}, async () => {
+  const before = server.received.length;
+  let seen = 0;
+  let cuts = 0;
+  const cut = new Set<string>();
+  server.cuts = (id, at) => {
+    if (at === 'before' && !cut.has(id)) seen += 1;
+    // Each tenth message meets one: by turns before the server has taken it, and after, when only the acknowledgement is lost.
+    const due = seen % (SENDS / CUTS) === 5 && cuts < CUTS && !cut.has(id);
+    if (!due || at !== (cuts % 2 === 0 ? 'before' : 'after')) return false;
+    cut.add(id);
+    cuts += 1;
+    return true;
+  };
+  const ids: string[] = [];
+  for (let nth = 0; nth < SENDS; nth += 1) {
+    const key = { 'idempotency-key': randomUUID() };
+    const sent = await until(
+      `message ${nth} is sent`,
+      async () => {
+        const answer = await call(
+          'POST',
+          '/message/sendText/phone',
+          { number: ada.jid, text: `Message ${nth}` },
+          key,
+        );
+        return answer.status === 201 && answer;
+      },
+      60_000,
+    );
+    ids.push(sent.body.key.id);
+  }
+  server.cuts = () => false;
+  const got = server.received.slice(before).filter(({ by }) => by === ada.jid);
+  expect(cuts).toBe(CUTS);
+  // A phone shows one message for each id.
+  expect([...new Set(got.map(({ id }) => id))]).toEqual(ids);
+  const texts = new Map(
+    got.map(({ id, message }) => [id, message.extendedTextMessage?.text ?? message.conversation]),
+  );
+  expect([...texts.values()]).toEqual(Array.from({ length: SENDS }, (_, nth) => `Message ${nth}`));
+});
+
+it('a version that WhatsApp refuses says so, and is mended by the setting alone', {
+  timeout: 60_000,
+}, async () => {
+  const wanted: [number, number, number] = [2, 3000, 1_099_999_999];
+  server.refusesVersion = (version) => version.join() !== wanted.join();
+  await gateway.close();
+  gateway = await start({ whatsappVersion: [...OLD] });
+  const refused = await until('it is refused', async () => {
+    const instance = await stateOf('phone');
+    return instance.state === 'close' && instance.reason && instance;
+  });
+  expect(refused.reason).toMatch(/WHATSAPP_VERSION/);
+  await gateway.close();
+  gateway = await start({ whatsappVersion: wanted });
+  await until('it is open', async () => (await stateOf('phone')).state === 'open');
+});
+
+it('asked the server nothing that it does not know', () => {
+  expect(server.unknown).toEqual([]);
+});
