@@ -3,11 +3,10 @@
 
 root=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)
 
-# Node 22.22 or newer that runs TypeScript as it is: 23.0 to 23.5 are newer and do not, and a distribution may leave it out.
+# Node 24 or newer, the first with `using`, and one that runs TypeScript as it is: a distribution may leave that out.
 node_is_new_enough() {
   node -e '
-    const [major, minor] = process.versions.node.split(".").map(Number);
-    const isNew = major > 22 || (major === 22 && minor >= 22);
+    const isNew = Number.parseInt(process.versions.node) >= 24;
     process.exit(isNew && process.features.typescript ? 0 : 1)' >/dev/null 2>&1
 }
 

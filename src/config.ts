@@ -10,7 +10,7 @@ const { version, engines } = z
 
 export { version };
 
-/** The least Node that is supported, such as `22.22`. */
+/** The least Node that is supported, such as `24.0`. */
 export const leastNode = engines.node.slice('>='.length);
 
 /** Where programs are looked for; not a setting of ours, but this file is the only one that reads the environment. */

@@ -6,7 +6,7 @@ import { isOlder } from './version.ts';
 interface NodeFacts {
   /** `process.versions.node` */
   readonly version: string;
-  /** The least that is supported, such as `22.22`: package.json's `engines`. */
+  /** The least that is supported, such as `24.0`: package.json's `engines`. */
   readonly least: string;
   /** Whether what runs is TypeScript, of a checkout, or what was made of it for the package. */
   readonly runsTypeScript: boolean;
