@@ -75,7 +75,7 @@ const mayImport = {
 
 /** Packages and built-in modules that few places may import: what comes from them has one owner. */
 const onlyIn = {
-  child_process: ['src/media/run\\.ts', 'src/redis/embedded\\.ts'],
+  child_process: ['src/media/(tool-process|starter)\\.ts', 'src/redis/embedded\\.ts'],
   bullmq: ['src/queue/', 'src/deliveries/'],
   ioredis: ['src/redis/'],
   'fluent-ffmpeg': ['src/media/'],

@@ -13,8 +13,8 @@ RUN script/scalar
 # What confines ffmpeg where the engine allows no user namespaces.
 FROM node:24-bookworm-slim AS confine
 RUN apt-get update && apt-get install -y --no-install-recommends gcc libc6-dev
-COPY src/media/confine.c ./
-RUN gcc -static -O2 -o /soundpost-confine confine.c
+COPY src/media/start.c ./
+RUN gcc -static -O2 -o /soundpost-start start.c
 
 FROM node:24-bookworm-slim AS base
 # tini is process 1: it collects orphans of the sandbox, and lets the watchdog of the event loop kill its own process, which the
@@ -23,7 +23,7 @@ RUN apt-get update \
  && apt-get install -y --no-install-recommends ffmpeg bubblewrap tini \
  && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/log/apt /var/log/dpkg.log \
     /usr/local/lib/node_modules /usr/local/bin/npm /usr/local/bin/npx /usr/local/bin/corepack /opt/yarn* /usr/local/bin/yarn*
-COPY --from=confine /soundpost-confine /usr/local/bin/
+COPY --from=confine /soundpost-start /usr/local/bin/
 WORKDIR /app
 COPY --from=packages /app/node_modules ./node_modules
 COPY package.json ./

@@ -2,14 +2,27 @@
  * The only place that starts ffmpeg and ffprobe. A run has one owner: it is started in a process group of its own, ends
  * with the first reason that ends it, and leaves no process behind.
  */
-import { type ChildProcess, spawn } from 'node:child_process';
 import { lstat, writeFile } from 'node:fs/promises';
 import { constants } from 'node:os';
-import type { Readable, Writable } from 'node:stream';
 import { type BadEnding, MediaFailure, ToolFailure } from './failure.ts';
-import { FILTER_DESCRIPTOR, type FileAccess, MEMORY_BYTES, type Sandbox, sandboxPrefix } from './sandbox.ts';
+import {
+  bubblewrap,
+  type FileAccess,
+  MEMORY_BYTES,
+  prlimit,
+  type Sandbox,
+  seenByLandlock,
+} from './sandbox.ts';
 import { seccompFilter } from './seccomp.ts';
-import { keepTail, type Progress, watchProgress } from './tool-output.ts';
+import { startTool } from './starter.ts';
+import { type Progress, progressReader, Tail } from './tool-output.ts';
+import {
+  type Exit,
+  PROGRESS_DESCRIPTOR,
+  spawnTool,
+  type ToolCommand,
+  type ToolProcess,
+} from './tool-process.ts';
 import { type RunWatch, watchedRun } from './watched-run.ts';
 
 const SECOND = 1000;
@@ -20,20 +33,17 @@ const TERM_TO_KILL_MS = 2 * SECOND;
 /** ffmpeg reports at least each half second; a run that says nothing for this long hangs. */
 const STALL_MS = 30 * SECOND;
 
-// Not descriptor 3: a launcher may hold its lifeline to this process there.
-const PROGRESS_DESCRIPTOR = 4;
-
 export interface MediaTools {
   /** Absolute, for a sandbox shows nothing else outside of the system's own folders. */
   readonly ffmpegPath: string;
   readonly ffprobePath: string;
+  /** The built start.c, where there is one: it starts the tools, and sets their limits. Without it there is no level `landlock`. */
+  readonly starterPath?: string | undefined;
   /**
-   * Command prefix for both tools, such as `['setpriv', '--pdeathsig', 'KILL', '--']`: it has to exec or to stay the parent of
+   * Without a starter: command prefix for both tools, such as `['setpriv', '--pdeathsig', 'KILL', '--']`: it has to exec or to stay the parent of
    * what follows, pass descriptors on, and see to it that the tool ends with this process.
    */
   readonly launcher: readonly string[];
-  /** The built confine.c, where there is one: without it no sandbox is had that does without user namespaces. */
-  readonly confinePath?: string | undefined;
   /** From `detectSandbox`; left out: none, and no limits. */
   readonly sandbox?: Sandbox;
   /** Told of each run. */
@@ -98,7 +108,7 @@ export async function runFfmpeg(
   ];
   const command = confined(tools, tools.ffmpegPath, [...globals, ...args], options);
   return watchedRun(tools.watch, 'ffmpeg', options.signal, async () => {
-    const result = await supervise('ffmpeg', command, options, STALL_MS);
+    const result = await supervise('ffmpeg', tools, command, options, STALL_MS);
     if (UNFINISHED.test(result.stderr))
       throw new ToolFailure('ffmpeg', { kind: 'exit', code: 0 }, result.stderr);
     return result;
@@ -124,6 +134,7 @@ export async function runFfprobe(
   const result = await watchedRun(tools.watch, 'ffprobe', options.signal, () =>
     supervise(
       'ffprobe',
+      tools,
       command,
       { ...options, onStdout: (chunk) => chunks.push(chunk) },
       undefined,
@@ -135,34 +146,30 @@ export async function runFfprobe(
 
 const NO_FILES: FileAccess = { reads: [], writes: [] };
 
-interface ConfinedCommand {
-  readonly argv: readonly string[];
-  /** What the sandbox reads from {@link FILTER_DESCRIPTOR}; undefined where it reads none. */
-  readonly filter: Buffer | undefined;
-}
-
-/** The tool, after the prefixes that end it with this process and keep it to what it needs. */
+/** The tool, with what ends it with this process and keeps it to what it needs. */
 function confined(
-  { launcher, sandbox, confinePath }: MediaTools,
+  { launcher, sandbox, starterPath }: MediaTools,
   tool: string,
   args: readonly string[],
   options: RunLimits,
-): ConfinedCommand {
-  if (sandbox === undefined) return { argv: [...launcher, tool, ...args], filter: undefined };
+): ToolCommand {
   const { access = NO_FILES, wallLimitMs } = options;
-  const limits = {
-    memoryBytes: options.maxMemoryBytes ?? MEMORY_BYTES,
-    cpuSeconds: options.maxCpuSeconds ?? wallLimitMs / SECOND,
-    fileBytes: options.maxFileBytes ?? 0,
-  };
+  const { level = 'none', hasLimits = false, showsSystem = true } = sandbox ?? {};
+  const limits = !hasLimits
+    ? undefined
+    : {
+        memoryBytes: options.maxMemoryBytes ?? MEMORY_BYTES,
+        cpuSeconds: options.maxCpuSeconds ?? wallLimitMs / SECOND,
+        fileBytes: options.maxFileBytes ?? 0,
+      };
+  const prefixes =
+    starterPath === undefined ? [...launcher, ...(limits === undefined ? [] : prlimit(limits))] : [];
+  const walls = level === 'bubblewrap' ? bubblewrap(tool, access, showsSystem) : [];
   return {
-    argv: [
-      ...launcher,
-      ...sandboxPrefix(sandbox, { tool, confine: confinePath }, access, limits),
-      tool,
-      ...args,
-    ],
-    filter: sandbox.level === 'none' ? undefined : seccompFilter(),
+    argv: [...prefixes, ...walls, tool, ...args],
+    filter: level === 'none' ? undefined : seccompFilter(),
+    limits,
+    sees: level === 'landlock' ? seenByLandlock(access, showsSystem) : undefined,
   };
 }
 
@@ -178,7 +185,8 @@ export async function requireRegularFile(path: string): Promise<{ sizeBytes: num
 
 async function supervise(
   tool: string,
-  command: ConfinedCommand,
+  { starterPath }: MediaTools,
+  command: ToolCommand,
   options: RunOptions,
   stallMs: number | undefined,
   maxStdoutBytes = Number.POSITIVE_INFINITY,
@@ -186,26 +194,27 @@ async function supervise(
   // A sandbox shows files that are there.
   for (const file of options.access?.writes ?? []) await writeFile(file, '', { flag: 'a', mode: 0o600 });
   options.signal.throwIfAborted();
-  const child = start(command);
-  const reaper = new Reaper(child);
-  const { promise: closed, resolve: onClosed, reject: onError } = Promise.withResolvers<Exit>();
-  child.once('error', onError);
-  child.once('close', (code, signal) => onClosed({ code, signal }));
 
   let lastSign = Date.now();
   let lastProgress: Progress = { outSeconds: undefined };
-  const stderr = keepTail(child.stderr);
-  watchProgress(child.stdio[PROGRESS_DESCRIPTOR] as Readable, (progress) => {
-    lastSign = Date.now();
-    lastProgress = progress;
-    options.onProgress?.(progress);
-  });
   let stdoutBytes = 0;
-  child.stdout?.on('data', (chunk: Buffer) => {
-    stdoutBytes += chunk.length;
-    if (stdoutBytes > maxStdoutBytes) reaper.end({ kind: 'too-much-output', limitBytes: maxStdoutBytes });
-    else options.onStdout?.(chunk);
-  });
+  const stderr = new Tail();
+  const listeners = {
+    onStderr: (bytes: Buffer) => stderr.add(bytes),
+    onProgress: progressReader((progress) => {
+      lastSign = Date.now();
+      lastProgress = progress;
+      options.onProgress?.(progress);
+    }),
+    onStdout: (bytes: Buffer) => {
+      stdoutBytes += bytes.length;
+      if (stdoutBytes > maxStdoutBytes) reaper.end({ kind: 'too-much-output', limitBytes: maxStdoutBytes });
+      else options.onStdout?.(bytes);
+    },
+  };
+  const process =
+    starterPath === undefined ? spawnTool(command, listeners) : startTool(starterPath, command, listeners);
+  const reaper = new Reaper(process);
 
   const onAbort = () => reaper.end('aborted');
   options.signal.addEventListener('abort', onAbort, { once: true });
@@ -220,13 +229,13 @@ async function supervise(
           if (Date.now() - lastSign > stallMs) reaper.end({ kind: 'stalled', afterMs: stallMs });
         }, SECOND);
   try {
-    const exit = await closed;
+    const exit = await process.ended;
     if (reaper.reason === 'aborted') throw options.signal.reason;
     const ending = reaper.reason ?? badEnding(exit);
     if (ending !== undefined) {
-      throw NOT_STARTED.test(stderr()) ? notStarted(tool) : new ToolFailure(tool, ending, stderr());
+      throw NOT_STARTED.test(stderr.text) ? notStarted(tool) : new ToolFailure(tool, ending, stderr.text);
     }
-    return { stderr: stderr(), lastProgress };
+    return { stderr: stderr.text, lastProgress };
   } finally {
     options.signal.removeEventListener('abort', onAbort);
     clearTimeout(wall);
@@ -237,16 +246,11 @@ async function supervise(
 
 /** What launchers say of a program that is not there; the tools' own names never stand first in a line like this. */
 const NOT_STARTED =
-  /^(prlimit|setpriv|soundpost-confine|env|bwrap|\/bin\/sh|sh): .*(failed to execute|execvp|not found)/m;
+  /^(prlimit|setpriv|soundpost-start|env|bwrap|\/bin\/sh|sh): .*(failed to execute|execvp|not found)/m;
 
 /** The same error as without a launcher, so that nobody takes a missing tool for a faulty file. */
 function notStarted(tool: string): Error {
   return Object.assign(new Error(`${tool} could not be started`), { code: 'ENOENT' });
-}
-
-interface Exit {
-  readonly code: number | null;
-  readonly signal: NodeJS.Signals | null;
 }
 
 const SIGNALS = new Map(
@@ -260,52 +264,24 @@ function badEnding({ code, signal }: Exit): BadEnding | undefined {
   return code === 0 || code === null ? undefined : { kind: 'exit', code };
 }
 
-function start({ argv: [file = '', ...args], filter }: ConfinedCommand): ChildProcess {
-  const child = spawn(file, args, {
-    // A process group of its own, so that one signal reaches the launcher and all that it started.
-    detached: true,
-    // Standard input is never written to: it is there for launchers that end with this process when it closes.
-    stdio: ['pipe', 'pipe', 'pipe', 'ignore', 'pipe', ...(filter === undefined ? [] : ['pipe' as const])],
-    // FFREPORT, AV_LOG_* and a proxy must not reach ffmpeg; a tool elsewhere is named by its absolute path.
-    env: { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', LANG: 'C.UTF-8' },
-  });
-  const writer = child.stdio.at(FILTER_DESCRIPTOR) as Writable | null | undefined;
-  // A sandbox that did not start reads nothing, which its exit tells.
-  writer?.on('error', () => undefined).end(filter);
-  return child;
-}
-
 /** Ends a process group once, for the first reason given: SIGTERM, then SIGKILL. */
 class Reaper {
   reason: BadEnding | 'aborted' | undefined;
-  readonly #child: ChildProcess;
+  readonly #process: ToolProcess;
   #kill: NodeJS.Timeout | undefined;
 
-  constructor(child: ChildProcess) {
-    this.#child = child;
-    // Whatever the tool left behind in its group goes with it, before the id can be given to somebody else.
-    child.once('exit', () => {
-      if (this.reason !== undefined) this.#signalGroup('SIGKILL');
-    });
+  constructor(process: ToolProcess) {
+    this.#process = process;
   }
 
   end(reason: BadEnding | 'aborted'): void {
     if (this.reason !== undefined) return;
     this.reason = reason;
-    this.#signalGroup('SIGTERM');
-    this.#kill = setTimeout(() => this.#signalGroup('SIGKILL'), TERM_TO_KILL_MS);
+    this.#process.signal('SIGTERM');
+    this.#kill = setTimeout(() => this.#process.signal('SIGKILL'), TERM_TO_KILL_MS);
   }
 
   close(): void {
     clearTimeout(this.#kill);
-  }
-
-  #signalGroup(signal: NodeJS.Signals): void {
-    if (this.#child.pid === undefined) return;
-    try {
-      process.kill(-this.#child.pid, signal);
-    } catch {
-      // ESRCH: the group is gone already.
-    }
   }
 }

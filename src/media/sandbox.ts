@@ -1,9 +1,9 @@
-/** What ffmpeg and ffprobe may reach and use up while they read a stranger's file (decision 8): a command prefix. */
+/** What ffmpeg and ffprobe may reach and use up while they read a stranger's file (decision 33). */
 import { resolve } from 'node:path';
 
 /**
  * - `bubblewrap`: no network, no files but the tool's own, the run's input and its outputs, no other process, and few system calls (seccomp.ts);
- * - `landlock`: the same by Landlock and the same system calls, where there may be no user namespaces (confine.c), but among the machine's processes;
+ * - `landlock`: the same by Landlock and the same system calls, in no process but the tool's own (start.c), but among the machine's processes;
  * - `none`: only the rules on demuxers and protocols.
  */
 export const sandboxLevels = ['bubblewrap', 'landlock', 'none'] as const;
@@ -11,18 +11,10 @@ export type SandboxLevel = (typeof sandboxLevels)[number];
 
 export interface Sandbox {
   readonly level: SandboxLevel;
-  /** Whether util-linux's prlimit is there to set {@link ResourceLimits}. */
+  /** Whether {@link ResourceLimits} hold: the starter sets them, or util-linux's prlimit. */
   readonly hasLimits: boolean;
   /** Whether the system's programs and libraries are shown, for a tool that is linked with them. */
   readonly showsSystem: boolean;
-}
-
-/** Absolute, for they may lie outside of the system's folders. */
-interface Programs {
-  /** What is run. */
-  readonly tool: string;
-  /** What `landlock` is started with: confine.c, built. */
-  readonly confine?: string | undefined;
 }
 
 /** What a run has to reach; everything else is out of its sight. */
@@ -32,7 +24,7 @@ export interface FileAccess {
   readonly writes: readonly string[];
 }
 
-interface ResourceLimits {
+export interface ResourceLimits {
   /** Heap, stacks and other private memory. Code of shared libraries, about 50 MB of ffmpeg's, comes on top. */
   readonly memoryBytes: number;
   /** Time on processors, of all threads together. */
@@ -70,36 +62,31 @@ const NOBODY = '65534';
 /** Of the tool's descriptors, the one that its sandbox reads the filter from. */
 export const FILTER_DESCRIPTOR = 5;
 
-export function sandboxPrefix(
-  sandbox: Sandbox,
-  programs: Programs,
-  access: FileAccess,
-  limits: ResourceLimits,
-): string[] {
-  return [
-    ...(sandbox.hasLimits ? prlimit(limits) : []),
-    ...PREFIXES[sandbox.level](programs, access, sandbox),
-  ];
-}
-
-function prlimit({ memoryBytes, cpuSeconds, fileBytes }: ResourceLimits): string[] {
+/** Each with its name of prlimit(1), where the tool is told by a signal, and where it ends. */
+export function limitRows({
+  memoryBytes,
+  cpuSeconds,
+  fileBytes,
+}: ResourceLimits): readonly (readonly [name: string, soft: number, hard: number])[] {
   const cpu = Math.ceil(cpuSeconds);
   return [
-    'prlimit',
     // Not the address space: 0.4 GB of that is libraries, whose size differs from build to build.
-    `--data=${memoryBytes}`,
-    `--cpu=${cpu}:${cpu + CPU_GRACE_SECONDS}`,
-    `--fsize=${fileBytes}`,
-    `--nofile=${OPEN_FILES}`,
-    '--core=0',
-    '--',
+    ['data', memoryBytes, memoryBytes],
+    ['cpu', cpu, cpu + CPU_GRACE_SECONDS],
+    ['fsize', fileBytes, fileBytes],
+    ['nofile', OPEN_FILES, OPEN_FILES],
+    ['core', 0, 0],
   ];
 }
 
-type Prefix = (programs: Programs, access: FileAccess, sandbox: Sandbox) => string[];
+/** Command prefix that sets limits. */
+export function prlimit(limits: ResourceLimits): string[] {
+  return ['prlimit', ...limitRows(limits).map(([name, soft, hard]) => `--${name}=${soft}:${hard}`), '--'];
+}
 
-const PREFIXES: Readonly<Record<SandboxLevel, Prefix>> = {
-  bubblewrap: ({ tool }, { reads, writes }, { showsSystem }) => [
+/** Command prefix of the level `bubblewrap`. @param tool absolute, for it may lie outside of the system's folders */
+export function bubblewrap(tool: string, { reads, writes }: FileAccess, showsSystem: boolean): string[] {
+  return [
     'bwrap',
     ...['--unshare-all', '--unshare-user', '--uid', NOBODY, '--gid', NOBODY],
     ...['--die-with-parent', '--cap-drop', 'ALL', '--seccomp', String(FILTER_DESCRIPTOR)],
@@ -107,25 +94,18 @@ const PREFIXES: Readonly<Record<SandboxLevel, Prefix>> = {
     ...DEVICES.flatMap((device) => ['--dev-bind', device, device]),
     // One that is not there is missed when it is to start, and not blamed on the input.
     ...['--ro-bind-try', tool, tool],
-    ...bind('--bind', writes),
-    ...bind('--ro-bind', reads),
+    ...absolute(writes).flatMap((path) => ['--bind', path, path]),
+    ...absolute(reads).flatMap((path) => ['--ro-bind', path, path]),
     ...['--remount-ro', '/', '--chdir', '/', '--'],
-  ],
-  landlock: ({ confine = '' }, { reads, writes }, { showsSystem }) => [
-    confine,
-    ...['--seccomp', String(FILTER_DESCRIPTOR)],
-    ...[...(showsSystem ? SYSTEM_FOLDERS : []), ...DEVICES, ...absolute(reads)].flatMap((path) => [
-      '--read',
-      path,
-    ]),
-    ...absolute(writes).flatMap((path) => ['--write', path]),
-    '--',
-  ],
-  none: () => [],
-};
+  ];
+}
 
-function bind(how: '--bind' | '--ro-bind', paths: readonly string[]): string[] {
-  return absolute(paths).flatMap((path) => [how, path, path]);
+/** What a tool sees at the level `landlock`, besides its own program. */
+export function seenByLandlock({ reads, writes }: FileAccess, showsSystem: boolean): FileAccess {
+  return {
+    reads: [...(showsSystem ? SYSTEM_FOLDERS : []), ...DEVICES, ...absolute(reads)],
+    writes: absolute(writes),
+  };
 }
 
 function absolute(paths: readonly string[]): string[] {

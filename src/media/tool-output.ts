@@ -1,5 +1,5 @@
 /** What ffmpeg says while it runs, as it is read off its pipes. */
-import type { Readable } from 'node:stream';
+import { StringDecoder } from 'node:string_decoder';
 
 export interface Progress {
   /** How far the outputs have come, seconds; undefined while nothing is out. */
@@ -8,23 +8,30 @@ export interface Progress {
 
 const STDERR_BYTES = 64 * 1024;
 
-/** Reads standard error to the end, so that the tool never blocks on it, and keeps the last 64 KiB of it. */
-export function keepTail(stderr: Readable | null): () => string {
-  let tail = Buffer.alloc(0);
-  stderr?.on('data', (chunk: Buffer) => {
-    tail = Buffer.concat([tail, chunk]);
-    if (tail.length > STDERR_BYTES) tail = tail.subarray(tail.length - STDERR_BYTES);
-  });
-  return () => tail.toString('utf8');
+/** The last 64 KiB of what was written to standard error. */
+export class Tail {
+  #bytes: Buffer = Buffer.alloc(0);
+
+  add(bytes: Buffer): void {
+    this.#bytes = Buffer.concat([this.#bytes, bytes]);
+    if (this.#bytes.length > STDERR_BYTES) this.#bytes = this.#bytes.subarray(-STDERR_BYTES);
+  }
+
+  get text(): string {
+    return this.#bytes.toString('utf8');
+  }
 }
 
-/** `-progress` writes blocks of `key=value` lines, each closed by a `progress=` line. */
-export function watchProgress(stream: Readable, report: (progress: Progress) => void): void {
-  stream.setEncoding('utf8');
+/**
+ * `-progress` writes blocks of `key=value` lines, each closed by a `progress=` line.
+ * @returns takes what was written, in pieces as they come
+ */
+export function progressReader(report: (progress: Progress) => void): (bytes: Buffer) => void {
+  const decoder = new StringDecoder('utf8');
   let rest = '';
   let outSeconds: number | undefined;
-  stream.on('data', (text: string) => {
-    const lines = (rest + text).split('\n');
+  return (bytes) => {
+    const lines = (rest + decoder.write(bytes)).split('\n');
     rest = lines.pop() ?? '';
     for (const line of lines) {
       const [key, value] = line.split('=', 2);
@@ -36,5 +43,5 @@ export function watchProgress(stream: Readable, report: (progress: Progress) => 
         report({ outSeconds });
       }
     }
-  });
+  };
 }

@@ -20,8 +20,8 @@ export function findTools({ FFMPEG_PATH }: Pick<Config, 'FFMPEG_PATH'>): FoundTo
   const ffprobePath = findProgram('ffprobe', [...beside, searchPath].join(delimiter));
   if (ffmpegPath !== undefined && ffprobePath !== undefined) {
     const launcher = dieWithParent('KILL', searchPath);
-    const confinePath = findProgram('soundpost-confine', [BUILT, searchPath].join(delimiter));
-    return { tools: { ffmpegPath, ffprobePath, launcher, confinePath }, isBuiltHere: built !== undefined };
+    const starterPath = findProgram('soundpost-start', [BUILT, searchPath].join(delimiter));
+    return { tools: { ffmpegPath, ffprobePath, launcher, starterPath }, isBuiltHere: built !== undefined };
   }
   if (FFMPEG_PATH?.includes('/')) {
     return {

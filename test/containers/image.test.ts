@@ -35,7 +35,7 @@ describe('the image', () => {
     const { output } = await inReadOnly(
       'sh',
       '-c',
-      'for tool in ffmpeg ffprobe bwrap soundpost-confine prlimit setpriv tini node npm npx yarn corepack cc gcc g++ make python3 git curl wget; do command -v $tool; done',
+      'for tool in ffmpeg ffprobe bwrap soundpost-start prlimit setpriv tini node npm npx yarn corepack cc gcc g++ make python3 git curl wget; do command -v $tool; done',
     );
     const tools = output
       .trim()
@@ -45,7 +45,7 @@ describe('the image', () => {
       'ffmpeg',
       'ffprobe',
       'bwrap',
-      'soundpost-confine',
+      'soundpost-start',
       'prlimit',
       'setpriv',
       'tini',

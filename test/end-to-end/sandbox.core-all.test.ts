@@ -7,7 +7,7 @@ import { ServiceHome, soundpost } from '../service.ts';
 /** The same machine without the programs that make a sandbox. */
 const WITHOUT = [
   ...['bwrap', '--dev-bind', '/', '/', '--die-with-parent'],
-  ...['/usr/bin/bwrap', mediaTools.confinePath ?? ''].flatMap((path) => ['--ro-bind', '/dev/null', path]),
+  ...['/usr/bin/bwrap', mediaTools.starterPath ?? ''].flatMap((path) => ['--ro-bind', '/dev/null', path]),
   '--',
 ];
 const worker = [...soundpost, 'worker'];
@@ -26,30 +26,23 @@ it.runIf(currentRun === 'core')(
   'is shown by the API and the gateway of serve, which run ffmpeg',
   async () => {
     const { api, gateway } = await home.serve();
-    expect(await readyOf(api)).toMatchObject({ status: 'ok', sandbox: 'bubblewrap' });
-    expect(await readyOf(gateway)).toMatchObject({ status: 'ok', sandbox: 'bubblewrap' });
+    expect(await readyOf(api)).toMatchObject({ status: 'ok', sandbox: 'landlock' });
+    expect(await readyOf(gateway)).toMatchObject({ status: 'ok', sandbox: 'landlock' });
   },
 );
 
 it.runIf(currentRun === 'all')('is shown by a lone worker', async () => {
   const address = await home.run(worker).says(/health at (http\S+)\/health/);
-  expect(await readyOf(address)).toMatchObject({ status: 'ok', sandbox: 'bubblewrap' });
+  expect(await readyOf(address)).toMatchObject({ status: 'ok', sandbox: 'landlock' });
 });
 
-it.runIf(currentRun === 'all')('is landlock where there may be no user namespaces', async () => {
-  const withoutBubblewrap = [
-    'bwrap',
-    '--dev-bind',
-    '/',
-    '/',
-    '--die-with-parent',
-    '--ro-bind',
-    '/dev/null',
-    '/usr/bin/bwrap',
-    '--',
+it.runIf(currentRun === 'all')('is bubblewrap where there is no starter', async () => {
+  const withoutStarter = [
+    ...['bwrap', '--dev-bind', '/', '/', '--die-with-parent'],
+    ...['--ro-bind', '/dev/null', mediaTools.starterPath ?? '', '--'],
   ];
-  const address = await home.run([...withoutBubblewrap, ...worker]).says(/health at (http\S+)\/health/);
-  expect(await readyOf(address)).toMatchObject({ status: 'ok', sandbox: 'landlock' });
+  const address = await home.run([...withoutStarter, ...worker]).says(/health at (http\S+)\/health/);
+  expect(await readyOf(address)).toMatchObject({ status: 'ok', sandbox: 'bubblewrap' });
 });
 
 describe('where no sandbox can be had', () => {

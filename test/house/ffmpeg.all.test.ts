@@ -37,7 +37,7 @@ beforeEach(async () => {
     `case "$*" in *" source "*) echo 'Version: 7:5.1.9-0+deb12u1' > ffmpeg_5.1.9.dsc ;; esac`,
   );
   await machine.command('apt-cache', `echo '  Candidate: 7:5.1.9-0+deb12u1'`);
-  await writeFile(machine.path('src/media/confine.c'), 'int main() {}');
+  await writeFile(machine.path('src/media/start.c'), 'int main() {}');
   await machine.installer('gcc', 'for word; do [ "$before" != -o ] || : > "$word"; before=$word; done');
   for (const tool of ['chown', 'patch', 'nasm', 'pkg-config', 'dpkg']) await machine.command(tool, '');
   for (const [tool, does] of Object.entries(SOURCE)) await machine.installer(tool, does);
@@ -56,7 +56,7 @@ describe('script/ffmpeg', () => {
     expect(code).toBe(0);
     expect(await built('ffmpeg')).toContain('--one --two=a b --extra-version=0+deb12u1');
     expect(await built('ffprobe')).toContain('--one');
-    expect(await readdir(machine.path('.ffmpeg/bin'))).toEqual(['ffmpeg', 'ffprobe', 'soundpost-confine']);
+    expect(await readdir(machine.path('.ffmpeg/bin'))).toEqual(['ffmpeg', 'ffprobe', 'soundpost-start']);
     const folder = /in (\/\S+)\n/.exec(output)?.[1] ?? '';
     await expect(readdir(folder)).rejects.toThrow('ENOENT');
     expect(await readdir(machine.path('.ffmpeg'))).toEqual(['bin', 'lock', 'stamp']);

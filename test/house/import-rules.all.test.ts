@@ -69,7 +69,9 @@ const lawful = {
   'src/storage/storage.ts': importing('../contract/job.ts'),
   'src/storage/file-storage.ts': importing('./storage.ts', '../process-home.ts'),
   'src/outbound/request.ts': importing('../contract/job.ts', 'undici'),
-  'src/media/run.ts': importing('../contract/job.ts', 'node:child_process', 'fluent-ffmpeg'),
+  'src/media/run.ts': importing('../contract/job.ts', 'fluent-ffmpeg'),
+  'src/media/starter.ts': importing('node:child_process'),
+  'src/media/tool-process.ts': importing('node:child_process'),
   'src/observe/metrics/observer.ts': importing('../../contract/job.ts'),
   'src/observe/metrics/registry.ts': importing('./observer.ts', 'prom-client'),
   'src/observe/metrics/scrape.ts': importing(

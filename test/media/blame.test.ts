@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { afterEach, beforeAll, expect, it, vi } from 'vitest';
 import type { MediaTools } from '../../src/media/run.ts';
 import { signalIfThere } from '../processes.ts';
-import { bareTools, extract, tools } from './extracting.ts';
+import { bareTools, extract, startedBy, tools } from './extracting.ts';
 import { ffmpeg } from './oracle.ts';
 import { mediaFolder } from './sources.ts';
 
@@ -57,7 +57,7 @@ it.each([
 
 it('no memory is a limit of ours where the machine has some, and the fault of the machine where it has none', async () => {
   const line = '[mov,mp4,m4a,3gp,3g2,mj2 @ 0x5555555be480] error reading header: Cannot allocate memory';
-  const starved = { ...bareTools, launcher: ['/bin/sh', '-c', `echo '${line}' >&2; exit 1`] };
+  const starved = startedBy(['/bin/sh', '-c', `echo '${line}' >&2; exit 1`]);
   const endedWith = async (leftBytes: number): Promise<unknown> => {
     vi.spyOn(process, 'availableMemory').mockReturnValue(leftBytes);
     const output = folder.at('starved.aac');

@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { readdir } from 'node:fs/promises';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { currentRun, rowsOfRun } from '../by-run.ts';
-import { extract, tools } from './extracting.ts';
+import { extract, startedBy } from './extracting.ts';
 import { decodedSamples, decodedSeconds, ffmpeg, inspect, packetHash, packetKbps } from './oracle.ts';
 import { mediaFolder, type SourceName } from './sources.ts';
 
@@ -245,10 +245,11 @@ describe.runIf(currentRun === 'core')('a failure', () => {
   });
 
   it('of the disk is no fault of the input', async () => {
-    const fullDisk = {
-      ...tools,
-      launcher: ['/bin/sh', '-c', 'echo "av_interleaved_write_frame(): No space left on device" >&2; exit 1'],
-    };
+    const fullDisk = startedBy([
+      '/bin/sh',
+      '-c',
+      'echo "av_interleaved_write_frame(): No space left on device" >&2; exit 1',
+    ]);
     const run = extract(
       await folder.source('music.wav'),
       folder.at('full.wav'),

@@ -12,6 +12,11 @@ export const bareTools: MediaTools = mediaTools;
 
 export const tools: MediaTools = { ...bareTools, sandbox: await detectSandbox(bareTools) };
 
+/** The tools after a launcher of the test's, and without what would start them otherwise. */
+export function startedBy(launcher: readonly string[]): MediaTools {
+  return { ...bareTools, starterPath: undefined, launcher };
+}
+
 export const noAbort = new AbortController().signal;
 
 /** @param request an output as a client writes it. */

@@ -4,6 +4,8 @@ import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { mkdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer, type Server } from 'node:net';
+import { release } from 'node:os';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { detectSandbox, limitsAlone } from '../../src/media/detect-sandbox.ts';
 import { type MediaTools, type RunLimits, runFfmpeg, runFfprobe } from '../../src/media/run.ts';
@@ -20,15 +22,22 @@ const limits: RunLimits = { signal: noAbort, wallLimitMs: 20_000 };
 const pathOf = (program: string): string =>
   execFileSync('/bin/sh', ['-c', `command -v ${program}`], { encoding: 'utf8' }).trim();
 
-/** On a machine that has these programs and no others. */
-async function machineWith(
-  programs: readonly string[],
-  confinePath = systemTools.confinePath,
-): Promise<MediaTools> {
-  const path = folder.at(`bin-${programs.join('-')}-${confinePath !== undefined}`);
+/** On a machine without the starter that has these programs and no others. */
+async function machineWith(programs: readonly string[]): Promise<MediaTools> {
+  const path = folder.at(`bin-${programs.join('-')}`);
   await mkdir(path);
   for (const program of programs) await symlink(pathOf(program), `${path}/${program}`);
-  return { ...systemTools, confinePath, launcher: [pathOf('env'), `PATH=${path}`] };
+  return { ...systemTools, starterPath: undefined, launcher: [pathOf('env'), `PATH=${path}`] };
+}
+
+/** The starter as it is on a kernel that has no Landlock: it makes a call that no kernel has. */
+async function starterWithoutLandlock(): Promise<string> {
+  const source = await readFile(join(import.meta.dirname, '../../src/media/start.c'), 'utf8');
+  const changed = source.replace('LANDLOCK_CREATE_RULESET 444', 'LANDLOCK_CREATE_RULESET 4440');
+  expect(changed).not.toBe(source);
+  await writeFile(folder.at('start.c'), changed);
+  execFileSync('gcc', ['-static', '-O1', '-o', folder.at('old-start'), folder.at('start.c')]);
+  return folder.at('old-start');
 }
 
 /** A sandbox of the level for tools that are linked with the system's libraries. */
@@ -39,39 +48,45 @@ const sandboxOf = (level: SandboxLevel): Sandbox => ({
 });
 
 describe('the sandbox that is taken', () => {
-  it('is bubblewrap where that works, and shows the system to tools that need it', async () => {
+  const isScoped = Number.parseFloat(release()) > 6 && !/^6\.\d\.|^6\.1[01]\./.test(release());
+
+  it('is Landlock where the starter is and the kernel has all of it, and shows the system to tools that need it', async () => {
     expect(await detectSandbox(systemTools)).toEqual({
-      level: 'bubblewrap',
+      level: isScoped ? 'landlock' : 'bubblewrap',
       hasLimits: true,
       showsSystem: true,
     });
   });
 
+  it('is bubblewrap where the kernel has no Landlock', async () => {
+    const tools = { ...systemTools, starterPath: await starterWithoutLandlock() };
+    expect(await detectSandbox(tools)).toEqual({ level: 'bubblewrap', hasLimits: true, showsSystem: true });
+  });
+
   it.each([
     [['prlimit', 'bwrap'], { level: 'bubblewrap', hasLimits: true }],
-    [['prlimit'], { level: 'landlock', hasLimits: true }],
+    [['prlimit'], { level: 'none', hasLimits: true }],
     // Without limits it would be none.
     [['bwrap'], { level: 'none', hasLimits: false }],
-  ])('with %j is %j', async (programs, expected) => {
+  ])('without the starter, with %j, is %j', async (programs, expected) => {
     expect(await detectSandbox(await machineWith(programs))).toMatchObject(expected);
   });
 
-  it('is none where there is neither', async () => {
-    const tools = { ...(await machineWith(['prlimit', 'true'])), confinePath: undefined };
-    expect(await detectSandbox(tools)).toEqual({ level: 'none', hasLimits: true, showsSystem: true });
+  it('has limits also at none', async () => {
     expect(await limitsAlone(systemTools)).toEqual({ level: 'none', hasLimits: true, showsSystem: true });
   });
 
   it('is not one that is installed and does not work', async () => {
     const tools = await machineWith(['prlimit', 'false']);
     await symlink(pathOf('false'), `${tools.launcher[1]?.slice('PATH='.length)}/bwrap`);
-    expect(await detectSandbox(tools)).toMatchObject({ level: 'landlock' });
+    expect(await detectSandbox(tools)).toMatchObject({ level: 'none' });
   });
 
   it('is the same for somebody who is not root', async () => {
     const becomeNobody = ['--reuid=65534', '--regid=65534', '--clear-groups'];
     const launcher = ['setpriv', ...(process.getuid?.() === 0 ? becomeNobody : []), '--'];
-    expect(await detectSandbox({ ...systemTools, launcher })).toMatchObject({ level: 'bubblewrap' });
+    const tools = { ...systemTools, starterPath: undefined, launcher };
+    expect(await detectSandbox(tools)).toMatchObject({ level: 'bubblewrap' });
   });
 });
 

@@ -54,6 +54,10 @@ it.each([
   expect(findTools({ FFMPEG_PATH })).toEqual({ tools: undefined, missing });
 });
 
-it('work in bubblewrap wherever they lie', async () => {
-  expect(await detectSandbox(mediaTools)).toMatchObject({ level: 'bubblewrap', hasLimits: true });
+it('work in each sandbox wherever they lie', async () => {
+  expect(await detectSandbox(mediaTools)).toMatchObject({ level: 'landlock', hasLimits: true });
+  expect(await detectSandbox({ ...mediaTools, starterPath: undefined })).toMatchObject({
+    level: 'bubblewrap',
+    hasLimits: true,
+  });
 });

@@ -51,7 +51,7 @@ describe('a machine', () => {
       expect(of('ffmpeg')).toEqual([
         expect.objectContaining({ verdict: 'ok', found: expect.stringContaining(mediaTools.ffmpegPath) }),
       ]);
-      expect(of('Sandbox')[0]?.found).toContain('bubblewrap, with limits');
+      expect(of('Sandbox')[0]?.found).toContain('landlock, with limits');
       expect(left).toEqual([]);
     },
   );
@@ -133,7 +133,7 @@ describe('a machine', () => {
   it.runIf(currentRun === 'core')('without a sandbox is warned, or told that it will not start', async () => {
     const without = [
       ...['bwrap', '--dev-bind', '/', '/', '--die-with-parent'],
-      ...['/usr/bin/bwrap', mediaTools.confinePath ?? ''].flatMap((path) => ['--ro-bind', '/dev/null', path]),
+      ...['/usr/bin/bwrap', mediaTools.starterPath ?? ''].flatMap((path) => ['--ro-bind', '/dev/null', path]),
       '--',
     ];
     const [auto, required] = await Promise.all([

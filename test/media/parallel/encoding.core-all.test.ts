@@ -6,7 +6,7 @@ import type { Extraction, ExtractOptions } from '../../../src/media/extract.ts';
 import { currentRun, rowsOfRun } from '../../by-run.ts';
 import { processesOver } from '../../processes.ts';
 import { until } from '../../until.ts';
-import { extract, tools } from '../extracting.ts';
+import { extract, startedBy, tools } from '../extracting.ts';
 import { decodedSamples, ffmpeg, inspect } from '../oracle.ts';
 import { mediaFolder } from '../sources.ts';
 import { crc16, infoOf, mp3Of, oggPagesOf, opusPacketsOf } from './containers.ts';
@@ -265,8 +265,8 @@ describe('an extraction in parts', () => {
     async () => {
       const breaking =
         'for word; do case $word in *part-1) echo "Error while decoding: planted" >&2; exit 3;; *part-0) exec sleep 60;; esac; done; exec "$@"';
-      const launcher = ['/bin/sh', '-c', breaking, 'sh', ...tools.launcher];
-      await expect(start({ tools: { ...tools, launcher } })).rejects.toMatchObject({
+      const broken = startedBy(['/bin/sh', '-c', breaking, 'sh', ...tools.launcher]);
+      await expect(start({ tools: broken })).rejects.toMatchObject({
         code: 'EXTRACTION_FAILED',
       });
       expect(await leftovers()).toEqual([]);

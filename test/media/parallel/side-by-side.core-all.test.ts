@@ -9,7 +9,7 @@ import { probe } from '../../../src/media/probe.ts';
 import { currentRun, rowsOfRun } from '../../by-run.ts';
 import { processesOver } from '../../processes.ts';
 import { until } from '../../until.ts';
-import { noAbort, tools } from '../extracting.ts';
+import { noAbort, startedBy, tools } from '../extracting.ts';
 import { ffmpeg } from '../oracle.ts';
 import { mediaFolder } from '../sources.ts';
 import { cores } from './cores.ts';
@@ -126,9 +126,9 @@ it.runIf(currentRun === 'core')(
     const { held, takeIdle } = cores(2);
     const breaking =
       'for word; do case $word in *end.ogg) echo "Error while decoding: planted" >&2; exit 3;; *end.out) exec sleep 60;; esac; done; exec "$@"';
-    const launcher = ['/bin/sh', '-c', breaking, 'sh', ...tools.launcher];
+    const broken = startedBy(['/bin/sh', '-c', breaking, 'sh', ...tools.launcher]);
     await expect(
-      both('end', { format: 'mp3' }, { parallel: { takeIdle }, tools: { ...tools, launcher } }),
+      both('end', { format: 'mp3' }, { parallel: { takeIdle }, tools: broken }),
     ).rejects.toMatchObject({ code: 'EXTRACTION_FAILED' });
     expect(await leftovers('end')).toEqual([]);
     expect(held.now).toBe(0);

@@ -1,0 +1,76 @@
+/** A process of ffmpeg or ffprobe: what it is started as, what it says, how it ended. Started by Node, where nothing better is there (starter.ts). */
+import { type ChildProcess, spawn } from 'node:child_process';
+import type { Readable, Writable } from 'node:stream';
+import { FILTER_DESCRIPTOR, type ResourceLimits } from './sandbox.ts';
+
+/** Not 3: a launcher may hold its lifeline to this process there. */
+export const PROGRESS_DESCRIPTOR = 4;
+
+/** FFREPORT, AV_LOG_* and a proxy must not reach ffmpeg; a tool elsewhere is named by its absolute path. */
+export const TOOL_ENVIRONMENT = {
+  PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+  LANG: 'C.UTF-8',
+};
+
+export interface ToolCommand {
+  /** The tool after its prefixes, with its arguments. */
+  readonly argv: readonly string[];
+  /** Which system calls it may make; undefined: all. */
+  readonly filter: Buffer | undefined;
+  /** Set by who starts it, where that is the starter; elsewhere by a prefix. */
+  readonly limits: ResourceLimits | undefined;
+  /** Files that it sees, where the starter confines it by Landlock; undefined: a prefix confines it, or nothing. */
+  readonly sees: { readonly reads: readonly string[]; readonly writes: readonly string[] } | undefined;
+}
+
+/** Told of what the tool writes, in pieces as they come. */
+export interface Listeners {
+  readonly onStdout: (bytes: Buffer) => void;
+  readonly onStderr: (bytes: Buffer) => void;
+  readonly onProgress: (bytes: Buffer) => void;
+}
+
+export interface Exit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+export interface ToolProcess {
+  /** Comes after all that the tool wrote. Rejects where it could not be started. */
+  readonly ended: Promise<Exit>;
+  /** Sends a signal to the tool's process group; nothing once it has ended. */
+  signal(signal: NodeJS.Signals): void;
+}
+
+/** By a fork of this process. The limits have to stand in the command. */
+export function spawnTool({ argv, filter }: ToolCommand, listeners: Listeners): ToolProcess {
+  const [file = '', ...args] = argv;
+  const child = spawn(file, args, {
+    // A process group of its own, so that one signal reaches the launcher and all that it started.
+    detached: true,
+    // Standard input is never written to: it is there for launchers that end with this process when it closes.
+    stdio: ['pipe', 'pipe', 'pipe', 'ignore', 'pipe', ...(filter === undefined ? [] : ['pipe' as const])],
+    env: TOOL_ENVIRONMENT,
+  });
+  // A sandbox that did not start reads nothing, which its exit tells.
+  const writer = child.stdio.at(FILTER_DESCRIPTOR) as Writable | null | undefined;
+  writer?.on('error', () => undefined).end(filter);
+  child.stdout?.on('data', listeners.onStdout);
+  child.stderr?.on('data', listeners.onStderr);
+  (child.stdio[PROGRESS_DESCRIPTOR] as Readable).on('data', listeners.onProgress);
+  const { promise: ended, resolve, reject } = Promise.withResolvers<Exit>();
+  child.once('error', reject);
+  // Whatever the tool left behind in its group goes with it, before the id can be given to somebody else.
+  child.once('exit', () => signalGroup(child, 'SIGKILL'));
+  child.once('close', (code, signal) => resolve({ code, signal }));
+  return { ended, signal: (signal) => signalGroup(child, signal) };
+}
+
+function signalGroup({ pid }: ChildProcess, signal: NodeJS.Signals): void {
+  if (pid === undefined) return;
+  try {
+    process.kill(-pid, signal);
+  } catch {
+    // ESRCH: the group is gone already.
+  }
+}
