@@ -1,9 +1,10 @@
 /**
  * Ends this process when its event loop stands still: it answers no request and renews no lock then, and nothing inside the loop
- * could do anything about it. A thread of its own counts how long it has heard nothing.
+ * could do anything about it. Who counts how long nothing was heard is the starter beside it, or a thread where there is none, which takes 14 MiB.
  */
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
+import { beat } from '../media/starter.ts';
 import type { Logger } from '../observe/logger.ts';
 
 /** What the thread is given. */
@@ -18,10 +19,29 @@ const BEATS_IN_PATIENCE = 10;
 const THREAD = `./loop-watchdog-thread${extname(import.meta.filename)}`;
 
 /** @returns ends the watch */
-export function watchLoop(patienceMs: number, logger: Logger): () => Promise<void> {
+export function watchLoop(
+  patienceMs: number,
+  starterPath: string | undefined,
+  logger: Logger,
+): () => Promise<void> {
+  return starterPath === undefined
+    ? watchByThread(patienceMs, logger)
+    : watchByStarter(patienceMs, starterPath);
+}
+
+function watchByStarter(patienceMs: number, starterPath: string): () => Promise<void> {
+  const timer = setInterval(() => beat(starterPath, patienceMs), patienceMs / BEATS_IN_PATIENCE).unref();
+  return async () => {
+    clearInterval(timer);
+    // What is still to be closed may take its time.
+    beat(starterPath, 0);
+  };
+}
+
+function watchByThread(patienceMs: number, logger: Logger): () => Promise<void> {
   const beats = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT);
   const count = new Int32Array(beats);
-  const beat = setInterval(() => Atomics.add(count, 0, 1), patienceMs / BEATS_IN_PATIENCE).unref();
+  const timer = setInterval(() => Atomics.add(count, 0, 1), patienceMs / BEATS_IN_PATIENCE).unref();
   const workerData: WatchedLoop = { beats, patienceMs };
   const thread = new Worker(new URL(THREAD, import.meta.url), {
     workerData,
@@ -32,7 +52,7 @@ export function watchLoop(patienceMs: number, logger: Logger): () => Promise<voi
   thread.on('error', (error) => logger.error({ err: error }, 'the watch over the event loop has ended'));
   thread.unref();
   return async () => {
-    clearInterval(beat);
+    clearInterval(timer);
     await thread.terminate();
   };
 }

@@ -5,6 +5,7 @@ import { scopes } from '../contract/scopes.ts';
 import type * as Gateway from '../gateway/start.ts';
 import { createAuditLog } from '../observe/logger.ts';
 import { type Part, parts } from '../observe/metrics/table.ts';
+import { findStarter } from '../processes/tools.ts';
 import { checkBullmq } from '../queue/bullmq-internals.ts';
 import { redisClock } from '../redis/clock.ts';
 import { checkRedis } from '../redis/fitness.ts';
@@ -129,7 +130,9 @@ async function untilTold(
     resources: [() => stores.close()],
   };
   const endWatch =
-    config.WATCHDOG_SECONDS > 0 ? watchLoop(config.WATCHDOG_SECONDS * 1000, resources.logger) : undefined;
+    config.WATCHDOG_SECONDS > 0
+      ? watchLoop(config.WATCHDOG_SECONDS * 1000, findStarter(), resources.logger)
+      : undefined;
   const breaks: Promise<string>[] =
     resources.embeddedRedis === undefined ? [] : [resources.embeddedRedis.died];
   try {

@@ -7,6 +7,7 @@
  *   to it    RUN      strings that end with NUL: "limit NAME SOFT HARD", "read PATH", "write PATH", "seccomp", "landlock", "arg WORD"
  *            SIGNAL   32 bits: sent to the run's process group
  *            FILTER   for all runs: system calls that a tool may make, a classic BPF program
+ *            BEAT     32 bits, milliseconds: ends the parent where no further one comes for so long
  *   from it  STDOUT, STDERR, PROGRESS   what the tool wrote to descriptors 1, 2 and 4
  *            ENDED    32 bits as wait(2) has them, once all of the above has been sent
  *
@@ -34,6 +35,7 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 /* include/uapi/linux/landlock.h, of which the system's headers may be older than its kernel. */
@@ -51,7 +53,7 @@ struct path_beneath {
 } __attribute__((packed));
 enum { EXECUTE = 1 << 0, WRITE_FILE = 1 << 1, READ_FILE = 1 << 2, READ_DIR = 1 << 3, TRUNCATE = 1 << 14 };
 
-enum { RUN = 1, SIGNAL, FILTER, STDOUT, STDERR, PROGRESS, ENDED };
+enum { RUN = 1, SIGNAL, FILTER, BEAT, STDOUT, STDERR, PROGRESS, ENDED };
 struct header {
   uint32_t length, kind, number;
 };
@@ -257,6 +259,49 @@ static void start(uint32_t number, const char *words, const char *end) {
   send_frame(ENDED, number, &status, sizeof status);
 }
 
+/* --- The parent's event loop ---------------------------------------------------------------------------------------- */
+
+enum { LOOKS = 10 };
+static uint32_t patience_ms; /* 0: nobody asked for a watch */
+static int looks_in_vain;
+
+static int64_t now_ms(clockid_t clock) {
+  struct timespec now;
+  clock_gettime(clock, &now);
+  return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
+}
+
+/* By SIGSTOP or a debugger: it did not stand still by itself. */
+static int is_stopped(pid_t pid) {
+  char path[32], stat[512] = "";
+  snprintf(path, sizeof path, "/proc/%d/stat", pid);
+  int file = open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return 0;
+  ssize_t got = read(file, stat, sizeof stat - 1);
+  close(file);
+  char *state = got > 0 ? strrchr(stat, ')') : NULL;
+  return state != NULL && (state[2] == 'T' || state[2] == 't');
+}
+
+/* Counts looks, not time that went by: when all of the machine stood still, nobody has looked either. @return milliseconds to the next one, -1: never */
+static int look_at_parent(void) {
+  static int64_t next;
+  if (patience_ms == 0) return -1;
+  int64_t now = now_ms(CLOCK_MONOTONIC);
+  if (now >= next) {
+    next = now + patience_ms / LOOKS;
+    if (++looks_in_vain > LOOKS + 1) {
+      looks_in_vain = 0;
+      if (!is_stopped(getppid())) {
+        dprintf(2, "{\"level\":60,\"time\":%lld,\"msg\":\"the event loop stood still for %u ms\"}\n", (long long)now_ms(CLOCK_REALTIME), patience_ms);
+        /* Nobody is left who could end it in order. */
+        kill(getppid(), SIGKILL);
+      }
+    }
+  }
+  return next - now;
+}
+
 static void obey(void) {
   static char bytes[LONGEST_FRAME];
   struct header header;
@@ -271,6 +316,9 @@ static void obey(void) {
     for (int at = 0; at < count; at++) {
       if (runs[at].number == header.number && runs[at].pid != 0) kill(-runs[at].pid, number_of_signal);
     }
+  } else if (header.kind == BEAT && header.length == sizeof patience_ms) {
+    memcpy(&patience_ms, bytes, sizeof patience_ms);
+    looks_in_vain = 0;
   } else if (header.kind == FILTER && header.length <= sizeof filter) {
     memcpy(filter, bytes, header.length);
     filter_bytes = header.length;
@@ -318,7 +366,7 @@ int main(void) {
     for (int at = 0; at < before * PIPES; at++) {
       waited[2 + at] = (struct pollfd){.fd = runs[at / PIPES].pipes[at % PIPES], .events = POLLIN};
     }
-    if (poll(waited, 2 + before * PIPES, -1) < 0) continue;
+    if (poll(waited, 2 + before * PIPES, look_at_parent()) < 0) continue;
     if (waited[1].revents != 0) {
       struct signalfd_siginfo told;
       while (read(ended, &told, sizeof told) > 0) continue;

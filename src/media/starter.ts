@@ -18,10 +18,11 @@ import {
 const RUN = 1;
 const SIGNAL = 2;
 const FILTER = 3;
-const STDOUT = 4;
-const STDERR = 5;
-const PROGRESS = 6;
-const ENDED = 7;
+const BEAT = 4;
+const STDOUT = 5;
+const STDERR = 6;
+const PROGRESS = 7;
+const ENDED = 8;
 
 /** Length of what follows, kind, number of the run. */
 const HEADER_BYTES = 12;
@@ -34,9 +35,18 @@ const starters = new Map<string, Starter>();
 
 /** @param path the built start.c */
 export function startTool(path: string, command: ToolCommand, listeners: Listeners): ToolProcess {
+  return starterAt(path).run(command, listeners);
+}
+
+/** Has this process ended where it is not called again for so long, by a whole number of milliseconds. */
+export function beat(path: string, patienceMs: number): void {
+  starterAt(path).beat(patienceMs);
+}
+
+function starterAt(path: string): Starter {
   const starter = starters.get(path) ?? new Starter(path, () => starters.delete(path));
   starters.set(path, starter);
-  return starter.run(command, listeners);
+  return starter;
 }
 
 interface Run extends Listeners {
@@ -91,11 +101,13 @@ class Starter {
     return { ended, signal: (signal) => this.#signal(number, signal) };
   }
 
+  beat(patienceMs: number): void {
+    this.#send(BEAT, 0, number32(patienceMs));
+  }
+
   #signal(number: number, signal: NodeJS.Signals): void {
     if (!this.#runs.has(number)) return;
-    const bytes = Buffer.alloc(4);
-    bytes.writeUInt32LE(constants.signals[signal]);
-    this.#send(SIGNAL, number, bytes);
+    this.#send(SIGNAL, number, number32(constants.signals[signal]));
   }
 
   #send(kind: number, number: number, bytes: Buffer): void {
@@ -134,6 +146,12 @@ class Starter {
     for (const run of this.#runs.values()) tell(run);
     this.#runs.clear();
   }
+}
+
+function number32(value: number): Buffer {
+  const bytes = Buffer.alloc(4);
+  bytes.writeUInt32LE(value);
+  return bytes;
 }
 
 /** A status of wait(2): the signal in the lower seven bits, else the exit code in the next eight. */

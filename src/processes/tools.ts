@@ -20,8 +20,10 @@ export function findTools({ FFMPEG_PATH }: Pick<Config, 'FFMPEG_PATH'>): FoundTo
   const ffprobePath = findProgram('ffprobe', [...beside, searchPath].join(delimiter));
   if (ffmpegPath !== undefined && ffprobePath !== undefined) {
     const launcher = dieWithParent('KILL', searchPath);
-    const starterPath = findProgram('soundpost-start', [BUILT, searchPath].join(delimiter));
-    return { tools: { ffmpegPath, ffprobePath, launcher, starterPath }, isBuiltHere: built !== undefined };
+    return {
+      tools: { ffmpegPath, ffprobePath, launcher, starterPath: findStarter() },
+      isBuiltHere: built !== undefined,
+    };
   }
   if (FFMPEG_PATH?.includes('/')) {
     return {
@@ -35,6 +37,11 @@ export function findTools({ FFMPEG_PATH }: Pick<Config, 'FFMPEG_PATH'>): FoundTo
   ];
   const missing = `${names.join(' and ')} ${names.length > 1 ? 'are' : 'is'} not on the PATH`;
   return { tools: undefined, missing };
+}
+
+/** The program that starts the tools (decision 35), where it is built. */
+export function findStarter(): string | undefined {
+  return findProgram('soundpost-start', [BUILT, searchPath].join(delimiter));
 }
 
 /** Throws a ConfigurationError where there is no ffmpeg, or SANDBOX asks for more than this machine has. */
