@@ -113,11 +113,11 @@ const optionalParts = [
   'api/uploads/tus\\.ts$',
   'gateway/transports/(xmpp|whatsapp)/',
   'media/loudness/normalise\\.ts$',
-  'media/opus-length\\.ts$',
+  'media/ogg/opus-length\\.ts$',
   'media/parallel/join\\.ts$',
   'observe/board/board\\.ts$',
   'observe/tracing/open-telemetry\\.ts$',
-  'outbound/(fetch-bytes|proxy|ranges)\\.ts$',
+  'outbound/(fetch-bytes|fetching|proxy|ranges)\\.ts$',
   'storage/s3-open\\.ts$',
   'worker/audio-parts\\.ts$',
 ].map((path) => `^src/${path}`);

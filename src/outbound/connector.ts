@@ -7,7 +7,7 @@ import type { LookupAddress } from 'node:dns';
 import { Agent, type ClientRequestArgs } from 'node:http';
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { buildConnector } from 'undici';
+import type { buildConnector } from 'undici';
 import { parseAddress } from './address-table.ts';
 import { OutboundRefused } from './errors.ts';
 import {
@@ -35,7 +35,7 @@ export interface ConnectTarget {
 /** Opens the connection, with TLS for `https:`. */
 export type Connect = (target: ConnectTarget) => Promise<Socket>;
 
-interface ConnectorOptions {
+export interface ConnectorOptions {
   readonly policy: Policy;
   readonly purpose: Purpose;
   readonly resolve: Resolve;
@@ -163,7 +163,7 @@ function asLookedUp(address: string): LookupAddress {
 }
 
 /** Connects over TCP to whichever of the addresses answers first in turn. */
-export function connectSocket({
+export async function connectSocket({
   protocol,
   hostname,
   port,
@@ -172,6 +172,8 @@ export function connectSocket({
 }: ConnectTarget): Promise<Socket> {
   const [first = '', ...others] = addresses;
   const answers = addresses.map(asLookedUp);
+  // Loaded with the first connection: a process that makes none does without.
+  const { buildConnector } = await import('undici');
   const connector = buildConnector({
     allowH2: false,
     timeout: timeoutMs,

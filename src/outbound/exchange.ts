@@ -1,7 +1,7 @@
 /** One GET, redirects followed by hand: each hop is a new URL from a stranger and goes through all the rules again. */
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Readable } from 'node:stream';
-import { type Dispatcher, request } from 'undici';
+import type { Dispatcher } from 'undici';
 import { OutboundFailed, OutboundRefused } from './errors.ts';
 import { toOutboundError } from './failure.ts';
 import { type Policy, parseTarget } from './policy.ts';
@@ -59,6 +59,7 @@ export async function get(route: Route, options: GetOptions): Promise<Answer> {
 
 async function getOnce(route: Route, url: URL, options: GetOptions): Promise<Answer> {
   try {
+    const { request } = await import('undici');
     const { statusCode, headers, body } = await request(url, {
       dispatcher: route.dispatcher,
       method: 'GET',

@@ -1,5 +1,4 @@
 /** From what undici, TLS and the sockets throw to one error that says what to do about it and holds no address. */
-import { errors } from 'undici';
 import { OutboundFailed, OutboundRefused } from './errors.ts';
 
 type Outcome = readonly [kind: OutboundFailed['kind'], message: string, retryable: boolean];
@@ -44,7 +43,7 @@ export function toOutboundError(error: unknown): OutboundRefused | OutboundFaile
 
 /** The same for an error in the middle of a body: what no longer parses there is a body that was cut off. */
 export function toBodyError(error: unknown): OutboundFailed | OutboundRefused {
-  if (error instanceof errors.HTTPParserError) {
+  if (error instanceof Error && error.name === 'HTTPParserError') {
     return new OutboundFailed('reset', broken, true, { cause: error });
   }
   return toOutboundError(error);

@@ -1,6 +1,6 @@
 /** The only way to an address that a caller chose: sources, webhooks, audio URLs and accounts given to the gateway. */
 import type { Agent } from 'node:http';
-import { Dispatcher1Wrapper, Agent as UndiciAgent } from 'undici';
+import type { Dispatcher1Wrapper } from 'undici';
 import type { Logger } from '../observe/logger.ts';
 import type { AllowRule } from './allow-rules.ts';
 import {
@@ -8,15 +8,14 @@ import {
   checkedAddresses,
   connectSocket,
   GuardedAgent,
-  guardedConnector,
   RESOLVE_AT_CONNECT_MS,
 } from './connector.ts';
 import type { Downloaded, DownloadLimits, DownloadOptions } from './download.ts';
 import { OutboundFailed, OutboundRefused } from './errors.ts';
-import type { Route } from './exchange.ts';
 import type { FetchBytesOptions } from './fetch-bytes.ts';
+import type { Fetching } from './fetching.ts';
 import { type Policy, type Purpose, parseTarget } from './policy.ts';
-import { type PostAnswer, type PostOptions, type PutOptions, post, put } from './post.ts';
+import { type PostAnswer, type PostOptions, type PutOptions, post } from './post.ts';
 import type { PartsDownloaded, PartsOptions } from './ranges.ts';
 import { type Resolve, systemResolver } from './resolve.ts';
 
@@ -76,16 +75,15 @@ export interface Outbound {
   serviceAddresses(hostname: string, port: number, withoutTls?: boolean): Promise<readonly string[]>;
 
   /** For libraries that make their own requests to an account's service: each of their connections is checked, and is TLS unless a rule opens it. */
-  readonly service: ServiceAgents;
+  service(): Promise<ServiceAgents>;
 
   /** Breaks off what is still running and closes all connections. */
   close(): Promise<void>;
 }
 
 const RESOLVE_AT_SUBMISSION_MS = 2_000;
+/** A server may ask for minutes; an address that was checked minutes ago is no longer checked. */
 const KEEP_ALIVE_MS = 4_000;
-/** To one source at the same time, when parts of it are fetched. */
-const MAX_PART_CONNECTIONS = 16;
 
 export function createOutbound(options: OutboundOptions): Outbound {
   const { logger, userAgent } = options;
@@ -93,36 +91,18 @@ export function createOutbound(options: OutboundOptions): Outbound {
   const ruleHosts = new Set(options.allow.flatMap(({ host }) => (host === undefined ? [] : [host])));
   const resolve = options.resolve ?? systemResolver(ruleHosts);
   const connect = options.connect ?? (options.proxy === undefined ? connectSocket : through(options.proxy));
-  const agentFor = (purpose: Purpose, connections: number | null = null) =>
-    new UndiciAgent({
-      connections,
-      allowH2: false,
-      // A server may ask for minutes; an address that was checked minutes ago is no longer checked.
-      keepAliveTimeout: KEEP_ALIVE_MS,
-      keepAliveMaxTimeout: KEEP_ALIVE_MS,
-      connect: guardedConnector({ policy, purpose, resolve, connect }),
-    });
+  const connectorFor = (purpose: Purpose) => ({ policy, purpose, resolve, connect });
+  const agentFor = (protocol: 'http:' | 'https:', purpose: Purpose) =>
+    new GuardedAgent(protocol, connectorFor(purpose), KEEP_ALIVE_MS);
   // One each: a connection that was checked for one purpose is never reused for another.
-  const agents = { source: agentFor('source'), service: agentFor('service') };
-  const postAgent = (protocol: 'http:' | 'https:') =>
-    new GuardedAgent(protocol, { policy, purpose: 'webhook', resolve, connect }, KEEP_ALIVE_MS);
-  const service = {
-    agent: new GuardedAgent('https:', { policy, purpose: 'service', resolve, connect }, KEEP_ALIVE_MS),
-    dispatcher: new Dispatcher1Wrapper(agents.service),
-  };
-  const postAgents = { 'http:': postAgent('http:'), 'https:': postAgent('https:') };
-  const route = (purpose: keyof typeof agents): Route => ({ dispatcher: agents[purpose], policy, userAgent });
-  /** Each source has its own connections, which end with the work: one cannot keep another waiting. */
-  const partAgents = new Set<UndiciAgent>();
-  const onConnectionsOfItsOwn = async <T>(run: (route: Route) => Promise<T>): Promise<T> => {
-    const agent = agentFor('source', MAX_PART_CONNECTIONS);
-    partAgents.add(agent);
-    try {
-      return await run({ dispatcher: agent, policy, userAgent });
-    } finally {
-      partAgents.delete(agent);
-      await agent.destroy();
-    }
+  const postAgents = { 'http:': agentFor('http:', 'webhook'), 'https:': agentFor('https:', 'webhook') };
+  const serviceAgent = agentFor('https:', 'service');
+  let fetching: Promise<Fetching> | undefined;
+  const loaded = (): Promise<Fetching> => {
+    fetching ??= import('./fetching.ts').then(({ createFetching }) =>
+      createFetching({ policy, userAgent, keepAliveMs: KEEP_ALIVE_MS, connectorFor }),
+    );
+    return fetching;
   };
 
   /** Every refusal leaves its exact reason in the log, and only there. */
@@ -150,24 +130,18 @@ export function createOutbound(options: OutboundOptions): Outbound {
       }),
     download: (request) =>
       logged('source', request.url, async () => {
-        const { download } = await import('./download.ts');
         const limits = { ...options.downloadLimits, ...request.limits };
-        return download(route('source'), { ...request, limits });
+        return (await loaded()).download({ ...request, limits });
       }),
     downloadParts: (request) =>
       logged('source', request.url, async () => {
-        const { downloadParts } = await import('./ranges.ts');
         const limits = { ...options.downloadLimits, ...request.limits };
-        return onConnectionsOfItsOwn((route) => downloadParts(route, { ...request, limits }));
+        return (await loaded()).downloadParts({ ...request, limits });
       }),
-    fetchBytes: (request) =>
-      logged('source', request.url, async () => {
-        const { fetchBytes } = await import('./fetch-bytes.ts');
-        return fetchBytes(route('source'), request);
-      }),
+    fetchBytes: (request) => logged('source', request.url, async () => (await loaded()).fetchBytes(request)),
     post: (request) =>
       logged('webhook', request.url, () => post({ agents: postAgents, policy, userAgent }, request)),
-    put: (request) => logged('service', request.url, () => put(route('service'), request)),
+    put: (request) => logged('service', request.url, async () => (await loaded()).put(request)),
     serviceAddresses: (hostname, port, withoutTls = false) => {
       const host = hostname.includes(':') ? `[${hostname}]` : hostname;
       const url = `${withoutTls ? 'http' : 'https'}://${host}:${port}/`;
@@ -176,10 +150,10 @@ export function createOutbound(options: OutboundOptions): Outbound {
         return checkedAddresses(target, policy, resolve, RESOLVE_AT_CONNECT_MS);
       });
     },
-    service,
+    service: async () => ({ agent: serviceAgent, dispatcher: (await loaded()).dispatcher }),
     close: async () => {
-      for (const agent of [...Object.values(postAgents), service.agent]) agent.destroy();
-      await Promise.all([...Object.values(agents), ...partAgents].map((agent) => agent.destroy()));
+      for (const agent of [...Object.values(postAgents), serviceAgent]) agent.destroy();
+      await (await fetching)?.close();
     },
   };
 }

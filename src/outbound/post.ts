@@ -2,7 +2,6 @@
 import { once } from 'node:events';
 import { type IncomingHttpHeaders, type IncomingMessage, request } from 'node:http';
 import type { Readable } from 'node:stream';
-import { request as undici } from 'undici';
 import type { GuardedAgent } from './connector.ts';
 import { deadlineOf } from './deadline.ts';
 import { OutboundFailed, OutboundRefused } from './errors.ts';
@@ -84,8 +83,9 @@ export async function post(
 
 /** @throws OutboundRefused, OutboundFailed; the reason of `signal` when that aborts */
 export async function put(route: Route, options: PutOptions): Promise<PostAnswer> {
+  const undici = await import('undici');
   return send(route, 'service', options, (url, headers, signal) =>
-    undici(url, {
+    undici.request(url, {
       dispatcher: route.dispatcher,
       method: 'PUT',
       headers: { ...headers, 'content-length': String(options.sizeBytes) },

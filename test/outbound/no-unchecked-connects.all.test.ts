@@ -79,10 +79,11 @@ const put = (url: string): Promise<unknown> =>
 const bytes = (url: string): Promise<unknown> => outbound.fetchBytes({ url, maxBytes: 1000 });
 /** As `ws` and Baileys' uploads do. */
 const byAgent = async (host: string): Promise<unknown> => {
-  const asking = request(`https://${host}/`, { agent: outbound.service.agent }).end();
+  const { agent } = await outbound.service();
+  const asking = request(`https://${host}/`, { agent }).end();
   return once(asking, 'response').finally(() => asking.destroy());
 };
-const byFetch = (url: string): Promise<unknown> => fetch(url, fetchOptions(outbound.service));
+const byFetch = async (url: string): Promise<unknown> => fetch(url, fetchOptions(await outbound.service()));
 const redirected = (url: string): string => redirector.to(url);
 
 /** A name of its own, which resolves to the address alone, or to a public one before it. */
@@ -225,7 +226,7 @@ it('where an XMPP server sends its clients', { timeout: 240_000 }, async () => {
 it('what WhatsApp uses reaches what is allowed', async () => {
   const recorder = recordConnects();
   const moved = await fetch(redirected('https://127.0.0.1/'), {
-    ...fetchOptions(outbound.service),
+    ...fetchOptions(await outbound.service()),
     redirect: 'manual',
   });
   expect(moved.status).toBe(302);

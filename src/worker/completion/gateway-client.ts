@@ -4,8 +4,7 @@
  */
 import { openAsBlob } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-// Node's own fetch goes on filling a body whose connection is gone, and throws where nobody catches it (Node 24.21, `extractBody`).
-import { FormData, fetch, type Response } from 'undici';
+import type { FormData, Response } from 'undici';
 import { z } from 'zod';
 import { MessageKey, MessageStatus } from '../../contract/job.ts';
 import type { VoiceMessageRequest } from '../../contract/job-request.ts';
@@ -76,6 +75,8 @@ export async function sendVoiceMessage(
   const { instance, split: _split, trimSilence: _trim, ...fields } = request;
   const address = `${settings.url}/message/send${settings.brand}Audio/${encodeURIComponent(instance)}`;
   const { body, headers } = await encode(settings.kind, fields, file);
+  // Node's own fetch goes on filling a body whose connection is gone, and throws where nobody catches it (Node 24.21, `extractBody`).
+  const { fetch } = await import('undici');
   let response: Response;
   try {
     response = await fetch(address, {
@@ -100,7 +101,7 @@ async function encode(
   file: VoiceFile,
 ): Promise<{ body: FormData | string; headers: Record<string, string> }> {
   if (kind === 'soundpost') {
-    const form = new FormData();
+    const form = new (await import('undici')).FormData();
     for (const [name, value] of Object.entries(fields)) {
       if (value !== undefined) {
         form.append(name, typeof value === 'object' ? JSON.stringify(value) : String(value));

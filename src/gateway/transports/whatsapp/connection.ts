@@ -36,7 +36,9 @@ export interface ConnectionOptions {
   readonly logger: Logger;
   readonly version: Pick<ProtocolVersion, 'current' | 'renew'>;
   /** Besides `auth` and `version`; asked for at each attempt. */
-  readonly socketConfig: (library: BaileysLibrary) => Omit<UserFacingSocketConfig, 'auth' | 'version'>;
+  readonly socketConfig: (
+    library: BaileysLibrary,
+  ) => Promise<Omit<UserFacingSocketConfig, 'auth' | 'version'>>;
   /** How long to wait before the nth attempt in a row, counted from 1. */
   readonly retryDelayMs: (attempt: number) => number;
   readonly stateChanged: (state: ConnectionState, reason?: string) => void;
@@ -153,6 +155,7 @@ export class Connection {
     const { library: load, store, socketConfig, lease } = this.#options;
     const { signal } = this.#wanted;
     const library = await load();
+    const config = await socketConfig(library);
     let auth = this.#auth ?? (await store.load(library));
     if (!isPaired(auth.creds)) {
       // Half a pairing is of no use: with a number that was asked for a code, Baileys would try to log in.
@@ -165,7 +168,7 @@ export class Connection {
     this.#auth = auth;
     lease.assert();
     const version = this.#options.version.current;
-    const socket = library.makeWASocket({ ...socketConfig(library), ...(version && { version }), auth });
+    const socket = library.makeWASocket({ ...config, ...(version && { version }), auth });
     const line: Line = { socket, library, version };
     this.#line = line;
     socket.ws.on('CB:ack,class:message', ({ attrs }) => {

@@ -36,7 +36,8 @@ export class ProtocolVersion {
     const { set, outbound, logger } = this.#options;
     if (set !== undefined) return false;
     if (this.#learned === refused) {
-      const { version, isLatest } = await library.fetchLatestWaWebVersion(fetchOptions(outbound.service));
+      const options = fetchOptions(await outbound.service());
+      const { version, isLatest } = await library.fetchLatestWaWebVersion(options);
       if (!isLatest || version.join() === refused?.join()) return false;
       this.#learned = version;
       logger.info({ version: version.join('.') }, 'WhatsApp’s own page names another version of its client');

@@ -21,14 +21,14 @@ export async function downloadVoice(
   library: BaileysLibrary,
   { directPath, mediaKey, fileSha256 }: AudioContent,
   file: string,
-  { service }: Pick<Outbound, 'service'>,
+  outbound: Pick<Outbound, 'service'>,
 ): Promise<void> {
   if (!(directPath && DIRECT_PATH.test(directPath) && mediaKey?.length === MEDIA_KEY_BYTES)) {
     throw new Error('the message does not say where its sound is');
   }
   // Only the path is handed on: with the message's `url` Baileys would go to whatever host a stranger wrote there.
   const stream = await library.downloadContentFromMessage({ directPath, mediaKey }, 'audio', {
-    options: { ...fetchOptions(service), signal: AbortSignal.timeout(DOWNLOAD_TIMEOUT_MS) },
+    options: { ...fetchOptions(await outbound.service()), signal: AbortSignal.timeout(DOWNLOAD_TIMEOUT_MS) },
   });
   const hash = createHash('sha256');
   let sizeBytes = 0;

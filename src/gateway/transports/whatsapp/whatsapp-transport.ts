@@ -117,10 +117,10 @@ function compose(
   const store = new SessionStore({ redis, sealer, instanceId, lease, logger });
   const warn = (error: unknown, message: string): void => logger.warn({ err: error, instanceId }, message);
 
-  const socketConfig: ConnectionOptions['socketConfig'] = (library) => ({
+  const socketConfig: ConnectionOptions['socketConfig'] = async (library) => ({
     logger: baileysLogger(logger, instanceId),
     // Its WebSocket, its uploads, and what it fetches: the server names hosts for the latter two.
-    ...guardedRequests(outbound),
+    ...(await guardedRequests(outbound)),
     markOnlineOnConnect: settings.alwaysOnline,
     syncFullHistory: settings.syncFullHistory,
     ...(settings.syncFullHistory ? { shouldSyncHistoryMessage: () => true } : {}),
