@@ -44,7 +44,10 @@ async function derivedKey({ SECRET_KEY, DATA_DIR }: Config): Promise<string | un
   return root === undefined ? undefined : deriveSecrets(root.trim()).gatewayApiKey;
 }
 
-/** Throws when the message was not sent, or when nobody knows. */
+/**
+ * @param path of a voice note
+ * @throws when the message was not sent, or when nobody knows
+ */
 export async function sendToGateway(
   gateway: GatewaySettings,
   request: VoiceMessageRequest,
@@ -60,7 +63,12 @@ export async function sendToGateway(
   // The gateway's own record of this key is what makes a repetition safe.
   const idempotencyKey = randomUUID();
   for (let tried = 1; ; tried += 1) {
-    const answer = await sendVoiceMessage(gateway, request, { path, sizeBytes, url: '' }, idempotencyKey);
+    const answer = await sendVoiceMessage(
+      gateway,
+      request,
+      { path, sizeBytes, isNote: true, url: '' },
+      idempotencyKey,
+    );
     switch (answer.kind) {
       case 'sent':
         return { status: 'sent', key: answer.key, messageStatus: answer.messageStatus };

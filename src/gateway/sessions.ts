@@ -65,13 +65,19 @@ export class Sessions {
     await Promise.all(this.#options.transports.map((transport) => transport.close()));
   }
 
-  /** Whether instances can be made for this network at all. Throws unsupported. */
-  requireTransport(kind: TransportKind): Transport {
+  /** Throws unsupported. */
+  #requireTransport(kind: TransportKind): Transport {
     const transport = this.#transports.get(kind);
     if (transport === undefined) {
       throw new UnsupportedOperation('creating an instance', kind);
     }
     return transport;
+  }
+
+  /** Whether an instance can be made for it here. Throws unsupported, and bad_request with what has to be installed first. */
+  async requireUsable(kind: TransportKind): Promise<void> {
+    const missing = await this.#requireTransport(kind).missing?.();
+    if (missing !== undefined) throw new GatewayError('bad_request', `transport: ${missing}`);
   }
 
   hasOtherSide({ transport }: Instance): boolean {
@@ -85,7 +91,7 @@ export class Sessions {
     if (known !== undefined) {
       return known.session;
     }
-    const transport = this.requireTransport(instance.transport);
+    const transport = this.#requireTransport(instance.transport);
     const session = transport.open({
       instance,
       connection: this.#options.instances.connectionOf(instance),
@@ -180,7 +186,7 @@ export class Sessions {
     this.#options.lease.assert();
     this.#open.delete(instance.id);
     this.#reasons.delete(instance.id);
-    await this.requireTransport(instance.transport).remove(instance);
+    await this.#requireTransport(instance.transport).remove(instance);
   }
 
   async #setLoggedOut(instance: Instance, loggedOut: boolean): Promise<Instance> {

@@ -264,6 +264,8 @@ export interface Transport {
   readonly kind: TransportKind;
   /** Whether its sessions have an {@link OtherSide}. */
   readonly hasOtherSide: boolean;
+  /** What has to be installed before instances can be made, and how; undefined: nothing. */
+  missing?(): Promise<string | undefined>;
   /**
    * Takes up, or finds, the instance's place on the network; repeating it changes nothing. Resolves at once, while it
    * may still be connecting: reports.connectionChanged tells the rest, and is not to be awaited in here, since it waits

@@ -56,7 +56,7 @@ export async function render(
       continue;
     }
     const form = isVoice(rendition)
-      ? await packed(made[output]?.path ?? '', rendition, statistics?.samples)
+      ? await packed(made[output]?.path ?? '', rendition, statistics?.samples, job.signal)
       : IN_FORM;
     const file = await measureRendition(job, rendition, statistics && { ...statistics, ...form.counts });
     files.push({ ...file, ...clockOf(rendition, stderr, file.durationSeconds), isInForm: form.isInForm });
@@ -83,26 +83,27 @@ async function packed(
   from: string,
   { path: to, plan: { encode } }: Rendition,
   samples: number | undefined,
+  signal: AbortSignal,
 ): Promise<Form> {
   const [{ packVoiceNote }, { BrokenOgg }] = await Promise.all([
     import('./ogg/voice-form.ts'),
     import('./ogg/pages.ts'),
   ]);
   try {
-    const { isNative, packets, bytes } = await packVoiceNote(
-      from,
-      to,
-      samples && (samples * OPUS_RATE) / encode.sampleRate,
-    );
-    await rm(from);
-    return { isInForm: isNative, counts: { packets, bytes } };
+    const { isNative, packets, bytes } = await packVoiceNote(from, to, {
+      samples: samples && (samples * OPUS_RATE) / encode.sampleRate,
+      signal,
+    });
+    if (isNative || samples !== undefined) {
+      await rm(from);
+      return { isInForm: isNative, counts: { packets, bytes } };
+    }
   } catch (error) {
-    if (!(error instanceof BrokenOgg)) throw error;
-    // A copy of packets with gaps between them: it is encoded.
-    if (samples !== undefined) throw error;
-    await rename(from, to);
-    return { isInForm: false };
+    if (!(error instanceof BrokenOgg) || samples !== undefined) throw error;
   }
+  // A copy of packets of another kind, or with gaps between them: it is encoded.
+  await rename(from, to);
+  return { isInForm: false };
 }
 
 /** What is missing in an MP4's last packet where it is long enough to be heard: at 8 kHz a packet is 128 ms. How much it is only the first encoding says. */

@@ -38,13 +38,14 @@ export interface VoiceNote {
   readonly passedThrough: boolean;
 }
 
-const HOUR_SECONDS = 3600;
+const MAX_AUDIO_SECONDS = 6 * 3600;
+const OPUS_RATE = 48_000;
 
 /** Leaves no output where it fails. @throws {MediaFailure} when the input is not audio. */
 export async function prepareVoiceNote(options: VoiceNoteOptions): Promise<VoiceNote> {
-  const { tools, input, output, workspace, signal, maxAudioSeconds = 6 * HOUR_SECONDS } = options;
+  const { tools, input, output, workspace, signal, maxAudioSeconds = MAX_AUDIO_SECONDS } = options;
   const source = await probe(tools, input, { signal });
-  const found = isMonoOpus(source) ? (options.keepsOpus ? 'note' : await mend(input, output)) : 'other';
+  const found = isMonoOpus(source) ? (options.keepsOpus ? 'note' : await mend(options)) : 'other';
   const passedThrough = found === 'note';
   const path = passedThrough ? input : output;
   if (found === 'other') {
@@ -86,15 +87,21 @@ export async function prepareVoiceNote(options: VoiceNoteOptions): Promise<Voice
 }
 
 /** Leaves the output only where it is `mended`: what was in the input, in the form of a voice note. */
-async function mend(input: string, output: string): Promise<'note' | 'mended' | 'other'> {
+async function mend({
+  input,
+  output,
+  signal,
+  maxAudioSeconds = MAX_AUDIO_SECONDS,
+}: VoiceNoteOptions): Promise<'note' | 'mended' | 'other'> {
   try {
-    const { isNative, isUntouched } = await packVoiceNote(input, output);
+    const maxSamples = maxAudioSeconds * OPUS_RATE;
+    const { isNative, isUntouched } = await packVoiceNote(input, output, { maxSamples, signal });
     if (isNative && !isUntouched) return 'mended';
     await rm(output);
     return isUntouched ? 'note' : 'other';
   } catch (error) {
-    if (!(error instanceof BrokenOgg)) throw error;
     await rm(output, { force: true });
+    if (!(error instanceof BrokenOgg)) throw error;
     return 'other';
   }
 }

@@ -27,6 +27,12 @@ export const VOICE_SCHEDULE_SECONDS = [0, 8, 20, 60, 180, 420, 900, 1500, 2400, 
 /** A record that vanished while its job could still be asked for would send a second time. */
 const KEEP_LONGER_SECONDS = 24 * 60 * 60;
 
+/** How the job ended; undefined while it goes on, such as because somebody else asked for that at the same moment. */
+async function endOf(job: Job): Promise<'completed' | 'failed' | undefined> {
+  const state = await job.getState();
+  return state === 'completed' || state === 'failed' ? state : undefined;
+}
+
 export class VoiceQueue {
   readonly #options: VoiceQueueOptions;
   readonly #queue: Queue;
@@ -76,11 +82,14 @@ export class VoiceQueue {
     const payload = VoicePayload.parse(job.data);
     const { request, round } = payload;
     if (request.instance !== instance || request.number !== number) return false;
+    const state = await endOf(job);
+    if (state === undefined) return true;
     await job.updateData({ ...payload, round: round + 1 });
     // Whoever asks for it knows that nobody knows whether it was sent.
     await clearSending(this.#options.redis, partId);
-    const state = (await job.isCompleted()) ? 'completed' : 'failed';
-    await job.retry(state, { resetAttemptsMade: true, resetAttemptsStarted: true });
+    await job.retry(state, { resetAttemptsMade: true, resetAttemptsStarted: true }).catch(async (error) => {
+      if ((await endOf(job)) !== undefined) throw error;
+    });
     return true;
   }
 

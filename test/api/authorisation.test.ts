@@ -328,6 +328,20 @@ describe('an event of another server', () => {
     expect(await statusOf(messageId)).toBe('PLAYED');
   });
 
+  it.each([
+    ['', 400],
+    ['no JSON', 400],
+    ['null', 204],
+    ['[]', 204],
+  ])('that is %j is answered %i', async (body, expected) => {
+    const { status } = await service().call('POST', '/hooks/gateway', {
+      key: null,
+      body,
+      headers: { 'content-type': 'application/json', ...bearer },
+    });
+    expect(status).toBe(expected);
+  });
+
   it('of another kind, or with a status that is none, is taken and dropped', async () => {
     expect((await post('/hooks/gateway', { event: 'messages.upsert', data: {} }, bearer)).status).toBe(204);
     expect((await post('/hooks/gateway', update({ keyId: 'K5', status: 'EDITED' }), bearer)).status).toBe(

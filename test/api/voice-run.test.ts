@@ -112,6 +112,19 @@ it('stops at a note that fails, and goes on there when it is sent again', async 
   await until('all were sent again', () => sent.length === 6);
 });
 
+it('goes on whoever asks for it at the same moment', async () => {
+  sent = [];
+  refusesFrom = 1;
+  const jobId = await submit(REQUEST);
+  await reaches(jobId, 'failed');
+  refusesFrom = Number.POSITIVE_INFINITY;
+  const again = () => service.call('POST', `/v1/jobs/${jobId}/voice-message`, { json: REQUEST });
+  const asked = await Promise.all([again(), again(), again(), again()]);
+  expect(asked.map(({ status }) => status)).toEqual([202, 202, 202, 202]);
+  // Who comes after it has gone on sends it once more.
+  expect((await reaches(jobId, 'sent')).parts).toHaveLength(3);
+});
+
 it('cannot be made of a job that was submitted without it', async () => {
   const jobId = await service.submit({ source: { type: 'url', url: talk }, output: { format: 'mp3' } });
   await service.reaches(jobId, 'completed');

@@ -27,7 +27,12 @@ it('a gateway that hangs up before it has read the file is an answer or none, an
     const request = { instance: 'main', number: '12025550101', delay: 0 };
     const ends = new Set<string>();
     for (let nth = 0; nth < 20; nth += 1) {
-      const { kind } = await sendVoiceMessage(settings, request, { path, sizeBytes, url }, `key-${nth}`);
+      const { kind } = await sendVoiceMessage(
+        settings,
+        request,
+        { path, sizeBytes, isNote: true, url },
+        `key-${nth}`,
+      );
       ends.add(kind);
     }
     // The connection may be gone before the refusal is read.

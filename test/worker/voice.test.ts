@@ -71,7 +71,8 @@ interface Setting {
   readonly kind: 'soundpost' | 'other';
   readonly onUnknown?: 'keep' | 'resend';
   readonly last?: boolean;
-  readonly voiceKey?: string;
+  /** null: the job was not asked for a voice message. */
+  readonly voiceKey?: string | null;
   readonly brand?: string;
   readonly answerMarginMs?: number;
 }
@@ -84,7 +85,8 @@ async function deliver({
   brand = 'Messenger',
   ...margin
 }: Setting) {
-  const result = { ...resultOf(JOB), voice: { storageKey: voiceKey, fitsVoiceBubble: true, seconds: 1 } };
+  const voice = voiceKey === null ? null : { storageKey: voiceKey, fitsVoiceBubble: true, seconds: 1 };
+  const result = { ...resultOf(JOB), voice };
   const record = readJobRecord(JOB, {
     data: JSON.stringify(payloadOf('tenant01', { voiceMessage: request })),
     timestamp: '1',
@@ -200,9 +202,22 @@ describe('an answer of the gateway', () => {
     ['[object Object]', 'Bad Request'],
     [['requires property "audio"', 'delay: is wrong'], 'requires property "audio"; delay: is wrong'],
     [{ code: 7 }, '{"code":7}'],
+    ['TypeError: [object Object] is no number', 'TypeError: … is no number'],
+    ['[object Object],[object Object]', 'Bad Request'],
+    [{ exists: false, number: { digits: 1 } }, 'the number is not on the network'],
+    [{ message: { message: ['inside'] } }, 'inside'],
   ])('that refuses with %j says why', async (message, words) => {
     answer = json(400, { status: 400, error: 'Bad Request', response: { message: [message].flat() } });
     expect(await deliver({ kind: 'other' })).toMatchObject(failed('HTTP_400', words));
+  });
+
+  it.each([
+    ['nested without an end', `${'{"message":'.repeat(20_000)}1${'}'.repeat(20_000)}`],
+    ['longer than any answer is', JSON.stringify({ message: 'a'.repeat(5 * 1024 * 1024) })],
+    ['no JSON', '<html><h1>Bad Request</h1></html>'],
+  ])('that refuses with what is %s is a refusal all the same', async (_what, body) => {
+    answer = (response) => response.writeHead(400).end(`{"response":{"message":${body}}}`);
+    expect(await deliver({ kind: 'other' })).toMatchObject(failed('HTTP_400', 'the gateway answered 400'));
   });
 
   it('cannot come from a gateway that is not there: that is tried again, with either', async () => {
@@ -315,6 +330,16 @@ describe('what the gateway is sent', () => {
       // The public server encodes again what it is not told to leave.
       encoding: false,
     });
+  });
+
+  it('is to be encoded by another server where the job was not asked for a voice message: phones play no MP3 as one', async () => {
+    answer = json(201, SENT);
+    const { storageKey } = resultOf(JOB).outputFile;
+    await around.storage.write(storageKey, Readable.from([Buffer.from('an MP3')]));
+    await deliver({ kind: 'other', voiceKey: null });
+    const body = JSON.parse(seen[0]?.body.toString() ?? '{}');
+    expect(body.audio).toBe(Buffer.from('an MP3').toString('base64'));
+    expect(body).not.toHaveProperty('encoding');
   });
 
   it('is an address where the file is over 12 MiB', async () => {

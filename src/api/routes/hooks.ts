@@ -51,13 +51,21 @@ async function gatewayEvent({ request, response, services }: RouteContext): Prom
       'the event is not signed by the gateway of this service, and shows no token',
     );
   }
-  const event = StatusReport.safeParse(JSON.parse(body));
+  const event = StatusReport.safeParse(parseJson(body));
   for (const update of event.data?.data ?? []) {
     if (update === null) continue;
     await raiseMessageStatus(services.redis, update.key.id, update.status, jobTtlSeconds);
   }
   // Other events are not for us, and none is worth a retry.
   response.status(204).end();
+}
+
+function parseJson(body: string): unknown {
+  try {
+    return JSON.parse(body);
+  } catch (error) {
+    throw new ServiceError('INVALID_REQUEST', 'the body is not valid JSON', { cause: error });
+  }
 }
 
 function isSigned(request: Request, body: string, secret: string): boolean {

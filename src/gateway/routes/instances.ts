@@ -57,7 +57,7 @@ function management({
       body: MakeInstanceRequest,
       async run({ body }) {
         const { webhook, ...request } = body;
-        sessions.requireTransport(request.transport);
+        await sessions.requireUsable(request.transport);
         if (webhook) {
           await requireReachable(webhook, outbound);
         }

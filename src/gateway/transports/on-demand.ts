@@ -26,6 +26,7 @@ export function onDemand(kind: TransportKind, load: () => Promise<Transport>): T
     async start(to) {
       reports = to;
     },
+    missing: async () => (await loaded()).missing?.(),
     open: async (opening) => (await loaded()).open(opening),
     remove: async (instance) => (await loaded()).remove(instance),
     close: async () => (await loading)?.close(),

@@ -12,6 +12,10 @@ const PADDED = 0x40;
 const VARIABLE = 0x80;
 /** A length below it takes one byte (section 3.2.1). */
 const LONG_LENGTH = 252;
+/** What two bytes can say of a length; no frame is longer (section 3.4, R2). */
+const LONGEST_FRAME = 1275;
+/** 120 ms (section 3.4, R5). */
+const LONGEST_PACKET_SAMPLES = 5760;
 
 /** @param head the packet, or its first two bytes. @returns samples at 48 kHz */
 export function packetSamples(head: Buffer): number {
@@ -27,12 +31,13 @@ export interface OpusFrames {
   readonly frames: readonly Buffer[];
 }
 
-/** @returns null for what no decoder takes (sections 3.2.2 to 3.2.5) */
+/** @returns null for what no decoder takes (section 3.4) */
 export function framesOf(packet: Buffer): OpusFrames | null {
   const [toc] = packet;
-  if (toc === undefined) return null;
+  if (toc === undefined || packetSamples(packet) > LONGEST_PACKET_SAMPLES) return null;
   const frames = split(packet, toc & 3);
-  return frames === null ? null : { kind: toc & ~3, frames };
+  if (frames === null || frames.some(({ length }) => length > LONGEST_FRAME)) return null;
+  return { kind: toc & ~3, frames };
 }
 
 function split(packet: Buffer, code: number): Buffer[] | null {

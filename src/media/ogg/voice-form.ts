@@ -4,7 +4,7 @@
  */
 import { type FileHandle, open } from 'node:fs/promises';
 import { ByteReader, ByteWriter } from '../byte-file.ts';
-import { framesOf, packetOf, packetSamples } from './opus-frames.ts';
+import { framesOf, type OpusFrames, packetOf, packetSamples } from './opus-frames.ts';
 import { BrokenOgg, isIntact, OggPageWriter, oggPage, pageHead, streamOf } from './pages.ts';
 
 /** Configuration 9 of RFC 6716 section 3.1, table 2: SILK, wideband, 20 ms; mono. */
@@ -23,16 +23,24 @@ export interface VoiceForm {
   readonly bytes: number;
 }
 
+interface PackOptions {
+  /** How long it is, at 48 kHz, where its writer knows that better than its granule positions; default: the last of those says so. */
+  readonly samples?: number | undefined;
+  /** Longest source that is read, samples at 48 kHz; default any. */
+  readonly maxSamples?: number;
+  readonly signal?: AbortSignal;
+}
+
 /**
- * Puts the frames of an Ogg Opus file three to a packet.
+ * Puts the frames of an Ogg Opus file three to a packet. Of a source that has frames of another kind the target is the beginning alone, unless `samples`
+ * are known.
  * @param target null: only looks
- * @param samples how long it is, at 48 kHz, where that is known; otherwise its last granule position says so
- * @throws {BrokenOgg} when the source is not one intact stream with all of its packets
+ * @throws {BrokenOgg} when the source is not one intact stream with all of its packets, or is too long; the reason of the signal
  */
 export async function packVoiceNote(
   source: string,
   target: string | null,
-  samples?: number,
+  options: PackOptions = {},
 ): Promise<VoiceForm> {
   const opened: FileHandle[] = [];
   const opening = async (path: string, flags: string): Promise<FileHandle> => {
@@ -41,9 +49,9 @@ export async function packVoiceNote(
     return file;
   };
   try {
-    const stream = await openStream(new ByteReader(await opening(source, 'r')), samples);
+    const stream = await openStream(new ByteReader(await opening(source, 'r')), options);
     const writer = target === null ? null : new ByteWriter(await opening(target, 'w'));
-    return await pack(stream, writer);
+    return await pack(stream, writer, options);
   } finally {
     await Promise.all(opened.map((file) => file.close()));
   }
@@ -52,6 +60,7 @@ export async function packVoiceNote(
 async function pack(
   { head, tags, serial, packets }: OpusStream,
   writer: ByteWriter | null,
+  { samples: known }: PackOptions,
 ): Promise<VoiceForm> {
   const out = writer === null ? null : new OggPageWriter(writer, { serial: serial || 1, sequence: 0 });
   await out?.packet(headOf(head.preSkip), 0);
@@ -72,6 +81,7 @@ async function pack(
     granule: 0,
   };
   const write = async (): Promise<void> => {
+    if (held.frames.length === 0) return;
     const packet = packetOf(held);
     form.packets += 1;
     form.bytes += packet.length;
@@ -80,14 +90,14 @@ async function pack(
   };
   let isFull = true;
   for await (const { packet, began, ends, isOnTime } of packets) {
-    const taken = framesOf(packet);
-    if (taken === null) throw new BrokenOgg('a packet is not of Opus');
-    const { kind, frames } = taken;
+    const { kind, frames } = takenApart(packet);
     form.isNative &&= kind === NATIVE_KIND;
+    // It will be encoded: whatever else a stranger's file holds is not worth a look.
+    if (!form.isNative && known === undefined) break;
     // Only the last packet may be shorter.
     form.isUntouched &&= isOnTime && isFull && frames.length <= FRAMES_A_PACKET;
     isFull = (packet.readUInt8(0) & 3) === 3 && frames.length === FRAMES_A_PACKET;
-    if (kind !== held.kind && held.frames.length > 0) await write();
+    if (kind !== held.kind) await write();
     const samples = packetSamples(packet) / frames.length;
     for (const [nth, frame] of frames.entries()) {
       held.kind = kind;
@@ -96,9 +106,15 @@ async function pack(
       if (held.frames.length === FRAMES_A_PACKET) await write();
     }
   }
-  if (held.frames.length > 0) await write();
+  await write();
   await out?.end();
   return { ...form, isUntouched: form.isUntouched && form.isNative };
+}
+
+function takenApart(packet: Buffer): OpusFrames {
+  const taken = framesOf(packet);
+  if (taken === null) throw new BrokenOgg('a packet is not of Opus');
+  return taken;
 }
 
 /** What the packets of an Ogg Opus file take in it, and where they end: samples at 48 kHz, pre-skip included. */
@@ -131,27 +147,24 @@ interface OpusPacket {
   readonly isOnTime: boolean;
 }
 
-async function openStream(reader: ByteReader, samples?: number): Promise<OpusStream> {
-  const all = packetsOnPages(reader);
+async function openStream(reader: ByteReader, options: PackOptions = {}): Promise<OpusStream> {
+  const all = packetsOnPages(reader, options.signal);
   const { value: head } = await all.next();
   const { value: tags } = await all.next();
   if (head === undefined || tags === undefined) throw new BrokenOgg('an Opus file without its headers');
   const read = readHead(head.packet);
-  const packets = counted(all, read.preSkip, samples);
+  const packets = counted(all, read.preSkip, options);
   return { head: read, tags: tags.packet, serial: head.serial, packets };
 }
 
 /** Writers that keep times in milliseconds or in samples of 16 kHz are so far off. */
 const TOLERATED_SAMPLES = 48;
 
-/**
- * @param samples of the whole at 48 kHz, where its writer knows it better than the granule positions
- * @throws {BrokenOgg} where packets are missing, or something follows what a granule position cut off
- */
+/** @throws {BrokenOgg} where packets are missing, or a granule position cuts off more than the end of the last one */
 async function* counted(
   packets: AsyncGenerator<PacketOnPage>,
   preSkip: number,
-  samples: number | undefined,
+  { samples, maxSamples = Number.POSITIVE_INFINITY }: PackOptions,
 ): AsyncGenerator<OpusPacket> {
   let before: (OpusPacket & { readonly granule: number }) | undefined;
   for await (const { packet, granule, isLastOnPage } of packets) {
@@ -163,11 +176,14 @@ async function* counted(
     }
     const began = before?.ends ?? 0;
     const ends = began + packetSamples(packet);
+    if (ends - preSkip > maxSamples) throw new BrokenOgg('it is too long');
     before = { packet, began, ends, granule: isLastOnPage ? granule : ends, isOnTime: true };
   }
   if (before === undefined) return;
-  const { granule, ends } = before;
-  if (samples === undefined && granule > ends + TOLERATED_SAMPLES) throw new BrokenOgg('the end is missing');
+  const { granule, began, ends } = before;
+  if (samples === undefined && (granule < began || granule > ends + TOLERATED_SAMPLES)) {
+    throw new BrokenOgg('the last granule position is not that of the last packet');
+  }
   const last = samples === undefined ? granule : preSkip + samples;
   yield { ...before, ends: Math.min(ends, last), isOnTime: granule <= ends };
 }
@@ -180,10 +196,18 @@ interface PacketOnPage {
   readonly isLastOnPage: boolean;
 }
 
-async function* packetsOnPages(reader: ByteReader): AsyncGenerator<PacketOnPage> {
+/** Demultiplexers should take none that is larger, bytes (RFC 7845 section 6); the headers of a voice note are far from it. */
+const LARGEST_PACKET = 61_440;
+
+async function* packetsOnPages(
+  reader: ByteReader,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<PacketOnPage> {
   let begun: Buffer[] = [];
+  let begunBytes = 0;
   let serial: number | undefined;
   for (let page = await oggPage(reader); page !== undefined; page = await oggPage(reader)) {
+    signal?.throwIfAborted();
     if (!isIntact(page)) throw new BrokenOgg('a page is damaged');
     const stream = streamOf(page);
     serial ??= stream.serial;
@@ -194,9 +218,12 @@ async function* packetsOnPages(reader: ByteReader): AsyncGenerator<PacketOnPage>
     for (const [nth, bytes] of lacing.entries()) {
       begun.push(page.subarray(at, at + bytes));
       at += bytes;
+      begunBytes += bytes;
+      if (begunBytes > LARGEST_PACKET) throw new BrokenOgg('a packet is too large');
       if (bytes === 255) continue;
       yield { packet: Buffer.concat(begun), serial, granule, isLastOnPage: nth === lastEnd };
       begun = [];
+      begunBytes = 0;
     }
   }
   if (begun.length > 0) throw new BrokenOgg('the last packet is cut off');

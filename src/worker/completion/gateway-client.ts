@@ -9,6 +9,7 @@ import { z } from 'zod';
 import { MessageKey, MessageStatus } from '../../contract/job.ts';
 import type { VoiceMessageRequest } from '../../contract/job-request.ts';
 import { retryAfterSeconds } from '../../outbound/exchange.ts';
+import { inWords } from './words-of-error.ts';
 
 export interface GatewaySettings {
   /** Base address, without a slash at the end. */
@@ -24,6 +25,8 @@ export interface GatewaySettings {
 interface VoiceFile {
   readonly path: string;
   readonly sizeBytes: number;
+  /** Whether it has the form of a voice note; else it is the job's output, of whatever format. */
+  readonly isNote: boolean;
   /** An address under which the gateway could fetch the same file. */
   readonly url: string;
 }
@@ -89,10 +92,25 @@ export async function sendVoiceMessage(
   } catch (error) {
     return withoutAnswer(error);
   }
-  const text = await response.text().catch(() => undefined);
+  const text = await beginningOf(response).catch(() => undefined);
   return text === undefined
     ? { kind: 'lost', error: 'the answer of the gateway broke off' }
     : classify(response.status, response.headers.get('retry-after'), text);
+}
+
+/** Answers are a few kilobytes long. */
+const LONGEST_ANSWER_BYTES = 256 * 1024;
+
+/** Of a body that is longer nobody can read the JSON; its status still says what became of the message. */
+async function beginningOf({ body }: Response): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of body ?? []) {
+    chunks.push(chunk);
+    bytes += chunk.length;
+    if (bytes > LONGEST_ANSWER_BYTES) break;
+  }
+  return Buffer.concat(chunks).toString();
 }
 
 async function encode(
@@ -112,8 +130,13 @@ async function encode(
   }
   const { mentioned, ...others } = fields;
   const audio = file.sizeBytes <= LARGEST_BASE64_BYTES ? await readFile(file.path, 'base64') : file.url;
-  // The public server encodes again what it is not told to leave as it is, and refuses a list without entries.
-  const body = { ...others, ...(mentioned?.length ? { mentioned } : {}), encoding: false, audio };
+  const body = {
+    ...others,
+    // The public server refuses a list without entries, and encodes again what it is not told to leave as it is.
+    ...(mentioned?.length ? { mentioned } : {}),
+    ...(file.isNote ? { encoding: false } : {}),
+    audio,
+  };
   return { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } };
 }
 
@@ -147,32 +170,12 @@ function classify(status: number, retryAfter: string | null, text: string): Send
     return { kind: 'lost', error: `the gateway answered ${status}` };
   }
   const { response, message, error } = parsed.data ?? {};
-  const said = [response?.message, message, error].map(inWords).find((words) => words !== '');
+  const said = [response?.message, message, error].map((one) => inWords(one)).find((words) => words !== '');
   return {
     kind: 'refused',
     code: code ?? `HTTP_${status}`,
     message: said ?? `the gateway answered ${status}`,
   };
-}
-
-const MOST_WORDS = 500;
-
-/**
- * What a server says of an error, whatever its shape: the public one answers lines, objects such as `{jid, exists: false, number}`, and `[object Object]` where it
- * lost what it wanted to say.
- */
-function inWords(said: unknown): string {
-  const lines = [said].flat(3).map((line) => {
-    if (typeof line === 'string') return /^\[object \w+\]$/.test(line.trim()) ? '' : line.trim();
-    if (typeof line !== 'object' || line === null) return '';
-    const { exists, number, jid, message, error } = line as Readonly<Record<string, unknown>>;
-    if (exists === false) return `${String(number ?? jid ?? 'the number')} is not on the network`;
-    return inWords(message) || inWords(error) || JSON.stringify(line);
-  });
-  return lines
-    .filter((line) => line !== '')
-    .join('; ')
-    .slice(0, MOST_WORDS);
 }
 
 function parseJson(text: string): unknown {

@@ -79,6 +79,7 @@ async function tryToDeliver(
     const file = {
       path,
       sizeBytes: (await stat(path)).size,
+      isNote: result.voice !== null || result.outputFile.format === 'voice',
       url: services.signer.downloadUrl(jobId, Date.parse(result.outputFile.expiresAt), rendition),
     };
     // The gateway's own record of this key is what makes a repetition safe.

@@ -72,6 +72,17 @@ export async function loadBaileys(): Promise<BaileysLibrary> {
   return library;
 }
 
+/** What is to be done before it can be loaded; undefined: nothing. */
+export async function missingLibrary(): Promise<string | undefined> {
+  try {
+    await loadBaileys();
+    return undefined;
+  } catch (error) {
+    if (error instanceof GatewayError && error.code === 'unsupported') return error.messages.join('; ');
+    throw error;
+  }
+}
+
 let muted = false;
 
 /**

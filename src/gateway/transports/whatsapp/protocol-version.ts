@@ -13,6 +13,9 @@ interface ProtocolVersionOptions {
   readonly logger: Logger;
 }
 
+/** An instance is neither open nor off meanwhile. */
+const PAGE_TIMEOUT_MS = 15_000;
+
 /** One for all instances: what one of them learns serves the others. */
 export class ProtocolVersion {
   readonly #options: ProtocolVersionOptions;
@@ -36,8 +39,10 @@ export class ProtocolVersion {
     const { set, outbound, logger } = this.#options;
     if (set !== undefined) return false;
     if (this.#learned === refused) {
-      const options = fetchOptions(await outbound.service());
-      const { version, isLatest } = await library.fetchLatestWaWebVersion(options);
+      const { version, isLatest } = await library.fetchLatestWaWebVersion({
+        ...fetchOptions(await outbound.service()),
+        signal: AbortSignal.timeout(PAGE_TIMEOUT_MS),
+      });
       if (!isLatest || version.join() === refused?.join()) return false;
       this.#learned = version;
       logger.info({ version: version.join('.') }, 'WhatsApp’s own page names another version of its client');

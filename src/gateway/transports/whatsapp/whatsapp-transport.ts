@@ -21,7 +21,7 @@ import { guardedRequests } from './guarded-requests.ts';
 import { Incoming } from './incoming.ts';
 import { isGroupJid, isPersonJid } from './jids.ts';
 import { KeptMessages } from './kept-messages.ts';
-import { type BaileysLibrary, loadBaileys } from './library.ts';
+import { type BaileysLibrary, loadBaileys, missingLibrary } from './library.ts';
 import { Outgoing } from './outgoing.ts';
 import { ProtocolVersion, type WhatsAppVersion } from './protocol-version.ts';
 import { Recipients } from './recipients.ts';
@@ -71,6 +71,7 @@ export function createWhatsAppTransport(options: WhatsAppOptions): Transport {
   return {
     kind: 'whatsapp',
     hasOtherSide: false,
+    missing: missingLibrary,
     async open({ instance, connect }) {
       const { session, connection } = find(instance);
       try {
