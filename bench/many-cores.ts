@@ -16,7 +16,7 @@ import { usedSeconds } from './measuring/api.ts';
 import { askedFor, inTurns, median, printRow, secondsOf } from './measuring/comparison.ts';
 import { openHome } from './measuring/home.ts';
 import { clipOf, inputFolder } from './measuring/inputs.ts';
-import { allCompleted, removeJobs, toMp3, uploaded } from './measuring/queue-of-jobs.ts';
+import { allCompleted, removeJobs, submitted, toMp3, uploaded } from './measuring/queue-of-jobs.ts';
 
 /** Jobs a place before it counts: compilers and caches of a new worker. */
 const WARM_UP = 4;
@@ -45,7 +45,7 @@ async function sleepyFfmpeg(): Promise<string> {
 async function rateOf(count: number): Promise<number> {
   let jobIds: string[] = [];
   const seconds = await secondsOf(async () => {
-    jobIds = await Promise.all(Array.from({ length: count }, () => service.api.submit(request)));
+    jobIds = await submitted(service, request, count);
     await allCompleted(service, jobIds);
   });
   await removeJobs(service, jobIds);

@@ -16,7 +16,15 @@ import { join } from 'node:path';
 import { askedFor, inTurns, printRow, secondsOf } from './measuring/comparison.ts';
 import { clipOf, inputFolder } from './measuring/inputs.ts';
 import { rawFfmpeg } from './measuring/jobs.ts';
-import { completed, cores, measureQueue, removeJobs, toMp3, uploaded } from './measuring/queue-of-jobs.ts';
+import {
+  completed,
+  cores,
+  inClients,
+  measureQueue,
+  removeJobs,
+  toMp3,
+  uploaded,
+} from './measuring/queue-of-jobs.ts';
 import { openService } from './measuring/service.ts';
 
 const { jobs, seconds, single, runs } = askedFor({ jobs: 60, seconds: 10, single: 20, runs: 5 });
@@ -48,7 +56,7 @@ async function measureClients(): Promise<void> {
   const ours = async () => {
     const jobIds: string[] = [];
     const took = await secondsOf(async () => {
-      await inClients(async () => {
+      await inClients(cores, jobs, async () => {
         const { data } = (await (await post(`${service.apiUrl}/v1/extract`)).json()) as {
           data: { jobId: string };
         };
@@ -64,7 +72,9 @@ async function measureClients(): Promise<void> {
   };
   const theirs = async () => {
     const took = await secondsOf(() =>
-      inClients(async () => checkMp3(Buffer.from(await (await post(`${bareUrl}/extract`)).arrayBuffer()))),
+      inClients(cores, jobs, async () =>
+        checkMp3(Buffer.from(await (await post(`${bareUrl}/extract`)).arrayBuffer())),
+      ),
     );
     return (jobs * 60) / took;
   };
@@ -77,18 +87,6 @@ async function measureClients(): Promise<void> {
   });
   bare.signal('SIGTERM');
   await bare.exited;
-}
-
-/** Each client sends the next one when the one before is answered. */
-async function inClients(send: () => Promise<void>): Promise<void> {
-  let left = jobs;
-  const client = async (): Promise<void> => {
-    for (; left > 0; ) {
-      left -= 1;
-      await send();
-    }
-  };
-  await Promise.all(Array.from({ length: cores }, client));
 }
 
 /** @throws Error when the bytes are fewer than half of what the bitrate says */

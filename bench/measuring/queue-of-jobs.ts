@@ -22,6 +22,30 @@ export async function uploaded(service: Reached, file: string): Promise<{ type: 
   return { type: 'upload', file: body.data.file };
 }
 
+/** So many submissions are under way: of hundreds some would meet the API's deadline where the jobs before have all cores. */
+const SUBMITTED_AT_A_TIME = 8;
+
+/** Does so many, each as soon as one of those before has ended. @param atATime clients, of which each waits for its answer */
+export async function inClients(atATime: number, count: number, send: () => Promise<void>): Promise<void> {
+  let left = count;
+  const client = async (): Promise<void> => {
+    while (left > 0) {
+      left -= 1;
+      await send();
+    }
+  };
+  await Promise.all(Array.from({ length: atATime }, client));
+}
+
+/** @returns their ids, in the order in which they were taken */
+export async function submitted({ api }: Reached, request: object, jobs: number): Promise<string[]> {
+  const jobIds: string[] = [];
+  await inClients(SUBMITTED_AT_A_TIME, jobs, async () => {
+    jobIds.push(await api.submit(request));
+  });
+  return jobIds;
+}
+
 /** Resolves when the job is completed, told by its events: nobody asks in vain, and nobody learns of it late. Throws when it failed. */
 export async function completed({ apiUrl, key }: Reached, jobId: string): Promise<void> {
   const response = await fetch(`${apiUrl}/v1/jobs/${jobId}/events`, { headers: { 'x-api-key': key } });
@@ -58,7 +82,7 @@ export async function measureQueue(queue: QueueOfJobs): Promise<void> {
   const ours = async () => {
     let jobIds: string[] = [];
     const seconds = await secondsOf(async () => {
-      jobIds = await Promise.all(Array.from({ length: jobs }, () => service.api.submit(request)));
+      jobIds = await submitted(service, request, jobs);
       await allCompleted(service, jobIds);
     });
     await removeJobs(service, jobIds);
