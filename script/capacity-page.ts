@@ -1,7 +1,5 @@
 /** The tables of docs/operations.md "Capacity", made of what was measured. */
-import { join } from 'node:path';
-import { median, type Row } from '../bench/measuring/comparison.ts';
-import { type RowScript, readResults } from '../bench/measuring/results.ts';
+import type { RowScript } from '../bench/measuring/results.ts';
 import { loadConfig } from '../src/config.ts';
 import { MEMORY_BYTES } from '../src/media/sandbox.ts';
 import {
@@ -9,60 +7,29 @@ import {
   DAY,
   days,
   fetchedBytes,
+  jobSeconds,
   limits,
-  type Measured,
   type Plan,
   planFor,
   resultBytes,
 } from './capacity.ts';
+import { measuredOf, notOfOneMachine, type Results } from './capacity-measured.ts';
 import { code, markdownTable } from './markdown-table.ts';
 
 const MIB = 1024 ** 2;
 const GIB = 1024 ** 3;
+const GB = 1e9;
 const LOADS = [1, 100, 10_000];
 /** Code of shared libraries, beside what is limited. */
 const LIBRARY_BYTES = 64 * MIB;
 
-const results = new Map(
-  readResults(join(import.meta.dirname, '..')).map(({ script, result }) => [script, result]),
-);
-
-/** @throws Error where that was not measured */
-function rowOf(script: RowScript, what: RegExp): Row {
-  const row = results.get(script)?.rows.find((one) => what.test(one.what));
-  if (row === undefined)
-    throw new Error(`bench/results/${script}.json has no row like ${what}: run script/bench ${script}`);
-  return row;
-}
-const figure = (script: RowScript, what: RegExp): number => median(rowOf(script, what).ours);
-function remark(script: RowScript, what: RegExp, name: RegExp): number {
-  const found = rowOf(script, what).remarks.find((one) => name.test(one.what));
-  if (found === undefined)
-    throw new Error(`bench/results/${script}.json says nothing of ${name}: run script/bench ${script}`);
-  return found.value;
-}
-
-const measured: Measured = {
-  jobsPerCoreMinute:
-    figure('throughput', /10 min → mp3 192k/) / (results.get('throughput')?.machine.cores ?? Number.NaN),
-  acceptsPerSecond: figure('accept', /POST/),
-  questionsPerSecond: figure('status', /GET/),
-  waitingBytes: remark('long-queue', /accepting/, /^Redis$/),
-  keptBytes: figure('kept-jobs', /memory/),
-  redisSecondsPerJob: figure('kept-jobs', /processor time/) / 1000,
-  connections: { api: figure('kept-jobs', /one api/), worker: figure('kept-jobs', /one worker/) },
-  bytesOfProcess: {
-    api: figure('memory', /api, at most/) * MIB,
-    worker: figure('memory', /worker, at most/) * MIB,
-  },
-  fetchedShare: remark('fetch-over-link', /mp3/, /bytes of the file/) / 100,
-};
-
 const config = loadConfig({});
-const assumed: Assumed = {
+const settings = { submissionsPerMinuteOfKey: config.RATE_SUBMIT_PER_MINUTE, queueLimit: config.QUEUE_LIMIT };
+const usual: Assumed = {
   minutes: 10,
   // Of the video that was measured with.
   sourceBitsPerSecond: 4.35e6,
+  uploadedShare: 0.2,
   sparseShare: 0.8,
   outputs: [
     { name: 'mp3 192k', share: 0.6, bitsPerSecond: 192_000 },
@@ -71,6 +38,7 @@ const assumed: Assumed = {
     { name: 'flac', share: 0.1, bitsPerSecond: 700_000 },
   ],
   questionsPerJob: 10,
+  uploadSeconds: config.UPLOAD_TTL_SECONDS,
   resultSeconds: config.OUTPUT_TTL_SECONDS,
   recordSeconds: config.JOB_TTL_SECONDS,
   queueMinutes: 10,
@@ -80,16 +48,52 @@ const assumed: Assumed = {
   redisBytes: 20 * GIB,
   redisConnections: 10_000,
 };
-/** What a copy takes of the processor, beside the job that the figures are of; an hour was copied, which is one core for as long. */
-const copyShare =
-  (figure('copy', /AAC → m4a, 60 min/) * (assumed.minutes / 60)) / (60 / measured.jobsPerCoreMinute);
-const settings = { submissionsPerMinuteOfKey: config.RATE_SUBMIT_PER_MINUTE, queueLimit: config.QUEUE_LIMIT };
 
-export function capacityFigures(): string {
-  const rows: [string, string, RowScript][] = [
-    ['jobs of 10 min to mp3 192k, a minute and core', digits(measured.jobsPerCoreMinute), 'throughput'],
+/** Markdown, each a table. */
+interface CapacityPage {
+  readonly figures: string;
+  readonly assumptions: string;
+  readonly plans: string;
+  readonly limits: string;
+}
+
+/**
+ * @param results of one machine; of several nothing is computed, and the page says what has to be measured
+ * @param minutes length of a video; default 10
+ */
+export function capacityPage(results: Results, minutes = usual.minutes): CapacityPage {
+  const lacking = notOfOneMachine(results);
+  if (lacking !== undefined) {
+    return { figures: lacking, assumptions: '–', plans: '–', limits: '–' };
+  }
+  const measured = measuredOf(results);
+  const assumed = { ...usual, minutes };
+  return {
+    figures: figureTable(measured),
+    assumptions: assumptionTable(measured, assumed),
+    plans: planTable(measured, assumed),
+    limits: limitTable(measured, assumed),
+  };
+}
+
+type Measured = ReturnType<typeof measuredOf>;
+
+function figureTable(measured: Measured): string {
+  const { encoding, apiSecondsPerByte } = measured;
+  const rows: [string, string, ...RowScript[]][] = [
+    [
+      'a core, for a job to mp3 192k',
+      `${digits(encoding.perJob * 1000)} ms, and ${digits(encoding.perMinute * 1000)} ms a minute of its video`,
+      'short-jobs',
+      'throughput',
+    ],
     ['submissions, a second and API process', digits(measured.acceptsPerSecond), 'accept'],
     ['questions for a state, a second and API process', digits(measured.questionsPerSecond), 'status'],
+    [
+      'an API process, for a GB of uploads, of downloads',
+      `${digits(apiSecondsPerByte.uploaded * GB)} s, ${digits(apiSecondsPerByte.downloaded * GB)} s`,
+      'transfers',
+    ],
     ['Redis: bytes of a job that waits', digits(measured.waitingBytes), 'long-queue'],
     ['Redis: bytes of a job that is kept, with its webhook', digits(measured.keptBytes), 'kept-jobs'],
     ['Redis: processor time of a job', `${digits(measured.redisSecondsPerJob * 1000)} ms`, 'kept-jobs'],
@@ -111,22 +115,29 @@ export function capacityFigures(): string {
   ];
   return markdownTable(
     ['Figure', 'Measured', 'By'],
-    rows.map(([what, value, script]) => [what, value, code(`bench/${script}.ts`)]),
+    rows.map(([what, value, ...scripts]) => [
+      what,
+      value,
+      scripts.map((script) => code(`bench/${script}.ts`)).join(', '),
+    ]),
   );
 }
 
-export function capacityAssumptions(): string {
+function assumptionTable(measured: Measured, assumed: Assumed): string {
   const mix = assumed.outputs.map(({ name, share }) => `${share * 100} % ${name}`).join(', ');
+  const { encoding, copySecondsPerMinute } = measured;
+  const copySeconds = encoding.perJob + copySecondsPerMinute * assumed.minutes;
+  const copyShare = copySeconds / jobSeconds(measured, assumed);
   return markdownTable(
     ['Assumed', 'Value'],
     [
       [
         'a video',
-        `${assumed.minutes} min, ${digits(assumed.sourceBitsPerSecond / 1e6)} Mbit/s; of ${assumed.sparseShare * 100} % only the sound is fetched, of the others everything: ${size(fetchedBytes(measured, assumed))} a job`,
+        `${digits(assumed.minutes)} min, ${digits(assumed.sourceBitsPerSecond / 1e6)} Mbit/s; ${assumed.uploadedShare * 100} % are uploaded and kept for ${days(assumed.uploadSeconds)}; of ${assumed.sparseShare * 100} % of the others only the sound is fetched, of the rest everything: ${size(fetchedBytes(measured, assumed))} a job`,
       ],
       [
         'a result',
-        `${mix}: ${size(resultBytes(assumed))} a job, kept for ${days(assumed.resultSeconds)}, downloaded once`,
+        `${mix}: ${size(resultBytes(assumed))} a job, kept for ${days(assumed.resultSeconds)}, downloaded once through an API`,
       ],
       [
         'processor',
@@ -150,7 +161,7 @@ export function capacityAssumptions(): string {
   );
 }
 
-export function capacityTable(): string {
+function planTable(measured: Measured, assumed: Assumed): string {
   const plans = LOADS.map((load) => planFor(load, measured, assumed));
   const withDay = LOADS.map((load) => planFor(load, measured, { ...assumed, recordSeconds: DAY }));
   const row = (what: string, cell: (plan: Plan) => string, of = plans): string[] => [what, ...of.map(cell)];
@@ -169,18 +180,19 @@ export function capacityTable(): string {
       row(`cells, records of ${days(assumed.recordSeconds)}`, ({ cells }) => digits(cells)),
       ...forADay('cells', ({ cells }) => digits(cells)),
       row('storage', ({ storageBytes }) => size(storageBytes)),
+      row('uploaded', ({ uploadedBitsPerSecond }) => rate(uploadedBitsPerSecond)),
       row('fetched from sources', ({ fetchedBitsPerSecond }) => rate(fetchedBitsPerSecond)),
       row('the same for each worker machine', ({ fetchedBitsPerSecond, workerMachines }) =>
         rate(fetchedBitsPerSecond / workerMachines),
       ),
-      row('written to the storage, and downloaded once more', ({ writtenBitsPerSecond }) =>
+      row('results written to the storage, and downloaded once more', ({ writtenBitsPerSecond }) =>
         rate(writtenBitsPerSecond),
       ),
     ],
   );
 }
 
-export function capacityLimits(): string {
+function limitTable(measured: Measured, assumed: Assumed): string {
   return markdownTable(
     ['What ends', 'At jobs/min', 'What to do'],
     limits(measured, assumed, settings).map(({ what, jobsPerMinute, remedy }) => [

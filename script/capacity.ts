@@ -3,13 +3,14 @@
  * to the load until it is rounded up to whole processes and machines.
  */
 
-/** Measured by `bench`, on one core or one process. */
+/** Measured by `bench`, on one machine, of one core or one process. */
 export interface Measured {
-  /** Jobs of {@link Assumed.minutes} that one core ends in a minute. */
-  readonly jobsPerCoreMinute: number;
+  readonly encoding: EncodingSeconds;
   /** Submissions and questions for a state that one API process answers in a second. */
   readonly acceptsPerSecond: number;
   readonly questionsPerSecond: number;
+  /** Processor time of an API for a byte that it takes as an upload, and for one that it hands out. */
+  readonly apiSecondsPerByte: { readonly uploaded: number; readonly downloaded: number };
   /** What Redis holds of a job that waits, and of one that has ended and was told by webhook. */
   readonly waitingBytes: number;
   readonly keptBytes: number;
@@ -22,11 +23,32 @@ export interface Measured {
   readonly fetchedShare: number;
 }
 
+/** Seconds of a core that a job takes: whatever its length, and for each minute of its video. */
+export interface EncodingSeconds {
+  readonly perJob: number;
+  readonly perMinute: number;
+}
+
+/** Jobs of one length, and how many of them one core ends in a minute. */
+interface Rate {
+  readonly minutes: number;
+  readonly jobsPerCoreMinute: number;
+}
+
+/** The line through two lengths. */
+export function encodingSeconds(short: Rate, long: Rate): EncodingSeconds {
+  const [shortSeconds, longSeconds] = [60 / short.jobsPerCoreMinute, 60 / long.jobsPerCoreMinute];
+  const perMinute = (longSeconds - shortSeconds) / (long.minutes - short.minutes);
+  return { perMinute, perJob: Math.max(0, shortSeconds - perMinute * short.minutes) };
+}
+
 export interface Assumed {
   /** Length of a video. */
   readonly minutes: number;
   readonly sourceBitsPerSecond: number;
-  /** Sources of which only the sound is fetched, 0 to 1; of the others everything is. */
+  /** Videos that come as an upload through the APIs, 0 to 1; the others lie at addresses. */
+  readonly uploadedShare: number;
+  /** Videos at addresses of which only the sound is fetched, 0 to 1; of the others everything is. */
   readonly sparseShare: number;
   /** Of each output its share of the jobs (together 1) and its rate. */
   readonly outputs: readonly {
@@ -35,7 +57,8 @@ export interface Assumed {
     readonly bitsPerSecond: number;
   }[];
   readonly questionsPerJob: number;
-  /** How long results and records are kept. */
+  /** How long uploads, results and records are kept. */
+  readonly uploadSeconds: number;
   readonly resultSeconds: number;
   readonly recordSeconds: number;
   /** How long a job may wait at the worst. */
@@ -63,7 +86,9 @@ export interface Plan {
   /** Redis servers, and so cells, that the load has to be spread over. */
   readonly cells: number;
   readonly storageBytes: number;
-  /** Of all workers together: fetched from sources, written to the storage. */
+  /** Through all APIs together, from clients. */
+  readonly uploadedBitsPerSecond: number;
+  /** Of all workers together: fetched from sources, results written to the storage. */
   readonly fetchedBitsPerSecond: number;
   readonly writtenBitsPerSecond: number;
 }
@@ -76,24 +101,42 @@ export function resultBytes({ outputs, minutes }: Assumed): number {
   );
 }
 
-/** Bytes that are fetched of a source, over both kinds. */
-export function fetchedBytes(
-  { fetchedShare }: Measured,
-  { minutes, sourceBitsPerSecond, sparseShare }: Assumed,
-): number {
-  const whole = (sourceBitsPerSecond * minutes * 60) / 8;
-  return whole * (sparseShare * fetchedShare + 1 - sparseShare);
+/** Bytes of a video. */
+function sourceBytes({ minutes, sourceBitsPerSecond }: Assumed): number {
+  return (sourceBitsPerSecond * minutes * 60) / 8;
 }
 
-/** Seconds of an API process that a job takes, with its questions. */
-function apiSeconds(measured: Measured, { questionsPerJob }: Assumed): number {
-  return 1 / measured.acceptsPerSecond + questionsPerJob / measured.questionsPerSecond;
+/** Bytes that workers fetch for a job, over all kinds of source. */
+export function fetchedBytes({ fetchedShare }: Measured, assumed: Assumed): number {
+  const { uploadedShare, sparseShare } = assumed;
+  return sourceBytes(assumed) * (1 - uploadedShare) * (sparseShare * fetchedShare + 1 - sparseShare);
+}
+
+/** Bytes of a job that an API takes as an upload, over all kinds of source. */
+export function uploadedBytes(assumed: Assumed): number {
+  return sourceBytes(assumed) * assumed.uploadedShare;
+}
+
+/** Seconds of a core that a job takes. */
+export function jobSeconds({ encoding }: Measured, { minutes }: Assumed): number {
+  return encoding.perJob + encoding.perMinute * minutes;
+}
+
+/** Seconds of an API process that a job takes: accepting it, its questions, its upload, and its result once. */
+function apiSeconds(measured: Measured, assumed: Assumed): number {
+  const { acceptsPerSecond, questionsPerSecond, apiSecondsPerByte } = measured;
+  return (
+    1 / acceptsPerSecond +
+    assumed.questionsPerJob / questionsPerSecond +
+    uploadedBytes(assumed) * apiSecondsPerByte.uploaded +
+    resultBytes(assumed) * apiSecondsPerByte.downloaded
+  );
 }
 
 /** What a load takes. @param jobsPerMinute above 0 */
 export function planFor(jobsPerMinute: number, measured: Measured, assumed: Assumed): Plan {
   const perSecond = jobsPerMinute / 60;
-  const workerCores = jobsPerMinute / (measured.jobsPerCoreMinute * assumed.busyShare);
+  const workerCores = (perSecond * jobSeconds(measured, assumed)) / assumed.busyShare;
   const workerMachines = Math.ceil(workerCores / assumed.workerCores);
   const apiProcesses = Math.ceil((perSecond * apiSeconds(measured, assumed)) / assumed.busyShare);
   const redisBytes =
@@ -117,7 +160,10 @@ export function planFor(jobsPerMinute: number, measured: Measured, assumed: Assu
         redisConnections / assumed.redisConnections,
       ),
     ),
-    storageBytes: perSecond * assumed.resultSeconds * resultBytes(assumed),
+    storageBytes:
+      perSecond *
+      (assumed.resultSeconds * resultBytes(assumed) + assumed.uploadSeconds * uploadedBytes(assumed)),
+    uploadedBitsPerSecond: perSecond * uploadedBytes(assumed) * 8,
     fetchedBitsPerSecond: perSecond * fetchedBytes(measured, assumed) * 8,
     writtenBitsPerSecond: perSecond * resultBytes(assumed) * 8,
   };
@@ -144,7 +190,7 @@ export const days = (seconds: number): string => (seconds === DAY ? '1 day' : `$
 
 /** From the first to the last that a growing load meets. */
 export function limits(measured: Measured, assumed: Assumed, settings: Settings): Limit[] {
-  const perWorkerMachine = assumed.workerCores * measured.jobsPerCoreMinute * assumed.busyShare;
+  const perWorkerMachine = (assumed.workerCores * assumed.busyShare * 60) / jobSeconds(measured, assumed);
   const memoryFor = (recordSeconds: number): number =>
     (assumed.redisBytes * 60) /
     (recordSeconds * measured.keptBytes + assumed.queueMinutes * 60 * measured.waitingBytes);
@@ -186,7 +232,7 @@ export function limits(measured: Measured, assumed: Assumed, settings: Settings)
     {
       what: 'one API process',
       jobsPerMinute: (assumed.busyShare * 60) / apiSeconds(measured, assumed),
-      remedy: 'more of them',
+      remedy: 'more of them; `S3_PUBLIC_ENDPOINT`, so that results leave from the bucket',
     },
     {
       what: `connections of one Redis (\`maxclients\` ${assumed.redisConnections})`,

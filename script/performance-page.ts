@@ -94,13 +94,13 @@ export function performancePlot(): string {
   const bars = rows.map((row, nth) => {
     const y = 40 + nth * (LINE + 14);
     const value = figureOf(row);
-    const isGood = row.reach === null || isReached(value, row.reach);
+    const kind = row.reach === null ? 'plain' : isReached(value, row.reach) ? 'good' : 'bad';
     const mark = row.reach === null ? null : 'atMost' in row.reach ? row.reach.atMost : row.reach.atLeast;
     const label = `${short(value)}${row.unit.includes('/') ? ' of the rate' : ' of the time'}`;
     return [
       `<text x="${LEFT}" y="${y}" class="what">${escapeXml(row.what.replaceAll('`', ''))}</text>`,
       `<rect x="${LEFT}" y="${y + 6}" width="${ONE - LEFT}" height="16" class="base"/>`,
-      `<rect x="${LEFT}" y="${y + 6}" width="${Math.max(1, scale(value)).toFixed(1)}" height="16" class="${isGood ? 'good' : 'bad'}"/>`,
+      `<rect x="${LEFT}" y="${y + 6}" width="${Math.max(1, scale(value)).toFixed(1)}" height="16" class="${kind}"/>`,
       mark === null
         ? ''
         : `<line x1="${(LEFT + scale(mark)).toFixed(1)}" x2="${(LEFT + scale(mark)).toFixed(1)}" y1="${y + 2}" y2="${y + 26}" class="mark"/>`,
@@ -108,12 +108,12 @@ export function performancePlot(): string {
     ].join('\n');
   });
   const style =
-    'text{font:13px sans-serif;fill:#24292f}.value{font-weight:600}.base{fill:#d0d7de}.good{fill:#2da44e}.bad{fill:#bf8700}.mark{stroke:#24292f;stroke-width:2}';
+    'text{font:13px sans-serif;fill:#24292f}.value{font-weight:600}.base{fill:#d0d7de}.good{fill:#2da44e}.bad{fill:#bf8700}.plain{fill:#0969da}.mark{stroke:#24292f;stroke-width:2}';
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" role="img" aria-label="Soundpost against its baselines">`,
     `<style>${style}</style>`,
     `<rect width="${WIDTH}" height="${height}" fill="#ffffff"/>`,
-    `<text x="${LEFT}" y="18">grey: what it is compared with; green: reached; amber: not; the black mark: what was promised</text>`,
+    `<text x="${LEFT}" y="18">grey: what it is compared with; green: reached; amber: not; the black mark: what was promised; blue: nothing was</text>`,
     ...bars,
     '</svg>',
     '',

@@ -37,8 +37,26 @@ export async function strokesOf(minutes: number): Promise<string> {
 
 /** ffmpeg's own interleaving: hardly more than a packet of sound between two pictures. @returns the name in {@link inputFolder} */
 export async function videoOf(minutes: number): Promise<string> {
+  const minute = await minuteOfVideo();
+  const name = `video-${minutes}.mp4`;
+  await made(name, [
+    ...['-stream_loop', String(minutes - 1), '-i', minute, '-c', 'copy', '-movflags', '+faststart'],
+  ]);
+  return name;
+}
+
+/** The beginning of {@link videoOf}. @param seconds 60 at most. @returns the name in {@link inputFolder} */
+export async function clipOf(seconds: number): Promise<string> {
+  const minute = await minuteOfVideo();
+  const name = `clip-${seconds}.mp4`;
+  await made(name, ['-i', minute, '-t', String(seconds), '-c', 'copy', '-movflags', '+faststart']);
+  return name;
+}
+
+/** @returns its path */
+async function minuteOfVideo(): Promise<string> {
   await mkdir(inputFolder, { recursive: true });
-  const minute = await made('minute.mp4', [
+  return made('minute.mp4', [
     ...['-f', 'lavfi', '-i', PICTURES, '-f', 'lavfi', '-i', SOUND],
     ...[
       '-c:v',
@@ -56,11 +74,6 @@ export async function videoOf(minutes: number): Promise<string> {
     ],
     ...['-pix_fmt', 'yuv420p', '-c:a', 'aac', '-b:a', '128k'],
   ]);
-  const name = `video-${minutes}.mp4`;
-  await made(name, [
-    ...['-stream_loop', String(minutes - 1), '-i', minute, '-c', 'copy', '-movflags', '+faststart'],
-  ]);
-  return name;
 }
 
 /** Sound alone, the same as in {@link videoOf}. @returns the name in {@link inputFolder} */

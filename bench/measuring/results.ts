@@ -11,12 +11,15 @@ export const rowScripts = [
   'loudness',
   'parallel-encoding',
   'throughput',
+  'short-jobs',
+  'many-cores',
   'voice-message',
   'accept',
   'status',
   'long-queue',
   'kept-jobs',
   'memory',
+  'transfers',
   'gateway-sends',
 ] as const;
 export type RowScript = (typeof rowScripts)[number];

@@ -15,6 +15,8 @@ export interface ServiceBench {
   readonly apiUrl: string;
   readonly processes: Readonly<Record<'api' | 'worker' | 'gateway', RunningProcess>>;
   readonly folder: string;
+  /** Runs a script of this folder in a process of its own: what is compared with. */
+  script(name: string, ...args: readonly string[]): RunningProcess;
   close(): Promise<void>;
 }
 
@@ -45,6 +47,7 @@ export async function openService(environment: Readonly<Record<string, string>> 
     gatewayKey,
     processes: { api, worker, gateway },
     folder,
+    script: (name, ...args) => home.run([process.execPath, join('bench', 'measuring', name), ...args]),
     async close() {
       for (const { signal, exited } of [worker, gateway, api]) {
         signal('SIGTERM');
