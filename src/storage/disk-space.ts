@@ -65,7 +65,7 @@ export class DiskSpace {
     claim.claimedBytes = bytes;
     let fits = false;
     try {
-      fits = (await this.#roomBytes()) >= 0;
+      fits = (await this.#roomBytes(0)) >= 0;
     } finally {
       if (!fits) claim.release();
     }
@@ -109,7 +109,7 @@ export class DiskSpace {
   }
 
   async #settleOne(first: DiskClaim): Promise<void> {
-    const roomBytes = await this.#roomBytes();
+    const roomBytes = await this.#roomBytes(first.wantedBytes);
     // Somebody came or went meanwhile: then it has to be looked at anew who is first, and who works.
     if (this.#isStale) return;
     if (first.wantedBytes <= roomBytes) {
@@ -131,15 +131,24 @@ export class DiskSpace {
     return waiting.sort((a, b) => Number(b.claimedBytes > 0) - Number(a.claimedBytes > 0));
   }
 
-  /** What is free beside the reserve and all claims; negative when they do not fit. Files of claims may lie on a volume that hangs as well. */
-  #roomBytes(): Promise<number> {
-    return inTime('statfs', PATIENCE_MS, this.#countRoom());
+  /**
+   * What is free beside the reserve and all claims, where that is less than what is needed; negative when they do not fit. Files of claims may lie on
+   * a volume that hangs as well.
+   */
+  #roomBytes(neededBytes: number): Promise<number> {
+    return inTime('statfs', PATIENCE_MS, this.#countRoom(neededBytes));
   }
 
-  async #countRoom(): Promise<number> {
-    const outstanding = await Promise.all([...this.#claims].map((claim) => claim.outstandingBytes()));
+  async #countRoom(neededBytes: number): Promise<number> {
+    // Nobody writes more than he claimed: what has been written is only looked for where space is tight.
+    const least = await this.#roomBeside([...this.#claims].map((claim) => claim.claimedBytes));
+    if (least >= neededBytes) return least;
+    return this.#roomBeside(await Promise.all([...this.#claims].map((claim) => claim.outstandingBytes())));
+  }
+
+  async #roomBeside(bytes: readonly number[]): Promise<number> {
     const { freeBytes, reserveBytes } = await this.#look();
-    return outstanding.reduce((room, bytes) => room - bytes, freeBytes - reserveBytes);
+    return bytes.reduce((room, each) => room - each, freeBytes - reserveBytes);
   }
 
   async #look(): Promise<{ freeBytes: number; reserveBytes: number }> {
