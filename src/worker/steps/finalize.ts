@@ -1,6 +1,6 @@
 /** The files are published under names of this attempt; the result that points to them counts only while the lock is held. */
 import { createHash } from 'node:crypto';
-import { createReadStream } from 'node:fs';
+import { type FileHandle, open, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { formatOf } from '../../contract/formats.ts';
@@ -9,20 +9,26 @@ import type { ExtractResult } from '../../queue/payloads.ts';
 import { redisNow } from '../../redis/clock.ts';
 import type { Step, StepContext } from '../step.ts';
 import { inputFileOf } from './analyze.ts';
+import { FETCHED } from './download.ts';
 import type { ExtractedAudio } from './extract.ts';
 
 export const finalize: Step<ExtractedAudio, ExtractResult> = async (extracted, context) => {
   const { services, workspace, payload, signal } = context;
   const { output, voice, loudness, sourceSeconds, truncated } = extracted.extraction;
   context.report('finalizing', 0);
-  const sha256 = await hashOf(join(workspace, 'output'), signal);
   const extension = formatOf(payload.output.format).extension;
   signal.throwIfAborted();
+  // Both go on beside the publishing, which waits for the disk. The file is opened first, for it is moved away; what was fetched in many small parts takes long to remove.
+  const written = await open(join(workspace, 'output'));
+  const besides = Promise.all([hashOf(written, signal), rm(join(workspace, FETCHED), { force: true })]);
+  // Should the publishing fail, that is the error to know.
+  besides.catch(() => undefined);
   const keys = attemptFiles(context.jobId, context.attemptToken, payload.output.format);
   const publish = (name: string, key: string) =>
     services.insist(signal, () => services.storage.publish(join(workspace, name), key));
   const published = await publish('output', keys.output);
   const voiceFile = voice === null ? null : await publish('voice', keys.voice);
+  const [sha256] = await besides;
   return {
     version: 1,
     inputFile: inputFileOf(extracted, sourceSeconds),
@@ -66,8 +72,12 @@ function baseName({ video }: ExtractedAudio, { payload }: StepContext): string {
   return payload.options.filename ?? (video.name.replace(/\.[^.]{1,10}$/, '') || 'audio');
 }
 
-async function hashOf(path: string, signal: AbortSignal): Promise<string> {
+/** Larger than a stream's own: each is a trip to another thread. */
+const CHUNK_BYTES = 512 * 1024;
+
+/** Closes the file. */
+async function hashOf(file: FileHandle, signal: AbortSignal): Promise<string> {
   const hash = createHash('sha256');
-  await pipeline(createReadStream(path), hash, { signal });
+  await pipeline(file.createReadStream({ highWaterMark: CHUNK_BYTES }), hash, { signal });
   return hash.digest('hex');
 }
