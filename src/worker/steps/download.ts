@@ -9,9 +9,6 @@ import { ObjectNotFound } from '../../storage/storage.ts';
 import { uploadStorageKey } from '../../uploads/record.ts';
 import type { Step, StepContext } from '../step.ts';
 
-/** The name in the workspace of what came from a URL. */
-export const FETCHED = 'source';
-
 export interface LocalVideo {
   readonly path: string;
   /** The caller's or the server's name for it, for display and as the default name of the result. */
@@ -31,7 +28,7 @@ export const download: Step<undefined, LocalVideo> = async (_input, context) => 
 
 async function downloadUrl(url: string, context: StepContext): Promise<LocalVideo> {
   const { jobId, services, signal, workspace, space } = context;
-  const path = join(workspace, FETCHED);
+  const path = join(workspace, 'source');
   let probed: Probe | null = null;
   try {
     const { sizeBytes, filename, partBytes } = await services.outbound.downloadParts({

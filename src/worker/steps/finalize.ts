@@ -1,6 +1,6 @@
 /** The files are published under names of this attempt; the result that points to them counts only while the lock is held. */
 import { createHash } from 'node:crypto';
-import { type FileHandle, open, rm } from 'node:fs/promises';
+import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { formatOf } from '../../contract/formats.ts';
@@ -9,7 +9,6 @@ import type { ExtractResult } from '../../queue/payloads.ts';
 import { redisNow } from '../../redis/clock.ts';
 import type { Step, StepContext } from '../step.ts';
 import { inputFileOf } from './analyze.ts';
-import { FETCHED } from './download.ts';
 import type { ExtractedAudio } from './extract.ts';
 
 export const finalize: Step<ExtractedAudio, ExtractResult> = async (extracted, context) => {
@@ -18,17 +17,16 @@ export const finalize: Step<ExtractedAudio, ExtractResult> = async (extracted, c
   context.report('finalizing', 0);
   const extension = formatOf(payload.output.format).extension;
   signal.throwIfAborted();
-  // Both go on beside the publishing, which waits for the disk. The file is opened first, for it is moved away; what was fetched in many small parts takes long to remove.
-  const written = await open(join(workspace, 'output'));
-  const besides = Promise.all([hashOf(written, signal), rm(join(workspace, FETCHED), { force: true })]);
+  // Beside the publishing, which waits for the disk. The file is opened first, for it is moved away.
+  const hashing = hashOf(await open(join(workspace, 'output')), signal);
   // Should the publishing fail, that is the error to know.
-  besides.catch(() => undefined);
+  hashing.catch(() => undefined);
   const keys = attemptFiles(context.jobId, context.attemptToken, payload.output.format);
   const publish = (name: string, key: string) =>
     services.insist(signal, () => services.storage.publish(join(workspace, name), key));
   const published = await publish('output', keys.output);
   const voiceFile = voice === null ? null : await publish('voice', keys.voice);
-  const [sha256] = await besides;
+  const sha256 = await hashing;
   return {
     version: 1,
     inputFile: inputFileOf(extracted, sourceSeconds),
