@@ -6,6 +6,7 @@ import { Row } from './comparison.ts';
 
 export const rowScripts = [
   'fetch-over-loopback',
+  'long-loopback',
   'fetch-over-link',
   'copy',
   'loudness',

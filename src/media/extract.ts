@@ -150,8 +150,8 @@ async function extract(
   }
   const [output, voice] = finished;
   if (output === undefined) throw new Error('a run made no file');
-  const isCounted = plan.trim === null && !output.copied;
-  const sourceSeconds = isCounted ? output.sourceSeconds : await endOf(job, `0:${plan.track.streamIndex}`);
+  const counted = plan.trim === null ? output.sourceSeconds : null;
+  const sourceSeconds = counted ?? (await endOfTrack(job, plan));
   report.done();
   return {
     output: describe(plan, output),
@@ -192,23 +192,29 @@ async function finishVoice(
 /** Encodes again what turned out not to be what was asked for: a copy off the clock or with too high a bitrate, a voice message of the wrong size. */
 async function settle(job: Job, wish: Rendition, made: RenderedFile): Promise<RenderedFile> {
   const { copy, encode } = wish.plan;
-  const isKept =
-    !made.copied ||
-    (made.isInForm &&
+  if (made.copied) {
+    const isAsked =
+      made.isInForm &&
       (copy?.maxKbps == null || made.bitrateKbps <= copy.maxKbps) &&
-      (copy?.maxBytes == null || made.sizeBytes <= copy.maxBytes) &&
-      (await copyKeepsClock(job, wish.plan, made)));
-  const file = isKept ? made : await renderAnew(job, { ...wish, mode: 'encode' });
-  return file.copied || encode.bubbleKbps === null ? file : fitBubble(job, wish, file, encode.bubbleKbps);
+      (copy?.maxBytes == null || made.sizeBytes <= copy.maxBytes);
+    if (isAsked) {
+      const sourceSeconds = made.sourceSeconds ?? (await endOfTrack(job, wish.plan));
+      if (copyKeepsClock(wish.plan, made, sourceSeconds)) return { ...made, sourceSeconds };
+    }
+  }
+  const file = made.copied ? await renderAnew(job, { ...wish, mode: 'encode' }) : made;
+  return encode.bubbleKbps === null ? file : fitBubble(job, wish, file, encode.bubbleKbps);
 }
 
-async function copyKeepsClock(job: Job, plan: OutputPlan, made: RenderedFile): Promise<boolean> {
-  const { track, format } = plan;
-  const { heldSeconds, packets } = made;
+function copyKeepsClock(
+  { track, format }: OutputPlan,
+  { heldSeconds, packets }: RenderedFile,
+  endSeconds: number,
+): boolean {
   return keepsClock({
     seconds: heldSeconds,
     startSeconds: track.startSeconds,
-    endSeconds: await endOf(job, `0:${track.streamIndex}`),
+    endSeconds,
     hides: format.muxer === 'ipod',
     packetSeconds: heldSeconds / packets,
   });
@@ -295,6 +301,10 @@ async function truncationOf(job: Job): Promise<string | null> {
   return endsEarly(end, said.declaredSeconds, said.isWhole)
     ? `the file is truncated: it ends at ${end.toFixed(1)} s of ${said.declaredSeconds.toFixed(1)} s`
     : null;
+}
+
+function endOfTrack(job: Job, { track }: OutputPlan): Promise<number> {
+  return endOf(job, `0:${track.streamIndex}`);
 }
 
 /** Where streams end on the source's clock, by their packets, seconds. */

@@ -14,8 +14,8 @@ export interface RenderedFile {
   readonly sizeBytes: number;
   /** Counted from samples or packets. */
   readonly durationSeconds: number;
-  /** Where the track ends on the source's clock, as far as it was read for it. */
-  readonly sourceSeconds: number;
+  /** Where the track ends on the source's clock, as far as it was read for it; null for a copy whose run does not tell, see {@link endOfCopy}. */
+  readonly sourceSeconds: number | null;
   /** Silence that was put in. */
   readonly filledSeconds: number;
   /** What a copy's packets hold, whatever their timestamps say; otherwise the duration. */
@@ -46,7 +46,9 @@ export async function render(
       : rendition,
   );
   const command = await renditionCommand(job, made);
-  const { stderr } = await runOnInput(job, command, onSeconds);
+  const { stderr, outSeconds } = await runOnInput(job, command, onSeconds);
+  // Of several files it is the end of the longest.
+  const endSeconds = renditions.length === 1 ? outSeconds : undefined;
   const files: RenderedFile[] = [];
   for (const [output, rendition] of renditions.entries()) {
     const statistics = outputStatistics(stderr, output);
@@ -58,8 +60,13 @@ export async function render(
     const form = isVoice(rendition)
       ? await packed(made[output]?.path ?? '', rendition, statistics?.samples, job.signal)
       : IN_FORM;
-    const file = await measureRendition(job, rendition, statistics && { ...statistics, ...form.counts });
-    files.push({ ...file, ...clockOf(rendition, stderr, file.durationSeconds), isInForm: form.isInForm });
+    const counts = statistics && { ...statistics, ...form.counts };
+    const file = await measureRendition(job, rendition, counts, endSeconds);
+    const clock =
+      rendition.mode === 'copy'
+        ? { sourceSeconds: endOfCopy(job, endSeconds), filledSeconds: 0 }
+        : clockOf(rendition, stderr, file.durationSeconds);
+    files.push({ ...file, ...clock, isInForm: form.isInForm });
   }
   return files;
 }
@@ -117,16 +124,24 @@ function missingLead(
   return missing > CLOCK_TOLERANCE_SECONDS * encode.sampleRate ? missing : 0;
 }
 
+/**
+ * Where a copied track ends on the source's clock, by the end of the run that copied it. Elsewhere than in MP4 and MOV timestamps are rounded, each output
+ * rounds them in its own way, and the clock's zero may need a look at pictures: null.
+ */
+function endOfCopy({ probe }: Job, endSeconds: number | undefined): number | null {
+  return probe.container.demuxer === 'mov' ? (endSeconds ?? null) : null;
+}
+
 /** How far a run came on the source's clock, and what it filled there. */
 export function clockOf(
-  { plan, pcm, mode }: Pick<Rendition, 'plan' | 'pcm' | 'mode'>,
+  { plan, pcm }: Pick<Rendition, 'plan' | 'pcm'>,
   stderr: string,
   durationSeconds: number,
 ): { sourceSeconds: number; filledSeconds: number } {
   if (pcm !== null) return pcm;
   const { track, timeline } = plan;
   const samples = decodedSamples(stderr, track.streamIndex);
-  if (mode === 'copy' || samples === undefined) return { sourceSeconds: durationSeconds, filledSeconds: 0 };
+  if (samples === undefined) return { sourceSeconds: durationSeconds, filledSeconds: 0 };
   const missing = filledSamples(stderr, samples) / track.sampleRate;
   return {
     sourceSeconds: samples / track.sampleRate + missing,
@@ -134,11 +149,15 @@ export function clockOf(
   };
 }
 
-/** @throws {MediaFailure} when the file holds nothing, or is larger or longer than the job takes */
+/**
+ * @param endSeconds where the run that made nothing but this file came to its end, on the source's clock
+ * @throws {MediaFailure} when the file holds nothing, or is larger or longer than the job takes
+ */
 export async function measureRendition(
   job: Job,
   { plan, path, mode, leadSamples = 0 }: Rendition,
   statistics: TrackStatistics | undefined,
+  endSeconds?: number,
 ): Promise<Omit<RenderedFile, 'sourceSeconds' | 'filledSeconds' | 'isInForm'>> {
   const { size: sizeBytes } = await stat(path);
   if (statistics === undefined || statistics.packets === 0) {
@@ -151,7 +170,9 @@ export async function measureRendition(
     );
   }
   const durationSeconds =
-    mode === 'copy' ? await countCopied(job, path, plan) : countEncoded(plan, statistics, leadSamples);
+    mode === 'copy'
+      ? await countCopied(job, path, plan, endSeconds)
+      : countEncoded(plan, statistics, leadSamples);
   if (durationSeconds <= 0) throw emptiness(plan);
   if (durationSeconds > job.maxAudioSeconds + 1) {
     throw new MediaFailure('INVALID_VIDEO', `the audio is longer than ${job.maxAudioSeconds} s`);
@@ -204,8 +225,17 @@ const OPUS_RATE = 48_000;
 /** Where each packet's length is known without decoding it; elsewhere the last one's is not, or is cut in the decoder. */
 const COUNTED_BY_PACKETS: ReadonlySet<string> = new Set(['adts', 'ipod', 'wav']);
 
-/** Reads a copy again, which is quick: the file holds nothing but the audio. */
-async function countCopied(job: Job, path: string, { format, encode }: OutputPlan): Promise<number> {
+/**
+ * An MP4 goes on to where its track ended, which the run has told; of a late beginning the end is rounded. Anything else is read again, which is quick: the
+ * file holds nothing but the audio.
+ */
+async function countCopied(
+  job: Job,
+  path: string,
+  { format, encode, track }: OutputPlan,
+  endSeconds: number | undefined,
+): Promise<number> {
+  if (format.muxer === 'ipod' && track.startSeconds === 0 && endSeconds !== undefined) return endSeconds;
   if (format.codec === 'opus') {
     const { opusSamples } = await import('./ogg/opus-length.ts');
     return (await opusSamples(path)) / OPUS_RATE;

@@ -67,7 +67,7 @@ async function runTrack(
   );
   return {
     measured: loudnessSummary(stderr),
-    clock: clockOf({ plan, pcm: null, mode: 'encode' }, stderr, 0),
+    clock: clockOf({ plan, pcm: null }, stderr, 0),
   };
 }
 

@@ -1,6 +1,6 @@
 /** The files are published under names of this attempt; the result that points to them counts only while the lock is held. */
 import { createHash } from 'node:crypto';
-import { createReadStream } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { formatOf } from '../../contract/formats.ts';
@@ -15,14 +15,18 @@ export const finalize: Step<ExtractedAudio, ExtractResult> = async (extracted, c
   const { services, workspace, payload, signal } = context;
   const { output, voice, loudness, sourceSeconds, truncated } = extracted.extraction;
   context.report('finalizing', 0);
-  const sha256 = await hashOf(join(workspace, 'output'), signal);
   const extension = formatOf(payload.output.format).extension;
   signal.throwIfAborted();
+  // Beside the publishing, which waits for the disk. The file is opened first, for it is moved away.
+  const hashing = hashOf(await open(join(workspace, 'output')), signal);
+  // Should the publishing fail, that is the error to know.
+  hashing.catch(() => undefined);
   const keys = attemptFiles(context.jobId, context.attemptToken, payload.output.format);
   const publish = (name: string, key: string) =>
     services.insist(signal, () => services.storage.publish(join(workspace, name), key));
   const published = await publish('output', keys.output);
   const voiceFile = voice === null ? null : await publish('voice', keys.voice);
+  const sha256 = await hashing;
   return {
     version: 1,
     inputFile: inputFileOf(extracted, sourceSeconds),
@@ -66,8 +70,12 @@ function baseName({ video }: ExtractedAudio, { payload }: StepContext): string {
   return payload.options.filename ?? (video.name.replace(/\.[^.]{1,10}$/, '') || 'audio');
 }
 
-async function hashOf(path: string, signal: AbortSignal): Promise<string> {
+/** Larger than a stream's own: each is a trip to another thread. */
+const CHUNK_BYTES = 512 * 1024;
+
+/** Closes the file. */
+async function hashOf(file: FileHandle, signal: AbortSignal): Promise<string> {
   const hash = createHash('sha256');
-  await pipeline(createReadStream(path), hash, { signal });
+  await pipeline(file.createReadStream({ highWaterMark: CHUNK_BYTES }), hash, { signal });
   return hash.digest('hex');
 }
