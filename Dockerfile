@@ -1,31 +1,46 @@
 # One image for the three processes; the command says which: api, worker or gateway (or serve, for all of them, with a REDIS_URL).
-# Builds with BuildKit and without. docs/operations.md "Containers" says how to run it.
-FROM node:24-bookworm-slim AS packages
+# Builds with BuildKit and without. docs/operations.md "Containers" says how to run it, and how its parts are renewed.
+FROM node:24-bookworm-slim AS node
+
+FROM node AS packages
 WORKDIR /app
 COPY package.json package-lock.json ./
-# TypeScript is an optional peer of a package below tus: types alone.
-RUN npm ci --omit=dev --ignore-scripts --no-audit --no-fund && rm -rf node_modules/typescript node_modules/@typescript
+# TypeScript is an optional peer of a package below tus: types alone. What runs reads no declarations, maps or fluent-ffmpeg's records of its
+# own tests, which are half of the bytes.
+RUN npm ci --omit=dev --ignore-scripts --no-audit --no-fund \
+ && rm -rf node_modules/typescript node_modules/@typescript node_modules/fluent-ffmpeg/coverage \
+ && find node_modules -type f \( -name '*.map' -o -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' \) -delete
 
 # What shows the API references.
 COPY script/scalar ./script/
 RUN script/scalar
 
-# What confines ffmpeg where the engine allows no user namespaces.
-FROM node:24-bookworm-slim AS confine
-RUN apt-get update && apt-get install -y --no-install-recommends gcc libc6-dev
-COPY src/media/start.c ./
-RUN gcc -static -O2 -o /soundpost-start start.c
+# In a stage of its own: as long as the flags are the same, the ffmpeg below comes from the cache whatever else changes in the code.
+FROM packages AS flags
+COPY script/ffmpeg-flags.ts ./script/
+COPY src ./src
+RUN node script/ffmpeg-flags.ts > flags
 
-FROM node:24-bookworm-slim AS base
+# The ffmpeg of docs/decisions/0028-lean-ffmpeg.md, and what starts and confines it.
+FROM node AS ffmpeg
+WORKDIR /app
+COPY script/bootstrap script/env.sh script/ffmpeg script/ffmpeg.patch ./script/
+COPY src/media/requirements.ts src/media/*.c ./src/media/
+COPY --from=flags /app/flags ./
+RUN script/ffmpeg flags
+
+# Without npm, yarn and the headers that are beside Node in its image.
+FROM debian:bookworm-slim AS base
 # tini is process 1: it collects orphans of the sandbox, and lets the watchdog of the event loop kill its own process, which the
-# kernel would not let process 1 do. npm has no work in the running image.
+# kernel would not let process 1 do.
 RUN apt-get update \
- && apt-get install -y --no-install-recommends ffmpeg bubblewrap tini \
- && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/log/apt /var/log/dpkg.log \
-    /usr/local/lib/node_modules /usr/local/bin/npm /usr/local/bin/npx /usr/local/bin/corepack /opt/yarn* /usr/local/bin/yarn*
-COPY --from=confine /soundpost-start /usr/local/bin/
+ && apt-get install -y --no-install-recommends tini \
+ && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/cache/debconf/*-old /var/log/apt /var/log/dpkg.log \
+ && groupadd --gid 1000 node && useradd --uid 1000 --gid node --no-create-home node
+COPY --from=node /usr/local/bin/node /usr/local/bin/
 WORKDIR /app
 COPY --from=packages /app/node_modules ./node_modules
+COPY --from=ffmpeg /app/.ffmpeg/bin ./.ffmpeg/bin
 COPY package.json ./
 COPY src ./src
 COPY web ./web
@@ -41,8 +56,8 @@ RUN node --max-semi-space-size=4 src/main.ts --help >/dev/null \
  && node --max-semi-space-size=4 --input-type=module --eval \
     'for (const name of ["api", "gateway", "worker"]) await import(`/app/src/${name}/start.ts`); process.exit()'
 USER root
-# Node writes the files for their owner alone.
-RUN chmod -R a+rX .compiled
+# Node writes the files for their owner alone, who is the user of the running image: nobody is to change code there.
+RUN chown -R root:root .compiled && chmod -R a+rX .compiled
 
 FROM base
 COPY --from=compiled /app/.compiled ./.compiled

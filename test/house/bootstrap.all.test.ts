@@ -210,6 +210,17 @@ describe('script/bootstrap', () => {
     expect(output).toMatch(/^\+ env .*apt-get .*install .*prosody chromium/m);
   });
 
+  it('brings what script/ffmpeg builds with, and nothing besides, when it is asked to', async () => {
+    for (const name of ['ffmpeg', 'redis-server']) await rm(join(machine.folder, 'bin', name));
+    const { code } = await machine.bootstrap('--ffmpeg');
+    const [update, install, ...rest] = await machine.calls();
+    expect(update).toBe('apt-get -q update');
+    expect(install).toMatch(/ install .* gcc( .*)? make nasm pkg-config dpkg-dev( |$)/);
+    expect(install).not.toMatch(/ (ffmpeg|redis-server|bubblewrap)( |$)/);
+    expect(rest).toEqual([]);
+    expect(code).toBe(0);
+  });
+
   it('adds an engine for containers when it is asked to, and keeps it from starting by itself', async () => {
     const { output } = await machine.bootstrap('--containers');
     expect(output).toMatch(/^\+ env .*apt-get .*install .*docker\.io/m);

@@ -62,6 +62,17 @@ describe('script/ffmpeg', () => {
     expect(await readdir(machine.path('.ffmpeg'))).toEqual(['bin', 'lock', 'stamp']);
   });
 
+  it('builds with the flags of a file without the npm packages, as the image does', async () => {
+    await rm(machine.path('script/ffmpeg-flags.ts'));
+    await rm(machine.path('package-lock.json'));
+    await writeFile(machine.path('flags'), '--of=the file\n--three\n');
+    const { code, output } = await machine.run('script/ffmpeg', 'flags');
+    expect(code, output).toBe(0);
+    expect(await built('ffmpeg')).toContain('--of=the file --three --extra-version=');
+    expect((await machine.calls()).filter((call) => call.startsWith('npm '))).toEqual([]);
+    expect(await machine.run('script/ffmpeg', 'flags')).toEqual({ code: 0, output: '' });
+  });
+
   it('asks the archive with its own key alone, and leaves the lists of the system', async () => {
     const place = join(machine.folder, 'etc/apt/sources.list.d');
     await writeFile(
