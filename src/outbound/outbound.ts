@@ -15,6 +15,7 @@ import type { Downloaded, DownloadLimits, DownloadOptions } from './download.ts'
 import { OutboundFailed, OutboundRefused } from './errors.ts';
 import type { Route } from './exchange.ts';
 import type { FetchBytesOptions } from './fetch-bytes.ts';
+import type { FetchPiece, PiecesOptions } from './pieces.ts';
 import { type Policy, type Purpose, parseTarget } from './policy.ts';
 import { type PostAnswer, type PostOptions, type PutOptions, post, put } from './post.ts';
 import type { PartsDownloaded, PartsOptions } from './ranges.ts';
@@ -57,6 +58,9 @@ export interface Outbound {
 
   /** The same, but only those parts that are wanted where that is quicker. @throws as `download`, and as `choose` */
   downloadParts(options: PartsOptions): Promise<PartsDownloaded>;
+
+  /** Fetches a source of many files, over as many connections as parts have. @throws as `run` */
+  fetchPieces<T>(options: PiecesOptions, run: (fetch: FetchPiece) => Promise<T>): Promise<T>;
 
   /** Reads something small into memory, one try, 60 s at most. @throws OutboundRefused, OutboundFailed */
   fetchBytes(options: FetchBytesOptions): Promise<Uint8Array>;
@@ -160,6 +164,15 @@ export function createOutbound(options: OutboundOptions): Outbound {
         const limits = { ...options.downloadLimits, ...request.limits };
         return onConnectionsOfItsOwn((route) => downloadParts(route, { ...request, limits }));
       }),
+    fetchPieces: async (request, run) => {
+      const { fetchPieces } = await import('./pieces.ts');
+      const limits = { ...options.downloadLimits, ...request.limits };
+      return onConnectionsOfItsOwn((route) =>
+        fetchPieces(route, { ...request, limits }, (fetch) =>
+          run((piece, take) => logged('source', piece.url, () => fetch(piece, take))),
+        ),
+      );
+    },
     fetchBytes: (request) =>
       logged('source', request.url, async () => {
         const { fetchBytes } = await import('./fetch-bytes.ts');
