@@ -67,9 +67,9 @@ export async function fetchSegments(
       if (done) return;
       const [nth, segment] = value;
       const file = join(context.folder, String(nth));
-      const init = Promise.all([pieces.init(segment.init), pieces.toFile(segment, file)]).then(
-        ([bytes]) => bytes,
-      );
+      const parts = [pieces.init(segment.init), pieces.toFile(segment, file)] as const;
+      // Both have ended when one fails, so that nothing is written any more.
+      const init = Promise.allSettled(parts).then(async () => (await Promise.all(parts))[0]);
       init.catch(() => {}); // It is waited for in its turn.
       underway.push({ segment, file, init });
     }

@@ -30,10 +30,14 @@ export async function extract(around: Surroundings, url: string, output: object)
   );
 }
 
+/** What a job made. */
+export function fileOf(around: Surroundings, { outputFile }: ExtractResult): Promise<string> {
+  return around.storage.localCopy(outputFile.storageKey, around.folder);
+}
+
 /** MD5 of the samples of a job's result. The format has to be lossless. */
 export async function samplesOf(around: Surroundings, result: ExtractResult): Promise<string> {
-  const file = await around.storage.localCopy(result.outputFile.storageKey, around.folder);
-  return samples(file);
+  return samples(await fileOf(around, result));
 }
 
 /** MD5 of the samples as ffmpeg decodes them, of a file or of a stream at a URL. */
