@@ -14,6 +14,8 @@ export interface StreamServer {
   readonly requests: string[];
   /** Of bodies, by path. */
   readonly sentBytes: Map<string, number>;
+  /** The most that were open at the same time. */
+  readonly peakConnections: number;
   /** Instead of what lies in the folder. */
   readonly texts: Map<string, string | Buffer>;
   /** Looks at a request first. Returns whether it has been answered. */
@@ -48,6 +50,15 @@ export async function serveStreams(folder: string): Promise<StreamServer> {
       response.writeHead(206, { ...headers, 'content-range': `bytes ${start}-${end - 1}/${whole.length}` });
     response.end(body);
   });
+  let open = 0;
+  let peakConnections = 0;
+  server.on('connection', (socket) => {
+    open += 1;
+    peakConnections = Math.max(peakConnections, open);
+    socket.on('close', () => {
+      open -= 1;
+    });
+  });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
@@ -59,6 +70,9 @@ export async function serveStreams(folder: string): Promise<StreamServer> {
     requests,
     sentBytes,
     texts,
+    get peakConnections() {
+      return peakConnections;
+    },
     intercept: () => false,
     async close() {
       server.closeAllConnections();

@@ -42,7 +42,6 @@ const written = (): Record<string, readonly string[]> => ({
   'ranges-of-ts': [...SOUND, ...HLS, '-hls_flags', 'single_file'],
   'ranges-of-fmp4': [...SOUND, ...HLS, ...FMP4, '-hls_flags', 'single_file'],
   'encrypted-by-ffmpeg': [...SOUND, ...HLS, '-hls_key_info_file', folder.at('key-info')],
-  short: [...SOUND, '-f', 'hls', '-hls_time', '0.2', '-hls_playlist_type', 'vod'],
   'packed-aac': [...SOUND, '-f', 'segment', '-segment_time', '2', '-segment_format', 'adts'],
   'packed-mp3': [
     '-f',
@@ -175,21 +174,6 @@ describe('the samples are those that ffmpeg finds in the same stream', () => {
     expect(inputFile.duration).toBeCloseTo(24, 0);
     expect(outputFile.timeline).toMatchObject({ filledSeconds: 0 });
   });
-
-  it('5,000 segments are many requests and one file', async () => {
-    const segments = await segmentsOf('short');
-    const entries = Array.from({ length: 5_000 }, (_, nth) => segments[nth % segments.length]);
-    const lines = entries.flatMap((entry, nth) => [
-      ...(nth % segments.length === 0 ? ['#EXT-X-DISCONTINUITY'] : []),
-      ...['#EXTINF:0.2,', `short/${entry?.name}?${nth}`],
-    ]);
-    web.texts.set('many.m3u8', [...HEADER, ...lines, '#EXT-X-ENDLIST'].join('\n'));
-    web.requests.length = 0;
-    const result = await extract(around, web.url('many.m3u8'), { format: 'm4a', timeline: 'audio' });
-    expect(web.requests).toHaveLength(5_001);
-    expect(new Set(web.requests).size).toBe(5_001);
-    expect(result.inputFile.duration / 12).toBeCloseTo(5_000 / segments.length, -1);
-  }, 180_000);
 });
 
 describe('fMP4 behind a discontinuity', () => {

@@ -70,7 +70,10 @@ function dash(name: string, ...options: string[]) {
 /** What ffmpeg decodes of a representation's files, one behind another. */
 async function filesOf(name: string, stream: number, most?: number): Promise<string> {
   const names = (await readdir(folder.at(name))).filter((file) => file.includes(`stream${stream}`));
-  const chunks = names.filter((file) => file.startsWith('chunk')).toSorted().slice(0, most);
+  const chunks = names
+    .filter((file) => file.startsWith('chunk'))
+    .toSorted()
+    .slice(0, most);
   const files = [...names.filter((file) => file.startsWith('init')), ...chunks];
   return `concat:${files.map((file) => folder.at(`${name}/${file}`)).join('|')}`;
 }
