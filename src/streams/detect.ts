@@ -6,7 +6,7 @@ export type StreamKind = 'hls' | 'dash';
 const HEAD_BYTES = 4096;
 
 /** @param head the first 4 KiB, or the whole of a shorter file */
-export function streamKind(head: Uint8Array): StreamKind | undefined {
+function streamKind(head: Uint8Array): StreamKind | undefined {
   const text = Buffer.from(head)
     .toString('utf8')
     .replace(/^\ufeff/, '')

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { type Piece, type Resource, type Segment, unusable } from './presentation.ts';
 
 /** How requests are made: through the guard, within limits, tried again; src/outbound/pieces.ts. */
-export type FetchPiece = <T>(
+type FetchPiece = <T>(
   request: Resource & { readonly maxBytes: number; readonly signal: AbortSignal },
   take: (answer: { readonly url: string; readonly bytes: AsyncIterable<Uint8Array> }) => Promise<T>,
 ) => Promise<T>;

@@ -4,14 +4,7 @@ import { fetchText, type StreamContext } from './fetch.ts';
 import { choosePlaylist, isMaster } from './hls/master.ts';
 import { parseMedia } from './hls/media.ts';
 import { linesOf } from './hls/tags.ts';
-import { type Presentation, unusable } from './presentation.ts';
-
-export interface OpenedStream {
-  /** One address with all of it, to be fetched as any file; or segments. */
-  readonly content: { readonly fileUrl: string } | Presentation;
-  /** Whether it is the wanted track alone; otherwise that is still to be chosen among the tracks of the file. */
-  readonly isTrack: boolean;
-}
+import { type OpenedStream, unusable } from './presentation.ts';
 
 /** As it was downloaded. */
 interface Description {

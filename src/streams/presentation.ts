@@ -35,6 +35,14 @@ export interface Presentation {
   readonly segments: readonly Segment[];
 }
 
+/** What is to be fetched of a stream. */
+export interface OpenedStream {
+  /** One address with all of it, to be fetched as any file; or segments. */
+  readonly content: { readonly fileUrl: string } | Presentation;
+  /** Whether it is the wanted track alone; otherwise that is still to be chosen among the tracks of the file. */
+  readonly isTrack: boolean;
+}
+
 /** More are refused (decisions A8): at two seconds each, eleven hours. */
 const MAX_SEGMENTS = 20_000;
 

@@ -1,7 +1,6 @@
 /** A manifest of DASH: which representation has the sound that is wanted, in each of its periods. */
 import { findTrack } from '../../media/track-choice.ts';
-import type { OpenedStream } from '../open.ts';
-import { requireCount, type Segment, unsupported, unusable } from '../presentation.ts';
+import { type OpenedStream, requireCount, type Segment, unsupported, unusable } from '../presentation.ts';
 import { type Period, parseManifest, type Representation } from './manifest.ts';
 import { segmentsOf } from './segments.ts';
 

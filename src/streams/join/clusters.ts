@@ -1,6 +1,6 @@
 /** WebM: a header and clusters, whose timestamps are those of the presentation. */
 import { unsupported, unusable } from '../presentation.ts';
-import { copy, type Joiner, type Output, type Part, readAt } from './join.ts';
+import { copy, type Joiner, type Output, type Part, readAt } from './part.ts';
 
 /** What a segment may begin with (RFC 9559): Cluster, or Void and Cues before one. */
 const BEGINNINGS = new Set(['1f43b675', '1c53bb6b', 'ec']);

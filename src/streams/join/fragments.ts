@@ -2,8 +2,8 @@
 import { boxHeader, MAX_HEADER_BYTES, UnsupportedLayout } from '../../sparse/mp4/boxes.ts';
 import { type Segment, unusable } from '../presentation.ts';
 import { runsOf, type TrackRun } from './fragment.ts';
-import { copy, type Joiner, type Output, type Part, readAt } from './join.ts';
 import { type Movie, matchTracks, readMovie, type TrackNumbers } from './movie.ts';
+import { copy, type Joiner, type Output, type Part, readAt } from './part.ts';
 
 /** A box of a segment's file. */
 interface FileBox {

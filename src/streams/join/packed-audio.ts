@@ -1,7 +1,7 @@
 /** Packed audio (RFC 8216 section 3.4): bare frames, with an ID3 tag in front of each segment that holds its timestamp. */
 import { SNIFF_BYTES, sniffContainer } from '../../media/sniff.ts';
 import { unusable } from '../presentation.ts';
-import { copy, type Joiner, type Output, type Part, readAt } from './join.ts';
+import { copy, type Joiner, type Output, type Part, readAt } from './part.ts';
 
 /** The tags are left out: bytes of one in the middle of a file may pass for a frame. Frames have no timestamps that could jump. */
 export class PackedAudioJoiner implements Joiner {

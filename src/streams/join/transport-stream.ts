@@ -1,6 +1,6 @@
 /** MPEG transport streams (ISO/IEC 13818-1): one behind another they are one. */
 import { unusable } from '../presentation.ts';
-import { copy, type Joiner, type Output, type Part, readAt } from './join.ts';
+import { copy, type Joiner, type Output, type Part, readAt } from './part.ts';
 
 const PACKET_BYTES = 188;
 const CHUNK_BYTES = 1024 * PACKET_BYTES;
