@@ -83,6 +83,7 @@ async function joinSegments(
     await joined.close();
   }
   const { sizeBytes, startSeconds } = joined;
+  services.observer?.sourceFetched({ size: sizeBytes, fetched: sizeBytes });
   logger.debug({ segments: segments.length, sizeBytes, startSeconds }, 'stream joined');
   const known = { startSeconds, durationSeconds };
   return { sizeBytes, probe: await probe(services.tools, path, { signal, known }) };

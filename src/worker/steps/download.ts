@@ -58,15 +58,18 @@ interface DownloadedFile extends LocalVideo {
 async function downloadFile(url: string, context: StepContext): Promise<DownloadedFile> {
   const { jobId, services, signal, workspace, space } = context;
   const path = join(workspace, 'source');
+  const { source } = context.payload;
+  // What is kept of a job is the beginning of its source, and no file that a stream led to.
+  const putBack = source.type === 'url' && source.url === url ? services.putBack : undefined;
   let probed: Probe | null = null;
   const downloaded = await services.outbound.downloadParts({
     url,
     file: path,
     maxBytes: services.limits.maxInputBytes,
     signal,
-    begun: await services.putBack?.take(jobId, path),
+    begun: await putBack?.take(jobId, path),
     async onBrokenOff(begun) {
-      if (wasPutBack(signal)) await services.putBack?.keep(jobId, path, begun);
+      if (wasPutBack(signal)) await putBack?.keep(jobId, path, begun);
     },
     makeRoom: (bytes) => space.grow(bytes, signal),
     onProgress({ receivedBytes, totalBytes }) {
