@@ -28,6 +28,7 @@ const mayImport = {
   'observe/board': ['contract/', 'queue/', 'redis/', 'signing/', 'http/'],
   media: ['contract/'],
   sparse: ['media/sniff\\.ts$'],
+  streams: ['media/(failure|sniff|track-choice)\\.ts$', 'sparse/mp4/(boxes|fields)\\.ts$'],
   'cli/doctor': ['redis/', diskSpace, 'media/'],
   api: [
     'contract/',
@@ -56,6 +57,7 @@ const mayImport = {
     'outbound/',
     'media/',
     'sparse/',
+    'streams/',
     'http/',
     observer,
   ],
@@ -117,9 +119,9 @@ const optionalParts = [
   'media/parallel/join\\.ts$',
   'observe/board/board\\.ts$',
   'observe/tracing/open-telemetry\\.ts$',
-  'outbound/(fetch-bytes|fetching|proxy|ranges)\\.ts$',
+  'outbound/(fetch-bytes|fetching|pieces|proxy|ranges)\\.ts$',
   'storage/s3-open\\.ts$',
-  'worker/audio-parts\\.ts$',
+  'worker/(audio-parts|stream-source)\\.ts$',
 ].map((path) => `^src/${path}`);
 
 const compositionRoots = '^src/(main|backing-services|resources|(processes|cli)/[^/]+|[^/]+/start)\\.ts$';

@@ -7,10 +7,12 @@ import fluent from 'fluent-ffmpeg';
 import { DECODERS } from './decoders.ts';
 import type { FileAccess } from './sandbox.ts';
 
-interface CommandInput {
+export interface CommandInput {
   /** A regular local file; the name is ours, never a caller's. */
   readonly file: string;
   readonly demuxer: string;
+  /** Where it begins on the source's clock; default 0. */
+  readonly startSeconds?: number;
   /** Whether its video is wanted, so that other decoders than those for sound may find out about it; default not. */
   readonly withVideo?: boolean;
 }
@@ -54,7 +56,8 @@ export function inputGuards(demuxer: string): string[] {
  * Second 0 is the earliest of all streams (decisions A2a). Of a transport stream ffmpeg takes the earliest of those that it uses, unless it was given an
  * offset, be it of a microsecond.
  */
-function clockZero(demuxer: string): string[] {
+function clockZero({ demuxer, startSeconds = 0 }: CommandInput): string[] {
+  if (startSeconds > 0) return ['-itsoffset', String(startSeconds)];
   return demuxer === 'mpegts' ? ['-itsoffset', '0.000001'] : [];
 }
 
@@ -85,7 +88,7 @@ export function composeArguments(command: Command): string[] {
     const threads = ['-thread_queue_size', '0', '-threads', '1'];
     composer
       .input(fileArgument(input.file))
-      .inputOptions(...inputGuards(input.demuxer), ...decoders, ...threads, ...clockZero(input.demuxer));
+      .inputOptions(...inputGuards(input.demuxer), ...decoders, ...threads, ...clockZero(input));
   }
   if (command.graph !== undefined) composer.complexFilter(command.graph);
   for (const output of command.outputs) {

@@ -2,7 +2,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { MediaFailure } from './failure.ts';
-import { type Job, runOnInput } from './input-run.ts';
+import { inputOf, type Job, runOnInput } from './input-run.ts';
 import type { Loudness } from './loudness/normalise.ts';
 import { type NoteMaker, type NotePart, type RunChoice, wholeOf } from './notes/run.ts';
 import { type Parallelism, renderWanted } from './parallel/render.ts';
@@ -312,7 +312,7 @@ async function endOf(job: Job, ...streams: readonly string[]): Promise<number> {
   const { outSeconds = 0 } = await runOnInput(
     job,
     {
-      inputs: [{ file: job.input, demuxer: job.probe.container.demuxer, withVideo: true }],
+      inputs: [{ ...inputOf(job), withVideo: true }],
       outputs: [{ muxer: 'null', options: [...streams.flatMap((stream) => ['-map', stream]), '-c', 'copy'] }],
     },
     () => {},

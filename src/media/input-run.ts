@@ -1,5 +1,5 @@
 /** Runs of ffmpeg over a caller's file, and whose fault it is when one fails. */
-import { accessOf, type Command, composeArguments } from './command.ts';
+import { accessOf, type Command, type CommandInput, composeArguments } from './command.ts';
 import { blameInput } from './failure.ts';
 import type { Probe } from './probe.ts';
 import { type MediaTools, type RunLimits, runFfmpeg } from './run.ts';
@@ -24,6 +24,11 @@ export interface Job extends MediaRun {
   readonly maxAudioSeconds: number;
   /** Largest file that may be written. */
   readonly maxOutputBytes: number;
+}
+
+/** The source as ffmpeg is told of it. */
+export function inputOf({ input, probe }: Pick<Job, 'input' | 'probe'>): CommandInput {
+  return { file: input, demuxer: probe.container.demuxer, startSeconds: probe.startSeconds };
 }
 
 /** Runs a command over the input and gives the blame for a failure to it, unless it was this machine's. */

@@ -52,6 +52,8 @@ export interface Cover {
 export interface Probe {
   readonly container: Container;
   readonly sizeBytes: number;
+  /** Where the file begins on the source's clock; 0 unless it is a part of the source. */
+  readonly startSeconds: number;
   /** Best guess for the whole file, for progress and estimates; null where there is not even one. */
   readonly durationSeconds: number | null;
   readonly tracks: readonly [AudioTrack, ...AudioTrack[]];
@@ -62,6 +64,13 @@ export interface Probe {
   readonly isAudioOnly: boolean;
 }
 
+/** What is known of a file from elsewhere, such as the playlist of a stream. */
+interface KnownOfFile {
+  /** Where it begins on the source's clock. */
+  readonly startSeconds: number;
+  readonly durationSeconds: number;
+}
+
 /**
  * @param file a regular local file.
  * @throws {MediaFailure} INVALID_VIDEO when it is no media, EXTRACTION_FAILED `no audio stream` when it holds none.
@@ -69,8 +78,9 @@ export interface Probe {
 export async function probe(
   tools: MediaTools,
   file: string,
-  { signal }: { readonly signal: AbortSignal },
+  { signal, known }: { readonly signal: AbortSignal; readonly known?: KnownOfFile },
 ): Promise<Probe> {
+  const startSeconds = known?.startSeconds ?? 0;
   const { sizeBytes } = await requireRegularFile(file);
   const head = await readHead(file);
   const container = sniffContainer(head);
@@ -84,7 +94,7 @@ export async function probe(
   });
   const tracks = answer.streams
     .filter((stream) => stream.codec_type === 'audio')
-    .map((stream, index) => asTrack(stream, index, { answer, container, isEstimate }));
+    .map((stream, index) => asTrack(stream, index, { answer, container, isEstimate, startSeconds }));
   const [first, ...others] = tracks;
   if (tracks.every(({ channels }) => channels === 0)) {
     const missing = await missingEnd(file, container, sizeBytes);
@@ -94,7 +104,8 @@ export async function probe(
   return {
     container,
     sizeBytes,
-    durationSeconds: answer.format.duration ?? first.declaredSeconds,
+    startSeconds,
+    durationSeconds: known?.durationSeconds ?? answer.format.duration ?? first.declaredSeconds,
     tracks: [first, ...others],
     tags: answer.format.tags,
     chapters: answer.chapters.map(({ start_time = 0, end_time = start_time, tags: { title } }) => ({
@@ -115,7 +126,11 @@ async function readHead(file: string): Promise<Uint8Array> {
   return buffer.subarray(0, bytesRead);
 }
 
-function asTrack(stream: FfprobeStream, index: number, context: TrackContext): AudioTrack {
+function asTrack(
+  stream: FfprobeStream,
+  index: number,
+  context: TrackContext & { readonly startSeconds: number },
+): AudioTrack {
   const { language } = stream.tags;
   const bitsPerSecond = stream.bit_rate ?? Number(stream.tags.BPS ?? Number.NaN);
   return {
@@ -130,7 +145,7 @@ function asTrack(stream: FfprobeStream, index: number, context: TrackContext): A
     bitDepth: bitDepthOf(stream),
     isFloat: /^pcm_f/.test(stream.codec_name ?? ''),
     isDefault: stream.disposition.default === 1,
-    startSeconds: startOffset(stream, context.answer),
+    startSeconds: context.startSeconds + startOffset(stream, context.answer),
     declaredSeconds: declaredDuration(stream, context),
     tags: stream.tags,
   };

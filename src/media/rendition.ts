@@ -11,7 +11,7 @@ import {
   type Stretch,
   stretchFilters,
 } from './graph.ts';
-import { type Job, runOnInput } from './input-run.ts';
+import { inputOf, type Job, runOnInput } from './input-run.ts';
 import { type CoverImage, hasChapterTags, metadataFile } from './metadata.ts';
 import type { OutputPlan } from './plan.ts';
 import type { Probe } from './probe.ts';
@@ -41,8 +41,7 @@ export interface Rendition {
 }
 
 export async function renditionCommand(job: Job, renditions: readonly Rendition[]): Promise<Command> {
-  const { input, probe } = job;
-  const inputs = [{ file: input, demuxer: probe.container.demuxer }];
+  const inputs = [inputOf(job)];
   const branches: Branch[] = [];
   const outputs: CommandOutput[] = [];
   for (const rendition of renditions) {
@@ -168,7 +167,7 @@ const MAX_TAG_COVER_BYTES = 8 * 1024 * 1024;
 async function readCover(job: Job, cover: NonNullable<Probe['cover']>): Promise<CoverImage | null> {
   const chunks: Buffer[] = [];
   const command: Command = {
-    inputs: [{ file: job.input, demuxer: job.probe.container.demuxer }],
+    inputs: [inputOf(job)],
     outputs: [
       {
         muxer: 'data',

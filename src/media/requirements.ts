@@ -61,6 +61,7 @@ const PROTOCOLS = ['file', 'pipe'];
 const SOURCE: Probe = {
   container: { name: 'wav', demuxer: 'wav', declares: 'header' },
   sizeBytes: 1,
+  startSeconds: 0,
   durationSeconds: 10,
   tracks: [
     {

@@ -7,7 +7,7 @@ import type { AudioTrack, Probe } from './probe.ts';
  * @throws {MediaFailure} EXTRACTION_FAILED, listing the tracks, when there is no such one.
  */
 export function chooseTrack(probe: Probe, asked: number | string | undefined): AudioTrack {
-  const track = asked === undefined ? defaultTrack(probe) : findTrack(probe, asked);
+  const track = asked === undefined ? defaultTrack(probe) : findTrack(probe.tracks, asked);
   if (track === undefined) {
     const known = probe.tracks.map(describeTrack).join('; ');
     throw new MediaFailure('EXTRACTION_FAILED', `no audio track ${asked}; the file has ${known}`);
@@ -20,14 +20,19 @@ export function chooseTrack(probe: Probe, asked: number | string | undefined): A
 
 function defaultTrack({ tracks }: Probe): AudioTrack {
   const usable = tracks.filter(({ channels, sampleRate }) => channels > 0 && sampleRate > 0);
-  return usable.find(({ isDefault }) => isDefault) ?? usable[0] ?? tracks[0];
+  return findTrack(usable, undefined) ?? tracks[0];
 }
 
-function findTrack({ tracks }: Probe, asked: number | string): AudioTrack | undefined {
+/** Among whatever has a language: tracks of a file, renditions of a stream. */
+export function findTrack<Track extends Pick<AudioTrack, 'language' | 'isDefault'>>(
+  tracks: readonly Track[],
+  asked: number | string | undefined,
+): Track | undefined {
   if (typeof asked === 'number') return tracks[asked];
-  const matches = tracks.filter(({ language }) => languageMatch(asked, language) > 0);
-  const exact = matches.filter(({ language }) => languageMatch(asked, language) === 2);
-  const best = exact.length > 0 ? exact : matches;
+  const matching = (least: 1 | 2) =>
+    tracks.filter(({ language }) => asked === undefined || languageMatch(asked, language) >= least);
+  const exact = matching(2);
+  const best = exact.length > 0 ? exact : matching(1);
   return best.find(({ isDefault }) => isDefault) ?? best[0];
 }
 

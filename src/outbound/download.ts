@@ -69,6 +69,8 @@ export interface Downloaded {
   readonly contentType: string | undefined;
   /** A bare, cleaned file name from Content-Disposition or the URL's path. */
   readonly filename: string | undefined;
+  /** Where the redirects led. */
+  readonly url: string;
 }
 
 /** What a download needs to be continued. */
@@ -125,6 +127,7 @@ export async function download(
       sizeBytes: transfer.receivedBytes,
       contentType: headerOf(answer.headers, 'content-type'),
       filename: sourceName(headerOf(answer.headers, 'content-disposition'), new URL(options.url), answer.url),
+      url: answer.url.href,
     };
   } catch (error) {
     await file.close().catch(() => {}); // A second close says nothing new; the first error is the one to know.

@@ -4,6 +4,7 @@ import { type ConnectorOptions, guardedConnector } from './connector.ts';
 import { type Downloaded, type DownloadOptions, download } from './download.ts';
 import type { Route } from './exchange.ts';
 import type { FetchBytesOptions } from './fetch-bytes.ts';
+import type { FetchPiece, PiecesOptions } from './pieces.ts';
 import type { Policy } from './policy.ts';
 import { type PostAnswer, type PutOptions, put } from './post.ts';
 import type { PartsDownloaded, PartsOptions } from './ranges.ts';
@@ -24,6 +25,7 @@ interface FetchingOptions {
 export interface Fetching {
   download(options: DownloadOptions): Promise<Downloaded>;
   downloadParts(options: PartsOptions): Promise<PartsDownloaded>;
+  fetchPieces<T>(options: PiecesOptions, run: (fetch: FetchPiece) => Promise<T>): Promise<T>;
   fetchBytes(options: FetchBytesOptions): Promise<Uint8Array>;
   put(options: PutOptions): Promise<PostAnswer>;
   /** Of an account's service, for Node's own fetch. */
@@ -45,18 +47,25 @@ export function createFetching({ policy, userAgent, keepAliveMs, connectorFor }:
   const route = (purpose: FetchPurpose): Route => ({ dispatcher: agents[purpose], policy, userAgent });
   /** Each source has its own connections, which end with the work: one cannot keep another waiting. */
   const partAgents = new Set<Agent>();
+  const onConnectionsOfItsOwn = async <T>(run: (route: Route) => Promise<T>): Promise<T> => {
+    const dispatcher = agentFor('source', MAX_PART_CONNECTIONS);
+    partAgents.add(dispatcher);
+    try {
+      return await run({ dispatcher, policy, userAgent });
+    } finally {
+      partAgents.delete(dispatcher);
+      await dispatcher.destroy();
+    }
+  };
   return {
     download: (options) => download(route('source'), options),
     downloadParts: async (options) => {
       const { downloadParts } = await import('./ranges.ts');
-      const dispatcher = agentFor('source', MAX_PART_CONNECTIONS);
-      partAgents.add(dispatcher);
-      try {
-        return await downloadParts({ dispatcher, policy, userAgent }, options);
-      } finally {
-        partAgents.delete(dispatcher);
-        await dispatcher.destroy();
-      }
+      return onConnectionsOfItsOwn((route) => downloadParts(route, options));
+    },
+    fetchPieces: async (options, run) => {
+      const { fetchPieces } = await import('./pieces.ts');
+      return onConnectionsOfItsOwn((route) => fetchPieces(route, options, run));
     },
     fetchBytes: async (options) => {
       const { fetchBytes } = await import('./fetch-bytes.ts');

@@ -14,6 +14,7 @@ import type { Downloaded, DownloadLimits, DownloadOptions } from './download.ts'
 import { OutboundFailed, OutboundRefused } from './errors.ts';
 import type { FetchBytesOptions } from './fetch-bytes.ts';
 import type { Fetching } from './fetching.ts';
+import type { FetchPiece, PiecesOptions } from './pieces.ts';
 import { type Policy, type Purpose, parseTarget } from './policy.ts';
 import { type PostAnswer, type PostOptions, type PutOptions, post } from './post.ts';
 import type { PartsDownloaded, PartsOptions } from './ranges.ts';
@@ -56,6 +57,9 @@ export interface Outbound {
 
   /** The same, but only those parts that are wanted where that is quicker. @throws as `download`, and as `choose` */
   downloadParts(options: PartsOptions): Promise<PartsDownloaded>;
+
+  /** Fetches a source of many files, over as many connections as parts have. @throws as `run` */
+  fetchPieces<T>(options: PiecesOptions, run: (fetch: FetchPiece) => Promise<T>): Promise<T>;
 
   /** Reads something small into memory, one try, 60 s at most. @throws OutboundRefused, OutboundFailed */
   fetchBytes(options: FetchBytesOptions): Promise<Uint8Array>;
@@ -138,6 +142,13 @@ export function createOutbound(options: OutboundOptions): Outbound {
         const limits = { ...options.downloadLimits, ...request.limits };
         return (await loaded()).downloadParts({ ...request, limits });
       }),
+    fetchPieces: async (request, run) => {
+      const limits = { ...options.downloadLimits, ...request.limits };
+      const fetching = await loaded();
+      return fetching.fetchPieces({ ...request, limits }, (fetch) =>
+        run((piece, take) => logged('source', piece.url, () => fetch(piece, take))),
+      );
+    },
     fetchBytes: (request) => logged('source', request.url, async () => (await loaded()).fetchBytes(request)),
     post: (request) =>
       logged('webhook', request.url, () => post({ agents: postAgents, policy, userAgent }, request)),

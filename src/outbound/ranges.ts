@@ -158,5 +158,6 @@ function describe(options: PartsOptions, remote: RemoteFile, { headers, url }: A
     sizeBytes: remote.sizeBytes,
     contentType: headerOf(headers, 'content-type'),
     filename: sourceName(headerOf(headers, 'content-disposition'), new URL(options.url), url),
+    url: url.href,
   };
 }

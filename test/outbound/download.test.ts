@@ -130,6 +130,7 @@ describe('a source that behaves', () => {
       sizeBytes: content.length,
       contentType: 'video/mp4',
       filename: 'video.mp4',
+      url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+\/video\.mp4$/),
     });
     await expectWholeFile();
     expect((await stat(file)).mode & 0o777).toBe(0o600);

@@ -1,7 +1,7 @@
 /** Runs that measure loudness and peaks (ITU-R BS.1770, by ffmpeg's ebur128). */
 import { stat } from 'node:fs/promises';
 import { branchFilters, filterGraph, type Gain } from '../graph.ts';
-import { type Job, runOnInput } from '../input-run.ts';
+import { inputOf, type Job, runOnInput } from '../input-run.ts';
 import type { OutputPlan } from '../plan.ts';
 import { clockOf, demuxerOf } from '../render.ts';
 import type { LevelledPcm, Rendition } from '../rendition.ts';
@@ -53,7 +53,7 @@ async function runTrack(
   const { stderr } = await runOnInput(
     job,
     {
-      inputs: [{ file: job.input, demuxer: job.probe.container.demuxer }],
+      inputs: [inputOf(job)],
       graph: filterGraph(plan, [
         { timeline: plan.timeline, filters: `${branchFilters(plan, gain)},${meter}` },
       ]),

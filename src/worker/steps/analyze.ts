@@ -19,11 +19,13 @@ export const analyze: Step<LocalVideo, AnalyzedVideo> = async (
 ) => {
   report('analyzing_video', 0);
   const probed = video.probe ?? (await probe(services.tools, video.path, { signal }));
+  const { track, ...others } = payload.output;
+  const output = video.isTrack || track === undefined ? others : payload.output;
   return {
     video,
     probe: probed,
-    plan: planOutput(payload.output, probed),
-    voicePlan: payload.options.voiceMessage === undefined ? null : planVoiceRendition(payload.output, probed),
+    plan: planOutput(output, probed),
+    voicePlan: payload.options.voiceMessage === undefined ? null : planVoiceRendition(output, probed),
   };
 };
 

@@ -6,6 +6,7 @@ import type { Probe } from '../../media/probe.ts';
 import { OutboundFailed, OutboundRefused } from '../../outbound/errors.ts';
 import { wasPutBack } from '../../queue/extraction-consumer.ts';
 import { ObjectNotFound } from '../../storage/storage.ts';
+import { type StreamKind, streamKindOf } from '../../streams/detect.ts';
 import { uploadStorageKey } from '../../uploads/record.ts';
 import type { Step, StepContext } from '../step.ts';
 
@@ -16,6 +17,8 @@ export interface LocalVideo {
   readonly sizeBytes: number;
   /** What ffprobe said of it already, to know what to fetch. */
   readonly probe?: Probe;
+  /** Whether the wanted track is all the sound in it: one rendition of a stream. */
+  readonly isTrack?: boolean;
 }
 
 export const download: Step<undefined, LocalVideo> = async (_input, context) => {
@@ -27,32 +30,10 @@ export const download: Step<undefined, LocalVideo> = async (_input, context) => 
 };
 
 async function downloadUrl(url: string, context: StepContext): Promise<LocalVideo> {
-  const { jobId, services, signal, workspace, space } = context;
-  const path = join(workspace, 'source');
-  let probed: Probe | null = null;
   try {
-    const { sizeBytes, filename, partBytes } = await services.outbound.downloadParts({
-      url,
-      file: path,
-      maxBytes: services.limits.maxInputBytes,
-      signal,
-      begun: await services.putBack?.take(jobId, path),
-      async onBrokenOff(begun) {
-        if (wasPutBack(signal)) await services.putBack?.keep(jobId, path, begun);
-      },
-      makeRoom: (bytes) => space.grow(bytes, signal),
-      onProgress({ receivedBytes, totalBytes }) {
-        context.report('downloading_video', totalBytes ? receivedBytes / totalBytes : 0);
-      },
-      async choose(parts) {
-        const { fetchAudioParts } = await import('../audio-parts.ts');
-        probed = await fetchAudioParts(parts, path, context);
-        return probed !== null;
-      },
-    });
-    services.observer?.sourceFetched({ size: sizeBytes, fetched: partBytes ?? sizeBytes });
-    context.logger.debug({ sizeBytes, partBytes }, 'source downloaded');
-    return { path, name: filename ?? 'audio', sizeBytes, ...(probed === null ? {} : { probe: probed }) };
+    const video = await downloadFile(url, context);
+    const kind = video.probe === undefined ? await streamKindOf(video.path) : undefined;
+    return kind === undefined ? video : await openStream({ ...video, kind }, context);
   } catch (error) {
     if (error instanceof OutboundRefused) {
       context.logger.warn({ reason: error.reason }, 'source refused');
@@ -67,6 +48,55 @@ async function downloadUrl(url: string, context: StepContext): Promise<LocalVide
     }
     throw error;
   }
+}
+
+interface DownloadedFile extends LocalVideo {
+  /** Where it lies. */
+  readonly url: string;
+}
+
+async function downloadFile(url: string, context: StepContext): Promise<DownloadedFile> {
+  const { jobId, services, signal, workspace, space } = context;
+  const path = join(workspace, 'source');
+  const { source } = context.payload;
+  // What is kept of a job is the beginning of its source, and no file that a stream led to.
+  const putBack = source.type === 'url' && source.url === url ? services.putBack : undefined;
+  let probed: Probe | null = null;
+  const downloaded = await services.outbound.downloadParts({
+    url,
+    file: path,
+    maxBytes: services.limits.maxInputBytes,
+    signal,
+    begun: await putBack?.take(jobId, path),
+    async onBrokenOff(begun) {
+      if (wasPutBack(signal)) await putBack?.keep(jobId, path, begun);
+    },
+    makeRoom: (bytes) => space.grow(bytes, signal),
+    onProgress({ receivedBytes, totalBytes }) {
+      context.report('downloading_video', totalBytes ? receivedBytes / totalBytes : 0);
+    },
+    async choose(parts) {
+      const { fetchAudioParts } = await import('../audio-parts.ts');
+      probed = await fetchAudioParts(parts, path, context);
+      return probed !== null;
+    },
+  });
+  const { sizeBytes, filename, partBytes } = downloaded;
+  services.observer?.sourceFetched({ size: sizeBytes, fetched: partBytes ?? sizeBytes });
+  context.logger.debug({ sizeBytes, partBytes }, 'source downloaded');
+  const name = filename ?? 'audio';
+  return { path, name, sizeBytes, url: downloaded.url, ...(probed === null ? {} : { probe: probed }) };
+}
+
+async function openStream(
+  playlist: DownloadedFile & { readonly kind: StreamKind },
+  context: StepContext,
+): Promise<LocalVideo> {
+  const { fetchStream } = await import('../stream-source.ts');
+  const { path, name } = playlist;
+  const stream = await fetchStream(playlist, context);
+  const video = 'fileUrl' in stream ? await downloadFile(stream.fileUrl, context) : stream;
+  return { ...video, path, name, isTrack: stream.isTrack };
 }
 
 async function openUpload(

@@ -1,0 +1,99 @@
+/** A source of many files, such as the segments of a stream: a request for each, over few connections that are kept alive. */
+import { deadlineOf } from './deadline.ts';
+import { type DownloadLimits, defaultLimits, withTries } from './download.ts';
+import { OutboundFailed } from './errors.ts';
+import { type Answer, discard, get, headerOf, type Route, refuseEncoded, statusFailure } from './exchange.ts';
+import { limitedBody, tooLarge } from './limited-body.ts';
+import { type ByteSpan, rangeHeader } from './ranges-spans.ts';
+import { parseContentRange } from './validator.ts';
+
+interface PieceRequest {
+  /** Absolute. */
+  readonly url: string;
+  /** Default: the whole file. */
+  readonly span?: ByteSpan | undefined;
+  readonly maxBytes: number;
+  readonly signal: AbortSignal;
+}
+
+interface PieceAnswer {
+  /** Where the redirects led. */
+  readonly url: string;
+  readonly bytes: AsyncIterable<Uint8Array>;
+}
+
+/**
+ * @param take reads the bytes. It is called anew, with all of them, after a failure that may pass
+ * @throws OutboundRefused, OutboundFailed; what `take` throws; the signal's reason
+ */
+export type FetchPiece = <T>(request: PieceRequest, take: (answer: PieceAnswer) => Promise<T>) => Promise<T>;
+
+export interface PiecesOptions {
+  /** Of all pieces together, what failed on the way counted. */
+  readonly maxBytes: number;
+  readonly signal: AbortSignal;
+  readonly limits?: Partial<DownloadLimits>;
+}
+
+/** `limits.totalMs` is for everything that `run` does. @throws what `run` throws */
+export async function fetchPieces<T>(
+  route: Route,
+  options: PiecesOptions,
+  run: (fetch: FetchPiece) => Promise<T>,
+): Promise<T> {
+  const limits = { ...defaultLimits, ...options.limits };
+  const tooLate = new OutboundFailed('timeout', 'the download took too long', false);
+  const deadline = deadlineOf(limits.totalMs, tooLate, options.signal);
+  let receivedBytes = 0;
+  const counted = async function* (body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+    for await (const chunk of body) {
+      receivedBytes += chunk.length;
+      if (receivedBytes > options.maxBytes) throw tooLarge();
+      yield chunk;
+    }
+  };
+  try {
+    return await run((request, take) => {
+      const signal = AbortSignal.any([deadline.signal, request.signal]);
+      return withTries(limits, signal, async () => {
+        const { url, span } = request;
+        const headers: Record<string, string> = span === undefined ? {} : { range: rangeHeader([span]) };
+        const answer = await get(route, { ...limits, url, headers, signal, keepAlive: true });
+        try {
+          requirePiece(answer, span);
+          const body = limitedBody(answer.body, { ...limits, maxBytes: request.maxBytes }, signal);
+          return await take({ url: answer.url.href, bytes: counted(whole(body, span)) });
+        } finally {
+          discard(answer.body);
+        }
+      });
+    });
+  } finally {
+    deadline.clear();
+  }
+}
+
+function requirePiece(answer: Answer, span: ByteSpan | undefined): void {
+  const { status, headers } = answer;
+  if (status !== 200 && status !== 206) throw statusFailure(answer);
+  refuseEncoded(headers);
+  const range = status === 206 ? parseContentRange(headerOf(headers, 'content-range')) : undefined;
+  // A server without ranges would send the whole file once for each segment of it.
+  if (range?.start !== span?.start || range?.end !== span?.end) {
+    throw new OutboundFailed('protocol', 'the server did not send the part that was asked for', false);
+  }
+}
+
+async function* whole(
+  body: AsyncIterable<Uint8Array>,
+  span: ByteSpan | undefined,
+): AsyncGenerator<Uint8Array> {
+  let receivedBytes = 0;
+  for await (const chunk of body) {
+    receivedBytes += chunk.length;
+    yield chunk;
+  }
+  if (span !== undefined && receivedBytes !== span.end - span.start) {
+    throw new OutboundFailed('reset', 'the connection broke before the end', true);
+  }
+}

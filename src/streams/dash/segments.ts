@@ -1,0 +1,154 @@
+/** The segments of a representation, by SegmentTemplate, SegmentList or SegmentBase (ISO/IEC 23009-1 section 5.3.9). */
+import { type Piece, requireCount, resolved, type Segment, unsupported, unusable } from '../presentation.ts';
+import type { Period, Representation } from './manifest.ts';
+import { byteSpan, wholeNumber } from './numbers.ts';
+import { fillTemplate } from './template.ts';
+import { childrenNamed, type Element } from './xml.ts';
+
+/** A segment's place in time, in ticks. */
+interface Place {
+  readonly number: number;
+  readonly start: number;
+  readonly ticks: number;
+}
+
+/** @returns the segments, or the address of the one file that all of it lies in. @throws {MediaFailure} when they cannot be told */
+export function segmentsOf(period: Period, representation: Representation): Segment[] | { fileUrl: string } {
+  const { addressing, baseUrl, hasBaseUrl } = representation;
+  const kind = addressing.at(-1)?.name ?? 'SegmentBase';
+  const elements = addressing.filter(({ name }) => name === kind);
+  if (kind === 'SegmentBase') {
+    if (!hasBaseUrl) throw unusable('the manifest does not say where its sound lies');
+    return { fileUrl: baseUrl };
+  }
+  const said = (name: string): string | undefined =>
+    elements.findLast(({ attributes }) => attributes.has(name))?.attributes.get(name);
+  const child = (name: string): Element | undefined =>
+    elements
+      .findLast((element) => childrenNamed(element, name).length > 0)
+      ?.children.find((one) => one.name === name);
+  const timescale = wholeNumber(said('timescale'), 1);
+  if (timescale === 0) throw unusable('the manifest has a clock that stands still');
+  const timing: Timing = {
+    timescale,
+    duration: wholeNumber(said('duration'), 0),
+    startNumber: wholeNumber(said('startNumber'), 1),
+    endNumber: wholeNumber(said('endNumber'), Number.POSITIVE_INFINITY),
+    offset: wholeNumber(said('presentationTimeOffset'), 0),
+    timeline: child('SegmentTimeline'),
+  };
+  const own = kind === 'SegmentTemplate' ? templated : listed;
+  const mediaZeroSeconds = period.startSeconds - timing.offset / timescale;
+  return own({ period, representation, timing, said, child, elements }).map((segment, nth) => ({
+    ...segment,
+    breaksClock: nth === 0,
+    mediaZeroSeconds,
+  }));
+}
+
+interface Timing {
+  readonly timescale: number;
+  /** Ticks of each segment; 0 where a timeline says. */
+  readonly duration: number;
+  readonly startNumber: number;
+  readonly endNumber: number;
+  /** Ticks that the media show at the period's start. */
+  readonly offset: number;
+  readonly timeline: Element | undefined;
+}
+
+interface Addressing {
+  readonly period: Period;
+  readonly representation: Representation;
+  readonly timing: Timing;
+  /** An attribute, its own or inherited. */
+  readonly said: (name: string) => string | undefined;
+  readonly child: (name: string) => Element | undefined;
+  readonly elements: readonly Element[];
+}
+
+type BareSegment = Omit<Segment, 'breaksClock'>;
+
+function templated({ period, representation, timing, said, child }: Addressing): BareSegment[] {
+  const media = said('media');
+  if (media === undefined) throw unusable('a template of the manifest has no address');
+  const { id, bandwidth, baseUrl } = representation;
+  const address = (template: string, place?: Place): string =>
+    resolved(fillTemplate(template, { id, bandwidth, number: place?.number, time: place?.start }), baseUrl);
+  const initialization = said('initialization');
+  const init =
+    initialization === undefined ? initOf(child, baseUrl) : { url: address(initialization), span: undefined };
+  return placesOf(period, timing, null).map((place) => ({
+    url: address(media, place),
+    init,
+    seconds: place.ticks / timing.timescale,
+  }));
+}
+
+function listed({ period, representation, timing, child, elements }: Addressing): BareSegment[] {
+  const { baseUrl } = representation;
+  const list = elements.findLast((element) => childrenNamed(element, 'SegmentURL').length > 0);
+  const urls = list === undefined ? [] : childrenNamed(list, 'SegmentURL');
+  requireCount(urls.length);
+  const places = placesOf(period, timing, urls.length);
+  const init = initOf(child, baseUrl);
+  return urls.map(({ attributes }, nth) => ({
+    url: resolved(attributes.get('media') ?? '', baseUrl),
+    span: byteSpan(attributes.get('mediaRange')),
+    init,
+    seconds: (places[nth]?.ticks ?? 0) / timing.timescale,
+  }));
+}
+
+function initOf(child: Addressing['child'], baseUrl: string): Piece | undefined {
+  const attributes = child('Initialization')?.attributes;
+  return (
+    attributes && {
+      url: resolved(attributes.get('sourceURL') ?? '', baseUrl),
+      span: byteSpan(attributes.get('range')),
+    }
+  );
+}
+
+/** @param count of the segments, where something else says */
+function placesOf({ seconds }: Period, timing: Timing, count: number | null): Place[] {
+  const { timescale, duration, startNumber, endNumber, offset, timeline } = timing;
+  const endTicks = seconds === null ? null : offset + seconds * timescale;
+  if (timeline !== undefined) return timelinePlaces(timeline, startNumber, endTicks);
+  const whole =
+    seconds === null ? null : duration > 0 ? Math.ceil(seconds * (timescale / duration) - 1e-6) : 1;
+  const most = Number.isFinite(endNumber) ? endNumber - startNumber + 1 : null;
+  const length = count ?? most ?? whole;
+  if (length === null) throw unusable('the manifest does not say how long the stream is');
+  requireCount(length);
+  return Array.from({ length: Math.max(0, length) }, (_, nth) => {
+    const start = offset + nth * duration;
+    const left = endTicks === null || duration === 0 ? duration : Math.max(0, endTicks - start);
+    return { number: startNumber + nth, start, ticks: Math.min(duration, left) };
+  });
+}
+
+/** `<S t d r>` (section 5.3.9.6): `r` more of the same length, -1: up to the next, or to the end. */
+function timelinePlaces(timeline: Element, startNumber: number, endTicks: number | null): Place[] {
+  const places: Place[] = [];
+  const rows = childrenNamed(timeline, 'S');
+  let start = 0;
+  for (const [nth, { attributes }] of rows.entries()) {
+    start = wholeNumber(attributes.get('t'), start);
+    const ticks = wholeNumber(attributes.get('d'), 0);
+    if (ticks === 0) throw unusable('a segment of the manifest has no length');
+    const next = rows[nth + 1]?.attributes.get('t');
+    const until = next === undefined ? endTicks : wholeNumber(next, 0);
+    const repeat = attributes.get('r') ?? '0';
+    if (repeat.startsWith('-') && until === null) throw unsupported('live stream');
+    const more = repeat.startsWith('-')
+      ? Math.max(0, Math.ceil(((until ?? start) - start) / ticks - 1e-6) - 1)
+      : wholeNumber(repeat, 0);
+    requireCount(places.length + more + 1);
+    for (let index = 0; index <= more; index += 1) {
+      places.push({ number: startNumber + places.length, start, ticks });
+      start += ticks;
+    }
+  }
+  return places;
+}

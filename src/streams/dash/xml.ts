@@ -1,0 +1,152 @@
+/** The XML of a manifest: elements, attributes and text. No document type, no entities but the five of XML: nothing in it can grow, or name a file. */
+import { unusable } from '../presentation.ts';
+
+export interface Element {
+  /** Without its prefix. */
+  readonly name: string;
+  /** By their names as written. */
+  readonly attributes: ReadonlyMap<string, string>;
+  readonly children: readonly Element[];
+  /** What stands between its tags, without its children. */
+  readonly text: string;
+}
+
+interface OpenElement extends Element {
+  readonly children: Element[];
+  text: string;
+}
+
+const MAX_DEPTH = 32;
+const MAX_ELEMENTS = 250_000;
+
+/** What is no element, and how it ends. */
+const SKIPPED = [
+  ['<!--', '-->'],
+  ['<?', '?>'],
+] as const;
+const CDATA = '<![CDATA[';
+
+const TAG = /<(\/?)([\w:.-]+)\s*/y;
+const ATTRIBUTE = /([\w:.-]+)\s*=\s*(?:"([^"<]*)"|'([^'<]*)')\s*/y;
+const TAG_END = /(\/?)>/y;
+
+/** @returns the outermost element. @throws {MediaFailure} when it is not well-formed, or has a document type */
+export function parseXml(text: string): Element {
+  const tree = new Tree();
+  for (let at = text.startsWith('\ufeff') ? 1 : 0; at < text.length; ) {
+    const skipped = SKIPPED.find(([begin]) => text.startsWith(begin, at));
+    if (skipped !== undefined) {
+      at = endOf(text, skipped[1], at);
+    } else if (text.startsWith(CDATA, at)) {
+      const end = endOf(text, ']]>', at);
+      tree.add(text.slice(at + CDATA.length, end - 3));
+      at = end;
+    } else if (text.startsWith('<!', at)) {
+      throw unusable('a manifest with a document type is not read');
+    } else if (text[at] === '<') {
+      const tag = tagAt(text, at);
+      tree.take(tag);
+      at = tag.end;
+    } else {
+      const next = text.indexOf('<', at);
+      const end = next < 0 ? text.length : next;
+      tree.add(unescaped(text.slice(at, end)));
+      at = end;
+    }
+  }
+  return tree.root();
+}
+
+/** The elements so far. */
+class Tree {
+  readonly #top: OpenElement = { name: '', attributes: new Map(), children: [], text: '' };
+  readonly #open = [this.#top];
+  #elements = 0;
+
+  add(text: string): void {
+    this.#within.text += text;
+  }
+
+  take({ name, attributes, closes, isEmpty }: Tag): void {
+    if (closes) {
+      if (this.#open.length < 2 || this.#open.pop()?.name !== name) throw broken();
+      return;
+    }
+    const element = { name, attributes, children: [], text: '' };
+    this.#within.children.push(element);
+    if (!isEmpty) this.#open.push(element);
+    this.#elements += 1;
+    if (this.#open.length > MAX_DEPTH || this.#elements > MAX_ELEMENTS) throw broken();
+  }
+
+  root(): Element {
+    const [root, ...others] = this.#top.children;
+    if (root === undefined || others.length > 0 || this.#open.length > 1) throw broken();
+    return root;
+  }
+
+  get #within(): OpenElement {
+    return this.#open.at(-1) ?? this.#top;
+  }
+}
+
+function endOf(text: string, mark: string, from: number): number {
+  const at = text.indexOf(mark, from);
+  if (at < 0) throw broken();
+  return at + mark.length;
+}
+
+interface Tag {
+  readonly name: string;
+  readonly attributes: ReadonlyMap<string, string>;
+  readonly closes: boolean;
+  /** Whether it is an element without content. */
+  readonly isEmpty: boolean;
+  /** Behind it. */
+  readonly end: number;
+}
+
+/** Each match begins where the one before it ended, so that no text takes longer than its length. */
+function tagAt(text: string, at: number): Tag {
+  const begin = matchAt(TAG, text, at);
+  if (begin === null) throw broken();
+  const attributes = new Map<string, string>();
+  let end = at + begin[0].length;
+  for (let next = matchAt(ATTRIBUTE, text, end); next !== null; next = matchAt(ATTRIBUTE, text, end)) {
+    const [whole, name = '', double, single = ''] = next;
+    attributes.set(name, unescaped(double ?? single));
+    end += whole.length;
+  }
+  const last = matchAt(TAG_END, text, end);
+  if (last === null) throw broken();
+  end += last[0].length;
+  return { name: local(begin[2] ?? ''), attributes, closes: begin[1] === '/', isEmpty: last[1] === '/', end };
+}
+
+function matchAt(pattern: RegExp, text: string, at: number): RegExpExecArray | null {
+  pattern.lastIndex = at;
+  return pattern.exec(text);
+}
+
+function broken(): Error {
+  return unusable('the manifest is not well-formed');
+}
+
+function local(name: string): string {
+  return name.slice(name.indexOf(':') + 1);
+}
+
+const ENTITIES: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" };
+
+function unescaped(text: string): string {
+  if (!text.includes('&')) return text;
+  return text.replaceAll(/&(?:#(\d{1,7})|#x([0-9a-fA-F]{1,6})|(\w+));/g, (all, decimal, hex, name) => {
+    if (name !== undefined) return ENTITIES[name] ?? all;
+    const code = decimal === undefined ? Number.parseInt(hex, 16) : Number(decimal);
+    return code <= 0x10ffff ? String.fromCodePoint(code) : '';
+  });
+}
+
+export function childrenNamed({ children }: Element, name: string): Element[] {
+  return children.filter((child) => child.name === name);
+}

@@ -1,0 +1,156 @@
+/** A media playlist (RFC 8216 section 4.3.2 and 4.3.3) as segments. */
+import {
+  type Piece,
+  type Presentation,
+  requireCount,
+  resolved,
+  type Segment,
+  unsupported,
+  unusable,
+} from '../presentation.ts';
+import { addressOf, attributesOf, byteRange, type Line } from './tags.ts';
+
+/** A key as a tag gives it; the IV of a segment may follow from its number. */
+interface Key {
+  readonly url: string;
+  readonly iv: Uint8Array | undefined;
+}
+
+/** What the tags so far say of the segments to come. */
+interface Reading {
+  readonly base: string;
+  readonly segments: Segment[];
+  sequence: number;
+  /** In force, by KEYFORMAT; undefined for one that only a player with a licence can use. */
+  readonly keys: Map<string, Key | undefined>;
+  init: Piece | undefined;
+  seconds: number | undefined;
+  range: string | undefined;
+  breaksClock: boolean;
+  isGap: boolean;
+  /** Where the last byte range of a file ended. */
+  rangeEnd: { readonly url: string; readonly at: number } | undefined;
+}
+
+/**
+ * @param base where the playlist lies
+ * @throws {MediaFailure} EXTRACTION_FAILED `live stream` or `encrypted`; INVALID_VIDEO when it cannot be read
+ */
+export function parseMedia(lines: readonly Line[], base: string): Presentation {
+  const tags = new Set(lines.flatMap((line) => ('tag' in line ? [line.tag] : [])));
+  if (!tags.has('EXT-X-TARGETDURATION')) throw unusable('the playlist lists files and is no stream of HLS');
+  if (!tags.has('EXT-X-ENDLIST')) throw unsupported('live stream');
+  const reading: Reading = {
+    base,
+    segments: [],
+    sequence: 0,
+    keys: new Map(),
+    init: undefined,
+    seconds: undefined,
+    range: undefined,
+    breaksClock: false,
+    isGap: false,
+    rangeEnd: undefined,
+  };
+  for (const line of lines) {
+    if ('uri' in line) addSegment(reading, line.uri);
+    else readTag(reading, line.tag, line.value);
+  }
+  if (reading.segments.length === 0) throw unusable('the playlist has no segments');
+  return { segments: reading.segments };
+}
+
+function readTag(reading: Reading, tag: string, value: string): void {
+  switch (tag) {
+    case 'EXT-X-MEDIA-SEQUENCE':
+      if (reading.segments.length === 0) reading.sequence = Number(/^\d{1,15}$/.exec(value)?.[0] ?? 0);
+      break;
+    case 'EXTINF':
+      reading.seconds = Number.parseFloat(value);
+      break;
+    case 'EXT-X-BYTERANGE':
+      reading.range = value;
+      break;
+    case 'EXT-X-DISCONTINUITY':
+      reading.breaksClock = true;
+      break;
+    case 'EXT-X-GAP':
+      reading.isGap = true;
+      break;
+    case 'EXT-X-KEY':
+      readKey(reading, value);
+      break;
+    case 'EXT-X-MAP':
+      readMap(reading, value);
+      break;
+  }
+}
+
+/** One holds until the next of its format; several may hold at a time, each for players of its format. */
+function readKey({ keys, base }: Reading, value: string): void {
+  const attributes = attributesOf(value);
+  const method = attributes.get('METHOD');
+  if (method === 'NONE') {
+    keys.clear();
+    return;
+  }
+  const format = attributes.get('KEYFORMAT') ?? 'identity';
+  const isUsable = method === 'AES-128' && format === 'identity';
+  keys.set(
+    format,
+    isUsable ? { url: addressOf(attributes, 'EXT-X-KEY', base), iv: ivOf(attributes.get('IV')) } : undefined,
+  );
+}
+
+function ivOf(value: string | undefined): Uint8Array | undefined {
+  if (value === undefined) return undefined;
+  const [, digits] = /^0[xX]([0-9a-fA-F]{1,32})$/.exec(value) ?? [];
+  if (digits === undefined) throw unusable('the IV of a key cannot be read');
+  return Buffer.from(digits.padStart(32, '0'), 'hex');
+}
+
+function readMap(reading: Reading, value: string): void {
+  const attributes = attributesOf(value);
+  const range = attributes.get('BYTERANGE');
+  const key = keyInForce(reading);
+  if (key !== undefined && key.iv === undefined) throw unusable('an encrypted EXT-X-MAP needs an IV');
+  reading.init = {
+    url: addressOf(attributes, 'EXT-X-MAP', reading.base),
+    span: range === undefined ? undefined : byteRange(range, 0),
+    encryption: key?.iv && { keyUrl: key.url, iv: key.iv },
+  };
+}
+
+/** @throws {MediaFailure} EXTRACTION_FAILED `encrypted` when none of those in force can be used */
+function keyInForce({ keys }: Reading): Key | undefined {
+  const key = keys.get('identity');
+  if (key === undefined && keys.size > 0) throw unsupported('encrypted');
+  return key;
+}
+
+function addSegment(reading: Reading, uri: string): void {
+  const { base, seconds, range, rangeEnd, init } = reading;
+  if (seconds === undefined || !(seconds >= 0)) throw unusable('a segment of the playlist has no duration');
+  const url = resolved(uri, base);
+  const follows = rangeEnd?.url === url ? rangeEnd.at : undefined;
+  const span = range === undefined ? undefined : byteRange(range, follows);
+  const key = keyInForce(reading);
+  if (!reading.isGap) {
+    const encryption = key && { keyUrl: key.url, iv: key.iv ?? sequenceIv(reading.sequence) };
+    reading.segments.push({ url, span, init, seconds, breaksClock: reading.breaksClock, encryption });
+    requireCount(reading.segments.length);
+    reading.breaksClock = false;
+  }
+  reading.rangeEnd = span && { url, at: span.end };
+  reading.sequence += 1;
+  reading.seconds = undefined;
+  reading.range = undefined;
+  reading.isGap = false;
+}
+
+/** Without an IV it is the segment's number, in 16 bytes (section 5.2). */
+function sequenceIv(sequence: number): Uint8Array {
+  const iv = Buffer.alloc(16);
+  iv.writeBigUInt64BE(BigInt(sequence), 8);
+  return iv;
+}

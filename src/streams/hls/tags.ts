@@ -1,0 +1,68 @@
+/** The lines of a playlist (RFC 8216 section 4.1), and the attributes of a tag (section 4.2). */
+import { resolved, unsupported, unusable } from '../presentation.ts';
+
+export type Line =
+  | { readonly uri: string }
+  /** `value` is what follows the colon. */
+  | { readonly tag: string; readonly value: string };
+
+/** Six for each of the segments that may be there, and as many for everything else. */
+const MAX_LINES = 250_000;
+
+/** Blank lines and comments are left out. @throws {MediaFailure} when it is no playlist of HLS, or uses variables */
+export function linesOf(text: string): Line[] {
+  const lines: Line[] = [];
+  let count = 0;
+  for (const [whole] of text.replace(/^\ufeff/, '').matchAll(/[^\r\n]+/g)) {
+    const line = whole.trim();
+    if (count === 0 && !line.startsWith('#EXTM3U')) break;
+    if (++count > MAX_LINES) throw unusable(`the playlist has more than ${MAX_LINES} lines`);
+    if (line.startsWith('#EXT')) lines.push(tagOf(line));
+    else if (line !== '' && !line.startsWith('#')) lines.push({ uri: line });
+  }
+  if (count === 0) throw unusable('the playlist does not begin with #EXTM3U');
+  return lines;
+}
+
+function tagOf(line: string): Line {
+  const colon = line.indexOf(':');
+  const tag = colon < 0 ? line.slice(1) : line.slice(1, colon);
+  if (tag === 'EXT-X-DEFINE') throw unsupported('playlists with variables (EXT-X-DEFINE) cannot be read');
+  return { tag, value: colon < 0 ? '' : line.slice(colon + 1) };
+}
+
+export type Attributes = ReadonlyMap<string, string>;
+
+const ATTRIBUTE = /\s*([A-Z0-9-]+)=(?:"([^"]*)"|([^",]*))\s*(?:,|$)/y;
+
+/** `A=1,B="x,y"`; quotes are taken off. What cannot be read, and all behind it, is left out. */
+export function attributesOf(value: string): Attributes {
+  const attributes = new Map<string, string>();
+  ATTRIBUTE.lastIndex = 0;
+  // Each match begins where the one before it ended, so that no text takes longer than its length.
+  for (let match = ATTRIBUTE.exec(value); match !== null; match = ATTRIBUTE.exec(value)) {
+    const [, name = '', quoted, bare = ''] = match;
+    attributes.set(name, quoted ?? bare.trim());
+  }
+  return attributes;
+}
+
+/** @throws {MediaFailure} when the tag has no such address */
+export function addressOf(attributes: Attributes, tag: string, base: string): string {
+  const uri = attributes.get('URI');
+  if (uri === undefined || uri === '') throw unusable(`${tag} has no URI`);
+  return resolved(uri, base);
+}
+
+/**
+ * `<bytes>[@<offset>]` (section 4.3.2.2).
+ * @param followsAt where the part before it ended, of the same file; undefined when there was none
+ * @throws {MediaFailure} when it is none
+ */
+export function byteRange(value: string, followsAt: number | undefined): { start: number; end: number } {
+  const [, bytes, offset] = /^(\d{1,15})(?:@(\d{1,15}))?$/.exec(value) ?? [];
+  const start = offset === undefined ? followsAt : Number(offset);
+  if (bytes === undefined || start === undefined || Number(bytes) === 0)
+    throw unusable('a byte range of the playlist cannot be read');
+  return { start, end: start + Number(bytes) };
+}

@@ -1,0 +1,88 @@
+/** The box of a fragment (`moof`, ISO/IEC 14496-12 section 8.8), read and changed in place: when its samples play, and whose they are. */
+import {
+  type Box,
+  childrenOf,
+  onlyBox,
+  requiredBox,
+  UnsupportedLayout,
+  viewOf,
+} from '../../sparse/mp4/boxes.ts';
+import { Fields } from '../../sparse/mp4/fields.ts';
+
+const TFHD = { base: 0x1, description: 0x2, duration: 0x8 };
+const TRUN = { offset: 0x1, firstFlags: 0x4, duration: 0x100, size: 0x200, flags: 0x400, composition: 0x800 };
+
+const MAX_32 = 0xffff_ffff;
+
+/** What a fragment has of one track. */
+export interface TrackRun {
+  readonly track: number;
+  /** When its first sample plays, in ticks of the track; undefined where it does not say. */
+  readonly startTicks: number | undefined;
+  /** @param defaultTicks of a sample, by the header of the movie */
+  lengthTicks(defaultTicks: number): number;
+  setStart(ticks: number): void;
+  setTrack(track: number): void;
+  /** Of the place that sample data are counted from, where the fragment names one of its file. */
+  moveBase(bytes: number): void;
+}
+
+/** @param moof the payload of the box. @throws UnsupportedLayout */
+export function runsOf(moof: Uint8Array): TrackRun[] {
+  return childrenOf(moof)
+    .filter(({ type }) => type === 'traf')
+    .map(({ payload }) => runOf(childrenOf(payload)));
+}
+
+function runOf(traf: readonly Box[]): TrackRun {
+  const tfhd = requiredBox(traf, 'tfhd');
+  const fields = new Fields(tfhd);
+  const flags = fields.unsigned32();
+  const track = fields.unsigned32();
+  const base = flags & TFHD.base ? fields.unsigned64() : undefined;
+  if (flags & TFHD.description) fields.unsigned32();
+  const ownTicks = flags & TFHD.duration ? fields.unsigned32() : undefined;
+  const tfdt = onlyBox(traf, 'tfdt');
+  const isLong = tfdt?.payload[0] === 1;
+  return {
+    track,
+    startTicks: tfdt && startOf(tfdt, isLong),
+    lengthTicks: (defaultTicks) =>
+      traf
+        .filter(({ type }) => type === 'trun')
+        .reduce((sum, trun) => sum + lengthOf(trun, ownTicks ?? defaultTicks), 0),
+    setStart(ticks) {
+      if (tfdt === undefined) return;
+      if (isLong) viewOf(tfdt.payload).setBigUint64(4, BigInt(ticks));
+      else if (ticks > MAX_32) throw new UnsupportedLayout('a time beyond what its box can hold');
+      else viewOf(tfdt.payload).setUint32(4, ticks);
+    },
+    setTrack: (number) => viewOf(tfhd.payload).setUint32(4, number),
+    moveBase(bytes) {
+      if (base !== undefined) viewOf(tfhd.payload).setBigUint64(8, BigInt(Math.max(0, base + bytes)));
+    },
+  };
+}
+
+function startOf(tfdt: Box, isLong: boolean): number {
+  const fields = new Fields(tfdt);
+  fields.unsigned32();
+  return isLong ? fields.unsigned64() : fields.unsigned32();
+}
+
+function lengthOf(trun: Box, sampleTicks: number): number {
+  const fields = new Fields(trun);
+  const flags = fields.unsigned32();
+  const samples = fields.unsigned32();
+  if ((flags & TRUN.duration) === 0) return samples * sampleTicks;
+  if (flags & TRUN.offset) fields.unsigned32();
+  if (flags & TRUN.firstFlags) fields.unsigned32();
+  const others = [TRUN.size, TRUN.flags, TRUN.composition].filter((flag) => flags & flag).length;
+  let ticks = 0;
+  // A box that ends too soon throws: no number of samples is believed.
+  for (let sample = 0; sample < samples; sample += 1) {
+    ticks += fields.unsigned32();
+    for (let other = 0; other < others; other += 1) fields.unsigned32();
+  }
+  return ticks;
+}

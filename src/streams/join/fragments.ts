@@ -1,0 +1,141 @@
+/** fMP4: one header and the fragments of all segments, on one clock. */
+import { boxHeader, MAX_HEADER_BYTES, UnsupportedLayout } from '../../sparse/mp4/boxes.ts';
+import { type Segment, unusable } from '../presentation.ts';
+import { runsOf, type TrackRun } from './fragment.ts';
+import { type Movie, matchTracks, readMovie, type TrackNumbers } from './movie.ts';
+import { copy, type Joiner, type Output, type Part, readAt } from './part.ts';
+
+/** A box of a segment's file. */
+interface FileBox {
+  readonly type: string;
+  readonly start: number;
+  readonly end: number;
+}
+
+/** What a file begins with. */
+const HEADER = new Set(['ftyp', 'moov']);
+
+/** Of a fragment's box, and of a header that stands in the segment itself. */
+const MAX_BOX_BYTES = 16 * 1024 * 1024;
+/** More than any program writes. */
+const MAX_BOXES = 100_000;
+
+export class FragmentJoiner implements Joiner {
+  #movie: Movie | undefined;
+  #header: Uint8Array | undefined;
+  #numbers: TrackNumbers = new Map();
+  /** Added to the timestamps of the segments, seconds; undefined until a fragment after a break says what they are. */
+  #shiftSeconds: number | undefined = 0;
+  /** Where the joined file begins and ends so far, on its own clock. */
+  #startSeconds: number | undefined;
+  #endSeconds = 0;
+  #writtenBytes = 0;
+  #isOnClock = false;
+
+  get startSeconds(): number {
+    return this.#isOnClock ? (this.#startSeconds ?? 0) : 0;
+  }
+
+  async append(part: Part, output: Output): Promise<void> {
+    try {
+      await this.#append(part, {
+        write: async (bytes) => {
+          this.#writtenBytes += bytes.length;
+          await output.write(bytes);
+        },
+      });
+    } catch (error) {
+      if (!(error instanceof UnsupportedLayout || error instanceof RangeError)) throw error;
+      throw unusable('a segment of the stream is no fragmented MP4 that can be read', { cause: error });
+    }
+  }
+
+  async #append({ segment, file, sizeBytes, init }: Part, output: Output): Promise<void> {
+    if (init !== undefined) await this.#useHeader(init, output);
+    if (segment.breaksClock) this.#breakClock(segment);
+    let isInFragment = false;
+    let header = Buffer.alloc(0);
+    for await (const box of boxesOf(file, sizeBytes)) {
+      if (box.type === 'moof') {
+        if (header.length > 0) await this.#useHeader(header, output);
+        header = Buffer.alloc(0);
+        // Where a fragment names a place, it is one of its own file.
+        const at = (segment.span?.start ?? 0) + box.start;
+        await this.#addFragment(await readBox(file, box), this.#writtenBytes - at, output);
+        isInFragment = true;
+      } else if (isInFragment) {
+        // Nothing may come between a fragment and its data, nor be left out there.
+        await copy(file, box.start, box.end, output);
+        isInFragment = box.type !== 'mdat';
+      } else if (box.type === 'mdat') {
+        throw unusable('a segment of the stream has sound without saying what it is');
+      } else if (HEADER.has(box.type)) {
+        header = Buffer.concat([header, await readBox(file, box)]);
+      }
+      // Indexes and events in front of a fragment are not true of the joined file, or of no use.
+    }
+  }
+
+  #breakClock({ mediaZeroSeconds }: Segment): void {
+    this.#isOnClock ||= mediaZeroSeconds !== undefined;
+    const isFirst = this.#startSeconds === undefined;
+    this.#shiftSeconds = mediaZeroSeconds ?? (isFirst ? 0 : undefined);
+  }
+
+  async #useHeader(header: Uint8Array, output: Output): Promise<void> {
+    if (this.#header !== undefined && Buffer.from(this.#header).equals(header)) return;
+    this.#header = header;
+    const movie = readMovie(header);
+    if (this.#movie !== undefined) {
+      this.#numbers = matchTracks(this.#movie, movie);
+      return;
+    }
+    this.#movie = movie;
+    await output.write(movie.bytes);
+  }
+
+  async #addFragment(box: Buffer, movedBytes: number, output: Output): Promise<void> {
+    const runs = runsOf(box.subarray(boxHeader(box).headerBytes));
+    for (const run of runs) {
+      run.moveBase(movedBytes);
+      this.#place(run);
+    }
+    await output.write(box);
+  }
+
+  /** Puts a run on the clock of the joined file. */
+  #place(run: TrackRun): void {
+    const number = this.#numbers.get(run.track) ?? run.track;
+    const track = this.#movie?.tracks.find(({ id }) => id === number);
+    if (track === undefined) throw unusable('the stream has sound of a track that it does not describe');
+    run.setTrack(number);
+    if (run.startTicks === undefined) return;
+    const ownSeconds = run.startTicks / track.timescale;
+    this.#shiftSeconds ??= this.#endSeconds - ownSeconds;
+    // What is there of the time before the beginning goes with it.
+    if (this.#startSeconds === undefined) this.#shiftSeconds = Math.max(this.#shiftSeconds, -ownSeconds);
+    const startTicks = Math.max(0, run.startTicks + Math.round(this.#shiftSeconds * track.timescale));
+    run.setStart(startTicks);
+    const startSeconds = startTicks / track.timescale;
+    this.#startSeconds = Math.min(this.#startSeconds ?? startSeconds, startSeconds);
+    const endSeconds = startSeconds + run.lengthTicks(track.sampleTicks) / track.timescale;
+    this.#endSeconds = Math.max(this.#endSeconds, endSeconds);
+  }
+}
+
+async function* boxesOf(file: Part['file'], sizeBytes: number): AsyncGenerator<FileBox> {
+  let boxes = 0;
+  for (let start = 0; start < sizeBytes; ) {
+    const header = boxHeader(await readAt(file, start, MAX_HEADER_BYTES));
+    const end = header.sizeBytes === null ? sizeBytes : start + header.sizeBytes;
+    if (end > sizeBytes) throw new UnsupportedLayout(`box ${header.type} goes past the end of its segment`);
+    if (++boxes > MAX_BOXES) throw new UnsupportedLayout(`more than ${MAX_BOXES} boxes`);
+    yield { type: header.type, start, end };
+    start = end;
+  }
+}
+
+async function readBox(file: Part['file'], { type, start, end }: FileBox): Promise<Buffer> {
+  if (end - start > MAX_BOX_BYTES) throw new UnsupportedLayout(`box ${type} of ${end - start} bytes`);
+  return readAt(file, start, end - start);
+}

@@ -1,0 +1,98 @@
+/** What the header of fMP4 says of its tracks (ISO/IEC 14496-12), as far as fragments of several files have to agree on it. */
+import { type Box, childrenOf, latin1, requiredBox } from '../../sparse/mp4/boxes.ts';
+import { Fields } from '../../sparse/mp4/fields.ts';
+import { unsupported, unusable } from '../presentation.ts';
+
+interface MovieTrack {
+  readonly id: number;
+  readonly isAudio: boolean;
+  /** Ticks a second. */
+  readonly timescale: number;
+  /** Of a sample, in ticks, where a fragment does not say (`trex`). */
+  readonly sampleTicks: number;
+  /** The payload of `stsd`: the codec and its configuration. */
+  readonly description: Buffer;
+}
+
+export interface Movie {
+  /** The boxes that a file begins with. */
+  readonly bytes: Buffer;
+  readonly tracks: readonly MovieTrack[];
+}
+
+/** Sample entries of Common Encryption (ISO/IEC 23001-7). */
+const ENCRYPTED = new Set(['enca', 'encv', 'drms']);
+
+/**
+ * @param header the bytes of an initialisation section, or those in front of the first fragment
+ * @throws {MediaFailure} EXTRACTION_FAILED `encrypted`; UnsupportedLayout
+ */
+export function readMovie(header: Uint8Array): Movie {
+  const boxes = childrenOf(header);
+  const moov = childrenOf(requiredBox(boxes, 'moov').payload);
+  const mvex = moov.find(({ type }) => type === 'mvex');
+  if (mvex === undefined) throw unusable('the MP4 of the stream is not fragmented');
+  const trex = childrenOf(mvex.payload).filter(({ type }) => type === 'trex');
+  const traks = moov.filter(({ type }) => type === 'trak');
+  const tracks = traks.map(({ payload }) => readTrack(childrenOf(payload), trex));
+  return { bytes: Buffer.concat(['ftyp', 'moov'].map((type) => withHeader(boxes, type))), tracks };
+}
+
+function readTrack(trak: readonly Box[], trex: readonly Box[]): MovieTrack {
+  const mdia = childrenOf(requiredBox(trak, 'mdia').payload);
+  const minf = childrenOf(requiredBox(mdia, 'minf').payload);
+  const description = requiredBox(childrenOf(requiredBox(minf, 'stbl').payload), 'stsd').payload;
+  if (description.length >= 16 && ENCRYPTED.has(latin1(description, 12))) throw unsupported('encrypted');
+  const tkhd = requiredBox(trak, 'tkhd');
+  const id = field32(tkhd, tkhd.payload[0] === 1 ? 20 : 12);
+  const mdhd = requiredBox(mdia, 'mdhd');
+  const timescale = field32(mdhd, mdhd.payload[0] === 1 ? 20 : 12);
+  if (timescale === 0) throw unusable('a track of the stream has no clock');
+  const defaults = trex.find((box) => field32(box, 4) === id);
+  return {
+    id,
+    timescale,
+    isAudio: latin1(requiredBox(mdia, 'hdlr').payload, 8) === 'soun',
+    sampleTicks: defaults === undefined ? 0 : field32(defaults, 12),
+    description: Buffer.from(description),
+  };
+}
+
+/** The number at a place of a box that begins with version and flags. */
+function field32(box: Box, at: number): number {
+  const fields = new Fields(box);
+  while (fields.at < at) fields.unsigned32();
+  return fields.unsigned32();
+}
+
+function withHeader(boxes: readonly Box[], type: string): Buffer {
+  const box = boxes.find((other) => other.type === type);
+  if (box === undefined) return Buffer.alloc(0);
+  const header = Buffer.alloc(8);
+  header.writeUInt32BE(8 + box.payload.length);
+  header.write(type, 4, 'latin1');
+  return Buffer.concat([header, box.payload]);
+}
+
+/** By the number of a track in the later header, that of the same track in the first. */
+export type TrackNumbers = ReadonlyMap<number, number>;
+
+/**
+ * ffmpeg reads one header. Fragments with another one can follow when their sound is coded in the same way.
+ * @throws {MediaFailure} EXTRACTION_FAILED when it is not
+ */
+export function matchTracks(first: Movie, later: Movie): TrackNumbers {
+  const left = [...first.tracks];
+  return new Map(
+    later.tracks.map((track) => {
+      const at = left.findIndex(({ isAudio }) => isAudio === track.isAudio);
+      const [same] = at < 0 ? [] : left.splice(at, 1);
+      const fits =
+        same?.timescale === track.timescale &&
+        same.sampleTicks === track.sampleTicks &&
+        (!track.isAudio || same.description.equals(track.description));
+      if (!fits) throw unsupported('the stream changes how its sound is coded in the middle');
+      return [track.id, same.id];
+    }),
+  );
+}

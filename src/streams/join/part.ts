@@ -1,0 +1,46 @@
+/** What every kind of segment is joined by. */
+import type { FileHandle } from 'node:fs/promises';
+import type { Segment } from '../presentation.ts';
+
+/** The file that is being made. */
+export interface Output {
+  /** Appends. */
+  write(bytes: Uint8Array): Promise<void>;
+}
+
+/** One segment as it was fetched. */
+export interface Part {
+  readonly segment: Segment;
+  readonly file: FileHandle;
+  readonly sizeBytes: number;
+  readonly init: Uint8Array | undefined;
+}
+
+/** Appends the segments of a kind, one after another. */
+export interface Joiner {
+  /** @throws {MediaFailure} when it is of another kind, or cannot be put behind those before it */
+  append(part: Part, output: Output): Promise<void>;
+  /** Where the file begins in the presentation, seconds. */
+  readonly startSeconds: number;
+}
+
+/** Fewer bytes at the end of the file. */
+export async function readAt(file: FileHandle, at: number, bytes: number): Promise<Buffer> {
+  const buffer = Buffer.alloc(bytes);
+  let read = 0;
+  while (read < bytes) {
+    const { bytesRead } = await file.read(buffer, read, bytes - read, at + read);
+    if (bytesRead === 0) break;
+    read += bytesRead;
+  }
+  return buffer.subarray(0, read);
+}
+
+const CHUNK_BYTES = 256 * 1024;
+
+/** Copies a stretch of a segment in chunks. */
+export async function copy(file: FileHandle, start: number, end: number, output: Output): Promise<void> {
+  for (let at = start; at < end; at += CHUNK_BYTES) {
+    await output.write(await readAt(file, at, Math.min(CHUNK_BYTES, end - at)));
+  }
+}

@@ -1,0 +1,37 @@
+/** From what lies at the address of a stream to what is to be fetched of it. */
+import type { StreamKind } from './detect.ts';
+import { fetchText, type StreamContext } from './fetch.ts';
+import { choosePlaylist, isMaster } from './hls/master.ts';
+import { parseMedia } from './hls/media.ts';
+import { linesOf } from './hls/tags.ts';
+import { type OpenedStream, unusable } from './presentation.ts';
+
+/** As it was downloaded. */
+interface Description {
+  readonly kind: StreamKind;
+  readonly text: string;
+  /** Where it lies. */
+  readonly url: string;
+}
+
+/**
+ * @param asked the track: an index or a language
+ * @throws {MediaFailure} when there is nothing in it that can be fetched; what fetching a playlist throws
+ */
+export async function openStream(
+  { kind, text, url }: Description,
+  asked: number | string | undefined,
+  context: StreamContext,
+): Promise<OpenedStream> {
+  if (kind === 'dash') {
+    const { openManifest } = await import('./dash/open.ts');
+    return openManifest(text, url, asked);
+  }
+  const lines = linesOf(text);
+  if (!isMaster(lines)) return { content: parseMedia(lines, url), isTrack: false };
+  const chosen = choosePlaylist(lines, url, asked);
+  const media = await fetchText(context, chosen.url);
+  const mediaLines = linesOf(media.text);
+  if (isMaster(mediaLines)) throw unusable('the playlist leads to another one that leads on');
+  return { content: parseMedia(mediaLines, media.url), isTrack: chosen.isTrack };
+}

@@ -1,0 +1,109 @@
+/** A source that is a stream of HLS or DASH: its segments come to one local file, which the steps after the download read as any other. */
+import { mkdir, readFile, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { ServiceError } from '../contract/errors.ts';
+import { MediaFailure } from '../media/failure.ts';
+import { type Probe, probe } from '../media/probe.ts';
+import { OutboundRefused } from '../outbound/errors.ts';
+import type { StreamKind } from '../streams/detect.ts';
+import { fetchSegments, requirePlaylistSize, type StreamContext } from '../streams/fetch.ts';
+import { JoinedFile } from '../streams/join/join.ts';
+import { openStream } from '../streams/open.ts';
+import type { Presentation } from '../streams/presentation.ts';
+import type { StepContext } from './step.ts';
+
+interface Playlist {
+  readonly kind: StreamKind;
+  /** Path of the downloaded description; it makes room for the joined file. */
+  readonly path: string;
+  /** Where it lies. */
+  readonly url: string;
+}
+
+type StreamSource =
+  /** All of it lies in one file there. */
+  | { readonly fileUrl: string; readonly isTrack: boolean }
+  | { readonly sizeBytes: number; readonly probe: Probe; readonly isTrack: boolean };
+
+/** Claimed at a time, since nobody knows how large a segment will be. */
+const ROOM_STEP_BYTES = 16 * 1024 * 1024;
+
+/**
+ * @returns what lies at the playlist's path then
+ * @throws {MediaFailure} when it is none that can be read; ServiceError DOWNLOAD_FAILED where it names an address that is not allowed; what a download throws
+ */
+export async function fetchStream(playlist: Playlist, context: StepContext): Promise<StreamSource> {
+  const { services, signal, workspace, payload } = context;
+  const folder = join(workspace, 'segments');
+  requirePlaylistSize((await stat(playlist.path)).size);
+  const text = await readFile(playlist.path, 'utf8');
+  await rm(playlist.path);
+  await mkdir(folder, { mode: 0o700 });
+  try {
+    return await services.outbound.fetchPieces(
+      { maxBytes: services.limits.maxInputBytes, signal },
+      async (fetch) => {
+        const stream: StreamContext = { fetch, folder, signal, makeRoom: roomBySteps(context) };
+        const opened = await openStream({ ...playlist, text }, payload.output.track, stream);
+        const { content, isTrack } = opened;
+        if ('fileUrl' in content) return { fileUrl: content.fileUrl, isTrack };
+        return { ...(await joinSegments(content, playlist.path, stream, context)), isTrack };
+      },
+    );
+  } catch (error) {
+    if (!(error instanceof OutboundRefused)) throw error;
+    throw new ServiceError('DOWNLOAD_FAILED', 'the video could not be downloaded', {
+      details: 'the stream names an address that is not allowed',
+      cause: error,
+    });
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+async function joinSegments(
+  { segments }: Presentation,
+  path: string,
+  stream: StreamContext,
+  { services, signal, report, logger }: StepContext,
+): Promise<{ sizeBytes: number; probe: Probe }> {
+  const durationSeconds = segments.reduce((sum, { seconds }) => sum + seconds, 0);
+  const { maxAudioSeconds } = services.limits;
+  if (durationSeconds > maxAudioSeconds + 1)
+    throw new MediaFailure('INVALID_VIDEO', `the audio is longer than ${maxAudioSeconds} s`);
+  const joined = await JoinedFile.create(path, stream.makeRoom);
+  try {
+    let doneSeconds = 0;
+    await fetchSegments(stream, segments, async (segment, file, init) => {
+      await joined.append(segment, file, init);
+      doneSeconds += segment.seconds;
+      report('downloading_video', durationSeconds > 0 ? doneSeconds / durationSeconds : 0);
+    });
+  } finally {
+    await joined.close();
+  }
+  const { sizeBytes, startSeconds } = joined;
+  services.observer?.sourceFetched({ size: sizeBytes, fetched: sizeBytes });
+  logger.debug({ segments: segments.length, sizeBytes, startSeconds }, 'stream joined');
+  const known = { startSeconds, durationSeconds };
+  return { sizeBytes, probe: await probe(services.tools, path, { signal, known }) };
+}
+
+function roomBySteps({ space, signal }: StepContext): (bytes: number) => Promise<void> {
+  let neededBytes = 0;
+  let claimedBytes = 0;
+  let claiming = Promise.resolve();
+  const claim = async (): Promise<void> => {
+    while (claimedBytes < neededBytes) {
+      await space.grow(ROOM_STEP_BYTES, signal);
+      claimedBytes += ROOM_STEP_BYTES;
+    }
+  };
+  return (bytes) => {
+    neededBytes += bytes;
+    if (claimedBytes >= neededBytes) return Promise.resolve();
+    // A claim waits in one line at a time.
+    claiming = claiming.then(claim);
+    return claiming;
+  };
+}

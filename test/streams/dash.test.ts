@@ -1,0 +1,199 @@
+/** Presentations of DASH as ffmpeg makes them, in every form of address that the standard has. */
+import { mkdir, readdir, readFile } from 'node:fs/promises';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { decodedSamples, ffmpeg } from '../media/oracle.ts';
+import { mediaFolder } from '../media/sources.ts';
+import { makeSurroundings, type Surroundings } from '../worker/worker-fixture.ts';
+import { extract, fileOf, samples, samplesOf } from './stream-run.ts';
+import { type StreamServer, serveStreams } from './stream-server.ts';
+
+const folder = mediaFolder();
+let web: StreamServer;
+let around: Surroundings;
+
+const SECONDS = 12;
+const PICTURES = ['-f', 'lavfi', '-i', `testsrc2=s=320x180:r=25:d=${SECONDS}`];
+const sound = (hertz: number) => [
+  ...[
+    '-f',
+    'lavfi',
+    '-i',
+    `aevalsrc='0.3*sin(${hertz}*2*PI*t*(1+t/50))|0.2*sin(660*PI*t)':s=48000:d=${SECONDS}`,
+  ],
+];
+const CODECS = '-c:v libx264 -preset ultrafast -g 50 -pix_fmt yuv420p -c:a aac -b:a 96k'.split(' ');
+const DASH = ['-f', 'dash', '-seg_duration', '2'];
+const WAV = { format: 'wav', copy: 'never' };
+
+const written: Readonly<Record<string, readonly string[]>> = {
+  timeline: ['-use_timeline', '1', '-use_template', '1'],
+  number: ['-use_timeline', '0', '-use_template', '1'],
+  list: ['-use_timeline', '0', '-use_template', '0'],
+  ranges: ['-single_file', '1'],
+};
+
+beforeAll(async () => {
+  web = await serveStreams(folder.path);
+  around = await makeSurroundings(web.allow);
+  await Promise.all([...Object.keys(written), 'webm', 'languages'].map((name) => mkdir(folder.at(name))));
+  for (const [name, options] of Object.entries(written)) {
+    const maps = ['-map', '0:v', '-map', '1:a'];
+    await dash(name, ...PICTURES, ...sound(440), ...maps, ...CODECS, ...DASH, ...options);
+  }
+  await dash('webm', ...sound(440), '-c:a', 'libopus', ...DASH, '-dash_segment_type', 'webm');
+  const maps = [
+    '-map',
+    '0:a',
+    '-map',
+    '1:a',
+    '-metadata:s:a:0',
+    'language=en',
+    '-metadata:s:a:1',
+    'language=de',
+  ];
+  const sets = ['-adaptation_sets', 'id=0,streams=0 id=1,streams=1'];
+  await dash('languages', ...sound(440), ...sound(300), ...maps, '-c:a', 'aac', ...DASH, ...sets);
+}, 240_000);
+afterAll(async () => {
+  await around.close();
+  await web.close();
+});
+afterEach(() => {
+  expect(around.left()).toEqual([]);
+  web.sentBytes.clear();
+});
+
+function dash(name: string, ...options: string[]) {
+  return ffmpeg('-v', 'error', ...options, folder.at(`${name}/index.mpd`));
+}
+
+/** What ffmpeg decodes of a representation's files, one behind another. */
+async function filesOf(name: string, stream: number, most?: number): Promise<string> {
+  const names = (await readdir(folder.at(name))).filter((file) => file.includes(`stream${stream}`));
+  const chunks = names
+    .filter((file) => file.startsWith('chunk'))
+    .toSorted()
+    .slice(0, most);
+  const files = [...names.filter((file) => file.startsWith('init')), ...chunks];
+  return `concat:${files.map((file) => folder.at(`${name}/${file}`)).join('|')}`;
+}
+
+const manifest = (name: string) => readFile(folder.at(`${name}/index.mpd`), 'utf8');
+
+describe('the sound of a presentation is fetched without its pictures', () => {
+  it.each([
+    ['timeline', 'timeline', undefined],
+    // What lies behind the presentation's end is none of it.
+    ['number', 'number', SECONDS / 2],
+    ['list', 'timeline', undefined],
+    ['ranges', 'timeline', undefined],
+  ])('%s', async (name, files, chunks) => {
+    const result = await extract(around, web.url(`${name}/index.mpd`), WAV);
+    expect(result.inputFile).toMatchObject({ name: 'index.mpd', format: 'mp4' });
+    expect(result.inputFile.duration).toBeCloseTo(SECONDS, 0);
+    expect(await samplesOf(around, result)).toBe(await samples(await filesOf(files, 1, chunks)));
+    const pictures = [...web.sentBytes.keys()].filter((path) => path.includes('stream0'));
+    expect(pictures).toEqual([]);
+  });
+
+  it('a template of times', async () => {
+    const text = await manifest('timeline');
+    const [init, ...chunks] = (await filesOf('timeline', 1)).slice('concat:'.length).split('|');
+    let time = 0;
+    const ticks = [
+      ...text.slice(text.lastIndexOf('<SegmentTimeline>')).matchAll(/d="(\d+)"(?: r="(\d+)")?/g),
+    ];
+    const lengths = ticks.flatMap(([, d, r = '0']) => Array.from({ length: Number(r) + 1 }, () => Number(d)));
+    for (const [nth, chunk] of chunks.entries()) {
+      web.texts.set(`times/1-${String(time).padStart(9, '0')}.m4s`, await readFile(chunk));
+      time += lengths[nth] ?? 0;
+    }
+    web.texts.set('times/1.init', await readFile(init ?? ''));
+    const media = 'media="$RepresentationID$-$Time%09d$.m4s"';
+    web.texts.set(
+      'times/index.mpd',
+      text
+        .replaceAll(/initialization="[^"]*"/g, 'initialization="$RepresentationID$.init"')
+        .replaceAll(/media="[^"]*"/g, media),
+    );
+    const result = await extract(around, web.url('times/index.mpd'), WAV);
+    expect(await samplesOf(around, result)).toBe(await samples(await filesOf('timeline', 1)));
+  });
+
+  it('SegmentBase: one file is fetched as any file', async () => {
+    const text = (await manifest('ranges')).replaceAll(
+      /<SegmentList[\s\S]*?<\/SegmentList>/g,
+      '<SegmentBase indexRange="765-900"><Initialization range="0-764"/></SegmentBase>',
+    );
+    web.texts.set('ranges/base.mpd', text);
+    const result = await extract(around, web.url('ranges/base.mpd'), WAV);
+    expect(await samplesOf(around, result)).toBe(await samples(await filesOf('timeline', 1)));
+    expect([...web.sentBytes.keys()].filter((path) => path.includes('stream0'))).toEqual([]);
+  });
+
+  it('WebM', async () => {
+    const result = await extract(around, web.url('webm/index.mpd'), { ...WAV, sampleRate: 48000 });
+    expect(result.inputFile.format).toBe('webm');
+    expect(await samplesOf(around, result)).toBe(await samples(await filesOf('webm', 0)));
+  });
+
+  it('a BaseURL is what the addresses are relative to', async () => {
+    const text = (await manifest('list')).replace('<Period', `<BaseURL>${web.url('list/')}</BaseURL><Period`);
+    web.texts.set('elsewhere.mpd', text);
+    const result = await extract(around, web.url('elsewhere.mpd'), WAV);
+    expect(await samplesOf(around, result)).toBe(await samples(await filesOf('timeline', 1)));
+  });
+});
+
+describe('of several sets', () => {
+  it.each([
+    [undefined, 0],
+    [1, 1],
+    ['de', 1],
+    ['en-GB', 0],
+  ])('track %s is the one', async (track, stream) => {
+    const output = track === undefined ? WAV : { ...WAV, track };
+    const result = await extract(around, web.url('languages/index.mpd'), output);
+    expect(await samplesOf(around, result)).toBe(await samples(await filesOf('languages', stream)));
+  });
+
+  it('that there is no such one is told with those that there are', async () => {
+    await expect(extract(around, web.url('languages/index.mpd'), { ...WAV, track: 7 })).rejects.toMatchObject(
+      {
+        code: 'EXTRACTION_FAILED',
+        details: 'no audio track 7; the stream has 0: en; 1: de',
+      },
+    );
+  });
+});
+
+describe('the presentation has a clock', () => {
+  it('that begins before the sound does', async () => {
+    // The media's time 0 is second 3 of the presentation.
+    const text = (await manifest('timeline')).replace('start="PT0.0S"', 'start="PT3S"');
+    web.texts.set('timeline/late.mpd', text);
+    const { inputFile, outputFile } = await extract(around, web.url('timeline/late.mpd'), { format: 'flac' });
+    expect(outputFile.timeline).toMatchObject({ startOffset: 0 });
+    expect(outputFile.timeline?.filledSeconds).toBeCloseTo(3, 1);
+    expect(inputFile.duration).toBeCloseTo(SECONDS + 3, 0);
+    const closed = await extract(around, web.url('timeline/late.mpd'), { format: 'flac', timeline: 'audio' });
+    expect(closed.outputFile.timeline?.startOffset).toBeCloseTo(3, 1);
+    expect(closed.outputFile.duration).toBeCloseTo(SECONDS, 0);
+  });
+
+  it('on which several periods follow one another', async () => {
+    const text = await manifest('timeline');
+    const [period = ''] = /<Period[\s\S]*<\/Period>/.exec(text) ?? [];
+    const second = period.replace(/<Period[^>]*>/, `<Period id="1" start="PT${SECONDS + 1}S">`);
+    web.texts.set('timeline/periods.mpd', text.replace(period, `${period}\n${second}`));
+    const result = await extract(around, web.url('timeline/periods.mpd'), WAV);
+    const part = await decodedSamples(await filesOf('timeline', 1), 48_000);
+    const got = await decodedSamples(await fileOf(around, result), 48_000);
+    expect(got.length / 48_000).toBeCloseTo(SECONDS + 1 + part.length / 48_000, 1);
+    const begins = (SECONDS + 1) * 48_000;
+    const differences = part
+      .slice(2048)
+      .map((sample, at) => Math.abs(sample - (got[begins + 2048 + at] ?? 9)));
+    expect(Math.max(...differences.slice(0, 100_000))).toBeLessThan(1e-2);
+  });
+});
