@@ -1,13 +1,15 @@
 /** The tables and the plot of docs/performance.md, made of what was measured. */
 import { figureOf, isReached, median, type Reach, type Row } from '../bench/measuring/comparison.ts';
-import { type Machine, readResults } from '../bench/measuring/results.ts';
+import { type Machine, readResults, rowScripts } from '../bench/measuring/results.ts';
 import { code, markdownTable } from './markdown-table.ts';
 
 const results = readResults('.');
 
 export function performanceTable(): string {
   const rows = results.flatMap(({ script, result }) => result.rows.map((row) => ({ script, row })));
-  return markdownTable(
+  const waiting = rowScripts.filter((script) => results.every((result) => result.script !== script));
+  const names = waiting.map((script) => code(`bench/${script}.ts`)).join(', ');
+  const table = markdownTable(
     ['What', 'Against', 'Theirs', 'Ours', 'Ratio', 'To reach', 'Runs', 'Besides', 'Script'],
     rows.map(({ script, row }) => [
       row.what,
@@ -21,6 +23,7 @@ export function performanceTable(): string {
       code(`bench/${script}.ts`),
     ]),
   );
+  return waiting.length === 0 ? table : `${table}\n\nThere, but not measured five times on a quiet machine yet: ${names}.`;
 }
 
 export function machineTable(): string {
