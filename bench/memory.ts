@@ -81,7 +81,7 @@ for (const [index, name] of names.entries()) {
     unit: 'MiB',
     ours: idle[index] ?? [],
     theirs: [],
-    reach: { atMost: 150 },
+    reach: { atMost: name === 'worker' ? 110 : 150 },
   });
   printRow({
     what: `memory of the ${name}, at most under load (${load})`,

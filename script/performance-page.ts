@@ -23,7 +23,9 @@ export function performanceTable(): string {
       code(`bench/${script}.ts`),
     ]),
   );
-  return waiting.length === 0 ? table : `${table}\n\nThere, but not measured five times on a quiet machine yet: ${names}.`;
+  return waiting.length === 0
+    ? table
+    : `${table}\n\nThere, but not measured five times on a quiet machine yet: ${names}.`;
 }
 
 export function machineTable(): string {

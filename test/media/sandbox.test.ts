@@ -36,7 +36,7 @@ async function starterWithoutLandlock(): Promise<string> {
   const changed = source.replace('LANDLOCK_CREATE_RULESET 444', 'LANDLOCK_CREATE_RULESET 4440');
   expect(changed).not.toBe(source);
   await writeFile(folder.at('start.c'), changed);
-  execFileSync('gcc', ['-static', '-O1', '-o', folder.at('old-start'), folder.at('start.c')]);
+  execFileSync('cc', ['-static', '-O1', '-o', folder.at('old-start'), folder.at('start.c')]);
   return folder.at('old-start');
 }
 
