@@ -7,7 +7,7 @@ import { basename, join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { ExtractPayload, ExtractProgress, ExtractResult } from '../../src/queue/payloads.ts';
 import { ExtractPayload as Payload } from '../../src/queue/payloads.ts';
-import { Semaphore } from '../../src/queue/semaphore.ts';
+import { Semaphore, type Wish } from '../../src/queue/semaphore.ts';
 import { uploadStorageKey } from '../../src/uploads/record.ts';
 import { runExtraction } from '../../src/worker/extraction.ts';
 import { ffmpeg } from '../media/oracle.ts';
@@ -183,19 +183,29 @@ describe('progress', () => {
 });
 
 describe('while the core is busy', () => {
-  const downloaded = ({ reports }: Run) => reports.some(({ progress }) => progress > 25);
+  /** Who has asked waits: there is one place, and the test has it. */
+  class CountingSemaphore extends Semaphore {
+    asked = 0;
+
+    override acquire(wish: Wish): Promise<() => void> {
+      this.asked += 1;
+      return super.acquire(wish);
+    }
+  }
 
   async function busyCore() {
-    const encoding = new Semaphore(1);
+    const encoding = new CountingSemaphore(1);
     const free = await encoding.acquire({ signal: new AbortController().signal });
     const submit = (order: number) => start('speech.mp4', { format: 'mp3' }, {}, { order, encoding });
-    return { free, submit };
+    const areWaiting = (jobs: number) =>
+      until('they wait for the core with what they have', () => encoding.asked === 1 + jobs);
+    return { free, submit, areWaiting };
   }
 
   it('a job downloads, waits with what it has, and goes on when the core is free', async () => {
-    const { free, submit } = await busyCore();
+    const { free, submit, areWaiting } = await busyCore();
     const run = submit(1);
-    await until('it is downloaded', () => downloaded(run));
+    await areWaiting(1);
     expect(stepsOf(run.reports)).toEqual(['downloading_video']);
     expect(run.hasTurn()).toBe(false);
     free();
@@ -205,9 +215,9 @@ describe('while the core is busy', () => {
   });
 
   it('jobs that are downloaded are encoded in the order of the queue', async () => {
-    const { free, submit } = await busyCore();
+    const { free, submit, areWaiting } = await busyCore();
     const runs = [9, 5, 7].map((order) => ({ order, ...submit(order) }));
-    await until('all are downloaded', () => runs.every(downloaded));
+    await areWaiting(3);
     const ended: number[] = [];
     const endings = runs.map(({ order, result }) => result.then(() => ended.push(order)));
     free();
@@ -216,9 +226,9 @@ describe('while the core is busy', () => {
   });
 
   it('a job that is given up leaves its place to the next', async () => {
-    const { free, submit } = await busyCore();
+    const { free, submit, areWaiting } = await busyCore();
     const [given, next] = [submit(1), submit(2)];
-    await until('both are downloaded', () => [given, next].every(downloaded));
+    await areWaiting(2);
     given.abort(new Error('cancelled'));
     await expect(given.result).rejects.toThrow('cancelled');
     free();
