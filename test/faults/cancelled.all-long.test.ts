@@ -41,7 +41,8 @@ const jobOf = async (jobId: string): Promise<Json> =>
 
 /** What works for a job and what lies on the disk for it: nothing else runs meanwhile. */
 async function traces(jobId: string): Promise<string[]> {
-  const tools = stand.workers.flatMap(({ pid }) => descendants(pid)).map(programOf);
+  const programs = stand.workers.flatMap(({ pid }) => descendants(pid)).map(programOf);
+  const tools = programs.filter((name) => name !== 'soundpost-start');
   const root = join(stand.data, 'workspaces');
   // A gateway's folder lasts as long as a send.
   const folders = await Promise.all(
