@@ -11,6 +11,7 @@ import diagnostics from 'node:diagnostics_channel';
 import { appendFileSync, existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import files from 'node:fs/promises';
 import { flushCompileCache, syncBuiltinESMExports } from 'node:module';
+import { Socket } from 'node:net';
 import { basename, join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
@@ -90,20 +91,38 @@ files.rename = async (from, to) => {
 };
 
 // Processes. At its start a worker tries the sandbox, without a workspace.
-const { spawn } = childProcess;
-
-childProcess.spawn = ((command: string, args: string[], ...rest: []) => {
-  const text = args.join(' ');
+const begun = <Started>(text: string, start: () => Started): Started => {
   const tool = /\/workspaces\/.*\/job_/.test(text) && /(?:^|\s|\/)(ffprobe|ffmpeg)\s/.exec(text)?.[1];
   if (tool === 'ffprobe') reach('downloaded', text);
   if (tool === 'ffmpeg') reach('before-encoding', text);
-  const child = spawn(command, args, ...rest);
+  const started = start();
   // Long enough for the tool to have begun, too short for it to have ended.
   if (tool === 'ffprobe') setTimeout(() => reach('analyzing', text), 15);
   if (tool === 'ffmpeg') setTimeout(() => reach('encoding', text), 40);
-  return child;
-}) as typeof spawn;
+  return started;
+};
+
+const { spawn } = childProcess;
+childProcess.spawn = ((command: string, args: string[], ...rest: []) =>
+  begun(args.join(' '), () => spawn(command, args, ...rest))) as typeof spawn;
 syncBuiltinESMExports();
+
+// The same of those that the starter is told of: frames of the kind RUN (src/media/start.c).
+const HEADER_BYTES = 12;
+const RUN = 1;
+function wordsOfRun(bytes: unknown): string | undefined {
+  if (!Buffer.isBuffer(bytes) || bytes.length <= HEADER_BYTES) return undefined;
+  if (bytes.readUInt32LE(0) !== bytes.length - HEADER_BYTES || bytes.readUInt32LE(4) !== RUN)
+    return undefined;
+  const words = bytes.toString('utf8', HEADER_BYTES).split('\0');
+  return words.flatMap((word) => (word.startsWith('arg ') ? [word.slice('arg '.length)] : [])).join(' ');
+}
+const { write } = Socket.prototype;
+Socket.prototype.write = function (this: Socket, ...sent: unknown[]): boolean {
+  const words = wordsOfRun(sent[0]);
+  const send = (): boolean => Reflect.apply(write, this, sent);
+  return words === undefined ? send() : begun(words, send);
+};
 
 // BullMQ: what is taken, added and ended.
 type Processing = { processJob(job: Job, ...rest: unknown[]): Promise<unknown> };
