@@ -154,13 +154,19 @@ async function sendFile(
 }
 
 function multipart(file: FileHandle, spans: readonly Span[], size: number): Buffer {
-  const parts: Buffer[] = [];
-  for (const span of spans) {
-    const head = `\r\n--${BOUNDARY}\r\nContent-Type: video/mp4\r\nContent-Range: bytes ${span.start}-${span.end - 1}/${size}\r\n\r\n`;
-    const bytes = Buffer.alloc(span.end - span.start);
+  const heads = spans.map(({ start, end }) => {
+    const contentRange = `bytes ${start}-${end - 1}/${size}`;
+    return `\r\n--${BOUNDARY}\r\nContent-Type: video/mp4\r\nContent-Range: ${contentRange}\r\n\r\n`;
+  });
+  const tail = `\r\n--${BOUNDARY}--\r\n`;
+  const length = spans.reduce((sum, { start, end }, nth) => sum + (heads[nth] ?? '').length + end - start, 0);
+  const body = Buffer.allocUnsafe(length + tail.length);
+  let at = 0;
+  for (const [nth, { start, end }] of spans.entries()) {
+    at += body.write(heads[nth] ?? '', at, 'latin1');
     // Hundreds of small reads from memory: a thread for each of them would take longer than the read.
-    readSync(file.fd, bytes, 0, bytes.length, span.start);
-    parts.push(Buffer.from(head, 'latin1'), bytes);
+    at += readSync(file.fd, body, at, end - start, start);
   }
-  return Buffer.concat([...parts, Buffer.from(`\r\n--${BOUNDARY}--\r\n`)]);
+  at += body.write(tail, at, 'latin1');
+  return body.subarray(0, at);
 }
