@@ -127,7 +127,9 @@ export class MessageSender {
   async #send(request: SendRequest<unknown>, kind: Kind): Promise<MessageRecord> {
     const { log, closing, sendTimeoutMs } = this.#options;
     const budget: Budget = { leftMs: sendTimeoutMs, ending: closing };
-    const addressed = await this.#inTime(budget, (signal) => this.#address(request, kind, signal));
+    const addressed = await this.#inTime('looking the number up', budget, (signal) =>
+      this.#address(request, kind, signal),
+    );
     const earlier = await log.find(request.instance.id, addressed.messageId);
     if (earlier?.settled) {
       return earlier;
@@ -144,7 +146,7 @@ export class MessageSender {
     const { log, rate, tracing = noTracing } = this.#options;
     const slot = await rate.reserve(request.instance, [addressed.messageId]);
     const { record, hand } = await this.#beforeNetwork(slot, async () => {
-      const made = await this.#inTime(budget, (signal) =>
+      const made = await this.#inTime('preparing the message', budget, (signal) =>
         tracing.span(kind.kind === 'voice' ? 'prepare voice note' : 'prepare text', {}, () =>
           kind.prepare(addressed, signal),
         ),
@@ -153,7 +155,7 @@ export class MessageSender {
       return made;
     });
     const network = { 'soundpost.transport': request.instance.transport };
-    await this.#inTime(budget, (signal) =>
+    await this.#inTime('handing the message to the network', budget, (signal) =>
       tracing.span('send to network', network, () => this.#toNetwork(hand, signal), 'client'),
     );
     await log.settle(record);
@@ -248,7 +250,7 @@ export class MessageSender {
     }
   }
 
-  async #inTime<T>(budget: Budget, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  async #inTime<T>(what: string, budget: Budget, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
     const { ending } = budget;
     const startedAt = performance.now();
     const deadline = AbortSignal.timeout(Math.max(1, Math.floor(budget.leftMs)));
@@ -259,7 +261,7 @@ export class MessageSender {
         throw error;
       }
       if (deadline.aborted) {
-        throw new GatewayError('timeout', 'the message could not be prepared and sent in time', {
+        throw new GatewayError('timeout', `${what} took too long`, {
           cause: error,
         });
       }
