@@ -4,7 +4,9 @@ import { openAsBlob } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { basename } from 'node:path';
 import { promisify } from 'node:util';
-import { inTurns, printRow, type Reach, secondsOf } from './comparison.ts';
+import { descendants } from '../../test/processes.ts';
+import { usedSeconds } from './api.ts';
+import { inTurns, median, printRow, type Reach, secondsOf } from './comparison.ts';
 import type { ServiceBench } from './service.ts';
 
 /** All that is needed to have jobs done. */
@@ -79,12 +81,15 @@ interface QueueOfJobs {
 export async function measureQueue(queue: QueueOfJobs): Promise<void> {
   const { service, file, length, jobs, runs, warmUp, reach } = queue;
   const request = { source: await uploaded(service, file), output: toMp3 };
+  const nodeMs: number[] = [];
   const ours = async () => {
     let jobIds: string[] = [];
+    const before = nodeSeconds(service);
     const seconds = await secondsOf(async () => {
       jobIds = await submitted(service, request, jobs);
       await allCompleted(service, jobIds);
     });
+    nodeMs.push(((nodeSeconds(service) - before) * 1000) / jobs);
     await removeJobs(service, jobIds);
     return (jobs * 60) / seconds;
   };
@@ -102,5 +107,18 @@ export async function measureQueue(queue: QueueOfJobs): Promise<void> {
     unit: 'jobs/min',
     ...(await inTurns(runs, ours, theirs, { warmUp })),
     reach,
+    remarks: [
+      {
+        what: 'processor time of API and worker for a job, without ffmpeg',
+        value: median(nodeMs),
+        unit: 'ms',
+      },
+    ],
   });
+}
+
+/** Tools that have ended are not counted, and between two queues none runs. */
+function nodeSeconds({ processes: { api, worker } }: ServiceBench): number {
+  const pids = [api, worker].flatMap(({ pid }) => [pid, ...descendants(pid)]);
+  return pids.reduce((sum, pid) => sum + usedSeconds(pid), 0);
 }
