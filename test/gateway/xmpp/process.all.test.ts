@@ -41,7 +41,11 @@ async function startGatewayProcess(
   outboundAllow: string,
   environment: NodeJS.ProcessEnv = {},
 ): Promise<{ child: ChildProcess; call: TestGateway['call'] }> {
-  const setting: GatewaySetting = { redisUrl: redis.url, dataDir: folder.path, outboundAllow };
+  // Patience alone: what a send may take is no matter of these tests.
+  const setting: GatewaySetting = {
+    ...{ redisUrl: redis.url, dataDir: folder.path, outboundAllow },
+    sendTimeoutMs: 100_000,
+  };
   const child = fork(join(import.meta.dirname, '../gateway-process.ts'), [JSON.stringify(setting)], {
     env: { ...process.env, ...environment },
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
