@@ -187,7 +187,8 @@ describe.runIf(lean !== undefined)('it reads as the system’s does', () => {
     expect(await read(tools, file)).toEqual(stock);
   });
 
-  it.runIf(currentRun === 'all')('every container with every codec', async () => {
+  // A hundred files are made, and read by both: patience for a busy machine.
+  it.runIf(currentRun === 'all')('every container with every codec', { timeout: 400_000 }, async () => {
     for (const { name, bytes } of await baseFiles(folder.path)) {
       await writeFile(folder.at(name), bytes);
       const [ours, stock] = await Promise.all([tools, systemTools].map((one) => read(one, folder.at(name))));
