@@ -47,16 +47,18 @@ const nothing = {
   ...{ heldSeconds: 0, packets: 0, bitrateKbps: 0, copied: false, isInForm: true },
 };
 
-describe.each(
-  byRun({
-    core: [['a noisy room', 0.004, 420]],
-    all: [
-      ['a quiet room', 0.0002, 900],
-      ['a noisy room', 0.004, 3600],
-    ],
-  } as const),
-)('a talk in %s', (_room, noise, seconds) => {
-  it('becomes notes that each fit a bubble, cut between words', { timeout: 300_000 }, async () => {
+type Talk = readonly [room: string, noise: number, seconds: number];
+
+const talks = byRun<readonly Talk[]>({
+  core: [['a noisy room', 0.004, 420]],
+  all: [
+    ['a quiet room', 0.0002, 900],
+    ['a noisy room', 0.004, 3600],
+  ],
+});
+
+describe.each(talks)('a talk in %s', (_room, noise, seconds) => {
+  it('becomes notes that each fit a bubble, cut between words', { timeout: 600_000 }, async () => {
     const input = folder.at('talk.wav');
     const { samples, words } = await makeTalk(seconds, noise);
     await writeWav(input, samples);
@@ -85,7 +87,7 @@ describe.each(
     expect(output.durationSeconds).toBeCloseTo(seconds, 1);
   });
 
-  it('is in its notes, before they are encoded, to the sample', { timeout: 300_000 }, async () => {
+  it('is in its notes, before they are encoded, to the sample', { timeout: 600_000 }, async () => {
     const input = folder.at('talk.wav');
     const { samples } = await makeTalk(seconds, noise);
     await writeWav(input, samples);
