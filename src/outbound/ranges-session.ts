@@ -1,8 +1,8 @@
 /** Ranges of one version of a file, several at a time, each written to its place in a local file. */
-import { writeSync } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import { OutboundFailed } from './errors.ts';
 import type { Route } from './exchange.ts';
+import { PieceWriter } from './piece-writer.ts';
 import { isWorthwhile, type LinkMeter, type RangeMode, rangeModes, worthwhileGap } from './ranges-cost.ts';
 import type { Piece } from './ranges-multipart.ts';
 import { NoMultipleRanges, type RangeLimits, type RemoteFile, requestRanges } from './ranges-request.ts';
@@ -24,21 +24,18 @@ export interface SessionOptions {
 /** Enough to see, and not much to have fetched in vain. */
 const LESSON = { ranges: 8, bytes: 2 * 1_024 * 1_024 };
 
-/** What an answer's next bytes, 64 KiB at the most, may take to be written; from memory to memory it is a tenth of it. */
-const SLOW_WRITE_MS = 20;
-
 export class RangeSession {
   readonly #options: SessionOptions;
   readonly #meter: LinkMeter;
+  readonly #writer: PieceWriter;
   /** Whether the server sends several ranges in one answer; undefined until it was asked. */
   #takesSeveral: boolean | undefined;
   #receivedBytes = 0;
-  /** A disk has made this process wait for a write. */
-  #isSlowDisk = false;
 
   constructor(options: SessionOptions, meter: LinkMeter) {
     this.#options = options;
     this.#meter = meter;
+    this.#writer = new PieceWriter(options.local);
   }
 
   /** The longest gap that is fetched along. */
@@ -134,25 +131,6 @@ export class RangeSession {
     if (failed.signal.aborted) throw asFailure(failed.signal.reason);
   }
 
-  /**
-   * Small writes go into the system's memory in microseconds, and a trip to another thread for each of them takes longer. A disk that
-   * is behind makes the writer wait, which nothing else in this process shall: it gets them from other threads.
-   */
-  async #write(pieces: readonly Piece[]): Promise<void> {
-    const { local } = this.#options;
-    if (this.#isSlowDisk) {
-      await Promise.all(pieces.map((piece) => writeAll(local, piece)));
-      return;
-    }
-    const begunAt = performance.now();
-    for (const { start, bytes } of pieces) {
-      for (let written = 0; written < bytes.length; ) {
-        written += writeSync(local.fd, bytes, written, bytes.length - written, start + written);
-      }
-    }
-    this.#isSlowDisk = performance.now() - begunAt > SLOW_WRITE_MS;
-  }
-
   async #request(
     spans: readonly ByteSpan[],
     signal: AbortSignal,
@@ -164,7 +142,7 @@ export class RangeSession {
       const begunAt = performance.now();
       let bytes = 0;
       for await (const pieces of answer.pieces) {
-        await this.#write(pieces);
+        await this.#writer.write(pieces);
         let come = 0;
         for (const piece of pieces) {
           onPiece?.(piece);
@@ -193,11 +171,4 @@ function spansAfter({ starts, ends }: ByteSpans, place: number): ByteSpans {
 function asFailure(error: unknown): unknown {
   if (!(error instanceof NoMultipleRanges)) return error;
   return new OutboundFailed('protocol', 'the server no longer sends several ranges', false, { cause: error });
-}
-
-/** A write may take fewer bytes than it was given. */
-async function writeAll(file: FileHandle, { start, bytes }: Piece): Promise<void> {
-  for (let written = 0; written < bytes.length; ) {
-    written += (await file.write(bytes, written, bytes.length - written, start + written)).bytesWritten;
-  }
 }
