@@ -21,11 +21,18 @@ export function byRun<T>(values: Readonly<{ core?: T; all?: T; long?: T }>): T {
 /**
  * The rows of a table that this run takes: the core its own, `all` the others.
  * @param core how many of the first rows are the core's, or which
+ * @param every `all` takes each so many-th of the others, and `long` the rest; default each
  */
 export function rowsOfRun<const Row>(
   rows: readonly Row[],
   core: number | ((row: Row, nth: number) => boolean),
+  every = 1,
 ): readonly Row[] {
   const isCore = typeof core === 'number' ? (_: Row, nth: number) => nth < core : core;
-  return rows.filter((row, nth) => isCore(row, nth) === byRun({ core: true, all: false }));
+  const others = rows.filter((row, nth) => !isCore(row, nth));
+  return byRun({
+    core: rows.filter(isCore),
+    all: others.filter((_, nth) => nth % every === 0),
+    long: others.filter((_, nth) => nth % every !== 0),
+  });
 }

@@ -4,7 +4,7 @@
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
-import { byRun } from '../by-run.ts';
+import { rowsOfRun } from '../by-run.ts';
 import { extract } from './extracting.ts';
 import { decodedSamples, decodedSeconds, ffmpeg } from './oracle.ts';
 import { mediaFolder } from './sources.ts';
@@ -88,32 +88,19 @@ const damages: Readonly<Record<string, Damage>> = {
   'jump forth': { containers: ['ts'], make: (_, path) => joined(path, 100) },
 };
 
-type Row = readonly [container: string, damage: string, format: string];
-
-const rowsOf = (formats: readonly string[]): Row[] =>
+const rowsOf = (formats: readonly string[]) =>
   Object.keys(codecs).flatMap((container) =>
     Object.entries(damages)
       .filter(([, { containers = [container] }]) => containers.includes(container))
       .flatMap(([damage]) => formats.map((format) => [container, damage, format] as const)),
   );
 
-/**
- * In the core each format on a gap, and the other damages as a copy or an encode; in `all` each damage in each container as some of
- * the formats, so that together they are all; in `long` what is left.
- */
+/** In the core each format on a gap, and the other damages as a copy or an encode. */
 const CORE = new Set(['whole m4a', 'late opus', 'short m4a', 'hidden by an edit list m4a']);
-const isCore = ([container, damage, format]: Row) =>
+const isCore = ([container, damage, format]: readonly [string, string, string]) =>
   container === 'mp4' && (damage === 'gap' || CORE.has(`${damage} ${format}`));
-const EVERY = 3;
-
-function rowsOfRun(formats: readonly string[]): readonly Row[] {
-  const [core, others] = [rowsOf(formats).filter(isCore), rowsOf(formats).filter((row) => !isCore(row))];
-  return byRun({
-    core,
-    all: others.filter((_, nth) => nth % EVERY === 0),
-    long: others.filter((_, nth) => nth % EVERY !== 0),
-  });
-}
+/** Of eight formats `all` takes two or three for each damage in each container, and others for the next. */
+const rowsFor = (formats: readonly string[]) => rowsOfRun(rowsOf(formats), isCore, 3);
 
 const made = new Map<string, Promise<string>>();
 
@@ -193,7 +180,7 @@ function endOf(input: string): Promise<number> {
 
 describe('second n of the output is second n of the source', () => {
   const formats = ['wav', 'm4a', 'aac', 'mp3', 'ogg', 'opus', 'flac', 'voice'];
-  it.each(rowsOfRun(formats))('%s, %s, as %s', async (container, damage, format) => {
+  it.each(rowsFor(formats))('%s, %s, as %s', async (container, damage, format) => {
     const input = await source(container, damage);
     const { ends = 12 } = damages[damage] ?? {};
     const request = { format, timeline: 'source' };
@@ -210,7 +197,7 @@ describe('second n of the output is second n of the source', () => {
 });
 
 describe('timeline audio closes gaps and drops a late beginning', () => {
-  it.each(rowsOfRun(['wav', 'voice']))('%s, %s, as %s', async (container, damage, format) => {
+  it.each(rowsFor(['wav', 'voice']))('%s, %s, as %s', async (container, damage, format) => {
     const input = await source(container, damage);
     const { output } = await extract(input, folder.at(`closed.${format}`), { format, timeline: 'audio' });
     const sounding = expected(damage, 0, damages[damage]?.ends ?? 12).filter((tone) => tone !== null);
