@@ -250,6 +250,7 @@ export class MessageSender {
     }
   }
 
+  /** @param what names the step to the caller, should the time be up */
   async #inTime<T>(what: string, budget: Budget, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
     const { ending } = budget;
     const startedAt = performance.now();
@@ -261,9 +262,7 @@ export class MessageSender {
         throw error;
       }
       if (deadline.aborted) {
-        throw new GatewayError('timeout', `${what} took too long`, {
-          cause: error,
-        });
+        throw new GatewayError('timeout', `${what} took too long`, { cause: error });
       }
       throw ending.aborted ? interrupted(ending, error) : error;
     } finally {

@@ -112,7 +112,10 @@ it('audio that does not come in time is 504', async () => {
     number: ada.number,
     audio: `http://127.0.0.1:${port}/never.mp3`,
   });
-  expect(answer).toMatchObject({ status: 504, body: { code: 'timeout' } });
+  expect(answer).toMatchObject({
+    status: 504,
+    body: { code: 'timeout', response: { message: ['preparing the message took too long'] } },
+  });
   silent.closeAllConnections();
   silent.close();
 });
