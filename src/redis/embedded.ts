@@ -27,7 +27,7 @@ export interface EmbeddedRedis {
 
 /** sun_path of sockaddr_un (unix(7)) holds 108 bytes with its final NUL; Redis refuses longer paths. */
 const LONGEST_SOCKET_PATH = 107;
-const VERSION_TIMEOUT_MS = 4000;
+const VERSION_TIMEOUT_MS = 20_000;
 const START_TIMEOUT_MS = 60_000;
 /** How long a predecessor may take to end: it writes its file out first. */
 const PREDECESSOR_TIMEOUT_MS = 10_000;

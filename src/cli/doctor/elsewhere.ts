@@ -33,7 +33,7 @@ export async function checkBucket(facts: BucketFacts, ping: () => Promise<void>)
   }
 }
 
-const PATIENCE_MS = 4000;
+const PATIENCE_MS = 10_000;
 
 /**
  * @param url GATEWAY_URL

@@ -9,8 +9,8 @@ import { isOlder, numbersOf } from './version.ts';
 
 type Tools = Omit<MediaTools, 'sandbox'>;
 
-/** A healthy one answers in a tenth of a second. */
-const WALL_MS = 4000;
+/** A healthy one answers in a tenth of a second, five of them at once on a busy machine in some seconds. */
+const WALL_MS = 15_000;
 
 export async function checkFfmpeg(where: FoundTools, system: System): Promise<Finding[]> {
   if (where.tools === undefined) {

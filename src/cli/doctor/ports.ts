@@ -13,7 +13,7 @@ interface WantedPort {
   readonly isNeeded: boolean;
 }
 
-const PATIENCE_MS = 2000;
+const PATIENCE_MS = 10_000;
 /** So that three that are taken do not end on the same one. */
 const STEP = 10;
 const FIRST_FOR_EVERYBODY = 1024;
