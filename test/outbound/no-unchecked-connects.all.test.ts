@@ -32,17 +32,21 @@ let outbound: Outbound;
 const answers = new Map<string, string[]>();
 let elsewhere = '';
 
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'outbound-forbidden-'));
-  redirector = await startRedirector();
-  sender = await startXmppSender('xmpp.example', () => elsewhere);
-  outbound = createOutbound({
+/** With connections of its own, none of which is open yet. */
+const opened = (): Outbound =>
+  createOutbound({
     allow: parseAllowRules(`127.0.0.1:${redirector.port},127.0.0.1:${sender.port}`),
     ports: [80, 443, 8080, 8443],
     userAgent: 'Soundpost test',
     logger: createLogger('silent'),
     resolve: async (name) => answers.get(name) ?? [],
   });
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'outbound-forbidden-'));
+  redirector = await startRedirector();
+  sender = await startXmppSender('xmpp.example', () => elsewhere);
+  outbound = opened();
 });
 afterAll(async () => {
   await outbound.close();
@@ -78,8 +82,8 @@ const put = (url: string): Promise<unknown> =>
   outbound.put({ url, headers: {}, body: Readable.from(['x']), sizeBytes: 1, timeoutMs: 5000 });
 const bytes = (url: string): Promise<unknown> => outbound.fetchBytes({ url, maxBytes: 1000 });
 /** As `ws` and Baileys' uploads do. */
-const byAgent = async (host: string): Promise<unknown> => {
-  const { agent } = await outbound.service();
+const byAgent = async (host: string, service = outbound.service()): Promise<unknown> => {
+  const { agent } = await service;
   const asking = request(`https://${host}/`, { agent }).end();
   return once(asking, 'response').finally(() => asking.destroy());
 };
@@ -225,14 +229,17 @@ it('where an XMPP server sends its clients', { timeout: 240_000 }, async () => {
 
 it('what WhatsApp uses reaches what is allowed', async () => {
   const recorder = recordConnects();
+  const fresh = opened();
+  const service = fresh.service();
   const moved = await fetch(redirected('https://127.0.0.1/'), {
-    ...fetchOptions(await outbound.service()),
+    ...fetchOptions(await service),
     redirect: 'manual',
   });
   expect(moved.status).toBe(302);
-  // It speaks no TLS, which is where this ends.
-  await expect(byAgent(`127.0.0.1:${redirector.port}`)).rejects.toThrow(/SSL|TLS|wrong version|packet/i);
+  // It speaks no TLS: an answer that is none, or a connection that breaks, as the server is sooner or later.
+  expect(await outcome(byAgent(`127.0.0.1:${redirector.port}`, service))).toBe('Error');
   recorder.stop();
+  await fresh.close();
   expect(recorder.attempts).toEqual([`127.0.0.1:${redirector.port}`, `127.0.0.1:${redirector.port}`]);
 });
 
