@@ -18,7 +18,8 @@ interface Server {
   readonly kills: number;
 }
 const servers: readonly Server[] = byRun<readonly Server[]>({
-  all: [{ name: 'Redis of this machine', kills: 20 }],
+  // What it holds broke with the eighth kill or so.
+  all: [{ name: 'Redis of this machine', kills: 12 }],
   long: [
     { name: 'Redis of this machine', kills: 100 },
     { name: 'Redis 8', package: 'redis-server', kills: 50 },
