@@ -138,6 +138,8 @@ const others = (): Omit<HostileStream, 'name'>[] => {
     },
     invalid(key('METHOD=AES-128'), /no URI/),
     invalid(key('METHOD=AES-128,URI="/good.ts",IV=0xZZ'), /IV/),
+    // Hours, where a pattern tries each way of sharing out the spaces.
+    refused(key(`METHOD=${' '.repeat(1_000_000)}"`), 'encrypted'),
     invalid(key('METHOD=AES-128,URI="/good.ts"'), /16 bytes/),
     invalid(key('METHOD=AES-128,URI="/key"'), /could not be decrypted/),
     invalid(hls('#EXT-X-KEY:METHOD=AES-128,URI="/key"', '#EXT-X-MAP:URI="/good.ts"', ...good), /needs an IV/),

@@ -13,7 +13,8 @@ const MAX_LINES = 250_000;
 export function linesOf(text: string): Line[] {
   const lines: Line[] = [];
   let count = 0;
-  for (const [whole] of text.replace(/^\ufeff/, '').matchAll(/[^\r\n]+/g)) {
+  // A byte order mark counts as white space.
+  for (const [whole] of text.trimStart().matchAll(/[^\r\n]+/g)) {
     const line = whole.trim();
     if (count === 0 && !line.startsWith('#EXTM3U')) break;
     if (++count > MAX_LINES) throw unusable(`the playlist has more than ${MAX_LINES} lines`);
@@ -33,7 +34,8 @@ function tagOf(line: string): Line {
 
 export type Attributes = ReadonlyMap<string, string>;
 
-const ATTRIBUTE = /\s*([A-Z0-9-]+)=(?:"([^"]*)"|([^",]*))\s*(?:,|$)/y;
+/** No two parts that follow one another take the same characters: a value of a million spaces is read once. */
+const ATTRIBUTE = /\s*([A-Z0-9-]+)=(?:"([^"]*)"\s*|([^",]*))(?:,|$)/y;
 
 /** `A=1,B="x,y"`; quotes are taken off. What cannot be read, and all behind it, is left out. */
 export function attributesOf(value: string): Attributes {
