@@ -51,8 +51,15 @@ export function requireCount(segments: number): void {
   if (segments > MAX_SEGMENTS) throw unusable(`the stream has more than ${MAX_SEGMENTS} segments`);
 }
 
-/** The address, made absolute; what cannot be is handed to the guard as it is, which refuses it. */
+/** The guard takes no longer ones. */
+const MAX_ADDRESS_CHARACTERS = 2_048;
+
+/**
+ * The address, made absolute. What cannot be is handed to the guard as it is, which refuses it. So is what is too long for the guard, or relative to what
+ * is: 20,000 segments would each get an address of megabytes.
+ */
 export function resolved(address: string, base: string): string {
+  if (Math.max(address.length, base.length) > MAX_ADDRESS_CHARACTERS) return address;
   return URL.parse(address, base)?.href ?? address;
 }
 

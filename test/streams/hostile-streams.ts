@@ -78,6 +78,8 @@ const addresses = ({ origin, foreign, canary }: Surroundings): string[] => {
   ];
 };
 
+const NOT_ALLOWED = /^(the stream names an address that is not allowed|the address is not allowed)$/;
+
 /** Not for its addresses: what it says of itself, or how much. */
 const others = (): Omit<HostileStream, 'name'>[] => {
   const many = (count: number, line: string): string => hls(`${line}\n`.repeat(count));
@@ -91,6 +93,7 @@ const others = (): Omit<HostileStream, 'name'>[] => {
     details,
     code: 'EXTRACTION_FAILED' as const,
   });
+  const notAllowed = (text: string) => ({ text, details: NOT_ALLOWED, code: 'DOWNLOAD_FAILED' as const });
   const good = ['#EXTINF:2,', '/good.ts'];
   const key = (attributes: string) => hls(`#EXT-X-KEY:${attributes}`, ...good);
   const tooMany = 'the stream has more than 20000 segments';
@@ -176,7 +179,35 @@ const others = (): Omit<HostileStream, 'name'>[] => {
     invalid(timeline('<S d="0" r="5"/>'), /no length/),
     invalid(timeline('<S d="1"/>'.repeat(20_001)), tooMany),
     invalid(mpd(period('<SegmentTemplate media="/$Nothing$" duration="1"/>')), /template/),
+    invalid(mpd(period('<SegmentTemplate media="/$constructor$" duration="1"/>')), /template/),
     invalid(mpd(period('<SegmentTemplate duration="1"/>')), /no address/),
+    // What is written once and holds for many: gigabytes, were it written out for each.
+    invalid(template(`/${'a'.repeat(8_000_000)}`, '/good.ts', 'duration="1" endNumber="20000"'), /too long/),
+    invalid(
+      template(`/${'$RepresentationID$'.repeat(200)}`, '/good.ts', 'duration="1" endNumber="20000"')
+        .replaceAll('$$', '$')
+        .replace('id="1"', `id="${'i'.repeat(4_000_000)}"`),
+      /too long/,
+    ),
+    notAllowed(
+      mpd(
+        period(
+          `<BaseURL>/${'a'.repeat(4_000_000)}/</BaseURL><SegmentList duration="1">${'<SegmentURL media="a"/>'.repeat(20_000)}</SegmentList>`,
+        ),
+      ),
+    ),
+    notAllowed(
+      mpd(
+        `<BaseURL>/${'a'.repeat(4_000_000)}/</BaseURL>${'<Period><AdaptationSet contentType="audio"><Representation/></AdaptationSet></Period>'.repeat(20_000)}`,
+      ),
+    ),
+    invalid(
+      mpd(
+        `<Period>${'<SegmentBase/>'.repeat(120_000)}<AdaptationSet contentType="audio">${'<Representation/>'.repeat(120_000)}</AdaptationSet></Period>`,
+      ),
+      /does not say where/,
+    ),
+    invalid(mpd('', Array.from({ length: 400_000 }, (_, nth) => `a${nth}=""`).join(' ')), /well-formed/),
     invalid(
       mpd(period('<SegmentList duration="1"><SegmentURL mediaRange="9-1"/></SegmentList>')),
       /byte range/,
@@ -195,7 +226,7 @@ export function hostileStreams(around: Surroundings): HostileStream[] {
         name: `${place}: ${address.slice(0, 60)}`,
         text: write(address),
         code: 'DOWNLOAD_FAILED',
-        details: /^(the stream names an address that is not allowed|the address is not allowed)$/,
+        details: NOT_ALLOWED,
       }),
     ),
   );

@@ -1,5 +1,5 @@
 /** An MPD (ISO/IEC 23009-1) as periods, sets and representations, with what each inherits from what it stands in. */
-import { resolved, unsupported, unusable } from '../presentation.ts';
+import { unsupported, unusable } from '../presentation.ts';
 import { secondsOf } from './numbers.ts';
 import { childrenNamed, type Element, parseXml } from './xml.ts';
 
@@ -23,13 +23,11 @@ export interface Representation {
   readonly id: string;
   /** Bits a second. */
   readonly bandwidth: number;
-  /** What addresses are relative to. */
-  readonly baseUrl: string;
+  /** What addresses are relative to: each relative to the one before it, the first is the manifest's own. */
+  readonly bases: readonly string[];
   readonly isEncrypted: boolean;
   /** SegmentTemplate, SegmentList and SegmentBase from the outermost to its own: later ones say more. */
   readonly addressing: readonly Element[];
-  /** The whole of it lies at `baseUrl` where it has no other addressing. */
-  readonly hasBaseUrl: boolean;
 }
 
 /** @throws {MediaFailure} EXTRACTION_FAILED `live stream`; INVALID_VIDEO when it cannot be read */
@@ -39,7 +37,7 @@ export function parseManifest(text: string, url: string): Period[] {
   if (mpd.attributes.get('type') === 'dynamic') throw unsupported('live stream');
   const total = secondsOf(mpd.attributes.get('mediaPresentationDuration'));
   const elements = childrenNamed(mpd, 'Period');
-  const base = baseOf({ baseUrl: url, hasBaseUrl: false }, mpd);
+  const bases = basesOf([url], mpd);
   let follows = 0;
   return elements.map((element, nth) => {
     if ([...element.attributes.keys()].some((name) => name.endsWith(':href')))
@@ -51,43 +49,38 @@ export function parseManifest(text: string, url: string): Period[] {
       secondsOf(element.attributes.get('duration')) ??
       (end === null ? null : Math.max(0, end - startSeconds));
     follows = startSeconds + (seconds ?? 0);
-    const outer = { ...baseOf(base, element), addressing: addressingOf(element) };
+    const outer = { bases: basesOf(bases, element), addressing: addressingOf(element) };
     const sets = childrenNamed(element, 'AdaptationSet').map((set) => readSet(set, outer));
     return { startSeconds, seconds, sets };
   });
 }
 
-interface Base {
-  readonly baseUrl: string;
-  readonly hasBaseUrl: boolean;
-}
-
-interface Outer extends Base {
-  readonly addressing: readonly Element[];
-}
+/** What is written once and holds for many is kept once: each representation has its own few. */
+type Outer = Pick<Representation, 'bases' | 'addressing'>;
 
 /** Of several addresses for the same the first. */
-function baseOf(outer: Base, element: Element): Base {
-  const [own] = childrenNamed(element, 'BaseURL');
-  const text = own?.text.trim() ?? '';
-  return text === '' ? outer : { baseUrl: resolved(text, outer.baseUrl), hasBaseUrl: true };
+function basesOf(outer: readonly string[], element: Element): readonly string[] {
+  const text = element.children.find(({ name }) => name === 'BaseURL')?.text.trim() ?? '';
+  return text === '' ? outer : [...outer, text];
 }
 
 const ADDRESSING = new Set(['SegmentTemplate', 'SegmentList', 'SegmentBase']);
 
+/** At most one stands there. */
 function addressingOf({ children }: Element): Element[] {
-  return children.filter(({ name }) => ADDRESSING.has(name));
+  const own = children.find(({ name }) => ADDRESSING.has(name));
+  return own === undefined ? [] : [own];
 }
 
 function readSet(set: Element, outer: Outer): AdaptationSet {
-  const base = baseOf(outer, set);
+  const bases = basesOf(outer.bases, set);
   const addressing = [...outer.addressing, ...addressingOf(set)];
   const elements = childrenNamed(set, 'Representation');
   const isProtected = childrenNamed(set, 'ContentProtection').length > 0;
   const representations = elements.map((element): Representation => {
     const { attributes } = element;
     return {
-      ...baseOf(base, element),
+      bases: basesOf(bases, element),
       id: attributes.get('id') ?? '',
       bandwidth: Number(attributes.get('bandwidth')) || 0,
       isEncrypted: isProtected || childrenNamed(element, 'ContentProtection').length > 0,

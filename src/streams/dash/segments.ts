@@ -14,11 +14,12 @@ interface Place {
 
 /** @returns the segments, or the address of the one file that all of it lies in. @throws {MediaFailure} when they cannot be told */
 export function segmentsOf(period: Period, representation: Representation): Segment[] | { fileUrl: string } {
-  const { addressing, baseUrl, hasBaseUrl } = representation;
+  const { addressing, bases } = representation;
+  const baseUrl = bases.reduce((base, address) => resolved(address, base));
   const kind = addressing.at(-1)?.name ?? 'SegmentBase';
   const elements = addressing.filter(({ name }) => name === kind);
   if (kind === 'SegmentBase') {
-    if (!hasBaseUrl) throw unusable('the manifest does not say where its sound lies');
+    if (bases.length === 1) throw unusable('the manifest does not say where its sound lies');
     return { fileUrl: baseUrl };
   }
   const said = (name: string): string | undefined =>
@@ -39,7 +40,7 @@ export function segmentsOf(period: Period, representation: Representation): Segm
   };
   const own = kind === 'SegmentTemplate' ? templated : listed;
   const mediaZeroSeconds = period.startSeconds - timing.offset / timescale;
-  return own({ period, representation, timing, said, child, elements }).map((segment, nth) => ({
+  return own({ period, representation, baseUrl, timing, said, child, elements }).map((segment, nth) => ({
     ...segment,
     breaksClock: nth === 0,
     mediaZeroSeconds,
@@ -60,6 +61,8 @@ interface Timing {
 interface Addressing {
   readonly period: Period;
   readonly representation: Representation;
+  /** What addresses are relative to. */
+  readonly baseUrl: string;
   readonly timing: Timing;
   /** An attribute, its own or inherited. */
   readonly said: (name: string) => string | undefined;
@@ -69,10 +72,10 @@ interface Addressing {
 
 type BareSegment = Omit<Segment, 'breaksClock'>;
 
-function templated({ period, representation, timing, said, child }: Addressing): BareSegment[] {
+function templated({ period, representation, baseUrl, timing, said, child }: Addressing): BareSegment[] {
   const media = said('media');
   if (media === undefined) throw unusable('a template of the manifest has no address');
-  const { id, bandwidth, baseUrl } = representation;
+  const { id, bandwidth } = representation;
   const address = (template: string, place?: Place): string =>
     resolved(fillTemplate(template, { id, bandwidth, number: place?.number, time: place?.start }), baseUrl);
   const initialization = said('initialization');
@@ -85,8 +88,7 @@ function templated({ period, representation, timing, said, child }: Addressing):
   }));
 }
 
-function listed({ period, representation, timing, child, elements }: Addressing): BareSegment[] {
-  const { baseUrl } = representation;
+function listed({ period, baseUrl, timing, child, elements }: Addressing): BareSegment[] {
   const list = elements.findLast((element) => childrenNamed(element, 'SegmentURL').length > 0);
   const urls = list === undefined ? [] : childrenNamed(list, 'SegmentURL');
   requireCount(urls.length);

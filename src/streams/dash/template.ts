@@ -9,19 +9,29 @@ interface TemplateValues {
   readonly time: number | undefined;
 }
 
-/** `$Number%05d$` and its like; `$$` is a `$`. @throws {MediaFailure} for a name that is none */
+/** Of a template, and of the address that it makes. The guard takes no longer ones, and 20,000 may be made. */
+const MAX_CHARACTERS = 4_096;
+
+/** `$Number%05d$` and its like; `$$` is a `$`. @throws {MediaFailure} for a name that is none, and what is longer than any address */
 export function fillTemplate(template: string, { id, bandwidth, number, time }: TemplateValues): string {
-  const values: Readonly<Record<string, string | number | undefined>> = {
-    RepresentationID: id,
-    Bandwidth: bandwidth,
-    Number: number,
-    Time: time,
+  let left = MAX_CHARACTERS - template.length;
+  const short = (text: string): string => {
+    left -= text.length;
+    if (left < 0) throw unusable('an address of the manifest is too long');
+    return text;
   };
+  short('');
+  const values = new Map<string, string | number | undefined>([
+    ['RepresentationID', id],
+    ['Bandwidth', bandwidth],
+    ['Number', number],
+    ['Time', time],
+  ]);
   return template.replaceAll(/\$([^$]*)\$/g, (_all, inner: string) => {
     if (inner === '') return '$';
     const [, name = '', width = '0'] = /^(\w+)(?:%0(\d{1,2})d)?$/.exec(inner) ?? [];
-    const value = values[name];
+    const value = values.get(name);
     if (value === undefined) throw unusable('a template of the manifest cannot be read');
-    return String(value).padStart(Number(width), '0');
+    return short(String(value).padStart(Number(width), '0'));
   });
 }

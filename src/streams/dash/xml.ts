@@ -18,6 +18,8 @@ interface OpenElement extends Element {
 
 const MAX_DEPTH = 32;
 const MAX_ELEMENTS = 250_000;
+/** Of an element. */
+const MAX_ATTRIBUTES = 100;
 
 /** What is no element, and how it ends. */
 const SKIPPED = [
@@ -115,6 +117,7 @@ function tagAt(text: string, at: number): Tag {
   for (let next = matchAt(ATTRIBUTE, text, end); next !== null; next = matchAt(ATTRIBUTE, text, end)) {
     const [whole, name = '', double, single = ''] = next;
     attributes.set(name, unescaped(double ?? single));
+    if (attributes.size > MAX_ATTRIBUTES) throw broken();
     end += whole.length;
   }
   const last = matchAt(TAG_END, text, end);
@@ -136,12 +139,12 @@ function local(name: string): string {
   return name.slice(name.indexOf(':') + 1);
 }
 
-const ENTITIES: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" };
+const ENTITIES = new Map(Object.entries({ amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" }));
 
 function unescaped(text: string): string {
   if (!text.includes('&')) return text;
   return text.replaceAll(/&(?:#(\d{1,7})|#x([0-9a-fA-F]{1,6})|(\w+));/g, (all, decimal, hex, name) => {
-    if (name !== undefined) return ENTITIES[name] ?? all;
+    if (name !== undefined) return ENTITIES.get(name) ?? all;
     const code = decimal === undefined ? Number.parseInt(hex, 16) : Number(decimal);
     return code <= 0x10ffff ? String.fromCodePoint(code) : '';
   });
