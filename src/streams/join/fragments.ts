@@ -15,7 +15,7 @@ interface FileBox {
 /** What a file begins with. */
 const HEADER = new Set(['ftyp', 'moov']);
 
-/** Of a fragment's box, and of a header that stands in the segment itself. */
+/** Of a fragment's box, and of all of a header that stands in the segment itself. */
 const MAX_BOX_BYTES = 16 * 1024 * 1024;
 /** More than any program writes. */
 const MAX_BOXES = 100_000;
@@ -71,6 +71,7 @@ export class FragmentJoiner implements Joiner {
         throw unusable('a segment of the stream has sound without saying what it is');
       } else if (HEADER.has(box.type)) {
         header = Buffer.concat([header, await readBox(file, box)]);
+        if (header.length > MAX_BOX_BYTES) throw new UnsupportedLayout(`a header of ${header.length} bytes`);
       }
       // Indexes and events in front of a fragment are not true of the joined file, or of no use.
     }
