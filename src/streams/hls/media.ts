@@ -20,7 +20,7 @@ interface Key {
 interface Reading {
   readonly base: string;
   readonly segments: Segment[];
-  sequence: number;
+  sequence: bigint;
   /** In force, by KEYFORMAT; undefined for one that only a player with a licence can use. */
   readonly keys: Map<string, Key | undefined>;
   init: Piece | undefined;
@@ -43,7 +43,7 @@ export function parseMedia(lines: readonly Line[], base: string): Presentation {
   const reading: Reading = {
     base,
     segments: [],
-    sequence: 0,
+    sequence: 0n,
     keys: new Map(),
     init: undefined,
     seconds: undefined,
@@ -63,7 +63,7 @@ export function parseMedia(lines: readonly Line[], base: string): Presentation {
 function readTag(reading: Reading, tag: string, value: string): void {
   switch (tag) {
     case 'EXT-X-MEDIA-SEQUENCE':
-      if (reading.segments.length === 0) reading.sequence = Number(/^\d{1,15}$/.exec(value)?.[0] ?? 0);
+      if (reading.segments.length === 0) reading.sequence = sequenceOf(value);
       break;
     case 'EXTINF':
       reading.seconds = Number.parseFloat(value);
@@ -142,15 +142,20 @@ function addSegment(reading: Reading, uri: string): void {
     reading.breaksClock = false;
   }
   reading.rangeEnd = span && { url, at: span.end };
-  reading.sequence += 1;
+  reading.sequence += 1n;
   reading.seconds = undefined;
   reading.range = undefined;
   reading.isGap = false;
 }
 
 /** Without an IV it is the segment's number, in 16 bytes (section 5.2). */
-function sequenceIv(sequence: number): Uint8Array {
+function sequenceIv(sequence: bigint): Uint8Array {
   const iv = Buffer.alloc(16);
-  iv.writeBigUInt64BE(BigInt(sequence), 8);
+  iv.writeBigUInt64BE(BigInt.asUintN(64, sequence), 8);
   return iv;
 }
+/** Of the first segment, up to 2^64-1 (section 4.2): more than a double holds, and an IV may follow from it. */
+function sequenceOf(value: string): bigint {
+  return /^\d{1,20}$/.test(value) ? BigInt(value) : 0n;
+}
+
