@@ -15,7 +15,7 @@ export interface StreamContext {
   /** A folder of its own for segments on their way; it exists. */
   readonly folder: string;
   readonly signal: AbortSignal;
-  /** Waited for before so many bytes are written. */
+  /** Waited for before so many bytes are written; below 0: so many have been removed. */
   readonly makeRoom: (bytes: number) => Promise<void>;
 }
 
@@ -69,16 +69,18 @@ export async function fetchSegments(
       const file = join(context.folder, String(nth));
       const parts = [pieces.init(segment.init), pieces.toFile(segment, file)] as const;
       // Both have ended when one fails, so that nothing is written any more.
-      const init = Promise.allSettled(parts).then(async () => (await Promise.all(parts))[0]);
-      init.catch(() => {}); // It is waited for in its turn.
-      underway.push({ segment, file, init });
+      const fetched = Promise.allSettled(parts).then(() => Promise.all(parts));
+      fetched.catch(() => {}); // It is waited for in its turn.
+      underway.push({ segment, file, fetched });
     }
   };
   try {
     for (fill(); underway.length > 0; fill()) {
-      for (const { segment, file, init } of underway.splice(0, 1)) {
-        await take(segment, file, await init);
+      for (const { segment, file, fetched } of underway.splice(0, 1)) {
+        const [init, sizeBytes] = await fetched;
+        await take(segment, file, init);
         await rm(file);
+        await context.makeRoom(-sizeBytes);
       }
     }
   } catch (error) {
@@ -86,15 +88,15 @@ export async function fetchSegments(
     throw error;
   } finally {
     // None may still write when the caller removes the folder.
-    await Promise.allSettled(underway.map(({ init }) => init));
+    await Promise.allSettled(underway.map(({ fetched }) => fetched));
   }
 }
 
 interface Underway {
   readonly segment: Segment;
   readonly file: string;
-  /** There when the file is, too. */
-  readonly init: Promise<Uint8Array | undefined>;
+  /** Its init section, and the size of the file. */
+  readonly fetched: Promise<readonly [init: Uint8Array | undefined, sizeBytes: number]>;
 }
 
 class PieceFetcher {
@@ -125,17 +127,23 @@ class PieceFetcher {
     return bytes;
   }
 
-  async toFile(piece: Piece, path: string): Promise<void> {
+  /** @returns its size, bytes */
+  async toFile(piece: Piece, path: string): Promise<number> {
     const { fetch, signal, makeRoom } = this.#context;
     const decipher = await this.#decipher(piece);
     const maxBytes = Number.POSITIVE_INFINITY; // All together have a limit.
+    let sizeBytes = 0;
     await fetch({ url: piece.url, span: piece.span, maxBytes, signal }, async ({ bytes }) => {
       await using file = await open(path, 'w', 0o600);
+      await makeRoom(-sizeBytes); // What an earlier try has written.
+      sizeBytes = 0;
       for await (const chunk of decrypted(bytes, decipher())) {
+        sizeBytes += chunk.length;
         await makeRoom(chunk.length);
         await file.writeFile(chunk);
       }
     });
+    return sizeBytes;
   }
 
   /** A decipher can be used once, and a piece may be fetched again. */
