@@ -43,15 +43,27 @@ export async function fetchStream(playlist: Playlist, context: StepContext): Pro
     return await services.outbound.fetchPieces(
       { maxBytes: services.limits.maxInputBytes, signal },
       async (fetch) => {
-        const stream: StreamContext = { fetch, folder, signal, makeRoom: roomBySteps(context) };
+        const stream: StreamContext = {
+          folder,
+          signal,
+          makeRoom: roomBySteps(context),
+          async fetch(request, take) {
+            requireTls(request.url, playlist);
+            return fetch(request, take);
+          },
+        };
         const opened = await openStream({ ...playlist, text }, payload.output.track, stream);
         const { content, isTrack } = opened;
-        if ('fileUrl' in content) return { fileUrl: content.fileUrl, isTrack };
+        if ('fileUrl' in content) {
+          requireTls(content.fileUrl, playlist);
+          return { fileUrl: content.fileUrl, isTrack };
+        }
         return { ...(await joinSegments(content, playlist.path, stream, context)), isTrack };
       },
     );
   } catch (error) {
     if (!(error instanceof OutboundRefused)) throw error;
+    context.logger.warn({ reason: error.reason }, 'source refused');
     throw new ServiceError('DOWNLOAD_FAILED', 'the video could not be downloaded', {
       details: 'the stream names an address that is not allowed',
       cause: error,
@@ -59,6 +71,11 @@ export async function fetchStream(playlist: Playlist, context: StepContext): Pro
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
+}
+
+/** As of a redirect: what came by TLS does not lead to what anybody on the way may change. */
+function requireTls(url: string, playlist: Playlist): void {
+  if (playlist.url.startsWith('https:') && /^http:/i.test(url)) throw new OutboundRefused('http inside https');
 }
 
 async function joinSegments(
