@@ -25,6 +25,8 @@ export interface Segment extends Piece {
   /** What a decoder has to read first: the header of fMP4 or WebM. The same object for all segments that it belongs to. */
   readonly init?: Piece | undefined;
   readonly seconds: number;
+  /** What is missing before it, by the stream's own word (EXT-X-GAP); default 0. */
+  readonly gapSeconds?: number;
   /** Its timestamps do not follow from those of the segment before it. */
   readonly breaksClock: boolean;
   /** Added to the timestamps of its media it is the place in the presentation, seconds; undefined where the stream does not say. */

@@ -84,7 +84,7 @@ async function joinSegments(
   stream: StreamContext,
   { services, signal, report, logger }: StepContext,
 ): Promise<{ sizeBytes: number; probe: Probe }> {
-  const durationSeconds = segments.reduce((sum, { seconds }) => sum + seconds, 0);
+  const durationSeconds = segments.reduce((sum, { seconds, gapSeconds = 0 }) => sum + gapSeconds + seconds, 0);
   const { maxAudioSeconds } = services.limits;
   if (durationSeconds > maxAudioSeconds + 1)
     throw new MediaFailure('INVALID_VIDEO', `the audio is longer than ${maxAudioSeconds} s`);
@@ -93,13 +93,14 @@ async function joinSegments(
     let doneSeconds = 0;
     await fetchSegments(stream, segments, async (segment, file, init) => {
       await joined.append(segment, file, init);
-      doneSeconds += segment.seconds;
+      doneSeconds += (segment.gapSeconds ?? 0) + segment.seconds;
       report('downloading_video', durationSeconds > 0 ? doneSeconds / durationSeconds : 0);
     });
   } finally {
     await joined.close();
   }
-  const { sizeBytes, startSeconds } = joined;
+  const { sizeBytes } = joined;
+  const startSeconds = joined.startSeconds + (segments[0]?.gapSeconds ?? 0);
   services.observer?.sourceFetched({ size: sizeBytes, fetched: sizeBytes });
   logger.debug({ segments: segments.length, sizeBytes, startSeconds }, 'stream joined');
   const known = { startSeconds, durationSeconds };

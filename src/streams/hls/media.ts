@@ -28,6 +28,8 @@ interface Reading {
   range: string | undefined;
   breaksClock: boolean;
   isGap: boolean;
+  /** Of the segments that are missing before the next one. */
+  gapSeconds: number;
   /** Where the last byte range of a file ended. */
   rangeEnd: { readonly url: string; readonly at: number } | undefined;
 }
@@ -50,6 +52,7 @@ export function parseMedia(lines: readonly Line[], base: string): Presentation {
     range: undefined,
     breaksClock: false,
     isGap: false,
+    gapSeconds: 0,
     rangeEnd: undefined,
   };
   for (const line of lines) {
@@ -135,11 +138,15 @@ function addSegment(reading: Reading, uri: string): void {
   const follows = rangeEnd?.url === url ? rangeEnd.at : undefined;
   const span = range === undefined ? undefined : byteRange(range, follows);
   const key = keyInForce(reading);
-  if (!reading.isGap) {
+  if (reading.isGap) {
+    reading.gapSeconds += seconds;
+  } else {
     const encryption = key && { keyUrl: key.url, iv: key.iv ?? sequenceIv(reading.sequence) };
-    reading.segments.push({ url, span, init, seconds, breaksClock: reading.breaksClock, encryption });
+    const { breaksClock, gapSeconds } = reading;
+    reading.segments.push({ url, span, init, seconds, gapSeconds, breaksClock, encryption });
     requireCount(reading.segments.length);
     reading.breaksClock = false;
+    reading.gapSeconds = 0;
   }
   reading.rangeEnd = span && { url, at: span.end };
   reading.sequence += 1n;
@@ -148,14 +155,14 @@ function addSegment(reading: Reading, uri: string): void {
   reading.isGap = false;
 }
 
+/** Of the first segment, up to 2^64-1 (section 4.2): more than a double holds, and an IV may follow from it. */
+function sequenceOf(value: string): bigint {
+  return /^\d{1,20}$/.test(value) ? BigInt(value) : 0n;
+}
+
 /** Without an IV it is the segment's number, in 16 bytes (section 5.2). */
 function sequenceIv(sequence: bigint): Uint8Array {
   const iv = Buffer.alloc(16);
   iv.writeBigUInt64BE(BigInt.asUintN(64, sequence), 8);
   return iv;
 }
-/** Of the first segment, up to 2^64-1 (section 4.2): more than a double holds, and an IV may follow from it. */
-function sequenceOf(value: string): bigint {
-  return /^\d{1,20}$/.test(value) ? BigInt(value) : 0n;
-}
-

@@ -29,6 +29,8 @@ export class FragmentJoiner implements Joiner {
   /** Where the joined file begins and ends so far, on its own clock. */
   #startSeconds: number | undefined;
   #endSeconds = 0;
+  /** What is missing behind that. */
+  #gapSeconds = 0;
   #writtenBytes = 0;
   #isOnClock = false;
 
@@ -77,7 +79,8 @@ export class FragmentJoiner implements Joiner {
     }
   }
 
-  #breakClock({ mediaZeroSeconds }: Segment): void {
+  #breakClock({ mediaZeroSeconds, gapSeconds = 0 }: Segment): void {
+    this.#gapSeconds = gapSeconds;
     this.#isOnClock ||= mediaZeroSeconds !== undefined;
     const isFirst = this.#startSeconds === undefined;
     this.#shiftSeconds = mediaZeroSeconds ?? (isFirst ? 0 : undefined);
@@ -112,7 +115,7 @@ export class FragmentJoiner implements Joiner {
     run.setTrack(number);
     if (run.startTicks === undefined) return;
     const ownSeconds = run.startTicks / track.timescale;
-    this.#shiftSeconds ??= this.#endSeconds - ownSeconds;
+    this.#shiftSeconds ??= this.#endSeconds + this.#gapSeconds - ownSeconds;
     // What is there of the time before the beginning goes with it.
     if (this.#startSeconds === undefined) this.#shiftSeconds = Math.max(this.#shiftSeconds, -ownSeconds);
     const startTicks = Math.max(0, run.startTicks + Math.round(this.#shiftSeconds * track.timescale));
