@@ -3,7 +3,7 @@ import { open } from 'node:fs/promises';
 import { MAX_COVER_PIXELS } from './command.ts';
 import { declaredDuration, startOffset, type TrackContext } from './declared-duration.ts';
 import { MediaFailure } from './failure.ts';
-import { askFfprobe, type FfprobeStream, type Tags } from './ffprobe.ts';
+import { askFfprobe, type FfprobeAnswer, type FfprobeStream, type Tags } from './ffprobe.ts';
 import { type MediaTools, requireRegularFile } from './run.ts';
 import { type Container, SNIFF_BYTES, sniffContainer } from './sniff.ts';
 import { missingEnd } from './truncation.ts';
@@ -65,11 +65,11 @@ export interface Probe {
 }
 
 /** What is known of a file from elsewhere, such as the playlist of a stream. */
-interface KnownOfFile {
-  /** Where it begins on the source's clock. */
-  readonly startSeconds: number;
-  readonly durationSeconds: number;
-}
+type KnownOfFile =
+  /** Where it begins on the source's clock, and how long it is. */
+  | { readonly startSeconds: number; readonly durationSeconds: number }
+  /** Where its timestamp 0 is on the source's clock. */
+  | { readonly zeroSeconds: number };
 
 /**
  * @param file a regular local file.
@@ -80,7 +80,6 @@ export async function probe(
   file: string,
   { signal, known }: { readonly signal: AbortSignal; readonly known?: KnownOfFile },
 ): Promise<Probe> {
-  const startSeconds = known?.startSeconds ?? 0;
   const { sizeBytes } = await requireRegularFile(file);
   const head = await readHead(file);
   const container = sniffContainer(head);
@@ -92,6 +91,7 @@ export async function probe(
     const missing = error instanceof MediaFailure ? await missingEnd(file, container, sizeBytes) : null;
     throw missing === null ? error : new MediaFailure('INVALID_VIDEO', missing, { cause: error });
   });
+  const startSeconds = startOf(known, answer);
   const tracks = answer.streams
     .filter((stream) => stream.codec_type === 'audio')
     .map((stream, index) => asTrack(stream, index, { answer, container, isEstimate, startSeconds }));
@@ -105,7 +105,9 @@ export async function probe(
     container,
     sizeBytes,
     startSeconds,
-    durationSeconds: known?.durationSeconds ?? answer.format.duration ?? first.declaredSeconds,
+    durationSeconds:
+      (known && 'durationSeconds' in known ? known.durationSeconds : answer.format.duration) ??
+      first.declaredSeconds,
     tracks: [first, ...others],
     tags: answer.format.tags,
     chapters: answer.chapters.map(({ start_time = 0, end_time = start_time, tags: { title } }) => ({
@@ -118,6 +120,14 @@ export async function probe(
       ({ codec_type, disposition }) => codec_type === 'audio' || disposition.attached_pic === 1,
     ),
   };
+}
+
+/** Where the file begins on the source's clock: second 0 where nothing is known, whatever its timestamps. */
+function startOf(known: KnownOfFile | undefined, { format }: FfprobeAnswer): number {
+  if (known === undefined) return 0;
+  return 'startSeconds' in known
+    ? known.startSeconds
+    : Math.max(0, known.zeroSeconds + (format.start_time ?? 0));
 }
 
 async function readHead(file: string): Promise<Uint8Array> {

@@ -31,6 +31,8 @@ export interface Segment extends Piece {
   readonly breaksClock: boolean;
   /** Added to the timestamps of its media it is the place in the presentation, seconds; undefined where the stream does not say. */
   readonly mediaZeroSeconds?: number | undefined;
+  /** The part of it that belongs to the presentation, by its own timestamps; default all of it. */
+  readonly shown?: { readonly startSeconds: number; readonly endSeconds: number };
 }
 
 export interface Presentation {
@@ -39,8 +41,8 @@ export interface Presentation {
 
 /** What is to be fetched of a stream. */
 export interface OpenedStream {
-  /** One address with all of it, to be fetched as any file; or segments. */
-  readonly content: { readonly fileUrl: string } | Presentation;
+  /** One address with all of it, to be fetched as any file, and where its timestamp 0 is in the presentation; or segments. */
+  readonly content: { readonly fileUrl: string; readonly zeroSeconds: number } | Presentation;
   /** Whether it is the wanted track alone; otherwise that is still to be chosen among the tracks of the file. */
   readonly isTrack: boolean;
 }

@@ -21,8 +21,8 @@ interface Playlist {
 }
 
 type StreamSource =
-  /** All of it lies in one file there. */
-  | { readonly fileUrl: string; readonly isTrack: boolean }
+  /** All of it lies in one file there, whose timestamp 0 is at `zeroSeconds` of the presentation. */
+  | { readonly fileUrl: string; readonly zeroSeconds: number; readonly isTrack: boolean }
   | { readonly sizeBytes: number; readonly probe: Probe; readonly isTrack: boolean };
 
 /** Claimed at a time, since nobody knows how large a segment will be. */
@@ -56,7 +56,7 @@ export async function fetchStream(playlist: Playlist, context: StepContext): Pro
         const { content, isTrack } = opened;
         if ('fileUrl' in content) {
           requireTls(content.fileUrl, playlist);
-          return { fileUrl: content.fileUrl, isTrack };
+          return { ...content, isTrack };
         }
         return { ...(await joinSegments(content, playlist.path, stream, context)), isTrack };
       },

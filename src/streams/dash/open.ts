@@ -19,12 +19,17 @@ export function openManifest(text: string, url: string, asked: number | string |
     if (chosen.representation.isEncrypted) throw unsupported('encrypted');
     const found = segmentsOf(period, chosen.representation);
     if ('fileUrl' in found) {
-      if (periods.length === 1) return { content: found, isTrack };
+      const { fileUrl, offsetSeconds } = found;
+      const zeroSeconds = period.startSeconds - offsetSeconds;
+      // Such a file is all of the presentation. Of another the period shows a part.
+      if (periods.length === 1 && offsetSeconds === 0) return { content: { fileUrl, zeroSeconds }, isTrack };
+      const seconds = period.seconds ?? Number.POSITIVE_INFINITY;
       segments.push({
-        url: found.fileUrl,
+        url: fileUrl,
         seconds: period.seconds ?? 0,
         breaksClock: true,
-        mediaZeroSeconds: period.startSeconds,
+        mediaZeroSeconds: zeroSeconds,
+        shown: { startSeconds: offsetSeconds, endSeconds: offsetSeconds + seconds },
       });
     } else segments.push(...found);
     requireCount(segments.length);

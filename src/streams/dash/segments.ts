@@ -12,16 +12,19 @@ interface Place {
   readonly ticks: number;
 }
 
-/** @returns the segments, or the address of the one file that all of it lies in. @throws {MediaFailure} when they cannot be told */
-export function segmentsOf(period: Period, representation: Representation): Segment[] | { fileUrl: string } {
+/** All of a representation. */
+interface SingleFile {
+  readonly fileUrl: string;
+  /** What its timestamps show at the period's start. */
+  readonly offsetSeconds: number;
+}
+
+/** @throws {MediaFailure} when they cannot be told */
+export function segmentsOf(period: Period, representation: Representation): Segment[] | SingleFile {
   const { addressing, bases } = representation;
   const baseUrl = bases.reduce((base, address) => resolved(address, base));
   const kind = addressing.at(-1)?.name ?? 'SegmentBase';
   const elements = addressing.filter(({ name }) => name === kind);
-  if (kind === 'SegmentBase') {
-    if (bases.length === 1) throw unusable('the manifest does not say where its sound lies');
-    return { fileUrl: baseUrl };
-  }
   const said = (name: string): string | undefined =>
     elements.findLast(({ attributes }) => attributes.has(name))?.attributes.get(name);
   const child = (name: string): Element | undefined =>
@@ -30,16 +33,21 @@ export function segmentsOf(period: Period, representation: Representation): Segm
       ?.children.find((one) => one.name === name);
   const timescale = wholeNumber(said('timescale'), 1);
   if (timescale === 0) throw unusable('the manifest has a clock that stands still');
+  const offset = wholeNumber(said('presentationTimeOffset'), 0);
+  if (kind === 'SegmentBase') {
+    if (bases.length === 1) throw unusable('the manifest does not say where its sound lies');
+    return { fileUrl: baseUrl, offsetSeconds: offset / timescale };
+  }
   const timing: Timing = {
     timescale,
     duration: wholeNumber(said('duration'), 0),
     startNumber: wholeNumber(said('startNumber'), 1),
     endNumber: wholeNumber(said('endNumber'), Number.POSITIVE_INFINITY),
-    offset: wholeNumber(said('presentationTimeOffset'), 0),
+    offset,
     timeline: child('SegmentTimeline'),
   };
   const own = kind === 'SegmentTemplate' ? templated : listed;
-  const mediaZeroSeconds = period.startSeconds - timing.offset / timescale;
+  const mediaZeroSeconds = period.startSeconds - offset / timescale;
   return own({ period, representation, baseUrl, timing, said, child, elements }).map((segment, nth) => ({
     ...segment,
     breaksClock: nth === 0,

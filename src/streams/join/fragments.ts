@@ -2,7 +2,7 @@
 import { boxHeader, MAX_HEADER_BYTES, UnsupportedLayout } from '../../sparse/mp4/boxes.ts';
 import { type Segment, unusable } from '../presentation.ts';
 import { runsOf, type TrackRun } from './fragment.ts';
-import { type Movie, matchTracks, readMovie, type TrackNumbers } from './movie.ts';
+import { type Movie, type MovieTrack, matchTracks, readMovie, type TrackNumbers } from './movie.ts';
 import { copy, type Joiner, type Output, type Part, readAt } from './part.ts';
 
 /** A box of a segment's file. */
@@ -55,7 +55,7 @@ export class FragmentJoiner implements Joiner {
   async #append({ segment, file, sizeBytes, init }: Part, output: Output): Promise<void> {
     if (init !== undefined) await this.#useHeader(init, output);
     if (segment.breaksClock) this.#breakClock(segment);
-    let isInFragment = false;
+    let within: 'nothing' | 'fragment' | 'fragment not shown' = 'nothing';
     let header = Buffer.alloc(0);
     for await (const box of boxesOf(file, sizeBytes)) {
       if (box.type === 'moof') {
@@ -63,12 +63,16 @@ export class FragmentJoiner implements Joiner {
         header = Buffer.alloc(0);
         // Where a fragment names a place, it is one of its own file.
         const at = (segment.span?.start ?? 0) + box.start;
-        await this.#addFragment(await readBox(file, box), this.#writtenBytes - at, output);
-        isInFragment = true;
-      } else if (isInFragment) {
+        const isShown = await this.#addFragment(
+          await readBox(file, box),
+          { movedBytes: this.#writtenBytes - at, segment },
+          output,
+        );
+        within = isShown ? 'fragment' : 'fragment not shown';
+      } else if (within !== 'nothing') {
         // Nothing may come between a fragment and its data, nor be left out there.
-        await copy(file, box.start, box.end, output);
-        isInFragment = box.type !== 'mdat';
+        if (within === 'fragment') await copy(file, box.start, box.end, output);
+        if (box.type === 'mdat') within = 'nothing';
       } else if (box.type === 'mdat') {
         throw unusable('a segment of the stream has sound without saying what it is');
       } else if (HEADER.has(box.type)) {
@@ -98,21 +102,42 @@ export class FragmentJoiner implements Joiner {
     await output.write(movie.bytes);
   }
 
-  async #addFragment(box: Buffer, movedBytes: number, output: Output): Promise<void> {
+  /** @returns whether the segment shows it */
+  async #addFragment(
+    box: Buffer,
+    { movedBytes, segment }: { readonly movedBytes: number; readonly segment: Segment },
+    output: Output,
+  ): Promise<boolean> {
     const runs = runsOf(box.subarray(boxHeader(box).headerBytes));
+    if (!runs.some((run) => this.#isShown(run, segment))) return false;
     for (const run of runs) {
       run.moveBase(movedBytes);
       this.#place(run);
     }
     await output.write(box);
+    return true;
+  }
+
+  /** By its middle: a fragment across the border of two periods of a file is shown in one of them. */
+  #isShown(run: TrackRun, { shown }: Segment): boolean {
+    if (shown === undefined || run.startTicks === undefined) return true;
+    const { timescale, sampleTicks } = this.#trackOf(run);
+    const middleSeconds = (run.startTicks + run.lengthTicks(sampleTicks) / 2) / timescale;
+    return middleSeconds >= shown.startSeconds && middleSeconds < shown.endSeconds;
+  }
+
+  /** As the header of the joined file describes it. */
+  #trackOf(run: TrackRun): MovieTrack {
+    const number = this.#numbers.get(run.track) ?? run.track;
+    const track = this.#movie?.tracks.find(({ id }) => id === number);
+    if (track === undefined) throw unusable('the stream has sound of a track that it does not describe');
+    return track;
   }
 
   /** Puts a run on the clock of the joined file. */
   #place(run: TrackRun): void {
-    const number = this.#numbers.get(run.track) ?? run.track;
-    const track = this.#movie?.tracks.find(({ id }) => id === number);
-    if (track === undefined) throw unusable('the stream has sound of a track that it does not describe');
-    run.setTrack(number);
+    const track = this.#trackOf(run);
+    run.setTrack(track.id);
     if (run.startTicks === undefined) return;
     const ownSeconds = run.startTicks / track.timescale;
     this.#shiftSeconds ??= this.#endSeconds + this.#gapSeconds - ownSeconds;

@@ -3,7 +3,7 @@ import { type Box, childrenOf, latin1, requiredBox } from '../../sparse/mp4/boxe
 import { Fields } from '../../sparse/mp4/fields.ts';
 import { unsupported, unusable } from '../presentation.ts';
 
-interface MovieTrack {
+export interface MovieTrack {
   readonly id: number;
   readonly isAudio: boolean;
   /** Ticks a second. */

@@ -2,7 +2,7 @@
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ServiceError } from '../../contract/errors.ts';
-import type { Probe } from '../../media/probe.ts';
+import { type Probe, probe } from '../../media/probe.ts';
 import { OutboundFailed, OutboundRefused } from '../../outbound/errors.ts';
 import { wasPutBack } from '../../queue/extraction-consumer.ts';
 import { ObjectNotFound } from '../../storage/storage.ts';
@@ -93,10 +93,15 @@ async function openStream(
   context: StepContext,
 ): Promise<LocalVideo> {
   const { fetchStream } = await import('../stream-source.ts');
+  const { services, signal } = context;
   const { path, name } = playlist;
   const stream = await fetchStream(playlist, context);
-  const video = 'fileUrl' in stream ? await downloadFile(stream.fileUrl, context) : stream;
-  return { ...video, path, name, isTrack: stream.isTrack };
+  const { isTrack } = stream;
+  if (!('fileUrl' in stream)) return { ...stream, path, name, isTrack };
+  const { fileUrl, zeroSeconds } = stream;
+  const { sizeBytes } = await downloadFile(fileUrl, context);
+  const probed = await probe(services.tools, path, { signal, known: { zeroSeconds } });
+  return { path, name, sizeBytes, probe: probed, isTrack };
 }
 
 async function openUpload(
