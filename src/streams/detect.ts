@@ -7,12 +7,10 @@ const HEAD_BYTES = 4096;
 
 /** @param head the first 4 KiB, or the whole of a shorter file */
 function streamKind(head: Uint8Array): StreamKind | undefined {
-  const text = Buffer.from(head)
-    .toString('utf8')
-    .replace(/^\ufeff/, '')
-    .trimStart();
+  // A byte order mark counts as white space.
+  const text = Buffer.from(head).toString('utf8').trimStart();
   if (text.startsWith('#EXTM3U')) return 'hls';
-  const [root] = text.match(/<(?![?!])[^\s/>]*/) ?? [];
+  const [root] = text.replaceAll(/<!--.*?-->/gs, '').match(/<(?![?!])[^\s/>]*/) ?? [];
   return text.startsWith('<') && /^<(\w+:)?MPD$/.test(root ?? '') ? 'dash' : undefined;
 }
 

@@ -6,7 +6,15 @@ import { ffmpeg } from '../media/oracle.ts';
 import type { Surroundings } from '../worker/worker-fixture.ts';
 
 /** A job over what lies at a URL. */
-export async function extract(around: Surroundings, url: string, output: object): Promise<ExtractResult> {
+export function extract(around: Surroundings, url: string, output: object): Promise<ExtractResult> {
+  return extractFrom(around, { type: 'url', url }, output);
+}
+
+export async function extractFrom(
+  around: Surroundings,
+  source: ExtractPayload['source'],
+  output: object,
+): Promise<ExtractResult> {
   return runExtraction(
     {
       jobId: `job_${randomBytes(8).toString('hex')}`,
@@ -18,7 +26,7 @@ export async function extract(around: Surroundings, url: string, output: object)
       payload: ExtractPayload.parse({
         version: 1,
         tenant: 'tenant01',
-        source: { type: 'url', url },
+        source,
         output,
         options: { priority: 'normal' },
         batchId: null,

@@ -2,6 +2,7 @@
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ServiceError } from '../../contract/errors.ts';
+import { MediaFailure } from '../../media/failure.ts';
 import { type Probe, probe } from '../../media/probe.ts';
 import { OutboundFailed, OutboundRefused } from '../../outbound/errors.ts';
 import { wasPutBack } from '../../queue/extraction-consumer.ts';
@@ -122,6 +123,8 @@ async function openUpload(
     const path = await services.insist(signal, () =>
       services.storage.localCopy(uploadStorageKey(file), workspace, copying),
     );
+    if ((await streamKindOf(path)) !== undefined)
+      throw new MediaFailure('INVALID_VIDEO', 'the file is a playlist, without the sound itself: send its URL');
     return { path, name, sizeBytes: (await stat(path)).size };
   } catch (error) {
     if (error instanceof ObjectNotFound) {
