@@ -152,6 +152,7 @@ const others = (): Omit<HostileStream, 'name'>[] => {
     invalid(['#EXTM3U', '#EXT-X-STREAM-INF:BANDWIDTH=1', '/good.ts'].join('\n'), /does not begin/),
     invalid(['#EXTM3U', '#EXT-X-STREAM-INF:BANDWIDTH=1'].join('\n'), /no address/),
     invalid(hls('#EXTINF:2,', '/page.html'), /no known container/),
+    invalid(hls('#EXTINF:2,', '/tags.mp3'), /more than 100 tags/),
     invalid(hls(...good, '#EXTINF:2,', '/page.html'), /no MPEG transport stream/),
     invalid(hls('#EXT-X-MAP:URI="/page.html"', ...good), /no known container/),
     invalid(mpd(period('<BaseURL>/media.m3u8</BaseURL>')), /no known container/),

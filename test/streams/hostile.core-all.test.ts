@@ -27,6 +27,7 @@ beforeAll(async () => {
   await ffmpeg('-v', 'error', ...tone, '-f', 'mpegts', folder.at('good.ts'));
   await writeFile(folder.at('key'), 'sixteen bytes...');
   await writeFile(folder.at('page.html'), '<!doctype html><title>Not found</title>'.repeat(10));
+  web.texts.set('tags.mp3', Buffer.from('ID3\x04\0\0\0\0\0\0'.repeat(10_000), 'latin1'));
   web.texts.set('media.m3u8', '#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:2,\n/good.ts\n#EXT-X-ENDLIST\n');
   web.texts.set('master.m3u8', '#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\n/media.m3u8\n');
   web.intercept = ({ url = '' }, response) => {

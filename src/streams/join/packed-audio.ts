@@ -3,6 +3,9 @@ import { SNIFF_BYTES, sniffContainer } from '../../media/sniff.ts';
 import { unusable } from '../presentation.ts';
 import { copy, type Joiner, type Output, type Part, readAt } from './part.ts';
 
+/** One is usual. A segment of gigabytes may consist of those of ten bytes, each read for itself. */
+const MAX_TAGS = 100;
+
 /** The tags are left out: bytes of one in the middle of a file may pass for a frame. Frames have no timestamps that could jump. */
 export class PackedAudioJoiner implements Joiner {
   readonly startSeconds = 0;
@@ -10,7 +13,12 @@ export class PackedAudioJoiner implements Joiner {
 
   async append({ file, sizeBytes }: Part, output: Output): Promise<void> {
     let at = 0;
-    for (let tag = await tagBytes(file, at); tag > 0; tag = await tagBytes(file, at)) at += tag;
+    let tags = 0;
+    for (let tag = await tagBytes(file, at); tag > 0; tag = await tagBytes(file, at)) {
+      at += tag;
+      tags += 1;
+      if (tags > MAX_TAGS) throw unusable(`a segment begins with more than ${MAX_TAGS} tags`);
+    }
     const demuxer = sniffContainer(await readAt(file, at, SNIFF_BYTES))?.demuxer;
     this.#demuxer ??= demuxer;
     if (at >= sizeBytes) return;
