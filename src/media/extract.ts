@@ -74,7 +74,8 @@ const DEFAULT_MAX_OUTPUT_BYTES = 8 * 1024 ** 3;
  */
 export async function extractAudio(options: ExtractOptions): Promise<Extraction> {
   const { plan, voice, maxAudioSeconds, outputPath } = options;
-  if ((plan.track.declaredSeconds ?? 0) > maxAudioSeconds + 1) {
+  // Silence in front counts as well, and ffmpeg fills none of more than 2^31 samples.
+  if (Math.max(plan.track.declaredSeconds ?? 0, plan.track.startSeconds) > maxAudioSeconds + 1) {
     throw new MediaFailure('INVALID_VIDEO', `the audio is longer than ${maxAudioSeconds} s`);
   }
   const scratch = await mkdtemp(join(options.workspace ?? dirname(outputPath), 'extract-'));
