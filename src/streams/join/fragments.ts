@@ -12,6 +12,9 @@ interface FileBox {
   readonly end: number;
 }
 
+/** What the box that comes next belongs to. */
+type Within = 'nothing' | 'fragment' | 'fragment not shown';
+
 /** What a file begins with. */
 const HEADER = new Set(['ftyp', 'moov']);
 
@@ -52,34 +55,24 @@ export class FragmentJoiner implements Joiner {
     }
   }
 
-  async #append({ segment, file, sizeBytes, init }: Part, output: Output): Promise<void> {
+  async #append(part: Part, output: Output): Promise<void> {
+    const { segment, file, sizeBytes, init } = part;
     if (init !== undefined) await this.#useHeader(init, output);
     if (segment.breaksClock) this.#breakClock(segment);
-    let within: 'nothing' | 'fragment' | 'fragment not shown' = 'nothing';
+    let within: Within = 'nothing';
     let header = Buffer.alloc(0);
     for await (const box of boxesOf(file, sizeBytes)) {
       if (box.type === 'moof') {
         if (header.length > 0) await this.#useHeader(header, output);
         header = Buffer.alloc(0);
-        // Where a fragment names a place, it is one of its own file.
-        const at = (segment.span?.start ?? 0) + box.start;
-        const isShown = await this.#addFragment(
-          await readBox(file, box),
-          { movedBytes: this.#writtenBytes - at, segment },
-          output,
-        );
-        within = isShown ? 'fragment' : 'fragment not shown';
+        within = await this.#addFragment(part, box, output);
       } else if (within !== 'nothing') {
         // Nothing may come between a fragment and its data, nor be left out there.
         if (within === 'fragment') await copy(file, box.start, box.end, output);
         if (box.type === 'mdat') within = 'nothing';
-      } else if (box.type === 'mdat') {
-        throw unusable('a segment of the stream has sound without saying what it is');
-      } else if (HEADER.has(box.type)) {
-        header = Buffer.concat([header, await readBox(file, box)]);
-        if (header.length > MAX_BOX_BYTES) throw new UnsupportedLayout(`a header of ${header.length} bytes`);
+      } else {
+        header = await withHeaderBox(header, file, box);
       }
-      // Indexes and events in front of a fragment are not true of the joined file, or of no use.
     }
   }
 
@@ -102,20 +95,18 @@ export class FragmentJoiner implements Joiner {
     await output.write(movie.bytes);
   }
 
-  /** @returns whether the segment shows it */
-  async #addFragment(
-    box: Buffer,
-    { movedBytes, segment }: { readonly movedBytes: number; readonly segment: Segment },
-    output: Output,
-  ): Promise<boolean> {
-    const runs = runsOf(box.subarray(boxHeader(box).headerBytes));
-    if (!runs.some((run) => this.#isShown(run, segment))) return false;
+  async #addFragment({ segment, file }: Part, box: FileBox, output: Output): Promise<Within> {
+    const moof = await readBox(file, box);
+    const runs = runsOf(moof.subarray(boxHeader(moof).headerBytes));
+    if (!runs.some((run) => this.#isShown(run, segment))) return 'fragment not shown';
+    // Where a fragment names a place, it is one of its own file.
+    const movedBytes = this.#writtenBytes - (segment.span?.start ?? 0) - box.start;
     for (const run of runs) {
       run.moveBase(movedBytes);
       this.#place(run);
     }
-    await output.write(box);
-    return true;
+    await output.write(moof);
+    return 'fragment';
   }
 
   /** By its middle: a fragment across the border of two periods of a file is shown in one of them. */
@@ -150,6 +141,19 @@ export class FragmentJoiner implements Joiner {
     const endSeconds = startSeconds + run.lengthTicks(track.sampleTicks) / track.timescale;
     this.#endSeconds = Math.max(this.#endSeconds, endSeconds);
   }
+}
+
+/** Indexes and events in front of a fragment are left out: they are not true of the joined file, or of no use. */
+async function withHeaderBox(
+  header: Buffer<ArrayBuffer>,
+  file: Part['file'],
+  box: FileBox,
+): Promise<Buffer<ArrayBuffer>> {
+  if (box.type === 'mdat') throw unusable('a segment of the stream has sound without saying what it is');
+  if (!HEADER.has(box.type)) return header;
+  const longer = Buffer.concat([header, await readBox(file, box)]);
+  if (longer.length > MAX_BOX_BYTES) throw new UnsupportedLayout(`a header of ${longer.length} bytes`);
+  return longer;
 }
 
 async function* boxesOf(file: Part['file'], sizeBytes: number): AsyncGenerator<FileBox> {
