@@ -23,6 +23,7 @@ interface FfprobeStream {
   codec_name: string;
   channels?: number;
   sample_rate?: string;
+  start_time?: string;
   bits_per_raw_sample?: string;
   sample_fmt?: string;
   width?: number;

@@ -1,7 +1,7 @@
 /** Presentations of DASH as ffmpeg makes them, in every form of address that the standard has. */
 import { mkdir, readdir, readFile } from 'node:fs/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { decodedSamples, ffmpeg } from '../media/oracle.ts';
+import { decodedSamples, ffmpeg, inspect } from '../media/oracle.ts';
 import { mediaFolder } from '../media/sources.ts';
 import { makeSurroundings, type Surroundings } from '../worker/worker-fixture.ts';
 import { extract, fileOf, samples, samplesOf } from './stream-run.ts';
@@ -145,6 +145,10 @@ describe('the sound of a presentation is fetched without its pictures', () => {
   });
 });
 
+function largestDifference(a: Float32Array, b: Float32Array): number {
+  return a.reduce((most, sample, at) => Math.max(most, Math.abs(sample - (b[at] ?? 9))), 0);
+}
+
 describe('of several sets', () => {
   it.each([
     [undefined, 0],
@@ -195,5 +199,92 @@ describe('the presentation has a clock', () => {
       .slice(2048)
       .map((sample, at) => Math.abs(sample - (got[begins + 2048 + at] ?? 9)));
     expect(Math.max(...differences.slice(0, 100_000))).toBeLessThan(1e-2);
+  });
+
+  describe('of single files', () => {
+    const single = (periods: readonly string[]) =>
+      `<MPD xmlns="urn:mpeg:dash:schema:mpd:2011" type="static" mediaPresentationDuration="PT${SECONDS}S">${periods.join('')}</MPD>`;
+    const period = (attributes: string, base: string) =>
+      `<Period ${attributes}><AdaptationSet contentType="audio"><Representation id="1" bandwidth="96000"><BaseURL>sound.mp4</BaseURL>${base}</Representation></AdaptationSet></Period>`;
+    const extractSingle = async (name: string, output: object, ...periods: readonly string[]) => {
+      web.texts.set(`ranges/${name}.mpd`, single(periods));
+      web.texts.set('ranges/sound.mp4', await readFile(folder.at('ranges/index-stream1.mp4')));
+      return extract(around, web.url(`ranges/${name}.mpd`), output);
+    };
+
+    it('that begin with their period', async () => {
+      const job = (output: object) => extractSingle('late', output, period('start="PT3S"', ''));
+      const { inputFile, outputFile } = await job({ format: 'flac' });
+      expect(outputFile.timeline).toMatchObject({ startOffset: 0 });
+      expect(outputFile.timeline?.filledSeconds).toBeCloseTo(3, 1);
+      expect(inputFile.duration).toBeCloseTo(SECONDS + 3, 0);
+      const closed = await job({ format: 'flac', timeline: 'audio' });
+      expect(closed.outputFile.timeline?.startOffset).toBeCloseTo(3, 1);
+    });
+
+    it('of which a period shows what lies behind its offset', async () => {
+      const base = '<SegmentBase timescale="1000" presentationTimeOffset="4000"/>';
+      const result = await extractSingle('offset', WAV, period('', base));
+      expect(result.outputFile.timeline).toMatchObject({ startOffset: 0 });
+      await expectParts(result, [[4, 8]]);
+    });
+
+    it('of which each period shows its part', async () => {
+      const at = (seconds: number) =>
+        `<SegmentBase timescale="10" presentationTimeOffset="${seconds * 10}"/>`;
+      const periods = [
+        period('duration="PT4S"', at(6)),
+        period('duration="PT2S"', at(0)),
+        period('duration="PT2S"', at(10)),
+      ];
+      const result = await extractSingle('parts', WAV, ...periods);
+      await expectParts(result, [
+        [6, 4],
+        [0, 2],
+        [10, 2],
+      ]);
+    });
+
+    /** The file holds these stretches, one behind another. */
+    async function expectParts(
+      result: Awaited<ReturnType<typeof extract>>,
+      parts: readonly [from: number, seconds: number][],
+    ) {
+      const whole = await decodedSamples(await filesOf('timeline', 1), 48_000);
+      const got = await decodedSamples(await fileOf(around, result), 48_000);
+      let at = 0;
+      for (const [from, seconds] of parts) {
+        // Where a part begins depends on the borders of its fragments; what is less than 40 ms from its place is not moved.
+        const middle = got.subarray((at + 1) * 48_000, (at + 1) * 48_000 + 4_000);
+        const differences = Array.from({ length: 5_000 }, (_, nth) => {
+          const begin = (from + 1) * 48_000 + nth - 2_500;
+          return largestDifference(middle, whole.subarray(begin, begin + middle.length));
+        });
+        expect(Math.min(...differences), `from ${from}`).toBeLessThan(1e-2);
+        at += seconds;
+      }
+      expect(got.length / 48_000).toBeCloseTo(at, 0);
+    }
+  });
+
+  it('of transport streams as well', async () => {
+    await mkdir(folder.at('mp2t'));
+    const segments = ['-f', 'hls', '-hls_time', '2', '-hls_playlist_type', 'vod', '-output_ts_offset', '20'];
+    await ffmpeg('-v', 'error', ...sound(440), '-c:a', 'aac', ...segments, folder.at('mp2t/index.m3u8'));
+    const names = (await readdir(folder.at('mp2t'))).filter((name) => name.endsWith('.ts')).toSorted();
+    expect(names).toHaveLength(6);
+    const { streams } = await inspect(folder.at('mp2t/index0.ts'));
+    const start = Number(streams[0]?.start_time);
+    expect(start).toBeGreaterThan(20);
+    const list = (offset: number) =>
+      `<MPD xmlns="urn:mpeg:dash:schema:mpd:2011" type="static"><Period duration="PT12S"><AdaptationSet mimeType="audio/mp2t"><Representation id="1" bandwidth="96000"><SegmentList timescale="1000" duration="2000" presentationTimeOffset="${Math.floor(offset * 1000)}">${names.map((name) => `<SegmentURL media="${name}"/>`).join('')}</SegmentList></Representation></AdaptationSet></Period></MPD>`;
+    web.texts.set('mp2t/index.mpd', list(start));
+    const whole = `concat:${names.map((name) => folder.at(`mp2t/${name}`)).join('|')}`;
+    const result = await extract(around, web.url('mp2t/index.mpd'), WAV);
+    expect(result.inputFile.format).toBe('mpegts');
+    expect(await samplesOf(around, result)).toBe(await samples(whole));
+    web.texts.set('mp2t/late.mpd', list(start - 3));
+    const late = await extract(around, web.url('mp2t/late.mpd'), WAV);
+    expect(late.outputFile.timeline?.filledSeconds).toBeCloseTo(3, 1);
   });
 });
