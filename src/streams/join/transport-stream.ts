@@ -1,7 +1,7 @@
 /** MPEG transport streams (ISO/IEC 13818-1): one behind another they are one. */
-import { unusable } from '../presentation.ts';
+import { unsupported, unusable } from '../presentation.ts';
 import { copy, type Joiner, type Output, type Part, readAt } from './part.ts';
-import { earliestSeconds, flipTimestamps, PACKET_BYTES, packetsOf } from './transport-packets.ts';
+import { aacFormat, earliestSeconds, flipTimestamps, PACKET_BYTES, packetsOf } from './transport-packets.ts';
 
 const CHUNK_BYTES = 1024 * PACKET_BYTES;
 
@@ -15,6 +15,8 @@ const BEGINNING_BYTES = 512 * PACKET_BYTES;
  */
 export class TransportStreamJoiner implements Joiner {
   #startSeconds = 0;
+  /** Of its AAC, where it has any. */
+  #format: string | undefined;
   #isFirst = true;
   #isFlipped = false;
 
@@ -29,6 +31,7 @@ export class TransportStreamJoiner implements Joiner {
     if (this.#isFirst && segment.mediaZeroSeconds !== undefined)
       this.#startSeconds = Math.max(0, segment.mediaZeroSeconds + (earliestSeconds(head) ?? 0));
     if (segment.breaksClock && !this.#isFirst) this.#isFlipped = !this.#isFlipped;
+    if (segment.breaksClock || this.#isFirst) this.#requireFormat(aacFormat(head));
     this.#isFirst = false;
     if (!this.#isFlipped) return copy(file, 0, sizeBytes, output);
     for (let at = 0; at < sizeBytes; at += CHUNK_BYTES) {
@@ -36,5 +39,12 @@ export class TransportStreamJoiner implements Joiner {
       for (const packet of packetsOf(bytes)) flipTimestamps(packet);
       await output.write(bytes);
     }
+  }
+
+  /** ffmpeg begins its filters anew where the format of the samples changes, and the clock with them. */
+  #requireFormat(format: string | undefined): void {
+    this.#format ??= format;
+    if (format !== undefined && format !== this.#format)
+      throw unsupported('the stream changes how its sound is coded in the middle');
   }
 }
