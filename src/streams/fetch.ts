@@ -41,6 +41,15 @@ export function fetchText(
   }));
 }
 
+/** What is small enough to be held in memory. @throws as {@link FetchPiece} */
+export function fetchBytes(
+  { fetch, signal }: StreamContext,
+  resource: Resource,
+  maxBytes: number,
+): Promise<Buffer> {
+  return fetch({ ...resource, maxBytes, signal }, ({ bytes }) => allOf(bytes));
+}
+
 /** @throws {MediaFailure} when it is longer than any playlist */
 export function requirePlaylistSize(sizeBytes: number): void {
   if (sizeBytes > MAX_PLAYLIST_BYTES)
@@ -157,9 +166,7 @@ class PieceFetcher {
   }
 
   #fetchKey(url: string): Promise<Uint8Array> {
-    const { fetch, signal } = this.#context;
-    return fetch({ url, maxBytes: MIB, signal }, async ({ bytes }) => {
-      const key = await allOf(bytes);
+    return fetchBytes(this.#context, { url }, MIB).then((key) => {
       if (key.length !== KEY_BYTES) throw unusable(`a key of the stream is not of ${KEY_BYTES} bytes`);
       return key;
     });

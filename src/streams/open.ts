@@ -3,6 +3,7 @@ import type { StreamKind } from './detect.ts';
 import { fetchText, type StreamContext } from './fetch.ts';
 import { choosePlaylist, isMaster } from './hls/master.ts';
 import { parseMedia } from './hls/media.ts';
+import { besidePictures } from './hls/pictures.ts';
 import { linesOf } from './hls/tags.ts';
 import { type OpenedStream, unusable } from './presentation.ts';
 
@@ -33,5 +34,10 @@ export async function openStream(
   const media = await fetchText(context, chosen.url);
   const mediaLines = linesOf(media.text);
   if (isMaster(mediaLines)) throw unusable('the playlist leads to another one that leads on');
-  return { content: parseMedia(mediaLines, media.url), isTrack: chosen.isTrack };
+  const sound = parseMedia(mediaLines, media.url);
+  const { isTrack, picturesUrl } = chosen;
+  return {
+    content: picturesUrl === undefined ? sound : await besidePictures(sound, picturesUrl, context),
+    isTrack,
+  };
 }

@@ -37,6 +37,8 @@ export interface Segment extends Piece {
 
 export interface Presentation {
   readonly segments: readonly Segment[];
+  /** How long its pictures are that lie elsewhere: sound that seems to begin behind their end has another clock. */
+  readonly picturesSeconds?: number;
 }
 
 /** What is to be fetched of a stream. */

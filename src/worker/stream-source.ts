@@ -75,15 +75,17 @@ export async function fetchStream(playlist: Playlist, context: StepContext): Pro
 
 /** As of a redirect: what came by TLS does not lead to what anybody on the way may change. */
 function requireTls(url: string, playlist: Playlist): void {
-  if (playlist.url.startsWith('https:') && /^http:/i.test(url)) throw new OutboundRefused('http inside https');
+  if (playlist.url.startsWith('https:') && /^http:/i.test(url))
+    throw new OutboundRefused('http inside https');
 }
 
 async function joinSegments(
-  { segments }: Presentation,
+  presentation: Presentation,
   path: string,
   stream: StreamContext,
   { services, signal, report, logger }: StepContext,
 ): Promise<{ sizeBytes: number; probe: Probe }> {
+  const { segments } = presentation;
   const durationSeconds = segments.reduce((sum, { seconds, gapSeconds = 0 }) => sum + gapSeconds + seconds, 0);
   const { maxAudioSeconds } = services.limits;
   if (durationSeconds > maxAudioSeconds + 1)
@@ -100,11 +102,18 @@ async function joinSegments(
     await joined.close();
   }
   const { sizeBytes } = joined;
-  const startSeconds = joined.startSeconds + (segments[0]?.gapSeconds ?? 0);
+  const startSeconds = startOf(presentation, joined);
   services.observer?.sourceFetched({ size: sizeBytes, fetched: sizeBytes });
   logger.debug({ segments: segments.length, sizeBytes, startSeconds }, 'stream joined');
   const known = { startSeconds, durationSeconds };
   return { sizeBytes, probe: await probe(services.tools, path, { signal, known }) };
+}
+
+function startOf({ segments, picturesSeconds }: Presentation, { startSeconds }: JoinedFile): number {
+  const [first] = segments;
+  const isPlaced =
+    first?.mediaZeroSeconds !== undefined && startSeconds < (picturesSeconds ?? Number.POSITIVE_INFINITY);
+  return isPlaced ? startSeconds : (first?.gapSeconds ?? 0);
 }
 
 function roomBySteps({ space, signal }: StepContext): (bytes: number) => Promise<void> {

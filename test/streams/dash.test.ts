@@ -272,7 +272,7 @@ describe('the presentation has a clock', () => {
     const segments = ['-f', 'hls', '-hls_time', '2', '-hls_playlist_type', 'vod', '-output_ts_offset', '20'];
     await ffmpeg('-v', 'error', ...sound(440), '-c:a', 'aac', ...segments, folder.at('mp2t/index.m3u8'));
     const names = (await readdir(folder.at('mp2t'))).filter((name) => name.endsWith('.ts')).toSorted();
-    expect(names).toHaveLength(6);
+    expect(names).toHaveLength(7);
     const { streams } = await inspect(folder.at('mp2t/index0.ts'));
     const start = Number(streams[0]?.start_time);
     expect(start).toBeGreaterThan(20);

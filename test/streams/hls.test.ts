@@ -3,7 +3,7 @@ import { createCipheriv } from 'node:crypto';
 import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { ExtractResult } from '../../src/queue/payloads.ts';
-import { decodedSamples, ffmpeg } from '../media/oracle.ts';
+import { decodedSamples, ffmpeg, inspect } from '../media/oracle.ts';
 import { mediaFolder } from '../media/sources.ts';
 import { makeSurroundings, type Surroundings } from '../worker/worker-fixture.ts';
 import { extract, fileOf, samples, samplesOf } from './stream-run.ts';
@@ -214,7 +214,9 @@ describe('a stream with audio renditions', () => {
     const sound = await sizeOf('renditions', /^1\d*\.ts$/);
     const sent = [...web.sentBytes.values()].reduce((sum, bytes) => sum + bytes, 0);
     expect(sent / sound).toBeLessThan(1.05);
-    expect([...web.sentBytes.keys()].filter((name) => /\/[02]\d*\.ts$/.test(name))).toEqual([]);
+    // The first packets of the pictures tell when they begin.
+    const others = [...web.sentBytes].filter(([name]) => /\/[02]\d*\.ts$/.test(name));
+    expect(others).toEqual([['renditions/00.ts', 20 * 188]]);
     expect(await samplesOf(around, await extract(around, web.url('renditions/master.m3u8'), WAV))).toBe(
       await samples(web.url('renditions/1.m3u8')),
     );
@@ -227,6 +229,53 @@ describe('a stream with audio renditions', () => {
   ])('is asked for track %s', async (track, playlist) => {
     const result = await extract(around, web.url('renditions/master.m3u8'), { ...WAV, track });
     expect(await samplesOf(around, result)).toBe(await samples(web.url(`renditions/${playlist}.m3u8`)));
+  });
+
+  describe('that begins after the pictures', () => {
+    beforeAll(() =>
+      make(
+        'late-sound',
+        ...[...PICTURES, '-itsoffset', '1.5', '-f', 'lavfi', '-i', TONE, ...VIDEO, ...AAC],
+        ...['-map', '0:v', '-map', '1:a', ...HLS, '-master_pl_name', 'master.m3u8'],
+        ...['-var_stream_map', 'v:0,agroup:sound a:0,agroup:sound,default:yes'],
+        folder.at('late-sound/%v.m3u8'),
+      ),
+    );
+
+    it('has silence up to there', async () => {
+      const path = web.url('late-sound/master.m3u8');
+      const result = await extract(around, path, WAV);
+      expect(result.outputFile.timeline?.startOffset).toBe(0);
+      expect(result.outputFile.timeline?.filledSeconds).toBeCloseTo(await lateBy(path), 1);
+      expect(result.inputFile.duration).toBeCloseTo(13.5, 0);
+      const closed = await extract(around, path, { ...WAV, timeline: 'audio' });
+      expect(closed.outputFile.timeline?.startOffset).toBeCloseTo(1.5, 1);
+      expect(await samplesOf(around, closed)).toBe(await samples(web.url('late-sound/1.m3u8')));
+    });
+
+    it.each([
+      ['cannot be fetched', '/late-sound/00.ts', undefined],
+      ['have no playlist', '/late-sound/0.m3u8', undefined],
+      ['are not of a known kind', undefined, 'late-sound/00.ts'],
+    ])('is taken from its own beginning where the pictures %s', async (_case, missing, garbled) => {
+      web.intercept = ({ url }, response) => {
+        if (url !== missing) return false;
+        response.writeHead(404).end();
+        return true;
+      };
+      if (garbled !== undefined) web.texts.set(garbled, 'x'.repeat(10_000));
+      const { outputFile } = await extract(around, web.url('late-sound/master.m3u8'), WAV);
+      web.texts.delete(garbled ?? '');
+      expect(outputFile.timeline).toMatchObject({ startOffset: 0, filledSeconds: 0 });
+    });
+
+    /** How much later ffmpeg itself finds the sound than the pictures. */
+    async function lateBy(url: string): Promise<number> {
+      const { streams } = await inspect(url);
+      const start = (kind: string) =>
+        Number(streams.find(({ codec_type }) => codec_type === kind)?.start_time);
+      return start('audio') - start('video');
+    }
   });
 
   it('tells which there are when the one that is asked for is not among them', async () => {

@@ -24,6 +24,8 @@ export interface ChosenPlaylist {
   readonly url: string;
   /** Whether it holds the wanted track alone; otherwise the track is still to be chosen among those of the file. */
   readonly isTrack: boolean;
+  /** A playlist of pictures beside which it plays; undefined where they come with it. */
+  readonly picturesUrl?: string | undefined;
 }
 
 /** Of renditions, in an error. */
@@ -59,9 +61,9 @@ export function choosePlaylist(
       .map(({ name, language }, nth) => `${nth}: ${language ?? 'no language'}, ${name}`);
     throw unsupported(`no audio track ${asked}; the stream has ${known.join('; ')}`);
   }
-  if (rendition.url !== undefined) return { url: rendition.url, isTrack: true };
-  const holder = variants.find(({ audio }) => audio === best.audio) ?? lowest;
-  return { url: holder.url, isTrack: true };
+  const beside = variants.filter(({ audio, url }) => audio === best.audio && url !== rendition.url);
+  if (rendition.url === undefined) return { url: (beside[0] ?? lowest).url, isTrack: true };
+  return { url: rendition.url, isTrack: true, picturesUrl: beside[0]?.url };
 }
 
 function variantsOf(lines: readonly Line[], base: string): Variant[] {
