@@ -2,12 +2,25 @@
 import { mkdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { BegunDownload } from '../outbound/download.ts';
+import type { BegunJoin } from '../streams/join/join.ts';
+
+/** The segments of a stream that have come. */
+export interface BegunStream extends BegunJoin {
+  readonly receivedBytes: number;
+  /** What the segments of the stream are told by: another list is another stream. */
+  readonly identity: string;
+  readonly segments: number;
+}
+
+/** What the file is the beginning of. */
+type Begun = BegunDownload | BegunStream;
 
 const KEPT_MS = 10 * 60 * 1000;
 /** Of all together; the oldest go first. */
 const MOST_BYTES = 1024 ** 3;
 
-interface Kept extends BegunDownload {
+interface Kept {
+  readonly begun: Begun;
   readonly expiry: NodeJS.Timeout;
 }
 
@@ -22,29 +35,47 @@ export class PutBackDownloads {
   }
 
   /** Moves the file here. */
-  async keep(jobId: string, file: string, begun: BegunDownload): Promise<void> {
+  async keep(jobId: string, file: string, begun: Begun): Promise<void> {
     if (begun.receivedBytes > MOST_BYTES) return;
     await mkdir(this.#folder, { recursive: true, mode: 0o700 });
     await rename(file, this.#path(jobId));
     const expiry = setTimeout(() => void this.#drop(jobId), KEPT_MS).unref();
-    this.#kept.set(jobId, { ...begun, expiry });
+    this.#kept.set(jobId, { begun, expiry });
     for (const oldest of this.#kept.keys()) {
       if (this.#bytes() <= MOST_BYTES) break;
       await this.#drop(oldest);
     }
   }
 
-  /** Moves what was kept of the job to `file`. @returns undefined when nothing was */
-  async take(jobId: string, file: string): Promise<BegunDownload | undefined> {
-    const kept = this.#forget(jobId);
-    if (kept === undefined) return undefined;
+  /** Moves what was kept of a file for the job to `file`. @returns undefined when nothing was */
+  takeDownload(jobId: string, file: string): Promise<BegunDownload | undefined> {
+    return this.#take(jobId, file, (begun) => ('validator' in begun ? begun : undefined));
+  }
+
+  /** The same of a stream with these segments. Of another one nothing is kept any longer. */
+  async takeStream(jobId: string, file: string, identity: string): Promise<BegunStream | undefined> {
+    const begun = await this.#take(jobId, file, (kept) =>
+      'identity' in kept && kept.identity === identity ? kept : undefined,
+    );
+    if (begun === undefined) await this.#drop(jobId);
+    return begun;
+  }
+
+  async #take<Wanted extends Begun>(
+    jobId: string,
+    file: string,
+    wanted: (begun: Begun) => Wanted | undefined,
+  ): Promise<Wanted | undefined> {
+    const kept = this.#kept.get(jobId);
+    const begun = kept && wanted(kept.begun);
+    if (begun === undefined) return undefined;
+    this.#forget(jobId);
     await rename(this.#path(jobId), file);
-    const { receivedBytes, totalBytes, validator } = kept;
-    return { receivedBytes, totalBytes, validator };
+    return begun;
   }
 
   #bytes(): number {
-    return [...this.#kept.values()].reduce((sum, { receivedBytes }) => sum + receivedBytes, 0);
+    return [...this.#kept.values()].reduce((sum, { begun }) => sum + begun.receivedBytes, 0);
   }
 
   #forget(jobId: string): Kept | undefined {

@@ -1,10 +1,13 @@
 /** A source that is a stream of HLS or DASH: its segments come to one local file, which the steps after the download read as any other. */
+import { createHash } from 'node:crypto';
 import { mkdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ServiceError } from '../contract/errors.ts';
 import { MediaFailure } from '../media/failure.ts';
 import { type Probe, probe } from '../media/probe.ts';
 import { OutboundRefused } from '../outbound/errors.ts';
+import { tooLarge } from '../outbound/limited-body.ts';
+import { wasPutBack } from '../queue/extraction-consumer.ts';
 import type { StreamKind } from '../streams/detect.ts';
 import { fetchSegments, requirePlaylistSize, type StreamContext } from '../streams/fetch.ts';
 import { JoinedFile } from '../streams/join/join.ts';
@@ -83,21 +86,34 @@ async function joinSegments(
   presentation: Presentation,
   path: string,
   stream: StreamContext,
-  { services, signal, report, logger }: StepContext,
+  { jobId, services, signal, report, logger }: StepContext,
 ): Promise<{ sizeBytes: number; probe: Probe }> {
   const { segments } = presentation;
-  const durationSeconds = segments.reduce((sum, { seconds, gapSeconds = 0 }) => sum + gapSeconds + seconds, 0);
+  const durationSeconds = secondsOf(segments);
   const { maxAudioSeconds } = services.limits;
   if (durationSeconds > maxAudioSeconds + 1)
     throw new MediaFailure('INVALID_VIDEO', `the audio is longer than ${maxAudioSeconds} s`);
-  const joined = await JoinedFile.create(path, stream.makeRoom);
+  const { putBack } = services;
+  const identity = identityOf(segments);
+  const begun = await putBack?.takeStream(jobId, path, identity);
+  let done = begun?.segments ?? 0;
+  await stream.makeRoom(begun?.sizeBytes ?? 0);
+  const joined = await JoinedFile.open(path, stream.makeRoom, begun);
   try {
-    let doneSeconds = 0;
-    await fetchSegments(stream, segments, async (segment, file, init) => {
+    let doneSeconds = secondsOf(segments.slice(0, done));
+    await fetchSegments(stream, segments.slice(done), async (segment, file, init) => {
       await joined.append(segment, file, init);
-      doneSeconds += (segment.gapSeconds ?? 0) + segment.seconds;
+      // With what had come before it was put back.
+      if (joined.sizeBytes > services.limits.maxInputBytes) throw tooLarge();
+      done += 1;
+      doneSeconds += secondsOf([segment]);
       report('downloading_video', durationSeconds > 0 ? doneSeconds / durationSeconds : 0);
     });
+  } catch (error) {
+    const kept = wasPutBack(signal) ? joined.begun : undefined;
+    if (kept !== undefined)
+      await putBack?.keep(jobId, path, { ...kept, receivedBytes: kept.sizeBytes, identity, segments: done });
+    throw error;
   } finally {
     await joined.close();
   }
@@ -107,6 +123,17 @@ async function joinSegments(
   logger.debug({ segments: segments.length, sizeBytes, startSeconds }, 'stream joined');
   const known = { startSeconds, durationSeconds };
   return { sizeBytes, probe: await probe(services.tools, path, { signal, known }) };
+}
+
+/** One at a time: all of them as one text may be 100 MB. */
+function identityOf(segments: Presentation['segments']): string {
+  const hash = createHash('sha256');
+  for (const segment of segments) hash.update(JSON.stringify(segment));
+  return hash.digest('hex');
+}
+
+function secondsOf(segments: Presentation['segments']): number {
+  return segments.reduce((sum, { seconds, gapSeconds = 0 }) => sum + gapSeconds + seconds, 0);
 }
 
 function startOf({ segments, picturesSeconds }: Presentation, { startSeconds }: JoinedFile): number {

@@ -3,6 +3,7 @@
 import { readFile } from 'node:fs/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { afterEach, expect, it } from 'vitest';
+import { ffmpeg } from '../media/oracle.ts';
 import { until } from '../until.ts';
 import { useClips, useService } from './api-fixture.ts';
 
@@ -78,4 +79,73 @@ it('downloads that make room for another key are continued where they were, and 
   const again = sources.filter(({ ranges }) => ranges.length > 1).map(({ ranges }) => ranges.slice(1));
   const half = (await readFile(clip('tone.mp4'))).length >> 1;
   expect(again).toEqual([[`bytes=${half}-`], [`bytes=${half}-`]]);
+});
+
+/** A stream of two segments, of which the second waits. */
+async function slowStream(
+  name: string,
+  segment: Buffer,
+  gate: PromiseWithResolvers<void>,
+): Promise<{ url: string; requests: string[] }> {
+  gates.push(gate);
+  const requests: string[] = [];
+  const at = (path: string, body: string | Buffer, after?: Promise<void>) =>
+    service().outside.on(`/${name}/${path}`, async (_request: IncomingMessage, response: ServerResponse) => {
+      requests.push(path);
+      await after;
+      response.writeHead(200, { 'content-length': body.length }).end(body);
+    });
+  at('0.ts', segment);
+  at('1.ts', segment, gate.promise);
+  const lines = [
+    '#EXTM3U',
+    '#EXT-X-TARGETDURATION:9',
+    '#EXTINF:3,',
+    '0.ts',
+    '#EXT-X-DISCONTINUITY',
+    '#EXTINF:3,',
+  ];
+  return { url: at('index.m3u8', [...lines, '1.ts', '#EXT-X-ENDLIST'].join('\n')), requests };
+}
+
+it('streams that make room for another key are continued behind the segments that have come', {
+  timeout: 60_000,
+}, async () => {
+  const [slow, other] = [await service().newKey(), await service().newKey()];
+  const { stdout: segment } = await ffmpeg(
+    '-v',
+    'error',
+    '-i',
+    clip('tone.mp4'),
+    '-vn',
+    '-c',
+    'copy',
+    '-f',
+    'mpegts',
+    '-',
+  );
+  const gate = Promise.withResolvers<void>();
+  const streams = await Promise.all(
+    Array.from({ length: 6 }, (_, nth) => slowStream(`stream-${nth}`, segment, gate)),
+  );
+  const jobs: string[] = [];
+  for (const { url } of streams) jobs.push(await service().submit(job(url), { key: slow }));
+  await until('each has its first segment', async () => {
+    const states = await Promise.all(jobs.map((jobId) => service().job(jobId, { key: slow })));
+    return states.every(({ progress }) => progress > 0);
+  });
+  const theirs = await slowSource('theirs.mp4', Promise.withResolvers<void>());
+  const second = await slowSource('second.mp4', Promise.withResolvers<void>());
+  for (const { url } of [theirs, second]) await service().submit(job(url), { key: other });
+  await until('both are fetched', () => [theirs, second].every(({ ranges }) => ranges.length > 0));
+  for (const open of gates) open.resolve();
+  for (const jobId of jobs) {
+    const { status, outputFile } = await service().ended(jobId, { key: slow });
+    expect(status).toBe('completed');
+    expect(outputFile?.duration).toBeGreaterThan(0);
+  }
+  const again = streams.map(({ requests }) => requests.filter((path) => path !== 'index.m3u8'));
+  const putBack = again.filter((paths) => paths.length > 2);
+  expect(putBack.length).toBeGreaterThan(0);
+  for (const paths of putBack) expect(paths.toSorted()).toEqual(['0.ts', '1.ts', '1.ts']);
 });

@@ -17,20 +17,42 @@ const JOINERS: Readonly<Record<string, () => Promise<Joiner>>> = {
   ),
 };
 
+/** How far a file has come, to be continued. */
+export interface BegunJoin {
+  readonly joiner: Joiner | undefined;
+  readonly sizeBytes: number;
+}
+
 export class JoinedFile {
   readonly #file: FileHandle;
   readonly #makeRoom: (bytes: number) => Promise<void>;
   #joiner: Joiner | undefined;
-  #sizeBytes = 0;
+  #sizeBytes: number;
+  #isWhole = true;
 
-  private constructor(file: FileHandle, makeRoom: (bytes: number) => Promise<void>) {
+  private constructor(file: FileHandle, makeRoom: (bytes: number) => Promise<void>, begun?: BegunJoin) {
     this.#file = file;
     this.#makeRoom = makeRoom;
+    this.#joiner = begun?.joiner;
+    this.#sizeBytes = begun?.sizeBytes ?? 0;
   }
 
-  /** @param path of a file that does not exist yet; the caller removes it @param makeRoom waited for before bytes are written */
-  static async create(path: string, makeRoom: (bytes: number) => Promise<void>): Promise<JoinedFile> {
-    return new JoinedFile(await open(path, 'wx', 0o600), makeRoom);
+  /**
+   * @param path of a file that does not exist yet, but for `begun`; the caller removes it
+   * @param makeRoom waited for before bytes are written
+   */
+  static async open(
+    path: string,
+    makeRoom: (bytes: number) => Promise<void>,
+    begun?: BegunJoin,
+  ): Promise<JoinedFile> {
+    const file = await open(path, begun === undefined ? 'wx' : 'a', 0o600);
+    return new JoinedFile(file, makeRoom, begun);
+  }
+
+  /** undefined when a segment is there in part. */
+  get begun(): BegunJoin | undefined {
+    return this.#isWhole ? { joiner: this.#joiner, sizeBytes: this.#sizeBytes } : undefined;
   }
 
   get sizeBytes(): number {
@@ -48,7 +70,9 @@ export class JoinedFile {
     if (sizeBytes === 0) return;
     const part = { segment, file, sizeBytes, init };
     this.#joiner ??= await joinerOf(part);
+    this.#isWhole = false;
     await this.#joiner.append(part, this);
+    this.#isWhole = true;
   }
 
   async write(bytes: Uint8Array): Promise<void> {

@@ -68,7 +68,7 @@ async function downloadFile(url: string, context: StepContext): Promise<Download
     file: path,
     maxBytes: services.limits.maxInputBytes,
     signal,
-    begun: await putBack?.take(jobId, path),
+    begun: await putBack?.takeDownload(jobId, path),
     async onBrokenOff(begun) {
       if (wasPutBack(signal)) await putBack?.keep(jobId, path, begun);
     },
@@ -124,7 +124,10 @@ async function openUpload(
       services.storage.localCopy(uploadStorageKey(file), workspace, copying),
     );
     if ((await streamKindOf(path)) !== undefined)
-      throw new MediaFailure('INVALID_VIDEO', 'the file is a playlist, without the sound itself: send its URL');
+      throw new MediaFailure(
+        'INVALID_VIDEO',
+        'the file is a playlist, without the sound itself: send its URL',
+      );
     return { path, name, sizeBytes: (await stat(path)).size };
   } catch (error) {
     if (error instanceof ObjectNotFound) {
