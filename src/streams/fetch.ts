@@ -12,6 +12,8 @@ type FetchPiece = <T>(
 
 export interface StreamContext {
   readonly fetch: FetchPiece;
+  /** Whether an error is one of `fetch`: of the other side, or of the guard. */
+  readonly isFetchFailure: (error: unknown) => boolean;
   /** A folder of its own for segments on their way; it exists. */
   readonly folder: string;
   readonly signal: AbortSignal;

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { ServiceError } from '../contract/errors.ts';
 import { MediaFailure } from '../media/failure.ts';
 import { type Probe, probe } from '../media/probe.ts';
-import { OutboundRefused } from '../outbound/errors.ts';
+import { OutboundFailed, OutboundRefused } from '../outbound/errors.ts';
 import { tooLarge } from '../outbound/limited-body.ts';
 import { wasPutBack } from '../queue/extraction-consumer.ts';
 import type { StreamKind } from '../streams/detect.ts';
@@ -50,6 +50,7 @@ export async function fetchStream(playlist: Playlist, context: StepContext): Pro
           folder,
           signal,
           makeRoom: roomBySteps(context),
+          isFetchFailure: (error) => error instanceof OutboundFailed || error instanceof OutboundRefused,
           async fetch(request, take) {
             requireTls(request.url, playlist);
             return fetch(request, take);

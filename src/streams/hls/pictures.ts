@@ -3,7 +3,6 @@
  * 6.2.4), so that the first of the pictures is second 0, unless the sound is there before. ffmpeg and hls.js take it so.
  */
 import { MediaFailure } from '../../media/failure.ts';
-import { OutboundFailed, OutboundRefused } from '../../outbound/errors.ts';
 import { fetchBytes, fetchText, type StreamContext } from '../fetch.ts';
 import { earliestSeconds, PACKET_BYTES } from '../join/transport-packets.ts';
 import type { Presentation } from '../presentation.ts';
@@ -28,7 +27,7 @@ export async function besidePictures(
   const signal = AbortSignal.any([context.signal, patience]);
   const pictures = await beginningOf(picturesUrl, { ...context, signal }).catch((error) => {
     context.signal.throwIfAborted();
-    const isTheirs = [MediaFailure, OutboundFailed, OutboundRefused].some((kind) => error instanceof kind);
+    const isTheirs = error instanceof MediaFailure || context.isFetchFailure(error);
     if (!isTheirs && !patience.aborted) throw error;
   });
   if (pictures === undefined) return sound;
