@@ -61,12 +61,15 @@ export function requireCount(segments: number): void {
 const MAX_ADDRESS_CHARACTERS = 2_048;
 
 /**
- * The address, made absolute. What cannot be is handed to the guard as it is, which refuses it. So is what is too long for the guard, or relative to what
- * is: 20,000 segments would each get an address of megabytes.
+ * The address, made absolute. What cannot be is handed to the guard as it is, which refuses it. So is the beginning of what is too long for the guard, and
+ * what is relative to that: 20,000 segments would each have an address of megabytes.
  */
 export function resolved(address: string, base: string): string {
-  if (Math.max(address.length, base.length) > MAX_ADDRESS_CHARACTERS) return address;
-  return URL.parse(address, base)?.href ?? address;
+  if (address.length > MAX_ADDRESS_CHARACTERS) return address.slice(0, MAX_ADDRESS_CHARACTERS + 1);
+  if (base.length > MAX_ADDRESS_CHARACTERS) return address;
+  const href = URL.parse(address, base)?.href ?? address;
+  // Characters outside of ASCII become nine.
+  return href.length > MAX_ADDRESS_CHARACTERS ? address : href;
 }
 
 /** A playlist or manifest that is broken, or not of this kind. */

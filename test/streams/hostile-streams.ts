@@ -190,6 +190,7 @@ const others = (): Omit<HostileStream, 'name'>[] => {
         .replace('id="1"', `id="${'i'.repeat(4_000_000)}"`),
       /too long/,
     ),
+    notAllowed(template(`/${'€'.repeat(2_000)}$Number$`, '/good.ts', 'duration="1" endNumber="20000"')),
     notAllowed(
       mpd(
         period(
