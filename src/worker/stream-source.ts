@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { ServiceError } from '../contract/errors.ts';
 import { MediaFailure } from '../media/failure.ts';
 import { type Probe, probe } from '../media/probe.ts';
+import { CLOCK_TOLERANCE_SECONDS } from '../media/timeline.ts';
 import { OutboundFailed, OutboundRefused } from '../outbound/errors.ts';
 import { tooLarge } from '../outbound/limited-body.ts';
 import { wasPutBack } from '../queue/extraction-consumer.ts';
@@ -141,7 +142,8 @@ function startOf({ segments, picturesSeconds }: Presentation, { startSeconds }: 
   const [first] = segments;
   const isPlaced =
     first?.mediaZeroSeconds !== undefined && startSeconds < (picturesSeconds ?? Number.POSITIVE_INFINITY);
-  return isPlaced ? startSeconds : (first?.gapSeconds ?? 0);
+  const seconds = isPlaced ? startSeconds : (first?.gapSeconds ?? 0);
+  return seconds > CLOCK_TOLERANCE_SECONDS ? seconds : 0;
 }
 
 function roomBySteps({ space, signal }: StepContext): (bytes: number) => Promise<void> {

@@ -3,13 +3,18 @@
  * 6.2.4), so that the first of the pictures is second 0, unless the sound is there before. ffmpeg and hls.js take it so.
  */
 import { MediaFailure } from '../../media/failure.ts';
+import { UnsupportedLayout } from '../../sparse/mp4/boxes.ts';
 import { fetchBytes, fetchText, type StreamContext } from '../fetch.ts';
+import { fragmentStartSeconds } from '../join/fragment-start.ts';
 import { earliestSeconds, PACKET_BYTES } from '../join/transport-packets.ts';
-import type { Presentation } from '../presentation.ts';
+import type { Presentation, Segment } from '../presentation.ts';
 import { parseMedia } from './media.ts';
 import { linesOf } from './tags.ts';
 
-/** Tables and the first picture's timestamp lie in the first packets. */
+/** More than that a header of pictures is hardly ever. */
+const MAX_INIT_BYTES = 64 * 1024;
+
+/** Tables and the first picture's timestamp lie in the first packets, and the times of fMP4 in front of the list of its samples. */
 const HEAD_BYTES = 20 * PACKET_BYTES;
 
 /** A job over sound does not wait longer for what tells when the pictures begin. */
@@ -22,12 +27,13 @@ export async function besidePictures(
   context: StreamContext,
 ): Promise<Presentation> {
   const [first, ...others] = sound.segments;
-  if (first === undefined || first.init !== undefined) return sound;
+  if (first === undefined) return sound;
   const patience = AbortSignal.timeout(PATIENCE_MS);
   const signal = AbortSignal.any([context.signal, patience]);
-  const pictures = await beginningOf(picturesUrl, { ...context, signal }).catch((error) => {
+  const pictures = await beginningOf(picturesUrl, first, { ...context, signal }).catch((error) => {
     context.signal.throwIfAborted();
-    const isTheirs = error instanceof MediaFailure || context.isFetchFailure(error);
+    const isTheirs =
+      error instanceof MediaFailure || error instanceof UnsupportedLayout || context.isFetchFailure(error);
     if (!isTheirs && !patience.aborted) throw error;
   });
   if (pictures === undefined) return sound;
@@ -36,22 +42,27 @@ export async function besidePictures(
   return { segments, picturesSeconds: seconds };
 }
 
-/** @returns undefined where it cannot be told by a few kilobytes of a transport stream */
+/** @returns undefined where a few kilobytes do not tell, or have another clock than the sound: that of another container */
 async function beginningOf(
   url: string,
+  sound: Segment,
   context: StreamContext,
 ): Promise<{ readonly firstSeconds: number; readonly seconds: number } | undefined> {
   const playlist = await fetchText(context, url);
   const { segments } = parseMedia(linesOf(playlist.text), playlist.url);
   const [first] = segments;
-  if (first === undefined || first.init !== undefined || first.encryption !== undefined) return undefined;
+  if (first === undefined || (first.init === undefined) !== (sound.init === undefined)) return undefined;
+  if (first.encryption !== undefined || first.init?.encryption !== undefined) return undefined;
   const start = first.span?.start ?? 0;
   const head = await fetchBytes(
     context,
     { url: first.url, span: { start, end: start + HEAD_BYTES } },
     HEAD_BYTES,
   );
-  const stamp = earliestSeconds(head);
+  const stamp =
+    first.init === undefined
+      ? earliestSeconds(head)
+      : fragmentStartSeconds(await fetchBytes(context, first.init, MAX_INIT_BYTES), head);
   if (stamp === undefined) return undefined;
   const seconds = segments.reduce((sum, segment) => sum + (segment.gapSeconds ?? 0) + segment.seconds, 0);
   return { firstSeconds: stamp - (first.gapSeconds ?? 0), seconds };

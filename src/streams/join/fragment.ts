@@ -19,6 +19,8 @@ export interface TrackRun {
   readonly track: number;
   /** When its first sample plays, in ticks of the track; undefined where it does not say. */
   readonly startTicks: number | undefined;
+  /** How long after that it is shown, ticks: pictures are not decoded in their order. */
+  readonly offsetTicks: number;
   /** @param defaultTicks of a sample, by the header of the movie */
   lengthTicks(defaultTicks: number): number;
   setStart(ticks: number): void;
@@ -47,6 +49,7 @@ function runOf(traf: readonly Box[]): TrackRun {
   return {
     track,
     startTicks: tfdt && startOf(tfdt, isLong),
+    offsetTicks: offsetOf(traf.find(({ type }) => type === 'trun')),
     lengthTicks: (defaultTicks) =>
       traf
         .filter(({ type }) => type === 'trun')
@@ -68,6 +71,18 @@ function startOf(tfdt: Box, isLong: boolean): number {
   const fields = new Fields(tfdt);
   fields.unsigned32();
   return isLong ? fields.unsigned64() : fields.unsigned32();
+}
+
+/** The composition time offset of the first sample, which is signed in version 1. */
+function offsetOf(trun: Box | undefined): number {
+  if (trun === undefined) return 0;
+  const fields = new Fields(trun);
+  const flags = fields.unsigned32();
+  const samples = fields.unsigned32();
+  if ((flags & TRUN.composition) === 0 || samples === 0) return 0;
+  const before = [TRUN.offset, TRUN.firstFlags, TRUN.duration, TRUN.size, TRUN.flags];
+  for (const flag of before) if (flags & flag) fields.unsigned32();
+  return trun.payload[0] === 0 ? fields.unsigned32() : fields.signed32();
 }
 
 function lengthOf(trun: Box, sampleTicks: number): number {

@@ -29,6 +29,8 @@ export class FragmentJoiner implements Joiner {
   #numbers: TrackNumbers = new Map();
   /** Added to the timestamps of the segments, seconds; undefined until a fragment after a break says what they are. */
   #shiftSeconds: number | undefined = 0;
+  /** By how much the first stretch should begin before its time 0, which an edit list may delay. */
+  #earlySeconds = 0;
   /** Where the joined file begins and ends so far, on its own clock. */
   #startSeconds: number | undefined;
   #endSeconds = 0;
@@ -133,12 +135,17 @@ export class FragmentJoiner implements Joiner {
     const ownSeconds = run.startTicks / track.timescale;
     this.#shiftSeconds ??= this.#endSeconds + this.#gapSeconds - ownSeconds;
     // What is there of the time before the beginning goes with it.
-    if (this.#startSeconds === undefined) this.#shiftSeconds = Math.max(this.#shiftSeconds, -ownSeconds);
+    if (this.#startSeconds === undefined && this.#shiftSeconds < -ownSeconds) {
+      this.#earlySeconds = -ownSeconds - this.#shiftSeconds;
+      this.#shiftSeconds = -ownSeconds;
+    }
     const startTicks = Math.max(0, run.startTicks + Math.round(this.#shiftSeconds * track.timescale));
     run.setStart(startTicks);
-    const startSeconds = startTicks / track.timescale;
+    const decodedSeconds = startTicks / track.timescale;
+    const shownSeconds = decodedSeconds + run.offsetTicks / track.timescale + track.editSeconds;
+    const startSeconds = Math.max(0, shownSeconds - this.#earlySeconds);
     this.#startSeconds = Math.min(this.#startSeconds ?? startSeconds, startSeconds);
-    const endSeconds = startSeconds + run.lengthTicks(track.sampleTicks) / track.timescale;
+    const endSeconds = decodedSeconds + run.lengthTicks(track.sampleTicks) / track.timescale;
     this.#endSeconds = Math.max(this.#endSeconds, endSeconds);
   }
 }

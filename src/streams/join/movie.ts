@@ -1,5 +1,5 @@
 /** What the header of fMP4 says of its tracks (ISO/IEC 14496-12), as far as fragments of several files have to agree on it. */
-import { type Box, childrenOf, latin1, requiredBox } from '../../sparse/mp4/boxes.ts';
+import { type Box, childrenOf, latin1, onlyBox, requiredBox } from '../../sparse/mp4/boxes.ts';
 import { Fields } from '../../sparse/mp4/fields.ts';
 import { unsupported, unusable } from '../presentation.ts';
 
@@ -10,6 +10,8 @@ export interface MovieTrack {
   readonly timescale: number;
   /** Of a sample, in ticks, where a fragment does not say (`trex`). */
   readonly sampleTicks: number;
+  /** Where the edit list puts the beginning of its media, seconds (section 8.6.6): below 0 where it hides something. */
+  readonly editSeconds: number;
   /** The payload of `stsd`: the codec and its configuration. */
   readonly description: Buffer;
 }
@@ -34,28 +36,54 @@ export function readMovie(header: Uint8Array): Movie {
   if (mvex === undefined) throw unusable('the MP4 of the stream is not fragmented');
   const trex = childrenOf(mvex.payload).filter(({ type }) => type === 'trex');
   const traks = moov.filter(({ type }) => type === 'trak');
-  const tracks = traks.map(({ payload }) => readTrack(childrenOf(payload), trex));
+  const ticksPerSecond = timescaleOf(requiredBox(moov, 'mvhd'));
+  const tracks = traks.map(({ payload }) => readTrack(childrenOf(payload), trex, ticksPerSecond));
   return { bytes: Buffer.concat(['ftyp', 'moov'].map((type) => withHeader(boxes, type))), tracks };
 }
 
-function readTrack(trak: readonly Box[], trex: readonly Box[]): MovieTrack {
+function readTrack(trak: readonly Box[], trex: readonly Box[], movieTimescale: number): MovieTrack {
   const mdia = childrenOf(requiredBox(trak, 'mdia').payload);
   const minf = childrenOf(requiredBox(mdia, 'minf').payload);
   const description = requiredBox(childrenOf(requiredBox(minf, 'stbl').payload), 'stsd').payload;
   if (description.length >= 16 && ENCRYPTED.has(latin1(description, 12))) throw unsupported('encrypted');
   const tkhd = requiredBox(trak, 'tkhd');
   const id = field32(tkhd, tkhd.payload[0] === 1 ? 20 : 12);
-  const mdhd = requiredBox(mdia, 'mdhd');
-  const timescale = field32(mdhd, mdhd.payload[0] === 1 ? 20 : 12);
+  const timescale = timescaleOf(requiredBox(mdia, 'mdhd'));
+  const edts = onlyBox(trak, 'edts');
+  const elst = edts && onlyBox(childrenOf(edts.payload), 'elst');
   if (timescale === 0) throw unusable('a track of the stream has no clock');
   const defaults = trex.find((box) => field32(box, 4) === id);
   return {
     id,
     timescale,
+    editSeconds: elst === undefined ? 0 : editOf(elst, timescale, movieTimescale),
     isAudio: latin1(requiredBox(mdia, 'hdlr').payload, 8) === 'soun',
     sampleTicks: defaults === undefined ? 0 : field32(defaults, 12),
     description: Buffer.from(description),
   };
+}
+
+/** Of `mvhd` and `mdhd`, which have it at the same place. */
+function timescaleOf(header: Box): number {
+  return field32(header, header.payload[0] === 1 ? 20 : 12);
+}
+
+/** Empty edits delay; the first other one hides what lies before its time. */
+function editOf(elst: Box, timescale: number, movieTimescale: number): number {
+  const fields = new Fields(elst);
+  const isLong = elst.payload[0] === 1;
+  const next = (): number => (isLong ? fields.unsigned64() : fields.unsigned32());
+  const empty = isLong ? 2 ** 63 : 2 ** 31; // From here on a negative number.
+  fields.unsigned32();
+  let delaySeconds = 0;
+  for (let left = fields.unsigned32(); left > 0; left -= 1) {
+    const duration = next();
+    const mediaTime = next();
+    fields.unsigned32();
+    if (mediaTime < empty) return delaySeconds - mediaTime / timescale;
+    delaySeconds += duration / movieTimescale;
+  }
+  return delaySeconds;
 }
 
 /** The number at a place of a box that begins with version and flags. */
