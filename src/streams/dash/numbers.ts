@@ -18,6 +18,13 @@ export function wholeNumber(value: string | undefined, otherwise: number): numbe
   return Number(value);
 }
 
+/** Times go up to 2^64 (`xs:unsignedLong`), which no double holds, and an address may be made of one. @throws as {@link wholeNumber} */
+export function wholeTicks(value: string | undefined, otherwise: bigint): bigint {
+  if (value === undefined) return otherwise;
+  if (!/^\d{1,20}$/.test(value)) throw unusable('a number of the manifest cannot be read');
+  return BigInt(value);
+}
+
 /** `100-199`, both counted; undefined where there is none. @throws {MediaFailure} when it is another thing */
 export function byteSpan(value: string | undefined): { start: number; end: number } | undefined {
   if (value === undefined) return undefined;

@@ -1,14 +1,14 @@
 /** The segments of a representation, by SegmentTemplate, SegmentList or SegmentBase (ISO/IEC 23009-1 section 5.3.9). */
 import { type Piece, requireCount, resolved, type Segment, unsupported, unusable } from '../presentation.ts';
 import type { Period, Representation } from './manifest.ts';
-import { byteSpan, wholeNumber } from './numbers.ts';
+import { byteSpan, wholeNumber, wholeTicks } from './numbers.ts';
 import { fillTemplate } from './template.ts';
 import { childrenNamed, type Element } from './xml.ts';
 
 /** A segment's place in time, in ticks. */
 interface Place {
   readonly number: number;
-  readonly start: number;
+  readonly start: bigint;
   readonly ticks: number;
 }
 
@@ -33,10 +33,10 @@ export function segmentsOf(period: Period, representation: Representation): Segm
       ?.children.find((one) => one.name === name);
   const timescale = wholeNumber(said('timescale'), 1);
   if (timescale === 0) throw unusable('the manifest has a clock that stands still');
-  const offset = wholeNumber(said('presentationTimeOffset'), 0);
+  const offset = wholeTicks(said('presentationTimeOffset'), 0n);
   if (kind === 'SegmentBase') {
     if (bases.length === 1) throw unusable('the manifest does not say where its sound lies');
-    return { fileUrl: baseUrl, offsetSeconds: offset / timescale };
+    return { fileUrl: baseUrl, offsetSeconds: Number(offset) / timescale };
   }
   const timing: Timing = {
     timescale,
@@ -47,7 +47,7 @@ export function segmentsOf(period: Period, representation: Representation): Segm
     timeline: child('SegmentTimeline'),
   };
   const own = kind === 'SegmentTemplate' ? templated : listed;
-  const mediaZeroSeconds = period.startSeconds - offset / timescale;
+  const mediaZeroSeconds = period.startSeconds - Number(offset) / timescale;
   return own({ period, representation, baseUrl, timing, said, child, elements }).map((segment, nth) => ({
     ...segment,
     breaksClock: nth === 0,
@@ -62,7 +62,7 @@ interface Timing {
   readonly startNumber: number;
   readonly endNumber: number;
   /** Ticks that the media show at the period's start. */
-  readonly offset: number;
+  readonly offset: bigint;
   readonly timeline: Element | undefined;
 }
 
@@ -123,7 +123,7 @@ function initOf(child: Addressing['child'], baseUrl: string): Piece | undefined 
 /** @param count of the segments, where something else says */
 function placesOf({ seconds }: Period, timing: Timing, count: number | null): Place[] {
   const { timescale, duration, startNumber, endNumber, offset, timeline } = timing;
-  const endTicks = seconds === null ? null : offset + seconds * timescale;
+  const endTicks = seconds === null ? null : Number(offset) + seconds * timescale;
   if (timeline !== undefined) return timelinePlaces(timeline, startNumber, endTicks);
   const whole =
     seconds === null ? null : duration > 0 ? Math.ceil(seconds * (timescale / duration) - 1e-6) : 1;
@@ -132,8 +132,8 @@ function placesOf({ seconds }: Period, timing: Timing, count: number | null): Pl
   if (length === null) throw unusable('the manifest does not say how long the stream is');
   requireCount(length);
   return Array.from({ length: Math.max(0, length) }, (_, nth) => {
-    const start = offset + nth * duration;
-    const left = endTicks === null || duration === 0 ? duration : Math.max(0, endTicks - start);
+    const start = offset + BigInt(nth * duration);
+    const left = endTicks === null || duration === 0 ? duration : Math.max(0, endTicks - Number(start));
     return { number: startNumber + nth, start, ticks: Math.min(duration, left) };
   });
 }
@@ -142,22 +142,22 @@ function placesOf({ seconds }: Period, timing: Timing, count: number | null): Pl
 function timelinePlaces(timeline: Element, startNumber: number, endTicks: number | null): Place[] {
   const places: Place[] = [];
   const rows = childrenNamed(timeline, 'S');
-  let start = 0;
+  let start = 0n;
   for (const [nth, { attributes }] of rows.entries()) {
-    start = wholeNumber(attributes.get('t'), start);
+    start = wholeTicks(attributes.get('t'), start);
     const ticks = wholeNumber(attributes.get('d'), 0);
     if (ticks === 0) throw unusable('a segment of the manifest has no length');
     const next = rows[nth + 1]?.attributes.get('t');
-    const until = next === undefined ? endTicks : wholeNumber(next, 0);
+    const until = next === undefined ? endTicks : Number(wholeTicks(next, 0n));
     const repeat = attributes.get('r') ?? '0';
     if (repeat.startsWith('-') && until === null) throw unsupported('live stream');
     const more = repeat.startsWith('-')
-      ? Math.max(0, Math.ceil(((until ?? start) - start) / ticks - 1e-6) - 1)
+      ? Math.max(0, Math.ceil(((until ?? 0) - Number(start)) / ticks - 1e-6) - 1)
       : wholeNumber(repeat, 0);
     requireCount(places.length + more + 1);
     for (let index = 0; index <= more; index += 1) {
       places.push({ number: startNumber + places.length, start, ticks });
-      start += ticks;
+      start += BigInt(ticks);
     }
   }
   return places;

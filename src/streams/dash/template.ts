@@ -6,7 +6,8 @@ interface TemplateValues {
   readonly bandwidth: number;
   /** undefined in the address of the header. */
   readonly number: number | undefined;
-  readonly time: number | undefined;
+  /** Ticks. */
+  readonly time: bigint | undefined;
 }
 
 /** Of a template, and of the address that it makes. The guard takes no longer ones, and 20,000 may be made. */
@@ -21,7 +22,7 @@ export function fillTemplate(template: string, { id, bandwidth, number, time }: 
     return text;
   };
   short('');
-  const values = new Map<string, string | number | undefined>([
+  const values = new Map<string, string | number | bigint | undefined>([
     ['RepresentationID', id],
     ['Bandwidth', bandwidth],
     ['Number', number],

@@ -81,7 +81,7 @@ function editOf(elst: Box, timescale: number, movieTimescale: number): number {
     const mediaTime = next();
     fields.unsigned32();
     if (mediaTime < empty) return delaySeconds - mediaTime / timescale;
-    delaySeconds += duration / movieTimescale;
+    if (movieTimescale > 0) delaySeconds += duration / movieTimescale;
   }
   return delaySeconds;
 }
