@@ -29,6 +29,7 @@ const mayImport = {
   media: ['contract/'],
   sparse: ['media/sniff\\.ts$'],
   streams: ['media/(failure|sniff|track-choice)\\.ts$', 'sparse/mp4/(boxes|fields)\\.ts$'],
+  transcripts: ['contract/', 'media/notes/(pauses|pcm-file)\\.ts$', 'outbound/exchange\\.ts$'],
   'cli/doctor': ['redis/', diskSpace, 'media/'],
   api: [
     'contract/',
@@ -58,6 +59,7 @@ const mayImport = {
     'media/',
     'sparse/',
     'streams/',
+    'transcripts/',
     'http/',
     observer,
   ],
@@ -107,7 +109,7 @@ const onlyIn = {
   ],
   dgram: ['src/outbound/'],
   // Requests to addresses that others chose go through outbound; clients of configured services are listed after it.
-  undici: ['src/outbound/', 'src/worker/completion/gateway-client\\.ts'],
+  undici: ['src/outbound/', 'src/worker/completion/gateway-client\\.ts', 'src/transcripts/client\\.ts'],
 };
 
 /** Doors of what is loaded when it is first used. */
@@ -121,7 +123,7 @@ const optionalParts = [
   'observe/tracing/open-telemetry\\.ts$',
   'outbound/(fetch-bytes|fetching|pieces|proxy|ranges)\\.ts$',
   'storage/s3-open\\.ts$',
-  'worker/(audio-parts|stream-source)\\.ts$',
+  'worker/(audio-parts|stream-source|completion/transcript)\\.ts$',
 ].map((path) => `^src/${path}`);
 
 const compositionRoots = '^src/(main|backing-services|resources|(processes|cli)/[^/]+|[^/]+/start)\\.ts$';

@@ -41,16 +41,17 @@ for (const { what, format, input, encoder } of rows) {
   const ours = () =>
     secondsOf(async () => {
       const probed = await probe(tools, file, { signal });
-      const { output: made } = await extractAudio({
+      const {
+        files: [made],
+      } = await extractAudio({
         tools,
         input: file,
         probe: probed,
-        plan: planOutput(output, probed),
-        outputPath: join(bench.folder, 'output'),
+        outputs: [{ plan: planOutput(output, probed), path: join(bench.folder, 'output') }],
         signal,
         maxAudioSeconds: 6 * 3600,
       });
-      if (!made.copied) throw new Error(`${input} was not copied`);
+      if (!made?.copied) throw new Error(`${input} was not copied`);
     });
   const theirs = () => secondsOf(() => rawFfmpeg(file, ...encoder, join(bench.folder, `raw.${format}`)));
   printRow({

@@ -11,6 +11,7 @@ import { JobWebhooks } from '../src/deliveries/job-webhooks.ts';
 import { scheduled } from '../src/deliveries/schedule.ts';
 import { createLogger } from '../src/observe/logger.ts';
 import { consumeAnnouncements } from '../src/queue/announcement-consumer.ts';
+import { DestinationQueue } from '../src/queue/destination-queue.ts';
 import { consumeExtractions, type ExtractionJob } from '../src/queue/extraction-consumer.ts';
 import { openQueue } from '../src/queue/open-queue.ts';
 import { VoiceQueue } from '../src/queue/voice-queue.ts';
@@ -98,6 +99,7 @@ async function openConsumer(redisUrl: string, told: Set<string>): Promise<() => 
   const redis = connectRedis({ url: redisUrl, role: 'worker', logger });
   const announcing = { redis, recordSeconds: WEEK_SECONDS, logger };
   const voices = new VoiceQueue(announcing);
+  const destinations = new DestinationQueue(announcing);
   const webhooks = new JobWebhooks({ ...announcing, tries: 10 });
   const shared = { redis, lockSeconds: 30, logger };
   const asking = connectRedis({ url: redisUrl, role: 'request', logger });
@@ -111,6 +113,8 @@ async function openConsumer(redisUrl: string, told: Set<string>): Promise<() => 
     ...shared,
     addWebhook: (payload) => webhooks.add(payload),
     voices,
+    destinations,
+    transcripts: { add: async () => undefined },
     async sendVoice() {
       return { outcome: 'final', error: 'none was asked for' };
     },
@@ -134,7 +138,7 @@ async function openConsumer(redisUrl: string, told: Set<string>): Promise<() => 
   });
   return async () => {
     await Promise.all([extractions.close(0), announcements.close(0), deliveries.close(0)]);
-    await Promise.all([webhooks.close(), voices.close()]);
+    await Promise.all([webhooks.close(), voices.close(), destinations.close()]);
     await Promise.all([closeRedis(redis), closeRedis(asking)]);
   };
 }

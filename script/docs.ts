@@ -21,7 +21,13 @@ import {
   gatewayErrorTable,
   routeTable,
 } from './docs-tables.ts';
-import { optionFieldTable, outputFieldTable, voiceMessageFieldTable } from './field-tables.ts';
+import {
+  destinationFieldTable,
+  optionFieldTable,
+  outputFieldTable,
+  voiceMessageFieldTable,
+  waveformFieldTable,
+} from './field-tables.ts';
 import { importTable, ownerTable } from './import-tables.ts';
 import { metricTable } from './metric-table.ts';
 import { machineTable, performancePlot, performanceTable } from './performance-page.ts';
@@ -34,7 +40,9 @@ const pages: Readonly<Record<string, Readonly<Record<string, () => string>>>> = 
   'docs/api.md': {
     routes: routeTable,
     output: outputFieldTable,
+    waveform: waveformFieldTable,
     options: optionFieldTable,
+    destination: destinationFieldTable,
     containers: containerTable,
     'voice-message': voiceMessageFieldTable,
   },

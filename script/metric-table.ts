@@ -3,7 +3,7 @@ import { type MetricRow, metricTable as rows } from '../src/observe/metrics/tabl
 import { code, markdownTable } from './markdown-table.ts';
 
 /** More values than this are counted instead of listed. */
-const LISTED = 8;
+const LISTED = 10;
 
 export function metricTable(): string {
   return markdownTable(

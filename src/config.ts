@@ -88,6 +88,10 @@ function faultsBetween(given: Readonly<Record<string, string | undefined>>): Con
       faults.push({ variable: one, rule: `must be set together with ${other}` });
     }
   }
+  if (given.TRANSCRIBER_URL === undefined) {
+    const idle = Object.keys(given).filter((name) => name.startsWith('TRANSCRIBER_'));
+    faults.push(...idle.map((variable) => ({ variable, rule: 'means nothing without TRANSCRIBER_URL' })));
+  }
   if (given.STORAGE_URL === undefined) {
     const idle = Object.keys(given).filter((name) => name.startsWith('S3_'));
     faults.push(

@@ -5,7 +5,7 @@ import { link, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { detectSandbox } from '../../src/media/detect-sandbox.ts';
-import { ExtractPayload, type ExtractResult } from '../../src/queue/payloads.ts';
+import { ExtractPayload, type ExtractResult, storageKeysOf } from '../../src/queue/payloads.ts';
 import { Semaphore } from '../../src/queue/semaphore.ts';
 import type { Storage } from '../../src/storage/storage.ts';
 import { uploadStorageKey } from '../../src/uploads/record.ts';
@@ -24,7 +24,12 @@ export interface JobBench {
   /** A file of this machine becomes an upload without being copied. @returns its id */
   upload(file: string): Promise<string>;
   /** The result lies in the storage until {@link JobBench.discard}. */
-  run(source: { url: string } | { upload: string }, output: object, options?: object): Promise<ExtractResult>;
+  run(
+    source: { url: string } | { upload: string },
+    /** Several as a list. */
+    output: object | readonly object[],
+    options?: object,
+  ): Promise<ExtractResult>;
   discard(result: ExtractResult): Promise<void>;
   close(): Promise<void>;
 }
@@ -59,7 +64,7 @@ export async function openJobBench({ allow = '', encodings = 2 } = {}): Promise<
           'url' in source
             ? { type: 'url', url: source.url }
             : { type: 'upload', file: source.upload, name: 'video.mp4' },
-        output,
+        ...(Array.isArray(output) ? { outputs: output } : { output }),
         options: { priority: 'normal', ...options },
         batchId: null,
         retryOf: null,
@@ -70,9 +75,8 @@ export async function openJobBench({ allow = '', encodings = 2 } = {}): Promise<
       const job = { jobId, attemptToken: 'bench', order: 0, signal, payload, ...unheard };
       return runExtraction(job, services, workspaces);
     },
-    async discard({ outputFile, voice }) {
-      await storage.remove(outputFile.storageKey);
-      if (voice !== null) await storage.remove(voice.storageKey);
+    async discard(result) {
+      for (const key of storageKeysOf(result)) await storage.remove(key);
     },
     close: () => around.close(),
   };

@@ -22,8 +22,10 @@ const sections: readonly Section[] = [
     pages: [
       'docs/how-to/uploads.md',
       'docs/how-to/webhooks.md',
+      'docs/how-to/destinations.md',
       'docs/how-to/voice-messages-xmpp.md',
       'docs/how-to/other-gateway.md',
+      'docs/how-to/transcripts.md',
       'docs/how-to/production-compose.md',
       'docs/how-to/kubernetes.md',
       'docs/how-to/migrate.md',

@@ -1,5 +1,9 @@
-/** What a schema cannot see of a submission: whether its addresses are public and its uploads the caller's (decisions A2). */
+/**
+ * What a schema cannot see of a submission: whether its addresses are public, its uploads the caller's, and transcripts
+ * on offer (decisions A2 and A8).
+ */
 import { z } from 'zod';
+import { DestinationRequest, namesOutputs } from '../contract/destination.ts';
 import { UploadId } from '../contract/ids.ts';
 import { BatchRequest, JobOptions, type Source, UrlSource } from '../contract/job-request.ts';
 import { OutboundRefused } from '../outbound/errors.ts';
@@ -30,6 +34,12 @@ export async function parseSubmission<Schema extends z.ZodType>(
   throw faultsError([...faults, ...others.filter(({ path }) => !seen.has(path))]);
 }
 
+/** An output, or the job itself, as far as it says where its file is to be put. */
+const Destined = z.object({
+  destination: z.object({ url: DestinationRequest.shape.url }).optional().catch(undefined),
+});
+type Destined = z.infer<typeof Destined>;
+
 /** The parts of a submission that name addresses, each undefined where it cannot be read. */
 const Addressed = z.object({
   source: z
@@ -40,6 +50,12 @@ const Addressed = z.object({
     .optional()
     .catch(undefined),
   options: z.object({ webhook: JobOptions.shape.webhook }).optional().catch(undefined),
+  ...Destined.shape,
+  output: Destined.optional().catch(undefined),
+  outputs: z
+    .array(Destined.extend({ format: z.string().optional().catch(undefined) }).catch({}))
+    .optional()
+    .catch(undefined),
 });
 const AddressedBatch = z.object({
   jobs: z.array(Addressed.catch({})).catch([]),
@@ -59,7 +75,9 @@ async function readableFaults(services: ApiServices, tenant: string, body: unkno
   const faults = await Promise.all([
     ...jobs.map(async ({ path, job }) => [
       ...(job.source ? faultOf(await checkSource(services, tenant, job.source, path)) : []),
+      ...transcriptFaults(services, job, path),
       ...(await webhookFaults(services, job.options?.webhook, within(path, 'options.webhook'))),
+      ...(await destinationFaults(services, job, path)),
     ]),
     webhookFaults(services, batch.data.webhook, 'webhook'),
   ]);
@@ -102,22 +120,89 @@ export function faultOf(checked: QueuedSource | Fault): Fault[] {
   return 'message' in checked ? [checked] : [];
 }
 
+/**
+ * Transcripts are the operator's to offer (decisions A8).
+ * @param path where the job stands in the request
+ */
+export function transcriptFaults(
+  { settings }: ApiServices,
+  { outputs = [] }: { readonly outputs?: readonly { readonly format?: string | undefined }[] | undefined },
+  path: string,
+): Fault[] {
+  return outputs.flatMap(({ format }, index): Fault[] =>
+    format !== 'transcript' || settings.hasTranscriber
+      ? []
+      : [
+          {
+            code: 'INVALID_OUTPUT',
+            path: within(path, `outputs[${index}].format`),
+            message:
+              'transcripts are not set up here: leave this output out, or have the operator set TRANSCRIBER_URL',
+          },
+        ],
+  );
+}
+
 /** @param path of the field that gave the webhook */
 export async function webhookFaults(
-  { outbound }: ApiServices,
+  services: ApiServices,
   webhook: string | undefined,
   path: string,
 ): Promise<Fault[]> {
-  if (webhook === undefined) {
-    return [];
+  // Also of an empty one, which is no address.
+  const refusal = webhook === undefined ? undefined : await refusalOf(services, webhook, 'webhook');
+  return refusal ? [{ code: 'INVALID_WEBHOOK', path, message: refusal }] : [];
+}
+
+interface DestinedJob extends Destined {
+  readonly output?: Destined | undefined;
+  readonly outputs?: readonly Destined[] | undefined;
+}
+
+/** @param path where the job stands in the request */
+export async function destinationFaults(
+  services: ApiServices,
+  { destination, output, outputs = [] }: DestinedJob,
+  path: string,
+): Promise<Fault[]> {
+  const own = [
+    ...(output ? [{ field: 'output.destination', destination: output.destination }] : []),
+    ...outputs.map((one, index) => ({
+      field: `outputs[${index}].destination`,
+      destination: one.destination,
+    })),
+  ];
+  const faults = await Promise.all(
+    [{ field: 'destination', destination }, ...own].map(async ({ field, destination: asked }) => {
+      const refusal = asked && (await refusalOf(services, asked.url, 'destination'));
+      return refusal ? [fault(field, refusal)] : [];
+    }),
+  );
+  const shared = own.filter((one) => one.destination === undefined).length;
+  const isOverwritten = destination !== undefined && shared > 1 && !namesOutputs(destination.url);
+  return [
+    ...faults.flat(),
+    ...(isOverwritten
+      ? [fault('destination', 'must have {name} in its path: several outputs would overwrite one another')]
+      : []),
+  ];
+
+  function fault(field: string, message: string): Fault {
+    return { code: 'INVALID_REQUEST', path: within(path, `${field}.url`), message };
   }
+}
+
+/** Why an address may not be asked for; undefined when it may, as far as can be told now. */
+async function refusalOf(
+  { outbound }: ApiServices,
+  url: string,
+  purpose: 'webhook' | 'destination',
+): Promise<string | undefined> {
   try {
-    await outbound.checkUrl(webhook, 'webhook');
-    return [];
+    await outbound.checkUrl(url, purpose);
+    return undefined;
   } catch (error) {
-    if (error instanceof OutboundRefused) {
-      return [{ code: 'INVALID_WEBHOOK', path, message: error.message }];
-    }
+    if (error instanceof OutboundRefused) return error.message;
     throw error;
   }
 }

@@ -1,7 +1,10 @@
 /** From a job's record to what its owner is shown (audio-extraction.md "Job", decisions A4). */
 import type { Job } from '../contract/job.ts';
+import { outputsOf } from '../contract/output-request.ts';
+import { readDestinations } from '../queue/destination-state.ts';
 import type { JobRecord } from '../queue/job-record.ts';
-import { optionsView, outputFileView, sourceView } from '../queue/public-view.ts';
+import { filesView, optionsView, sourceView, transcriptFileView } from '../queue/public-view.ts';
+import { readTranscripts, type TranscriptProgress } from '../queue/transcript-state.ts';
 import { readVoiceState } from '../queue/voice-state.ts';
 import { readUpload } from '../uploads/record.ts';
 import type { ApiServices } from './route.ts';
@@ -11,10 +14,12 @@ export async function jobAnswer(
   { redis, webhooks, signer }: Pick<ApiServices, 'redis' | 'webhooks' | 'signer'>,
 ): Promise<Job> {
   const { payload, progress, result } = record;
-  // One round trip where neither was asked for.
-  const [webhook, voiceMessage, upload] = await Promise.all([
+  // One round trip where nothing follows.
+  const [webhook, voiceMessage, transcripts, destinations, upload] = await Promise.all([
     payload.options.webhook === undefined ? undefined : webhooks.stateOf(record.jobId),
     readVoiceState(redis, record),
+    readTranscripts(redis, record),
+    readDestinations(redis, record),
     failedUpload(redis, record),
   ]);
   return {
@@ -25,9 +30,9 @@ export async function jobAnswer(
       ? { estimatedTimeRemaining: progress?.estimatedTimeRemaining ?? 0 }
       : {}),
     inputFile: result?.inputFile ?? progress?.inputFile ?? upload,
-    outputFile: shownOutputFile(record, signer),
+    ...shownFiles(record, transcripts, destinations, signer),
     warnings: result?.warnings ?? [],
-    output: payload.output,
+    ...(payload.output === undefined ? { outputs: payload.outputs } : { output: payload.output }),
     options: optionsView(payload),
     source: sourceView(payload),
     batchId: payload.batchId,
@@ -36,21 +41,33 @@ export async function jobAnswer(
     startedAt: record.startedAtMs === null ? null : iso(record.startedAtMs),
     finishedAt: record.finishedAtMs === null ? null : iso(record.finishedAtMs),
     ...(voiceMessage ? { voiceMessage } : {}),
+    ...(destinations.job ? { destination: destinations.job } : {}),
+    ...(transcripts.length > 0 ? { transcripts: transcripts.map(({ state }) => state) } : {}),
     ...(webhook ? { webhook } : {}),
     ...(record.error ? { error: record.error } : {}),
   };
 }
 
-/** Without its address once the file was erased. */
-function shownOutputFile(
-  { jobId, result, erased }: JobRecord,
+/** In the order in which they were asked for; a transcript is among them once it is there. */
+function shownFiles(
+  { jobId, payload, result, erased }: JobRecord,
+  transcripts: readonly TranscriptProgress[],
+  { files: puts }: Awaited<ReturnType<typeof readDestinations>>,
   signer: ApiServices['signer'],
-): Job['outputFile'] {
-  if (result === null) {
-    return null;
-  }
-  const { url, ...file } = outputFileView(jobId, result, signer);
-  return erased ? file : { ...file, url };
+): Pick<Job, 'outputFile' | 'outputFiles'> {
+  if (result === null) return { outputFile: null, outputFiles: [] };
+  const placed = <File extends { readonly name: string }>(file: File): File => {
+    const destination = puts.get(file.name);
+    return destination ? { ...file, destination } : file;
+  };
+  const { outputFile, outputFiles } = filesView(jobId, result, signer, erased);
+  const texts = transcripts.flatMap(({ file }) => file ?? []);
+  const order = outputsOf(payload).map(({ name }) => name);
+  const all = [...outputFiles, ...texts.map((file) => transcriptFileView(jobId, file, signer, erased))];
+  return {
+    outputFile: placed(outputFile),
+    outputFiles: all.sort((one, other) => order.indexOf(one.name) - order.indexOf(other.name)).map(placed),
+  };
 }
 
 /** What the server knows of an upload whose job failed before it was analysed; its size only while the upload is kept. */

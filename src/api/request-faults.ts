@@ -4,6 +4,7 @@
  */
 import type { z } from 'zod';
 import { type ErrorCode, ServiceError } from '../contract/errors.ts';
+import { isAudioFormat } from '../contract/formats.ts';
 import { MAX_BATCH_JOBS } from '../contract/job-request.ts';
 import { fieldPath } from '../http/field-path.ts';
 
@@ -64,16 +65,24 @@ export function tooManyJobs(count: number): ServiceError {
 function faultsOf(issue: z.core.$ZodIssue): Fault[] {
   const path = fieldPath(issue.path);
   if (issue.code === 'unrecognized_keys') {
+    const format = derivedFormatOf(issue);
     return issue.keys.map((key) => ({
-      code: 'INVALID_REQUEST',
+      code: format === undefined ? 'INVALID_REQUEST' : 'INVALID_OUTPUT',
       path: path === '' ? key : `${path}.${key}`,
-      message: 'is not a field of this object',
+      message: `is not a field of ${format === undefined ? 'this object' : `a ${format}`}`,
     }));
   }
   if (isMissing(issue)) {
     return [{ code: 'INVALID_REQUEST', path, message: 'is required' }];
   }
   return [{ code: codeOf(issue.path), path, message: issue.message }];
+}
+
+/** Of an output that is no audio: what it does not take is as a bad value (decisions A8). */
+function derivedFormatOf({ path, input }: z.core.$ZodIssue): string | undefined {
+  const isOutput = fieldsIn(path)[0] === 'outputs' && typeof input === 'object' && input !== null;
+  const format = isOutput && 'format' in input ? input.format : undefined;
+  return typeof format === 'string' && !isAudioFormat(format) ? format : undefined;
 }
 
 /** Nothing was given, rather than something wrong. */
@@ -87,13 +96,21 @@ function isMissing(issue: z.core.$ZodIssue): boolean {
 
 /** Which row of the table of fields a path belongs to. */
 function codeOf(path: readonly PropertyKey[]): ErrorCode {
-  const [section, field] = path[0] === 'jobs' ? path.slice(2) : path;
+  const [section, field] = fieldsIn(path);
   if (section === 'source' && field !== undefined) {
     return 'INVALID_SOURCE';
   }
-  if (section === 'output' && field !== undefined) {
+  if (fieldsIn(path).includes('destination')) {
+    return 'INVALID_REQUEST';
+  }
+  if ((section === 'output' && field !== undefined) || section === 'outputs') {
     return 'INVALID_OUTPUT';
   }
   const isWebhook = (section === 'options' && field === 'webhook') || section === 'webhook';
   return isWebhook ? 'INVALID_WEBHOOK' : 'INVALID_REQUEST';
+}
+
+/** The path within one job. */
+function fieldsIn(path: readonly PropertyKey[]): readonly PropertyKey[] {
+  return path[0] === 'jobs' ? path.slice(2) : path;
 }

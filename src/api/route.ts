@@ -17,6 +17,7 @@ import type { JobQueue } from '../queue/job-queue.ts';
 import type { VoiceQueue } from '../queue/voice-queue.ts';
 import type { Redis } from '../redis/connection.ts';
 import type { LinkWatch } from '../redis/link-watch.ts';
+import type { Sealer } from '../signing/sealer.ts';
 import type { UrlSigner } from '../signing/signed-url.ts';
 import type { DiskSpace } from '../storage/disk-space.ts';
 import type { IncomingUploads } from '../storage/incoming.ts';
@@ -47,6 +48,8 @@ export interface ApiServices {
   /** Bytes of uploads that are not complete. */
   readonly incoming: IncomingUploads;
   readonly outbound: Outbound;
+  /** Of what is encrypted at rest. */
+  readonly sealer: Sealer;
   readonly signer: UrlSigner;
   readonly logger: Logger;
   readonly audit: AuditLog;
@@ -80,6 +83,8 @@ export interface ApiSettings {
   readonly gatewayEventsSecret: string;
   /** With which another server's events are taken; undefined: they are not. */
   readonly gatewayEventsToken: string | undefined;
+  /** Whether there is a transcriber, so that transcripts may be asked for. */
+  readonly hasTranscriber: boolean;
   /** How this process confines ffmpeg; left out where it runs none. */
   readonly sandbox?: SandboxLevel;
 }

@@ -13,6 +13,7 @@ import { VoiceQueue } from '../queue/voice-queue.ts';
 import { closeRedis, connectRedis } from '../redis/connection.ts';
 import { Replication } from '../redis/replication.ts';
 import { incomingFolder, observed, publicUrlOf, type Resources, type Stores } from '../resources.ts';
+import { Sealer } from '../signing/sealer.ts';
 import { UrlSigner } from '../signing/signed-url.ts';
 import { watchedInTime, withDeadline } from '../storage/deadline.ts';
 import { IncomingStates } from '../uploads/incoming-states.ts';
@@ -90,6 +91,7 @@ export async function startApi(
     disk: resources.disk.files,
     incoming,
     outbound: resources.outbound,
+    sealer: new Sealer(secrets.encryption),
     signer: new UrlSigner(secrets.urlSigning, publicUrlOf(config, port)),
     logger,
     audit,
@@ -112,6 +114,7 @@ export async function startApi(
       ...(config.CONSOLE === 'on' ? { console: { downloadOrigins: downloadOriginsOf(config) } } : {}),
       gatewayEventsSecret: secrets.gatewayEventsSecret,
       gatewayEventsToken: config.GATEWAY_EVENTS_TOKEN,
+      hasTranscriber: config.TRANSCRIBER_URL !== undefined,
       ...(sandbox === undefined ? {} : { sandbox }),
     },
   });

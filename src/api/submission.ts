@@ -2,6 +2,7 @@
 
 import { ServiceError } from '../contract/errors.ts';
 import type { JobOptions, JobRequest, VoiceMessageRequest } from '../contract/job-request.ts';
+import { sealDestinations } from '../queue/destinations.ts';
 import { saveBatch } from '../queue/job-index.ts';
 import type { NewJob } from '../queue/job-queue.ts';
 import type { Outlook } from '../queue/outlook.ts';
@@ -9,7 +10,14 @@ import type { Reservation } from '../queue/reservation.ts';
 import type { RateState } from '../redis/rate.ts';
 import type { ApiKey } from '../tenants/api-keys.ts';
 import { holdUpload } from '../uploads/record.ts';
-import { checkSource, faultOf, webhookFaults, within } from './address-faults.ts';
+import {
+  checkSource,
+  destinationFaults,
+  faultOf,
+  transcriptFaults,
+  webhookFaults,
+  within,
+} from './address-faults.ts';
 import { idFor } from './new-ids.ts';
 import { faultsError } from './request-faults.ts';
 import type { ApiServices } from './route.ts';
@@ -44,8 +52,13 @@ export async function submitJobs(
   const checked = await Promise.all(
     requested.map(async ({ request, path, webhookPath = within(path, 'options.webhook') }) => {
       const source = await checkSource(services, key.id, request.source, path);
-      const faults = await webhookFaults(services, request.options.webhook, webhookPath);
-      return { source, faults: [...faultOf(source), ...faults] };
+      const faults = [
+        ...faultOf(source),
+        ...transcriptFaults(services, request, path),
+        ...(await webhookFaults(services, request.options.webhook, webhookPath)),
+        ...(await destinationFaults(services, request, path)),
+      ];
+      return { source, faults };
     }),
   );
   const faults = checked.flatMap((job) => job.faults);
@@ -61,13 +74,14 @@ export async function submitJobs(
     if (source === undefined || 'message' in source) {
       throw new Error('a faulty source was not refused');
     }
+    const jobId = idFor('job', seed, index);
     return {
-      jobId: idFor('job', seed, index),
+      jobId,
       payload: {
         version: 1,
         tenant: key.id,
         source,
-        output: request.output,
+        ...sealDestinations(services.sealer, jobId, request),
         options: request.options,
         ...context,
       },

@@ -22,7 +22,7 @@ import { parseRedisUrl } from '../redis/target.ts';
 import { type Check, type Finding, messageOf, ok, runChecks } from './doctor/check.ts';
 import { checkClock } from './doctor/clock.ts';
 import { checkDisk } from './doctor/disk.ts';
-import { checkBucket, checkGateway } from './doctor/elsewhere.ts';
+import { checkBucket, checkGateway, checkTranscriber } from './doctor/elsewhere.ts';
 import { checkFfmpeg, checkSandbox } from './doctor/media.ts';
 import { checkNode } from './doctor/node.ts';
 import { checkPorts } from './doctor/ports.ts';
@@ -172,6 +172,10 @@ function ofOthers(config: Config): Check[] {
   }
   if (GATEWAY_URL !== undefined) {
     checks.push({ name: 'Gateway', run: () => checkGateway(GATEWAY_URL, GATEWAY_KIND === 'soundpost') });
+  }
+  const { TRANSCRIBER_URL, TRANSCRIBER_API_KEY } = config;
+  if (TRANSCRIBER_URL !== undefined) {
+    checks.push({ name: 'Transcriber', run: () => checkTranscriber(TRANSCRIBER_URL, TRANSCRIBER_API_KEY) });
   }
   return checks;
 }

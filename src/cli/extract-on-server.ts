@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { CompletedJob } from '../client/wait.ts';
-import type { Job } from '../contract/job.ts';
+import type { AnyOutputFile, Job } from '../contract/job.ts';
 import type { ExtractRequest } from './extract-options.ts';
 import type { Progress } from './progress.ts';
 import { reportOf } from './progress.ts';
@@ -56,14 +56,14 @@ async function uploaded(
 async function followed(
   { client }: Server,
   source: { type: 'url'; url: string } | { type: 'upload'; file: string },
-  { output, options }: ExtractRequest,
+  request: ExtractRequest,
   signal: AbortSignal,
   progress: Progress,
 ): Promise<CompletedJob> {
   progress.show({ step: 'submitting' });
   signal.throwIfAborted();
   // Not under the signal: a job whose id never came could not be cancelled.
-  const { jobId } = await client.extract({ source, output, options });
+  const { jobId } = await client.extract({ source, ...request });
   try {
     return await client.waitFor(jobId, { signal, onProgress: (job) => progress.show(reportOf(job)) });
   } catch (error) {
@@ -78,31 +78,30 @@ async function followed(
   }
 }
 
-/** How a voice message went, once nothing more becomes of it: sent, failed or unknown. */
-export async function awaitVoiceMessage(
-  { client }: Server,
-  jobId: string,
-  signal: AbortSignal,
-): Promise<Job['voiceMessage']> {
-  const ended = (job: Job): boolean => !['pending', 'sending'].includes(job.voiceMessage?.status ?? 'sent');
+/** The job, once nothing more becomes of its voice message (sent, failed or unknown), nor of what is put to a destination. */
+export async function awaitHandedOn({ client }: Server, jobId: string, signal: AbortSignal): Promise<Job> {
+  const isOnItsWay = ({ voiceMessage, destination }: Job): boolean =>
+    [voiceMessage?.status, destination?.status].some(
+      (status) => status === 'pending' || status === 'sending',
+    );
   for (let pauseMs = 200; ; pauseMs = Math.min(pauseMs * 1.5, 3000)) {
     const job = await client.job(jobId, { signal });
-    if (ended(job)) return job.voiceMessage;
+    if (!isOnItsWay(job)) return job;
     await delay(pauseMs, undefined, { signal }).catch(() => signal.throwIfAborted());
   }
 }
 
 /**
  * The file of a job as a stream, which ends well only when every byte is as the service made it.
- * @param sha256 of the whole file
+ * @param file of a completed job
  */
 export async function download(
   { client }: Server,
   jobId: string,
-  sha256: string,
+  { name, sha256 }: Pick<AnyOutputFile, 'name' | 'sha256'>,
   signal: AbortSignal,
 ): Promise<Readable> {
-  const { body } = await client.download(jobId, { signal });
+  const { body } = await client.download(jobId, { name, signal });
   return Readable.from(checked(body ?? new ReadableStream(), jobId, sha256, signal), { objectMode: false });
 }
 

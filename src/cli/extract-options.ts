@@ -1,12 +1,12 @@
 /** The options of `extract` as the contract has them; what is wrong is told under the option's own name. */
+import { DestinationRequest } from '../contract/destination.ts';
 import { type FormatName, formats } from '../contract/formats.ts';
-import {
-  type JobOptions,
-  OutputRequest,
-  RequestedOptions,
-  VoiceMessageRequest,
-} from '../contract/job-request.ts';
+import { ONLY_OUTPUT } from '../contract/ids.ts';
+import { type JobOptions, RequestedOptions, VoiceMessageRequest } from '../contract/job-request.ts';
+import { type AskedOutputs, OutputRequest, OutputsRequest } from '../contract/output-request.ts';
+import { alsoOutput } from './also-option.ts';
 import { UsageError } from './ending.ts';
+import { subtitlesOf, TRANSCRIPT_NAME } from './transcript.ts';
 
 /** As commander hands them over. */
 export interface ExtractChoices {
@@ -24,20 +24,26 @@ export interface ExtractChoices {
   readonly sampleRate?: string;
   /** False with `--no-metadata`. */
   readonly metadata: boolean;
+  /** Once for each further output. */
+  readonly also?: readonly string[];
+  readonly transcript?: string;
+  readonly language?: string;
   readonly output?: string;
   readonly force?: boolean;
   readonly name?: string;
   readonly send?: string;
   readonly delay?: string;
   readonly webhook?: string;
+  readonly destination?: string;
   readonly priority?: string;
   readonly server?: string;
   readonly json?: boolean;
   readonly quiet?: boolean;
 }
 
-export interface ExtractRequest {
-  readonly output: OutputRequest;
+/** With `--also` the outputs, else the output. */
+export interface ExtractRequest extends AskedOutputs {
+  readonly destination?: DestinationRequest;
   readonly options: JobOptions;
 }
 
@@ -45,23 +51,29 @@ const DEFAULT_FORMAT: FormatName = 'mp3';
 
 /** Throws a UsageError that lists every fault. */
 export function extractRequest(choices: ExtractChoices): ExtractRequest {
-  const output = OutputRequest.safeParse(
-    given({
-      format: choices.format ?? formatOfName(choices.output) ?? DEFAULT_FORMAT,
-      quality: choices.quality,
-      bitrate: choices.bitrate,
-      copy: choices.copy ? undefined : 'never',
-      normalize: choices.normalize,
-      loudness: number('--loudness', choices.loudness, 'LUFS, such as -14'),
-      track:
-        choices.track !== undefined && /^\d+$/.test(choices.track) ? Number(choices.track) : choices.track,
-      start: seconds('--start', choices.start),
-      end: seconds('--end', choices.end),
-      channels: number('--channels', choices.channels, '1 or 2'),
-      sampleRate: number('--sample-rate', choices.sampleRate, 'Hz, such as 44100'),
-      preserveMetadata: choices.metadata ? undefined : false,
-    }),
-  );
+  const first = given({
+    format: choices.format ?? formatOfName(choices.output) ?? DEFAULT_FORMAT,
+    quality: choices.quality,
+    bitrate: choices.bitrate,
+    copy: choices.copy ? undefined : 'never',
+    normalize: choices.normalize,
+    loudness: number('--loudness', choices.loudness, 'LUFS, such as -14'),
+    track: choices.track !== undefined && /^\d+$/.test(choices.track) ? Number(choices.track) : choices.track,
+    start: seconds('--start', choices.start),
+    end: seconds('--end', choices.end),
+    channels: number('--channels', choices.channels, '1 or 2'),
+    sampleRate: number('--sample-rate', choices.sampleRate, 'Hz, such as 44100'),
+    preserveMetadata: choices.metadata ? undefined : false,
+  });
+  if (choices.language !== undefined && choices.transcript === undefined) {
+    throw new UsageError('--language: belongs to a transcript; add --transcript FILE');
+  }
+  const asked = askedOutputs(first, [
+    ...(choices.also?.map(alsoOutput) ?? []),
+    ...(choices.transcript === undefined
+      ? []
+      : [transcriptOutput(first, choices.transcript, choices.language)]),
+  ]);
   const options = RequestedOptions.safeParse(
     given({
       filename: choices.name,
@@ -73,13 +85,58 @@ export function extractRequest(choices: ExtractChoices): ExtractRequest {
   if (choices.send === undefined && choices.delay !== undefined) {
     throw new UsageError('--delay: belongs to a voice message; add --send INSTANCE:NUMBER');
   }
-  if (!output.success || !options.success) {
-    const issues = [...(output.error?.issues ?? []), ...(options.error?.issues ?? [])];
-    throw new UsageError(
-      issues.map(({ path, message }) => `${optionOf(String(path[0]))}: ${message}`).join('\n  '),
-    );
+  const faults = [...asked.faults, ...(options.error?.issues ?? []).map(faultOf)];
+  if (!options.success || faults.length > 0) throw new UsageError(faults.join('\n  '));
+  const destination = destinationOf(choices.destination);
+  return { ...asked.outputs, options: options.data, ...(destination && { destination }) };
+}
+
+/** Of the same part of the same track as the audio. */
+function transcriptOutput(
+  { track, start, end }: Readonly<Record<string, unknown>>,
+  path: string,
+  language: string | undefined,
+): Record<string, unknown> {
+  const what = { name: TRANSCRIPT_NAME, format: 'transcript', subtitles: subtitlesOf(path) };
+  return given({ ...what, track, start, end, language });
+}
+
+type Issue = Readonly<{ path: readonly PropertyKey[]; message: string }>;
+
+/** @param first without its name: it is the one that the options of its own describe */
+function askedOutputs(
+  first: Readonly<Record<string, unknown>>,
+  others: readonly Readonly<Record<string, unknown>>[],
+): { outputs: AskedOutputs; faults: string[] } {
+  if (others.length === 0) {
+    const output = OutputRequest.safeParse(first);
+    return { outputs: { output: output.data }, faults: (output.error?.issues ?? []).map(faultOf) };
   }
-  return { output: output.data, options: options.data };
+  const outputs = OutputsRequest.safeParse([{ name: ONLY_OUTPUT, ...first }, ...others]);
+  const faults = (outputs.error?.issues ?? []).map(({ path: [index = 0, ...path], message }) => {
+    if (index === 0 && path.length > 0) return faultOf({ path, message });
+    const name = others[Number(index) - 1]?.name;
+    if (name === TRANSCRIPT_NAME)
+      return path[0] === 'language' ? faultOf({ path, message }) : `--transcript: ${message}`;
+    const where = [name, ...path]
+      .filter((part) => part !== undefined)
+      .map(String)
+      .join(' ');
+    return `--also${where === '' ? '' : ` ${where}`}: ${message}`;
+  });
+  return { outputs: { outputs: outputs.data }, faults };
+}
+
+function faultOf({ path, message }: Issue): string {
+  return `${optionOf(String(path[0]))}: ${message}`;
+}
+
+/** The service looks at the address. */
+function destinationOf(url: string | undefined): DestinationRequest | undefined {
+  if (url === undefined) return undefined;
+  const { data, error } = DestinationRequest.safeParse({ url });
+  if (error) throw new UsageError(`--destination: ${error.issues[0]?.message}`);
+  return data;
 }
 
 /** `INSTANCE:NUMBER` */

@@ -1,15 +1,22 @@
 /** `extract`: one video in, its audio out; alone on this machine, or by a service. */
 import { resolve } from 'node:path';
+import type { Readable } from 'node:stream';
 import { type Config, loadConfig, terminalKind } from '../config.ts';
-import type { InputFile, OutputFile } from '../contract/job.ts';
+import { formatOf } from '../contract/formats.ts';
+import type { AnyOutputFile, InputFile, OutputFile } from '../contract/job.ts';
+import { outputsOf } from '../contract/output-request.ts';
+import { filesOf } from '../queue/payloads.ts';
 import { UsageError } from './ending.ts';
 import { type ExtractChoices, type ExtractRequest, extractRequest } from './extract-options.ts';
 import { interruptible } from './interrupt.ts';
 import { type Progress, progressOn, type Report, reportOf } from './progress.ts';
 import { namedServer, type Server } from './server.ts';
-import { chooseTarget, deliver, type Target } from './target.ts';
+import { chooseTarget, deliver, type Target, targetBeside } from './target.ts';
 import { printable } from './terminal-text.ts';
+import { awaitTranscript, demandTranscriber, isTranscript, transcribeHere } from './transcript.ts';
 import { spool, tooLarge, type VideoSource, videoSource } from './video-source.ts';
+
+type Shown<File> = File extends AnyOutputFile ? Omit<File, 'url' | 'expiresAt'> : never;
 
 /** What `--json` prints. */
 interface ExtractAnswer {
@@ -19,14 +26,23 @@ interface ExtractAnswer {
   readonly jobId?: string;
   readonly inputFile: InputFile;
   /** Without the service's address of it, which is a secret. */
-  readonly outputFile: Omit<OutputFile, 'url' | 'expiresAt'>;
+  readonly outputFile: Shown<OutputFile>;
+  /** With `--also`: of all outputs, each with the path where it is. */
+  readonly outputFiles?: readonly (Shown<AnyOutputFile> & { readonly file: string | null })[];
+  /** With `--transcript`. */
+  readonly transcript?: { readonly file: string | null; readonly language: string | null };
   readonly voiceMessage?: unknown;
+  /** Only by a service. */
+  readonly destination?: unknown;
 }
 
 interface Work {
   readonly source: VideoSource;
   readonly request: ExtractRequest;
-  readonly target: Target;
+  /** Of each output. */
+  readonly targets: readonly Target[];
+  /** Of the transcript. */
+  readonly words: Target | undefined;
   readonly signal: AbortSignal;
   readonly progress: Progress;
 }
@@ -40,11 +56,11 @@ export async function extract(
   const config = loadConfig();
   const source = await videoSource(video);
   const server = namedServer(choices, config);
-  const fallback = choices.send !== undefined ? 'nowhere' : source.kind === 'stream' ? '-' : '.';
-  const target = await chooseTarget(choices, fallback);
+  const targets = await chooseTargets(choices, request, source);
+  const words = await chooseWords(choices);
   const progress = progressOn(process.stderr, { quiet: choices.quiet === true, terminalKind });
   const answer = await interruptible(async (signal) => {
-    const work = { source, request, target, signal, progress };
+    const work = { source, request, targets, words, signal, progress };
     try {
       return await (server === undefined ? extractLocally(work, config) : extractByServer(work, server));
     } finally {
@@ -56,13 +72,17 @@ export async function extract(
 }
 
 async function extractLocally(
-  { source, request, target, signal, progress }: Work,
+  { source, request, targets, words, signal, progress }: Work,
   config: Config,
 ): Promise<ExtractAnswer> {
   const { voiceMessage } = request.options;
+  if (request.destination !== undefined) {
+    throw new UsageError('--destination: only a service puts files elsewhere; name one by --server');
+  }
   if (request.options.webhook !== undefined) {
     throw new UsageError('--webhook: only a service calls webhooks; name one by --server');
   }
+  if (words !== undefined) demandTranscriber(config);
   const { gatewayOf, sendToGateway } = await import('./send-to-gateway.ts');
   const gateway = voiceMessage === undefined ? undefined : await gatewayOf(config);
   const { openLocalExtraction } = await import('./local-extraction.ts');
@@ -72,22 +92,43 @@ async function extractLocally(
       progress.note('ffmpeg is not confined on this machine: install bubblewrap to read files of strangers');
     }
     const input = await localInput(source, local.folder, config.MAX_INPUT_BYTES, signal, progress);
-    const { outputPath, voicePath, ...result } = await local.run(
+    const { outputPaths, voicePath, recordings, ...result } = await local.run(
       { source: input, ...request },
       signal,
       (state) => progress.show(localReport(source, reportOf(state))),
     );
-    const { storageKey: _, expiresAt: __, ...outputFile } = result.outputFile;
-    const file = await deliver(target, outputPath, outputFile.filename, signal);
-    if (gateway === undefined || voiceMessage === undefined) {
-      return { file, inputFile: result.inputFile, outputFile };
-    }
+    const made = filesOf(result);
+    const places = await deliverAll(targets, made, signal, async (_file, nth) => outputPaths[nth] ?? '');
+    const recording = recordings[0];
+    const answer = {
+      ...filesAnswer(
+        made.map(({ storageKey: _, ...file }) => file),
+        places,
+      ),
+      inputFile: result.inputFile,
+      ...(words === undefined || recording === undefined
+        ? {}
+        : { transcript: await wordsHere(words, recording, local.folder, config, signal, progress) }),
+    };
+    if (gateway === undefined || voiceMessage === undefined) return answer;
     progress.show({ step: 'sending' });
-    const sent = await sendToGateway(gateway, voiceMessage, voicePath ?? outputPath, signal);
-    return { file, inputFile: result.inputFile, outputFile, voiceMessage: sent };
+    const note = voicePath ?? outputPaths[0] ?? '';
+    return { ...answer, voiceMessage: await sendToGateway(gateway, voiceMessage, note, signal) };
   } finally {
     await local.close();
   }
+}
+
+async function wordsHere(
+  words: Target,
+  recording: Parameters<typeof transcribeHere>[1],
+  folder: string,
+  config: Config,
+  signal: AbortSignal,
+  progress: Progress,
+): Promise<ExtractAnswer['transcript']> {
+  const { path, language } = await transcribeHere(config, recording, folder, signal, progress);
+  return { file: await deliver(words, path, recording.audio.filename, signal), language };
 }
 
 /** Nothing is downloaded of what is here already. */
@@ -112,44 +153,131 @@ async function localInput(
 }
 
 async function extractByServer(
-  { source, request, target, signal, progress }: Work,
+  { source, request, targets, words, signal, progress }: Work,
   server: Server,
 ): Promise<ExtractAnswer> {
-  const { awaitVoiceMessage, download, extractOnServer } = await import('./extract-on-server.ts');
-  const {
-    jobId,
-    inputFile,
-    outputFile: made,
-  } = await extractOnServer(server, source, request, signal, progress);
+  const { awaitHandedOn, download, extractOnServer } = await import('./extract-on-server.ts');
+  const completed = await extractOnServer(server, source, request, signal, progress);
+  const { jobId, inputFile } = completed;
+  // It may be there by now, but is waited for anyhow.
+  const outputFiles = completed.outputFiles.filter((file) => !isTranscript(file));
   if (inputFile === null) throw new Error('the service says nothing of the video');
-  const { url: _, expiresAt: __, ...outputFile } = made;
   progress.show({ step: 'saving' });
-  const file =
-    target.kind === 'nowhere'
-      ? null
-      : await deliver(
-          target,
-          await download(server, jobId, outputFile.sha256, signal),
-          outputFile.filename,
-          signal,
-        );
-  const answer = { file, jobId, inputFile, outputFile };
-  if (request.options.voiceMessage === undefined) return answer;
+  const places = await deliverAll(targets, outputFiles, signal, (file) =>
+    download(server, jobId, file, signal),
+  );
+  const made = filesAnswer(outputFiles, places);
+  const { file } = made;
+  const transcript = words && (await wordsFrom(server, jobId, words, signal, progress));
+  const answer = { ...made, jobId, inputFile, ...(transcript && { transcript }) };
+  const isSent = request.options.voiceMessage !== undefined;
+  if (!isSent && request.destination === undefined) return answer;
   progress.show({ step: 'sending' });
-  const voiceMessage = await awaitVoiceMessage(server, jobId, signal);
-  if (voiceMessage?.status !== 'sent') {
+  const { voiceMessage, destination } = await awaitHandedOn(server, jobId, signal);
+  const but = file === null ? '' : `${file} is there, but `;
+  if (isSent && voiceMessage?.status !== 'sent') {
     const why = voiceMessage?.error?.message ?? voiceMessage?.status ?? 'nobody knows why';
-    throw new Error(`${file === null ? '' : `${file} is there, but `}the voice message was not sent: ${why}`);
+    throw new Error(`${but}the voice message was not sent: ${why}`);
   }
-  return { ...answer, voiceMessage };
+  if (destination?.status === 'failed') {
+    const remedy = `"soundpost jobs download ${jobId}" fetches the file`;
+    throw new Error(
+      `${but}the file was not put to its destination: ${destination.error?.message}; ${remedy}`,
+    );
+  }
+  return { ...answer, ...(voiceMessage && { voiceMessage }), ...(destination && { destination }) };
 }
 
-function summary({ file, outputFile }: ExtractAnswer, { options }: ExtractRequest): string {
+async function wordsFrom(
+  server: Server,
+  jobId: string,
+  words: Target,
+  signal: AbortSignal,
+  progress: Progress,
+): Promise<ExtractAnswer['transcript']> {
+  const { download } = await import('./extract-on-server.ts');
+  progress.show({ step: 'transcribing' });
+  const file = await awaitTranscript(server, jobId, signal);
+  const content = await download(server, jobId, file, signal);
+  return { file: await deliver(words, content, file.filename, signal), language: file.language };
+}
+
+async function chooseWords({ transcript, force }: ExtractChoices): Promise<Target | undefined> {
+  return transcript === undefined ? undefined : chooseTarget({ output: transcript, force }, '.');
+}
+
+/** A further output's file lies beside the first. */
+async function chooseTargets(
+  choices: ExtractChoices,
+  request: ExtractRequest,
+  source: VideoSource,
+): Promise<Target[]> {
+  const [, ...others] = outputsOf(request).filter(({ format }) => format !== 'transcript');
+  const isHandedOn = choices.send !== undefined || choices.destination !== undefined;
+  const fallback =
+    isHandedOn && others.length === 0
+      ? 'nowhere'
+      : source.kind === 'stream' && others.length === 0
+        ? '-'
+        : '.';
+  const first = await chooseTarget(choices, fallback);
+  const beside = others.map(({ name, format }) => targetBeside(first, name, formatOf(format).extension));
+  return [first, ...(await Promise.all(beside))];
+}
+
+/** @param contentOf a path, or the bytes; not asked for what goes nowhere */
+async function deliverAll<File extends { readonly filename: string }>(
+  targets: readonly Target[],
+  files: readonly File[],
+  signal: AbortSignal,
+  contentOf: (file: File, nth: number) => Promise<string | Readable>,
+): Promise<(string | null)[]> {
+  const places: (string | null)[] = [];
+  for (const [nth, file] of files.entries()) {
+    const target = targets[nth];
+    const goesNowhere = target === undefined || target.kind === 'nowhere';
+    places.push(
+      goesNowhere ? null : await deliver(target, await contentOf(file, nth), file.filename, signal),
+    );
+  }
+  return places;
+}
+
+function filesAnswer(
+  files: readonly AnyOutputFile[],
+  places: readonly (string | null)[],
+): Pick<ExtractAnswer, 'file' | 'outputFile' | 'outputFiles'> {
+  const shown = files.map(({ url: _, expiresAt: __, ...file }) => file);
+  const [outputFile] = shown;
+  if (outputFile === undefined || outputFile.format === 'waveform' || outputFile.format === 'transcript')
+    throw new Error('no audio was made');
+  const [file = null] = places;
+  return {
+    file,
+    outputFile,
+    ...(shown.length === 1
+      ? {}
+      : { outputFiles: shown.map((each, nth) => ({ ...each, file: places[nth] ?? null })) }),
+  };
+}
+
+function summary(
+  { file, outputFile, outputFiles = [], transcript }: ExtractAnswer,
+  { options }: ExtractRequest,
+): string {
   const { format, duration, bitrate, size, copied, loudness } = outputFile;
-  const where = printable(file === null ? outputFile.filename : relativeTo(file));
   const sent = options.voiceMessage === undefined ? '' : `, sent to ${options.voiceMessage.number}`;
   const level = loudness === undefined ? '' : `, ${loudness.outputLufs} LUFS`;
-  return `${where}: ${format}, ${duration.toFixed(2)} s, ${bitrate}${copied ? ' (copied)' : ''}, ${kibibytes(size)}${level}${sent}`;
+  const first = `${placeOf(file, outputFile)}: ${format}, ${duration.toFixed(2)} s, ${bitrate}${copied ? ' (copied)' : ''}, ${kibibytes(size)}${level}${sent}`;
+  const others = outputFiles
+    .slice(1)
+    .map((other) => `${placeOf(other.file, other)}: ${other.format}, ${kibibytes(other.size)}`);
+  const words = transcript?.file ? [`${printable(relativeTo(transcript.file))}: transcript`] : [];
+  return [first, ...others, ...words].join('\n');
+}
+
+function placeOf(file: string | null, { filename }: { readonly filename: string }): string {
+  return printable(file === null ? filename : relativeTo(file));
 }
 
 function relativeTo(path: string): string {

@@ -1,7 +1,9 @@
 /** `jobs list | show | watch | download | cancel | retry`: the jobs of a key, at a service. */
 import type { SoundpostClient } from '../client/client.ts';
+import type { CompletedJob } from '../client/wait.ts';
 import { terminalKind } from '../config.ts';
-import type { Job, JobStatus } from '../contract/job.ts';
+import type { AnyOutputFile, Job, JobStatus } from '../contract/job.ts';
+import { outputsOf } from '../contract/output-request.ts';
 import { UsageError } from './ending.ts';
 import { download } from './extract-on-server.ts';
 import { interruptible } from './interrupt.ts';
@@ -9,6 +11,7 @@ import { progressOn, reportOf } from './progress.ts';
 import { anyServer, type ServerChoice } from './server.ts';
 import { chooseTarget, deliver } from './target.ts';
 import { fields, table } from './terminal-text.ts';
+import { awaitTranscript } from './transcript.ts';
 
 export interface OnServer extends ServerChoice {
   readonly json?: boolean;
@@ -22,6 +25,8 @@ export interface JobListChoices extends OnServer {
 }
 
 export interface DownloadChoices extends OnServer {
+  /** Of an output. */
+  readonly name?: string;
   readonly output?: string;
   readonly force?: boolean;
 }
@@ -36,7 +41,9 @@ export async function listJobs(choices: JobListChoices): Promise<string> {
   const rows = jobs.map((job) => [
     job.jobId,
     stateOf(job),
-    job.output.format,
+    outputsOf(job)
+      .map(({ format }) => format)
+      .join('+'),
     job.createdAt.slice(0, 19).replace('T', ' '),
     job.inputFile?.name ?? job.source.url ?? job.source.file ?? '',
   ]);
@@ -88,11 +95,24 @@ export async function downloadJob(jobId: string, choices: DownloadChoices): Prom
   const server = anyServer(choices);
   const target = await chooseTarget(choices, '.');
   const file = await interruptible(async (signal) => {
-    const { outputFile: made } = await server.client.waitFor(jobId, { signal });
-    return deliver(target, await download(server, jobId, made.sha256, signal), made.filename, signal);
+    const job = await server.client.waitFor(jobId, { signal });
+    const isTranscript = job.transcripts?.some(({ name }) => name === choices.name) ?? false;
+    const made = isTranscript
+      ? await awaitTranscript(server, jobId, signal, choices.name)
+      : namedFile(job, choices.name);
+    return deliver(target, await download(server, jobId, made, signal), made.filename, signal);
   });
   if (choices.json) return JSON.stringify({ file, jobId });
   return file ?? undefined;
+}
+
+function namedFile({ outputFile, outputFiles }: CompletedJob, name: string | undefined): AnyOutputFile {
+  const found = name === undefined ? outputFile : outputFiles.find((file) => file.name === name);
+  if (found === undefined) {
+    const names = outputFiles.map((file) => file.name).join(', ');
+    throw new UsageError(`--name: the job has no output "${name}"; its outputs: ${names}`);
+  }
+  return found;
 }
 
 export async function cancelJob(jobId: string, choices: OnServer): Promise<string> {
@@ -108,7 +128,12 @@ export async function retryJob(jobId: string, choices: OnServer): Promise<string
 
 function described(job: Job, { json }: OnServer): string {
   if (json) return JSON.stringify(job);
-  const { outputFile: made, voiceMessage: voice, webhook } = job;
+  const {
+    outputFile: made,
+    outputFiles: [, ...others],
+    voiceMessage: voice,
+    webhook,
+  } = job;
   return fields([
     ['job', job.jobId],
     ['state', stateOf(job)],
@@ -117,6 +142,10 @@ function described(job: Job, { json }: OnServer): string {
     ['video', job.inputFile?.name ?? job.source.url ?? job.source.file],
     ['audio', made && `${made.filename}: ${made.format}, ${made.duration.toFixed(2)} s, ${made.bitrate}`],
     ['size', made && `${made.size} bytes`],
+    ...others.map(({ name, filename, format, size }): [string, string] => [
+      name,
+      `${filename}: ${format}, ${size} bytes`,
+    ]),
     ['kept until', made?.expiresAt],
     ['voice message', voice && `${voice.status}${detailsOf(voice.error?.message)}`],
     [

@@ -4,11 +4,17 @@ import { availableParallelism } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { Config } from '../config.ts';
 import { ServiceError } from '../contract/errors.ts';
-import type { JobOptions, OutputRequest } from '../contract/job-request.ts';
+import type { JobOptions } from '../contract/job-request.ts';
+import type { AskedOutputs } from '../contract/output-request.ts';
 import { createLogger } from '../observe/logger.ts';
 import { OutboundRefused } from '../outbound/errors.ts';
 import { confinedTools, guardedOutbound } from '../processes/tools.ts';
-import type { ExtractProgress, ExtractResult } from '../queue/payloads.ts';
+import {
+  type ExtractProgress,
+  type ExtractResult,
+  filesOf,
+  type TranscriptAudio,
+} from '../queue/payloads.ts';
 import { Semaphore } from '../queue/semaphore.ts';
 import { outOfDiskSpace } from '../storage/disk-full.ts';
 import { DiskSpace } from '../storage/disk-space.ts';
@@ -18,19 +24,20 @@ import { Workspaces } from '../storage/workspaces.ts';
 import { runExtraction } from '../worker/extraction.ts';
 import { temporaryFolder } from './temporary-folder.ts';
 
-interface LocalJob {
+interface LocalJob extends AskedOutputs {
   readonly source:
     | { readonly url: string }
     /** A readable file; it is left as it is. */
     | { readonly path: string; readonly name: string };
-  readonly output: OutputRequest;
   readonly options: JobOptions;
 }
 
 interface LocalResult extends ExtractResult {
-  /** Paths inside the folder. */
-  readonly outputPath: string;
+  /** Paths inside the folder, in the order of the outputs. */
+  readonly outputPaths: readonly string[];
   readonly voicePath: string | null;
+  /** What transcripts are made of; no path where there is nothing to hear. */
+  readonly recordings: readonly { readonly path: string | undefined; readonly audio: TranscriptAudio }[];
 }
 
 interface LocalExtraction {
@@ -71,7 +78,7 @@ export async function openLocalExtraction(config: Config): Promise<LocalExtracti
   return {
     isConfined: tools.sandbox?.level !== 'none',
     folder,
-    async run({ source, output, options }, signal, report) {
+    async run({ source, output, outputs, options }, signal, report) {
       const isUrl = 'url' in source;
       const storage = isUrl ? files : withInput(files, source.path);
       if (isUrl) await demandAddress(() => outbound.checkUrl(source.url, 'source', signal));
@@ -85,6 +92,7 @@ export async function openLocalExtraction(config: Config): Promise<LocalExtracti
               ? { type: 'url', url: source.url }
               : { type: 'upload', file: UPLOAD_ID, name: source.name },
             output,
+            outputs,
             options,
             batchId: null,
             retryOf: null,
@@ -100,9 +108,15 @@ export async function openLocalExtraction(config: Config): Promise<LocalExtracti
       ).catch((error: unknown) => {
         throw withReason(error, folder);
       });
+      const copies = filesOf(result).map(({ storageKey }) => files.localCopy(storageKey, folder));
+      const recordings = (result.transcripts ?? []).map(async (audio) => ({
+        path: audio.notMade === undefined ? await files.localCopy(audio.storageKey, folder) : undefined,
+        audio,
+      }));
       return {
         ...result,
-        outputPath: await files.localCopy(result.outputFile.storageKey, folder),
+        recordings: await Promise.all(recordings),
+        outputPaths: await Promise.all(copies),
         voicePath: result.voice === null ? null : await files.localCopy(result.voice.storageKey, folder),
       };
     },

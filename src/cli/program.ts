@@ -71,12 +71,26 @@ function addExtract(program: Command, { say }: Terminal): void {
     .option('--channels <count>', '1 or 2; default: as the video, at most 2')
     .option('--sample-rate <Hz>', 'default: as the video, or the nearest that the format takes')
     .option('--no-metadata', 'leave tags, chapters and cover art out')
+    .option(
+      '--also <NAME=FORMAT,…>',
+      'make one more file of it, such as peaks=waveform or preview=opus,end=30; as often as you like',
+      (value: string, before: readonly string[] = []) => [...before, value],
+    )
+    .option(
+      '--transcript <path>',
+      'write what is said as well: a file that ends in .vtt, .srt, .json or .txt; needs TRANSCRIBER_URL, or a service that has it',
+    )
+    .option('--language <code>', 'what is spoken, such as en; default: the transcriber finds out')
     .option('-o, --output <path>', 'a file, a folder, or - for standard output; default: beside you')
     .option('-y, --force', 'overwrite a file that is there already')
     .option('--name <name>', 'what the audio is called, without extension; default: as the video')
     .option('--send <INSTANCE:NUMBER>', 'send it as a voice message; without -o no file is written')
     .option('--delay <ms>', 'show as recording for so long before the voice message')
     .option('--webhook <url>', 'of a service: the address that is told of the end')
+    .option(
+      '--destination <url>',
+      'of a service: an address that takes a PUT, such as a presigned one; without -o no file is written',
+    )
     .addOption(
       new Option('--priority <priority>', 'of a service: default normal').choices(['low', 'normal', 'high']),
     )

@@ -37,6 +37,7 @@ export function addJobs(program: Command, { say }: Terminal): void {
       .description('fetch the audio of a job, once it is completed')
       .argument('<jobId>'),
   )
+    .option('--name <name>', 'of several outputs, the one that is wanted; default: the first')
     .option('-o, --output <path>', 'a file, a folder, or - for standard output; default: beside you')
     .option('-y, --force', 'overwrite a file that is there already')
     .action(async (jobId: string, choices: DownloadChoices) => {

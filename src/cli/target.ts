@@ -62,6 +62,25 @@ export async function chooseTarget(choices: TargetChoices, fallback: '-' | '.' |
   return { kind: 'file', path: found === undefined ? path : await realpath(path), overwrites };
 }
 
+/**
+ * Where one more file goes that is made along with the one that the target is for.
+ * @param name of its output @param extension of its format
+ * @throws UsageError
+ */
+export async function targetBeside(target: Target, name: string, extension: string): Promise<Target> {
+  if (target.kind === 'folder') return target;
+  if (target.kind !== 'file') {
+    throw new UsageError('--also: several files need a place to lie; give -o a file or a folder');
+  }
+  const { path, overwrites } = target;
+  const stem = basename(path, extname(path));
+  const beside = join(dirname(path), `${stem}-${name}.${extension}`);
+  if (!overwrites && (await isTaken(beside))) {
+    throw new UsageError(`${beside} is there already; --force overwrites it`);
+  }
+  return { kind: 'file', path: beside, overwrites };
+}
+
 async function demandFolder(path: string, given: string): Promise<void> {
   const found = await stat(path).catch(() => undefined);
   if (!found?.isDirectory()) {

@@ -50,6 +50,8 @@ export interface ListOptions extends CallOptions {
 export interface DownloadOptions extends CallOptions {
   /** `voice`: the voice note that was made for a voice message. Default `output`. */
   readonly rendition?: 'output' | 'voice';
+  /** Of the output whose file is wanted; default the first. */
+  readonly name?: string | undefined;
   /** The first byte that is wanted, and the last; default: to the end. */
   readonly range?: { readonly start: number; readonly end?: number };
 }
@@ -86,7 +88,7 @@ export interface SoundpostClient {
   jobs(options?: ListOptions): Promise<z.infer<typeof JobList>>;
   /** The job once it is completed; throws its error when it fails. */
   waitFor(jobId: string, options?: WaitOptions): Promise<CompletedJob>;
-  /** The finished file as a response, whose `body` streams it. */
+  /** A finished file as a response, whose `body` streams it. */
   download(jobId: string, options?: DownloadOptions): Promise<Response>;
   /** Ends an unfinished job, or erases the files of a finished one. */
   cancel(jobId: string, options?: CallOptions): Promise<Job>;
@@ -132,8 +134,8 @@ export function createClient(options: ClientOptions): SoundpostClient {
     status: (jobId, calling) => get(`/v1/status/${part(jobId)}`, calling),
     jobs: ({ signal, ...query } = {}) => get(`/v1/jobs${queryOf(query)}`, { signal }),
     waitFor: (jobId, waiting = {}) => waitForEnd(connection, part(jobId), waiting),
-    download: (jobId, { signal, rendition, range } = {}) =>
-      connection.response(`/v1/download/${part(jobId)}${queryOf({ rendition })}`, {
+    download: (jobId, { signal, rendition, name, range } = {}) =>
+      connection.response(`/v1/download/${part(jobId)}${queryOf({ rendition, name })}`, {
         signal,
         ...(range ? { headers: { Range: `bytes=${range.start}-${range.end ?? ''}` } } : {}),
       }),

@@ -60,7 +60,13 @@ export type UploadAnswer = z.infer<typeof UploadAnswer>;
 /** GET /v1/jobs/{jobId}/deliveries. */
 export const Delivery = z.object({
   deliveryId: DeliveryProgress.shape.deliveryId,
-  event: z.enum(['job.completed', 'job.failed', 'voice.updated']),
+  event: z.enum([
+    'job.completed',
+    'job.failed',
+    'voice.updated',
+    'transcript.updated',
+    'destination.updated',
+  ]),
   ...DeliveryProgress.omit({ deliveryId: true }).shape,
 });
 export type Delivery = z.infer<typeof Delivery>;

@@ -210,12 +210,28 @@ export const errorCatalogue = {
     meaning: 'Something went wrong inside the service.',
     remedy: 'Try again; report the request id if it stays.',
   },
+  TRANSCRIPT_FAILED: {
+    httpStatus: 200,
+    blame: 'service',
+    retryable: false,
+    meaning: 'The transcriber refused the audio, or could not be used for a day; the audio is not affected.',
+    remedy: 'Read details, have the transcriber mended where it is at fault, then submit the job again.',
+  },
   WEBHOOK_FAILED: {
     httpStatus: 200,
     blame: 'receiver',
     retryable: false,
     meaning: 'The webhook could not be delivered; the job itself is not affected.',
     remedy: 'Mend the receiver, then replay the delivery, or resend all that were given up since a time.',
+  },
+  DESTINATION_FAILED: {
+    httpStatus: 200,
+    blame: 'receiver',
+    retryable: false,
+    meaning:
+      'A finished file could not be put to its destination; the job itself is completed and its files can be downloaded.',
+    remedy:
+      'Read the message: a 403 mostly means that the address has expired. Download the file, or submit the job again.',
   },
 } as const satisfies Record<string, CatalogueEntry>;
 

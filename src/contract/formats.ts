@@ -13,7 +13,7 @@ export type AudioCodec = 'mp3' | 'aac' | 'flac' | 'pcm' | 'vorbis' | 'opus';
 export interface Format {
   readonly codec: AudioCodec;
   /** ffmpeg's muxer. */
-  readonly muxer: 'mp3' | 'adts' | 'ipod' | 'flac' | 'wav' | 'ogg';
+  readonly muxer: 'mp3' | 'adts' | 'ipod' | 'flac' | 'wav' | 'ogg' | 's16le';
   readonly extension: string;
   readonly mediaType: string;
   /** kbit/s of each quality, or 'lossless': then a quality chooses the bit depth (decisions A3). */
@@ -129,9 +129,45 @@ export type FormatName = keyof typeof formats;
 
 export const FormatName = z.enum(Object.keys(formats) as [FormatName, ...FormatName[]]);
 
+/** What a job makes of a source besides audio (decisions A8): what ffmpeg gives out for it, and what the file is. */
+const derivedFormats = {
+  /** Pairs of lowest and highest sample, made of PCM that comes through a pipe. */
+  waveform: {
+    codec: 'pcm',
+    muxer: 's16le',
+    extension: 'json',
+    mediaType: 'application/json',
+    quality: 'lossless',
+    bitrateRange: null,
+    sampleRates: null,
+    maxChannels: 1,
+    keeps: { tags: false, chapters: false, cover: false },
+  },
+  /** WAV for the transcriber; extension and media type are those of WebVTT, the others are in transcripts.ts. */
+  transcript: {
+    codec: 'pcm',
+    muxer: 'wav',
+    extension: 'vtt',
+    mediaType: 'text/vtt; charset=utf-8',
+    quality: 'lossless',
+    bitrateRange: null,
+    sampleRates: [16000],
+    maxChannels: 1,
+    keeps: { tags: false, chapters: false, cover: false },
+  },
+} as const satisfies Record<string, Format>;
+
+/** Everything that an output may be. */
+export const outputFormats = { ...formats, ...derivedFormats };
+export type OutputFormatName = keyof typeof outputFormats;
+
+export function isAudioFormat(name: unknown): name is FormatName {
+  return typeof name === 'string' && Object.hasOwn(formats, name);
+}
+
 /** The row of a format with its literal types widened, for code that treats all formats alike. */
-export function formatOf(name: FormatName): Format {
-  return formats[name];
+export function formatOf(name: OutputFormatName): Format {
+  return outputFormats[name];
 }
 
 /** `"192k"` → 192. The pattern is the contract's (audio-extraction.md, outputFile.bitrate). */

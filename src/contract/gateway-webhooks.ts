@@ -3,33 +3,13 @@ import { z } from 'zod';
 import { DeliveryProgress } from './deliveries.ts';
 import { type GatewayEventName, gatewayEventNames } from './gateway-events.ts';
 import { CreateInstanceAnswer, CreateInstanceRequest, NameAnswer } from './gateway-instances.ts';
+import { CONNECTION_HEADERS, headerFields } from './header-fields.ts';
 
-/** What the receiver's connection, or our signature, needs for itself. */
-const RESERVED_HEADERS =
-  /^(host|content-length|content-type|transfer-encoding|connection|keep-alive|upgrade|expect|te|trailer|proxy-.*|webhook-.*)$/i;
-const MAX_HEADERS = 20;
-
-const Headers = z
-  .record(
-    // RFC 9110, 5.6.2 and 5.5.
-    z
-      .string()
-      .max(128)
-      .regex(/^[!#$%&'*+.^_`|~\w-]+$/, 'must be a header name'),
-    z
-      .string()
-      .max(4096)
-      .regex(/^[\x20-\x7e\x80-\xff]*$/, 'must be a header value'),
-  )
-  .superRefine((headers, context) => {
-    const names = Object.keys(headers);
-    for (const name of names.filter((candidate) => RESERVED_HEADERS.test(candidate))) {
-      context.addIssue({ code: 'custom', path: [name], message: 'is set by the gateway itself' });
-    }
-    if (names.length > MAX_HEADERS) {
-      context.addIssue({ code: 'custom', message: `must be ${MAX_HEADERS} at most` });
-    }
-  });
+const Headers = headerFields({
+  reserved: new RegExp(`^(${CONNECTION_HEADERS}|content-type|webhook-.*)$`),
+  setBy: 'the gateway',
+  longestValue: 4096,
+});
 
 /** `MESSAGES_UPSERT` as well as `messages.upsert`; undefined for what this gateway does not tell. */
 function eventNamed(text: string): GatewayEventName | undefined {

@@ -20,5 +20,12 @@ export const UploadId = z
   .regex(new RegExp(`^upl_${SIXTEEN_HEX}$`), 'must be of the form upl_<16 hex>')
   .meta({ example: 'upl_3b9e60f4d2a81c57' });
 
+/** Names an output within its job; that of an `output` alone is {@link ONLY_OUTPUT} (decisions A8). */
+export const OutputName = z
+  .string()
+  .regex(/^[a-z0-9-]{1,32}$/, 'must be 1 to 32 characters of a-z, 0-9 and -')
+  .meta({ example: 'audio' });
+export const ONLY_OUTPUT = 'audio';
+
 /** A tenant is the id part of an API key (decisions A6). */
 export const TenantId = z.string().regex(/^[a-z0-9]{8}$/, 'must be 8 characters of a-z and 0-9');

@@ -3,8 +3,9 @@
  * A2 and C). Every default that does not depend on the source is filled in here, once.
  */
 import { z } from 'zod';
-import { FormatName, formatOf, parseBitrate, qualities } from './formats.ts';
+import { DestinationRequest } from './destination.ts';
 import { UploadId } from './ids.ts';
+import { OutputRequest, OutputsRequest } from './output-request.ts';
 
 /** Jobs in one batch at most (audio-extraction.md "Limits"). */
 export const MAX_BATCH_JOBS = 10;
@@ -26,150 +27,6 @@ export const UploadSource = z.strictObject({
 
 export const Source = z.discriminatedUnion('type', [UrlSource, UploadSource]);
 export type Source = z.infer<typeof Source>;
-
-const TrackChoice = z.union(
-  [z.int().min(0).max(999), z.string().regex(/^[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*$/)],
-  'must be an index from 0 or a BCP 47 / ISO 639 language',
-);
-
-/** How the output's seconds follow the source's (decisions A2a). */
-const timelines = ['source', 'audio'] as const;
-export type TimelineChoice = (typeof timelines)[number];
-
-const BITRATE_FORM = /^[1-9]\d{0,2}k$/;
-
-export const OutputRequest = z
-  .strictObject({
-    format: FormatName.meta({
-      description:
-        'mp3; aac (ADTS); m4a (AAC in MP4); flac; wav; ogg (Vorbis); opus (Ogg Opus); voice (Ogg Opus voice note, mono)',
-    }),
-    quality: z.enum(qualities).optional().meta({
-      description:
-        'Bitrate by format, or the bit depth of flac and wav. Default high, except that audio which needs no decoding is copied as it is',
-    }),
-    bitrate: z.string().regex(BITRATE_FORM, 'must be of the form 192k').optional().meta({
-      description: 'Overrides quality; inside the range of the format. flac and wav take none',
-      example: '192k',
-    }),
-    copy: z.enum(['auto', 'never']).default('auto').meta({
-      description: 'auto: audio that is what was asked for already is copied; never: always encode',
-    }),
-    normalize: z.boolean().default(false).meta({
-      description: 'Bring the loudness to a target by one constant gain, with a true-peak limit of −1 dBTP',
-    }),
-    loudness: z
-      .number()
-      .min(-36)
-      .max(-6)
-      .optional()
-      .meta({ description: 'Integrated loudness to reach, LUFS (EBU R128); implies normalize. Default −16' }),
-    track: TrackChoice.optional().meta({
-      description:
-        'Index among the audio tracks (0-based) or language; default: the default-flagged, else the first',
-    }),
-    start: z
-      .number()
-      .min(0)
-      .optional()
-      .meta({ description: 'Seconds into the source at which the output begins' }),
-    end: z
-      .number()
-      .positive()
-      .optional()
-      .meta({ description: 'Seconds into the source at which the output ends; after start' }),
-    timeline: z.enum(timelines).optional().meta({
-      description:
-        "source: the output's clock is the source's, silence fills a late beginning and gaps; audio: gaps are closed. Default source, for voice audio",
-    }),
-    // Optional, as everything that came after the first edition: a default would stand in what Idempotency-Keys of the last
-    // day are bound to, and a repetition would be taken for another request.
-    acceptTruncated: z.boolean().optional().meta({
-      description:
-        'Of a file that was cut off take what is there, with a warning, instead of failing. Default false',
-    }),
-    channels: z.literal([1, 2], 'must be 1 or 2').optional().meta({
-      description:
-        'Default: as the source, more than 2 mixed down to 2 except in flac and wav. voice takes only 1',
-    }),
-    sampleRate: z.int().min(8000).max(192_000).optional().meta({
-      description:
-        'Hz, one that the format takes (opus and voice: 48000). Default: as the source, or the nearest',
-    }),
-    preserveMetadata: z.boolean().default(true).meta({
-      description: 'Keep tags, chapters and cover art where the container can hold them',
-    }),
-  })
-  .superRefine(
-    (output, context) => {
-      for (const { field, message } of outputFaults(output)) {
-        context.addIssue({ code: 'custom', path: [field], message });
-      }
-    },
-    // Also when a field is faulty by itself, so that every fault is told at once.
-    { when: () => true },
-  )
-  .overwrite((output) => ({
-    ...output,
-    normalize: output.normalize || output.loudness !== undefined,
-  }));
-/** One output as asked for, `normalize` already true when a loudness was given. */
-export type OutputRequest = z.infer<typeof OutputRequest>;
-
-interface OutputFault {
-  readonly field: string;
-  readonly message: string;
-}
-
-/** What of an output can be told although other fields are faulty. */
-const Readable = z.object({
-  format: FormatName.optional().catch(undefined),
-  bitrate: z.string().regex(BITRATE_FORM).optional().catch(undefined),
-  start: z.number().optional().catch(undefined),
-  end: z.number().optional().catch(undefined),
-  channels: z.number().optional().catch(undefined),
-  sampleRate: z.number().optional().catch(undefined),
-});
-
-/** The rules that tie an output's fields together and to its format (decisions A2, last column). */
-function outputFaults(output: unknown): OutputFault[] {
-  const read = Readable.safeParse(output);
-  if (!read.success) {
-    return [];
-  }
-  const { format: name, bitrate, start = 0, end, channels, sampleRate } = read.data;
-  const faults: OutputFault[] = [];
-  if (end !== undefined && end <= start) {
-    faults.push({ field: 'end', message: 'must be greater than start' });
-  }
-  if (name === undefined) {
-    return faults;
-  }
-  const { bitrateRange, sampleRates } = formatOf(name);
-  if (bitrate !== undefined) {
-    faults.push(...bitrateFaults(name, parseBitrate(bitrate), bitrateRange));
-  }
-  if (name === 'voice' && channels === 2) {
-    faults.push({ field: 'channels', message: 'must be 1 for voice' });
-  }
-  if (sampleRate !== undefined && sampleRates !== null && !sampleRates.includes(sampleRate)) {
-    faults.push({ field: 'sampleRate', message: `must be one of ${sampleRates.join(', ')} for ${name}` });
-  }
-  return faults;
-}
-
-function bitrateFaults(
-  name: FormatName,
-  kbps: number,
-  range: { readonly min: number; readonly max: number } | null,
-): OutputFault[] {
-  if (range === null) {
-    return [{ field: 'bitrate', message: `${name} is lossless and takes no bitrate` }];
-  }
-  return kbps < range.min || kbps > range.max
-    ? [{ field: 'bitrate', message: `must be ${range.min}k to ${range.max}k for ${name}` }]
-    : [];
-}
 
 /**
  * Where the result goes as a push-to-talk message: the fields of the gateway's audio send operation except
@@ -247,18 +104,37 @@ export const RequestedOptions = JobOptions.extend({
     .meta({ description: 'Name without extension; default: the name of the source' }),
 });
 
-export const JobRequest = z.strictObject({
-  source: Source,
-  output: OutputRequest,
-  options: RequestedOptions.prefault({}),
-});
+/** What is made of the source: exactly one of the two (decisions A8). */
+const asked = {
+  output: OutputRequest.optional().meta({ description: 'The one output; or give outputs' }),
+  outputs: OutputsRequest.optional().meta({
+    description: '1 to 8 outputs of one fetch and one decode, each with its own name; in place of output',
+  }),
+  destination: DestinationRequest.optional().meta({
+    description:
+      'Where each finished file is put that has no destination of its own; of several outputs its path needs {name}',
+  }),
+};
+
+function refuseBothOrNeither(job: unknown, context: z.RefinementCtx): void {
+  if (typeof job !== 'object' || job === null) return;
+  const isGiven = (field: string): boolean => field in job && job[field as keyof typeof job] !== undefined;
+  if (isGiven('output') && isGiven('outputs')) {
+    context.addIssue({ code: 'custom', path: [], message: 'output and outputs cannot be given together' });
+  } else if (!isGiven('output') && !isGiven('outputs')) {
+    context.addIssue({ code: 'custom', path: ['output'], message: 'is required, unless outputs is given' });
+  }
+}
+
+export const JobRequest = z
+  .strictObject({ source: Source, ...asked, options: RequestedOptions.prefault({}) })
+  .superRefine(refuseBothOrNeither, { when: () => true });
 export type JobRequest = z.infer<typeof JobRequest>;
 
 /** The `request` part of a multipart submission: a job without its source, which is the `file` part. */
-export const UploadedJobRequest = z.strictObject({
-  output: OutputRequest,
-  options: RequestedOptions.prefault({}),
-});
+export const UploadedJobRequest = z
+  .strictObject({ ...asked, options: RequestedOptions.prefault({}) })
+  .superRefine(refuseBothOrNeither, { when: () => true });
 
 export const BatchRequest = z.strictObject({
   jobs: z.array(JobRequest).min(1, 'must hold at least 1 job'),

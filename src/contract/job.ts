@@ -3,10 +3,13 @@
  * seconds, times ISO 8601 in UTC.
  */
 import { z } from 'zod';
+import { DestinationState } from './destination.ts';
 import { ErrorBody } from './errors.ts';
 import { FormatName } from './formats.ts';
-import { BatchId, JobId } from './ids.ts';
-import { JobOptions, OutputRequest } from './job-request.ts';
+import { BatchId, JobId, OutputName } from './ids.ts';
+import { JobOptions } from './job-request.ts';
+import { OutputRequest, OutputsRequest } from './output-request.ts';
+import { Subtitles, TranscriptState } from './transcripts.ts';
 
 const jobStatuses = ['queued', 'processing', 'completed', 'failed'] as const;
 export const JobStatus = z.enum(jobStatuses);
@@ -68,7 +71,9 @@ const OutputTimeline = z.object({
 /** What a caller should know of a job that completed all the same. */
 export const JobWarning = z.object({ code: z.enum(['TRUNCATED']), message: z.string() });
 
-export const OutputFile = z.object({
+/** Of a finished file, whatever is in it. */
+const file = {
+  name: OutputName.meta({ description: 'Of the output; audio where it was the only one', example: 'audio' }),
   filename: z.string().meta({ example: 'keynote.mp3' }),
   url: z.string().optional().meta({
     description:
@@ -81,6 +86,20 @@ export const OutputFile = z.object({
     .number()
     .min(0)
     .meta({ description: 'Seconds, counted from the decoded audio', example: 2712.48 }),
+  sha256: z
+    .string()
+    .regex(/^[0-9a-f]{64}$/)
+    .meta({ example: '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08' }),
+  expiresAt: z.iso.datetime().meta({ example: '2026-01-02T00:00:00.000Z' }),
+  timeline: OutputTimeline.optional().meta({ description: 'Left out of results of earlier versions' }),
+  destination: DestinationState.optional().meta({
+    description: 'Where it has one, of its own or of the job',
+  }),
+};
+
+/** A file of audio. */
+export const OutputFile = z.object({
+  ...file,
   format: FormatName.meta({ example: 'mp3' }),
   bitrate: z
     .string()
@@ -89,16 +108,49 @@ export const OutputFile = z.object({
   codec: z.string().meta({ example: 'mp3' }),
   channels: z.int().positive().meta({ example: 2 }),
   sampleRate: z.int().positive().meta({ example: 48_000 }),
-  sha256: z
-    .string()
-    .regex(/^[0-9a-f]{64}$/)
-    .meta({ example: '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08' }),
-  expiresAt: z.iso.datetime().meta({ example: '2026-01-02T00:00:00.000Z' }),
   copied: z.boolean().meta({ description: 'The audio of the source, not encoded again', example: false }),
   loudness: Loudness.optional(),
-  timeline: OutputTimeline.optional().meta({ description: 'Left out of results of earlier versions' }),
 });
 export type OutputFile = z.infer<typeof OutputFile>;
+
+/** JSON of audiowaveform, version 2: `{version, channels, sample_rate, samples_per_pixel, bits, length, data}`, mono and 8 bits. */
+export const WaveformFile = z.object({
+  ...file,
+  filename: z.string().meta({ example: 'keynote-peaks.json' }),
+  format: z.literal('waveform'),
+});
+
+/** What is in such a file. */
+export const Waveform = z.object({
+  version: z.literal(2),
+  channels: z.literal(1),
+  sample_rate: z.int().positive().meta({ description: 'Hz, as the source', example: 48_000 }),
+  samples_per_pixel: z
+    .int()
+    .positive()
+    .meta({ description: 'Samples that a pair stands for', example: 2400 }),
+  bits: z.literal(8),
+  length: z.int().min(0).meta({ description: 'Pairs in data', example: 3 }),
+  data: z.array(z.int().min(-128).max(127)).meta({
+    description: 'The lowest and the highest sample of each stretch',
+    example: [0, 0, -12, 14, -71, 66],
+  }),
+});
+
+/** What was said, as subtitles or text in UTF-8. `duration` is that of the audio. */
+export const TranscriptFile = z.object({
+  ...file,
+  name: file.name.meta({ description: 'Of the output', example: 'words' }),
+  filename: z.string().meta({ example: 'keynote-words.vtt' }),
+  format: z.literal('transcript'),
+  subtitles: Subtitles.meta({ example: 'vtt' }),
+  language: TranscriptState.shape.language,
+});
+export type TranscriptFile = z.infer<typeof TranscriptFile>;
+
+/** Any of a job's files. */
+export const AnyOutputFile = z.discriminatedUnion('format', [OutputFile, WaveformFile, TranscriptFile]);
+export type AnyOutputFile = z.infer<typeof AnyOutputFile>;
 
 /** Words of a message's way, in the order in which it takes them; a status only moves forward (decisions B). */
 export const messageStatuses = ['ERROR', 'PENDING', 'SERVER_ACK', 'DELIVERY_ACK', 'READ', 'PLAYED'] as const;
@@ -170,9 +222,14 @@ export const Job = z.object({
     description:
       'Null until the source was analysed. Of an upload whose job failed before that: its name, its size while it is kept, no tracks',
   }),
-  outputFile: OutputFile.nullable().meta({ description: 'Null until completed' }),
+  outputFile: OutputFile.nullable().meta({ description: 'The first of outputFiles; null until completed' }),
+  outputFiles: z.array(AnyOutputFile).meta({
+    description:
+      'What was made of each output, in order; empty until completed. A transcript joins it when it is there',
+  }),
   warnings: z.array(JobWarning).meta({ description: 'Empty where there is nothing to say' }),
-  output: OutputRequest,
+  output: OutputRequest.optional().meta({ description: 'Where it was asked for' }),
+  outputs: OutputsRequest.optional().meta({ description: 'Where they were asked for in place of output' }),
   options: JobOptions,
   source: z.object({
     type: z.enum(['url', 'upload']),
@@ -185,6 +242,14 @@ export const Job = z.object({
   startedAt: z.iso.datetime().nullable(),
   finishedAt: z.iso.datetime().nullable(),
   voiceMessage: VoiceMessageState.optional(),
+  destination: DestinationState.optional().meta({
+    description:
+      'Where the job has one: pending until all files that go there are put, failed when one of them was not',
+  }),
+  transcripts: z.array(TranscriptState).optional().meta({
+    description:
+      'Of each transcript, in order; left out where none was asked for. They follow when the job has completed',
+  }),
   webhook: WebhookState.optional(),
   error: ErrorBody.optional(),
 });

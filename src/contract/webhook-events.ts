@@ -1,9 +1,11 @@
 /** The bodies of the webhooks that callers receive (audio-extraction.md "Events", decisions D). Times are ISO 8601 in UTC. */
 import { z } from 'zod';
+import { DestinationState } from './destination.ts';
 import { ErrorBody } from './errors.ts';
-import { BatchId, JobId } from './ids.ts';
-import { OutputFile, VoiceMessageState } from './job.ts';
+import { BatchId, JobId, OutputName } from './ids.ts';
+import { AnyOutputFile, OutputFile, TranscriptFile, VoiceMessageState } from './job.ts';
 import { JobOptions } from './job-request.ts';
+import { TranscriptState } from './transcripts.ts';
 
 const aboutJob = {
   jobId: JobId,
@@ -17,10 +19,11 @@ export const JobCompletedEvent = z.object({
   status: z.literal('completed'),
   ...aboutJob,
   downloadUrl: z.string().meta({
-    description: 'Path of the file, for a key',
+    description: 'Path of the first file, for a key; ?name= chooses another',
     example: '/audio-extract/v1/download/job_5f0c2a9be41d7783',
   }),
   outputFile: OutputFile,
+  outputFiles: z.array(AnyOutputFile).meta({ description: 'Of all outputs, in order' }),
 });
 
 export const JobFailedEvent = z.object({
@@ -36,6 +39,24 @@ export const VoiceUpdatedEvent = z.object({
   jobId: JobId,
   timestamp: z.iso.datetime(),
   voiceMessage: VoiceMessageState,
+});
+
+/** A file was put to its destination, or will not be. */
+export const DestinationUpdatedEvent = z.object({
+  event: z.literal('destination.updated'),
+  jobId: JobId,
+  timestamp: z.iso.datetime(),
+  name: OutputName.meta({ description: 'Of the output' }),
+  destination: DestinationState,
+});
+
+/** A transcript became completed or failed. */
+export const TranscriptUpdatedEvent = z.object({
+  event: z.literal('transcript.updated'),
+  jobId: JobId,
+  timestamp: z.iso.datetime(),
+  transcript: TranscriptState,
+  outputFile: TranscriptFile.optional().meta({ description: 'Of a completed one' }),
 });
 
 /** What POST /v1/webhooks/test is asked with. */
@@ -56,6 +77,8 @@ export const WebhookEvent = z.discriminatedUnion('event', [
   JobCompletedEvent,
   JobFailedEvent,
   VoiceUpdatedEvent,
+  DestinationUpdatedEvent,
+  TranscriptUpdatedEvent,
   WebhookTestEvent,
 ]);
 export type WebhookEvent = z.infer<typeof WebhookEvent>;

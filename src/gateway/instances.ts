@@ -15,9 +15,9 @@ import {
 import type { Redis } from '../redis/connection.ts';
 import { RedisScript } from '../redis/script.ts';
 import { isSameSecret } from '../signing/same-secret.ts';
+import type { Sealer } from '../signing/sealer.ts';
 import { gatewayKey } from './redis-keys.ts';
 import { changeRecord, readRecord } from './redis-record.ts';
-import type { Sealer } from './sealer.ts';
 import { randomToken, type SecretHasher } from './tokens.ts';
 
 const Instance = z.object({

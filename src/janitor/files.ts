@@ -3,10 +3,13 @@
  * one of them, from where it stopped last time up to the jobs that have just become old enough.
  */
 
+import { outputsOf } from '../contract/output-request.ts';
 import { type Ended, endedBetween, fetchExtraction, readExtraction } from '../queue/bullmq-internals.ts';
+import { pendingNames } from '../queue/destination-state.ts';
 import { type JobRecord, recordOf } from '../queue/job-record.ts';
-import { attemptFiles } from '../queue/names.ts';
-import { ExtractResult } from '../queue/payloads.ts';
+import { attemptFiles, besideAudio } from '../queue/names.ts';
+import { ExtractResult, filesOf, storageKeysOf } from '../queue/payloads.ts';
+import { readTranscripts } from '../queue/transcript-state.ts';
 import { hasVoiceEnded } from '../queue/voice-state.ts';
 import { redisNow } from '../redis/clock.ts';
 import { ownKey } from '../redis/keys.ts';
@@ -43,8 +46,8 @@ const walks: readonly Walk[] = [
   { name: 'failed-expired', set: 'failed', afterSeconds: expired, filesOf: allFiles },
 ];
 
-/** A hash: job → the file that its voice message still needs, although its time is over. */
-const NEEDED_BY_VOICE = ownKey('janitor-voices');
+/** A hash: job → the files that are still needed although their time is over, separated by spaces. */
+const STILL_NEEDED = ownKey('janitor-voices');
 const CURSORS = ownKey('janitor');
 const PAGE = 500;
 
@@ -95,37 +98,63 @@ async function removeFiles(walk: Walk, jobId: string, context: SweepContext): Pr
   if (ended === undefined) {
     return 0;
   }
-  const needed = await neededByVoice(ended, context);
-  const keys = walk.filesOf(ended).filter((key) => key !== needed);
-  if (needed !== undefined && walk.filesOf(ended).includes(needed)) {
-    await context.redis.hset(NEEDED_BY_VOICE, jobId, needed);
-  }
-  for (const key of keys) {
+  const needed = await neededFiles(ended, context);
+  const keys = walk.filesOf(ended);
+  const kept = keys.filter((key) => needed.includes(key));
+  if (kept.length > 0) await context.redis.hset(STILL_NEEDED, jobId, kept.join(' '));
+  const removed = keys.filter((key) => !needed.includes(key));
+  for (const key of removed) {
     await context.removeObject(key);
   }
-  return keys.length;
+  return removed.length;
 }
 
-/** What a voice message is made of that is not sent yet: after an outage that may be later than its keeping time. */
-async function neededByVoice({ record }: EndedJob, { redis }: SweepContext): Promise<string | undefined> {
-  const { status, voiceSendId, result } = record;
-  if (status !== 'completed' || voiceSendId === null || (await hasVoiceEnded(redis, record))) {
-    return undefined;
-  }
-  return result?.voice?.storageKey ?? result?.outputFile.storageKey;
+/** After an outage what follows a job may last longer than the keeping time of its files. */
+async function neededFiles(ended: EndedJob, context: SweepContext): Promise<string[]> {
+  if (ended.record.status !== 'completed' || ended.record.erased) return [];
+  const needed = [neededByVoice, neededByDestinations, neededByTranscripts];
+  return (await Promise.all(needed.map((files) => files(ended, context)))).flat();
 }
 
-/** What was kept for voice messages that have ended meanwhile, or whose job is no longer known. */
+/** What one is made of until it has ended, and then its text, whose own time begins there. */
+async function neededByTranscripts({ record }: EndedJob, { redis }: SweepContext): Promise<string[]> {
+  const transcripts = await readTranscripts(redis, record);
+  return transcripts.flatMap(({ audio, state, file }) => {
+    if (state.status === 'pending') return [audio.storageKey, ...Object.values(besideAudio(audio))];
+    return file !== undefined && Date.parse(file.expiresAt) > redisNow() ? [file.storageKey] : [];
+  });
+}
+
+/** What is still to be put. */
+async function neededByDestinations({ record }: EndedJob, { redis }: SweepContext): Promise<string[]> {
+  const pending = await pendingNames(redis, record);
+  const files = record.result === null ? [] : filesOf(record.result);
+  return files.flatMap(({ name, storageKey }) => (pending.includes(name) ? [storageKey] : []));
+}
+
+/** What a voice message is made of that is not sent yet. */
+async function neededByVoice({ record }: EndedJob, { redis }: SweepContext): Promise<string[]> {
+  const { voiceSendId, result } = record;
+  if (voiceSendId === null || result === null || (await hasVoiceEnded(redis, record))) return [];
+  return [(result.voice ?? result.outputFile).storageKey];
+}
+
+/** What was kept for what has ended meanwhile, or whose job is no longer known. */
 async function removeUnneeded(context: SweepContext): Promise<number> {
   let removed = 0;
-  for (const [jobId, key] of Object.entries(await context.redis.hgetall(NEEDED_BY_VOICE))) {
+  for (const [jobId, kept] of Object.entries(await context.redis.hgetall(STILL_NEEDED))) {
     await context.proceed();
     const ended = await readEnded(jobId, context);
-    if (ended === undefined || (await neededByVoice(ended, context)) !== key) {
+    const needed = ended === undefined ? [] : await neededFiles(ended, context);
+    const keys = kept.split(' ');
+    const unneeded = keys.filter((key) => !needed.includes(key));
+    for (const key of unneeded) {
       await context.removeObject(key);
-      await context.redis.hdel(NEEDED_BY_VOICE, jobId);
-      removed += 1;
     }
+    const left = keys.filter((key) => needed.includes(key));
+    if (left.length === 0) await context.redis.hdel(STILL_NEEDED, jobId);
+    else if (unneeded.length > 0) await context.redis.hset(STILL_NEEDED, jobId, left.join(' '));
+    removed += unneeded.length;
   }
   return removed;
 }
@@ -152,17 +181,16 @@ async function readEnded(jobId: string, { redis, logger }: SweepContext): Promis
 
 /** What the attempts left behind that the job's result does not point to. */
 function lostFiles(ended: EndedJob): string[] {
-  const { outputFile, voice } = ended.record.result ?? {};
-  const kept = [outputFile?.storageKey, voice?.storageKey];
+  const kept = storageKeysOf(ended.record.result);
   return allFiles(ended).filter((key) => !kept.includes(key));
 }
 
 function allFiles({ record, published, attemptTokens }: EndedJob): string[] {
-  const { output, options } = record.payload;
+  const { payload, jobId } = record;
   const ofAttempts = attemptTokens.flatMap((token) => {
-    const files = attemptFiles(record.jobId, token, output.format);
-    return options.voiceMessage === undefined ? [files.output] : [files.output, files.voice];
+    const { outputs, ofTranscripts, voice } = attemptFiles(jobId, token, outputsOf(payload));
+    const keys = [...outputs, ...ofTranscripts];
+    return payload.options.voiceMessage === undefined ? keys : [...keys, voice];
   });
-  const ofResult = [published?.outputFile.storageKey, published?.voice?.storageKey];
-  return [...new Set([...ofAttempts, ...ofResult])].filter((key) => key !== undefined);
+  return [...new Set([...ofAttempts, ...storageKeysOf(published)])];
 }

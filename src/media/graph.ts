@@ -16,31 +16,59 @@ const RESTAMP = 'asetpts=N/SR/TB';
 const OVERSAMPLING = 4;
 const MAX_LIMITER_RATE = 192_000;
 
-/** What one output makes of the track. */
+/** What one output makes of a track. */
 export interface Branch {
-  readonly timeline: OutputPlan['timeline'];
+  readonly plan: Pick<OutputPlan, 'track' | 'trim' | 'timeline'>;
   readonly filters: string;
 }
 
+/** Which clock each output goes by, counted from 0: those of the same part of the same track share one. */
+export function clockNumbers(plans: readonly Pick<OutputPlan, 'track' | 'trim'>[]): number[] {
+  const keys = plans.map(({ track, trim }) =>
+    [track.streamIndex, trim?.startSeconds, trim?.endSeconds].join(' '),
+  );
+  const clocks = [...new Set(keys)];
+  return keys.map((key) => clocks.indexOf(key));
+}
+
 /**
- * The track on the source's clock; each branch cuts it there and fills or closes what is missing.
+ * Each track, decoded once, on the source's clock; each branch cuts it there and fills or closes what is missing.
  * @returns a graph with an output pad `[out0]`, `[out1]` … for each branch.
  */
-export function filterGraph(
-  { track, trim }: Pick<OutputPlan, 'track' | 'trim'>,
-  branches: readonly Branch[],
-): string {
-  const trunk = `[0:${track.streamIndex}]${clockFilter(trim)}`;
-  const legs = branches.map(({ timeline, filters }, index) => {
+export function filterGraph(branches: readonly Branch[]): string {
+  const clocks = clockNumbers(branches.map(({ plan }) => plan));
+  const legs = branches.map(({ plan: { timeline, trim }, filters }, index) => {
     const fill = timeline === 'source' ? [FILL_FILTER] : [];
-    return `${[...fill, ...trimFilters(trim), RESTAMP, filters].join(',')}[out${index}]`;
+    return { index, leg: [...fill, ...trimFilters(trim), RESTAMP, filters].join(',') };
   });
-  if (legs.length === 1) return `${trunk},${legs[0]}`;
-  const pads = branches.map((_, index) => `[in${index}]`);
-  return [
-    `${trunk},asplit=${legs.length}${pads.join('')}`,
-    ...legs.map((leg, index) => pads[index] + leg),
-  ].join(';');
+  const chains: string[] = [];
+  for (const stream of new Set(branches.map(({ plan }) => plan.track.streamIndex))) {
+    const ofTrack = legs.filter(({ index }) => branches[index]?.plan.track.streamIndex === stream);
+    const numbers = [...new Set(ofTrack.map(({ index }) => clocks[index] ?? 0))];
+    const sources = split(`[0:${stream}]`, numbers, 'clock', chains);
+    for (const [nth, number] of numbers.entries()) {
+      const ofClock = ofTrack.filter(({ index }) => clocks[index] === number);
+      const [first] = ofClock;
+      const trim = branches[first?.index ?? 0]?.plan.trim ?? null;
+      const trunk = `${sources[nth]}${clockFilter(trim, number)}`;
+      if (ofClock.length === 1 && first !== undefined) {
+        chains.push(`${trunk},${first.leg}[out${first.index}]`);
+        continue;
+      }
+      const pads = ofClock.map(({ index }) => `[in${index}]`);
+      chains.push(`${trunk},asplit=${pads.length}${pads.join('')}`);
+      chains.push(...ofClock.map(({ index, leg }, place) => `${pads[place]}${leg}[out${index}]`));
+    }
+  }
+  return chains.join(';');
+}
+
+/** A pad for each: of one alone the pad itself. */
+function split(pad: string, numbers: readonly number[], name: string, chains: string[]): string[] {
+  if (numbers.length === 1) return [pad];
+  const pads = numbers.map((number) => `[${name}${number}]`);
+  chains.push(`${pad}asplit=${pads.length}${pads.join('')}`);
+  return pads;
 }
 
 function trimFilters(trim: OutputPlan['trim']): string[] {

@@ -1,7 +1,7 @@
 /** How much disk space the making of an output may take, as far as the plan can tell. */
 import type { RunChoice } from './notes/run.ts';
 import { mostParts } from './parallel/parts.ts';
-import type { EncodePlan, OutputPlan } from './plan.ts';
+import type { OutputPlan } from './plan.ts';
 import type { Probe } from './probe.ts';
 
 const MIB = 1024 * 1024;
@@ -25,6 +25,9 @@ const FILES_IN_PARTS = 2.2;
 
 /** What ffmpeg writes lies beside the voice note that is made of it. */
 const FILES_OF_VOICE = 2;
+
+/** Two numbers of at most four characters, and a comma after each. */
+const PIXEL_BYTES = 10;
 
 /** Of a source that does not say its duration, such as a raw AAC stream: hardly one has fewer. */
 const FEWEST_BYTES_PER_SECOND = 4000;
@@ -71,11 +74,13 @@ function secondsOf({ expectedSeconds, trim }: OutputPlan, { sizeBytes, maxAudioS
 }
 
 function encodedBytes(plan: OutputPlan, source: Source): number {
-  return secondsOf(plan, source) * bytesPerSecond(plan.encode);
+  return secondsOf(plan, source) * bytesPerSecond(plan);
 }
 
 /** A lossless codec is never larger than its PCM by more than the margin. */
-function bytesPerSecond({ bitrateKbps, bitDepth, channels, sampleRate }: EncodePlan): number {
+function bytesPerSecond({ encode, samplesPerPixel }: OutputPlan): number {
+  const { bitrateKbps, bitDepth, channels, sampleRate } = encode;
+  if (samplesPerPixel !== null) return (sampleRate / samplesPerPixel) * PIXEL_BYTES;
   return bitrateKbps === null ? (channels * sampleRate * (bitDepth ?? 16)) / 8 : bitrateKbps * 125;
 }
 

@@ -3,8 +3,13 @@
  * parameters (decisions A2 and A3).
  */
 import { bitrateRangeOf, nearestBitrate, takenBitrates } from '../contract/encoder-limits.ts';
-import { type Format, type FormatName, formatOf, parseBitrate } from '../contract/formats.ts';
-import type { OutputRequest, TimelineChoice } from '../contract/job-request.ts';
+import { type Format, formatOf, type OutputFormatName, parseBitrate } from '../contract/formats.ts';
+import type {
+  OutputRequest,
+  TimelineChoice,
+  TranscriptRequest,
+  WaveformRequest,
+} from '../contract/output-request.ts';
 import { MediaFailure } from './failure.ts';
 import type { AudioTrack, Probe } from './probe.ts';
 import { CLOCK_TOLERANCE_SECONDS } from './timeline.ts';
@@ -49,7 +54,7 @@ export interface EncodePlan {
 }
 
 export interface OutputPlan {
-  readonly formatName: FormatName;
+  readonly formatName: OutputFormatName;
   readonly format: Format;
   readonly track: AudioTrack;
   /** Tried first when it is there; what it makes has to keep to its limits, otherwise the audio is encoded. */
@@ -62,11 +67,71 @@ export interface OutputPlan {
   /** Whether a file that was cut off is taken for what is there. */
   readonly acceptTruncated: boolean;
   readonly preserveMetadata: boolean;
+  /** Of a waveform: how many samples each of its pairs stands for; else null. */
+  readonly samplesPerPixel: number | null;
+  /** Whether a file of no length is an answer, which would fail the job otherwise; default false. */
+  readonly mayBeEmpty?: boolean;
   /** How long the output should become by what the container says; null where it says nothing. */
   readonly expectedSeconds: number | null;
 }
 
 const DEFAULT_LOUDNESS_LUFS = -16;
+
+/** @throws as {@link planOutput} does */
+export function planAny(output: AnyRequest, probe: Probe): OutputPlan {
+  switch (output.format) {
+    case 'waveform':
+      return planWaveform(output, probe);
+    case 'transcript':
+      return planTranscript(output, probe);
+    default:
+      return planOutput(output, probe);
+  }
+}
+
+/** What a transcriber hears: 16 kHz, mono, 16 bits, on the source's clock. */
+function planTranscript({ track, start, end }: TranscriptRequest, probe: Probe): OutputPlan {
+  const wav = planOutput(
+    {
+      ...{ format: 'wav', quality: 'low', channels: 1, sampleRate: 16_000, copy: 'never' },
+      ...{ normalize: false, preserveMetadata: false, timeline: 'source', track, start, end },
+    },
+    probe,
+  );
+  return { ...wav, formatName: 'transcript', mayBeEmpty: true };
+}
+
+/** What takes hardly any time beside the decode: a long output with nothing else beside it is cut as if it were alone. */
+export function isLight({ formatName }: Pick<OutputPlan, 'formatName'>): boolean {
+  return formatName === 'transcript';
+}
+
+/** The mean of the channels at the track's own rate, which is what a pair of a waveform is told of. */
+function planWaveform(wanted: WaveformRequest, probe: Probe): OutputPlan {
+  const track = chooseTrack(probe, wanted.track);
+  const trim = planTrim(wanted);
+  return {
+    formatName: wanted.format,
+    format: formatOf(wanted.format),
+    track,
+    copy: null,
+    encode: {
+      encoder: 'pcm_s16le',
+      channels: 1,
+      sampleRate: track.sampleRate,
+      bitrateKbps: null,
+      bitDepth: null,
+      bubbleKbps: null,
+    },
+    trim,
+    loudnessLufs: null,
+    timeline: timelineOf(wanted),
+    acceptTruncated: false,
+    preserveMetadata: false,
+    samplesPerPixel: Math.max(1, Math.round(track.sampleRate / wanted.pixelsPerSecond)),
+    expectedSeconds: expectedDuration(trim, expectedEnd(wanted, track, probe)),
+  };
+}
 
 /**
  * @throws {MediaFailure} EXTRACTION_FAILED when the file has no such track, or when the source's channels or sample
@@ -103,6 +168,7 @@ export function planOutput(output: OutputRequest, probe: Probe): OutputPlan {
     timeline: timelineOf(output),
     acceptTruncated: output.acceptTruncated ?? false,
     preserveMetadata: output.preserveMetadata,
+    samplesPerPixel: null,
     expectedSeconds,
   };
 }
@@ -138,17 +204,23 @@ export function planRecording(voice: OutputPlan): OutputPlan {
   return { ...voice, formatName: 'wav', format: formatOf('wav'), copy: null, encode };
 }
 
-function timelineOf({ timeline, format }: OutputRequest): TimelineChoice {
+type AnyRequest = OutputRequest | WaveformRequest | TranscriptRequest;
+
+function timelineOf({ timeline, format }: OutputRequest | WaveformRequest): TimelineChoice {
   return timeline ?? (format === 'voice' ? 'audio' : 'source');
 }
 
 /** Where the track ends by what the container says: on the source's clock, or on its own where a late beginning is dropped. */
-function expectedEnd(output: OutputRequest, track: AudioTrack, probe: Probe): number | null {
+function expectedEnd(
+  output: OutputRequest | WaveformRequest,
+  track: AudioTrack,
+  probe: Probe,
+): number | null {
   if (track.declaredSeconds === null) return probe.durationSeconds;
   return track.declaredSeconds + (timelineOf(output) === 'source' ? track.startSeconds : 0);
 }
 
-function planTrim({ start, end }: OutputRequest): Trim | null {
+function planTrim({ start, end }: OutputRequest | WaveformRequest): Trim | null {
   return start === undefined && end === undefined
     ? null
     : { startSeconds: start ?? 0, endSeconds: end ?? null };

@@ -3,6 +3,8 @@
 export interface ProgressReport {
   /** A callback for one run's seconds, which fills the part of the whole from `from` to `to`. */
   phase(from: number, to: number): (seconds: number) => void;
+  /** The report of one of several works, which fills that part of the whole. */
+  part(from: number, to: number, expectedSeconds: number | null): ProgressReport;
   done(): void;
 }
 
@@ -23,6 +25,7 @@ export function progressReport(
         report(from + (to - from) * Math.min(1, seconds / expectedSeconds));
       }
     },
+    part: (from, to, seconds) => progressReport(seconds, (fraction) => report(from + (to - from) * fraction)),
     done: () => report(1),
   };
 }

@@ -1,11 +1,12 @@
-/** One run of ffmpeg that makes one or two files of a track, copied or encoded from one decode, and what they are. */
+/** One run of ffmpeg that makes files of a source, copied or encoded from one decode of each track, and what they are. */
 import { rename, rm, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { Command } from './command.ts';
 import { MediaFailure } from './failure.ts';
 import { type Job, runOnInput } from './input-run.ts';
+import { Peaks } from './peaks.ts';
 import type { OutputPlan } from './plan.ts';
-import { type Rendition, renditionCommand } from './rendition.ts';
+import { isPiped, type Rendition, renditionCommand } from './rendition.ts';
 import { decodedSamples, outputStatistics, type TrackStatistics } from './statistics.ts';
 import { CLOCK_TOLERANCE_SECONDS, filledSamples } from './timeline.ts';
 
@@ -45,12 +46,24 @@ export async function render(
       ? { ...rendition, path: join(job.scratch, `unpacked-${basename(rendition.path)}`) }
       : rendition,
   );
-  const command = await renditionCommand(job, made);
-  const { stderr, outSeconds } = await runOnInput(job, command, onSeconds);
+  const { places, ...command } = await renditionCommand(job, made);
+  const peaks = renditions.map(({ plan }) =>
+    plan.samplesPerPixel === null ? null : new Peaks(plan.samplesPerPixel),
+  );
+  const takePcm = (pcm: Buffer): void => {
+    for (const each of peaks) each?.push(pcm);
+  };
+  const { stderr, outSeconds } = await runOnInput(
+    job,
+    command,
+    onSeconds,
+    renditions.some(isPiped) ? takePcm : undefined,
+  );
   // Of several files it is the end of the longest.
   const endSeconds = renditions.length === 1 ? outSeconds : undefined;
   const files: RenderedFile[] = [];
-  for (const [output, rendition] of renditions.entries()) {
+  for (const [nth, rendition] of renditions.entries()) {
+    const { output, clock } = places[nth] ?? { output: nth, clock: 0 };
     const statistics = outputStatistics(stderr, output);
     const leadSamples = missingLead(rendition, statistics);
     if (leadSamples > 0) {
@@ -58,15 +71,16 @@ export async function render(
       continue;
     }
     const form = isVoice(rendition)
-      ? await packed(made[output]?.path ?? '', rendition, statistics?.samples, job.signal)
+      ? await packed(made[nth]?.path ?? '', rendition, statistics?.samples, job.signal)
       : IN_FORM;
+    await peaks[nth]?.write(rendition.path, rendition.plan.encode.sampleRate);
     const counts = statistics && { ...statistics, ...form.counts };
     const file = await measureRendition(job, rendition, counts, endSeconds);
-    const clock =
+    const onClock =
       rendition.mode === 'copy'
         ? { sourceSeconds: endOfCopy(job, endSeconds), filledSeconds: 0 }
-        : clockOf(rendition, stderr, file.durationSeconds);
-    files.push({ ...file, ...clock, isInForm: form.isInForm });
+        : clockOf(rendition, stderr, file.durationSeconds, clock);
+    files.push({ ...file, ...onClock, isInForm: form.isInForm });
   }
   return files;
 }
@@ -132,17 +146,21 @@ function endOfCopy({ probe }: Job, endSeconds: number | undefined): number | nul
   return probe.container.demuxer === 'mov' ? (endSeconds ?? null) : null;
 }
 
-/** How far a run came on the source's clock, and what it filled there. */
+/**
+ * How far a run came on the source's clock, and what it filled there.
+ * @param clock the rendition's number in the run's graph
+ */
 export function clockOf(
   { plan, pcm }: Pick<Rendition, 'plan' | 'pcm'>,
   stderr: string,
   durationSeconds: number,
+  clock = 0,
 ): { sourceSeconds: number; filledSeconds: number } {
   if (pcm !== null) return pcm;
   const { track, timeline } = plan;
   const samples = decodedSamples(stderr, track.streamIndex);
   if (samples === undefined) return { sourceSeconds: durationSeconds, filledSeconds: 0 };
-  const missing = filledSamples(stderr, samples) / track.sampleRate;
+  const missing = filledSamples(stderr, samples, clock) / track.sampleRate;
   return {
     sourceSeconds: samples / track.sampleRate + missing,
     filledSeconds: timeline === 'source' ? missing : 0,
@@ -151,7 +169,7 @@ export function clockOf(
 
 /**
  * @param endSeconds where the run that made nothing but this file came to its end, on the source's clock
- * @throws {MediaFailure} when the file holds nothing, or is larger or longer than the job takes
+ * @throws {MediaFailure} when the file holds nothing although it has to, or is larger or longer than the job takes
  */
 export async function measureRendition(
   job: Job,
@@ -161,6 +179,7 @@ export async function measureRendition(
 ): Promise<Omit<RenderedFile, 'sourceSeconds' | 'filledSeconds' | 'isInForm'>> {
   const { size: sizeBytes } = await stat(path);
   if (statistics === undefined || statistics.packets === 0) {
+    if (plan.mayBeEmpty) return { path, sizeBytes, ...NOTHING };
     throw emptiness(plan);
   }
   if (sizeBytes >= job.maxOutputBytes) {
@@ -192,12 +211,15 @@ export async function measureRendition(
   };
 }
 
+const NOTHING = { durationSeconds: 0, packets: 0, heldSeconds: 0, bitrateKbps: 0, copied: false };
+
 /** Of a packet, at the rate that the track is said to have: spectral band replication doubles it (ISO/IEC 14496-3). */
 function aacFrameSamples({ track }: OutputPlan): number {
   return track.profile?.startsWith('HE-AAC') ? 2 * AAC_FRAME_SAMPLES : AAC_FRAME_SAMPLES;
 }
 
-function emptiness({ trim, track }: OutputPlan): MediaFailure {
+/** Why a file without audio is none. */
+export function emptiness({ trim, track }: OutputPlan): MediaFailure {
   if (trim !== null) {
     return new MediaFailure(
       'EXTRACTION_FAILED',
@@ -256,6 +278,7 @@ const DEMUXERS: Readonly<Record<OutputPlan['format']['muxer'], string>> = {
   flac: 'flac',
   wav: 'wav',
   ogg: 'ogg',
+  s16le: 's16le',
 };
 
 export function demuxerOf(muxer: OutputPlan['format']['muxer']): string {

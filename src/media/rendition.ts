@@ -1,10 +1,11 @@
-/** The command that makes one or two files of a track. */
+/** The command that makes the files of a source in one run. */
 import { writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { Command, CommandOutput } from './command.ts';
 import {
   type Branch,
   branchFilters,
+  clockNumbers,
   filterGraph,
   type Gain,
   leadFilter,
@@ -40,12 +41,34 @@ export interface Rendition {
   readonly leadSamples?: number;
 }
 
-export async function renditionCommand(job: Job, renditions: readonly Rendition[]): Promise<Command> {
+/** A run of ffmpeg, and where in it each rendition is. */
+interface RenditionCommand extends Command {
+  readonly places: readonly {
+    /** Number of its output. Waveforms of the same sound have one between them. */
+    readonly output: number;
+    /** Number of its clock in the graph; of what is none of the graph's any. */
+    readonly clock: number;
+  }[];
+}
+
+/** @param renditions among which the waveforms are of one sound, since there is one pipe */
+export async function renditionCommand(
+  job: Job,
+  renditions: readonly Rendition[],
+): Promise<RenditionCommand> {
   const inputs = [inputOf(job)];
   const branches: Branch[] = [];
   const outputs: CommandOutput[] = [];
+  const placed: { output: number; branch: number | undefined }[] = [];
+  let piped: (typeof placed)[number] | undefined;
   for (const rendition of renditions) {
     const { plan, path, mode } = rendition;
+    if (isPiped(rendition) && piped !== undefined) {
+      placed.push(piped);
+      continue;
+    }
+    const place = { output: outputs.length, branch: undefined as number | undefined };
+    placed.push(place);
     let sound: string[];
     if (mode === 'copy') {
       sound = ['-map', `0:${plan.track.streamIndex}`, '-c:a', 'copy', ...copyOptions(plan)];
@@ -54,25 +77,36 @@ export async function renditionCommand(job: Job, renditions: readonly Rendition[
       inputs.push({ file: rendition.pcm.path, demuxer: 'wav' });
     } else {
       sound = ['-map', `[out${branches.length}]`, ...encoderOptions(rendition)];
-      branches.push({ timeline: plan.timeline, filters: encodeFilters(rendition) });
+      place.branch = branches.length;
+      branches.push({ plan, filters: encodeFilters(rendition) });
     }
     const metadata = await writeMetadata(job, rendition, inputs.length);
     if (metadata.file !== null) inputs.push({ file: metadata.file, demuxer: 'ffmetadata' });
-    outputs.push({
-      file: path,
-      muxer: plan.format.muxer,
-      options: [
-        ...sound,
-        ...metadata.options,
-        ...muxerOptions(rendition),
-        // Bounds for what lies about its length; whether they were reached is checked afterwards.
-        ...['-t', String(job.maxAudioSeconds + 2), '-fs', String(job.maxOutputBytes)],
-      ],
-    });
+    // Bounds for what lies about its length; whether they were reached is checked afterwards.
+    const longest = ['-t', String(job.maxAudioSeconds + 2)];
+    const options = [...sound, ...metadata.options, ...muxerOptions(rendition), ...longest];
+    if (isPiped(rendition)) {
+      piped = place;
+      outputs.push({ muxer: plan.format.muxer, options });
+    } else {
+      const largest = ['-fs', String(job.maxOutputBytes)];
+      outputs.push({ file: path, muxer: plan.format.muxer, options: [...options, ...largest] });
+    }
   }
-  const [first] = renditions;
-  if (branches.length === 0 || first === undefined) return { inputs, outputs };
-  return { inputs, outputs, graph: filterGraph(first.plan, branches) };
+  const clocks = clockNumbers(branches.map(({ plan }) => plan));
+  const places = placed.map(({ output, branch }) => ({ output, clock: clocks[branch ?? 0] ?? 0 }));
+  if (branches.length === 0) return { inputs, outputs, places };
+  return { inputs, outputs, places, graph: filterGraph(branches) };
+}
+
+/** Whether it is made of PCM that comes through standard output, in place of a file. */
+export function isPiped({ plan }: Pick<Rendition, 'plan'>): boolean {
+  return plan.samplesPerPixel !== null;
+}
+
+/** Waveforms of the same sound share a run's one pipe. */
+export function soundOf({ plan: { track, trim, timeline } }: Pick<Rendition, 'plan'>): string {
+  return [track.streamIndex, trim?.startSeconds, trim?.endSeconds, timeline].join(' ');
 }
 
 function encodeFilters(rendition: Rendition): string {

@@ -1,6 +1,6 @@
 /** What ffmpeg has to have been built with, derived from what plans and commands are made of: nothing is listed twice. */
 import { FormatName, qualities } from '../contract/formats.ts';
-import { OutputRequest } from '../contract/job-request.ts';
+import { OutputRequest } from '../contract/output-request.ts';
 import { DECODER_FAMILIES } from './decoders.ts';
 import { branchFilters, filterGraph, stretchFilters } from './graph.ts';
 import { ebur128 } from './loudness/measure.ts';
@@ -111,10 +111,8 @@ export function requirements(): Requirements {
 function filtersOf(plan: OutputPlan): string[] {
   const levelled = `${branchFilters(plan, { gainDb: 1, ceilingDbtp: -1 })},${ebur128('true')}`;
   const stretched = stretchFilters({ startSample: 1, endSample: null });
-  const graph = filterGraph(
-    plan,
-    [levelled, stretched].map((filters) => ({ timeline: 'source', filters })),
-  );
+  const wanted = { ...plan, timeline: 'source' } as const;
+  const graph = filterGraph([levelled, stretched].map((filters) => ({ plan: wanted, filters })));
   const filters = graph.replaceAll(/\[[^\]]*\]|'[^']*'/g, '').split(/[,;]/);
   return filters.map((filter) => filter.split('=')[0] ?? '');
 }

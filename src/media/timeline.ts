@@ -17,31 +17,35 @@ interface Span {
  * Gives each frame the sample that it belongs to: the one after the frame before it, or, beyond a gap, its own place on the clock. A frame that
  * comes early keeps to the frame before it, so that no sample is lost. `ld(0)` is the sample that comes next, `ld(2)` what was filled of the span;
  * its last value in the log is what {@link filledSamples} reads.
+ * @param clock its number among those of a graph, 0 … 9999
  */
-export function clockFilter(span: Span | null): string {
+export function clockFilter(span: Span | null, clock = 0): string {
   const start = `${span?.startSeconds ?? 0}*SR`;
   const end = span?.endSeconds == null ? 'PTS' : `min(PTS,${span.endSeconds}*SR)`;
   const filled = `ld(2)+max(0,${end}-max(ld(0),${start}))`;
   const gap = `gt(PTS-ld(0),${CLOCK_TOLERANCE_SECONDS}*SR)`;
-  const place = `if(${gap},st(2,${filled})*0+print(${FILLED}-ld(2))*0+print(${PLACE}-N)*0+PTS,ld(0))`;
+  const place = `if(${gap},st(2,${filled})*0+print(${FILLED - clock * EACH_CLOCK}-ld(2))*0+print(${PLACE}-N)*0+PTS,ld(0))`;
   return `asetpts='st(1,${place})*0+st(0,ld(1)+NB_SAMPLES)*0+ld(1)'`;
 }
 
 /** After {@link clockFilter}, where timestamps lie beyond one another by gaps alone: silence for each, and for a late beginning. */
 export const FILL_FILTER = 'aresample=async=1:first_pts=0:min_hard_comp=0.02';
 
-/** ffmpeg's `print` writes bare numbers: so far below zero stands nothing else in its log. */
+/** ffmpeg's `print` writes bare numbers: so far below zero stands nothing else in its log. Four digits are the clock's number, eleven what it filled. */
 const FILLED = -1e15;
+const EACH_CLOCK = 1e11;
 const PLACE = -2e15;
-const LOGGED = /-1(\d{15})\.\d+\s+-2(\d{15})\.\d+$/gm;
+const LOGGED = /-1(\d{4})(\d{11})\.\d+\s+-2(\d{15})\.\d+$/gm;
 
 /**
  * Samples of silence within the span, at the source's rate, by what the graph of a run logged. The filter is asked once more at the end of the track, with
  * a timestamp in another time base: a gap that nothing follows is none.
  */
-export function filledSamples(stderr: string, decodedSamples: number): number {
-  const gaps = [...stderr.matchAll(LOGGED)].filter(([, , place]) => Number(place) < decodedSamples);
-  return Number(gaps.at(-1)?.[1] ?? 0);
+export function filledSamples(stderr: string, decodedSamples: number, clock = 0): number {
+  const gap = [...stderr.matchAll(LOGGED)].findLast(
+    ([, number, , place]) => Number(number) === clock && Number(place) < decodedSamples,
+  );
+  return Number(gap?.[2] ?? 0);
 }
 
 /** What the packets of a copy hold, and where the track that they are of stands. */

@@ -1,4 +1,5 @@
 /** The little picture of a voice message: how loud it is along its way. */
+import { PcmSamples } from './pcm-samples.ts';
 
 /** Bars of a waveform, as phones draw it. */
 const BARS = 64;
@@ -16,10 +17,10 @@ export const WAVEFORM_RATE = 8000;
 /** Takes PCM as it comes and keeps one number for each 20 ms, so that an hour is 1.4 MB. */
 export class WaveformMeter {
   readonly #windows: number[] = [];
+  readonly #pcm = new PcmSamples((sample) => this.#add(sample / 32768));
   #sumOfSquares = 0;
   #count = 0;
   #samples = 0;
-  #oddByte: number | undefined;
 
   /** Samples taken so far. */
   get samples(): number {
@@ -27,14 +28,7 @@ export class WaveformMeter {
   }
 
   push(pcm: Buffer): void {
-    let at = 0;
-    if (this.#oddByte !== undefined && pcm.length > 0) {
-      this.#add(((pcm.readInt8(0) << 8) | this.#oddByte) / 32768);
-      this.#oddByte = undefined;
-      at = 1;
-    }
-    for (; at + 1 < pcm.length; at += 2) this.#add(pcm.readInt16LE(at) / 32768);
-    if (at < pcm.length) this.#oddByte = pcm[at];
+    this.#pcm.push(pcm);
   }
 
   /** 64 values, 0 … 100: the root mean square of each part, the loudest being 100; all 0 for silence. */

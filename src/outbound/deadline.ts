@@ -1,8 +1,10 @@
 /** A caller's own signal and a time limit as one signal, whose reason tells the two apart. */
 import type { OutboundFailed } from './errors.ts';
 
-interface Deadline {
+export interface Deadline {
   readonly signal: AbortSignal;
+  /** Begins the time anew, for a limit of what may pass without progress. */
+  renew(): void;
   /** To be called when the work is over: a timer that still runs would keep the process alive. */
   clear(): void;
 }
@@ -13,6 +15,7 @@ export function deadlineOf(ms: number, tooLate: OutboundFailed, signal?: AbortSi
   const timer = setTimeout(() => controller.abort(tooLate), ms);
   return {
     signal: signal === undefined ? controller.signal : AbortSignal.any([signal, controller.signal]),
+    renew: () => void timer.refresh(),
     clear: () => clearTimeout(timer),
   };
 }

@@ -6,7 +6,6 @@ import type { Route } from './exchange.ts';
 import type { FetchBytesOptions } from './fetch-bytes.ts';
 import type { FetchPiece, PiecesOptions } from './pieces.ts';
 import type { Policy } from './policy.ts';
-import { type PostAnswer, type PutOptions, put } from './post.ts';
 import type { PartsDownloaded, PartsOptions } from './ranges.ts';
 
 /** To one source at the same time, when parts of it are fetched. */
@@ -27,7 +26,6 @@ export interface Fetching {
   downloadParts(options: PartsOptions): Promise<PartsDownloaded>;
   fetchPieces<T>(options: PiecesOptions, run: (fetch: FetchPiece) => Promise<T>): Promise<T>;
   fetchBytes(options: FetchBytesOptions): Promise<Uint8Array>;
-  put(options: PutOptions): Promise<PostAnswer>;
   /** Of an account's service, for Node's own fetch. */
   readonly dispatcher: Dispatcher1Wrapper;
   close(): Promise<void>;
@@ -71,7 +69,6 @@ export function createFetching({ policy, userAgent, keepAliveMs, connectorFor }:
       const { fetchBytes } = await import('./fetch-bytes.ts');
       return fetchBytes(route('source'), options);
     },
-    put: (options) => put(route('service'), options),
     dispatcher: new Dispatcher1Wrapper(agents.service),
     close: async () => {
       await Promise.all([...Object.values(agents), ...partAgents].map((agent) => agent.destroy()));

@@ -16,7 +16,8 @@ import type { FetchBytesOptions } from './fetch-bytes.ts';
 import type { Fetching } from './fetching.ts';
 import type { FetchPiece, PiecesOptions } from './pieces.ts';
 import { type Policy, type Purpose, parseTarget } from './policy.ts';
-import { type PostAnswer, type PostOptions, type PutOptions, post } from './post.ts';
+import { type Agents, type PostAnswer, type PostOptions, post } from './post.ts';
+import { type PutOptions, put } from './put.ts';
 import type { PartsDownloaded, PartsOptions } from './ranges.ts';
 import { type Resolve, systemResolver } from './resolve.ts';
 
@@ -67,7 +68,7 @@ export interface Outbound {
   /** Posts to a webhook and returns whatever status it answers. @throws OutboundRefused, OutboundFailed */
   post(options: PostOptions): Promise<PostAnswer>;
 
-  /** Uploads to an account's service and returns whatever status it answers. @throws OutboundRefused, OutboundFailed */
+  /** Puts a file to an account's service or a caller's destination, and returns whatever status it answers. @throws OutboundRefused, OutboundFailed, what the body fails with */
   put(options: PutOptions): Promise<PostAnswer>;
 
   /**
@@ -99,8 +100,13 @@ export function createOutbound(options: OutboundOptions): Outbound {
   const agentFor = (protocol: 'http:' | 'https:', purpose: Purpose) =>
     new GuardedAgent(protocol, connectorFor(purpose), KEEP_ALIVE_MS);
   // One each: a connection that was checked for one purpose is never reused for another.
-  const postAgents = { 'http:': agentFor('http:', 'webhook'), 'https:': agentFor('https:', 'webhook') };
-  const serviceAgent = agentFor('https:', 'service');
+  const agentsFor = (purpose: Purpose) =>
+    ({ 'http:': agentFor('http:', purpose), 'https:': agentFor('https:', purpose) }) satisfies Agents;
+  const agents = {
+    webhook: agentsFor('webhook'),
+    service: agentsFor('service'),
+    destination: agentsFor('destination'),
+  };
   let fetching: Promise<Fetching> | undefined;
   const loaded = (): Promise<Fetching> => {
     fetching ??= import('./fetching.ts').then(({ createFetching }) =>
@@ -151,8 +157,11 @@ export function createOutbound(options: OutboundOptions): Outbound {
     },
     fetchBytes: (request) => logged('source', request.url, async () => (await loaded()).fetchBytes(request)),
     post: (request) =>
-      logged('webhook', request.url, () => post({ agents: postAgents, policy, userAgent }, request)),
-    put: (request) => logged('service', request.url, async () => (await loaded()).put(request)),
+      logged('webhook', request.url, () => post({ agents: agents.webhook, policy, userAgent }, request)),
+    put: (request) => {
+      const route = { agents: agents[request.purpose], policy, userAgent };
+      return logged(request.purpose, request.url, () => put(route, request));
+    },
     serviceAddresses: (hostname, port, withoutTls = false) => {
       const host = hostname.includes(':') ? `[${hostname}]` : hostname;
       const url = `${withoutTls ? 'http' : 'https'}://${host}:${port}/`;
@@ -161,9 +170,9 @@ export function createOutbound(options: OutboundOptions): Outbound {
         return checkedAddresses(target, policy, resolve, RESOLVE_AT_CONNECT_MS);
       });
     },
-    service: async () => ({ agent: serviceAgent, dispatcher: (await loaded()).dispatcher }),
+    service: async () => ({ agent: agents.service['https:'], dispatcher: (await loaded()).dispatcher }),
     close: async () => {
-      for (const agent of [...Object.values(postAgents), serviceAgent]) agent.destroy();
+      for (const agent of Object.values(agents).flatMap((both) => Object.values(both))) agent.destroy();
       await (await fetching)?.close();
     },
   };

@@ -6,10 +6,10 @@ import { OutboundRefused } from './errors.ts';
 import { isHostName, localName } from './host-names.ts';
 
 /**
- * `source`: read by us. `webhook`: posted to by us, https only. `service`: what belongs to an account that the operator
- * set up, TLS only, on whatever public port it is.
+ * `source`: read by us. `webhook`: posted to by us, `destination`: put to by us, both https only. `service`: what belongs to an
+ * account that the operator set up, TLS only, on whatever public port it is.
  */
-export type Purpose = 'source' | 'webhook' | 'service';
+export type Purpose = 'source' | 'webhook' | 'destination' | 'service';
 
 export interface Policy {
   readonly allow: readonly AllowRule[];

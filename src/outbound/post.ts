@@ -1,9 +1,9 @@
-/** One POST to a webhook, one PUT to a service: no redirects, an answer of which little is read. */
+/** One POST to a webhook: no redirects, an answer of which little is read. `put.ts` sends files the same way. */
 import { once } from 'node:events';
-import { type IncomingHttpHeaders, type IncomingMessage, request } from 'node:http';
+import { type IncomingMessage, type RequestOptions, request } from 'node:http';
 import type { Readable } from 'node:stream';
 import type { GuardedAgent } from './connector.ts';
-import { deadlineOf } from './deadline.ts';
+import { type Deadline, deadlineOf } from './deadline.ts';
 import { OutboundFailed, OutboundRefused } from './errors.ts';
 import { discard, type Route, retryAfterSeconds } from './exchange.ts';
 import { toOutboundError } from './failure.ts';
@@ -18,12 +18,6 @@ export interface PostOptions {
   /** From the first look-up to the answer's headers. */
   readonly timeoutMs: number;
   readonly signal?: AbortSignal;
-}
-
-export interface PutOptions extends Omit<PostOptions, 'body'> {
-  /** Exactly `sizeBytes` of them: fewer or more break the request off. The caller destroys it. */
-  readonly body: Readable;
-  readonly sizeBytes: number;
 }
 
 export interface PostAnswer {
@@ -54,58 +48,47 @@ const connectionHeaders = new Set([
 ]);
 
 /** One agent a protocol, so that a connection is never reused for the other. */
-export type PostAgents = Readonly<Record<'http:' | 'https:', GuardedAgent>>;
+export type Agents = Readonly<Record<'http:' | 'https:', GuardedAgent>>;
+
+export interface SendRoute extends Pick<Route, 'policy' | 'userAgent'> {
+  readonly agents: Agents;
+}
 
 /** @throws OutboundRefused, OutboundFailed; the reason of `signal` when that aborts */
-export async function post(
-  route: Omit<Route, 'dispatcher'> & { readonly agents: PostAgents },
-  options: PostOptions,
-): Promise<PostAnswer> {
-  return send(route, 'webhook', options, async (url, headers, signal) => {
-    const { protocol, hostname, host, port, pathname, search } = url;
-    const isTls = protocol === 'https:';
+export async function post(route: SendRoute, options: PostOptions): Promise<PostAnswer> {
+  return send(route, 'webhook', options, async (url, headers, { signal }) => {
     const body = Buffer.from(options.body);
     const sending = request({
-      agent: route.agents[isTls ? 'https:' : 'http:'],
-      protocol,
+      ...addressed(url, route.agents),
       method: 'POST',
-      host: hostname.replace(/^\[|\]$/g, ''),
-      port: port || (isTls ? 443 : 80),
-      path: pathname + search,
-      headers: { host, ...headers, 'content-length': body.length },
+      headers: { host: url.host, ...headers, 'content-length': body.length },
       signal,
     }).end(body);
     const response: IncomingMessage = (await once(sending, 'response'))[0];
     sending.on('error', () => {});
-    return { statusCode: response.statusCode ?? 0, headers: response.headers, body: response };
+    return response;
   });
 }
 
-/** @throws OutboundRefused, OutboundFailed; the reason of `signal` when that aborts */
-export async function put(route: Route, options: PutOptions): Promise<PostAnswer> {
-  const undici = await import('undici');
-  return send(route, 'service', options, (url, headers, signal) =>
-    undici.request(url, {
-      dispatcher: route.dispatcher,
-      method: 'PUT',
-      headers: { ...headers, 'content-length': String(options.sizeBytes) },
-      body: options.body,
-      signal,
-    }),
-  );
+/** Where a request of Node's client goes. */
+export function addressed(url: URL, agents: Agents): RequestOptions {
+  const { protocol, hostname, port, pathname, search } = url;
+  const isTls = protocol === 'https:';
+  return {
+    agent: agents[isTls ? 'https:' : 'http:'],
+    protocol,
+    host: hostname.replace(/^\[|\]$/g, ''),
+    port: port || (isTls ? 443 : 80),
+    path: pathname + search,
+  };
 }
 
-interface RawAnswer {
-  readonly statusCode: number;
-  readonly headers: IncomingHttpHeaders;
-  readonly body: Readable;
-}
-
-async function send(
-  route: Pick<Route, 'policy' | 'userAgent'>,
+/** One exchange with a receiver. @throws as {@link post} */
+export async function send(
+  route: SendRoute,
   purpose: Purpose,
-  options: PostOptions | PutOptions,
-  exchange: (url: URL, headers: Record<string, string>, signal: AbortSignal) => Promise<RawAnswer>,
+  options: Omit<PostOptions, 'body'>,
+  exchange: (url: URL, headers: Record<string, string>, deadline: Deadline) => Promise<IncomingMessage>,
 ): Promise<PostAnswer> {
   const { url } = parseTarget(options.url, purpose, route.policy);
   const headers = {
@@ -116,14 +99,14 @@ async function send(
   const deadline = deadlineOf(options.timeoutMs, tooLate, options.signal);
   const startedAt = performance.now();
   try {
-    const answer = await exchange(url, headers, deadline.signal);
+    const answer = await exchange(url, headers, deadline);
     const latencyMs = Math.round(performance.now() - startedAt);
     const retryAfter = retryAfterSeconds(answer.headers);
     return {
-      status: answer.statusCode,
+      status: answer.statusCode ?? 0,
       latencyMs,
       ...(retryAfter === undefined ? {} : { retryAfterSeconds: retryAfter }),
-      bodySnippet: await snippet(answer.body),
+      bodySnippet: await snippet(answer),
     };
   } catch (error) {
     deadline.signal.throwIfAborted();

@@ -1,16 +1,19 @@
 /**
- * The workers' side of what is told to others about a job. The end of the extraction releases the `completion` job, which
- * adds its webhook and its voice message; their ids follow from the job's, so a crash in between announces once.
- * Webhooks are delivered by src/deliveries, voice messages here.
+ * The workers' side of what follows a job. The end of the extraction releases the `completion` job, which adds its webhook, its voice message, its
+ * transcripts and the puts to its destinations; their ids follow from the job's, so a crash in between announces once. Webhooks are delivered by
+ * src/deliveries, transcripts made by `transcript-consumer.ts`, files put by `destination-consumer.ts`, voice messages sent here.
  */
 
-import { DelayedError, type Job, WaitingChildrenError } from 'bullmq';
+import { type Job, WaitingChildrenError } from 'bullmq';
 import { redisNow } from '../redis/clock.ts';
 import { type Announced, scheduleBackoff, type Try, tell } from './announcement-tries.ts';
+import type { DestinationQueue } from './destination-queue.ts';
+import { inTurn } from './in-turn.ts';
 import { findJobRecord, type JobRecord } from './job-record.ts';
 import { notePartId, voiceId, webhookId } from './names.ts';
 import { closeWorker, openWorker, type WorkerSettings } from './open-worker.ts';
 import { CompletionPayload, type VoiceOutcome, VoicePayload, type WebhookPayload } from './payloads.ts';
+import type { TranscriptQueue } from './transcript-queue.ts';
 import { TryPlaces } from './try-places.ts';
 import { VOICE_SCHEDULE_SECONDS, type VoiceQueue } from './voice-queue.ts';
 import { readVoice } from './voice-state.ts';
@@ -20,6 +23,9 @@ export interface AnnouncementConsumerOptions extends WorkerSettings {
   readonly addWebhook: (payload: WebhookPayload) => Promise<void>;
   /** The caller closes it. */
   readonly voices: VoiceQueue;
+  /** The caller closes it. */
+  readonly destinations: DestinationQueue;
+  readonly transcripts: Pick<TranscriptQueue, 'add'>;
   readonly sendVoice: (payload: VoicePayload, attempt: Try) => Promise<Announced<VoiceOutcome>>;
 }
 
@@ -48,7 +54,11 @@ export function consumeAnnouncements(options: AnnouncementConsumerOptions): Anno
     }),
     openWorker(
       'voice',
-      (job, token = '') => inTurn(job, token, placesOf, () => sendVoice(job, options)),
+      (job, token = '') => {
+        const payload = VoicePayload.parse(job.data);
+        const turn = { key: payload.tenant, host: payload.request.instance };
+        return inTurn(job, token, placesOf(payload), turn, () => sendVoice(job, options));
+      },
       options,
       {
         concurrency: VOICES_AT_A_TIME,
@@ -78,9 +88,10 @@ async function complete(job: Job, token: string, options: AnnouncementConsumerOp
 }
 
 async function announce(
-  { jobId, payload, status, finishedAtMs }: JobRecord,
-  { addWebhook, voices }: AnnouncementConsumerOptions,
+  record: JobRecord,
+  { addWebhook, voices, transcripts, destinations }: AnnouncementConsumerOptions,
 ): Promise<void> {
+  const { jobId, payload, status, finishedAtMs } = record;
   const { webhook, voiceMessage } = payload.options;
   if (webhook !== undefined) {
     await addWebhook({
@@ -96,27 +107,8 @@ async function announce(
   if (voiceMessage !== undefined && status === 'completed') {
     await voices.add(payload.tenant, jobId, voiceId(jobId), voiceMessage);
   }
-}
-
-async function inTurn<T>(
-  job: Job,
-  token: string,
-  placesOf: (payload: VoicePayload) => TryPlaces,
-  attempt: () => Promise<T>,
-): Promise<T> {
-  const payload = VoicePayload.parse(job.data);
-  const places = placesOf(payload);
-  const partId = notePartId(payload.sendId, payload.part);
-  const claim = { jobId: partId, key: payload.tenant, host: payload.request.instance };
-  if (!(await places.take(claim, (ms) => job.moveToDelayed(redisNow() + ms, token)))) {
-    throw new DelayedError();
-  }
-  try {
-    return await attempt();
-  } finally {
-    // A message is not sent again because its place could not be given back: that runs out.
-    await places.leave(claim, undefined).catch(() => undefined);
-  }
+  for (const { name } of record.result?.transcripts ?? []) await transcripts.add(payload.tenant, jobId, name);
+  await destinations.add(record);
 }
 
 async function sendVoice(

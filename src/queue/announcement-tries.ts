@@ -1,5 +1,6 @@
 /** One try to tell somebody, and when the next one follows. */
 import { type BackoffStrategy, type Job, UnrecoverableError } from 'bullmq';
+import { z } from 'zod';
 
 /** What became of one try. */
 export type Announced<Result> =
@@ -26,16 +27,15 @@ class TryAgain extends Error {
   }
 }
 
+/** @param tries of one thing; default those of the job */
 export async function tell<Payload, Result>(
   job: Job,
   payload: Payload,
   handler: (payload: Payload, attempt: Try) => Promise<Announced<Result>>,
+  tries = job.opts.attempts ?? 1,
 ): Promise<Result> {
-  const number = job.attemptsMade + 1;
-  const announced = await handler(payload, {
-    number,
-    last: number >= (job.opts.attempts ?? 1),
-  });
+  const number = triesOf(job, job.attemptsMade) + 1;
+  const announced = await handler(payload, { number, last: number >= tries });
   if (announced.outcome === 'done') {
     return announced.result;
   }
@@ -44,15 +44,32 @@ export async function tell<Payload, Result>(
     : new TryAgain(announced.error, announced.retryAfterSeconds);
 }
 
+/** In the data of a job that gets on by steps: the tries that have ended before the last one. They count anew from there. */
+const Progressed = z.object({ triesBefore: z.int().min(0).default(0) });
+
+function triesOf({ data }: Pick<Job, 'data'>, attemptsMade: number): number {
+  return attemptsMade - Progressed.parse(data).triesBefore;
+}
+
+/** The job has made a step: the tries before it count no more. */
+export async function forgetTries(job: Job): Promise<void> {
+  if (triesOf(job, job.attemptsMade) > 0)
+    await job.updateData({ ...job.data, triesBefore: job.attemptsMade });
+}
+
 /** The next try comes by {@link retryDelayMs}. */
 export function scheduleBackoff(scheduleSeconds: readonly number[]): BackoffStrategy {
-  return (attemptsMade, _type, error) =>
-    retryDelayMs(scheduleSeconds, attemptsMade, error instanceof TryAgain ? error.retryAfterSeconds : 0);
+  return (attemptsMade, _type, error, job) =>
+    retryDelayMs(
+      scheduleSeconds,
+      job === undefined ? attemptsMade : triesOf(job, attemptsMade),
+      error instanceof TryAgain ? error.retryAfterSeconds : 0,
+    );
 }
 
 /**
  * From the end of one try to the next: the distance between their entries in the schedule, and at least the receiver's Retry-After. Counted
- * from the event, an outage of ours would use up all tries at once.
+ * from the event, an outage of ours would use up all tries at once. Past its end the schedule goes on at its last distance.
  * @param tries those that have ended, 1 or more
  * @returns ms
  */
@@ -61,8 +78,8 @@ export function retryDelayMs(
   tries: number,
   retryAfterSeconds: number,
 ): number {
-  const last = scheduleSeconds[tries - 1] ?? 0;
-  const distance = (scheduleSeconds[tries] ?? last) - last;
+  const next = Math.min(tries, scheduleSeconds.length - 1);
+  const distance = (scheduleSeconds[next] ?? 0) - (scheduleSeconds[next - 1] ?? 0);
   const seconds = Math.max(distance, Math.min(retryAfterSeconds, LONGEST_RETRY_AFTER_SECONDS));
   return Math.round(seconds * 1000 * (1 + Math.random() * JITTER));
 }

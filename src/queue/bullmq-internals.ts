@@ -123,16 +123,16 @@ export async function noteVoiceSend(redis: Redis, jobId: string, sendId: string)
 /** Field of ours in a voice message's hash, set while a request to the gateway is under way. */
 const SENDING = 'spSending';
 
-const VoiceHash = z.object({
+const SequelHash = z.object({
   atm: NATURAL.default(0),
   finishedOn: NATURAL.optional(),
   returnvalue: z.string().optional(),
   [SENDING]: z.string().optional(),
 });
 
-/** What a voice message's hash says; one round trip. */
-export async function fetchVoice(redis: Redis, sendId: string) {
-  const hash = VoiceHash.parse(await redis.hgetall(recordKey('voice', sendId)));
+/** What the hash says of something that follows a job; one round trip. */
+export async function fetchSequel(redis: Redis, queue: 'voice' | 'transcript' | 'destination', id: string) {
+  const hash = SequelHash.parse(await redis.hgetall(recordKey(queue, id)));
   return {
     /** Tries that have ended. */
     attempts: hash.atm,

@@ -3,6 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import { FlowProducer, type Queue, type Telemetry, UnrecoverableError } from 'bullmq';
+import { transcriptsOf } from '../contract/output-request.ts';
 import type { Logger } from '../observe/logger.ts';
 import { type Observer, type SubmissionOutcome, silentObserver } from '../observe/metrics/observer.ts';
 import { redisNow } from '../redis/clock.ts';
@@ -93,6 +94,12 @@ const observedOutcome: Readonly<Record<Reservation['outcome'], SubmissionOutcome
 const PARENT_OUTLIVES_SECONDS = 24 * 60 * 60;
 
 const idOf = ({ jobId }: NewJob): string => jobId;
+
+/** Whether something follows when the job has ended. */
+function hasSequel({ options: { webhook, voiceMessage }, destinations, ...asked }: ExtractPayload): boolean {
+  const told = [webhook, voiceMessage, destinations];
+  return told.some((each) => each !== undefined) || transcriptsOf(asked).length > 0;
+}
 
 /** For several things in a row: whatever is not done in time is told as what Redis did not answer. */
 function timeLimit(ms: number): <T>(work: Promise<T>) => Promise<T> {
@@ -249,7 +256,7 @@ export class JobQueue {
           stackTraceLimit: 0,
         },
       };
-      if (payload.options.webhook === undefined && payload.options.voiceMessage === undefined) {
+      if (!hasSequel(payload)) {
         return extraction;
       }
       const announcement: CompletionPayload = { version: 1, jobId };

@@ -1,11 +1,14 @@
 /** What the queues, their jobs and the jobs' files are called. */
-import { type FormatName, formatOf } from '../contract/formats.ts';
+import { outputFormats } from '../contract/formats.ts';
+import type { NamedOutput } from '../contract/output-request.ts';
+import { type Subtitles, subtitles as writtenAs } from '../contract/transcripts.ts';
 import { ownKey } from '../redis/keys.ts';
 
 /**
  * - `extract`: the job itself; its BullMQ record is the job's record.
  * - `completion`: parent of an extraction that has something to announce, released by its end.
- * - `webhook`, `voice`: the announcements, each with its own retry policy.
+ * - `webhook`, `voice`, `transcript`: what follows, each with its own retry policy.
+ * - `destination`: files that are put somewhere else.
  * - `gateway-webhook`: events of the gateway's instances, delivered by the active gateway.
  */
 export const queueNames = {
@@ -13,6 +16,8 @@ export const queueNames = {
   completion: 'completion',
   webhook: 'webhook',
   voice: 'voice',
+  destination: 'destination',
+  transcript: 'transcript',
   'gateway-webhook': 'gateway-webhook',
 } as const;
 export type QueueName = keyof typeof queueNames;
@@ -21,6 +26,9 @@ export type QueueName = keyof typeof queueNames;
 export const completionId = (jobId: string): string => `${jobId}-done`;
 export const webhookId = (jobId: string): string => `${jobId}-webhook`;
 export const voiceId = (jobId: string): string => `${jobId}-voice`;
+/** Id of the job that puts the file of an output to its destination. */
+export const destinationId = (jobId: string, name: string): string => `${jobId}-destination-${name}`;
+export const transcriptId = (jobId: string, name: string): string => `${jobId}-transcript-${name}`;
 /** Id of the job that sends a note of a run, counted from 0. */
 export const notePartId = (sendId: string, part: number): string =>
   part === 0 ? sendId : `${sendId}.${part}`;
@@ -41,13 +49,40 @@ export const VIRTUAL_TIME_KEY = ownKey('virtual-time');
 
 /** What the files of a job's attempts are called in the storage: also of attempts that left nothing but a name. */
 interface AttemptFiles {
-  readonly output: string;
+  /** Of each output, in order. */
+  readonly outputs: readonly string[];
+  /** What transcripts keep and write beside their audio. */
+  readonly ofTranscripts: readonly string[];
   /** The rendition for a voice message. */
   readonly voice: string;
 }
 
 /** @param attemptToken names the attempt; no other attempt at any job has the same */
-export function attemptFiles(jobId: string, attemptToken: string, format: FormatName): AttemptFiles {
+export function attemptFiles(
+  jobId: string,
+  attemptToken: string,
+  outputs: readonly (Pick<NamedOutput, 'name' | 'format'> & { readonly subtitles?: Subtitles })[],
+): AttemptFiles {
   const base = `files/${jobId}/${attemptToken}`;
-  return { output: `${base}.${formatOf(format).extension}`, voice: `${base}.voice.ogg` };
+  const files = outputs.map(({ name, format, subtitles }, index) => {
+    // The first has no name, as it had none when there was one alone. A transcript begins as audio.
+    const extension = subtitles === undefined ? outputFormats[format].extension : 'wav';
+    const storageKey = `${base}${index === 0 ? '' : `-${name}`}.${extension}`;
+    const beside = subtitles === undefined ? [] : Object.values(besideAudio({ storageKey, subtitles }));
+    return { storageKey, beside };
+  });
+  return {
+    outputs: files.map(({ storageKey }) => storageKey),
+    ofTranscripts: files.flatMap(({ beside }) => beside),
+    voice: `${base}.voice.ogg`,
+  };
+}
+
+/** Beside the audio of a transcript: what was heard of its parts, until it has ended, and its text. */
+export function besideAudio(audio: { readonly storageKey: string; readonly subtitles: Subtitles }): {
+  readonly heard: string;
+  readonly text: string;
+} {
+  const base = audio.storageKey.replace(/\.wav$/, '');
+  return { heard: `${base}.heard.json`, text: `${base}.${writtenAs[audio.subtitles].extension}` };
 }

@@ -1,5 +1,5 @@
 /** BullMQ's queues on connections of ours. */
-import { Queue, type Telemetry } from 'bullmq';
+import { Job, Queue, type Telemetry } from 'bullmq';
 import type { Logger } from '../observe/logger.ts';
 import type { Redis } from '../redis/connection.ts';
 import { KEY_PREFIX } from '../redis/keys.ts';
@@ -35,12 +35,22 @@ export function openQueues(redis: Redis, logger: Logger): Queues {
     completion: open('completion'),
     webhook: open('webhook'),
     voice: open('voice'),
+    destination: open('destination'),
+    transcript: open('transcript'),
     'gateway-webhook': open('gateway-webhook'),
   };
 }
 
 export async function closeQueues(queues: Queues): Promise<void> {
   await Promise.all(Object.values(queues).map((queue) => queue.close()));
+}
+
+/** Ends the wait of a job, if it is there and waits. */
+export async function promote(queue: Queue, id: string): Promise<void> {
+  const job = await Job.fromId(queue, id);
+  if (job !== undefined && (await job.isDelayed())) {
+    await job.promote();
+  }
 }
 
 /** How many jobs wait for a worker, with a priority or without. */

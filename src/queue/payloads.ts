@@ -3,7 +3,9 @@
  * reads. Nothing here is a secret of ours: Redis holds it in clear text.
  */
 import { z } from 'zod';
-import { BatchId, JobId, TenantId, UploadId } from '../contract/ids.ts';
+import { DestinationState } from '../contract/destination.ts';
+import { ErrorBody } from '../contract/errors.ts';
+import { BatchId, JobId, ONLY_OUTPUT, OutputName, TenantId, UploadId } from '../contract/ids.ts';
 import {
   InputFile,
   JobWarning,
@@ -11,9 +13,15 @@ import {
   MessageStatus,
   OutputFile,
   ProcessingStep,
+  TranscriptFile,
   VoiceMessageState,
+  WaveformFile,
 } from '../contract/job.ts';
-import { JobOptions, OutputRequest, UrlSource, VoiceMessageRequest } from '../contract/job-request.ts';
+import { JobOptions, UrlSource, VoiceMessageRequest } from '../contract/job-request.ts';
+import { OutputRequest, OutputsRequest } from '../contract/output-request.ts';
+import { SpokenLanguage, Subtitles, TranscriptState } from '../contract/transcripts.ts';
+import { QueuedDestinations } from './destinations.ts';
+import { besideAudio } from './names.ts';
 
 const version = z.literal(1);
 
@@ -30,7 +38,11 @@ export const ExtractPayload = z.object({
   isProvisional: z.boolean().optional(),
   tenant: TenantId,
   source: QueuedSource,
-  output: OutputRequest,
+  /** As asked for, one of the two; {@link outputsOf} makes one list of them. */
+  output: OutputRequest.optional(),
+  outputs: OutputsRequest.optional(),
+  /** Where the files are put; left out of the outputs themselves. */
+  destinations: QueuedDestinations.optional(),
   options: JobOptions,
   batchId: BatchId.nullable(),
   retryOf: JobId.nullable(),
@@ -55,12 +67,47 @@ const VoiceNotePart = z.object({
 });
 export type VoiceNotePart = z.infer<typeof VoiceNotePart>;
 
+/** A finished file as it is stored. Results of earlier versions have one, without a name. */
+const stored = { name: OutputName.default(ONLY_OUTPUT), storageKey: z.string() };
+const StoredAudio = OutputFile.omit({ url: true, destination: true }).extend(stored);
+const StoredFile = z.discriminatedUnion('format', [
+  StoredAudio,
+  WaveformFile.omit({ url: true, destination: true }).extend(stored),
+]);
+export type StoredFile = z.infer<typeof StoredFile>;
+
+/** What a transcript is made of, when the job has completed. */
+const TranscriptAudio = z.object({
+  name: OutputName,
+  /** WAV, 16 kHz, mono: kept until the transcript has ended, and not to be downloaded. */
+  storageKey: z.string(),
+  subtitles: Subtitles,
+  /** As asked for. */
+  language: SpokenLanguage.optional(),
+  /** Of the transcript. */
+  filename: z.string(),
+  timeline: TranscriptFile.shape.timeline.unwrap(),
+  /** Why there is no such file: the transcript fails with it. */
+  notMade: z.string().optional(),
+});
+export type TranscriptAudio = z.infer<typeof TranscriptAudio>;
+
+const StoredTranscript = TranscriptFile.omit({ url: true, destination: true }).extend({
+  storageKey: z.string(),
+});
+export type StoredTranscript = z.infer<typeof StoredTranscript>;
+
 /** What an attempt publishes; BullMQ's `returnvalue`, accepted only from the holder of the job's lock. */
 export const ExtractResult = z.object({
   version,
   inputFile: InputFile,
   warnings: z.array(JobWarning).default([]),
-  outputFile: OutputFile.omit({ url: true }).extend({ storageKey: z.string() }),
+  /** Of the first output. */
+  outputFile: StoredAudio,
+  /** Of the other outputs, in order. */
+  otherFiles: z.array(StoredFile).optional(),
+  /** The audio of the transcripts, in order. */
+  transcripts: z.array(TranscriptAudio).optional(),
   /** The rendition for a voice message, where one was asked for. */
   voice: z
     .object({
@@ -75,6 +122,27 @@ export const ExtractResult = z.object({
 });
 export type ExtractResult = z.infer<typeof ExtractResult>;
 
+/** The files of all outputs, in order. */
+export function filesOf({
+  outputFile,
+  otherFiles = [],
+}: Pick<ExtractResult, 'outputFile' | 'otherFiles'>): readonly StoredFile[] {
+  return [outputFile, ...otherFiles];
+}
+
+/** Where everything lies, or will, that the attempt published and that is made of it. */
+export function storageKeysOf(result: ExtractResult | null | undefined): string[] {
+  if (!result) return [];
+  const keys = [
+    ...filesOf(result).map(({ storageKey }) => storageKey),
+    ...(result.transcripts ?? []).flatMap((audio) => [
+      audio.storageKey,
+      ...Object.values(besideAudio(audio)),
+    ]),
+  ];
+  return result.voice === null ? keys : [...keys, result.voice.storageKey];
+}
+
 export const CompletionPayload = z.object({ version, jobId: JobId });
 export type CompletionPayload = z.infer<typeof CompletionPayload>;
 
@@ -84,10 +152,22 @@ export const WebhookPayload = z.object({
   jobId: JobId,
   /** The webhook-id: the same for every try and every replay. */
   deliveryId: z.string(),
-  event: z.enum(['job.completed', 'job.failed', 'voice.updated']),
+  event: z.enum([
+    'job.completed',
+    'job.failed',
+    'voice.updated',
+    'transcript.updated',
+    'destination.updated',
+  ]),
   url: z.string(),
   /** Of voice.updated: how the sending ended, which the record may not tell yet. */
   voiceMessage: VoiceMessageState.optional(),
+  /** Of transcript.updated: how it ended, which its record may not tell yet. */
+  transcript: TranscriptState.optional(),
+  transcriptFile: StoredTranscript.optional(),
+  /** Of destination.updated: the name of the output, and how its put ended. */
+  name: OutputName.optional(),
+  destination: DestinationState.optional(),
   /** When the event happened, ms since the epoch. */
   eventTimeMs: z.number(),
 });
@@ -115,3 +195,40 @@ export const VoiceOutcome = z.object({
   error: z.object({ code: z.string(), message: z.string() }).nullable(),
 });
 export type VoiceOutcome = z.infer<typeof VoiceOutcome>;
+
+/** Small: what is secret of the destination is opened from the job's own record. */
+export const DestinationPayload = z.object({
+  version,
+  tenant: TenantId,
+  jobId: JobId,
+  /** Of the output. */
+  name: OutputName,
+  /** Scheme, host and port of the destination. */
+  origin: z.string(),
+  /** Of a transcript, whose own record may not tell yet. */
+  transcript: StoredTranscript.optional(),
+});
+export type DestinationPayload = z.infer<typeof DestinationPayload>;
+
+/** How a put ended (decisions A8). */
+export const DestinationOutcome = z.object({
+  status: z.enum(['completed', 'failed']),
+  error: DestinationState.shape.error,
+});
+export type DestinationOutcome = z.infer<typeof DestinationOutcome>;
+
+export const TranscriptPayload = z.object({
+  version,
+  tenant: TenantId,
+  jobId: JobId,
+  /** Of the output. */
+  name: OutputName,
+});
+export type TranscriptPayload = z.infer<typeof TranscriptPayload>;
+
+/** How a transcript ended (decisions A8). */
+export const TranscriptOutcome = z.discriminatedUnion('status', [
+  z.object({ status: z.literal('completed'), file: StoredTranscript }),
+  z.object({ status: z.literal('failed'), error: ErrorBody }),
+]);
+export type TranscriptOutcome = z.infer<typeof TranscriptOutcome>;

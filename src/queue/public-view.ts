@@ -1,15 +1,48 @@
 /** From what is stored of a job to what its owner may see of it, in answers and in webhooks alike. */
-import type { OutputFile } from '../contract/job.ts';
+import type { AnyOutputFile, OutputFile, TranscriptFile } from '../contract/job.ts';
 import type { JobOptions } from '../contract/job-request.ts';
 import type { UrlSigner } from '../signing/signed-url.ts';
-import type { ExtractPayload, ExtractResult } from './payloads.ts';
+import {
+  type ExtractPayload,
+  type ExtractResult,
+  filesOf,
+  type StoredFile,
+  type StoredTranscript,
+} from './payloads.ts';
+import { withoutQuery } from './without-query.ts';
 
-export function outputFileView(
+/** The files of a result with their signed addresses; without them once the files were erased. */
+export function filesView(
   jobId: string,
-  { outputFile: { storageKey: _, ...file } }: ExtractResult,
+  result: ExtractResult,
   signer: UrlSigner,
-): OutputFile {
-  return { ...file, url: signer.downloadUrl(jobId, Date.parse(file.expiresAt)) };
+  erased = false,
+): { outputFile: OutputFile; outputFiles: AnyOutputFile[] } {
+  const files = filesOf(result);
+  const addressOf = ({ name, expiresAt }: StoredFile): { url?: string } => {
+    // A name is only needed, and bound, where there is a choice.
+    const wanted = files.length > 1 ? { name } : 'output';
+    return erased ? {} : { url: signer.downloadUrl(jobId, Date.parse(expiresAt), wanted) };
+  };
+  const { storageKey: _, ...first } = result.outputFile;
+  return {
+    outputFile: { ...first, ...addressOf(result.outputFile) },
+    outputFiles: files.map((stored) => {
+      const { storageKey: _, ...file } = stored;
+      return { ...file, ...addressOf(stored) };
+    }),
+  };
+}
+
+/** The file of a transcript, as {@link filesView} shows the others. */
+export function transcriptFileView(
+  jobId: string,
+  { storageKey: _, ...file }: StoredTranscript,
+  signer: UrlSigner,
+  erased = false,
+): TranscriptFile {
+  const { name, expiresAt } = file;
+  return erased ? file : { ...file, url: signer.downloadUrl(jobId, Date.parse(expiresAt), { name }) };
 }
 
 export function optionsView({ options }: ExtractPayload): JobOptions {
@@ -24,10 +57,4 @@ export function sourceView({ source }: ExtractPayload): {
   return source.type === 'url'
     ? { type: 'url', url: withoutQuery(source.url) }
     : { type: 'upload', file: source.file };
-}
-
-/** Presigned addresses carry their secret in the query, so it is not shown. */
-function withoutQuery(url: string): string {
-  const [base = ''] = url.split(/[?#]/, 1);
-  return base;
 }

@@ -6,7 +6,7 @@ import type { Logger } from '../observe/logger.ts';
 import type { Redis } from '../redis/connection.ts';
 import { clearSending, noteVoiceSend } from './bullmq-internals.ts';
 import { notePartId } from './names.ts';
-import { openQueue } from './open-queue.ts';
+import { openQueue, promote } from './open-queue.ts';
 import { VoicePayload } from './payloads.ts';
 
 interface VoiceQueueOptions {
@@ -94,11 +94,8 @@ export class VoiceQueue {
   }
 
   /** Ends the wait of a sending. */
-  async promote(partId: string): Promise<void> {
-    const job = await Job.fromId(this.#queue, partId);
-    if (job !== undefined && (await job.isDelayed())) {
-      await job.promote();
-    }
+  promote(partId: string): Promise<void> {
+    return promote(this.#queue, partId);
   }
 
   async close(): Promise<void> {

@@ -4,7 +4,7 @@ import { MessageStatus, messageStatuses, type VoiceMessageState } from '../contr
 import type { Redis } from '../redis/connection.ts';
 import { ownKey } from '../redis/keys.ts';
 import { RedisScript } from '../redis/script.ts';
-import { clearSending, fetchVoice, noteSending } from './bullmq-internals.ts';
+import { clearSending, fetchSequel, noteSending } from './bullmq-internals.ts';
 import type { JobRecord } from './job-record.ts';
 import { notePartId } from './names.ts';
 import { type VoiceNotePart, VoiceOutcome } from './payloads.ts';
@@ -59,7 +59,7 @@ type PartState = Omit<VoiceMessageState, 'fitsVoiceBubble' | 'parts'>;
 const NOTHING_SENT = { attempts: 0, key: null, messageStatus: null, error: null };
 
 async function readPart(redis: Redis, partId: string): Promise<PartState> {
-  const { attempts, hasEnded, result, isSending } = await fetchVoice(redis, partId);
+  const { attempts, hasEnded, result, isSending } = await fetchSequel(redis, 'voice', partId);
   if (result !== undefined) {
     const outcome = VoiceOutcome.parse(JSON.parse(result));
     const later = outcome.key && (await readMessageStatus(redis, outcome.key.id));

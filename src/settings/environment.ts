@@ -82,6 +82,29 @@ export const Environment = z.object({
     .describe(
       'Lets another server post its events to the API’s `/hooks/gateway?token=<it>` or with `Authorization: Bearer <it>`; unset: only signed events are taken',
     ),
+  TRANSCRIBER_URL: urlWithoutPassword
+    .optional()
+    .describe(
+      'Base, with its `/v1`, of a server that has OpenAI’s `POST /v1/audio/transcriptions`, such as `http://127.0.0.1:8000/v1`; see [transcripts](how-to/transcripts.md); unset: no transcripts',
+    ),
+  TRANSCRIBER_API_KEY: z
+    .string()
+    .min(1)
+    .optional()
+    .describe('Key of TRANSCRIBER_URL, sent as `Authorization: Bearer`; unset: none is sent'),
+  TRANSCRIBER_MODEL: z
+    .string()
+    .min(1)
+    .default('whisper-1')
+    .describe('Model that the transcriber is asked for; it has to know `verbose_json`'),
+  TRANSCRIBER_TIMEOUT_SECONDS: seconds
+    .default(1800)
+    .describe(
+      'How long the transcriber may take for a part, seconds; a part is 13 minutes of audio at most, and 25 MB',
+    ),
+  TRANSCRIBER_PARTS: count
+    .default(2)
+    .describe('Parts that are sent to the transcriber at a time, by all workers together'),
   DATA_DIR: z
     .string()
     .min(1)

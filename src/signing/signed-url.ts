@@ -1,7 +1,10 @@
-/** Signed download addresses (decisions A4): an HMAC over the job, what is fetched and the expiry, in the query. */
+/** Signed download addresses (decisions A4 and A8): an HMAC over the job, what is fetched and the expiry, in the query. */
 import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto';
 
 export type Rendition = 'output' | 'voice';
+
+/** What is fetched of a job: its first file, that of its voice message, or that of the output with this name. */
+export type WantedFile = Rendition | { readonly name: string };
 type SignatureVerdict = 'valid' | 'invalid' | 'expired';
 
 export class UrlSigner {
@@ -15,24 +18,25 @@ export class UrlSigner {
   }
 
   /** The absolute address under which anybody may fetch the file until `expiresAtMs`. */
-  downloadUrl(jobId: string, expiresAtMs: number, rendition: Rendition = 'output'): string {
+  downloadUrl(jobId: string, expiresAtMs: number, wanted: WantedFile = 'output'): string {
     const expires = String(Math.floor(expiresAtMs / 1000));
     const query = new URLSearchParams({
-      ...(rendition === 'voice' ? { rendition } : {}),
+      ...(wanted === 'voice' ? { rendition: wanted } : {}),
+      ...(typeof wanted === 'object' ? wanted : {}),
       expires,
-      signature: this.#sign(jobId, rendition, expires),
+      signature: this.#sign(jobId, wanted, expires),
     });
     return `${this.#publicUrl}/v1/download/${jobId}?${query}`;
   }
 
   verify(
     jobId: string,
-    rendition: Rendition,
+    wanted: WantedFile,
     expires: string,
     signature: string,
     nowMs: number,
   ): SignatureVerdict {
-    const expected = Buffer.from(this.#sign(jobId, rendition, expires));
+    const expected = Buffer.from(this.#sign(jobId, wanted, expires));
     const given = Buffer.from(signature);
     if (given.length !== expected.length || !timingSafeEqual(given, expected)) {
       return 'invalid';
@@ -40,7 +44,8 @@ export class UrlSigner {
     return Number(expires) * 1000 > nowMs ? 'valid' : 'expired';
   }
 
-  #sign(jobId: string, rendition: Rendition, expires: string): string {
-    return createHmac('sha256', this.#key).update(`${jobId}\n${rendition}\n${expires}`).digest('hex');
+  #sign(jobId: string, wanted: WantedFile, expires: string): string {
+    const what = typeof wanted === 'string' ? wanted : `output:${wanted.name}`;
+    return createHmac('sha256', this.#key).update(`${jobId}\n${what}\n${expires}`).digest('hex');
   }
 }

@@ -16,6 +16,23 @@ interface Description {
 }
 
 /**
+ * Whether two tracks are asked for at the same place: then what is fetched of the one holds the other.
+ * @throws {MediaFailure} when there is no such track
+ */
+export async function isSameRendition(
+  { kind, text, url }: Description,
+  asked: number | string | undefined,
+  other: number | string | undefined,
+): Promise<boolean> {
+  if (kind === 'dash') {
+    const { isSameSound } = await import('./dash/open.ts');
+    return isSameSound(text, url, asked, other);
+  }
+  const lines = linesOf(text);
+  return !isMaster(lines) || choosePlaylist(lines, url, asked).url === choosePlaylist(lines, url, other).url;
+}
+
+/**
  * @param asked the track: an index or a language
  * @throws {MediaFailure} when there is nothing in it that can be fetched; what fetching a playlist throws
  */

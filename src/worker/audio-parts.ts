@@ -1,4 +1,5 @@
-/** Of a video at an address, only what its audio takes: the index, the beginnings of all tracks, and one track. */
+/** Of a video at an address, only what its audio takes: the index, the beginnings of all tracks, and those that are wanted. */
+import { outputsOf } from '../contract/output-request.ts';
 import { MediaFailure } from '../media/failure.ts';
 import { type Probe, probe } from '../media/probe.ts';
 import { SNIFF_BYTES, sniffContainer } from '../media/sniff.ts';
@@ -7,10 +8,11 @@ import type { SourceParts } from '../outbound/ranges-parts.ts';
 import { readMatroskaIndex } from '../sparse/matroska/audio-index.ts';
 import { readAudioIndex } from '../sparse/mp4/audio-index.ts';
 import { UnsupportedLayout } from '../sparse/mp4/boxes.ts';
+import { unite } from '../sparse/mp4/spans.ts';
 import type { StepContext } from './step.ts';
 
 /**
- * The track is chosen by ffprobe's word on the local file while that holds no more than what ffprobe reads.
+ * The tracks are chosen by ffprobe's word on the local file while that holds no more than what ffprobe reads.
  * @param path of the local file
  * @returns that word, when the job can go on with the parts; null when it needs the whole file, also to say what is wrong with it
  */
@@ -25,10 +27,11 @@ export async function fetchAudioParts(
     const index = await (isMatroska ? readMatroskaIndex : readAudioIndex)(parts);
     if (!(await parts.fetch(index.lead))) throw new UnsupportedLayout('little would be gained');
     const probed = await probe(services.tools, path, { signal });
-    const { index: place } = chooseTrack(probed, payload.output.track);
+    const places = new Set(outputsOf(payload).map(({ track }) => chooseTrack(probed, track).index));
     // Where ffprobe sees other tracks than the index has, a place among them means nothing.
     if (probed.tracks.length !== index.audioTracks) throw new UnsupportedLayout('audio tracks that are none');
-    if (!(await parts.fetch(index.track(place)))) throw new UnsupportedLayout('little would be gained');
+    const wanted = unite([...places].map((place) => index.track(place)));
+    if (!(await parts.fetch(wanted))) throw new UnsupportedLayout('little would be gained');
     return probed;
   } catch (error) {
     if (!(error instanceof UnsupportedLayout || error instanceof MediaFailure)) throw error;

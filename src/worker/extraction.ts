@@ -1,5 +1,6 @@
 /** A job from its first step to its last, in a folder of its own. */
 import { ServiceError } from '../contract/errors.ts';
+import { type NamedOutput, outputsOf } from '../contract/output-request.ts';
 import { MediaFailure } from '../media/failure.ts';
 import type { MediaTools } from '../media/run.ts';
 import type { WorkStep } from '../observe/metrics/observer.ts';
@@ -46,7 +47,7 @@ async function runSteps(
   workspace: string,
   space: DiskClaim,
 ): Promise<ExtractResult> {
-  const meter = new ProgressMeter(job.payload.output.normalize, Date.now(), job.report);
+  const meter = new ProgressMeter(outputsOf(job.payload).some(isLevelled), Date.now(), job.report);
   let processorSeconds = 0;
   const context: StepContext = {
     jobId: job.jobId,
@@ -99,6 +100,10 @@ async function runSteps(
     leave?.();
     if (processorSeconds > 0) services.charge?.(job.payload.tenant, processorSeconds);
   }
+}
+
+function isLevelled(output: NamedOutput): boolean {
+  return 'normalize' in output && output.normalize;
 }
 
 /** The tools, with what each run used told besides. */

@@ -6,27 +6,34 @@ import { JobWebhooks } from '../deliveries/job-webhooks.ts';
 import { Janitor } from '../janitor/janitor.ts';
 import { endStrayTools } from '../media/stray-tools.ts';
 import { consumeAnnouncements } from '../queue/announcement-consumer.ts';
+import { consumeDestinations } from '../queue/destination-consumer.ts';
+import { DestinationQueue } from '../queue/destination-queue.ts';
 import { consumeExtractions } from '../queue/extraction-consumer.ts';
 import { findJobRecord } from '../queue/job-record.ts';
 import { closeQueues, openQueues } from '../queue/open-queue.ts';
 import { noteJobSeconds } from '../queue/outlook.ts';
+import { filesOf } from '../queue/payloads.ts';
 import { chargeProcessor } from '../queue/processor-budget.ts';
 import { readQueues } from '../queue/queue-state.ts';
 import { Semaphore } from '../queue/semaphore.ts';
+import { TranscriptQueue } from '../queue/transcript-queue.ts';
 import { VoiceQueue } from '../queue/voice-queue.ts';
 import { WorkerRegistry } from '../queue/worker-registry.ts';
 import { closeRedis, connectRedis, type Redis } from '../redis/connection.ts';
 import { incomingFolder, publicUrlOf, type Resources, type Stores, workspacesFolder } from '../resources.ts';
+import { Sealer } from '../signing/sealer.ts';
 import { UrlSigner } from '../signing/signed-url.ts';
 import { Workspaces } from '../storage/workspaces.ts';
 import { IncomingStates } from '../uploads/incoming-states.ts';
 import { uploadStorageKey } from '../uploads/record.ts';
+import { putToDestination } from './completion/destination.ts';
 import { deliverVoice } from './completion/voice.ts';
 import { jobWebhookKind } from './completion/webhook.ts';
 import { type DiskState, DiskWatch } from './disk-watch.ts';
 import { runExtraction } from './extraction.ts';
 import { PutBackDownloads } from './put-back.ts';
 import type { WorkerServices } from './step.ts';
+import { consumeTurns } from './transcripts.ts';
 
 interface WorkerProcess {
   /** `low`: no jobs are taken until there is room. */
@@ -102,8 +109,7 @@ export async function startWorker(
     patienceSeconds: config.WATCHDOG_SECONDS === 0 ? undefined : config.WATCHDOG_SECONDS,
     async run(job) {
       const result = await runExtraction(job, services, workspaces);
-      const { format, size, duration } = result.outputFile;
-      observer.outputMade(format, size, duration);
+      for (const { format, size, duration } of filesOf(result)) observer.outputMade(format, size, duration);
       return result;
     },
   });
@@ -122,7 +128,9 @@ export async function startWorker(
 
   const announcing = { redis, recordSeconds: config.JOB_TTL_SECONDS, logger, telemetry };
   const voices = new VoiceQueue(announcing);
+  const destinations = new DestinationQueue(announcing);
   const webhooks = new JobWebhooks({ ...announcing, tries: config.WEBHOOK_SCHEDULE_SECONDS.length });
+  const transcripts = new TranscriptQueue(announcing);
   const signer = new UrlSigner(secrets.urlSigning, publicUrlOf(config, ports.api));
   const kind = jobWebhookKind({
     outbound,
@@ -149,6 +157,8 @@ export async function startWorker(
     redis,
     addWebhook: (payload) => webhooks.add(payload),
     voices,
+    destinations,
+    transcripts,
     lockSeconds: config.JOB_LOCK_SECONDS,
     registry,
     logger,
@@ -174,6 +184,50 @@ export async function startWorker(
       }),
   });
 
+  const sealer = new Sealer(secrets.encryption);
+  const puts = consumeDestinations({
+    redis,
+    addWebhook: (payload) => webhooks.add(payload),
+    destinations,
+    lockSeconds: config.JOB_LOCK_SECONDS,
+    registry,
+    logger,
+    telemetry,
+    put: (payload, attempt, signal) =>
+      putToDestination(payload, attempt, { ...services, sealer, readJob }, signal),
+  });
+
+  const transcriber = config.TRANSCRIBER_URL;
+  const turns = consumeTurns({
+    redis,
+    addWebhook: (payload) => webhooks.add(payload),
+    transcripts,
+    destinations,
+    scheduleSeconds: config.WEBHOOK_SCHEDULE_SECONDS,
+    parts: config.TRANSCRIBER_PARTS,
+    partMs: config.TRANSCRIBER_TIMEOUT_SECONDS * 1000,
+    transcriber:
+      transcriber === undefined
+        ? undefined
+        : {
+            url: transcriber,
+            apiKey: config.TRANSCRIBER_API_KEY,
+            model: config.TRANSCRIBER_MODEL,
+            timeoutMs: config.TRANSCRIBER_TIMEOUT_SECONDS * 1000,
+          },
+    storage,
+    insist: services.insist,
+    workspaces,
+    outputTtlSeconds: config.OUTPUT_TTL_SECONDS,
+    readJob,
+    lockSeconds: config.JOB_LOCK_SECONDS,
+    registry,
+    logger,
+    observer,
+    tracing,
+    telemetry,
+  });
+
   metrics.read({
     queues: () => readQueues(stores.redis, queues),
     worker: () => ({
@@ -194,10 +248,12 @@ export async function startWorker(
       await Promise.all([
         extractions.close(graceMs),
         announcements.close(graceMs),
+        turns.close(graceMs),
         deliveries.close(graceMs),
+        puts.close(graceMs),
       ]);
       await registry.close();
-      await Promise.all([webhooks.close(), voices.close()]);
+      await Promise.all([webhooks.close(), voices.close(), transcripts.close(), destinations.close()]);
       await workspaces.close();
       await closeQueues(queues);
       await closeRedis(redis);

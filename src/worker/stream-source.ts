@@ -3,16 +3,18 @@ import { createHash } from 'node:crypto';
 import { mkdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ServiceError } from '../contract/errors.ts';
+import { outputsOf } from '../contract/output-request.ts';
 import { MediaFailure } from '../media/failure.ts';
 import { type Probe, probe } from '../media/probe.ts';
 import { CLOCK_TOLERANCE_SECONDS } from '../media/timeline.ts';
 import { OutboundFailed, OutboundRefused } from '../outbound/errors.ts';
 import { tooLarge } from '../outbound/limited-body.ts';
 import { wasPutBack } from '../queue/extraction-consumer.ts';
+import type { ExtractPayload } from '../queue/payloads.ts';
 import type { StreamKind } from '../streams/detect.ts';
 import { fetchSegments, requirePlaylistSize, type StreamContext } from '../streams/fetch.ts';
 import { JoinedFile } from '../streams/join/join.ts';
-import { openStream } from '../streams/open.ts';
+import { isSameRendition, openStream } from '../streams/open.ts';
 import type { Presentation } from '../streams/presentation.ts';
 import type { StepContext } from './step.ts';
 
@@ -24,10 +26,18 @@ interface Playlist {
   readonly url: string;
 }
 
-type StreamSource =
+interface Fetched {
+  readonly isTrack: boolean;
+  /** Names of the transcripts whose track it does not hold. */
+  readonly elsewhere: readonly string[];
+}
+
+type StreamSource = Fetched &
   /** All of it lies in one file there, whose timestamp 0 is at `zeroSeconds` of the presentation. */
-  | { readonly fileUrl: string; readonly zeroSeconds: number; readonly isTrack: boolean }
-  | { readonly sizeBytes: number; readonly probe: Probe; readonly isTrack: boolean };
+  (
+    | { readonly fileUrl: string; readonly zeroSeconds: number }
+    | { readonly sizeBytes: number; readonly probe: Probe }
+  );
 
 /** Claimed at a time, since nobody knows how large a segment will be. */
 const ROOM_STEP_BYTES = 16 * 1024 * 1024;
@@ -57,13 +67,14 @@ export async function fetchStream(playlist: Playlist, context: StepContext): Pro
             return fetch(request, take);
           },
         };
-        const opened = await openStream({ ...playlist, text }, payload.output.track, stream);
-        const { content, isTrack } = opened;
+        const description = { ...playlist, text };
+        const { content, isTrack } = await openStream(description, outputsOf(payload)[0].track, stream);
+        const fetched = { isTrack, elsewhere: await transcriptsElsewhere(payload, description) };
         if ('fileUrl' in content) {
           requireTls(content.fileUrl, playlist);
-          return { ...content, isTrack };
+          return { ...content, ...fetched };
         }
-        return { ...(await joinSegments(content, playlist.path, stream, context)), isTrack };
+        return { ...(await joinSegments(content, playlist.path, stream, context)), ...fetched };
       },
     );
   } catch (error) {
@@ -82,6 +93,37 @@ export async function fetchStream(playlist: Playlist, context: StepContext): Pro
 function requireTls(url: string, playlist: Playlist): void {
   if (playlist.url.startsWith('https:') && /^http:/i.test(url))
     throw new OutboundRefused('http inside https');
+}
+
+/**
+ * Of a stream one rendition is fetched, that of the first output.
+ * @returns names of the transcripts whose track lies in another one: they fail alone
+ * @throws {MediaFailure} when that of another output does
+ */
+async function transcriptsElsewhere(
+  payload: ExtractPayload,
+  description: Parameters<typeof isSameRendition>[0],
+): Promise<string[]> {
+  const [{ track }, ...others] = outputsOf(payload);
+  const elsewhere: string[] = [];
+  for (const output of others) {
+    const isTranscript = output.format === 'transcript';
+    const isHeld =
+      output.track === track ||
+      (await isSameRendition(description, track, output.track).catch((error: unknown) => {
+        if (isTranscript && error instanceof MediaFailure) return false;
+        throw error;
+      }));
+    if (isHeld) continue;
+    if (!isTranscript) {
+      throw new MediaFailure(
+        'EXTRACTION_FAILED',
+        'of an HLS or DASH stream a job takes one audio track; ask for the same track in all outputs',
+      );
+    }
+    elsewhere.push(output.name);
+  }
+  return elsewhere;
 }
 
 async function joinSegments(

@@ -4,8 +4,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ErrorCode, errorCatalogue } from '../../src/contract/errors.ts';
 import { startTestRedis, type TestRedis } from '../redis-server.ts';
 import { ServiceHome } from '../service.ts';
+import { sendJson, startTranscriber } from '../transcripts/transcriber-stub.ts';
 import { until } from '../until.ts';
-import { type Answer, type Ask, type Json, useClips, useService } from './api-fixture.ts';
+import { type Answer, type Ask, type Json, TestService, useClips, useService } from './api-fixture.ts';
 
 const SILENT = 'https://silent.example/a';
 
@@ -190,6 +191,30 @@ const cases: Record<ErrorCode, Case> = {
       return answer;
     },
   },
+  TRANSCRIPT_FAILED: {
+    how: 'a transcriber that refuses the audio',
+    httpStatus: 200,
+    async produce() {
+      const transcriber = await startTranscriber();
+      transcriber.answer = (response) => sendJson(response, 400, {});
+      const hearing = await TestService.start({ environment: { TRANSCRIBER_URL: transcriber.url } });
+      try {
+        const url = await hearing.outside.file('heard.mp4', clip('tone.mp4'));
+        const outputs = [
+          { name: 'full', format: 'mp3' },
+          { name: 'words', format: 'transcript' },
+        ];
+        const { jobId } = await hearing.run({ source: { type: 'url', url }, outputs });
+        return await until('the transcript has failed', async () => {
+          const answer = await hearing.call('GET', `/v1/download/${jobId}?name=words`);
+          return answer.status === 200 && answer;
+        });
+      } finally {
+        await hearing.close();
+        await transcriber.close();
+      }
+    },
+  },
   WEBHOOK_FAILED: {
     how: 'a receiver that never answers 2xx',
     httpStatus: 200,
@@ -206,6 +231,25 @@ const cases: Record<ErrorCode, Case> = {
       expect(answer.body).toMatchObject({ success: true, data: { status: 'completed', webhook } });
       // It is the job's record that carries this one: the job itself has not failed.
       return { ...answer, body: { success: false, error: { code, message } } };
+    },
+  },
+  DESTINATION_FAILED: {
+    how: 'a bucket that refuses the file',
+    httpStatus: 200,
+    async produce() {
+      const url = service().outside.on('/refusing', (request, response) => {
+        request.resume();
+        response.writeHead(403).end();
+      });
+      const { jobId } = await service().run({ ...job(), destination: { url } });
+      const { destination } = await until('the file is not put', async () => {
+        const now = await service().job(jobId);
+        return now.destination.status === 'failed' && now;
+      });
+      const answer = await get(`/v1/status/${jobId}`);
+      expect(answer.body).toMatchObject({ success: true, data: { status: 'completed', destination } });
+      // As above.
+      return { ...answer, body: { success: false, error: destination.error } };
     },
   },
 };

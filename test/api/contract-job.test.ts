@@ -94,6 +94,7 @@ describe('Job', () => {
         currentStep: null,
         inputFile: null,
         outputFile: null,
+        outputFiles: [],
         warnings: [],
         output: { format: 'mp3', copy: 'auto', normalize: false, preserveMetadata: true },
         options: { priority: 'normal' },
@@ -157,7 +158,9 @@ describe('Job', () => {
           },
         ],
       },
+      outputFiles: [job.outputFile],
       outputFile: {
+        name: 'audio',
         filename: 'the result.mp3',
         url: expect.stringMatching(
           new RegExp(`^${service().url}/v1/download/${job.jobId}\\?expires=\\d+&signature=[0-9a-f]{64}$`),
@@ -452,6 +455,7 @@ describe('Events', () => {
       timestamp: job.finishedAt,
       downloadUrl: `/audio-extract/v1/download/${job.jobId}`,
       outputFile: job.outputFile,
+      outputFiles: [job.outputFile],
       batchId: null,
       options: { filename: 'told', priority: 'normal', webhook: hook.url },
     });

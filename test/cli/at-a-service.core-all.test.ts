@@ -10,6 +10,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { type Json, useService } from '../api/api-fixture.ts';
+import { Bucket } from '../bucket.ts';
 import { currentRun } from '../by-run.ts';
 import { useVideos } from '../end-to-end/videos.ts';
 import { until } from '../until.ts';
@@ -50,6 +51,26 @@ describe('extract', () => {
     expect(ended.stderr).toMatch(/^uploading\nsubmitting\n[\s\S]*saving\nspeech\.opus: opus, /);
     expect((await service().job(jobId)).status).toBe('completed');
     expect([ended.code, await desk().leftovers()]).toEqual([0, []]);
+  });
+
+  it.runIf(currentRun === 'core')('has the file put to an address, and says when that failed', async () => {
+    const url = await service().outside.file('put.mp4', videos.talk);
+    const bucket = new Bucket();
+    bucket.answer = (nth) => ({ status: nth === 1 ? 200 : 403 });
+    const to = service().outside.on('/bucket/talk.mp3', bucket.handle);
+    const put = await desk().soundpost(['extract', url, '--destination', `${to}?signature=abc`, '--json']);
+    const { file, outputFile, destination } = json(put);
+    expect([put.code, file, destination.status]).toEqual([0, null, 'completed']);
+    expect(bucket.puts).toMatchObject([
+      { target: '/bucket/talk.mp3?signature=abc', sha256: outputFile.sha256 },
+    ]);
+    const refused = await desk().soundpost(['extract', url, '--destination', `${to}?signature=abc`]);
+    expect(refused.code).toBe(1);
+    expect(refused.stderr).toMatch(
+      /the file was not put to its destination: the destination answered with status 403; "soundpost jobs download job_/,
+    );
+    expect(refused.stderr).not.toContain('signature');
+    expect(await desk().leftovers()).toEqual([]);
   });
 
   it.runIf(currentRun === 'core')(

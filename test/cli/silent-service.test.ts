@@ -57,7 +57,8 @@ it('a second signal ends the process at once while the first still waits, and it
 it('audio that is not what the service took the sha256 of is an error, with the way to fetch it again', async () => {
   const client = createClient({ baseUrl: url, apiKey: 'sp_key' });
   const { signal } = new AbortController();
-  const audio = await download({ client, url, apiKey: 'sp_key' }, 'job_1', '0'.repeat(64), signal);
+  const made = { name: 'audio', sha256: '0'.repeat(64) };
+  const audio = await download({ client, url, apiKey: 'sp_key' }, 'job_1', made, signal);
   await expect(text(audio)).rejects.toThrow(
     'what arrived of it is something else; "soundpost jobs download job_1" fetches it again',
   );

@@ -66,6 +66,36 @@ describe('extract', () => {
       () => [video, '--sample-rate', '9000'],
       /--sample-rate: must be one of 8000/,
     ],
+    [
+      'a further output without a format',
+      () => [video, '--also', 'peaks'],
+      /--also: "peaks" is not of the form NAME=FORMAT\[,FIELD=VALUE…\], such as preview=opus/,
+    ],
+    [
+      'a further output with a field that is none',
+      () => [video, '--also', 'peaks=waveform,bitrate=192k'],
+      /--also peaks: Unrecognized key: "bitrate"/,
+    ],
+    [
+      'a fault in a further output',
+      () => [video, '--also', 'low=mp3,bitrate=999k'],
+      /--also low bitrate: must be 32k to 320k for mp3/,
+    ],
+    [
+      'a fault in the first beside others',
+      () => [video, '-b', '999k', '--also', 'peaks=waveform'],
+      /--bitrate: must be 32k to 320k for mp3/,
+    ],
+    [
+      'two outputs of one name',
+      () => [video, '--also', 'audio=opus'],
+      /--also audio name: "audio" is the name of another output/,
+    ],
+    [
+      'several files on standard output',
+      () => [video, '-o', '-', '--also', 'peaks=waveform'],
+      /--also: several files need a place to lie; give -o a file or a folder/,
+    ],
     ['no INSTANCE', () => [video, '--send', '+1202'], /--send: "\+1202" is not of the form INSTANCE:NUMBER/],
     ['an INSTANCE that is none', () => [video, '--send', 'a b:1'], /--send: instance must be the name or id/],
     ['a delay of nothing', () => [video, '--delay', '5'], /--delay: belongs to a voice message; add --send/],
@@ -84,6 +114,11 @@ describe('extract', () => {
       'audio and JSON on one stream',
       () => [video, '-o', '-', '--json'],
       /would both go to standard output; give -o a file/,
+    ],
+    [
+      'a destination without a service',
+      () => [video, '--destination', 'https://a.example/'],
+      /--destination: only a service puts files elsewhere/,
     ],
     [
       'a webhook without a service',

@@ -57,6 +57,23 @@ describe('a client', () => {
     );
   });
 
+  it('fetches each of several outputs by its name', async () => {
+    const { jobId } = await client().extract({
+      source: { type: 'url', url: await toneUrl() },
+      outputs: [
+        { name: 'full', format: 'mp3' },
+        { name: 'peaks', format: 'waveform' },
+      ],
+    });
+    const { outputFile, outputFiles } = await client().waitFor(jobId);
+    expect(outputFiles.map(({ name }) => name)).toEqual(['full', 'peaks']);
+    expect(outputFile.name).toBe('full');
+    const peaks = await client().download(jobId, { name: 'peaks' });
+    expect(await peaks.json()).toMatchObject({ version: 2, channels: 1, bits: 8 });
+    expect((await client().download(jobId)).headers.get('etag')).toBe(`"${outputFile.sha256}"`);
+    expect((await refusal(client().download(jobId, { name: 'other' }))).code).toBe('NOT_FOUND');
+  });
+
   it('throws what a job failed with, wherever its result is asked for, and tries it again', async () => {
     const { jobId } = await client().extract({
       source: { type: 'url', url: await silentUrl() },

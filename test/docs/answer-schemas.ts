@@ -12,13 +12,19 @@ import {
   WebhookSecret,
   WebhookTest,
 } from '../../src/contract/answers.ts';
+import { DestinationRequest } from '../../src/contract/destination.ts';
 import { ErrorBody } from '../../src/contract/errors.ts';
 import { SentMessage } from '../../src/contract/gateway.ts';
 import { GatewayErrorAnswer } from '../../src/contract/gateway-errors.ts';
 import { CreateInstanceAnswer } from '../../src/contract/gateway-instances.ts';
 import { Job, VoiceMessageState, WebhookState } from '../../src/contract/job.ts';
 import { JobRequest } from '../../src/contract/job-request.ts';
-import { JobCompletedEvent, JobFailedEvent, VoiceUpdatedEvent } from '../../src/contract/webhook-events.ts';
+import {
+  DestinationUpdatedEvent,
+  JobCompletedEvent,
+  JobFailedEvent,
+  VoiceUpdatedEvent,
+} from '../../src/contract/webhook-events.ts';
 
 const envelope = (data: z.ZodType): z.ZodType =>
   z.strictObject({ success: z.literal(true), data, message: z.string().optional() });
@@ -29,6 +35,7 @@ export const answerSchemas: Readonly<Record<string, z.ZodType>> = {
   BatchState: envelope(BatchState),
   CreateInstanceAnswer,
   DeliveryList: envelope(DeliveryList),
+  DestinationRequest,
   Job: envelope(Job),
   JobList: envelope(JobList),
   JobRequest,
@@ -38,8 +45,11 @@ export const answerSchemas: Readonly<Record<string, z.ZodType>> = {
   VoiceMessageAccepted: envelope(VoiceMessageAccepted),
   WebhookSecret: envelope(WebhookSecret),
   WebhookTest: envelope(WebhookTest),
+  // Without the defaults, which an answer has.
+  'a job as it is sent': z.custom((value) => JobRequest.safeParse(value).success),
   announcements: z.object({ voiceMessage: VoiceMessageState, webhook: WebhookState }),
   error: z.strictObject({ success: z.literal(false), error: ErrorBody }),
+  'destination.updated': DestinationUpdatedEvent,
   'gateway error': GatewayErrorAnswer,
   'job.completed': JobCompletedEvent,
   'job.failed': JobFailedEvent,

@@ -5,6 +5,7 @@
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { routes } from '../../src/api/app.ts';
+import { type BucketServer, serveBucket } from '../bucket.ts';
 import { Client, type Json, receiveWebhooks, type WebhookReceiver } from '../client.ts';
 import { mountedRoutes } from '../gateway/mounted-routes.ts';
 import { DOMAIN, startTestProsody, type TestProsody } from '../prosody.ts';
@@ -30,6 +31,8 @@ const secrets: Record<string, string> = {
   'query of an instance’s webhook': canary('instancehook'),
   'query of a source': canary('source'),
   'query of a webhook': canary('webhook'),
+  'query of a destination': canary('destination'),
+  'header of a destination': canary('destinationheader'),
   'query of an audio address': canary('audio'),
   'wrong API key': canary('wrongkey'),
   'token of another server’s events': canary('eventstoken'),
@@ -56,6 +59,7 @@ let prosody: TestProsody;
 let home: ServiceHome;
 let web: VideoServer;
 let hooks: WebhookReceiver;
+let store: BucketServer;
 let client: Client;
 let api = '';
 let gateway = '';
@@ -69,11 +73,14 @@ beforeAll(async () => {
   prosody = await startTestProsody({ accounts: { [ACCOUNT]: secrets['XMPP password'] ?? '' } });
   web = await serveVideos(videos.folder);
   hooks = await receiveWebhooks((nth) => (nth % 3 === 2 ? 500 : 204));
+  store = await serveBucket();
+  // Taken once, with tries before it, and then refused.
+  store.bucket.answer = (nth) => ({ status: nth < 3 ? 503 : nth === 3 ? 200 : 403 });
   home = await ServiceHome.make({
     REDIS_URL: redis.url,
     SECRET_KEY: secrets['root secret'] ?? '',
     GATEWAY_API_KEY: secrets['gateway key'] ?? '',
-    OUTBOUND_ALLOW: `${web.allow},${hooks.allow},${prosody.outboundAllow}`,
+    OUTBOUND_ALLOW: `${web.allow},${hooks.allow},${store.allow},${prosody.outboundAllow}`,
     WEBHOOK_SCHEDULE_SECONDS: '0,1,2',
     GATEWAY_EVENTS_TOKEN: secrets['token of another server’s events'] ?? '',
     LOG_LEVEL: 'trace',
@@ -98,6 +105,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await home.remove();
+  await store.close();
   await hooks.close();
   await web.close();
   await prosody.close();
@@ -144,6 +152,10 @@ const source = (name: string): object => ({
   url: `${web.url(name)}?X-Signature=${secrets['query of a source']}`,
 });
 const webhook = (): string => `${hooks.url}?token=${secrets['query of a webhook']}`;
+const destination = (address = store.url): object => ({
+  url: `${address}/talk.mp3?X-Signature=${secrets['query of a destination']}`,
+  headers: { Authorization: `Bearer ${secrets['header of a destination']}` },
+});
 const voiceMessage = { instance: 'main', number: ada.number };
 
 async function createXmpp(instanceName: string, password: string | undefined): Promise<void> {
@@ -195,8 +207,13 @@ async function fullRun(): Promise<void> {
     source: source('talk.mp4'),
     output: { format: 'mp3' },
     options: { webhook: webhook(), voiceMessage },
+    destination: destination(),
   });
   const job = await client.completed(data.jobId);
+  await until('the file is put', async () => {
+    const { body: now } = await client.call('GET', `/v1/jobs/${data.jobId}`);
+    return now.data.destination.status === 'completed';
+  });
   secrets['signature of an address'] = new URL(job.outputFile.url).searchParams.get('signature') ?? '';
   await ask(job.outputFile.url.replace(/signature=./, 'signature=x'));
   await (await fetch(job.outputFile.url)).arrayBuffer();
@@ -234,6 +251,8 @@ async function failures(): Promise<void> {
     [
       { source: source('missing.mp4'), options: { webhook: webhook() } },
       { source: source('talk.mp4'), output: { format: 'mp3', audioTrack: 7 } },
+      { source: source('talk.mp4'), destination: destination() },
+      { source: source('missing.mp4'), output: { format: 'mp3', destination: destination() } },
       { source: source('talk.mp4'), options: { voiceMessage: { ...voiceMessage, instance: 'nobody' } } },
       { source: source('talk.mp4'), options: { webhook: webhook().replace(/^http:/, 'https:') } },
     ].map((job) => askApi('POST', '/v1/extract', { output: { format: 'mp3' }, ...job })),
@@ -242,6 +261,7 @@ async function failures(): Promise<void> {
     { source: { type: 'url', url: `${closed}/?k=${secrets['query of a source']}` } },
     { source: { type: 'url', url: `http://user:${secrets['query of a source']}@example.com/` } },
     { source: source('talk.mp4'), options: { webhook: `${closed}/?k=${secrets['query of a webhook']}` } },
+    { source: source('talk.mp4'), destination: destination(closed) },
   ]) {
     await askApi('POST', '/v1/extract', { output: { format: 'mp3' }, ...bad });
   }
@@ -265,6 +285,9 @@ async function failures(): Promise<void> {
       audio: `${audio}?k=${secrets['query of an audio address']}`,
     });
   }
+  await until('the file that is refused is refused', () =>
+    store.bucket.puts.some(({ status }) => status === 403),
+  );
   await until('the jobs have ended', async () => {
     const states = await Promise.all(
       submitted.filter((one) => one.success).map(({ data }) => client.call('GET', `/v1/jobs/${data.jobId}`)),
@@ -317,6 +340,7 @@ async function troubleWithRedis(): Promise<void> {
       source: source('talk.mp4'),
       output: { format: 'mp3' },
       options: { webhook: webhook() },
+      destination: destination(),
     });
   const admin = new Redis(redis.socketPath);
   // A job's place can be reserved, but the job itself not be written.

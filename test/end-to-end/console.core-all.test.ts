@@ -241,6 +241,32 @@ describe.runIf(currentRun === 'all')('a job that takes its time', () => {
   });
 });
 
+describe.runIf(currentRun === 'all')('a job of several outputs', () => {
+  it('shows them all, and draws the sound from the waveform that it made', async () => {
+    const url = await service().outside.file('several.mp4', join(folder, 'lecture.mp4'));
+    const { jobId: made, outputFiles } = await service().run({
+      source: { type: 'url', url },
+      outputs: [
+        { name: 'full', format: 'mp3' },
+        { name: 'peaks', format: 'waveform' },
+      ],
+      options: { filename: 'several' },
+    });
+    const asked = watch.requests.length;
+    await page.evaluate(`location.hash = '#/jobs/${made}'`);
+    await page.getByRole('heading', { name: 'several-full.mp3' }).waitFor();
+    const others = page.getByRole('list', { name: 'Further files' });
+    const link = others.getByRole('link', { name: 'several-peaks.json' });
+    expect(await link.getAttribute('download')).toBe('several-peaks.json');
+    const { search } = new URL(outputFiles[1].url);
+    expect(await link.getAttribute('href')).toContain(search);
+    const fetched = () => watch.requests.slice(asked).filter((address) => address.includes('/v1/download/'));
+    await until('the waveform is fetched', () => fetched().some((address) => address.includes('name=peaks')));
+    await page.getByRole('link', { name: 'History' }).first().click();
+    await page.locator(`[data-job="${made}"]`, { hasText: 'MP3, WAVEFORM' }).waitFor();
+  });
+});
+
 describe.runIf(currentRun === 'all')('for everybody', () => {
   it('is used by keyboard alone', async () => {
     const url = await service().outside.file('by-keyboard.mp4', join(folder, 'lecture.mp4'));

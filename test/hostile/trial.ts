@@ -1,14 +1,13 @@
 /** One file of the corpus on the way that a job's file goes, and on the way of a voice message. */
 import { copyFile, mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { OutputRequest } from '../../src/contract/job-request.ts';
-import { extractAudio } from '../../src/media/extract.ts';
+import { OutputRequest } from '../../src/contract/output-request.ts';
 import { MediaFailure } from '../../src/media/failure.ts';
 import { planOutput } from '../../src/media/plan.ts';
 import { probe } from '../../src/media/probe.ts';
 import type { MediaTools } from '../../src/media/run.ts';
 import { prepareVoiceNote } from '../../src/media/voice-note.ts';
-import { noAbort } from '../media/extracting.ts';
+import { extractOne, noAbort } from '../media/extracting.ts';
 import type { HostileFile } from './hostile-file.ts';
 
 export interface Surroundings {
@@ -71,7 +70,7 @@ async function extract(
 ): Promise<void> {
   const probed = await probe(tools, input, { signal: noAbort });
   const plan = planOutput(OutputRequest.parse(output), probed);
-  const made = await extractAudio({
+  const made = await extractOne({
     ...{ tools, input, probe: probed, plan, workspace, signal: noAbort },
     outputPath: join(workspace, 'output'),
     maxAudioSeconds: MAX_AUDIO_SECONDS,

@@ -2,8 +2,11 @@
 
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { ServiceError } from '../../src/contract/errors.ts';
+import { OutputsRequest, outputsOf } from '../../src/contract/output-request.ts';
 import { Janitor } from '../../src/janitor/janitor.ts';
-import { attemptFiles, voiceId } from '../../src/queue/names.ts';
+
+import { attemptFiles, destinationId, transcriptId, voiceId } from '../../src/queue/names.ts';
+
 import { ExtractResult } from '../../src/queue/payloads.ts';
 import { tenantJobsKey } from '../../src/queue/reservation.ts';
 import { ownKey } from '../../src/redis/keys.ts';
@@ -18,8 +21,14 @@ import {
 } from '../../src/uploads/record.ts';
 import { jobKey, queueKey } from '../queue/bullmq-keys.ts';
 import { resultOf } from '../queue/job-result.ts';
-import { logger, newJobId, payloadOf, TENANT, useQueue } from '../queue/queue-fixture.ts';
+import { destinedPayload, logger, newJobId, payloadOf, TENANT, useQueue } from '../queue/queue-fixture.ts';
 import { until } from '../until.ts';
+
+/** Of a job that asks for an output alone. */
+function filesOfAttempt(jobId: string, attemptToken = ''): { output: string; voice: string } {
+  const { outputs, voice } = attemptFiles(jobId, attemptToken, outputsOf(payloadOf(TENANT)));
+  return { output: outputs[0] ?? '', voice };
+}
 
 const HOUR = 3600;
 const OUTPUT_TTL_SECONDS = 2 * HOUR;
@@ -193,7 +202,7 @@ function observe(
       throw new Error('no disk');
     }
     const result = resultOf(jobId);
-    const { output, voice } = attemptFiles(jobId, attemptToken, payload.output.format);
+    const { output, voice } = filesOfAttempt(jobId, attemptToken);
     return ExtractResult.parse({
       ...result,
       outputFile: { ...result.outputFile, storageKey: output },
@@ -246,7 +255,7 @@ describe('results', () => {
     await queue().reaches(jobId, 'completed');
     await ended(jobId, OUTPUT_TTL_SECONDS + 60);
     await janitor().sweep();
-    const { output, voice } = attemptFiles(jobId, tokens[0] ?? '', 'mp3');
+    const { output, voice } = filesOfAttempt(jobId, tokens[0]);
     // After an outage the message is sent later than that.
     expect(removed).toEqual([output]);
     await janitor().sweep();
@@ -254,6 +263,54 @@ describe('results', () => {
     await queue().redis.hset(jobKey('voice', voiceId(jobId)), 'finishedOn', Date.now());
     await janitor().sweep();
     expect(removed).toEqual([output, voice]);
+  });
+
+  it('stay until they are put to their destination', async () => {
+    const { tokens } = observe();
+    const jobId = newJobId();
+    await queue().jobs.submit(TENANT, [{ jobId, payload: destinedPayload(jobId) }]);
+    await queue().reaches(jobId, 'completed');
+    await ended(jobId, OUTPUT_TTL_SECONDS + 60);
+    await janitor().sweep();
+    await janitor().sweep();
+    expect(removed).toEqual([]);
+    await queue().redis.hset(jobKey('destination', destinationId(jobId, 'audio')), 'finishedOn', Date.now());
+    await janitor().sweep();
+    expect(removed).toEqual([filesOfAttempt(jobId, tokens[0]).output]);
+    await janitor().sweep();
+    expect(removed).toHaveLength(1);
+  });
+
+  it('go with what a transcript is made of when that has ended, and with its text when its own time is over', async () => {
+    const audio = (jobId: string) => ({
+      ...{ name: 'words', storageKey: `files/${jobId}/one-words.wav`, subtitles: 'vtt', filename: 'a.vtt' },
+      timeline: { startOffset: 0, filledSeconds: 0 },
+    });
+    queue().consume(async ({ jobId }) =>
+      ExtractResult.parse({ ...resultOf(jobId), transcripts: [audio(jobId)] }),
+    );
+    const jobId = await queue().submit();
+    const { result } = await queue().reaches(jobId, 'completed');
+    const output = result?.outputFile.storageKey ?? '';
+    const [wav, heard, text] = ['wav', 'heard.json', 'vtt'].map((end) => `files/${jobId}/one-words.${end}`);
+    await ended(jobId, OUTPUT_TTL_SECONDS + 60);
+    await janitor().sweep();
+    const ofAttempts = removed.filter((key) => !key.includes('/one'));
+    expect(removed).toEqual([...ofAttempts, output]);
+
+    const file = {
+      ...{ name: 'words', storageKey: text, filename: 'a.vtt', size: 1, duration: 1, sha256: '0'.repeat(64) },
+      ...{ format: 'transcript', subtitles: 'vtt', language: 'en' },
+      expiresAt: new Date(Date.now() + HOUR * 1000).toISOString(),
+    };
+    const record = jobKey('transcript', transcriptId(jobId, 'words'));
+    const returnvalue = JSON.stringify({ status: 'completed', file });
+    await queue().redis.hset(record, { finishedOn: Date.now(), returnvalue });
+    await janitor().sweep();
+    expect(removed).toEqual([...ofAttempts, output, wav, heard]);
+    timePasses(HOUR + 60);
+    await janitor().sweep();
+    expect(removed).toEqual([...ofAttempts, output, wav, heard, text]);
   });
 
   it('go in any number, also of one millisecond', async () => {
@@ -328,7 +385,28 @@ describe('files of attempts', () => {
     timePasses(61);
     await janitor().sweep();
     expect(tokens).toHaveLength(2);
-    expect(removed).toEqual([attemptFiles(jobId, tokens[0] ?? '', 'mp3').output]);
+    expect(removed).toEqual([filesOfAttempt(jobId, tokens[0]).output]);
+  });
+
+  it('of a job of several outputs go, each of them', async () => {
+    const tokens: string[] = [];
+    queue().consume(async ({ attemptToken }) => {
+      tokens.push(attemptToken);
+      throw new ServiceError('EXTRACTION_FAILED', 'no audio');
+    });
+    const outputs = OutputsRequest.parse([
+      { name: 'full', format: 'mp3' },
+      { name: 'voice', format: 'voice' },
+      { name: 'peaks', format: 'waveform' },
+    ]);
+    const { output: _, ...payload } = payloadOf(TENANT);
+    const jobId = newJobId();
+    await queue().jobs.submit(TENANT, [{ jobId, payload: { ...payload, outputs } }]);
+    await queue().reaches(jobId, 'failed');
+    timePasses(61);
+    await janitor().sweep();
+    const base = `files/${jobId}/${tokens[0]}`;
+    expect(removed.toSorted()).toEqual([`${base}-peaks.json`, `${base}-voice.ogg`, `${base}.mp3`]);
   });
 
   it('of a failed job go, and once more when a result would have gone', async () => {
@@ -341,7 +419,7 @@ describe('files of attempts', () => {
     await queue().reaches(jobId, 'failed');
     timePasses(61);
     await janitor().sweep();
-    const file = attemptFiles(jobId, tokens[0] ?? '', 'mp3').output;
+    const file = filesOfAttempt(jobId, tokens[0]).output;
     expect(removed).toEqual([file]);
     timePasses(OUTPUT_TTL_SECONDS);
     await janitor().sweep();
@@ -355,7 +433,7 @@ describe('files of attempts', () => {
     await queue().redis.hset(jobKey('extract', jobId), 'spCancelled', '1');
     await ended(jobId, 61);
     await janitor().sweep();
-    expect(removed).toEqual([attemptFiles(jobId, tokens[0] ?? '', 'mp3').output]);
+    expect(removed).toEqual([filesOfAttempt(jobId, tokens[0]).output]);
   });
 });
 

@@ -1,8 +1,8 @@
 /** The whole way through the media layer, as the worker takes it. */
-import { OutputRequest } from '../../src/contract/job-request.ts';
+import { OutputRequest } from '../../src/contract/output-request.ts';
 import { detectSandbox } from '../../src/media/detect-sandbox.ts';
 import { type Extraction, type ExtractOptions, extractAudio } from '../../src/media/extract.ts';
-import { planOutput } from '../../src/media/plan.ts';
+import { type OutputPlan, planOutput } from '../../src/media/plan.ts';
 import { probe } from '../../src/media/probe.ts';
 import type { MediaTools } from '../../src/media/run.ts';
 import { mediaTools } from '../media-tools.ts';
@@ -19,16 +19,35 @@ export function startedBy(launcher: readonly string[]): MediaTools {
 
 export const noAbort = new AbortController().signal;
 
+/** As it is for one output. */
+export interface OneOptions extends Omit<ExtractOptions, 'outputs'> {
+  readonly plan: OutputPlan;
+  readonly outputPath: string;
+}
+
+export interface OneExtraction
+  extends Omit<Extraction, 'files'>,
+    Pick<Extraction['files'][number], 'loudness'> {
+  readonly output: Extraction['files'][number];
+}
+
+export async function extractOne({ plan, outputPath, ...options }: OneOptions): Promise<OneExtraction> {
+  const { files, ...others } = await extractAudio({ ...options, outputs: [{ plan, path: outputPath }] });
+  const [output] = files;
+  if (output === undefined) throw new Error('no file was made');
+  return { ...others, output, loudness: output.loudness };
+}
+
 /** @param request an output as a client writes it. */
 export async function extract(
   input: string,
   outputPath: string,
   request: Record<string, unknown>,
-  options: Partial<ExtractOptions> = {},
-): Promise<Extraction> {
+  options: Partial<OneOptions> = {},
+): Promise<OneExtraction> {
   const probed = await probe(tools, input, { signal: noAbort });
   const plan = planOutput(OutputRequest.parse(request), probed);
-  return extractAudio({
+  return extractOne({
     ...{ tools, input, probe: probed, plan, outputPath, signal: noAbort, maxAudioSeconds: 3600 },
     ...options,
   });

@@ -3,9 +3,10 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { OutputRequest } from '../../src/contract/job-request.ts';
+import { OutputRequest } from '../../src/contract/output-request.ts';
+import { extractAudio } from '../../src/media/extract.ts';
 import { roomFor } from '../../src/media/output-size.ts';
-import { planOutput } from '../../src/media/plan.ts';
+import { planAny, planOutput } from '../../src/media/plan.ts';
 import { probe } from '../../src/media/probe.ts';
 import { currentRun, rowsOfRun } from '../by-run.ts';
 import { extract, noAbort, tools } from './extracting.ts';
@@ -48,6 +49,25 @@ it.each(
     expect(room).toBeGreaterThanOrEqual(output.sizeBytes);
     expect(room).toBeLessThan(4 * output.sizeBytes + 2 * MIB);
   }
+});
+
+it.runIf(currentRun === 'core')('of a waveform is by its pixels', async () => {
+  const input = await folder.source('music.wav');
+  const probed = await probe(tools, input, { signal: noAbort });
+  const plan = planAny({ name: 'peaks', format: 'waveform', pixelsPerSecond: 100 }, probed);
+  const sound = planOutput(OutputRequest.parse({ format: 'mp3' }), probed);
+  const path = join(place, 'peaks.json');
+  const { files } = await extractAudio({
+    ...{ tools, input, probe: probed, signal: noAbort, maxAudioSeconds: HOUR },
+    outputs: [
+      { plan: sound, path: join(place, 'beside') },
+      { plan, path },
+    ],
+  });
+  const sizeBytes = files[1]?.sizeBytes ?? 0;
+  const room = roomFor(plan, { ...probed, maxAudioSeconds: HOUR });
+  expect(room).toBeGreaterThanOrEqual(sizeBytes);
+  expect(room).toBeLessThan(2 * sizeBytes + 2 * MIB);
 });
 
 it.runIf(currentRun === 'core')(

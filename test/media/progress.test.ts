@@ -32,3 +32,13 @@ it('ends at 1, also where the audio is longer than was said or of no known lengt
   ).toEqual([1]);
   expect(reported(0, (report) => report.phase(0, 1)(0))).toEqual([]);
 });
+
+it('of several works each fills its part, by its own length', () => {
+  const fractions = reported(null, (report) => {
+    report.part(0, 0.25, 10).phase(0, 1)(5);
+    report.part(0.25, 0.75, 20).phase(0, 0.5)(20);
+    report.part(0.75, 1, null).phase(0, 1)(20);
+    report.done();
+  });
+  expect(fractions).toEqual([0.125, 0.5, 1]);
+});

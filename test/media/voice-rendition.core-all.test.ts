@@ -1,12 +1,11 @@
 /** The voice message that is made together with an output, and voice as an output of its own. */
 import { stat } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
-import { OutputRequest } from '../../src/contract/job-request.ts';
-import { extractAudio } from '../../src/media/extract.ts';
+import { OutputRequest } from '../../src/contract/output-request.ts';
 import { planOutput, planVoiceRendition } from '../../src/media/plan.ts';
 import { probe } from '../../src/media/probe.ts';
 import { currentRun, rowsOfRun } from '../by-run.ts';
-import { extract, noAbort, tools } from './extracting.ts';
+import { extract, extractOne, noAbort, tools } from './extracting.ts';
 import { decodedSeconds, ffmpeg, inspect, packetKbps } from './oracle.ts';
 import { mediaFolder, type SourceName } from './sources.ts';
 
@@ -17,7 +16,7 @@ describe('a voice message with the output', () => {
     const input = await folder.source(source);
     const output = OutputRequest.parse(request);
     const probed = await probe(tools, input, { signal: noAbort });
-    return extractAudio({
+    return extractOne({
       ...{
         tools,
         input,

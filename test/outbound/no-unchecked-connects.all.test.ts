@@ -79,7 +79,23 @@ const parts = (url: string): Promise<unknown> => {
 const post = (url: string): Promise<unknown> =>
   outbound.post({ url, headers: {}, body: '{}', timeoutMs: 5000 });
 const put = (url: string): Promise<unknown> =>
-  outbound.put({ url, headers: {}, body: Readable.from(['x']), sizeBytes: 1, timeoutMs: 5000 });
+  outbound.put({
+    purpose: 'service',
+    url,
+    headers: {},
+    body: Readable.from(['x']),
+    sizeBytes: 1,
+    idleMs: 5000,
+  });
+const putTo = (url: string): Promise<unknown> =>
+  outbound.put({
+    purpose: 'destination',
+    url,
+    headers: {},
+    body: Readable.from(['x']),
+    sizeBytes: 1,
+    idleMs: 5000,
+  });
 const bytes = (url: string): Promise<unknown> => outbound.fetchBytes({ url, maxBytes: 1000 });
 /** As `ws` and Baileys' uploads do. */
 const byAgent = async (host: string, service = outbound.service()): Promise<unknown> => {
@@ -131,6 +147,7 @@ const ways: readonly Way[] = [
   ['audio for the gateway', forbiddenHosts, (host) => bytes(`https://${host}/`)],
   ['a webhook', forbiddenHosts, (host) => post(`https://${host}/`)],
   ['an upload slot', forbiddenHosts, (host) => put(`https://${host}/`)],
+  ['a destination', forbiddenHosts, (host) => putTo(`https://${host}/`)],
   ['a redirect of a source', forbiddenHosts, (host) => download(redirected(`http://${host}/`))],
   ['a redirect in parts', forbiddenHosts, (host) => parts(redirected(`http://${host}/`))],
   ['a redirect of audio', forbiddenHosts, (host) => bytes(redirected(`http://${host}/`))],
@@ -146,6 +163,7 @@ const ways: readonly Way[] = [
   ],
   ['a name of a webhook', forbiddenAddresses, (address) => post(`https://${named(address, 'alone')}/`)],
   ['a name of an upload slot', forbiddenAddresses, (address) => put(`https://${named(address, 'mixed')}/`)],
+  ['a name of a destination', forbiddenAddresses, (address) => putTo(`https://${named(address, 'mixed')}/`)],
   [
     'a redirect to a name',
     forbiddenAddresses,

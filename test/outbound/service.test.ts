@@ -74,11 +74,12 @@ describe('an upload', () => {
 
   const upload = (url: string, body: string, sizeBytes = Buffer.byteLength(body)) =>
     outbound.put({
+      purpose: 'service',
       url,
       headers: { Authorization: 'Basic abc', 'Content-Type': 'audio/ogg' },
       body: Readable.from([Buffer.from(body)]),
       sizeBytes,
-      timeoutMs: 5_000,
+      idleMs: 5_000,
     });
 
   test('arrives byte for byte, with its size and the headers that were given', async () => {
@@ -104,7 +105,14 @@ describe('an upload', () => {
     ['http to a public address', 'http://share.example.com/slot'],
   ])('to %s is refused', async (_what, url) => {
     const { outbound: stubbed, connections } = stubNetwork();
-    const put = stubbed.put({ url, headers: {}, body: Readable.from(['x']), sizeBytes: 1, timeoutMs: 5_000 });
+    const put = stubbed.put({
+      purpose: 'service',
+      url,
+      headers: {},
+      body: Readable.from(['x']),
+      sizeBytes: 1,
+      idleMs: 5_000,
+    });
     await expect(put).rejects.toBeInstanceOf(OutboundRefused);
     expect(connections).toEqual([]);
   });
@@ -112,7 +120,14 @@ describe('an upload', () => {
   test('goes to any port of a public address', async () => {
     const { outbound: stubbed, connections } = stubNetwork({ serverPort: server.port });
     const url = 'https://share.example.com:5281/slot';
-    await stubbed.put({ url, headers: {}, body: Readable.from(['x']), sizeBytes: 1, timeoutMs: 5_000 });
+    await stubbed.put({
+      purpose: 'service',
+      url,
+      headers: {},
+      body: Readable.from(['x']),
+      sizeBytes: 1,
+      idleMs: 5_000,
+    });
     expect(connections).toMatchObject([
       { hostname: 'share.example.com', port: 5281, addresses: [PUBLIC_ADDRESS] },
     ]);

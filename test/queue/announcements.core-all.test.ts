@@ -10,6 +10,7 @@ import {
   type AnnouncementConsumerOptions,
   consumeAnnouncements,
 } from '../../src/queue/announcement-consumer.ts';
+import { DestinationQueue } from '../../src/queue/destination-queue.ts';
 import { completionId, voiceId, webhookId } from '../../src/queue/names.ts';
 import { WebhookPayload } from '../../src/queue/payloads.ts';
 import { VoiceQueue } from '../../src/queue/voice-queue.ts';
@@ -51,11 +52,14 @@ async function announce(
   const { schedule = [0, 0.1, 0.2], lockSeconds = 30 } = more;
   const webhooks = jobWebhooks(schedule.length, 'worker', more.url);
   const voices = new VoiceQueue({ redis, recordSeconds: 3600, logger });
+  const destinations = new DestinationQueue({ redis, recordSeconds: 3600, logger });
   const { webhook = async () => ({ status: 200 }) } = handlers;
   const consumer = consumeAnnouncements({
     redis,
     addWebhook: (payload) => webhooks.add(payload),
     voices,
+    destinations,
+    transcripts: { add: async () => undefined },
     lockSeconds,
     logger,
     sendVoice: handlers.voice ?? (async () => ({ outcome: 'done', result: SENT })),
@@ -80,6 +84,7 @@ async function announce(
     logger,
   });
   queue().onClose(() => voices.close());
+  queue().onClose(() => destinations.close());
   queue().onClose(() => consumer.close(0));
   queue().onClose(() => deliveries.close(0));
   return consumer;

@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto';
 import { Queue, Worker } from 'bullmq';
 import { afterEach, beforeEach } from 'vitest';
 import { createLogger } from '../../src/observe/logger.ts';
+import { sealDestinations } from '../../src/queue/destinations.ts';
 import {
   consumeExtractions,
   type ExtractionConsumer,
@@ -19,6 +20,7 @@ import type { SubmissionLimits } from '../../src/queue/reservation.ts';
 import { WorkerRegistry } from '../../src/queue/worker-registry.ts';
 import { closeRedis, connectRedis, type Redis, type RedisRole } from '../../src/redis/connection.ts';
 import { KEY_PREFIX } from '../../src/redis/keys.ts';
+import { Sealer } from '../../src/signing/sealer.ts';
 import { startTestRedis, type TestRedis } from '../redis-server.ts';
 import { until } from '../until.ts';
 
@@ -47,6 +49,15 @@ export function payloadOf(tenant: string, options: Record<string, unknown> = {})
     batchId: null,
     retryOf: null,
   });
+}
+
+const sealer = new Sealer(Buffer.alloc(32));
+
+/** Of a job whose file is to be put somewhere. */
+export function destinedPayload(jobId: string, options: Record<string, unknown> = {}): ExtractPayload {
+  const payload = payloadOf(TENANT, options);
+  const destination = { url: 'https://bucket.example/talk.mp3?signature=abc' };
+  return { ...payload, ...sealDestinations(sealer, jobId, { output: payload.output, destination }) };
 }
 
 /** Steps that go on until they are told to end. */

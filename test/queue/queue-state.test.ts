@@ -31,6 +31,8 @@ describe('an empty queue', () => {
       'completion',
       'webhook',
       'voice',
+      'destination',
+      'transcript',
       'gateway-webhook',
     ]);
     for (const state of empty) {

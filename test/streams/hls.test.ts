@@ -5,6 +5,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { ExtractResult } from '../../src/queue/payloads.ts';
 import { decodedSamples, ffmpeg, inspect } from '../media/oracle.ts';
 import { mediaFolder } from '../media/sources.ts';
+import { runJob } from '../worker/outputs/outputs-run.ts';
 import { makeSurroundings, type Surroundings } from '../worker/worker-fixture.ts';
 import { extract, fileOf, samples, samplesOf } from './stream-run.ts';
 import { type StreamServer, serveStreams } from './stream-server.ts';
@@ -231,6 +232,48 @@ describe('a stream with audio renditions', () => {
     expect(await samplesOf(around, result)).toBe(await samples(web.url(`renditions/${playlist}.m3u8`)));
   });
 
+  it('is one for outputs that ask for it in different words; a transcript of another one fails alone', async () => {
+    const { result } = runJob(around, web.url('renditions/master.m3u8'), {
+      outputs: [
+        { ...WAV, name: 'de', track: 1 },
+        { ...WAV, name: 'also-de', track: 'de' },
+        { name: 'words', format: 'transcript', track: 'de' },
+        { name: 'other', format: 'transcript', track: 0 },
+        { name: 'none', format: 'transcript', track: 'fr' },
+      ],
+    });
+    const made = await result;
+    expect(await samplesOf(around, made)).toBe(await samples(web.url('renditions/2.m3u8')));
+    expect(made.otherFiles?.map(({ sha256 }) => sha256)).toEqual([made.outputFile.sha256]);
+    const oneTrack = expect.stringContaining('takes one audio track');
+    expect(made.transcripts?.map(({ name, notMade }) => [name, notMade])).toEqual([
+      ['words', undefined],
+      ['other', oneTrack],
+      ['none', oneTrack],
+    ]);
+  });
+
+  it('is not two for two outputs', async () => {
+    const { result } = runJob(around, web.url('renditions/master.m3u8'), {
+      outputs: [
+        { ...WAV, name: 'en' },
+        { ...WAV, name: 'de', track: 'de' },
+      ],
+    });
+    await expect(result).rejects.toMatchObject({ details: expect.stringContaining('takes one audio track') });
+  });
+
+  it('does not matter where all is muxed: the first track and none in particular are the same', async () => {
+    const { result } = runJob(around, web.url('muxed/index.m3u8'), {
+      outputs: [
+        { ...WAV, name: 'any' },
+        { ...WAV, name: 'first', track: 0 },
+      ],
+    });
+    const made = await result;
+    expect(made.otherFiles?.map(({ sha256 }) => sha256)).toEqual([made.outputFile.sha256]);
+  });
+
   describe('that begins after the pictures', () => {
     // Pictures that are not shown in the order in which they are decoded have two times.
     const kinds = {
@@ -299,6 +342,24 @@ describe('a stream with audio renditions', () => {
     await expect(job).rejects.toMatchObject({
       code: 'EXTRACTION_FAILED',
       details: expect.stringMatching(/^no audio track fr; the stream has 0: en, .*; 1: de, /),
+    });
+  });
+
+  it('makes several outputs of one track, and of several tracks none', async () => {
+    const master = web.url('renditions/master.m3u8');
+    const result = await extract(around, master, [
+      { ...WAV, name: 'whole', track: 'de' },
+      { name: 'peaks', format: 'waveform', track: 'de' },
+    ]);
+    expect(await samplesOf(around, result)).toBe(await samples(web.url('renditions/2.m3u8')));
+    expect(result.otherFiles).toMatchObject([{ name: 'peaks', format: 'waveform' }]);
+    const job = extract(around, master, [
+      { ...WAV, name: 'de', track: 'de' },
+      { ...WAV, name: 'en', track: 'en' },
+    ]);
+    await expect(job).rejects.toMatchObject({
+      code: 'EXTRACTION_FAILED',
+      details: expect.stringContaining('ask for the same track in all outputs'),
     });
   });
 

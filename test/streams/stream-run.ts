@@ -5,15 +5,19 @@ import { runExtraction } from '../../src/worker/extraction.ts';
 import { ffmpeg } from '../media/oracle.ts';
 import type { Surroundings } from '../worker/worker-fixture.ts';
 
-/** A job over what lies at a URL. */
-export function extract(around: Surroundings, url: string, output: object): Promise<ExtractResult> {
+/** A job over what lies at a URL. @param output several as a list */
+export function extract(
+  around: Surroundings,
+  url: string,
+  output: object | readonly object[],
+): Promise<ExtractResult> {
   return extractFrom(around, { type: 'url', url }, output);
 }
 
 export async function extractFrom(
   around: Surroundings,
   source: ExtractPayload['source'],
-  output: object,
+  output: object | readonly object[],
 ): Promise<ExtractResult> {
   return runExtraction(
     {
@@ -27,7 +31,7 @@ export async function extractFrom(
         version: 1,
         tenant: 'tenant01',
         source,
-        output,
+        ...(Array.isArray(output) ? { outputs: output } : { output }),
         options: { priority: 'normal' },
         batchId: null,
         retryOf: null,

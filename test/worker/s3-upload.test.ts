@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { ExtractPayload, type ExtractResult } from '../../src/queue/payloads.ts';
+import { ExtractPayload, type ExtractResult, filesOf, storageKeysOf } from '../../src/queue/payloads.ts';
 import { DiskSpace } from '../../src/storage/disk-space.ts';
 import { uploadStorageKey } from '../../src/uploads/record.ts';
 import { runExtraction } from '../../src/worker/extraction.ts';
@@ -28,7 +28,11 @@ afterAll(async () => {
   await on.close();
 });
 
-function run(disk: DiskSpace, signal = new AbortController().signal): Promise<ExtractResult> {
+function run(
+  disk: DiskSpace,
+  signal = new AbortController().signal,
+  asked: object = { output: { format: 'mp3' } },
+): Promise<ExtractResult> {
   const job = {
     jobId: `job_${randomBytes(8).toString('hex')}`,
     attemptToken: randomBytes(4).toString('hex'),
@@ -40,7 +44,7 @@ function run(disk: DiskSpace, signal = new AbortController().signal): Promise<Ex
       version: 1,
       tenant: 'tenant01',
       source: UPLOAD,
-      output: { format: 'mp3' },
+      ...asked,
       options: { priority: 'normal' },
       batchId: null,
       retryOf: null,
@@ -54,6 +58,19 @@ const fetched = (): number => on.server.requests.filter(({ method }) => method =
 it('is done, its result is in the bucket, and nothing of it is left on the disk', async () => {
   const { outputFile } = await run(new DiskSpace(around.folder, 0));
   expect(await on.storage.stat(outputFile.storageKey)).toMatchObject({ sizeBytes: outputFile.size });
+  expect(around.left()).toEqual([]);
+});
+
+it('of several outputs has all of them in the bucket', async () => {
+  const outputs = [
+    { name: 'full', format: 'mp3' },
+    { name: 'peaks', format: 'waveform' },
+  ];
+  const result = await run(new DiskSpace(around.folder, 0), undefined, { outputs });
+  for (const { storageKey, size } of filesOf(result)) {
+    expect(await on.storage.stat(storageKey)).toMatchObject({ sizeBytes: size });
+  }
+  expect(storageKeysOf(result)).toHaveLength(2);
   expect(around.left()).toEqual([]);
 });
 

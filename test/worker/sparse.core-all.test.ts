@@ -4,7 +4,7 @@ import { copyFile, type FileHandle, open, readFile, stat, writeFile } from 'node
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { ServiceError } from '../../src/contract/errors.ts';
-import { ExtractPayload, type ExtractResult } from '../../src/queue/payloads.ts';
+import { ExtractPayload, type ExtractResult, filesOf } from '../../src/queue/payloads.ts';
 import { runExtraction } from '../../src/worker/extraction.ts';
 import { byRun, currentRun, rowsOfRun } from '../by-run.ts';
 import { ffmpeg } from '../media/oracle.ts';
@@ -170,7 +170,12 @@ afterEach(() => {
   expect(around.left()).toEqual([]);
 });
 
-async function extract(url: string, output: object, surroundings = around): Promise<ExtractResult> {
+/** @param output several as a list */
+async function extract(
+  url: string,
+  output: object | readonly object[],
+  surroundings = around,
+): Promise<ExtractResult> {
   return runExtraction(
     {
       jobId: `job_${randomBytes(8).toString('hex')}`,
@@ -183,7 +188,7 @@ async function extract(url: string, output: object, surroundings = around): Prom
         version: 1,
         tenant: 'tenant01',
         source: { type: 'url', url },
-        output,
+        ...(Array.isArray(output) ? { outputs: output } : { output }),
         options: { priority: 'normal' },
         batchId: null,
         retryOf: null,
@@ -195,9 +200,9 @@ async function extract(url: string, output: object, surroundings = around): Prom
 }
 
 /** What does not depend on which job it was. */
-function essence({ inputFile, outputFile }: ExtractResult): object {
-  const { storageKey: _key, expiresAt: _at, ...output } = outputFile;
-  return { inputFile, output };
+function essence(result: ExtractResult): object {
+  const files = filesOf(result).map(({ storageKey: _key, expiresAt: _at, ...file }) => file);
+  return { inputFile: result.inputFile, files };
 }
 
 const wholes = new Map<string, Promise<object>>();
@@ -276,6 +281,42 @@ describe('the result of a part is that of the whole', () => {
     expect(single.sentBytes - before).toBeLessThan(size / 3);
     expect(single.peakConnections).toBeLessThanOrEqual(16);
   });
+});
+
+describe('of several outputs', () => {
+  const named = (output: object, nth: number): object => ({ name: `n${nth}`, ...output });
+
+  it.runIf(currentRun === 'core')('one track is fetched once', async () => {
+    const sentFor = async (output: object): Promise<number> => {
+      const before = several.sentBytes;
+      await extract(several.url('end.mp4'), output);
+      return several.sentBytes - before;
+    };
+    const once = await sentFor({ format: 'mp3' });
+    const outputs = [
+      { format: 'mp3' },
+      { format: 'opus' },
+      { format: 'waveform' },
+      { format: 'flac', start: 5 },
+    ];
+    expect(await sentFor(outputs.map(named))).toBeLessThan(1.1 * once);
+  });
+
+  it.runIf(currentRun === 'all').each(['tracks.mov', 'tracks.mkv'])(
+    'the tracks of all are fetched, and no others: %s',
+    async (name) => {
+      const { size } = await stat(folder.at(name));
+      const outputs = [
+        { format: 'mp3', track: 0 },
+        { format: 'flac', track: 1 },
+        { format: 'waveform', track: 1 },
+      ];
+      const expected = await essenceOfWhole(name, outputs.map(named));
+      const before = several.sentBytes;
+      expect(essence(await extract(several.url(name), outputs.map(named)))).toEqual(expected);
+      expect(several.sentBytes - before).toBeLessThan(size / 2);
+    },
+  );
 });
 
 async function failureOf(result: Promise<unknown>): Promise<{ code: string; details: unknown }> {

@@ -111,9 +111,17 @@ async function* jobEvents(jobId, seen, { onLive, signal }) {
   for await (const { id, data } of readEvents(response.body)) {
     const job = JSON.parse(data);
     seen.lastId = id;
-    seen.ended = job.status === 'completed' || job.status === 'failed';
+    seen.ended = isSettled(job);
     yield job;
   }
+}
+
+/** Whether nothing more becomes of it: it has ended, its transcripts too, and its files are put where they were to be put. */
+function isSettled({ status, destination, outputFile, outputFiles = [outputFile], transcripts = [] }) {
+  const isPending = [destination, ...outputFiles.map((file) => file?.destination), ...transcripts].some(
+    (one) => one?.status === 'pending',
+  );
+  return status === 'failed' || (status === 'completed' && !isPending);
 }
 
 async function send(path, init) {

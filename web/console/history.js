@@ -3,7 +3,7 @@ import { Away, request } from './connection.js';
 import { cancel, retry } from './job-actions.js';
 import { byId, during, iconButton, setText } from './page.js';
 import { element, icon, shortTime } from './shared/elements.js';
-import { nameOf, size, statusOf, statusWord, stepWord, time } from './words.js';
+import { nameOf, outputsOf, size, statusOf, statusWord, stepWord, time } from './words.js';
 
 const PAGE = 20;
 /** How often unfinished jobs are looked at while the list is open. */
@@ -178,9 +178,8 @@ function about(job, status) {
     processing: () => `${stepWord(job.currentStep)} · ${job.progress} %`,
     failed: () => job.error.message,
   }[status]?.();
-  return [job.output.format.toUpperCase(), what, shortTime(new Date(job.createdAt))]
-    .filter(Boolean)
-    .join(' · ');
+  const formats = outputsOf(job).map(({ format }) => format.toUpperCase());
+  return [formats.join(', '), what, shortTime(new Date(job.createdAt))].filter(Boolean).join(' · ');
 }
 
 function bar({ progress, currentStep }) {

@@ -8,7 +8,19 @@ import { announce, byId, confirmed, during, setText, showFacts } from './page.js
 import { closePlayer, loadPlayer } from './player.js';
 import { closeSend, showSend } from './send.js';
 import { element, icon } from './shared/elements.js';
-import { about, nameOf, size, statusOf, statusWord, stepWord, time, until } from './words.js';
+import { closeTranscript, showTranscript } from './transcript.js';
+import {
+  about,
+  destinationWord,
+  nameOf,
+  outputsOf,
+  size,
+  statusOf,
+  statusWord,
+  stepWord,
+  time,
+  until,
+} from './words.js';
 
 const fault = byId('job-error');
 
@@ -50,6 +62,7 @@ export function show(jobId) {
 export function leave() {
   watching?.abort();
   closePlayer();
+  closeTranscript();
   closeSend();
   stopDeliveries();
   fault.textContent = '';
@@ -95,16 +108,15 @@ function subtitleOf({ jobId, createdAt, retryOf }) {
 
 function showProgress(status) {
   byId('job-progress').hidden = status !== 'queued' && status !== 'processing';
-  const { progress, currentStep, estimatedTimeRemaining: left, output } = job;
+  const { progress, currentStep, estimatedTimeRemaining: left } = job;
+  const levels = outputsOf(job).some((output) => output.normalize || output.loudness !== undefined);
   byId('progress-bar').value = progress;
   setText(byId('progress-percent'), `${progress} %`);
   setText(
     byId('progress-left'),
     status === 'queued' ? 'Waiting for its turn' : left === undefined ? '' : `${about(left)} left`,
   );
-  const steps = processingSteps.filter(
-    (step) => step !== 'normalizing_audio' || output.normalize || output.loudness !== undefined,
-  );
+  const steps = processingSteps.filter((step) => step !== 'normalizing_audio' || levels);
   const at = steps.indexOf(currentStep);
   byId('steps').replaceChildren(...steps.map((step, index) => stepItem(step, index - at, at === -1)));
   if (currentStep !== null && currentStep !== saidStep && status === 'processing') {
@@ -147,7 +159,9 @@ function showResult() {
   if (!isThere) {
     return;
   }
-  loadPlayer(file);
+  loadPlayer(file, waveformOf(job));
+  showTranscript(job, file);
+  showOtherFiles(job.outputFiles.slice(1));
   setText(byId('result-expires'), until(file.expiresAt));
   byId('download').href = reachable(file.url);
   byId('download').download = file.filename;
@@ -163,13 +177,40 @@ function showResult() {
   ]);
 }
 
+/** The file that draws what the first one sounds like: a waveform of the same part of the same track. */
+function waveformOf(job) {
+  const [first, ...others] = outputsOf(job);
+  const clock = ({ format, timeline }) => timeline ?? (format === 'voice' ? 'audio' : 'source');
+  const isOfFirst = (output) =>
+    output.format === 'waveform' &&
+    ['track', 'start', 'end'].every((field) => output[field] === first[field]) &&
+    clock(output) === clock(first);
+  const name = others.find(isOfFirst)?.name;
+  return job.outputFiles.find((file) => file.name === name);
+}
+
+function showOtherFiles(files) {
+  byId('other-files').hidden = files.length === 0;
+  byId('other-files').replaceChildren(
+    ...files.map((file) =>
+      element(
+        'li',
+        {},
+        element('a', { href: reachable(file.url), download: file.filename, textContent: file.filename }),
+        ` · ${size(file.size)}`,
+      ),
+    ),
+  );
+}
+
 const channelWord = (channels) => ({ 1: 'Mono', 2: 'Stereo' })[channels] ?? `${channels} channels`;
 
 /** Only once it has ended: what stands below the progress would be moved by its result. */
 function showDetails(status) {
   const isRunning = status === 'queued' || status === 'processing';
   byId('job-details').hidden = isRunning;
-  const { source, inputFile, output, options } = job;
+  const { source, inputFile, options } = job;
+  const [output] = outputsOf(job);
   const part = [output.start ?? 0, output.end]
     .map((at) => (at === undefined ? 'the end' : time(at)))
     .join(' to ');
@@ -184,7 +225,20 @@ function showDetails(status) {
     ['Quality', output.quality ?? null],
     ['Track', output.track === undefined ? null : String(output.track)],
     ['Webhook', options.webhook ?? null],
+    ...destinationFacts(job),
   ]);
+}
+
+/** Of the job, and of the outputs that have one of their own. */
+function destinationFacts({ destination, outputFile, outputFiles = outputFile ? [outputFile] : [] }) {
+  const own = outputFiles.filter((file) => file.destination && file.destination.url !== destination?.url);
+  return [
+    ['Destination', destination ? destinationWord(destination) : null],
+    ...own.map((file) => [
+      outputFiles.length > 1 ? `Destination of ${file.name}` : 'Destination',
+      destinationWord(file.destination),
+    ]),
+  ];
 }
 
 function trackWord({ index, codec, language, channels, default: isDefault }) {

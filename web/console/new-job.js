@@ -6,6 +6,7 @@ import { announce, byId, setText } from './page.js';
 import { eraseSource, forgetSource, prepareSource, showSource, sourceOf, takeSource } from './source.js';
 import * as trim from './trim.js';
 import { GivenUp } from './upload.js';
+import { outputsOf } from './words.js';
 
 const form = byId('new-form');
 const button = byId('extract');
@@ -32,8 +33,10 @@ export function leave() {
   fault.textContent = '';
 }
 
-/** Shows another job's source and choices the next time that the view opens. @param job as the API has it */
-export function startFrom({ source, inputFile, output, options }) {
+/** Shows another job's source and choices, of several outputs those of the first, the next time that the view opens. @param job as the API has it */
+export function startFrom(job) {
+  const { source, inputFile, options } = job;
+  const [output] = outputsOf(job);
   prefill = { source: { ...source, name: inputFile?.name ?? source.file }, output, options };
   location.hash = '#/';
 }

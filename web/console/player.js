@@ -2,7 +2,7 @@
 import { reachable } from './connection.js';
 import { byId } from './page.js';
 import { icon, spoken } from './shared/elements.js';
-import { drawWaveform, MOST_BYTES, MOST_SECONDS, peaksOf } from './waveform.js';
+import { drawWaveform, MOST_BYTES, MOST_SECONDS, peaksOf, peaksOfWaveform } from './waveform.js';
 import { time } from './words.js';
 
 const play = byId('player-play');
@@ -10,9 +10,25 @@ const position = byId('player-position');
 
 /** What is in the player, or null. */
 let loaded = null;
+let told = () => undefined;
 
-/** @param outputFile of a job */
-export function loadPlayer({ url, duration, size, filename }) {
+/** @param {(seconds: number) => void} listener is told where the sound is */
+export function onPosition(listener) {
+  told = listener;
+}
+
+export function playFrom(at) {
+  if (loaded !== null) {
+    loaded.media.currentTime = at;
+    showPosition(at);
+    if (loaded.media.paused) {
+      play.click();
+    }
+  }
+}
+
+/** @param outputFile of a job @param waveformFile of the same sound, where the job made one */
+export function loadPlayer({ url, duration, size, filename }, waveformFile) {
   if (loaded?.url === url) {
     return;
   }
@@ -29,10 +45,10 @@ export function loadPlayer({ url, duration, size, filename }) {
     byId('player-error').textContent = `This browser cannot play ${filename}. Download it instead.`;
   });
   const waveform = drawWaveform(byId('player-drawing'), media, duration);
-  loaded = { url, media, duration, waveform };
+  loaded = { url, media, duration, waveform, waveformUrl: waveformFile?.url };
   showButton('play', 'Play');
   showPosition(0);
-  if (size <= MOST_BYTES && duration <= MOST_SECONDS) {
+  if (waveformFile !== undefined || (size <= MOST_BYTES && duration <= MOST_SECONDS)) {
     void draw(loaded);
   }
 }
@@ -47,11 +63,17 @@ export function closePlayer() {
   loaded = null;
 }
 
+async function peaksFor({ url, waveformUrl, duration }) {
+  const response = await fetch(reachable(waveformUrl ?? url));
+  return waveformUrl === undefined
+    ? peaksOf(await response.blob(), duration)
+    : peaksOfWaveform(await response.json());
+}
+
 /** Where the sound cannot be had or decoded, a line stays. */
 async function draw(drawing) {
   try {
-    const response = await fetch(reachable(drawing.url));
-    const peaks = await peaksOf(await response.blob(), drawing.duration);
+    const peaks = await peaksFor(drawing);
     if (loaded === drawing) {
       drawing.waveform.setPeaks(peaks);
     }
@@ -97,6 +119,7 @@ function follow() {
 
 function showPosition(at) {
   const { duration } = loaded;
+  told(at);
   position.value = String(at);
   position.setAttribute('aria-valuetext', `${spoken(at)} of ${spoken(duration)}`);
   byId('player-time').textContent = `${time(Math.floor(at))} / ${time(Math.round(duration))}`;

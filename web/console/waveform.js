@@ -36,6 +36,16 @@ export async function peaksOf(blob, duration) {
   return [peaks];
 }
 
+/** The same of a waveform that a job made. @param {{ data: number[] }} waveform pairs of −128 to 127 */
+export function peaksOfWaveform({ data }) {
+  const width = 2 * Math.max(1, Math.floor(data.length / 2 / PEAKS));
+  const peaks = [];
+  for (let at = 0; at < data.length; at += width) {
+    peaks.push(data.slice(at, at + width).reduce((most, value) => Math.max(most, Math.abs(value)), 0) / 128);
+  }
+  return [peaks];
+}
+
 /**
  * A drawing that follows a player. It shows a line until `setPeaks` is called.
  * @param {HTMLElement} container @param {HTMLMediaElement} media @param {number} duration seconds @param {object} options of the library

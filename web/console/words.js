@@ -35,6 +35,18 @@ export const stepWord = (step) => steps[step] ?? step;
 export const voiceWord = ({ status, messageStatus }) =>
   (status === 'sent' ? messageStatuses[messageStatus] : undefined) ?? voiceStatuses[status] ?? status;
 
+const destinationStatuses = {
+  pending: 'Waiting, or on its way',
+  completed: 'Delivered',
+  failed: 'Not delivered',
+};
+/** `Delivered · https://bucket.example/talk.mp3`, or why not. */
+export const destinationWord = ({ url, status, error }) =>
+  [destinationStatuses[status] ?? status, error?.message ?? url].join(' · ');
+
+/** What a job makes, in order: it was asked for one output or for several. */
+export const outputsOf = ({ output, outputs = [output] }) => outputs;
+
 /** What the job is about: the chosen name, the file, or the end of the address. */
 export function nameOf(job) {
   const address = job.source.url?.split('/').filter(Boolean).at(-1);

@@ -9,6 +9,7 @@ import {
   Usage,
 } from '../../contract/answers.ts';
 import { DeliveryAttempt } from '../../contract/deliveries.ts';
+import { DestinationRequest, DestinationState } from '../../contract/destination.ts';
 import { ErrorBody, ErrorCode, errorCatalogue } from '../../contract/errors.ts';
 import { BatchId, JobId, UploadId } from '../../contract/ids.ts';
 import {
@@ -21,13 +22,15 @@ import {
   OutputFile,
   ProcessingStep,
   Track,
+  TranscriptFile,
   VoiceMessageState,
+  Waveform,
+  WaveformFile,
   WebhookState,
 } from '../../contract/job.ts';
 import {
   BatchRequest,
   JobRequest,
-  OutputRequest,
   RequestedOptions,
   Source,
   UploadedJobRequest,
@@ -35,11 +38,20 @@ import {
   UrlSource,
   VoiceMessageRequest,
 } from '../../contract/job-request.ts';
+import {
+  NamedOutputRequest,
+  OutputRequest,
+  TranscriptRequest,
+  WaveformRequest,
+} from '../../contract/output-request.ts';
 import { SignedEventHeaders } from '../../contract/request-headers.ts';
 import { Scope } from '../../contract/scopes.ts';
+import { TranscriptState } from '../../contract/transcripts.ts';
 import {
+  DestinationUpdatedEvent,
   JobCompletedEvent,
   JobFailedEvent,
+  TranscriptUpdatedEvent,
   VoiceUpdatedEvent,
   WebhookTestEvent,
 } from '../../contract/webhook-events.ts';
@@ -77,7 +89,11 @@ const schemas = {
   UrlSource,
   UploadSource,
   OutputRequest,
+  NamedOutputRequest,
+  WaveformRequest,
+  TranscriptRequest,
   VoiceMessageRequest,
+  DestinationRequest,
   Job,
   JobId,
   JobStatus,
@@ -85,8 +101,13 @@ const schemas = {
   InputFile,
   Track,
   OutputFile,
+  WaveformFile,
+  TranscriptFile,
+  TranscriptState,
+  Waveform,
   Loudness,
   VoiceMessageState,
+  DestinationState,
   MessageKey,
   MessageStatus,
   WebhookState,
@@ -104,7 +125,9 @@ const schemas = {
   ErrorCode,
   JobCompletedEvent,
   JobFailedEvent,
+  TranscriptUpdatedEvent,
   VoiceUpdatedEvent,
+  DestinationUpdatedEvent,
   WebhookTestEvent,
 };
 
@@ -152,7 +175,17 @@ const headers: ServerDocs<ErrorCode>['headers'] = {
 const events: Readonly<Record<string, EventDocs>> = {
   'job.completed': told('jobCompleted', 'A job has completed', JobCompletedEvent),
   'job.failed': told('jobFailed', 'A job has failed or was cancelled', JobFailedEvent),
+  'transcript.updated': told(
+    'transcriptUpdated',
+    'A transcript became completed or failed',
+    TranscriptUpdatedEvent,
+  ),
   'voice.updated': told('voiceUpdated', 'A voice message became sent, failed or unknown', VoiceUpdatedEvent),
+  'destination.updated': told(
+    'destinationUpdated',
+    'A file was put to its destination, or will not be',
+    DestinationUpdatedEvent,
+  ),
   'webhook.test': told('webhookTest', 'Somebody asked whether this webhook works', WebhookTestEvent),
 };
 

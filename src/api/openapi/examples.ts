@@ -1,14 +1,20 @@
 /** Examples that do not follow from those of single fields. A test holds each against its schema. */
 import { z } from 'zod';
 import { BatchState, DeliveryList, VoiceMessageAccepted } from '../../contract/answers.ts';
-import { InputFile, Job, OutputFile } from '../../contract/job.ts';
+import { InputFile, Job, OutputFile, TranscriptFile } from '../../contract/job.ts';
 import {
   BatchRequest,
   JobRequest,
   UploadedJobRequest,
   VoiceMessageRequest,
 } from '../../contract/job-request.ts';
-import { JobCompletedEvent, JobFailedEvent, VoiceUpdatedEvent } from '../../contract/webhook-events.ts';
+import {
+  DestinationUpdatedEvent,
+  JobCompletedEvent,
+  JobFailedEvent,
+  TranscriptUpdatedEvent,
+  VoiceUpdatedEvent,
+} from '../../contract/webhook-events.ts';
 import type { Examples } from '../../http/openapi/description.ts';
 import { example, examplesOf as examplesAmong, sampleOf } from '../../http/openapi/examples.ts';
 
@@ -28,6 +34,9 @@ const output = {
 
 const inputFile = InputFile.parse(sampleOf(InputFile, new Map()));
 const outputFile = OutputFile.parse(sampleOf(OutputFile, new Map()));
+const outputFiles = [outputFile];
+const transcriptFile = TranscriptFile.parse(sampleOf(TranscriptFile, new Map()));
+const transcript = { name: 'words', status: 'completed', language: 'en', error: null } as const;
 
 const processing: z.input<typeof Job> = {
   jobId,
@@ -37,6 +46,7 @@ const processing: z.input<typeof Job> = {
   estimatedTimeRemaining: 12.5,
   inputFile,
   outputFile: null,
+  outputFiles: [],
   warnings: [],
   output,
   options,
@@ -55,6 +65,7 @@ const completed: z.input<typeof Job> = {
   progress: 100,
   currentStep: 'finalizing',
   outputFile,
+  outputFiles,
   finishedAt: '2026-01-01T00:00:41.877Z',
   webhook: { status: 'delivered', attempts: 1, lastError: null },
 };
@@ -81,6 +92,26 @@ const bySchema = new Map<z.ZodType, Examples>([
     upload: {
       summary: 'Half a minute of an upload, as it is',
       value: { source: { type: 'upload', file }, output: { format: 'm4a', start: 60, end: 90 } },
+    },
+    outputs: {
+      summary: 'Two files, a waveform and a transcript of one fetch',
+      value: {
+        source: { type: 'url', url: 'https://example.com/keynote.mp4' },
+        outputs: [
+          { name: 'full', format: 'mp3', quality: 'high' },
+          { name: 'preview', format: 'opus', end: 30 },
+          { name: 'peaks', format: 'waveform', pixelsPerSecond: 10 },
+          { name: 'words', format: 'transcript', subtitles: 'vtt', language: 'en' },
+        ],
+      },
+    },
+    destination: {
+      summary: 'The file is put to a presigned address',
+      value: {
+        source: { type: 'url', url: 'https://example.com/keynote.mp4' },
+        output: { format: 'mp3' },
+        destination: { url: 'https://bucket.s3.example.com/keynote.mp3?X-Amz-Signature=2b7f9a51' },
+      },
     },
     voice: {
       summary: 'The result as a voice message',
@@ -180,6 +211,7 @@ const bySchema = new Map<z.ZodType, Examples>([
         timestamp: '2026-01-01T00:00:41.877Z',
         downloadUrl: `/audio-extract/v1/download/${jobId}`,
         outputFile,
+        outputFiles,
         batchId: null,
         options,
       },
@@ -200,6 +232,34 @@ const bySchema = new Map<z.ZodType, Examples>([
         },
         batchId,
         options,
+      },
+    },
+  }),
+  example(DestinationUpdatedEvent, {
+    put: {
+      summary: 'A file was put to its destination',
+      value: {
+        event: 'destination.updated',
+        jobId,
+        timestamp: '2026-01-01T00:00:43.551Z',
+        name: 'audio',
+        destination: {
+          url: 'https://bucket.s3.example.com/keynote.mp3',
+          status: 'completed',
+          error: null,
+        },
+      },
+    },
+  }),
+  example(TranscriptUpdatedEvent, {
+    completed: {
+      summary: 'A transcript that is there',
+      value: {
+        event: 'transcript.updated',
+        jobId,
+        timestamp: '2026-01-01T00:03:12.410Z',
+        transcript,
+        outputFile: transcriptFile,
       },
     },
   }),

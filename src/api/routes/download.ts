@@ -5,13 +5,17 @@ import { pipeline } from 'node:stream/promises';
 import { create as contentDisposition } from 'content-disposition';
 import { z } from 'zod';
 import { jobFailureCodes, ServiceError } from '../../contract/errors.ts';
-import { formatOf, formats } from '../../contract/formats.ts';
+import { formatOf, formats, outputFormats } from '../../contract/formats.ts';
+import { OutputName } from '../../contract/ids.ts';
+import { Waveform } from '../../contract/job.ts';
 import { DownloadHeaders } from '../../contract/request-headers.ts';
+import { subtitles } from '../../contract/transcripts.ts';
 import type { JobRecord } from '../../queue/job-record.ts';
 import { outlookOf } from '../../queue/outlook.ts';
-import type { ExtractResult } from '../../queue/payloads.ts';
+import { type ExtractResult, filesOf, type StoredFile, type StoredTranscript } from '../../queue/payloads.ts';
+import { readTranscripts, type TranscriptProgress } from '../../queue/transcript-state.ts';
 import { redisNow } from '../../redis/clock.ts';
-import type { Rendition } from '../../signing/signed-url.ts';
+import type { WantedFile } from '../../signing/signed-url.ts';
 import { type ByteRange, ObjectNotFound, type Storage } from '../../storage/storage.ts';
 import { sendError } from '../answer.ts';
 import { isNoneMatch, rangeOf } from '../byte-range.ts';
@@ -24,12 +28,16 @@ const DownloadQuery = z.object({
     .enum(['output', 'voice'])
     .optional()
     .meta({ description: 'voice: the voice note that was made for a voice message. Default output' }),
+  name: OutputName.optional().meta({ description: 'Of the output whose file is wanted. Default the first' }),
   expires: z
     .string()
     .regex(/^\d+$/)
     .optional()
     .meta({ description: 'Unix seconds; part of a signed address' }),
-  signature: z.string().optional().meta({ description: 'Signs job, rendition and expiry; stands for a key' }),
+  signature: z
+    .string()
+    .optional()
+    .meta({ description: 'Signs job, rendition, name and expiry; stands for a key' }),
 });
 
 const fileHeaders = {
@@ -39,9 +47,14 @@ const fileHeaders = {
 };
 
 /** The file, as whatever its format is. */
-const audio = Object.fromEntries(
-  Object.values(formats).map(({ mediaType }) => [mediaType, 'binary'] as const),
-);
+const files = {
+  ...Object.fromEntries(
+    [...Object.values(formats), ...Object.values(subtitles)].map(
+      ({ mediaType }) => [mediaType, 'binary'] as const,
+    ),
+  ),
+  [outputFormats.waveform.mediaType]: Waveform,
+};
 
 export const downloadRoutes: readonly Route[] = [
   {
@@ -50,17 +63,22 @@ export const downloadRoutes: readonly Route[] = [
     access: { by: 'signature', scope: 'download', rate: 'read' },
     docs: {
       operationId: 'downloadAudio',
-      summary: 'Fetch the finished file',
+      summary: 'Fetch a finished file',
       description:
-        'Needs a key with the scope download, or the signed query that `outputFile.url` carries. HEAD is answered alike, without the bytes. A failed job answers its own code with 200.',
+        'Needs a key with the scope download, or the signed query that `outputFile.url` carries. HEAD is answered alike, without the bytes. A failed job answers its own code with 200, a transcript that could not be made TRANSCRIPT_FAILED, and one that is not there yet 202.',
       tag: 'Downloads',
       query: DownloadQuery,
       headers: DownloadHeaders,
       answers: {
-        200: { description: 'The file', content: audio, failures: jobFailureCodes, headers: fileHeaders },
+        200: {
+          description: 'The file',
+          content: files,
+          failures: [...jobFailureCodes, 'TRANSCRIPT_FAILED'],
+          headers: fileHeaders,
+        },
         206: {
           description: 'The range that was asked for',
-          content: audio,
+          content: files,
           headers: { ...fileHeaders, 'Content-Range': 'Which bytes these are, of how many' },
         },
         302: {
@@ -83,8 +101,8 @@ export const downloadRoutes: readonly Route[] = [
 
 async function download(context: RouteContext): Promise<void> {
   const { response, services } = context;
-  const rendition: Rendition = context.request.query.rendition === 'voice' ? 'voice' : 'output';
-  const record = context.key ? await ownedJob(context) : await signedJob(context, rendition);
+  const wanted = wantedOf(context);
+  const record = context.key ? await ownedJob(context) : await signedJob(context, wanted);
   if (record.error !== null) {
     const { code, message, details } = record.error;
     sendError(response, new ServiceError(code, message, details === undefined ? {} : { details }), 200);
@@ -95,7 +113,41 @@ async function download(context: RouteContext): Promise<void> {
       retryAfterSeconds: Math.max(2, await remainingSeconds(record, services)),
     });
   }
-  await sendFile(context, record, fileOf(record.result, rendition));
+  const transcript = await transcriptOf(record, wanted, services);
+  if (transcript !== undefined && record.erased) throw expired();
+  if (transcript?.state.error) {
+    const { code, message, details } = transcript.state.error;
+    sendError(response, new ServiceError(code, message, details === undefined ? {} : { details }), 200);
+    return;
+  }
+  if (transcript !== undefined && transcript.file === undefined) {
+    throw new ServiceError('JOB_NOT_COMPLETED', 'the transcript has not been made yet', {
+      retryAfterSeconds: TRANSCRIPT_LATER_SECONDS,
+    });
+  }
+  const file = transcript?.file;
+  const isGone = file === undefined ? isExpired(record) : Date.parse(file.expiresAt) <= redisNow();
+  if (isGone) throw expired();
+  await sendFile(context, file === undefined ? fileOf(record.result, wanted) : textOf(file));
+}
+
+/** A transcriber takes a minute for some minutes of audio; who waits for it is better told by a webhook. */
+const TRANSCRIPT_LATER_SECONDS = 10;
+
+/** Undefined when something else is wanted. */
+async function transcriptOf(
+  record: JobRecord,
+  wanted: WantedFile,
+  { redis }: ApiServices,
+): Promise<TranscriptProgress | undefined> {
+  const isOne = ({ name }: { name: string }): boolean => typeof wanted === 'object' && name === wanted.name;
+  if (record.result?.transcripts?.some(isOne) !== true) return undefined;
+  return (await readTranscripts(redis, record)).find(({ state }) => isOne(state));
+}
+
+function wantedOf({ request: { query } }: RouteContext): WantedFile {
+  if (query.rendition === 'voice') return 'voice';
+  return typeof query.name === 'string' ? { name: query.name } : 'output';
 }
 
 async function remainingSeconds({ jobId, progress }: JobRecord, services: ApiServices): Promise<number> {
@@ -104,12 +156,12 @@ async function remainingSeconds({ jobId, progress }: JobRecord, services: ApiSer
   );
 }
 
-async function signedJob(context: RouteContext, rendition: Rendition): Promise<JobRecord> {
+async function signedJob(context: RouteContext, wanted: WantedFile): Promise<JobRecord> {
   const jobId = jobIdOf(context);
   const { expires, signature } = context.request.query;
   const verdict =
     typeof expires === 'string' && typeof signature === 'string'
-      ? context.services.signer.verify(jobId, rendition, expires, signature, redisNow())
+      ? context.services.signer.verify(jobId, wanted, expires, signature, redisNow())
       : 'invalid';
   if (verdict === 'invalid') {
     throw new ServiceError('FORBIDDEN', 'the signature of this address is not valid');
@@ -134,17 +186,18 @@ interface ServedFile {
   readonly etag: string | undefined;
 }
 
-function fileOf({ outputFile, voice }: ExtractResult, rendition: Rendition): ServedFile {
-  if (rendition === 'output') {
-    const { storageKey, filename, size, sha256, format } = outputFile;
+function fileOf(result: ExtractResult, wanted: WantedFile): ServedFile {
+  if (wanted !== 'voice') {
+    const { storageKey, filename, size, sha256, format } = outputFileOf(result, wanted);
     return {
       storageKey,
       sizeBytes: size,
       filename,
-      mediaType: formatOf(format).mediaType,
+      mediaType: outputFormats[format].mediaType,
       etag: sha256,
     };
   }
+  const { voice } = result;
   if (voice === null) {
     throw new ServiceError('NOT_FOUND', 'this job has no voice rendition');
   }
@@ -157,12 +210,27 @@ function fileOf({ outputFile, voice }: ExtractResult, rendition: Rendition): Ser
   };
 }
 
+function textOf({ storageKey, size, filename, sha256, subtitles: writtenAs }: StoredTranscript): ServedFile {
+  const { mediaType } = subtitles[writtenAs];
+  return { storageKey, sizeBytes: size, filename, mediaType, etag: sha256 };
+}
+
+function outputFileOf(result: ExtractResult, wanted: Exclude<WantedFile, 'voice'>): StoredFile {
+  if (wanted === 'output') return result.outputFile;
+  const files = filesOf(result);
+  const file = files.find(({ name }) => name === wanted.name);
+  if (file === undefined) {
+    const names = [...files, ...(result.transcripts ?? [])].map(({ name }) => name).join(', ');
+    throw new ServiceError('NOT_FOUND', `this job has no output of that name; its outputs: ${names}`);
+  }
+  return file;
+}
+
 async function sendFile(
   { request, response, services: { storage, downloadAddress } }: RouteContext,
-  record: JobRecord,
   file: ServedFile,
 ): Promise<void> {
-  const stored = isExpired(record) ? undefined : await storage.stat(file.storageKey);
+  const stored = await storage.stat(file.storageKey);
   if (stored === undefined) {
     throw expired();
   }

@@ -14,7 +14,7 @@ export const jobEventRoutes: readonly Route[] = [
     access: { by: 'key', scope: 'read', rate: 'read' },
     docs: {
       operationId: 'watchJob',
-      summary: 'Watch a job until it ends',
+      summary: 'Watch a job until all of it has ended, its transcripts and destinations too',
       description:
         'Server-Sent Events: `event: job` with the job as GET /v1/jobs/{jobId} gives it, first as it is now, then at each change; a comment each 15 s; closed after the end. A client that comes back with the id of the last event gets 204.',
       tag: 'Jobs',
@@ -108,14 +108,22 @@ function currentJob({ services }: RouteContext, jobId: string): Promise<Job | un
   });
 }
 
-function isEnded({ status }: Job): boolean {
-  return status === 'completed' || status === 'failed';
+/** Nothing of it changes any more: its transcripts are there, and its files where they were to be put. */
+function isEnded(job: Job): boolean {
+  return job.status === 'failed' || (job.status === 'completed' && stepsLeft(job) === 0);
+}
+
+/** Of a completed job. A transcript that is there may be put somewhere, so it counts for two. */
+function stepsLeft({ transcripts = [], outputFiles }: Job): number {
+  const pending = transcripts.filter(({ status }) => status === 'pending');
+  const puts = outputFiles.filter(({ destination }) => destination?.status === 'pending');
+  return 2 * pending.length + puts.length;
 }
 
 /** Follows from the state alone, so that it counts on when the caller comes back to another process. */
 function eventId(job: Job): number {
-  if (isEnded(job)) {
-    return LAST_EVENT_ID;
+  if (job.status === 'completed' || job.status === 'failed') {
+    return LAST_EVENT_ID - stepsLeft(job);
   }
   const step = job.currentStep === null ? 0 : processingSteps.indexOf(job.currentStep) + 1;
   return job.progress * (processingSteps.length + 1) + step;

@@ -5,7 +5,9 @@ import { ServiceError } from '../../contract/errors.ts';
 import { Job, JobStatus } from '../../contract/job.ts';
 import type { JobRequest } from '../../contract/job-request.ts';
 import { IdempotencyHeaders } from '../../contract/request-headers.ts';
+import { openDestinations } from '../../queue/destinations.ts';
 import type { JobRecord } from '../../queue/job-record.ts';
+import { storageKeysOf } from '../../queue/payloads.ts';
 import { acceptedJob } from '../accepted-job.ts';
 import { sendData } from '../answer.ts';
 import { answerOnce } from '../idempotent.ts';
@@ -134,8 +136,7 @@ async function cancelOrErase(context: RouteContext): Promise<void> {
 async function eraseFiles({ jobs, storage }: ApiServices, { jobId, result }: JobRecord): Promise<void> {
   // The mark first: a download that comes in between answers 410, not an error.
   await jobs.markErased(jobId);
-  const keys = [result?.outputFile.storageKey, result?.voice?.storageKey];
-  await Promise.all(keys.filter((key) => key !== undefined).map((key) => storage.remove(key)));
+  await Promise.all(storageKeysOf(result).map((key) => storage.remove(key)));
 }
 
 async function retry(context: RouteContext): Promise<void> {
@@ -148,7 +149,7 @@ async function retry(context: RouteContext): Promise<void> {
     );
   }
   await answerOnce(context, failed.jobId, async (seed) => {
-    const submitted = [{ request: requestOf(failed), path: '' }];
+    const submitted = [{ request: requestOf(failed, services), path: '' }];
     const origin = { batchId: null, retryOf: failed.jobId };
     const submission = await submitJobs(services, keyOf(context), submitted, origin, seed);
     setRateLimit(response, 'submit', submission.rate);
@@ -157,6 +158,11 @@ async function retry(context: RouteContext): Promise<void> {
 }
 
 /** What was asked for, as it would be asked again. */
-function requestOf({ payload: { source, output, options } }: JobRecord): JobRequest {
-  return { source: source.type === 'url' ? source : { type: 'upload', file: source.file }, output, options };
+function requestOf({ jobId, payload }: JobRecord, { sealer }: ApiServices): JobRequest {
+  const { source, options } = payload;
+  return {
+    source: source.type === 'url' ? source : { type: 'upload', file: source.file },
+    ...openDestinations(sealer, jobId, payload),
+    options,
+  };
 }

@@ -1,4 +1,4 @@
-/** What is asked over the network, where it is configured: the bucket, and a gateway of somebody else's. */
+/** What is asked over the network, where it is configured: the bucket, a gateway of somebody else's, and the transcriber. */
 import { get as getHttp } from 'node:http';
 import { get as getHttps } from 'node:https';
 import { type Finding, messageOf, ok } from './check.ts';
@@ -63,11 +63,38 @@ export async function checkGateway(url: string, isOurs: boolean): Promise<Findin
   return [ok(`GATEWAY_URL=${url} answers (HTTP ${answer})`)];
 }
 
+/**
+ * Any answer will do but a refusal of the key: not every server has a list of models.
+ * @param url TRANSCRIBER_URL
+ */
+export async function checkTranscriber(url: string, apiKey: string | undefined): Promise<Finding[]> {
+  const address = `${url}/models`;
+  const headers: Record<string, string> = {};
+  if (apiKey !== undefined) headers.authorization = `Bearer ${apiKey}`;
+  const shown = apiKey === undefined ? '' : ' -H "Authorization: Bearer $TRANSCRIBER_API_KEY"';
+  const command = `curl -sS -m 5 -o /dev/null -w '%{http_code}\\n'${shown} ${address}`;
+  const answer = await statusOf(address, headers);
+  if (typeof answer === 'string') {
+    const remedy =
+      'start it, or correct TRANSCRIBER_URL; jobs run meanwhile, transcripts wait for up to a day';
+    const found = `TRANSCRIBER_URL=${url} cannot be reached (${answer})`;
+    return [{ verdict: 'fault', found, remedy, command }];
+  }
+  if (answer === 401 || answer === 403) {
+    const found = `TRANSCRIBER_URL=${url} refuses the key (HTTP ${answer})`;
+    return [{ verdict: 'fault', found, remedy: 'correct TRANSCRIBER_API_KEY', command }];
+  }
+  return [ok(`TRANSCRIBER_URL=${url} answers (HTTP ${answer})`)];
+}
+
 /** Of its answer, or what went wrong. */
-async function statusOf(url: string): Promise<number | string> {
+async function statusOf(
+  url: string,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<number | string> {
   const { promise, resolve } = Promise.withResolvers<number | string>();
   const get = url.startsWith('https:') ? getHttps : getHttp;
-  const request = get(url, { agent: false }, (response) => {
+  const request = get(url, { agent: false, headers }, (response) => {
     response.resume();
     resolve(response.statusCode ?? 0);
   });

@@ -3,8 +3,8 @@ import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import { gatewayEventNames } from '../../contract/gateway-events.ts';
 import type { Redis } from '../../redis/connection.ts';
+import type { Sealer } from '../../signing/sealer.ts';
 import { gatewayKey } from '../redis-keys.ts';
-import type { Sealer } from '../sealer.ts';
 
 const Webhook = z.object({
   enabled: z.boolean(),

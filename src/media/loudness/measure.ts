@@ -54,9 +54,7 @@ async function runTrack(
     job,
     {
       inputs: [inputOf(job)],
-      graph: filterGraph(plan, [
-        { timeline: plan.timeline, filters: `${branchFilters(plan, gain)},${meter}` },
-      ]),
+      graph: filterGraph([{ plan, filters: `${branchFilters(plan, gain)},${meter}` }]),
       outputs: [
         path === null
           ? { muxer: 'null', options: bound }

@@ -1,9 +1,9 @@
-/** WAV files of 16-bit mono PCM at 16 kHz, of which a run of voice notes is made: how loud they are, and parts of them. */
+/** WAV files of 16-bit mono PCM at 16 kHz, of which runs of voice notes and transcripts are made: how loud they are, and parts of them. */
 import { createReadStream } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { type Levels, type Stretch, WINDOWS_PER_SECOND } from './pauses.ts';
 
-const PCM_RATE = 16_000;
+export const PCM_RATE = 16_000;
 export const WINDOW_SAMPLES = PCM_RATE / WINDOWS_PER_SECOND;
 const SAMPLE_BYTES = 2;
 const WINDOW_BYTES = WINDOW_SAMPLES * SAMPLE_BYTES;
@@ -29,44 +29,111 @@ export async function openPcm(path: string): Promise<PcmFile> {
   }
 }
 
-/** Chunks have a name and a size (RIFF); RF64 only says elsewhere how long the last one is. */
-async function findData(file: FileHandle): Promise<number> {
-  const head = Buffer.alloc(8);
+/** Metadata before the samples is shorter. */
+const LONGEST_HEAD_BYTES = 64 * 1024;
+
+/**
+ * Where the samples begin. Chunks have a name and a size (RIFF); RF64 only says elsewhere how long the last one is.
+ * @returns undefined where the head does not reach that far
+ */
+function dataIn(head: Buffer): number | undefined {
   let at = 12;
-  for (;;) {
-    const { bytesRead } = await file.read(head, 0, 8, at);
-    if (bytesRead < 8) throw new Error('a WAV file without samples');
+  while (at + 8 <= head.length) {
+    const isData = head.toString('latin1', at, at + 4) === 'data';
     at += 8;
-    if (head.toString('latin1', 0, 4) === 'data') return at;
-    at += head.readUInt32LE(4);
+    if (isData) return at;
+    at += head.readUInt32LE(at - 4);
   }
+  return undefined;
+}
+
+async function findData(file: FileHandle): Promise<number> {
+  const head = Buffer.alloc(LONGEST_HEAD_BYTES);
+  const { bytesRead } = await file.read(head, 0, head.length, 0);
+  return dataIn(head.subarray(0, bytesRead)) ?? withoutSamples();
+}
+
+function withoutSamples(): never {
+  throw new Error('a WAV file without samples');
 }
 
 /** dB below full scale of each 20 ms; −Infinity for silence. What is left at the end counts as a window. */
-export async function levelsOf({ path, dataAt, samples }: PcmFile, signal: AbortSignal): Promise<Levels> {
-  const levels = new Float32Array(Math.ceil(samples / WINDOW_SAMPLES));
-  let window = 0;
-  let sum = 0;
-  let count = 0;
-  const end = (): void => {
-    levels[window] = 10 * Math.log10(sum / count / 32_768 ** 2);
-    window += 1;
-    sum = 0;
-    count = 0;
-  };
-  let odd: Buffer = Buffer.alloc(0);
-  for await (const chunk of createReadStream(path, { start: dataAt, highWaterMark: 256 * 1024, signal })) {
-    const bytes = odd.length === 0 ? (chunk as Buffer) : Buffer.concat([odd, chunk as Buffer]);
-    let at = 0;
-    for (; at + 1 < bytes.length; at += SAMPLE_BYTES) {
-      sum += bytes.readInt16LE(at) ** 2;
-      count += 1;
-      if (count === WINDOW_SAMPLES) end();
+export async function levelsOf({ path, dataAt }: PcmFile, signal: AbortSignal): Promise<Levels> {
+  const meter = new LevelMeter();
+  for await (const chunk of createReadStream(path, { start: dataAt, highWaterMark: 256 * 1024, signal }))
+    meter.push(chunk);
+  return meter.end();
+}
+
+/** The same of a file that comes as a stream, with where its samples begin and how many they are. */
+export async function readLevels(
+  wav: AsyncIterable<Buffer>,
+): Promise<Pick<PcmFile, 'dataAt' | 'samples'> & { readonly levels: Levels }> {
+  const meter = new LevelMeter();
+  let head = Buffer.alloc(0);
+  let dataAt: number | undefined;
+  for await (const chunk of wav) {
+    if (dataAt !== undefined) {
+      meter.push(chunk);
+      continue;
     }
-    odd = bytes.subarray(at);
+    head = Buffer.concat([head, chunk]);
+    dataAt = dataIn(head);
+    if (dataAt !== undefined) meter.push(head.subarray(dataAt));
+    else if (head.length > LONGEST_HEAD_BYTES) break;
   }
-  if (count > 0) end();
-  return levels;
+  const levels = meter.end();
+  return { dataAt: dataAt ?? withoutSamples(), samples: meter.samples, levels };
+}
+
+class LevelMeter {
+  readonly #levels: number[] = [];
+  /** Whole ones. */
+  samples = 0;
+  #sum = 0;
+  #count = 0;
+  #odd: Buffer = Buffer.alloc(0);
+
+  push(chunk: Buffer): void {
+    const bytes = this.#odd.length === 0 ? chunk : Buffer.concat([this.#odd, chunk]);
+    let at = 0;
+    while (at + 1 < bytes.length) {
+      const whole = bytes.length - (bytes.length % SAMPLE_BYTES);
+      const to = Math.min(whole, at + (WINDOW_SAMPLES - this.#count) * SAMPLE_BYTES);
+      let sum = 0;
+      this.#count += (to - at) / SAMPLE_BYTES;
+      for (; at < to; at += SAMPLE_BYTES) sum += bytes.readInt16LE(at) ** 2;
+      this.#sum += sum;
+      if (this.#count === WINDOW_SAMPLES) this.#endWindow();
+    }
+    this.samples += at / SAMPLE_BYTES;
+    this.#odd = bytes.subarray(at);
+  }
+
+  end(): Levels {
+    if (this.#count > 0) this.#endWindow();
+    return Float32Array.from(this.#levels);
+  }
+
+  #endWindow(): void {
+    this.#levels.push(10 * Math.log10(this.#sum / this.#count / 32_768 ** 2));
+    this.#sum = 0;
+    this.#count = 0;
+  }
+}
+
+/** Where a stretch lies in the file. */
+export function bytesOf(
+  { dataAt, samples }: Pick<PcmFile, 'dataAt' | 'samples'>,
+  { from, to }: Stretch,
+): { readonly at: number; readonly bytes: number } {
+  const begin = from * WINDOW_BYTES;
+  return { at: dataAt + begin, bytes: Math.min(to * WINDOW_BYTES, samples * SAMPLE_BYTES) - begin };
+}
+
+/** Windows that fit a file of so many bytes. */
+export function windowsWithin(bytes: number): number {
+  return Math.floor((bytes - HEAD_BYTES) / WINDOW_BYTES);
 }
 
 /** Writes stretches of one file, one after the other, as another. */
@@ -75,10 +142,7 @@ export async function writePcm(
   stretches: readonly Stretch[],
   target: string,
 ): Promise<PcmFile> {
-  const parts = stretches.map(({ from, to }) => ({
-    at: from * WINDOW_BYTES,
-    bytes: Math.min(to * WINDOW_BYTES, samples * SAMPLE_BYTES) - from * WINDOW_BYTES,
-  }));
+  const parts = stretches.map((stretch) => bytesOf({ dataAt, samples }, stretch));
   const bytes = parts.reduce((sum, part) => sum + part.bytes, 0);
   const source = await open(path);
   const written = await open(target, 'w');
@@ -88,7 +152,7 @@ export async function writePcm(
     for (const part of parts) {
       for (let done = 0; done < part.bytes; ) {
         const wanted = Math.min(buffer.length, part.bytes - done);
-        const { bytesRead } = await source.read(buffer, 0, wanted, dataAt + part.at + done);
+        const { bytesRead } = await source.read(buffer, 0, wanted, part.at + done);
         if (bytesRead === 0) throw new Error('a WAV file became shorter while it was read');
         await written.writeFile(buffer.subarray(0, bytesRead));
         done += bytesRead;
@@ -102,8 +166,11 @@ export async function writePcm(
 
 const HEAD_BYTES = 44;
 
-/** 36 hours of it are less than the 4 GiB of a RIFF. */
-function wavHead(bytes: number): Buffer {
+/**
+ * What a file begins with, before so many bytes of samples.
+ * 36 hours of them are less than the 4 GiB of a RIFF.
+ */
+export function wavHead(bytes: number): Buffer {
   const head = Buffer.alloc(HEAD_BYTES);
   head.write('RIFF', 0, 'latin1');
   head.writeUInt32LE(HEAD_BYTES - 8 + bytes, 4);

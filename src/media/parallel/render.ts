@@ -7,8 +7,9 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Job, runOnInput } from '../input-run.ts';
 import { BrokenOgg } from '../ogg/pages.ts';
+import { isLight } from '../plan.ts';
 import { clockOf, measureRendition, type RenderedFile, render } from '../render.ts';
-import { type Rendition, renditionCommand } from '../rendition.ts';
+import { isPiped, type Rendition, renditionCommand, soundOf } from '../rendition.ts';
 import { outputStatistics } from '../statistics.ts';
 import type { EncodedPart } from './join.ts';
 import { cut, mostParts, PART_LENGTHS, type PartLengths, splicingOf } from './parts.ts';
@@ -36,37 +37,64 @@ export async function renderWanted(
   parallel: Parallelism | undefined,
   onSeconds: (seconds: number) => void,
 ): Promise<RenderedFile[]> {
-  if (parallel === undefined) return render(job, wanted, onSeconds);
-  const [only, ...others] = wanted;
-  if (only !== undefined && others.length === 0) {
-    const file = await renderInParallel(job, only, parallel, onSeconds);
-    return file === null ? render(job, wanted, onSeconds) : [file];
+  const [first, ...beside] = wanted;
+  if (parallel !== undefined && first !== undefined && beside.every(({ plan }) => isLight(plan))) {
+    const files = await renderInParallel(job, first, beside, parallel, onSeconds);
+    if (files !== null) return files;
   }
-  return renderSideBySide(job, wanted, parallel, onSeconds);
+  return renderRuns(job, wanted, parallel, onSeconds);
 }
 
-/** Each output in a run of its own where there is a core for each; otherwise one decode serves them all, as it does beside a copy, which takes no time. */
-async function renderSideBySide(
+/** The outputs dealt out to as many runs as there are cores for: on one core one decode serves them all. */
+async function renderRuns(
   job: Job,
   wanted: readonly Rendition[],
-  { takeIdle }: Parallelism,
+  parallel: Parallelism | undefined,
   onSeconds: (seconds: number) => void,
 ): Promise<RenderedFile[]> {
-  if (wanted.some(({ mode }) => mode === 'copy')) return render(job, wanted, onSeconds);
-  const idle = takeIdle(wanted.length);
+  const encoded = wanted.filter(({ mode }) => mode === 'encode').length;
+  const idle = parallel !== undefined && encoded > 1 ? parallel.takeIdle(encoded) : undefined;
   try {
-    if (idle.count < wanted.length) return await render(job, wanted, onSeconds);
-    const seconds = wanted.map(() => 0);
-    const files = await together(job, wanted, (apart, rendition, index) =>
-      render(apart, [rendition], (reached) => {
-        seconds[index] = reached;
-        onSeconds(sum(seconds) / wanted.length);
-      }),
-    );
-    return files.flat();
+    const runs = dealOut(wanted, idle?.count ?? 1);
+    const made = new Map<Rendition, RenderedFile>();
+    for (const turn of runs) {
+      const seconds = turn.map(() => 0);
+      const files = await together(job, turn, (apart, renditions, index) =>
+        render(apart, renditions, (reached) => {
+          seconds[index] = reached;
+          onSeconds(sum(seconds) / turn.length);
+        }),
+      );
+      for (const [nth, rendition] of turn.flat().entries()) {
+        const file = files.flat()[nth];
+        if (file !== undefined) made.set(rendition, file);
+      }
+    }
+    return wanted.flatMap((rendition) => made.get(rendition) ?? []);
   } finally {
-    idle.release();
+    idle?.release();
   }
+}
+
+/**
+ * In turns, each of at most so many runs at the same time. A copy takes no time and goes with the first. A run has one pipe, so that waveforms of
+ * another sound have a turn of their own.
+ */
+function dealOut(wanted: readonly Rendition[], cores: number): Rendition[][][] {
+  const [sound] = wanted.filter(isPiped).map(soundOf);
+  const isFirstTurn = (rendition: Rendition): boolean => !isPiped(rendition) || soundOf(rendition) === sound;
+  const turn: Rendition[][] = Array.from({ length: cores }, () => []);
+  let piped: Rendition[] | undefined;
+  let dealt = 0;
+  for (const rendition of wanted.filter(isFirstTurn)) {
+    const next = rendition.mode === 'copy' ? turn[0] : turn[dealt % cores];
+    const run = isPiped(rendition) ? (piped ?? next) : next;
+    if (isPiped(rendition)) piped = run;
+    if (run === next && rendition.mode === 'encode') dealt += 1;
+    run?.push(rendition);
+  }
+  const others = wanted.filter((rendition) => !isFirstTurn(rendition));
+  return [turn.filter((run) => run.length > 0), ...(others.length === 0 ? [] : dealOut(others, cores))];
 }
 
 /**
@@ -76,14 +104,15 @@ async function renderSideBySide(
 async function renderInParallel(
   job: Job,
   rendition: Rendition,
+  beside: readonly Rendition[],
   { takeIdle, onUnjoined, lengths = PART_LENGTHS }: Parallelism,
   onSeconds: (seconds: number) => void,
-): Promise<RenderedFile | null> {
+): Promise<RenderedFile[] | null> {
   const most = mostParts(rendition.plan, lengths);
   if (most < 2 || rendition.mode !== 'encode') return null;
   const idle = takeIdle(most);
   try {
-    return idle.count < 2 ? null : await renderParts(job, rendition, idle.count, lengths, onSeconds);
+    return idle.count < 2 ? null : await renderParts(job, rendition, beside, idle.count, lengths, onSeconds);
   } catch (error) {
     if (!(error instanceof Unjoinable || error instanceof BrokenOgg)) throw error;
     onUnjoined?.(error.message);
@@ -96,10 +125,11 @@ async function renderInParallel(
 async function renderParts(
   job: Job,
   rendition: Rendition,
+  beside: readonly Rendition[],
   count: number,
   lengths: PartLengths,
   onSeconds: (seconds: number) => void,
-): Promise<RenderedFile> {
+): Promise<RenderedFile[]> {
   const { plan } = rendition;
   const splicing = splicingOf(plan);
   if (splicing === null) throw new Unjoinable(`${plan.formatName} is not spliced`);
@@ -107,7 +137,7 @@ async function renderParts(
     (part, index): EncodedPart => ({ ...part, path: join(job.scratch, `part-${index}`) }),
   );
   try {
-    const ends = await encodeAll(job, rendition, parts, onSeconds);
+    const ends = await encodeAll(job, rendition, beside, parts, onSeconds);
     const last = ends.at(-1);
     const samples = (parts.at(-1)?.startSample ?? 0) + (last?.samples ?? 0);
     const { joinMp3, joinOpus } = await import('./join.ts');
@@ -117,7 +147,7 @@ async function renderParts(
     const file = await measureRendition(job, rendition, { ...joined, samples });
     // The last part's run is the one that came to the end.
     const clock = last?.clock ?? { sourceSeconds: file.durationSeconds, filledSeconds: 0 };
-    return { ...file, ...clock, isInForm: true };
+    return [{ ...file, ...clock, isInForm: true }, ...(last?.beside ?? [])];
   } finally {
     await Promise.all(parts.map(({ path }) => rm(path, { force: true })));
   }
@@ -127,18 +157,21 @@ async function renderParts(
 interface PartEnd {
   readonly samples: number;
   readonly clock: Pick<RenderedFile, 'sourceSeconds' | 'filledSeconds'>;
+  /** What the same run made besides. */
+  readonly beside: readonly RenderedFile[];
 }
 
-/** Runs all parts. */
+/** Runs all parts. The last one's run decodes all of the track, and so makes what is to be made beside. */
 function encodeAll(
   job: Job,
   rendition: Rendition,
+  beside: readonly Rendition[],
   parts: readonly EncodedPart[],
   onSeconds: (seconds: number) => void,
 ): Promise<PartEnd[]> {
   const seconds = parts.map(() => 0);
   return together(job, parts, (apart, part, index) =>
-    encodePart(apart, rendition, part, (reached) => {
+    encodePart(apart, rendition, index === parts.length - 1 ? beside : [], part, (reached) => {
       seconds[index] = reached;
       onSeconds(withoutOverlaps(rendition, parts, seconds));
     }),
@@ -188,13 +221,20 @@ function withoutOverlaps(
 async function encodePart(
   job: Job,
   rendition: Rendition,
+  beside: readonly Rendition[],
   { path, ...stretch }: EncodedPart,
   onSeconds: (seconds: number) => void,
 ): Promise<PartEnd> {
-  const command = await renditionCommand(job, [{ ...rendition, path, stretch }]);
+  const { places, ...command } = await renditionCommand(job, [{ ...rendition, path, stretch }, ...beside]);
   const { stderr } = await runOnInput(job, command, onSeconds);
   const { samples = 0 } = outputStatistics(stderr, 0) ?? {};
   // The container promised more than there is; the single pass says what that means.
   if (samples === 0) throw new Unjoinable('a part holds no audio');
-  return { samples, clock: clockOf(rendition, stderr, 0) };
+  const files: RenderedFile[] = [];
+  for (const [nth, other] of beside.entries()) {
+    const { output, clock } = places[nth + 1] ?? { output: nth + 1, clock: 0 };
+    const file = await measureRendition(job, other, outputStatistics(stderr, output));
+    files.push({ ...file, ...clockOf(other, stderr, file.durationSeconds, clock), isInForm: true });
+  }
+  return { samples, clock: clockOf(rendition, stderr, 0), beside: files };
 }

@@ -28,6 +28,7 @@ const Data = z
     retryOf: z.string().nullable(),
     source: z.object({ type: z.string(), url: withoutQuery, file: z.string(), name: z.string() }).partial(),
     output: z.looseObject({}),
+    outputs: z.array(z.looseObject({})),
     options: z
       .object({ priority: z.string(), filename: z.string(), webhook: hostOnly, voiceMessage: Voice })
       .partial(),
@@ -37,6 +38,8 @@ const Data = z
     url: hostOnly,
     eventTimeMs: z.number(),
     sendId: z.string(),
+    name: z.string(),
+    origin: hostOnly,
     request: Voice,
   })
   .partial();
@@ -62,6 +65,7 @@ const Result = z
     version: z.number(),
     inputFile: File,
     outputFile: File,
+    otherFiles: z.array(File),
     voice: File.extend({ fitsVoiceBubble: z.boolean().optional() }).nullable(),
     status: z.union([z.string(), z.number()]),
     messageStatus: z.string().nullable(),
@@ -93,6 +97,8 @@ const Failure = z.object({ code: ErrorCode });
 /** Of announcements it is a sentence; these are ours (src/outbound, src/worker/completion) and BullMQ's. */
 const FAILURES = [
   /^the (receiver|gateway) answered \d{3}$/,
+  /^https?:\/\/[^/?#@]+ answered with status \d{3}$/,
+  /^the stored file could not be read$/,
   /^the (receiver took too long to answer|server could not be reached|connection broke before the end)$/,
   /^no trusted TLS connection could be made$/,
   /^the (record of the job has expired|webhook is switched off)$/,

@@ -3,7 +3,7 @@
  * not theirs to know. Every call is cheap, and none fails.
  */
 import type { ErrorCode } from '../../contract/errors.ts';
-import type { FormatName } from '../../contract/formats.ts';
+import type { OutputFormatName } from '../../contract/formats.ts';
 import type { GatewayErrorCode } from '../../contract/gateway-errors.ts';
 import type { TransportKind } from '../../contract/gateway-instances.ts';
 
@@ -35,6 +35,20 @@ export type VoiceTry = (typeof voiceTries)[number];
 export const voiceStatuses = ['sent', 'failed', 'unknown'] as const;
 type VoiceStatus = (typeof voiceStatuses)[number];
 
+/** `taken`: 2xx. `refused`: no further try would go better. `failed`: another one may. */
+export const destinationTries = ['taken', 'refused', 'failed'] as const;
+export type DestinationTry = (typeof destinationTries)[number];
+
+export const destinationStatuses = ['completed', 'failed'] as const;
+type DestinationStatus = (typeof destinationStatuses)[number];
+
+/** Of a part that was sent to the transcriber. */
+export const transcriptTries = ['heard', 'not_now', 'refused'] as const;
+type TranscriptTry = (typeof transcriptTries)[number];
+
+export const transcriptEnds = ['completed', 'failed'] as const;
+type TranscriptEnd = (typeof transcriptEnds)[number];
+
 export const mediaTools = ['ffmpeg', 'ffprobe'] as const;
 type MediaTool = (typeof mediaTools)[number];
 
@@ -56,11 +70,15 @@ export interface Observer {
   stepEnded(step: WorkStep, seconds: number): void;
   /** A source came from its URL. */
   sourceFetched(bytes: { readonly size: number; readonly fetched: number }): void;
-  outputMade(format: FormatName, bytes: number, audioSeconds: number): void;
+  outputMade(format: OutputFormatName, bytes: number, audioSeconds: number): void;
   webhookTried(kind: WebhookKind, outcome: WebhookOutcome, seconds: number): void;
   webhookGivenUp(kind: WebhookKind): void;
   voiceTried(outcome: VoiceTry, seconds: number): void;
   voiceEnded(status: VoiceStatus): void;
+  destinationTried(outcome: DestinationTry, seconds: number): void;
+  destinationEnded(status: DestinationStatus): void;
+  transcriptTried(outcome: TranscriptTry, seconds: number): void;
+  transcriptEnded(status: TranscriptEnd): void;
   /** @returns to be called once when the tool has ended */
   toolStarted(tool: MediaTool): (ending: ToolEnding) => void;
   /** A voice message was handed to its network, or was not. */
@@ -81,6 +99,10 @@ export const silentObserver: Observer = {
   webhookGivenUp: nothing,
   voiceTried: nothing,
   voiceEnded: nothing,
+  destinationTried: nothing,
+  destinationEnded: nothing,
+  transcriptTried: nothing,
+  transcriptEnded: nothing,
   toolStarted: () => nothing,
   messageSent: nothing,
 };

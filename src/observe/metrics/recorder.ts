@@ -48,6 +48,20 @@ export function recorder(metrics: MetricRegistry): Observer {
     voiceEnded(status) {
       metrics.count('soundpost_voice_messages_total', { status });
     },
+    destinationTried(outcome, seconds) {
+      metrics.count('soundpost_destination_attempts_total', { outcome });
+      metrics.observe('soundpost_destination_attempt_duration_seconds', {}, seconds);
+    },
+    destinationEnded(status) {
+      metrics.count('soundpost_destinations_total', { status });
+    },
+    transcriptTried(outcome, seconds) {
+      metrics.count('soundpost_transcript_parts_total', { outcome });
+      metrics.observe('soundpost_transcript_part_duration_seconds', {}, seconds);
+    },
+    transcriptEnded(status) {
+      metrics.count('soundpost_transcripts_total', { status });
+    },
     toolStarted(tool) {
       const startedAt = performance.now();
       metrics.shift('soundpost_ffmpeg_processes', { tool }, 1);

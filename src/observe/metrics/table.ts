@@ -4,13 +4,17 @@
  * something else, and says by what: no id, address or name of a caller is ever a label, but the id of its key, which is no secret and was made by the operator.
  */
 import { errorCatalogue, jobFailureCodes } from '../../contract/errors.ts';
-import { formats } from '../../contract/formats.ts';
+import { outputFormats } from '../../contract/formats.ts';
 import { gatewayErrorCatalogue } from '../../contract/gateway-errors.ts';
 import { ConnectionState, TransportKind } from '../../contract/gateway-instances.ts';
 import {
+  destinationStatuses,
+  destinationTries,
   mediaTools,
   submissionOutcomes,
   toolEndings,
+  transcriptEnds,
+  transcriptTries,
   voiceStatuses,
   voiceTries,
   webhookKinds,
@@ -35,7 +39,15 @@ export interface MetricRow {
   readonly zeros?: readonly Readonly<Record<string, string>>[];
 }
 
-export const queueLabel = ['extract', 'completion', 'webhook', 'voice', 'gateway-webhook'] as const;
+export const queueLabel = [
+  'extract',
+  'completion',
+  'webhook',
+  'voice',
+  'destination',
+  'transcript',
+  'gateway-webhook',
+] as const;
 export const queueStates = ['waiting', 'active', 'delayed', 'waiting_children'] as const;
 
 const REQUEST_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
@@ -172,13 +184,13 @@ export const metricTable = {
   soundpost_output_bytes_total: {
     type: 'counter',
     help: 'Sizes of the files that completed jobs made',
-    labels: { format: Object.keys(formats) },
+    labels: { format: Object.keys(outputFormats) },
     of: ['worker'],
   },
   soundpost_audio_seconds_total: {
     type: 'counter',
     help: 'Lengths of the files that completed jobs made',
-    labels: { format: Object.keys(formats) },
+    labels: { format: Object.keys(outputFormats) },
     of: ['worker'],
   },
   soundpost_worker_encoding_places: {
@@ -242,6 +254,44 @@ export const metricTable = {
     type: 'counter',
     help: 'Voice messages of jobs by the status in which they ended',
     labels: { status: voiceStatuses },
+    of: ['worker'],
+  },
+  soundpost_destination_attempts_total: {
+    type: 'counter',
+    help: 'Tries to put a finished file to its destination; refused: no further try would go better',
+    labels: { outcome: destinationTries },
+    of: ['worker'],
+  },
+  soundpost_destination_attempt_duration_seconds: {
+    type: 'histogram',
+    help: 'How long these tries took',
+    labels: {},
+    of: ['worker'],
+    buckets: JOB_SECONDS,
+  },
+  soundpost_destinations_total: {
+    type: 'counter',
+    help: 'Files that were to be put to a destination, by how that ended',
+    labels: { status: destinationStatuses },
+    of: ['worker'],
+  },
+  soundpost_transcript_parts_total: {
+    type: 'counter',
+    help: 'Parts of recordings that were sent to the transcriber; not_now: to be sent again',
+    labels: { outcome: transcriptTries },
+    of: ['worker'],
+  },
+  soundpost_transcript_part_duration_seconds: {
+    type: 'histogram',
+    help: 'How long the transcriber took for them',
+    labels: {},
+    of: ['worker'],
+    buckets: WORK_SECONDS,
+  },
+  soundpost_transcripts_total: {
+    type: 'counter',
+    help: 'Transcripts by the status in which they ended',
+    labels: { status: transcriptEnds },
     of: ['worker'],
   },
   soundpost_gateway_sends_total: {

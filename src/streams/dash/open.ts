@@ -38,6 +38,21 @@ export function openManifest(text: string, url: string, asked: number | string |
   return { content: { segments }, isTrack };
 }
 
+/**
+ * Whether both tracks are the same representation in all periods.
+ * @throws {MediaFailure} when there is no such track
+ */
+export function isSameSound(
+  text: string,
+  url: string,
+  asked: number | string | undefined,
+  other: number | string | undefined,
+): boolean {
+  return parseManifest(text, url).every(
+    (period) => choose(period, asked).representation === choose(period, other).representation,
+  );
+}
+
 function choose(
   { sets }: Period,
   asked: number | string | undefined,

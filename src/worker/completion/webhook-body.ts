@@ -2,11 +2,11 @@
 
 import type { JobRecord } from '../../queue/job-record.ts';
 import type { WebhookPayload } from '../../queue/payloads.ts';
-import { optionsView, outputFileView } from '../../queue/public-view.ts';
+import { filesView, optionsView, transcriptFileView } from '../../queue/public-view.ts';
 import type { UrlSigner } from '../../signing/signed-url.ts';
 
 export function webhookBody(
-  { event, eventTimeMs, voiceMessage }: WebhookPayload,
+  { event, eventTimeMs, voiceMessage, transcript, transcriptFile, name, destination }: WebhookPayload,
   record: JobRecord,
   signer: UrlSigner,
 ): object {
@@ -21,12 +21,22 @@ export function webhookBody(
         status: 'completed',
         timestamp,
         downloadUrl: `/audio-extract/v1/download/${jobId}`,
-        outputFile: result && outputFileView(jobId, result, signer),
+        ...(result && filesView(jobId, result, signer)),
         ...about,
       };
     case 'job.failed':
       return { event, jobId, status: 'failed', timestamp, error, ...about };
     case 'voice.updated':
       return { event, jobId, timestamp, voiceMessage };
+    case 'destination.updated':
+      return { event, jobId, timestamp, name, destination };
+    case 'transcript.updated':
+      return {
+        event,
+        jobId,
+        timestamp,
+        transcript,
+        ...(transcriptFile && { outputFile: transcriptFileView(jobId, transcriptFile, signer) }),
+      };
   }
 }

@@ -1,14 +1,30 @@
 /** What the video is, and what is to be made of it. */
 import type { InputFile } from '../../contract/job.ts';
-import { type OutputPlan, planOutput, planVoiceRendition } from '../../media/plan.ts';
+import { type NamedOutput, outputsOf } from '../../contract/output-request.ts';
+import { MediaFailure } from '../../media/failure.ts';
+import { type OutputPlan, planAny, planVoiceRendition } from '../../media/plan.ts';
 import { type Probe, probe } from '../../media/probe.ts';
 import type { Step } from '../step.ts';
 import type { LocalVideo } from './download.ts';
 
+interface PlannedOutput {
+  readonly name: string;
+  readonly plan: OutputPlan;
+}
+
+/** A transcript of which there is nothing to hear: the job goes on without it (decisions A8). */
+interface NotMade {
+  readonly name: string;
+  /** Callers see it. */
+  readonly why: string;
+}
+
 export interface AnalyzedVideo {
   readonly video: LocalVideo;
   readonly probe: Probe;
-  readonly plan: OutputPlan;
+  /** In the order of the request. */
+  readonly outputs: readonly [PlannedOutput, ...PlannedOutput[]];
+  readonly notMade: readonly NotMade[];
   /** The rendition for a chat, when a voice message was asked for. */
   readonly voicePlan: OutputPlan | null;
 }
@@ -19,17 +35,37 @@ export const analyze: Step<LocalVideo, AnalyzedVideo> = async (
 ) => {
   report('analyzing_video', 0);
   const probed = video.probe ?? (await probe(services.tools, video.path, { signal }));
-  const { track, ...others } = payload.output;
-  const output = video.isTrack || track === undefined ? others : payload.output;
+  const [first, ...others] = outputsOf(payload);
+  // What is all the sound there is needs no choice.
+  const chosen = <Output extends NamedOutput>(output: Output): Output =>
+    video.isTrack ? { ...output, track: undefined } : output;
+  const planned = (output: NamedOutput): PlannedOutput => ({
+    name: output.name,
+    plan: planAny(chosen(output), probed),
+  });
+  const notMade: NotMade[] = [];
+  const plannedOrNot = (output: NamedOutput): PlannedOutput[] => {
+    try {
+      if (video.elsewhere?.includes(output.name)) throw new MediaFailure('EXTRACTION_FAILED', ELSEWHERE);
+      return [planned(output)];
+    } catch (error) {
+      if (output.format !== 'transcript' || !(error instanceof MediaFailure)) throw error;
+      notMade.push({ name: output.name, why: error.details });
+      return [];
+    }
+  };
   return {
     video,
     probe: probed,
-    plan: planOutput(output, probed),
-    voicePlan: payload.options.voiceMessage === undefined ? null : planVoiceRendition(output, probed),
+    outputs: [planned(first), ...others.flatMap(plannedOrNot)],
+    notMade,
+    voicePlan: payload.options.voiceMessage === undefined ? null : planVoiceRendition(chosen(first), probed),
   };
 };
 
-/** @param countedSeconds the chosen track's length by its samples, once they were counted */
+const ELSEWHERE = 'of an HLS or DASH stream a job takes one audio track, that of the first output';
+
+/** @param countedSeconds the first output's track's length by its samples, once they were counted */
 export function inputFileOf(
   { video, probe: probed }: AnalyzedVideo,
   countedSeconds: number | null,

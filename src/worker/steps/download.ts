@@ -20,6 +20,8 @@ export interface LocalVideo {
   readonly probe?: Probe;
   /** Whether the wanted track is all the sound in it: one rendition of a stream. */
   readonly isTrack?: boolean;
+  /** Names of the transcripts whose track lies in another rendition of the stream. */
+  readonly elsewhere?: readonly string[];
 }
 
 export const download: Step<undefined, LocalVideo> = async (_input, context) => {
@@ -97,12 +99,11 @@ async function openStream(
   const { services, signal } = context;
   const { path, name } = playlist;
   const stream = await fetchStream(playlist, context);
-  const { isTrack } = stream;
-  if (!('fileUrl' in stream)) return { ...stream, path, name, isTrack };
-  const { fileUrl, zeroSeconds } = stream;
+  if (!('fileUrl' in stream)) return { ...stream, path, name };
+  const { fileUrl, zeroSeconds, isTrack, elsewhere } = stream;
   const { sizeBytes } = await downloadFile(fileUrl, context);
   const probed = await probe(services.tools, path, { signal, known: { zeroSeconds } });
-  return { path, name, sizeBytes, probe: probed, isTrack };
+  return { path, name, sizeBytes, probe: probed, isTrack, elsewhere };
 }
 
 async function openUpload(

@@ -4,6 +4,10 @@ import { join } from 'node:path';
 import { type Extraction, extractAudio } from '../../media/extract.ts';
 import { roomFor, roomForRun } from '../../media/output-size.ts';
 import type { Parallelism } from '../../media/parallel/render.ts';
+
+import { isLight } from '../../media/plan.ts';
+import { emptiness } from '../../media/render.ts';
+
 import type { Step, StepContext } from '../step.ts';
 import type { AnalyzedVideo } from './analyze.ts';
 
@@ -13,33 +17,36 @@ export interface ExtractedAudio extends AnalyzedVideo {
 
 export const extract: Step<AnalyzedVideo, ExtractedAudio> = async (analyzed, context) => {
   const { services, workspace, signal } = context;
-  const { plan, voicePlan, probe, video } = analyzed;
+  const { outputs, voicePlan, probe, video } = analyzed;
+  const plans = outputs.map(({ plan }) => plan);
   // One decode may serve both steps, so each shows its own half of the run.
-  const normalizes = plan.loudnessLufs !== null;
+  const normalizes = plans.some(({ loudnessLufs }) => loudnessLufs !== null);
   let step: 'extracting_audio' | 'normalizing_audio' = 'extracting_audio';
   let stepBeganAt = 0;
   let done = 0;
   let endNormalise: (() => void) | undefined;
   context.report(step, 0);
   const mayUseCores = services.encoding.capacity > 1;
-  // An output with a voice message beside it is not cut: the other core is the voice message's.
-  const mayUseParts = mayUseCores && voicePlan === null;
+  // An output with others beside it, or a voice message, is not cut: the other cores are theirs. One that is levelled is made by itself.
+  const isAlone = plans.filter((plan) => !isLight(plan)).length === 1 && voicePlan === null;
+  const mayUseParts = mayUseCores && (isAlone || normalizes);
   const source = { ...probe, maxAudioSeconds: services.limits.maxAudioSeconds, mayUseParts };
   const { split = false, trimSilence = false } = context.payload.options.voiceMessage ?? {};
   const run = { split, trimSilence };
-  const rooms = [plan, voicePlan].map((made) => (made === null ? 0 : roomFor(made, source)));
-  if (voicePlan !== null) rooms.push(roomForRun(voicePlan, run, source));
+  const rooms = plans.map((plan) => roomFor(plan, source));
+  if (voicePlan !== null) rooms.push(roomFor(voicePlan, source), roomForRun(voicePlan, run, source));
   await context.space.grow(
     rooms.reduce((sum, bytes) => sum + bytes, 0),
     signal,
   );
+  const [first, ...others] = outputs;
+  const wanted = ({ name, plan }: (typeof outputs)[number]) => ({ plan, path: outputPath(workspace, name) });
   const extracting = extractAudio({
     tools: services.tools,
     input: video.path,
     probe,
-    plan,
+    outputs: [wanted(first), ...others.map(wanted)],
     workspace,
-    outputPath: join(workspace, 'output'),
     ...(voicePlan === null ? {} : { voice: { plan: voicePlan, path: join(workspace, 'voice'), run } }),
     signal,
     maxAudioSeconds: services.limits.maxAudioSeconds,
@@ -59,8 +66,15 @@ export const extract: Step<AnalyzedVideo, ExtractedAudio> = async (analyzed, con
     },
   });
   const extraction = await extracting.finally(() => endNormalise?.());
-  return { ...analyzed, extraction };
+  const empty = outputs.filter((_, nth) => extraction.files[nth]?.durationSeconds === 0);
+  const notMade = empty.map(({ name, plan }) => ({ name, why: emptiness(plan).details }));
+  return { ...analyzed, extraction, notMade: [...analyzed.notMade, ...notMade] };
 };
+
+/** Where an output lies in the workspace. */
+export function outputPath(workspace: string, name: string): string {
+  return join(workspace, `output-${name}`);
+}
 
 function beginNormalise({ services: { observer, tracing } }: StepContext): () => void {
   const startedAt = performance.now();

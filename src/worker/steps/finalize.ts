@@ -2,50 +2,61 @@
 import { createHash } from 'node:crypto';
 import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
-import { formatOf } from '../../contract/formats.ts';
+import { type FormatName, formatOf } from '../../contract/formats.ts';
+import { type NamedOutput, outputsOf, type TranscriptRequest } from '../../contract/output-request.ts';
+import { subtitles } from '../../contract/transcripts.ts';
+import type { Extraction } from '../../media/extract.ts';
 import { attemptFiles } from '../../queue/names.ts';
-import type { ExtractResult } from '../../queue/payloads.ts';
+import type { ExtractResult, StoredFile, TranscriptAudio } from '../../queue/payloads.ts';
 import { redisNow } from '../../redis/clock.ts';
 import type { Step, StepContext } from '../step.ts';
 import { inputFileOf } from './analyze.ts';
-import type { ExtractedAudio } from './extract.ts';
+import { type ExtractedAudio, outputPath } from './extract.ts';
 
 export const finalize: Step<ExtractedAudio, ExtractResult> = async (extracted, context) => {
   const { services, workspace, payload, signal } = context;
-  const { output, voice, loudness, sourceSeconds, truncated } = extracted.extraction;
+  const { voice, sourceSeconds, truncated } = extracted.extraction;
   context.report('finalizing', 0);
-  const extension = formatOf(payload.output.format).extension;
   signal.throwIfAborted();
-  // Beside the publishing, which waits for the disk. The file is opened first, for it is moved away.
-  const hashing = hashOf(await open(join(workspace, 'output')), signal);
-  // Should the publishing fail, that is the error to know.
-  hashing.catch(() => undefined);
-  const keys = attemptFiles(context.jobId, context.attemptToken, payload.output.format);
-  const publish = (name: string, key: string) =>
-    services.insist(signal, () => services.storage.publish(join(workspace, name), key));
-  const published = await publish('output', keys.output);
-  const voiceFile = voice === null ? null : await publish('voice', keys.voice);
-  const sha256 = await hashing;
+  const asked = outputsOf(payload);
+  const keys = attemptFiles(context.jobId, context.attemptToken, asked);
+  const publish = (path: string, key: string) =>
+    services.insist(signal, () => services.storage.publish(path, key));
+  const published: ((expiresAt: string) => StoredFile)[] = [];
+  const transcripts: TranscriptAudio[] = [];
+  for (const [nth, output] of asked.entries()) {
+    const key = keys.outputs[nth] ?? '';
+    const path = outputPath(workspace, output.name);
+    const filename = filenameOf(output, extracted, context);
+    if (output.format === 'transcript') {
+      const audio = transcriptAudio(output, extracted, { storageKey: key, filename });
+      if (audio.notMade === undefined) await publish(path, key);
+      transcripts.push(audio);
+      continue;
+    }
+    const file = fileOf(extracted, output.name);
+    // Beside the publishing, which waits for the disk. The file is opened first, for it is moved away.
+    const hashing = hashOf(await open(path), signal);
+    // Should the publishing fail, that is the error to know.
+    hashing.catch(() => undefined);
+    const { key: storageKey, sizeBytes: size } = await publish(path, key);
+    const sha256 = await hashing;
+    published.push((expiresAt) =>
+      storedFile(output, file, { storageKey, size, filename, expiresAt, sha256 }),
+    );
+  }
+  const voiceFile = voice === null ? null : await publish(join(workspace, 'voice'), keys.voice);
+  // From when all are there: while the storage is away, publishing waits.
+  const expiresAt = new Date(redisNow() + services.limits.outputTtlSeconds * 1000).toISOString();
+  const [outputFile, ...otherFiles] = published.map((stored) => stored(expiresAt));
+  if (outputFile === undefined || outputFile.format === 'waveform') throw new Error('no audio was made');
   return {
     version: 1,
     inputFile: inputFileOf(extracted, sourceSeconds),
     warnings: truncated === null ? [] : [{ code: 'TRUNCATED', message: truncated }],
-    outputFile: {
-      storageKey: published.key,
-      filename: `${baseName(extracted, context)}.${extension}`,
-      size: published.sizeBytes,
-      duration: output.durationSeconds,
-      format: payload.output.format,
-      bitrate: `${Math.round(output.bitrateKbps)}k`,
-      codec: output.codec,
-      channels: output.channels,
-      sampleRate: output.sampleRate,
-      sha256,
-      expiresAt: new Date(redisNow() + services.limits.outputTtlSeconds * 1000).toISOString(),
-      copied: output.copied,
-      timeline: { startOffset: output.startOffsetSeconds, filledSeconds: output.filledSeconds },
-      ...(loudness === null ? {} : { loudness }),
-    },
+    outputFile,
+    ...(otherFiles.length === 0 ? {} : { otherFiles }),
+    ...(transcripts.length === 0 ? {} : { transcripts }),
     voice:
       voice === null || voiceFile === null
         ? null
@@ -63,6 +74,64 @@ export const finalize: Step<ExtractedAudio, ExtractResult> = async (extracted, c
           },
   };
 };
+
+type MadeFile = Extraction['files'][number];
+
+function storedFile(
+  { name, format }: Exclude<NamedOutput, TranscriptRequest>,
+  file: MadeFile,
+  published: Pick<StoredFile, 'storageKey' | 'size' | 'filename' | 'expiresAt' | 'sha256'>,
+): StoredFile {
+  const about = { name, ...published, duration: file.durationSeconds, timeline: timelineOf(file) };
+  return format === 'waveform' ? { ...about, format } : { ...about, ...soundOf(file, format) };
+}
+
+/** One that was not made ends as any other transcript does, and is told as one. */
+function transcriptAudio(
+  { name, subtitles, language }: TranscriptRequest,
+  extracted: ExtractedAudio,
+  published: Pick<TranscriptAudio, 'storageKey' | 'filename'>,
+): TranscriptAudio {
+  const about = { name, ...published, subtitles, ...(language && { language }) };
+  const notMade = extracted.notMade.find((one) => one.name === name)?.why;
+  return notMade === undefined
+    ? { ...about, timeline: timelineOf(fileOf(extracted, name)) }
+    : { ...about, timeline: { startOffset: 0, filledSeconds: 0 }, notMade };
+}
+
+function fileOf({ outputs, extraction }: ExtractedAudio, name: string): MadeFile {
+  const file = extraction.files[outputs.findIndex((output) => output.name === name)];
+  if (file === undefined) throw new Error(`the output ${name} was not made`);
+  return file;
+}
+
+function timelineOf({ startOffsetSeconds, filledSeconds }: MadeFile): TranscriptAudio['timeline'] {
+  return { startOffset: startOffsetSeconds, filledSeconds };
+}
+
+function filenameOf(output: NamedOutput, extracted: ExtractedAudio, context: StepContext): string {
+  const ending = outputsOf(context.payload).length > 1 ? `-${output.name}` : '';
+  return `${baseName(extracted, context)}${ending}.${extensionOf(output)}`;
+}
+
+function extensionOf(output: NamedOutput): string {
+  return output.format === 'transcript'
+    ? subtitles[output.subtitles].extension
+    : formatOf(output.format).extension;
+}
+
+/** What there is to say of a file of audio besides. */
+function soundOf(file: MadeFile, format: FormatName) {
+  return {
+    format,
+    bitrate: `${Math.round(file.bitrateKbps)}k`,
+    codec: file.codec,
+    channels: file.channels,
+    sampleRate: file.sampleRate,
+    copied: file.copied,
+    ...(file.loudness === null ? {} : { loudness: file.loudness }),
+  };
+}
 
 /** The caller's choice, else the source's name without its extension. */
 function baseName({ video }: ExtractedAudio, { payload }: StepContext): string {

@@ -2,10 +2,10 @@ import { randomBytes } from 'node:crypto';
 import * as baileys from 'baileys';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { Lease } from '../../../src/gateway/lease/lease.ts';
-import { Sealer } from '../../../src/gateway/sealer.ts';
 import { SessionStore } from '../../../src/gateway/transports/whatsapp/session-store.ts';
 import { createLogger } from '../../../src/observe/logger.ts';
 import { closeRedis, connectRedis, type Redis } from '../../../src/redis/connection.ts';
+import { Sealer } from '../../../src/signing/sealer.ts';
 import { startTestRedis, type TestRedis } from '../../redis-server.ts';
 import { takeOver } from '../take-over.ts';
 

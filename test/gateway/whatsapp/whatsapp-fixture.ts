@@ -6,7 +6,6 @@ import { defaultInstanceSettings } from '../../../src/contract/gateway-instances
 import type { Instance } from '../../../src/gateway/instances.ts';
 import type { Lease } from '../../../src/gateway/lease/lease.ts';
 import { type LoggedMessage, plainContext } from '../../../src/gateway/message-record.ts';
-import { Sealer } from '../../../src/gateway/sealer.ts';
 import type {
   Chat,
   IncomingCall,
@@ -24,6 +23,7 @@ import { createWhatsAppTransport } from '../../../src/gateway/transports/whatsap
 import { Workspaces } from '../../../src/gateway/workspace.ts';
 import { createLogger } from '../../../src/observe/logger.ts';
 import { closeRedis, connectRedis, type Redis } from '../../../src/redis/connection.ts';
+import { Sealer } from '../../../src/signing/sealer.ts';
 import { stubNetwork } from '../../outbound/stub-network.ts';
 import { startTestRedis, type TestRedis } from '../../redis-server.ts';
 import { until } from '../../until.ts';

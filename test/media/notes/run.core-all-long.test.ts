@@ -1,13 +1,12 @@
 /** A run of voice notes: each fits a bubble, none begins or ends inside a word, and together they are the whole (decisions C). */
 import { readFile, stat, writeFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
-import { OutputRequest } from '../../../src/contract/job-request.ts';
-import { type ExtractOptions, extractAudio } from '../../../src/media/extract.ts';
+import { OutputRequest } from '../../../src/contract/output-request.ts';
 import { type NotePart, renderNotes } from '../../../src/media/notes/run.ts';
 import { planOutput, planVoiceRendition } from '../../../src/media/plan.ts';
 import { probe } from '../../../src/media/probe.ts';
 import { byRun, currentRun } from '../../by-run.ts';
-import { extract, noAbort, tools } from '../extracting.ts';
+import { extract, extractOne, noAbort, type OneOptions, tools } from '../extracting.ts';
 import { expectForm, libopusDecodes } from '../ogg/opus-tools.ts';
 import { decodedSeconds, ffmpeg } from '../oracle.ts';
 import { mediaFolder } from '../sources.ts';
@@ -19,12 +18,12 @@ const BUBBLE = 512 * 1024;
 async function run(input: string, choice: { split: boolean; trimSilence: boolean }, request: object = {}) {
   const probed = await probe(tools, input, { signal: noAbort });
   const output = OutputRequest.parse({ format: 'mp3', quality: 'low', ...request });
-  const options: ExtractOptions = {
+  const options: OneOptions = {
     ...{ tools, input, probe: probed, signal: noAbort, maxAudioSeconds: 7200 },
     ...{ plan: planOutput(output, probed), outputPath: folder.at('run.mp3') },
     voice: { plan: planVoiceRendition(output, probed), path: folder.at('run.ogg'), run: choice },
   };
-  const { voice, output: made } = await extractAudio(options);
+  const { voice, output: made } = await extractOne(options);
   if (voice === null) throw new Error('no voice message was made');
   return { voice, output: made, notes: await notesOf(folder.at('run.ogg'), voice.parts) };
 }

@@ -2,11 +2,10 @@
 import { readdir, readFile, truncate } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import type { Extraction, ExtractOptions } from '../../../src/media/extract.ts';
 import { currentRun, rowsOfRun } from '../../by-run.ts';
 import { processesOver } from '../../processes.ts';
 import { until } from '../../until.ts';
-import { extract, startedBy, tools } from '../extracting.ts';
+import { extract, type OneExtraction, type OneOptions, startedBy, tools } from '../extracting.ts';
 import { decodedSamples, ffmpeg, inspect } from '../oracle.ts';
 import { mediaFolder } from '../sources.ts';
 import { crc16, infoOf, mp3Of, oggPagesOf, opusPacketsOf } from './containers.ts';
@@ -41,8 +40,8 @@ beforeAll(async () => {
 });
 
 interface Both {
-  readonly one: Extraction;
-  readonly parts: Extraction;
+  readonly one: OneExtraction;
+  readonly parts: OneExtraction;
   /** Why the parts could not be joined. */
   readonly unjoined: string[];
 }
@@ -77,7 +76,7 @@ async function samplesOf(file: string): Promise<number> {
 }
 
 /** Everything that is said of the file, but where it is. */
-function saidOf({ output, sourceSeconds }: Extraction) {
+function saidOf({ output, sourceSeconds }: OneExtraction) {
   const { path, sizeBytes, parts, ...rest } = output;
   return { ...rest, sourceSeconds };
 }
@@ -226,7 +225,7 @@ async function leftovers(): Promise<string[]> {
 
 describe('an extraction in parts', () => {
   const { held, takeIdle } = cores(2);
-  const start = (options: Partial<ExtractOptions>, source = 'chords.wav') =>
+  const start = (options: Partial<OneOptions>, source = 'chords.wav') =>
     extract(
       folder.at(source),
       folder.at('end'),

@@ -2,14 +2,13 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { beforeAll, expect, it } from 'vitest';
-import { OutputRequest } from '../../../src/contract/job-request.ts';
-import { type Extraction, type ExtractOptions, extractAudio } from '../../../src/media/extract.ts';
+import { OutputRequest } from '../../../src/contract/output-request.ts';
 import { planOutput, planVoiceRendition } from '../../../src/media/plan.ts';
 import { probe } from '../../../src/media/probe.ts';
 import { currentRun, rowsOfRun } from '../../by-run.ts';
 import { processesOver } from '../../processes.ts';
 import { until } from '../../until.ts';
-import { noAbort, startedBy, tools } from '../extracting.ts';
+import { extractOne, noAbort, type OneExtraction, type OneOptions, startedBy, tools } from '../extracting.ts';
 import { ffmpeg } from '../oracle.ts';
 import { mediaFolder } from '../sources.ts';
 import { cores } from './cores.ts';
@@ -23,11 +22,11 @@ beforeAll(async () => {
 });
 
 /** @param name what its two files begin with */
-async function both(name: string, request: object, options: Partial<ExtractOptions>): Promise<Extraction> {
+async function both(name: string, request: object, options: Partial<OneOptions>): Promise<OneExtraction> {
   const input = folder.at('chords.mp4');
   const probed = await probe(tools, input, { signal: noAbort });
   const output = OutputRequest.parse(request);
-  return extractAudio({
+  return extractOne({
     ...{ tools, input, probe: probed, signal: noAbort, maxAudioSeconds: 3600 },
     ...{ plan: planOutput(output, probed), outputPath: folder.at(`${name}.out`) },
     voice: { plan: planVoiceRendition(output, probed), path: folder.at(`${name}.ogg`) },
@@ -66,7 +65,7 @@ it.each(
       true,
     );
   }
-  const pathless = ({ output, voice, ...rest }: Extraction) => ({
+  const pathless = ({ output, voice, ...rest }: OneExtraction) => ({
     ...rest,
     files: [output, voice].map((file) => ({ ...file, path: null })),
   });

@@ -140,7 +140,9 @@ describe('what is seen', () => {
       readOnlyMode,
     ]);
     expect(queues).toEqual(
-      ['extract', 'completion', 'webhook', 'voice', 'gateway-webhook'].map((name) => [name, true]),
+      ['extract', 'completion', 'webhook', 'voice', 'destination', 'transcript', 'gateway-webhook'].map(
+        (name) => [name, true],
+      ),
     );
     expect(body.queues[0].jobs[0]).toMatchObject({
       id: jobId,
@@ -232,7 +234,15 @@ describe('in a browser', () => {
       const text = await page.locator('body').innerText();
       return text.includes(jobId) && text;
     });
-    for (const name of ['extract', 'completion', 'webhook', 'voice', 'gateway-webhook'])
+    for (const name of [
+      'extract',
+      'completion',
+      'webhook',
+      'voice',
+      'destination',
+      'transcript',
+      'gateway-webhook',
+    ])
       expect(shown.toLowerCase()).toContain(name);
     expect(shown).not.toContain(SECRET_WORD);
     expect(refused.filter((text) => !text.includes('fonts.googleapis.com'))).toEqual([]);

@@ -179,6 +179,27 @@ describe('a job', () => {
   });
 });
 
+it('what is put to destinations is counted by outcome', async () => {
+  const url = await service().outside.file('tone.mp4', clip('tone.mp4'));
+  let puts = 0;
+  const destination = service().outside.on('/bucket', (request, response) => {
+    puts += 1;
+    request.resume();
+    response.writeHead(puts === 1 ? 503 : 200).end();
+  });
+  const grown = await growth(async () => {
+    await service().submit({ ...job(url), destination: { url: destination } });
+    await until(
+      'the second try was counted',
+      async () =>
+        (amountOf(await scrape(), 'soundpost_destinations_total', { status: 'completed' }) ?? 0) > 0,
+    );
+  });
+  const tries = (outcome: string) => grown('soundpost_destination_attempts_total', { outcome });
+  expect([tries('failed'), tries('taken'), tries('refused')]).toEqual([1, 1, 0]);
+  expect(grown('soundpost_destination_attempt_duration_seconds_count', {})).toBe(2);
+});
+
 it('the webhook of an instance is counted apart from those of jobs', async () => {
   const hook = service().outside.hook('instance', (nth) => ({ status: nth === 1 ? 410 : 204 }));
   const webhook = { enabled: true, url: hook.url, events: ['messages.upsert'] };

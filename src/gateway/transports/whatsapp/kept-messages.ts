@@ -6,8 +6,8 @@ import type { WAMessage } from 'baileys';
 import { z } from 'zod';
 import { redisNow } from '../../../redis/clock.ts';
 import type { Redis } from '../../../redis/connection.ts';
+import type { Sealer } from '../../../signing/sealer.ts';
 import { gatewayKey } from '../../redis-keys.ts';
-import type { Sealer } from '../../sealer.ts';
 import type { BaileysLibrary } from './library.ts';
 
 interface KeptMessagesOptions {

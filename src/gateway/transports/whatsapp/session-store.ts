@@ -6,10 +6,10 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { AuthenticationCreds, AuthenticationState, SignalDataTypeMap } from 'baileys';
 import type { Logger } from '../../../observe/logger.ts';
 import type { Redis } from '../../../redis/connection.ts';
+import type { Sealer } from '../../../signing/sealer.ts';
 import { FencedScript } from '../../lease/fenced-script.ts';
 import type { Lease } from '../../lease/lease.ts';
 import { gatewayKey } from '../../redis-keys.ts';
-import type { Sealer } from '../../sealer.ts';
 import type { BaileysLibrary } from './library.ts';
 
 interface SessionStoreOptions {

@@ -29,7 +29,7 @@ export interface SharedFile {
   readonly sizeBytes: number;
 }
 
-const PUT_TIMEOUT_MS = 120_000;
+const PUT_IDLE_MS = 120_000;
 /** The only headers that a slot may ask for (XEP-0363 §5). */
 const slotHeaders = new Set(['authorization', 'cookie', 'expires']);
 
@@ -55,11 +55,12 @@ export async function upload(
   using body = disposable(createReadStream(file));
   const { status } = await outbound
     .put({
+      purpose: 'service',
       url: slot.putUrl,
       headers: { ...slot.headers, 'Content-Type': mediaType },
       body: body.stream,
       sizeBytes,
-      timeoutMs: PUT_TIMEOUT_MS,
+      idleMs: PUT_IDLE_MS,
       signal,
     })
     .catch((error: unknown) => {

@@ -1,0 +1,97 @@
+/** `extract --transcript out.vtt`: what is said in the video, written beside its audio. */
+import { writeFile } from 'node:fs/promises';
+import { extname, join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Config } from '../config.ts';
+import type { AnyOutputFile, TranscriptFile } from '../contract/job.ts';
+import { type Subtitles, subtitles } from '../contract/transcripts.ts';
+import type { TranscriptAudio } from '../queue/payloads.ts';
+import { UsageError } from './ending.ts';
+import type { Progress } from './progress.ts';
+import type { Server } from './server.ts';
+
+/** Of the output that it is. */
+export const TRANSCRIPT_NAME = 'transcript';
+
+/** By the extension, as the audio's format is. @throws UsageError */
+export function subtitlesOf(path: string): Subtitles {
+  const extension = extname(path).slice(1).toLowerCase();
+  const found = (Object.keys(subtitles) as Subtitles[]).find(
+    (name) => subtitles[name].extension === extension,
+  );
+  if (found === undefined) {
+    const forms = Object.values(subtitles).map((each) => `.${each.extension}`);
+    throw new UsageError(`--transcript: "${path}" does not say what to write; end it in ${forms.join(', ')}`);
+  }
+  return found;
+}
+
+/** @throws UsageError where none is configured */
+export function demandTranscriber({ TRANSCRIBER_URL }: Config): void {
+  if (TRANSCRIBER_URL === undefined) {
+    throw new UsageError(
+      '--transcript: there is no transcriber; set TRANSCRIBER_URL (docs/how-to/transcripts.md), or name a service that has one by --server',
+    );
+  }
+}
+
+/** What the transcriber of this machine hears, as the text of a file in the folder. */
+export async function transcribeHere(
+  config: Config,
+  { path, audio }: { readonly path: string | undefined; readonly audio: TranscriptAudio },
+  folder: string,
+  signal: AbortSignal,
+  progress: Progress,
+): Promise<{ readonly path: string; readonly language: string | null }> {
+  const [{ transcribe }, { writeSubtitles }] = await Promise.all([
+    import('../transcripts/transcribe.ts'),
+    import('../transcripts/subtitles.ts'),
+  ]);
+  if (path === undefined) throw notThere(audio.notMade ?? '');
+  progress.show({ step: 'transcribing' });
+  const transcript = await transcribe({
+    transcriber: {
+      url: config.TRANSCRIBER_URL ?? '',
+      apiKey: config.TRANSCRIBER_API_KEY,
+      model: config.TRANSCRIBER_MODEL,
+      timeoutMs: config.TRANSCRIBER_TIMEOUT_SECONDS * 1000,
+    },
+    path,
+    workspace: folder,
+    startOffsetSeconds: audio.timeline.startOffset,
+    language: audio.language,
+    signal,
+    onProgress: (fraction) => progress.show({ step: 'transcribing', fraction }),
+  });
+  const written = join(folder, 'transcript');
+  await writeFile(written, writeSubtitles(transcript, audio.subtitles));
+  return { path: written, language: transcript.language };
+}
+
+/** The transcript of a completed job, once it is there. @param wanted name of its output. @throws why it is not */
+export async function awaitTranscript(
+  { client }: Server,
+  jobId: string,
+  signal: AbortSignal,
+  wanted = TRANSCRIPT_NAME,
+): Promise<TranscriptFile> {
+  for (let pauseMs = 200; ; pauseMs = Math.min(pauseMs * 1.5, 3000)) {
+    const job = await client.job(jobId, { signal });
+    const state = job.transcripts?.find(({ name }) => name === wanted);
+    const file = job.outputFiles.filter(isTranscript).find(({ name }) => name === wanted);
+    if (file !== undefined) return file;
+    if (state?.status !== 'pending') {
+      const why = state?.error?.details ?? state?.error?.message ?? 'the service says nothing of it';
+      throw notThere(why);
+    }
+    await delay(pauseMs, undefined, { signal }).catch(() => signal.throwIfAborted());
+  }
+}
+
+function notThere(why: string): Error {
+  return new Error(`the audio is there, but its transcript is not: ${why}`);
+}
+
+export function isTranscript(file: AnyOutputFile): file is TranscriptFile {
+  return file.format === 'transcript';
+}

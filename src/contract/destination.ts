@@ -1,0 +1,66 @@
+/** Where a finished file is put besides our own storage: asked for, and how far it is (decisions A8). */
+import { z } from 'zod';
+import { CONNECTION_HEADERS, headerFields } from './header-fields.ts';
+
+const MAX_URL_LENGTH = 2048;
+
+/** `{name}` and `{extension}` in the path are filled in; in a query they would belong to what is signed. */
+export const DestinationRequest = z.strictObject({
+  url: z.string().min(1).max(MAX_URL_LENGTH, `must be at most ${MAX_URL_LENGTH} characters`).meta({
+    description:
+      'https address that takes a PUT, such as a presigned one of S3. {name} and {extension} in its path are filled in: the name of the output, and mp3, json, …',
+    example: 'https://bucket.s3.example.com/talks/keynote.mp3?X-Amz-Signature=2b7f9a51',
+  }),
+  headers: headerFields({
+    reserved: new RegExp(`^(${CONNECTION_HEADERS}|repr-digest)$`),
+    setBy: 'the service',
+    longestValue: 1024,
+  })
+    .optional()
+    .meta({
+      description:
+        'Sent along, such as x-ms-blob-type. Content-Type takes the place of that of the file; at most 20',
+      example: { 'x-ms-blob-type': 'BlockBlob' },
+    }),
+});
+export type DestinationRequest = z.infer<typeof DestinationRequest>;
+
+/** As it is answered: what is secret of it is left out. */
+export const DestinationState = z.object({
+  url: z.string().meta({
+    description: 'Without its query, which may hold a secret',
+    example: 'https://bucket.s3.example.com/talks/keynote.mp3',
+  }),
+  headers: z
+    .array(z.string())
+    .optional()
+    .meta({ description: 'Names of the headers that are sent along', example: ['x-ms-blob-type'] }),
+  status: z.enum(['pending', 'completed', 'failed']).meta({
+    description: 'pending until the address took the file, or until it is no longer tried',
+    example: 'completed',
+  }),
+  error: z
+    .object({ code: z.literal('DESTINATION_FAILED'), message: z.string() })
+    .nullable()
+    .meta({ description: 'Why it failed; the job is completed all the same', example: null }),
+});
+export type DestinationState = z.infer<typeof DestinationState>;
+
+/** Which of an address depends on the file; the rest is left as it is. */
+interface PlacedFile {
+  /** Of the output. */
+  readonly name: string;
+  /** Without a dot. */
+  readonly extension: string;
+}
+
+/** The path's placeholders filled in. */
+export function filledIn(url: string, { name, extension }: PlacedFile): string {
+  const [path = ''] = url.split(/[?#]/, 1);
+  return path.replaceAll('{name}', name).replaceAll('{extension}', extension) + url.slice(path.length);
+}
+
+/** Whether each output has an address of its own there. */
+export function namesOutputs(url: string): boolean {
+  return filledIn(url, { name: 'a', extension: '' }) !== filledIn(url, { name: 'b', extension: '' });
+}

@@ -1,0 +1,311 @@
+/**
+ * What a caller may ask to be made of a source: one output, or several of one fetch and one decode (decisions A2, A3 and A8). Every
+ * default that does not depend on the source is filled in here, once.
+ */
+import { z } from 'zod';
+import { DestinationRequest } from './destination.ts';
+import { FormatName, formatOf, isAudioFormat, outputFormats, parseBitrate, qualities } from './formats.ts';
+import { ONLY_OUTPUT, OutputName } from './ids.ts';
+import { DEFAULT_SUBTITLES, SpokenLanguage, Subtitles } from './transcripts.ts';
+
+const TrackChoice = z.union(
+  [z.int().min(0).max(999), z.string().regex(/^[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*$/)],
+  'must be an index from 0 or a BCP 47 / ISO 639 language',
+);
+
+/** How the output's seconds follow the source's (decisions A2a). */
+const timelines = ['source', 'audio'] as const;
+export type TimelineChoice = (typeof timelines)[number];
+
+/** Which part of which track: of every kind of output. */
+const cut = {
+  track: TrackChoice.optional().meta({
+    description:
+      'Index among the audio tracks (0-based) or language; default: the default-flagged, else the first',
+  }),
+  start: z
+    .number()
+    .min(0)
+    .optional()
+    .meta({ description: 'Seconds into the source at which the output begins' }),
+  end: z
+    .number()
+    .positive()
+    .optional()
+    .meta({ description: 'Seconds into the source at which the output ends; after start' }),
+};
+
+/** And on which clock. */
+const taken = {
+  ...cut,
+  timeline: z.enum(timelines).optional().meta({
+    description:
+      "source: the output's clock is the source's, silence fills a late beginning and gaps; audio: gaps are closed. Default source, for voice audio",
+  }),
+};
+
+/** Also of every kind: where its file is put (decisions A8). */
+const placed = {
+  destination: DestinationRequest.optional().meta({
+    description: "Where the finished file is put; takes the place of the job's",
+  }),
+};
+
+const BITRATE_FORM = /^[1-9]\d{0,2}k$/;
+
+export const OutputRequest = z
+  .strictObject({
+    format: FormatName.meta({
+      description:
+        'mp3; aac (ADTS); m4a (AAC in MP4); flac; wav; ogg (Vorbis); opus (Ogg Opus); voice (Ogg Opus voice note, mono)',
+    }),
+    quality: z.enum(qualities).optional().meta({
+      description:
+        'Bitrate by format, or the bit depth of flac and wav. Default high, except that audio which needs no decoding is copied as it is',
+    }),
+    bitrate: z.string().regex(BITRATE_FORM, 'must be of the form 192k').optional().meta({
+      description: 'Overrides quality; inside the range of the format. flac and wav take none',
+      example: '192k',
+    }),
+    copy: z.enum(['auto', 'never']).default('auto').meta({
+      description: 'auto: audio that is what was asked for already is copied; never: always encode',
+    }),
+    normalize: z.boolean().default(false).meta({
+      description: 'Bring the loudness to a target by one constant gain, with a true-peak limit of −1 dBTP',
+    }),
+    loudness: z
+      .number()
+      .min(-36)
+      .max(-6)
+      .optional()
+      .meta({ description: 'Integrated loudness to reach, LUFS (EBU R128); implies normalize. Default −16' }),
+    ...taken,
+    // Optional, as everything that came after the first edition: a default would stand in what Idempotency-Keys of the last
+    // day are bound to, and a repetition would be taken for another request.
+    acceptTruncated: z.boolean().optional().meta({
+      description:
+        'Of a file that was cut off take what is there, with a warning, instead of failing. Default false',
+    }),
+    channels: z.literal([1, 2], 'must be 1 or 2').optional().meta({
+      description:
+        'Default: as the source, more than 2 mixed down to 2 except in flac and wav. voice takes only 1',
+    }),
+    sampleRate: z.int().min(8000).max(192_000).optional().meta({
+      description:
+        'Hz, one that the format takes (opus and voice: 48000). Default: as the source, or the nearest',
+    }),
+    preserveMetadata: z.boolean().default(true).meta({
+      description: 'Keep tags, chapters and cover art where the container can hold them',
+    }),
+    ...placed,
+  })
+  .superRefine(
+    (output, context) => {
+      for (const { field, message } of outputFaults(output)) {
+        context.addIssue({ code: 'custom', path: [field], message });
+      }
+    },
+    // Also when a field is faulty by itself, so that every fault is told at once.
+    { when: () => true },
+  )
+  .overwrite((output) => ({
+    ...output,
+    normalize: output.normalize || output.loudness !== undefined,
+  }));
+/** One output as asked for, `normalize` already true when a loudness was given. */
+export type OutputRequest = z.infer<typeof OutputRequest>;
+
+/** One of several outputs: audio. */
+export const NamedOutputRequest = OutputRequest.safeExtend({ name: OutputName });
+
+/** One of several outputs: how loud the audio is, to be drawn. Any other field is INVALID_OUTPUT (decisions A8). */
+export const WaveformRequest = z
+  .strictObject({
+    format: z.literal('waveform'),
+    name: OutputName,
+    ...taken,
+    ...placed,
+    pixelsPerSecond: z
+      .number()
+      .min(1)
+      .max(100)
+      .default(20)
+      .meta({ description: 'Pairs of lowest and highest sample, per second of audio. Default 20' }),
+  })
+  .superRefine(
+    (output, context) => {
+      for (const { field, message } of outputFaults(output)) {
+        context.addIssue({ code: 'custom', path: [field], message });
+      }
+    },
+    { when: () => true },
+  );
+export type WaveformRequest = z.infer<typeof WaveformRequest>;
+
+/** One of several outputs: what is said. Its times are always the source's. Any other field is INVALID_OUTPUT (decisions A8). */
+export const TranscriptRequest = z
+  .strictObject({
+    format: z.literal('transcript'),
+    name: OutputName,
+    ...cut,
+    ...placed,
+    subtitles: Subtitles.default(DEFAULT_SUBTITLES).meta({
+      description: 'WebVTT, SubRip, JSON with segments, or the words alone. Default vtt',
+    }),
+    language: SpokenLanguage.optional().meta({
+      description: 'What is spoken; default: the transcriber finds out',
+      example: 'en',
+    }),
+  })
+  .superRefine(
+    (output, context) => {
+      for (const { field, message } of outputFaults(output)) {
+        context.addIssue({ code: 'custom', path: [field], message });
+      }
+    },
+    { when: () => true },
+  );
+export type TranscriptRequest = z.infer<typeof TranscriptRequest>;
+
+const anyOutput = [NamedOutputRequest, WaveformRequest, TranscriptRequest] as const;
+const AnyOutputRequest = z.discriminatedUnion('format', anyOutput, {
+  error: ({ code }) =>
+    code === 'invalid_union' ? `must be one of ${Object.keys(outputFormats).join(', ')}` : undefined,
+});
+
+/** Outputs of one job at most (decisions A8). */
+const MAX_OUTPUTS = 8;
+
+export const OutputsRequest = z
+  .array(AnyOutputRequest)
+  .min(1, 'must hold at least 1 output')
+  .max(MAX_OUTPUTS, `must hold at most ${MAX_OUTPUTS} outputs`)
+  .superRefine(
+    (outputs, context) => {
+      for (const { index, field, message } of faultsAmong(outputs)) {
+        context.addIssue({ code: 'custom', path: [index, field], message });
+      }
+    },
+    { when: () => true },
+  );
+
+export type NamedOutput = z.infer<typeof AnyOutputRequest>;
+type NamedAudio = z.infer<typeof NamedOutputRequest>;
+
+/** As it was asked for: one of the two. */
+export interface AskedOutputs {
+  readonly output?: OutputRequest | undefined;
+  readonly outputs?: NamedOutput[] | undefined;
+}
+
+/** What a job makes, in order; an `output` alone is named `audio`. The first is always audio. */
+export function outputsOf({ output, outputs }: AskedOutputs): readonly [NamedAudio, ...NamedOutput[]] {
+  const [first, ...others] = output === undefined ? (outputs ?? []) : [{ ...output, name: ONLY_OUTPUT }];
+  if (first === undefined || !isAudio(first)) throw new Error('the first output is no audio');
+  return [first, ...others];
+}
+
+function isAudio(output: NamedOutput): output is NamedAudio {
+  return isAudioFormat(output.format);
+}
+
+/** The transcripts among what a job makes. */
+export function transcriptsOf({ outputs = [] }: AskedOutputs): readonly TranscriptRequest[] {
+  return outputs.filter((output) => output.format === 'transcript');
+}
+
+/** What of the outputs can be told although some are faulty. */
+const ReadableOutputs = z.array(
+  z
+    .object({
+      name: z.string().optional().catch(undefined),
+      format: z.string().optional().catch(undefined),
+      acceptTruncated: z.boolean().optional().catch(undefined),
+    })
+    .catch({}),
+);
+
+/** The rules that tie outputs together (decisions A8). */
+function faultsAmong(outputs: unknown): (OutputFault & { readonly index: number })[] {
+  const read = ReadableOutputs.safeParse(outputs);
+  if (!read.success) return [];
+  const names = read.data.map(({ name }) => name);
+  const acceptsTruncated = read.data.some(({ acceptTruncated = false }) => acceptTruncated);
+  return read.data.flatMap(({ name, format, acceptTruncated = false }, index) => {
+    const faults: OutputFault[] = [];
+    if (
+      index === 0 &&
+      format !== undefined &&
+      Object.hasOwn(outputFormats, format) &&
+      !isAudioFormat(format)
+    ) {
+      faults.push({ field: 'format', message: `must be an audio format in the first output, not ${format}` });
+    }
+    if (name !== undefined && names.indexOf(name) < index) {
+      faults.push({ field: 'name', message: `"${name}" is the name of another output` });
+    }
+    if (isAudioFormat(format) && acceptTruncated !== acceptsTruncated) {
+      faults.push({
+        field: 'acceptTruncated',
+        message: 'must be true in all outputs of audio, or in none',
+      });
+    }
+    return faults.map((fault) => ({ index, ...fault }));
+  });
+}
+
+interface OutputFault {
+  readonly field: string;
+  readonly message: string;
+}
+
+/** What of an output can be told although other fields are faulty. */
+const Readable = z.object({
+  /** Undefined also of what is no audio. */
+  format: FormatName.optional().catch(undefined),
+  bitrate: z.string().regex(BITRATE_FORM).optional().catch(undefined),
+  start: z.number().optional().catch(undefined),
+  end: z.number().optional().catch(undefined),
+  channels: z.number().optional().catch(undefined),
+  sampleRate: z.number().optional().catch(undefined),
+});
+
+/** The rules that tie an output's fields together and to its format (decisions A2, last column). */
+function outputFaults(output: unknown): OutputFault[] {
+  const read = Readable.safeParse(output);
+  if (!read.success) {
+    return [];
+  }
+  const { format: name, bitrate, start = 0, end, channels, sampleRate } = read.data;
+  const faults: OutputFault[] = [];
+  if (end !== undefined && end <= start) {
+    faults.push({ field: 'end', message: 'must be greater than start' });
+  }
+  if (name === undefined) {
+    return faults;
+  }
+  const { bitrateRange, sampleRates } = formatOf(name);
+  if (bitrate !== undefined) {
+    faults.push(...bitrateFaults(name, parseBitrate(bitrate), bitrateRange));
+  }
+  if (name === 'voice' && channels === 2) {
+    faults.push({ field: 'channels', message: 'must be 1 for voice' });
+  }
+  if (sampleRate !== undefined && sampleRates !== null && !sampleRates.includes(sampleRate)) {
+    faults.push({ field: 'sampleRate', message: `must be one of ${sampleRates.join(', ')} for ${name}` });
+  }
+  return faults;
+}
+
+function bitrateFaults(
+  name: FormatName,
+  kbps: number,
+  range: { readonly min: number; readonly max: number } | null,
+): OutputFault[] {
+  if (range === null) {
+    return [{ field: 'bitrate', message: `${name} is lossless and takes no bitrate` }];
+  }
+  return kbps < range.min || kbps > range.max
+    ? [{ field: 'bitrate', message: `must be ${range.min}k to ${range.max}k for ${name}` }]
+    : [];
+}

@@ -1,0 +1,41 @@
+/** What a transcript may be asked for as, and what is told of it (decisions A8). */
+import { z } from 'zod';
+import { ErrorBody } from './errors.ts';
+import { OutputName } from './ids.ts';
+
+/** What a transcript can be written as, with its extension and media type. */
+export const subtitles = {
+  /** WebVTT (W3C). */
+  vtt: { extension: 'vtt', mediaType: 'text/vtt; charset=utf-8' },
+  /** SubRip, which has no standard; as ffmpeg and VLC read it. */
+  srt: { extension: 'srt', mediaType: 'application/x-subrip; charset=utf-8' },
+  /** `{language, duration, segments: [{start, end, text}], text}`, times in seconds. */
+  json: { extension: 'json', mediaType: 'application/json' },
+  /** The words alone, a paragraph for each stretch of speech. */
+  txt: { extension: 'txt', mediaType: 'text/plain; charset=utf-8' },
+} as const;
+
+export type Subtitles = keyof typeof subtitles;
+export const Subtitles = z.enum(Object.keys(subtitles) as [Subtitles, ...Subtitles[]]);
+
+export const DEFAULT_SUBTITLES: Subtitles = 'vtt';
+
+/** BCP 47; what the transcriber is told is its ISO 639-1 part. */
+export const SpokenLanguage = z
+  .string()
+  .regex(/^[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*$/, 'must be a BCP 47 / ISO 639 language such as en')
+  .meta({ example: 'en' });
+
+/** How far a transcript is. */
+export const TranscriptState = z.object({
+  name: OutputName.meta({ description: 'Of the output', example: 'words' }),
+  status: z
+    .enum(['pending', 'completed', 'failed'])
+    .meta({ description: 'pending also while a transcriber that is away is waited for, up to a day' }),
+  language: SpokenLanguage.nullable().meta({
+    description: 'What was asked for, else what was heard; null until completed, and where it is not known',
+    example: 'en',
+  }),
+  error: ErrorBody.nullable().meta({ description: 'TRANSCRIPT_FAILED, of a failed one' }),
+});
+export type TranscriptState = z.infer<typeof TranscriptState>;

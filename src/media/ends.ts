@@ -1,0 +1,35 @@
+/** Where a source and its tracks end, and whether that is where they should. */
+import { inputOf, type Job, runOnInput } from './input-run.ts';
+import type { OutputPlan } from './plan.ts';
+import { endsEarly } from './timeline.ts';
+import { flvEnd, missingEnd } from './truncation.ts';
+
+/** What is missing of a file that was cut off; null where it is whole, or nobody can tell. */
+export async function truncationOf(job: Job): Promise<string | null> {
+  const { container, sizeBytes } = job.probe;
+  const missing = await missingEnd(job.input, container, sizeBytes);
+  if (missing !== null || container.demuxer !== 'flv') return missing;
+  const said = await flvEnd(job.input, sizeBytes);
+  if (said === null) return null;
+  const end = await endOf(job, '0:v?', '0:a?');
+  return endsEarly(end, said.declaredSeconds, said.isWhole)
+    ? `the file is truncated: it ends at ${end.toFixed(1)} s of ${said.declaredSeconds.toFixed(1)} s`
+    : null;
+}
+
+export function endOfTrack(job: Job, { track }: OutputPlan): Promise<number> {
+  return endOf(job, `0:${track.streamIndex}`);
+}
+
+/** Where streams end on the source's clock, by their packets, seconds. */
+async function endOf(job: Job, ...streams: readonly string[]): Promise<number> {
+  const { outSeconds = 0 } = await runOnInput(
+    job,
+    {
+      inputs: [{ ...inputOf(job), withVideo: true }],
+      outputs: [{ muxer: 'null', options: [...streams.flatMap((stream) => ['-map', stream]), '-c', 'copy'] }],
+    },
+    () => {},
+  );
+  return outSeconds;
+}

@@ -1,0 +1,91 @@
+/** Whether a file that was made is what was asked for, and another one where it is not. */
+import { endOfTrack } from './ends.ts';
+import type { Job } from './input-run.ts';
+import { bubbleBitrate, type OutputPlan, VOICE_BUBBLE_BYTES } from './plan.ts';
+import { type RenderedFile, render } from './render.ts';
+import type { Rendition } from './rendition.ts';
+import { keepsClock } from './timeline.ts';
+
+/** Encodes again what turned out not to be what was asked for: a copy off the clock or with too high a bitrate, a voice message of the wrong size. */
+export async function settle(job: Job, wish: Rendition, made: RenderedFile): Promise<RenderedFile> {
+  const { copy, encode } = wish.plan;
+  if (made.copied) {
+    const isAsked =
+      made.isInForm &&
+      (copy?.maxKbps == null || made.bitrateKbps <= copy.maxKbps) &&
+      (copy?.maxBytes == null || made.sizeBytes <= copy.maxBytes);
+    if (isAsked) {
+      const sourceSeconds = made.sourceSeconds ?? (await endOfTrack(job, wish.plan));
+      if (copyKeepsClock(wish.plan, made, sourceSeconds)) return { ...made, sourceSeconds };
+    }
+  }
+  const file = made.copied ? await renderAnew(job, { ...wish, mode: 'encode' }) : made;
+  return encode.bubbleKbps === null ? file : fitBubble(job, wish, file, encode.bubbleKbps);
+}
+
+function copyKeepsClock(
+  { track, format }: OutputPlan,
+  { heldSeconds, packets }: RenderedFile,
+  endSeconds: number,
+): boolean {
+  return keepsClock({
+    seconds: heldSeconds,
+    startSeconds: track.startSeconds,
+    endSeconds,
+    hides: format.muxer === 'ipod',
+    packetSeconds: heldSeconds / packets,
+  });
+}
+
+/** How much of a voice bubble is used at the least where the bitrate was lowered for it (decisions A3). */
+const BUBBLE_USE = 0.9;
+/** Encodings besides the first, before one that is known to fit is made again. */
+const MAX_FITTINGS = 2;
+/** kbit/s between two bitrates that are tried: SILK spends a tenth more on noise for one of them. */
+const BITRATE_STEP = 0.25;
+
+/** The container's duration was wrong, or the encoder went over its bitrate or stayed under it: the size of what was made says better. */
+export async function fitBubble(
+  job: Job,
+  wish: Rendition,
+  made: RenderedFile,
+  wantedKbps: number,
+): Promise<RenderedFile> {
+  const lowest = bubbleBitrate(Number.POSITIVE_INFINITY);
+  let file = made;
+  let kbps = wish.bitrateKbps ?? wantedKbps;
+  // The highest bitrate that is known to fit, and the lowest that is known not to.
+  let enough = lowest;
+  let tooMuch = wantedKbps + BITRATE_STEP;
+  let before: { readonly kbps: number; readonly sizeBytes: number } | undefined;
+  for (let fitting = 0; fitting < MAX_FITTINGS; fitting += 1) {
+    const { sizeBytes } = file;
+    const fits = sizeBytes <= VOICE_BUBBLE_BYTES;
+    if (fits) enough = Math.max(enough, kbps);
+    else tooMuch = kbps;
+    const isDone = fits
+      ? sizeBytes >= BUBBLE_USE * VOICE_BUBBLE_BYTES || kbps + BITRATE_STEP >= tooMuch
+      : kbps <= lowest;
+    if (isDone) return file;
+    const bytesPerKbps =
+      before === undefined ? sizeBytes / kbps : (sizeBytes - before.sizeBytes) / (kbps - before.kbps);
+    const missing = ((1 + BUBBLE_USE) / 2) * VOICE_BUBBLE_BYTES - sizeBytes;
+    before = { kbps, sizeBytes };
+    const scaled = kbps + missing / Math.max(1, bytesPerKbps);
+    const stepped = Math.round(scaled / BITRATE_STEP) * BITRATE_STEP;
+    kbps = Math.max(fits ? kbps + BITRATE_STEP : lowest, Math.min(tooMuch - BITRATE_STEP, stepped));
+    file = await renderAnew(job, { ...wish, mode: 'encode', bitrateKbps: kbps });
+  }
+  if (file.sizeBytes <= VOICE_BUBBLE_BYTES || kbps <= lowest) return file;
+  return renderAnew(job, { ...wish, mode: 'encode', bitrateKbps: enough });
+}
+
+export async function renderAnew(
+  job: Job,
+  wish: Rendition,
+  onSeconds: (seconds: number) => void = () => {},
+): Promise<RenderedFile> {
+  const [file] = await render(job, [wish], onSeconds);
+  if (file === undefined) throw new Error('a run made no file');
+  return file;
+}

@@ -1,0 +1,24 @@
+/** A try that takes a place among those of its key and host, or gives the worker back until there is one. */
+import { DelayedError, type Job } from 'bullmq';
+import { redisNow } from '../redis/clock.ts';
+import type { Claim, TryPlaces } from './try-places.ts';
+
+/** @throws DelayedError when its turn has not come; what the attempt throws */
+export async function inTurn<T>(
+  job: Job,
+  token: string,
+  places: TryPlaces,
+  turn: Omit<Claim, 'jobId'>,
+  attempt: () => Promise<T>,
+): Promise<T> {
+  const claim = { ...turn, jobId: job.id ?? '' };
+  if (!(await places.take(claim, (ms) => job.moveToDelayed(redisNow() + ms, token)))) {
+    throw new DelayedError();
+  }
+  try {
+    return await attempt();
+  } finally {
+    // Nothing is done again because its place could not be given back: that runs out.
+    await places.leave(claim, undefined).catch(() => undefined);
+  }
+}

@@ -1,0 +1,86 @@
+/**
+ * What a transcriber answers: `verbose_json` of OpenAI's `POST /v1/audio/transcriptions`, read with distrust (pure). Servers differ in what stands beside
+ * the fields here, and in whether a language is `en` or `english`.
+ */
+import { z } from 'zod';
+import { languageOf } from './language.ts';
+import type { Segment } from './transcript.ts';
+
+/** Of a part of 13 minutes: Whisper makes a segment of 2 to 10 s. */
+const MOST_SEGMENTS = 20_000;
+/** Code units; Whisper's segments hold 30 s at most. */
+const LONGEST_TEXT = 2_000;
+/** Of all segments of a part: nobody says 250 code units a second for 13 minutes. What was heard is kept, and read again in each turn. */
+const MOST_TEXT = 200_000;
+/** Whisper hears 30 s at a time, and the last of them may end after the part. */
+const WINDOW_SECONDS = 30;
+
+const Answer = z.object({
+  language: z.string().max(64).optional().catch(undefined),
+  text: z.string().optional().catch(undefined),
+  segments: z
+    .array(z.object({ start: z.number(), end: z.number(), text: z.string().max(LONGEST_TEXT) }))
+    .max(MOST_SEGMENTS)
+    .optional(),
+});
+
+/** What was heard in a part, times counted from its beginning. */
+export interface PartHeard {
+  /** BCP 47; null where the transcriber does not say. */
+  readonly language: string | null;
+  readonly segments: readonly Segment[];
+}
+
+/** Why an answer is of no use, in words for whoever runs the transcriber. */
+export class NonsenseAnswer extends Error {
+  override readonly name = 'NonsenseAnswer';
+}
+
+/**
+ * @param body of the answer, JSON
+ * @param partSeconds how long the part is that was sent; times beyond it are moved to its end
+ * @throws NonsenseAnswer
+ */
+export function readAnswer(body: string, partSeconds: number): PartHeard {
+  const parsed = Answer.safeParse(parseJson(body));
+  if (!parsed.success) {
+    const [issue] = parsed.error.issues;
+    throw new NonsenseAnswer(`no verbose_json: ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`);
+  }
+  const { language, text = '', segments } = parsed.data;
+  if (segments === undefined && clean(text) !== '') {
+    throw new NonsenseAnswer('words without times: the model has to know verbose_json');
+  }
+  const length = (segments ?? []).reduce((sum, segment) => sum + segment.text.length, 0);
+  if (length > MOST_TEXT) throw new NonsenseAnswer(`more than ${MOST_TEXT} characters of a part`);
+  const heard = (segments ?? []).map((segment) => within(segment, partSeconds));
+  return {
+    language: languageOf(language),
+    segments: heard.filter((segment) => segment.text !== '').sort((one, other) => one.start - other.start),
+  };
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new NonsenseAnswer('no JSON');
+  }
+}
+
+function within({ start, end, text }: Segment, partSeconds: number): Segment {
+  const isSound = end >= start && start >= -1 && start <= partSeconds + WINDOW_SECONDS;
+  if (!isSound) {
+    throw new NonsenseAnswer(`words at ${start} to ${end} s of a part of ${partSeconds.toFixed(2)} s`);
+  }
+  const inside = (time: number): number => Math.min(Math.max(0, time), partSeconds);
+  return { start: inside(start), end: inside(end), text: clean(text) };
+}
+
+/** One line, without what cannot be shown. */
+function clean(text: string): string {
+  return text
+    .toWellFormed()
+    .replace(/[\p{Cc}\p{Zl}\p{Zp}\s]+/gu, ' ')
+    .trim();
+}

@@ -1,0 +1,193 @@
+/** Puts a finished file to its destination (decisions A8): an object is there whole, or not at all. */
+import type { DestinationRequest } from '../../contract/destination.ts';
+import { filledIn } from '../../contract/destination.ts';
+import { outputFormats } from '../../contract/formats.ts';
+import { subtitles } from '../../contract/transcripts.ts';
+import type { Logger } from '../../observe/logger.ts';
+import type { DestinationTry, Observer } from '../../observe/metrics/observer.ts';
+import { noTracing, type Tracing } from '../../observe/tracing/tracing.ts';
+import { OutboundFailed, OutboundRefused } from '../../outbound/errors.ts';
+import type { Outbound } from '../../outbound/outbound.ts';
+import type { Announced, Try } from '../../queue/announcement-tries.ts';
+import { openDestination } from '../../queue/destinations.ts';
+import type { JobRecord } from '../../queue/job-record.ts';
+import {
+  type DestinationOutcome,
+  type DestinationPayload,
+  filesOf,
+  type StoredFile,
+  type StoredTranscript,
+} from '../../queue/payloads.ts';
+import { redisNow } from '../../redis/clock.ts';
+import type { Sealer } from '../../signing/sealer.ts';
+import { ObjectNotFound, type Storage } from '../../storage/storage.ts';
+
+interface DestinationServices {
+  readonly outbound: Pick<Outbound, 'put'>;
+  readonly storage: Pick<Storage, 'read'>;
+  /** For what the storage is asked for: waits while it is away. */
+  readonly insist: <Result>(signal: AbortSignal, work: () => Promise<Result>) => Promise<Result>;
+  readonly sealer: Sealer;
+  readonly readJob: (jobId: string) => Promise<JobRecord | undefined>;
+  readonly logger: Logger;
+  /** How long the address may take nothing, and how long its answer may take after the last byte. Default 120 s. */
+  readonly idleMs?: number;
+  /** How long it may take for the whole file. Default {@link LONGEST_PUT_MS}. */
+  readonly longestMs?: number;
+  readonly observer?: Observer;
+  readonly tracing?: Tracing;
+}
+
+/** The last 4 MiB lie in the system's buffers when the file has gone: a link of 35 KiB/s takes as long. */
+const IDLE_MS = 120_000;
+/** Whoever takes a byte now and then holds its place no longer. 8 GiB at 0.4 MB/s take as long. */
+const LONGEST_PUT_MS = 6 * 60 * 60_000;
+/** How often is looked whether the caller had the files erased. */
+const LOOK_MS = 1_000;
+/** Answers after which another try may go better (decisions A7, RFC 8470 for 425). */
+const PASSING = new Set([408, 425, 429]);
+
+/** What a try came to. */
+interface Answer {
+  readonly tried: DestinationTry;
+  /** Undefined where the file was taken. */
+  readonly error?: string;
+  readonly retryAfterSeconds?: number | undefined;
+}
+
+/** @throws the signal's reason when that aborts */
+export async function putToDestination(
+  payload: DestinationPayload,
+  attempt: Try,
+  services: DestinationServices,
+  signal: AbortSignal,
+): Promise<Announced<DestinationOutcome>> {
+  const { jobId, name, origin } = payload;
+  const logger = services.logger.child({ jobId, output: name });
+  const found = findFile(await services.readJob(jobId), payload, services.sealer);
+  const startedAt = performance.now();
+  const answer = typeof found === 'string' ? undefined : await send(found, payload, services, signal);
+  const { tried, error, retryAfterSeconds } = answer ?? { tried: 'refused', error: String(found) };
+  if (answer !== undefined) {
+    services.observer?.destinationTried(tried, (performance.now() - startedAt) / 1000);
+  }
+  if (tried === 'failed' && error !== undefined && !attempt.last) {
+    logger.warn({ origin, error }, 'a destination did not take a file');
+    return { outcome: 'retry', error, retryAfterSeconds };
+  }
+  if (error !== undefined) logger.error({ origin, error }, 'a file was not put to its destination');
+  const status = error === undefined ? 'completed' : 'failed';
+  services.observer?.destinationEnded(status);
+  return {
+    outcome: 'done',
+    result: {
+      status,
+      error: error === undefined ? null : { code: 'DESTINATION_FAILED', message: error },
+    },
+  };
+}
+
+interface Found {
+  readonly file: StoredFile | StoredTranscript;
+  readonly destination: DestinationRequest;
+}
+
+/** A text says why there is nothing to put. */
+function findFile(
+  record: JobRecord | undefined,
+  { jobId, name, transcript }: DestinationPayload,
+  sealer: Sealer,
+): Found | string {
+  const file =
+    transcript ?? (record?.result ? filesOf(record.result).find((one) => one.name === name) : undefined);
+  const destination = record && openDestination(sealer, jobId, record.payload, name);
+  if (record === undefined || file === undefined || destination === undefined) {
+    return 'the record of the job has expired';
+  }
+  if (record.erased) return ERASED;
+  return Date.parse(file.expiresAt) <= redisNow()
+    ? 'the file expired before it was put'
+    : { file, destination };
+}
+
+const ERASED = 'the files of the job were erased before this one was put';
+
+async function send(
+  { file, destination }: Found,
+  { jobId, origin }: DestinationPayload,
+  services: DestinationServices,
+  signal: AbortSignal,
+): Promise<Answer> {
+  const { outbound, storage, insist, tracing = noTracing } = services;
+  const { extension, mediaType } =
+    file.format === 'transcript' ? subtitles[file.subtitles] : outputFormats[file.format];
+  const erased = new AbortController();
+  const looking = setInterval(async () => {
+    const record = await services.readJob(jobId).catch(() => undefined);
+    if (record?.erased) erased.abort(new Error(ERASED));
+  }, LOOK_MS);
+  const late = AbortSignal.timeout(services.longestMs ?? LONGEST_PUT_MS);
+  const ended = AbortSignal.any([signal, erased.signal, late]);
+  try {
+    // While the storage is away nobody at the other end is made to wait.
+    const body = await insist(ended, () => storage.read(file.storageKey));
+    return await tracing.span(
+      'PUT destination',
+      { 'http.request.method': 'PUT', 'server.address': new URL(origin).hostname },
+      async (note) => {
+        const { status, retryAfterSeconds } = await outbound.put({
+          purpose: 'destination',
+          url: filledIn(destination.url, { name: file.name, extension }),
+          headers: headersOf(destination, file, mediaType),
+          body,
+          sizeBytes: file.size,
+          idleMs: services.idleMs ?? IDLE_MS,
+          signal: ended,
+        });
+        note({ 'http.response.status_code': status });
+        return answered(status, retryAfterSeconds);
+      },
+      'client',
+    );
+  } catch (error) {
+    signal.throwIfAborted();
+    return late.aborted
+      ? { tried: 'failed', error: 'the destination took too long for the whole file' }
+      : failed(error, erased.signal);
+  } finally {
+    clearInterval(looking);
+  }
+}
+
+/** Names in any case: what the caller gave takes the place of ours, but for the digest (RFC 9530), which no caller may give. */
+function headersOf(
+  { headers = {} }: DestinationRequest,
+  { sha256 }: Found['file'],
+  mediaType: string,
+): Record<string, string> {
+  const hasType = Object.keys(headers).some((name) => name.toLowerCase() === 'content-type');
+  return {
+    ...(!hasType && { 'content-type': mediaType }),
+    ...headers,
+    'repr-digest': `sha-256=:${Buffer.from(sha256, 'hex').toString('base64')}:`,
+  };
+}
+
+function answered(status: number, retryAfterSeconds: number | undefined): Answer {
+  if (status >= 200 && status < 300) return { tried: 'taken' };
+  const isRedirect = status >= 300 && status < 400;
+  const error = `the destination answered with status ${status}${isRedirect ? '; redirects are not followed' : ''}`;
+  const tried = status >= 500 || PASSING.has(status) ? 'failed' : 'refused';
+  return { tried, error, retryAfterSeconds };
+}
+
+function failed(error: unknown, erased: AbortSignal): Answer {
+  if (erased.aborted) return { tried: 'refused', error: ERASED };
+  if (error instanceof ObjectNotFound) return { tried: 'refused', error: 'the file is no longer stored' };
+  if (error instanceof OutboundRefused)
+    return { tried: 'refused', error: `the destination: ${error.message}` };
+  if (error instanceof OutboundFailed) {
+    return { tried: error.retryable ? 'failed' : 'refused', error: `the destination: ${error.message}` };
+  }
+  return { tried: 'failed', error: 'the stored file could not be read' };
+}

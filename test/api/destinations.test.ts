@@ -1,0 +1,409 @@
+/** Finished files on their way to a bucket (decisions A8), through the whole service: what arrives, what is told, and what each answer means. */
+import { beforeAll, describe, expect, it } from 'vitest';
+import { Bucket } from '../bucket.ts';
+import { dumpRedis } from '../end-to-end/redis-dump.ts';
+import { until } from '../until.ts';
+import { type Json, useClips, useService } from './api-fixture.ts';
+import { Stream } from './event-stream.ts';
+
+const clip = useClips('tone.mp4');
+const service = useService();
+
+let tone = '';
+beforeAll(async () => {
+  tone = await service().outside.file('tone.mp4', clip('tone.mp4'));
+});
+
+let nth = 0;
+interface Place {
+  readonly bucket: Bucket;
+  readonly path: string;
+  readonly url: string;
+}
+
+/** A bucket that takes objects at one path, or at several. */
+function place(...names: string[]): Place {
+  nth += 1;
+  const bucket = new Bucket();
+  const paths = (names.length === 0 ? ['talk.mp3'] : names).map((name) => `/bucket${nth}/${name}`);
+  const [url = ''] = paths.map((path) => service().outside.on(path, bucket.handle));
+  return { bucket, path: paths[0] ?? '', url };
+}
+
+const job = (destination: object, more: object = {}): object => ({
+  source: { type: 'url', url: tone },
+  output: { format: 'mp3' },
+  destination,
+  ...more,
+});
+
+/** The job once nothing more is put. */
+const settled = (jobId: string): Promise<Json> =>
+  until(`${jobId} is put, or is not`, async () => {
+    const now = await service().job(jobId);
+    return ['completed', 'failed'].includes(now.destination?.status) && now;
+  });
+const run = async (request: object): Promise<Json> => settled(await service().submit(request));
+
+const digestOf = (sha256: string): string => `sha-256=:${Buffer.from(sha256, 'hex').toString('base64')}:`;
+
+describe('a finished file', () => {
+  it('is put whole, with its length, type and digest, and the job says so', async () => {
+    const { bucket, path, url } = place();
+    const hook = service().outside.hook('put');
+    const ended = await run(
+      job({ url: `${url}?signature=abc%2F` }, { options: { filename: 'talk', webhook: hook.url } }),
+    );
+    const { outputFile } = ended;
+    expect(ended).toMatchObject({
+      status: 'completed',
+      destination: { url, status: 'completed', error: null },
+    });
+    expect(outputFile.destination).toEqual({ url, status: 'completed', error: null });
+    expect(bucket.puts).toMatchObject([
+      {
+        target: `${path}?signature=abc%2F`,
+        isWhole: true,
+        sizeBytes: outputFile.size,
+        sha256: outputFile.sha256,
+        headers: {
+          'content-length': String(outputFile.size),
+          'content-type': 'audio/mpeg',
+          'repr-digest': digestOf(outputFile.sha256),
+        },
+      },
+    ]);
+    const told = await until('the webhook is told', () =>
+      hook.received.find(({ json }) => json.event === 'destination.updated'),
+    );
+    expect(told.json).toEqual({
+      event: 'destination.updated',
+      jobId: ended.jobId,
+      timestamp: expect.any(String),
+      name: 'audio',
+      destination: { url, status: 'completed', error: null },
+    });
+    const { body } = await service().call('GET', `/v1/jobs/${ended.jobId}/deliveries`);
+    expect(body.data.deliveries.map(({ event }: Json) => event).toSorted()).toEqual([
+      'destination.updated',
+      'job.completed',
+    ]);
+  });
+
+  it('goes with the headers that were given, whose Content-Type takes the place of ours', async () => {
+    const { bucket, url } = place();
+    const { destination } = await run(
+      job({ url, headers: { 'Content-Type': 'audio/x-mine', 'x-ms-blob-type': 'BlockBlob' } }),
+    );
+    expect(bucket.puts[0]?.headers).toMatchObject({
+      'content-type': 'audio/x-mine',
+      'x-ms-blob-type': 'BlockBlob',
+    });
+    expect(destination.headers).toEqual(['Content-Type', 'x-ms-blob-type']);
+  });
+
+  it('goes where its own output says, rather than where the job does', async () => {
+    const own = place();
+    const ofJob = place();
+    const jobId = await service().submit(
+      job({ url: ofJob.url }, { output: { format: 'mp3', destination: { url: own.url } } }),
+    );
+    const ended = await until('it is put', async () => {
+      const now = await service().job(jobId);
+      return now.outputFile?.destination.status === 'completed' && now;
+    });
+    expect(ended.outputFile.destination.url).toBe(own.url);
+    expect(ended.destination).toBeUndefined();
+    expect([own.bucket.objects.size, ofJob.bucket.begun]).toEqual([1, 0]);
+  });
+
+  it('of the voice format is put, the rendition for a chat is not', async () => {
+    const { bucket, url } = place('talk.ogg');
+    const ended = await run(
+      job(
+        { url },
+        {
+          output: { format: 'voice' },
+          options: { voiceMessage: { instance: 'main', number: '+12025550101' } },
+        },
+      ),
+    );
+    expect(bucket.puts.map(({ sha256 }) => sha256)).toEqual([ended.outputFile.sha256]);
+  });
+
+  it('sent along as a form, or in a batch, is put as well', async () => {
+    const { bucket, url } = place();
+    const form = new FormData();
+    form.append('request', JSON.stringify({ output: { format: 'mp3' }, destination: { url } }));
+    form.append('file', new Blob([(await service().call('GET', tone, { key: null })).bytes]), 'tone.mp4');
+    const sent = await service().call('POST', '/v1/extract', { body: form });
+    await settled(sent.body.data.jobId);
+    const batch = await service().call('POST', '/v1/batch', { json: { jobs: [job({ url }), job({ url })] } });
+    for (const { jobId } of batch.body.data.jobs) await settled(jobId);
+    expect(bucket.puts.map(({ isWhole, status }) => [isWhole, status])).toEqual(
+      Array.from({ length: 3 }, () => [true, 200]),
+    );
+  });
+
+  it('is followed by the event stream of the job to its end', async () => {
+    const { bucket, url } = place();
+    const gate = Promise.withResolvers<void>();
+    bucket.answer = async () => {
+      await gate.promise;
+      return { status: 201 };
+    };
+    const jobId = await service().submit(job({ url }));
+    const stream = await Stream.open(jobId, service());
+    await until('the job is completed', () =>
+      stream.events.some(({ data }) => data.status === 'completed' && data.destination.status === 'pending'),
+    );
+    const pendingId = stream.events.at(-1)?.id;
+    gate.resolve();
+    await stream.ended;
+    expect(stream.events.at(-1)?.data).toEqual(await service().job(jobId));
+    expect(stream.events.at(-1)?.data.destination.status).toBe('completed');
+    expect(stream.events.at(-1)?.id).toBeGreaterThan(pendingId ?? Number.POSITIVE_INFINITY);
+    const again = await Stream.open(jobId, service(), { 'last-event-id': String(pendingId) });
+    await again.ended;
+    expect(again.events).toHaveLength(1);
+  });
+});
+
+describe('several outputs', () => {
+  const outputs = [
+    { name: 'full', format: 'mp3' },
+    { name: 'small', format: 'opus' },
+    { name: 'peaks', format: 'waveform' },
+  ];
+
+  it('are put to one address each, by their names', async () => {
+    const { bucket, url } = place('full.mp3', 'small.opus', 'peaks.json');
+    const template = url.replace('full.mp3', '{name}.{extension}');
+    const ended = await run(job({ url: `${template}?sig=abc` }, { output: undefined, outputs }));
+    expect(ended.destination).toEqual({ url: template, status: 'completed', error: null });
+    expect([...bucket.objects].map(([path, { sha256 }]) => [path.split('/')[2], sha256]).toSorted()).toEqual(
+      ended.outputFiles
+        .map(({ name, filename, sha256 }: Json) => [`${name}.${filename.split('.').at(-1)}`, sha256])
+        .toSorted(),
+    );
+    expect(ended.outputFiles.map(({ destination }: Json) => destination.status)).toEqual([
+      'completed',
+      'completed',
+      'completed',
+    ]);
+  });
+
+  it('go where each says; one that fails is told of by its own name', async () => {
+    const full = place('full.mp3');
+    const rest = place('small.opus', 'peaks.json');
+    const hook = service().outside.hook('several');
+    rest.bucket.answer = (_nth, { url = '' }) => ({ status: url.endsWith('.json') ? 403 : 200 });
+    const ended = await run(
+      job(
+        { url: rest.url.replace('small.opus', '{name}.{extension}') },
+        {
+          output: undefined,
+          outputs: [{ ...outputs[0], destination: { url: full.url } }, outputs[1], outputs[2]],
+          options: { webhook: hook.url },
+        },
+      ),
+    );
+    expect([full.bucket.objects.size, rest.bucket.objects.size]).toEqual([1, 1]);
+    expect(ended.destination).toMatchObject({
+      status: 'failed',
+      error: { code: 'DESTINATION_FAILED', message: expect.stringMatching(/^peaks: .*403/) },
+    });
+    const told = await until('three are told of', () => {
+      const updates = hook.received.filter(({ json }) => json.event === 'destination.updated');
+      return updates.length === 3 && updates;
+    });
+    expect(told.map(({ json }) => [json.name, json.destination.status]).toSorted()).toEqual([
+      ['full', 'completed'],
+      ['peaks', 'failed'],
+      ['small', 'completed'],
+    ]);
+  });
+});
+
+describe('an answer of the bucket', () => {
+  it('403, of an address that has expired, is told; the job is completed and its file is there', async () => {
+    const { bucket, url } = place();
+    bucket.answer = () => ({ status: 403 });
+    const ended = await run(job({ url: `${url}?signature=abc` }));
+    expect(ended).toMatchObject({
+      status: 'completed',
+      destination: {
+        status: 'failed',
+        error: { code: 'DESTINATION_FAILED', message: 'the destination answered with status 403' },
+      },
+    });
+    expect(bucket.puts).toHaveLength(1);
+    expect((await service().call('GET', `/v1/status/${ended.jobId}`)).body).toMatchObject({ success: true });
+    const { status, bytes } = await service().call('GET', `/v1/download/${ended.jobId}`);
+    expect([status, bytes.length]).toEqual([200, ended.outputFile.size]);
+  });
+
+  it.each([400, 401, 404, 409, 411, 412])('%i is final', async (status) => {
+    const { bucket, url } = place();
+    bucket.answer = () => ({ status });
+    expect((await run(job({ url }))).destination.error.message).toBe(
+      `the destination answered with status ${status}`,
+    );
+    expect(bucket.puts).toHaveLength(1);
+  });
+
+  it.each([[[408, 425, 429, 500, 502, 503, 504]]])(
+    'of %j, twice, is followed by a third try',
+    async (statuses) => {
+      await Promise.all(
+        statuses.map(async (status) => {
+          const { bucket, url } = place();
+          bucket.answer = (time) => ({ status: time < 3 ? status : 201 });
+          const { destination, outputFile } = await run(job({ url }));
+          expect(destination).toMatchObject({ status: 'completed', error: null });
+          expect(bucket.puts.map((put) => [put.status, put.sha256])).toEqual([
+            [status, outputFile.sha256],
+            [status, outputFile.sha256],
+            [201, outputFile.sha256],
+          ]);
+        }),
+      );
+    },
+  );
+
+  it('503 three times is a failure', async () => {
+    const { bucket, url } = place();
+    bucket.answer = () => ({ status: 503 });
+    expect((await run(job({ url }))).destination.error.message).toBe(
+      'the destination answered with status 503',
+    );
+    expect(bucket.puts).toHaveLength(3);
+  });
+
+  it('that leads elsewhere is a failure, and nothing goes there', async () => {
+    const { bucket, url } = place();
+    const elsewhere = place();
+    bucket.answer = () => ({ status: 307, headers: { location: elsewhere.url } });
+    expect((await run(job({ url }))).destination.error.message).toBe(
+      'the destination answered with status 307; redirects are not followed',
+    );
+    expect(elsewhere.bucket.begun).toBe(0);
+  });
+
+  it('that is none, since the connection breaks, is followed by another try', async () => {
+    const { bucket, url } = place();
+    bucket.onBytes = (_bytes, request) => {
+      if (bucket.begun < 3) request.socket.resetAndDestroy();
+    };
+    expect((await run(job({ url }))).destination.status).toBe('completed');
+    expect(bucket.begun).toBe(3);
+  });
+});
+
+describe('a job', () => {
+  it('that fails puts nothing; its retry puts to the same place', async () => {
+    const { bucket, path, url } = place();
+    const missing = `http://127.0.0.1:${service().outside.port}/later${nth}.mp4`;
+    const failed = await service().run({
+      source: { type: 'url', url: missing },
+      output: { format: 'mp3' },
+      destination: { url: `${url}?signature=abc`, headers: { 'X-Mine': 'one' } },
+    });
+    expect(failed.destination).toEqual({
+      url,
+      headers: ['X-Mine'],
+      status: 'failed',
+      error: { code: 'DESTINATION_FAILED', message: 'the job itself failed' },
+    });
+    await service().outside.file(`later${nth}.mp4`, clip('tone.mp4'));
+    const { body } = await service().call('POST', `/v1/jobs/${failed.jobId}/retry`);
+    expect((await settled(body.data.jobId)).destination.status).toBe('completed');
+    expect(bucket.puts).toMatchObject([{ target: `${path}?signature=abc`, headers: { 'x-mine': 'one' } }]);
+  });
+
+  it('whose files are erased is put no further', async () => {
+    const { bucket, url } = place();
+    bucket.answer = () => new Promise(() => undefined);
+    const jobId = await service().submit(job({ url }));
+    await until('the put has begun', () => bucket.begun === 1);
+    await service().ended(jobId);
+    await service().call('DELETE', `/v1/jobs/${jobId}`);
+    const { destination } = await settled(jobId);
+    expect(destination.error.message).toBe('the files of the job were erased before this one was put');
+    expect(bucket.begun).toBe(1);
+  });
+
+  it('that is cancelled puts nothing', async () => {
+    const { bucket, url } = place();
+    const slow = await service().outside.stalling(`slow${nth}.mp4`, clip('tone.mp4'));
+    const jobId = await service().submit({
+      source: { type: 'url', url: slow.url },
+      output: { format: 'mp3' },
+      destination: { url },
+    });
+    await service().reaches(jobId, 'processing');
+    await service().call('DELETE', `/v1/jobs/${jobId}`);
+    expect((await service().ended(jobId)).destination.status).toBe('failed');
+    slow.letGo();
+    expect(bucket.begun).toBe(0);
+  });
+});
+
+describe('a result that expires', () => {
+  const soon = useService({ environment: { OUTPUT_TTL_SECONDS: '2' } });
+
+  it('before its next try fails with that', async () => {
+    const bucket = new Bucket();
+    bucket.answer = () => ({ status: 503, headers: { 'retry-after': '3' } });
+    const url = soon().outside.on('/bucket/talk.mp3', bucket.handle);
+    const video = await soon().outside.file('tone.mp4', clip('tone.mp4'));
+    const { jobId } = await soon().run({
+      source: { type: 'url', url: video },
+      output: { format: 'mp3' },
+      destination: { url },
+    });
+    const { destination } = await until('the put has failed', async () => {
+      const now = await soon().job(jobId);
+      return now.destination.status === 'failed' && now;
+    });
+    expect(destination.error.message).toBe('the file expired before it was put');
+    expect(bucket.puts).toHaveLength(1);
+  });
+});
+
+describe('what is secret of a destination', () => {
+  const SECRET = 'CANARY5d41402abc4b2a76b9719d911017c592';
+
+  it('stands in no answer, and in Redis only encrypted', async () => {
+    const { bucket, url } = place();
+    const hook = service().outside.hook('secret');
+    bucket.answer = (time) => ({ status: time < 3 ? 503 : 403 });
+    const destination = {
+      url: `${url}?X-Signature=${SECRET}`,
+      headers: { Authorization: `Bearer ${SECRET}` },
+    };
+    const { jobId } = await run(
+      job(destination, { options: { webhook: hook.url }, output: { format: 'mp3' } }),
+    );
+    expect(bucket.puts[0]?.headers.authorization).toContain(SECRET);
+    const stream = await Stream.open(jobId, service());
+    await stream.ended;
+    const answers = await Promise.all(
+      ['/v1/jobs', `/v1/jobs/${jobId}`, `/v1/status/${jobId}`, `/v1/jobs/${jobId}/deliveries`].map((path) =>
+        service().call('GET', path),
+      ),
+    );
+    const told = await until('the webhook is told', () =>
+      hook.received.find(({ json }) => json.event === 'destination.updated'),
+    );
+    const seen = [
+      ...answers.map(({ bytes }) => bytes.toString()),
+      JSON.stringify(stream.events),
+      ...hook.received.map(({ text }) => text),
+      ...[...(await dumpRedis(service().redis.socketPath))].map(([key, content]) => `${key}\n${content}`),
+    ];
+    expect(told.json.destination.status).toBe('failed');
+    expect(seen.filter((text) => text.includes(SECRET))).toEqual([]);
+    expect(seen.join('\n')).not.toContain('X-Signature');
+  });
+});

@@ -1,0 +1,84 @@
+/** `extract --transcript`: what is said, by a transcriber of this machine and by a service that has one. */
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Json, TestService } from '../api/api-fixture.ts';
+import { useVideos } from '../end-to-end/videos.ts';
+import { hear, sendJson, startTranscriber, type TranscriberStub } from '../transcripts/transcriber-stub.ts';
+import { useDesk } from './command-line.ts';
+
+const videos = useVideos();
+const desk = useDesk();
+let transcriber: TranscriberStub;
+let service: TestService;
+
+beforeAll(async () => {
+  transcriber = await startTranscriber();
+  service = await TestService.start({ environment: { TRANSCRIBER_URL: transcriber.url } });
+});
+afterAll(async () => {
+  await service.close();
+  await transcriber.close();
+});
+
+const path = (name: string): string => join(desk().folder, name);
+
+describe.each(['alone', 'by a service'])('extract --transcript, %s', (where) => {
+  beforeAll(() => {
+    desk().environment =
+      where === 'alone'
+        ? { TRANSCRIBER_URL: transcriber.url }
+        : { SOUNDPOST_SERVER: service.url, SOUNDPOST_API_KEY: service.key };
+  });
+
+  it('writes the words beside the audio, in the form that the name says', async () => {
+    transcriber.answer = hear;
+    const [audio, words] = [`${where.length}.mp3`, `${where.length}.srt`];
+    const args = ['extract', videos.talk, '-o', audio, '--transcript', words, '--language', 'en', '--json'];
+    const ended = await desk().soundpost(args);
+    expect([ended.code, ended.stderr]).toEqual([0, expect.stringContaining(`${words}: transcript`)]);
+    const answer: Json = JSON.parse(ended.stdout.toString());
+    expect(answer).toMatchObject({
+      file: path(audio),
+      outputFile: { format: 'mp3' },
+      transcript: { file: path(words), language: 'en' },
+    });
+    expect(await readFile(path(words), 'utf8')).toMatch(
+      /^1\n00:00:00,000 --> 00:00:0\d,\d{3}\nPart \d+\.\n$/,
+    );
+    expect(transcriber.asked.at(-1)?.fields).toMatchObject({ language: 'en', model: 'whisper-1' });
+  });
+
+  it('says why there are none, and leaves the audio', async () => {
+    transcriber.answer = (response) => sendJson(response, 400, {});
+    const audio = `refused-${where.length}.mp3`;
+    const ended = await desk().soundpost([
+      'extract',
+      videos.talk,
+      '-o',
+      audio,
+      '--transcript',
+      'refused.vtt',
+    ]);
+    expect(ended.code).toBe(1);
+    expect(ended.stderr).toContain('the transcriber answered 400');
+    expect((await readFile(path(audio))).length).toBeGreaterThan(0);
+  });
+});
+
+describe('extract --transcript, wrong', () => {
+  beforeAll(() => {
+    desk().environment = {};
+  });
+
+  it.each([
+    [['--transcript', 'a.vtt'], 'there is no transcriber; set TRANSCRIBER_URL'],
+    [['--transcript', 'a.doc'], 'end it in .vtt, .srt, .json, .txt'],
+    [['--transcript', 'a.vtt', '--language', 'English!'], '--language: must be a BCP 47'],
+    [['--language', 'en'], '--language: belongs to a transcript'],
+    [['--also', 'words=transcript'], 'a transcript has an option of its own'],
+  ])('%j', async (args, told) => {
+    const ended = await desk().soundpost(['extract', videos.talk, ...args]);
+    expect([ended.code, ended.stderr]).toEqual([2, expect.stringContaining(told)]);
+  });
+});

@@ -1,0 +1,78 @@
+/** Puts one stored file to an address, as a worker does, and says how much memory that took. In a process of its own, which forgets no peak. */
+import { readFileSync } from 'node:fs';
+import { createLogger } from '../../src/observe/logger.ts';
+import { parseAllowRules } from '../../src/outbound/allow-rules.ts';
+import { createOutbound } from '../../src/outbound/outbound.ts';
+import { sealDestinations } from '../../src/queue/destinations.ts';
+import { ExtractPayload, ExtractResult } from '../../src/queue/payloads.ts';
+import { Sealer } from '../../src/signing/sealer.ts';
+import { createFileStorage } from '../../src/storage/file-storage.ts';
+import { putToDestination } from '../../src/worker/completion/destination.ts';
+import { resultOf } from '../queue/job-result.ts';
+
+const JOB = 'job_0123456789abcdef';
+const logger = createLogger('silent');
+const [root = '', url = '', warmUp = '', ...sizes] = process.argv.slice(2);
+const { origin, host } = new URL(url);
+const sealer = new Sealer(Buffer.alloc(32));
+const storage = createFileStorage({ root });
+const outbound = createOutbound({ allow: parseAllowRules(host), ports: [], userAgent: 'test', logger });
+
+/** The most memory that this process has ever had, bytes. */
+const peak = (): number =>
+  Number(/^VmHWM:\s+(\d+) kB/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1]) * 1024;
+
+async function put(size: number): Promise<string> {
+  const sealed = sealDestinations(sealer, JOB, {
+    output: ExtractPayload.shape.output.parse({ format: 'mp3' }),
+    destination: { url },
+  });
+  const payload = ExtractPayload.parse({
+    version: 1,
+    tenant: 'tenant01',
+    source: { type: 'url', url: 'https://media.example/a.mp4' },
+    options: {},
+    batchId: null,
+    retryOf: null,
+    ...sealed,
+  });
+  const result = resultOf(JOB);
+  const record = {
+    jobId: JOB,
+    payload,
+    status: 'completed' as const,
+    progress: null,
+    result: ExtractResult.parse({
+      ...result,
+      outputFile: { ...result.outputFile, storageKey: String(size), size },
+    }),
+    error: null,
+    erased: false,
+    voiceSendId: null,
+    createdAtMs: 0,
+    startedAtMs: 0,
+    finishedAtMs: 0,
+  };
+  const services = {
+    outbound,
+    storage,
+    insist: <T>(_signal: AbortSignal, work: () => Promise<T>): Promise<T> => work(),
+    sealer,
+    readJob: async () => record,
+    logger,
+  };
+  const announced = await putToDestination(
+    { version: 1, tenant: 'tenant01', jobId: JOB, name: 'audio', origin },
+    { number: 1, last: true },
+    services,
+    new AbortController().signal,
+  );
+  return announced.outcome === 'done' ? announced.result.status : announced.error;
+}
+
+await put(Number(warmUp));
+const before = peak();
+const statuses: string[] = [];
+for (const size of sizes) statuses.push(await put(Number(size)));
+process.stdout.write(JSON.stringify({ statuses, grownBytes: peak() - before }));
+await outbound.close();

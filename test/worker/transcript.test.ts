@@ -1,0 +1,163 @@
+/** A turn of a transcript: what is sent, what is kept between turns and tries, and what is left in the end. */
+import { readdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { wavHead } from '../../src/media/notes/pcm-file.ts';
+import { type JobRecord, readJobRecord } from '../../src/queue/job-record.ts';
+import { ExtractResult } from '../../src/queue/payloads.ts';
+import type { Turn } from '../../src/queue/transcript-consumer.ts';
+import { removeTranscriptAudio, takeTranscriptTurn } from '../../src/worker/completion/transcript.ts';
+import { resultOf } from '../queue/job-result.ts';
+import { payloadOf } from '../queue/queue-fixture.ts';
+import { hear, sendJson, startTranscriber, type TranscriberStub } from '../transcripts/transcriber-stub.ts';
+import { logger, makeSurroundings, type Surroundings } from './worker-fixture.ts';
+
+const JOB = 'job_0123456789abcdef';
+const AUDIO = `files/${JOB}/one-words.wav`;
+const SECONDS = 10;
+/** Of 4 s: three parts. */
+const PART_BYTES = 4 * 32_000 + 44;
+const payload = { version: 1, tenant: 'tenant01', jobId: JOB, name: 'words' } as const;
+
+let around: Surroundings;
+let transcriber: TranscriberStub;
+let record: JobRecord | undefined;
+
+beforeEach(async () => {
+  around = await makeSurroundings();
+  transcriber = await startTranscriber();
+  const samples = Buffer.alloc(SECONDS * 32_000);
+  const wav = join(around.folder, 'words.wav');
+  await writeFile(wav, Buffer.concat([wavHead(samples.length), samples]));
+  await around.storage.publish(wav, AUDIO);
+  record = recordOf();
+});
+afterEach(async () => {
+  expect(around.left()).toEqual([]);
+  await transcriber.close();
+  await around.close();
+});
+
+function recordOf(more: Record<string, string> = {}): JobRecord | undefined {
+  const transcripts = [
+    {
+      ...{ name: 'words', storageKey: AUDIO, subtitles: 'txt', filename: 'talk-words.txt' },
+      timeline: { startOffset: 30, filledSeconds: 0 },
+    },
+  ];
+  return readJobRecord(JOB, {
+    data: JSON.stringify(payloadOf('tenant01')),
+    timestamp: '1',
+    processedOn: '2',
+    finishedOn: '3',
+    returnvalue: JSON.stringify(ExtractResult.parse({ ...resultOf(JOB), transcripts })),
+    ...more,
+  });
+}
+
+function services() {
+  return {
+    transcriber: { url: transcriber.url, apiKey: undefined, model: 'whisper-1', timeoutMs: 60_000 },
+    ...{ storage: around.storage, workspaces: around.workspaces, logger, mostPartBytes: PART_BYTES },
+    insist: <T>(_signal: AbortSignal, work: () => Promise<T>) => work(),
+    outputTtlSeconds: 3600,
+    readJob: async () => record,
+  };
+}
+
+function turn(more: { last?: boolean; stopping?: AbortSignal } = {}): Promise<Turn> {
+  const { last = false, stopping = new AbortController().signal } = more;
+  return takeTranscriptTurn(payload, { number: 1, last }, stopping, services());
+}
+
+const filesLeft = async (): Promise<string[]> =>
+  (await readdir(join(around.folder, 'storage/files', JOB))).sort();
+
+it('sends one part a turn, none twice, and writes the text after the last', async () => {
+  expect(await turn()).toMatchObject({ outcome: 'done', result: 'more' });
+  transcriber.answer = (response) => sendJson(response, 503, {});
+  expect(await turn()).toMatchObject({ outcome: 'retry', error: 'the transcriber answered 503' });
+  transcriber.answer = hear;
+  expect(await turn()).toMatchObject({ outcome: 'done', result: 'more' });
+  expect(await turn()).toMatchObject({
+    outcome: 'done',
+    result: {
+      status: 'completed',
+      file: {
+        ...{
+          name: 'words',
+          filename: 'talk-words.txt',
+          format: 'transcript',
+          subtitles: 'txt',
+          language: 'en',
+        },
+        ...{ duration: SECONDS, storageKey: `files/${JOB}/one-words.txt`, size: 24 },
+      },
+    },
+  });
+  // Of ten seconds each is heard once; the second request is the one that failed.
+  const seconds = transcriber.asked.map((asked) => asked.seconds);
+  expect(seconds[1]).toBe(seconds[2]);
+  expect(seconds.toSpliced(1, 1).reduce((sum, each) => sum + each, 0)).toBe(SECONDS);
+  for (const each of seconds) expect(each).toBeLessThanOrEqual(4);
+  expect(await filesLeft()).toEqual(['one-words.heard.json', 'one-words.txt', 'one-words.wav']);
+  await removeTranscriptAudio(payload, services());
+  expect(await filesLeft()).toEqual(['one-words.txt']);
+});
+
+it('in the last try what fails is told as the reason', async () => {
+  transcriber.answer = (response) => response.end('nonsense');
+  expect(await turn({ last: true })).toMatchObject({
+    outcome: 'done',
+    result: {
+      status: 'failed',
+      error: {
+        code: 'TRANSCRIPT_FAILED',
+        message: 'the transcript could not be made',
+        details: 'the answer of the transcriber is of no use: no JSON',
+      },
+    },
+  });
+});
+
+it('a worker that stops gives the turn up, and nothing has happened', async () => {
+  const stopping = new AbortController();
+  transcriber.answer = () => stopping.abort(new Error('stopping'));
+  await expect(turn({ stopping: stopping.signal })).rejects.toThrow('stopping');
+  transcriber.answer = hear;
+  expect(await turn()).toMatchObject({ outcome: 'done', result: 'more' });
+});
+
+it.each<[string, () => Promise<unknown> | unknown]>([
+  [
+    'has expired',
+    () => {
+      record = undefined;
+    },
+  ],
+  [
+    'was erased',
+    () => {
+      record = recordOf({ spErased: '1' });
+    },
+  ],
+  ['has lost its audio', () => around.storage.remove(AUDIO)],
+])('of a job that %s nothing is sent', async (_what, happens) => {
+  await happens();
+  expect(await turn()).toMatchObject({
+    outcome: 'done',
+    result: { status: 'failed', error: { details: 'the audio is no longer available' } },
+  });
+  expect(transcriber.asked).toEqual([]);
+});
+
+it('what is erased while its last part is heard leaves nothing', async () => {
+  await turn();
+  await turn();
+  transcriber.answer = (response, asked, nth) => {
+    record = recordOf({ spErased: '1' });
+    hear(response, asked, nth);
+  };
+  expect(await turn()).toMatchObject({ outcome: 'done', result: { status: 'failed' } });
+  expect(await filesLeft()).not.toContain('one-words.txt');
+});
