@@ -15,11 +15,10 @@ export async function jobAnswer(
 ): Promise<Job> {
   const { payload, progress, result } = record;
   // One round trip where nothing follows.
-  const [webhook, voiceMessage, transcripts, destinations, upload] = await Promise.all([
+  const [webhook, voiceMessage, { transcripts, destinations }, upload] = await Promise.all([
     payload.options.webhook === undefined ? undefined : webhooks.stateOf(record.jobId),
     readVoiceState(redis, record),
-    readTranscripts(redis, record),
-    readDestinations(redis, record),
+    readFollowing(redis, record),
     failedUpload(redis, record),
   ]);
   return {
@@ -46,6 +45,11 @@ export async function jobAnswer(
     ...(webhook ? { webhook } : {}),
     ...(record.error ? { error: record.error } : {}),
   };
+}
+
+async function readFollowing(redis: ApiServices['redis'], record: JobRecord) {
+  const transcripts = await readTranscripts(redis, record);
+  return { transcripts, destinations: await readDestinations(redis, record, transcripts) };
 }
 
 /** In the order in which they were asked for; a transcript is among them once it is there. */

@@ -9,7 +9,7 @@ import { pendingNames } from '../queue/destination-state.ts';
 import { type JobRecord, recordOf } from '../queue/job-record.ts';
 import { attemptFiles, besideAudio } from '../queue/names.ts';
 import { ExtractResult, filesOf, storageKeysOf } from '../queue/payloads.ts';
-import { readTranscripts } from '../queue/transcript-state.ts';
+import { readTranscripts, type TranscriptProgress } from '../queue/transcript-state.ts';
 import { hasVoiceEnded } from '../queue/voice-state.ts';
 import { redisNow } from '../redis/clock.ts';
 import { ownKey } from '../redis/keys.ts';
@@ -46,7 +46,7 @@ const walks: readonly Walk[] = [
   { name: 'failed-expired', set: 'failed', afterSeconds: expired, filesOf: allFiles },
 ];
 
-/** A hash: job → the files that are still needed although their time is over, separated by spaces. */
+/** A hash: job → the files that are still needed although their time is over, separated by spaces. The key is from when only voice messages needed some. */
 const STILL_NEEDED = ownKey('janitor-voices');
 const CURSORS = ownKey('janitor');
 const PAGE = 500;
@@ -98,8 +98,9 @@ async function removeFiles(walk: Walk, jobId: string, context: SweepContext): Pr
   if (ended === undefined) {
     return 0;
   }
-  const needed = await neededFiles(ended, context);
   const keys = walk.filesOf(ended);
+  if (keys.length === 0) return 0;
+  const needed = await neededFiles(ended, context);
   const kept = keys.filter((key) => needed.includes(key));
   if (kept.length > 0) await context.redis.hset(STILL_NEEDED, jobId, kept.join(' '));
   const removed = keys.filter((key) => !needed.includes(key));
@@ -110,30 +111,34 @@ async function removeFiles(walk: Walk, jobId: string, context: SweepContext): Pr
 }
 
 /** After an outage what follows a job may last longer than the keeping time of its files. */
-async function neededFiles(ended: EndedJob, context: SweepContext): Promise<string[]> {
-  if (ended.record.status !== 'completed' || ended.record.erased) return [];
-  const needed = [neededByVoice, neededByDestinations, neededByTranscripts];
-  return (await Promise.all(needed.map((files) => files(ended, context)))).flat();
-}
-
-/** What one is made of until it has ended, and then its text, whose own time begins there. */
-async function neededByTranscripts({ record }: EndedJob, { redis }: SweepContext): Promise<string[]> {
+async function neededFiles({ record }: EndedJob, context: SweepContext): Promise<string[]> {
+  if (record.status !== 'completed' || record.erased) return [];
+  const { redis } = context;
   const transcripts = await readTranscripts(redis, record);
-  return transcripts.flatMap(({ audio, state, file }) => {
-    if (state.status === 'pending') return [audio.storageKey, ...Object.values(besideAudio(audio))];
-    return file !== undefined && Date.parse(file.expiresAt) > redisNow() ? [file.storageKey] : [];
-  });
+  const pending = await pendingNames(redis, record, transcripts);
+  const toBePut = (record.result === null ? [] : filesOf(record.result)).filter(({ name }) =>
+    pending.includes(name),
+  );
+  return [
+    ...(await neededByVoice(record, context)),
+    ...toBePut.map(({ storageKey }) => storageKey),
+    ...transcripts.flatMap((transcript) => neededByTranscript(transcript, pending)),
+  ];
 }
 
-/** What is still to be put. */
-async function neededByDestinations({ record }: EndedJob, { redis }: SweepContext): Promise<string[]> {
-  const pending = await pendingNames(redis, record);
-  const files = record.result === null ? [] : filesOf(record.result);
-  return files.flatMap(({ name, storageKey }) => (pending.includes(name) ? [storageKey] : []));
+/** What it is made of until it has ended, and then its text: until that is put, and its own time, which begins there, is over. */
+function neededByTranscript(
+  { audio, state, file }: TranscriptProgress,
+  pending: readonly string[],
+): string[] {
+  if (state.status === 'pending') return [audio.storageKey, ...Object.values(besideAudio(audio))];
+  if (file === undefined) return [];
+  const isNeeded = pending.includes(file.name) || Date.parse(file.expiresAt) > redisNow();
+  return isNeeded ? [file.storageKey] : [];
 }
 
 /** What a voice message is made of that is not sent yet. */
-async function neededByVoice({ record }: EndedJob, { redis }: SweepContext): Promise<string[]> {
+async function neededByVoice(record: JobRecord, { redis }: SweepContext): Promise<string[]> {
   const { voiceSendId, result } = record;
   if (voiceSendId === null || result === null || (await hasVoiceEnded(redis, record))) return [];
   return [(result.voice ?? result.outputFile).storageKey];

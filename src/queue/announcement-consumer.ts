@@ -12,15 +12,15 @@ import { inTurn } from './in-turn.ts';
 import { findJobRecord, type JobRecord } from './job-record.ts';
 import { notePartId, voiceId, webhookId } from './names.ts';
 import { closeWorker, openWorker, type WorkerSettings } from './open-worker.ts';
-import { CompletionPayload, type VoiceOutcome, VoicePayload, type WebhookPayload } from './payloads.ts';
+import { CompletionPayload, type VoiceOutcome, VoicePayload } from './payloads.ts';
+import { type AddWebhook, tellWebhook } from './tell-webhook.ts';
 import type { TranscriptQueue } from './transcript-queue.ts';
 import { TryPlaces } from './try-places.ts';
 import { VOICE_SCHEDULE_SECONDS, type VoiceQueue } from './voice-queue.ts';
 import { readVoice } from './voice-state.ts';
 
 export interface AnnouncementConsumerOptions extends WorkerSettings {
-  /** Adds a webhook; its delivery id makes it one, however often it is added. */
-  readonly addWebhook: (payload: WebhookPayload) => Promise<void>;
+  readonly addWebhook: AddWebhook;
   /** The caller closes it. */
   readonly voices: VoiceQueue;
   /** The caller closes it. */
@@ -92,18 +92,9 @@ async function announce(
   { addWebhook, voices, transcripts, destinations }: AnnouncementConsumerOptions,
 ): Promise<void> {
   const { jobId, payload, status, finishedAtMs } = record;
-  const { webhook, voiceMessage } = payload.options;
-  if (webhook !== undefined) {
-    await addWebhook({
-      version: 1,
-      tenant: payload.tenant,
-      jobId,
-      deliveryId: webhookId(jobId),
-      event: status === 'completed' ? 'job.completed' : 'job.failed',
-      url: webhook,
-      eventTimeMs: finishedAtMs ?? redisNow(),
-    });
-  }
+  const { voiceMessage } = payload.options;
+  const event = status === 'completed' ? 'job.completed' : 'job.failed';
+  await tellWebhook(record, addWebhook, { deliveryId: webhookId(jobId), event }, finishedAtMs ?? redisNow());
   if (voiceMessage !== undefined && status === 'completed') {
     await voices.add(payload.tenant, jobId, voiceId(jobId), voiceMessage);
   }
@@ -125,17 +116,11 @@ async function sendVoice(
     await voices.add(tenant, jobId, sendId, request, next);
     return outcome;
   }
-  const webhook = record?.payload.options.webhook;
-  if (record !== undefined && webhook !== undefined) {
-    await addWebhook({
-      version: 1,
-      tenant,
-      jobId,
+  if (record?.payload.options.webhook !== undefined) {
+    await tellWebhook(record, addWebhook, {
       deliveryId: webhookId(`${notePartId(sendId, part)}${round === 0 ? '' : `-${round}`}`),
       event: 'voice.updated',
-      url: webhook,
       voiceMessage: await readVoice(redis, record, sendId, { part, outcome, attempts: job.attemptsMade + 1 }),
-      eventTimeMs: redisNow(),
     });
   }
   return outcome;

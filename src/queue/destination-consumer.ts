@@ -3,22 +3,21 @@
  * job's and the output's, and so does that of its webhook.
  */
 import { type Job, WaitingError } from 'bullmq';
-import { redisNow } from '../redis/clock.ts';
 import { type Announced, scheduleBackoff, type Try, tell } from './announcement-tries.ts';
 import { type DestinationQueue, PUT_SCHEDULE_SECONDS } from './destination-queue.ts';
-import { shownDestination } from './destination-state.ts';
+import { NOT_PUT, shownDestination } from './destination-state.ts';
 import { inTurn } from './in-turn.ts';
 import { findJobRecord } from './job-record.ts';
-import { CHANGE_CHANNEL, webhookId } from './names.ts';
+import { CHANGE_CHANNEL, destinationId, webhookId } from './names.ts';
 import { closeWorker, openWorker, type WorkerSettings } from './open-worker.ts';
-import { type DestinationOutcome, DestinationPayload, type WebhookPayload } from './payloads.ts';
+import { type DestinationOutcome, DestinationPayload } from './payloads.ts';
+import { type AddWebhook, tellWebhook } from './tell-webhook.ts';
 import { TryPlaces } from './try-places.ts';
 
 interface DestinationConsumerOptions extends WorkerSettings {
   /** The caller closes it. */
   readonly destinations: DestinationQueue;
-  /** Adds a webhook; its delivery id makes it one, however often it is added. */
-  readonly addWebhook: (payload: WebhookPayload) => Promise<void>;
+  readonly addWebhook: AddWebhook;
   /** Rejects with the reason of the signal when that aborts. */
   readonly put: (
     payload: DestinationPayload,
@@ -61,12 +60,19 @@ export function consumeDestinations(options: DestinationConsumerOptions): Destin
     concurrency: PUTS_AT_A_TIME,
     settings: { backoffStrategy: scheduleBackoff(PUT_SCHEDULE_SECONDS) },
   });
+  const published = (jobId: string): Promise<unknown> => redis.publish(CHANGE_CHANNEL, jobId);
+  const warn = (error: Error): void => logger.warn({ error: error.message }, 'destinations');
   // Not before its end stands in its record, which whoever watches the job reads.
   worker.on('completed', ({ data }) => {
-    const { jobId } = DestinationPayload.parse(data);
-    redis
-      .publish(CHANGE_CHANNEL, jobId)
-      .catch((error: Error) => logger.warn({ jobId, error: error.message }, 'destinations'));
+    published(DestinationPayload.parse(data).jobId).catch(warn);
+  });
+  worker.on('failed', (job) => {
+    const { data: payload } = DestinationPayload.safeParse(job?.data);
+    // Otherwise another try follows.
+    if (job?.finishedOn === undefined || payload === undefined) return;
+    announce(payload, NOT_PUT, options)
+      .then(() => published(payload.jobId))
+      .catch(warn);
   });
   return {
     close: (graceMs) =>
@@ -76,27 +82,26 @@ export function consumeDestinations(options: DestinationConsumerOptions): Destin
 
 async function put(
   job: Job,
-  { redis, addWebhook, put: send }: DestinationConsumerOptions,
+  options: DestinationConsumerOptions,
   signal: AbortSignal,
 ): Promise<DestinationOutcome> {
   const payload = DestinationPayload.parse(job.data);
-  const { tenant, jobId, name } = payload;
-  const outcome = await tell(job, payload, (_, attempt) => send(payload, attempt, signal));
-  const record = await findJobRecord(redis, jobId);
-  const webhook = record?.payload.options.webhook;
-  const destination = record && shownDestination(record, name, outcome);
-  if (webhook !== undefined && destination !== undefined) {
-    await addWebhook({
-      version: 1,
-      tenant,
-      jobId,
-      deliveryId: webhookId(job.id ?? ''),
-      event: 'destination.updated',
-      url: webhook,
-      name,
-      destination,
-      eventTimeMs: redisNow(),
-    });
-  }
+  const outcome = await tell(job, payload, (_, attempt) => options.put(payload, attempt, signal));
+  await announce(payload, outcome, options);
   return outcome;
+}
+
+async function announce(
+  { jobId, name }: DestinationPayload,
+  outcome: DestinationOutcome,
+  { redis, addWebhook }: DestinationConsumerOptions,
+): Promise<void> {
+  const record = await findJobRecord(redis, jobId);
+  const destination = record && shownDestination(record, name, outcome);
+  if (record === undefined || destination === undefined) return;
+  await tellWebhook(record, addWebhook, {
+    deliveryId: webhookId(destinationId(jobId, name)),
+    event: 'destination.updated',
+    ...{ name, destination },
+  });
 }

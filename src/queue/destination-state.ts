@@ -7,7 +7,7 @@ import { destinationOf } from './destinations.ts';
 import type { JobRecord } from './job-record.ts';
 import { destinationId } from './names.ts';
 import { DestinationOutcome, filesOf } from './payloads.ts';
-import { readTranscripts } from './transcript-state.ts';
+import type { TranscriptProgress } from './transcript-state.ts';
 
 interface DestinationStates {
   /** Of the destination that was given for the job: of all files that go there; undefined where none does. */
@@ -20,11 +20,16 @@ type Progress = Pick<DestinationState, 'status' | 'error'>;
 
 const PENDING: Progress = { status: 'pending', error: null };
 
-export async function readDestinations(redis: Redis, record: JobRecord): Promise<DestinationStates> {
+/** @param transcripts of the job, whose files follow */
+export async function readDestinations(
+  redis: Redis,
+  record: JobRecord,
+  transcripts: readonly TranscriptProgress[],
+): Promise<DestinationStates> {
   const { payload, result } = record;
   const files = new Map<string, DestinationState>();
   if (payload.destinations === undefined) return { files };
-  const texts = (await readTranscripts(redis, record)).map(({ state }) => state);
+  const texts = transcripts.map(({ state }) => state);
   const names = [...(result === null ? [] : filesOf(result)), ...texts].map(({ name }) => name);
   const isNotMade = (name: string): boolean =>
     texts.some((text) => text.name === name && text.status === 'failed');
@@ -46,8 +51,12 @@ export async function readDestinations(redis: Redis, record: JobRecord): Promise
 }
 
 /** The outputs whose files are still to be put. */
-export async function pendingNames(redis: Redis, record: JobRecord): Promise<string[]> {
-  const { files } = await readDestinations(redis, record);
+export async function pendingNames(
+  redis: Redis,
+  record: JobRecord,
+  transcripts: readonly TranscriptProgress[],
+): Promise<string[]> {
+  const { files } = await readDestinations(redis, record, transcripts);
   return [...files].flatMap(([name, { status }]) => (status === 'pending' ? [name] : []));
 }
 
@@ -61,22 +70,21 @@ export function shownDestination(
   return destination && { ...destination, ...outcome };
 }
 
-/** As it is shown of a transcript that has just failed: there is nothing to put. */
-export function unmadeDestination(record: JobRecord, name: string): DestinationState | undefined {
-  return shownDestination(record, name, { status: 'failed', error: NOT_MADE.error });
-}
-
 async function readProgress(redis: Redis, jobId: string, name: string): Promise<Progress> {
   const { hasEnded, result } = await fetchSequel(redis, 'destination', destinationId(jobId, name));
   if (result !== undefined) return DestinationOutcome.parse(JSON.parse(result));
-  return hasEnded ? failure('the file could not be read') : PENDING;
+  return hasEnded ? NOT_PUT : PENDING;
 }
 
-function failure(message: string): Progress {
+function failure(message: string): DestinationOutcome {
   return { status: 'failed', error: { code: 'DESTINATION_FAILED', message } };
 }
 
-const NOT_MADE = failure('the transcript could not be made');
+/** Of a file that a failed transcript would have been. */
+export const NOT_MADE = failure('the transcript could not be made');
+
+/** Of a put that BullMQ itself has ended. */
+export const NOT_PUT = failure('the file could not be put');
 
 /** One word for all files; the first failure is told with the name of its output, where there are several. */
 function together(files: readonly (readonly [name: string, DestinationState])[]): Progress {

@@ -6,13 +6,15 @@ import { DelayedError, type Job } from 'bullmq';
 import { redisNow } from '../redis/clock.ts';
 import { type Announced, forgetTries, scheduleBackoff, type Try, tell } from './announcement-tries.ts';
 import type { DestinationQueue } from './destination-queue.ts';
-import { unmadeDestination } from './destination-state.ts';
+import { NOT_MADE, shownDestination } from './destination-state.ts';
+import { inTurn } from './in-turn.ts';
 import { findJobRecord } from './job-record.ts';
 import { CHANGE_CHANNEL, destinationId, transcriptId, webhookId } from './names.ts';
 import { closeWorker, openWorker, type WorkerSettings } from './open-worker.ts';
-import { type TranscriptOutcome, TranscriptPayload, type WebhookPayload } from './payloads.ts';
+import { type TranscriptOutcome, TranscriptPayload } from './payloads.ts';
+import { type AddWebhook, tellWebhook } from './tell-webhook.ts';
 import type { TranscriptQueue } from './transcript-queue.ts';
-import { progressOf } from './transcript-state.ts';
+import { LOST, progressOf } from './transcript-state.ts';
 import { TryPlaces } from './try-places.ts';
 
 /** `more`: a part was heard, and there are others. */
@@ -22,8 +24,7 @@ export type Turn = Announced<TranscriptOutcome | 'more'> & {
 };
 
 export interface TranscriptConsumerOptions extends WorkerSettings {
-  /** Adds a webhook; its delivery id makes it one, however often it is added. */
-  readonly addWebhook: (payload: WebhookPayload) => Promise<void>;
+  readonly addWebhook: AddWebhook;
   /** The caller closes it. */
   readonly transcripts: TranscriptQueue;
   readonly destinations: Pick<DestinationQueue, 'addTranscript'>;
@@ -62,31 +63,31 @@ export function consumeTranscripts(options: TranscriptConsumerOptions): Transcri
   const stopping = new AbortController();
   const worker = openWorker(
     'transcript',
-    (job, token = '') => inTurn(job, token, places, stopping.signal, options),
+    (job, token = '') => takeInTurn(job, token, places, stopping.signal, options),
     options,
     { concurrency: TAKEN_AT_A_TIME, settings: { backoffStrategy: scheduleBackoff(scheduleSeconds) } },
   );
-  const onEnded = ({ data }: Job): void => {
-    const read = TranscriptPayload.safeParse(data);
-    if (!read.success) return;
-    const payload = read.data;
-    // Those who watch the job look now and then all the same, and the janitor finds what is left.
-    const told = redis.publish(CHANGE_CHANNEL, payload.jobId);
-    Promise.all([told, onEnd(payload)]).catch((error: Error) =>
-      logger.warn({ jobId: payload.jobId, error: error.message }, 'after a transcript'),
-    );
-  };
-  worker.on('completed', onEnded);
+  // Those who watch the job look now and then all the same, and the janitor finds what is left.
+  const onEnded = (payload: TranscriptPayload): Promise<unknown> =>
+    Promise.all([redis.publish(CHANGE_CHANNEL, payload.jobId), onEnd(payload)]);
+  const warn = (error: Error): void => logger.warn({ error: error.message }, 'after a transcript');
+  worker.on('completed', ({ data }) => {
+    onEnded(TranscriptPayload.parse(data)).catch(warn);
+  });
   worker.on('failed', (job) => {
+    const { data: payload } = TranscriptPayload.safeParse(job?.data);
     // Otherwise another try follows.
-    if (job?.finishedOn !== undefined) onEnded(job);
+    if (job?.finishedOn === undefined || payload === undefined) return;
+    announce(payload, { status: 'failed', error: LOST }, options)
+      .then(() => onEnded(payload))
+      .catch(warn);
   });
   return {
     close: (graceMs) => closeWorker(worker, graceMs, () => stopping.abort()),
   };
 }
 
-async function inTurn(
+async function takeInTurn(
   job: Job,
   token: string,
   places: TryPlaces,
@@ -94,37 +95,34 @@ async function inTurn(
   options: TranscriptConsumerOptions,
 ): Promise<TranscriptOutcome> {
   const payload = TranscriptPayload.parse(job.data);
-  const claim = { jobId: job.id ?? '', key: payload.tenant, host: HOST };
-  if (!(await places.take(claim, (ms) => job.moveToDelayed(redisNow() + ms, token)))) {
-    throw new DelayedError();
-  }
-  let host: 'answered' | 'failed' | undefined;
-  try {
-    const take = async (_: TranscriptPayload, attempt: Try): Promise<Turn> => {
-      const turn = await options.takeTurn(payload, attempt, stopping);
-      host = turn.transcriber;
-      return turn;
-    };
-    const outcome = await tell(job, payload, take, options.scheduleSeconds.length);
-    if (outcome !== 'more') {
-      await announce(payload, outcome, options);
-      return outcome;
+  const turn = { key: payload.tenant, host: HOST };
+  const ended = await inTurn(job, token, places, turn, async (note) => {
+    try {
+      const take = async (_: TranscriptPayload, attempt: Try): Promise<Turn> => {
+        const taken = await options.takeTurn(payload, attempt, stopping);
+        note(taken.transcriber);
+        return taken;
+      };
+      const outcome = await tell(job, payload, take, options.scheduleSeconds.length);
+      if (outcome !== 'more') {
+        await announce(payload, outcome, options);
+        return outcome;
+      }
+      await forgetTries(job);
+    } catch (error) {
+      if (!stopping.aborted) throw error;
+      note(undefined);
     }
-    await forgetTries(job);
-  } catch (error) {
-    if (!stopping.aborted) throw error;
-    host = undefined;
-  } finally {
-    // What was heard is not asked for again because its place could not be given back: that runs out.
-    await places.leave(claim, host).catch(() => undefined);
-  }
+    return undefined;
+  });
+  if (ended !== undefined) return ended;
   // Neither costs a try.
   await job.moveToDelayed(redisNow(), token);
   throw new DelayedError();
 }
 
 async function announce(
-  { tenant, jobId, name }: TranscriptPayload,
+  { jobId, name }: TranscriptPayload,
   outcome: TranscriptOutcome,
   { redis, addWebhook, destinations }: TranscriptConsumerOptions,
 ): Promise<void> {
@@ -133,23 +131,18 @@ async function announce(
   if (record === undefined || audio === undefined) return;
   const { state, file } = progressOf(audio, outcome);
   if (file !== undefined) await destinations.addTranscript(record, file);
-  const url = record.payload.options.webhook;
-  if (url === undefined) return;
-  const about = { version: 1, tenant, jobId, url, eventTimeMs: redisNow() } as const;
-  await addWebhook({
-    ...about,
+  await tellWebhook(record, addWebhook, {
     deliveryId: webhookId(transcriptId(jobId, name)),
     event: 'transcript.updated',
     transcript: state,
     ...(file && { transcriptFile: file }),
   });
-  const destination = file === undefined ? unmadeDestination(record, name) : undefined;
-  if (destination === undefined) return;
-  await addWebhook({
-    ...about,
-    deliveryId: webhookId(destinationId(jobId, name)),
-    event: 'destination.updated',
-    name,
-    destination,
-  });
+  const destination = file === undefined ? shownDestination(record, name, NOT_MADE) : undefined;
+  if (destination !== undefined) {
+    await tellWebhook(record, addWebhook, {
+      deliveryId: webhookId(destinationId(jobId, name)),
+      event: 'destination.updated',
+      ...{ name, destination },
+    });
+  }
 }

@@ -37,7 +37,8 @@ export async function readTranscripts(
   );
 }
 
-const LOST = { code: 'TRANSCRIPT_FAILED', message: 'the transcript could not be made' } as const;
+/** Of one that BullMQ itself has ended. */
+export const LOST = { code: 'TRANSCRIPT_FAILED', message: 'the transcript could not be made' } as const;
 
 /** Of one that has ended. */
 export function progressOf(audio: TranscriptAudio, outcome: TranscriptOutcome): TranscriptProgress {

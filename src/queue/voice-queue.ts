@@ -1,22 +1,10 @@
 /** The producers' side of a job's voice message. */
-
-import { Job, type Queue, type Telemetry } from 'bullmq';
+import { Job } from 'bullmq';
 import type { VoiceMessageRequest } from '../contract/job-request.ts';
-import type { Logger } from '../observe/logger.ts';
-import type { Redis } from '../redis/connection.ts';
 import { clearSending, noteVoiceSend } from './bullmq-internals.ts';
 import { notePartId } from './names.ts';
-import { openQueue, promote } from './open-queue.ts';
 import { VoicePayload } from './payloads.ts';
-
-interface VoiceQueueOptions {
-  /** The caller closes it. */
-  readonly redis: Redis;
-  /** How long the record of a job is kept, seconds. */
-  readonly recordSeconds: number;
-  readonly logger: Logger;
-  readonly telemetry?: Telemetry | undefined;
-}
+import { SequelQueue, type SequelQueueOptions } from './sequel-queue.ts';
 
 /**
  * Ten tries over an hour (decisions C), seconds after the first. The second comes when the lease of a gateway that died has run
@@ -24,22 +12,15 @@ interface VoiceQueueOptions {
  */
 export const VOICE_SCHEDULE_SECONDS = [0, 8, 20, 60, 180, 420, 900, 1500, 2400, 3600] as const;
 
-/** A record that vanished while its job could still be asked for would send a second time. */
-const KEEP_LONGER_SECONDS = 24 * 60 * 60;
-
 /** How the job ended; undefined while it goes on, such as because somebody else asked for that at the same moment. */
 async function endOf(job: Job): Promise<'completed' | 'failed' | undefined> {
   const state = await job.getState();
   return state === 'completed' || state === 'failed' ? state : undefined;
 }
 
-export class VoiceQueue {
-  readonly #options: VoiceQueueOptions;
-  readonly #queue: Queue;
-
-  constructor(options: VoiceQueueOptions) {
-    this.#options = options;
-    this.#queue = openQueue('voice', options.redis, options.logger, options.telemetry);
+export class VoiceQueue extends SequelQueue {
+  constructor(options: SequelQueueOptions) {
+    super('voice', VOICE_SCHEDULE_SECONDS.length, options);
   }
 
   /**
@@ -54,20 +35,12 @@ export class VoiceQueue {
     part = 0,
   ): Promise<void> {
     const payload: VoicePayload = { version: 1, tenant, jobId, sendId, part, round: 0, request };
-    const keep = { age: this.#options.recordSeconds + KEEP_LONGER_SECONDS, limit: 100 };
-    await this.#queue.add('send', payload, {
-      jobId: notePartId(sendId, part),
-      attempts: VOICE_SCHEDULE_SECONDS.length,
-      backoff: { type: 'schedule' },
-      removeOnComplete: keep,
-      removeOnFail: keep,
-      stackTraceLimit: 0,
-    });
+    await this.follow('send', notePartId(sendId, part), payload);
   }
 
   /** Sends a finished result once more, or for the first time; the job then tells of this sending. */
   async resend(tenant: string, jobId: string, sendId: string, request: VoiceMessageRequest): Promise<void> {
-    await noteVoiceSend(this.#options.redis, jobId, sendId);
+    await noteVoiceSend(this.options.redis, jobId, sendId);
     await this.add(tenant, jobId, sendId, request);
   }
 
@@ -77,7 +50,7 @@ export class VoiceQueue {
    */
   async goOn(sendId: string, part: number, { instance, number }: VoiceMessageRequest): Promise<boolean> {
     const partId = notePartId(sendId, part);
-    const job = await Job.fromId(this.#queue, partId);
+    const job = await Job.fromId(this.queue, partId);
     if (job === undefined) return false;
     const payload = VoicePayload.parse(job.data);
     const { request, round } = payload;
@@ -86,19 +59,10 @@ export class VoiceQueue {
     if (state === undefined) return true;
     await job.updateData({ ...payload, round: round + 1 });
     // Whoever asks for it knows that nobody knows whether it was sent.
-    await clearSending(this.#options.redis, partId);
+    await clearSending(this.options.redis, partId);
     await job.retry(state, { resetAttemptsMade: true, resetAttemptsStarted: true }).catch(async (error) => {
       if ((await endOf(job)) !== undefined) throw error;
     });
     return true;
-  }
-
-  /** Ends the wait of a sending. */
-  promote(partId: string): Promise<void> {
-    return promote(this.#queue, partId);
-  }
-
-  async close(): Promise<void> {
-    await this.#queue.close();
   }
 }

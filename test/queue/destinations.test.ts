@@ -56,7 +56,7 @@ async function submit(options: Record<string, unknown> = {}): Promise<string> {
 
 const stateOf = async (jobId: string) => {
   const record = await queue().jobs.read(jobId);
-  return record && (await readDestinations(queue().redis, record)).job;
+  return record && (await readDestinations(queue().redis, record, [])).job;
 };
 const reaches = (jobId: string, status: string) =>
   until(`the put is ${status}`, async () => {
