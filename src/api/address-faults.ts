@@ -36,7 +36,8 @@ export async function parseSubmission<Schema extends z.ZodType>(
 
 /** An output, or the job itself, as far as it says where its file is to be put. */
 const Destined = z.object({
-  destination: z.object({ url: DestinationRequest.shape.url }).optional().catch(undefined),
+  // null where it cannot be read: there is one all the same.
+  destination: z.object({ url: DestinationRequest.shape.url }).nullish().catch(null),
 });
 type Destined = z.infer<typeof Destined>;
 
@@ -73,11 +74,11 @@ async function readableFaults(services: ApiServices, tenant: string, body: unkno
     ...batch.data.jobs.map((job, index) => ({ path: `jobs[${index}]`, job })),
   ];
   const faults = await Promise.all([
-    ...jobs.map(async ({ path, job }) => [
-      ...(job.source ? faultOf(await checkSource(services, tenant, job.source, path)) : []),
-      ...transcriptFaults(services, job, path),
-      ...(await webhookFaults(services, job.options?.webhook, within(path, 'options.webhook'))),
-      ...(await destinationFaults(services, job, path)),
+    ...jobs.flatMap(({ path, job }) => [
+      job.source ? checkSource(services, tenant, job.source, path).then(faultOf) : [],
+      transcriptFaults(services, job, path),
+      webhookFaults(services, job.options?.webhook, within(path, 'options.webhook')),
+      destinationFaults(services, job, path),
     ]),
     webhookFaults(services, batch.data.webhook, 'webhook'),
   ]);
@@ -179,7 +180,7 @@ export async function destinationFaults(
     }),
   );
   const shared = own.filter((one) => one.destination === undefined).length;
-  const isOverwritten = destination !== undefined && shared > 1 && !namesOutputs(destination.url);
+  const isOverwritten = destination != null && shared > 1 && !namesOutputs(destination.url);
   return [
     ...faults.flat(),
     ...(isOverwritten

@@ -80,7 +80,9 @@ function faultsOf(issue: z.core.$ZodIssue): Fault[] {
 
 /** Of an output that is no audio: what it does not take is as a bad value (decisions A8). */
 function derivedFormatOf({ path, input }: z.core.$ZodIssue): string | undefined {
-  const isOutput = fieldsIn(path)[0] === 'outputs' && typeof input === 'object' && input !== null;
+  const [section, , ...inside] = fieldsIn(path);
+  const isOutput =
+    section === 'outputs' && inside.length === 0 && typeof input === 'object' && input !== null;
   const format = isOutput && 'format' in input ? input.format : undefined;
   return typeof format === 'string' && !isAudioFormat(format) ? format : undefined;
 }

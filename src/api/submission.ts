@@ -51,12 +51,15 @@ export async function submitJobs(
 ): Promise<Submission> {
   const checked = await Promise.all(
     requested.map(async ({ request, path, webhookPath = within(path, 'options.webhook') }) => {
-      const source = await checkSource(services, key.id, request.source, path);
+      const [source, ...ofAddresses] = await Promise.all([
+        checkSource(services, key.id, request.source, path),
+        webhookFaults(services, request.options.webhook, webhookPath),
+        destinationFaults(services, request, path),
+      ]);
       const faults = [
         ...faultOf(source),
         ...transcriptFaults(services, request, path),
-        ...(await webhookFaults(services, request.options.webhook, webhookPath)),
-        ...(await destinationFaults(services, request, path)),
+        ...ofAddresses.flat(),
       ];
       return { source, faults };
     }),

@@ -115,8 +115,8 @@ function askedOutputs(
   const outputs = OutputsRequest.safeParse([{ name: ONLY_OUTPUT, ...first }, ...others]);
   const faults = (outputs.error?.issues ?? []).map(({ path: [index = 0, ...path], message }) => {
     if (index === 0 && path.length > 0) return faultOf({ path, message });
-    const name = others[Number(index) - 1]?.name;
-    if (name === TRANSCRIPT_NAME)
+    const { name, format } = others[Number(index) - 1] ?? {};
+    if (format === 'transcript')
       return path[0] === 'language' ? faultOf({ path, message }) : `--transcript: ${message}`;
     const where = [name, ...path]
       .filter((part) => part !== undefined)

@@ -173,14 +173,16 @@ async function extractByServer(
   const isSent = request.options.voiceMessage !== undefined;
   if (!isSent && request.destination === undefined) return answer;
   progress.show({ step: 'sending' });
-  const { voiceMessage, destination } = await awaitHandedOn(server, jobId, signal);
+  const { voiceMessage, destination, outputFiles: put } = await awaitHandedOn(server, jobId, signal);
   const but = file === null ? '' : `${file} is there, but `;
   if (isSent && voiceMessage?.status !== 'sent') {
     const why = voiceMessage?.error?.message ?? voiceMessage?.status ?? 'nobody knows why';
     throw new Error(`${but}the voice message was not sent: ${why}`);
   }
   if (destination?.status === 'failed') {
-    const remedy = `"soundpost jobs download ${jobId}" fetches the file`;
+    const lost = put.find((one) => one.destination?.status === 'failed')?.name;
+    const named = put.length > 1 && lost !== undefined ? ` --name ${lost}` : '';
+    const remedy = `"soundpost jobs download ${jobId}${named}" fetches the file`;
     throw new Error(
       `${but}the file was not put to its destination: ${destination.error?.message}; ${remedy}`,
     );
@@ -213,13 +215,9 @@ async function chooseTargets(
   source: VideoSource,
 ): Promise<Target[]> {
   const [, ...others] = outputsOf(request).filter(({ format }) => format !== 'transcript');
-  const isHandedOn = choices.send !== undefined || choices.destination !== undefined;
-  const fallback =
-    isHandedOn && others.length === 0
-      ? 'nowhere'
-      : source.kind === 'stream' && others.length === 0
-        ? '-'
-        : '.';
+  // Into a chat goes the first file alone, to a destination go all.
+  const isHandedOn = choices.destination !== undefined || (choices.send !== undefined && others.length === 0);
+  const fallback = isHandedOn ? 'nowhere' : source.kind === 'stream' && others.length === 0 ? '-' : '.';
   const first = await chooseTarget(choices, fallback);
   const beside = others.map(({ name, format }) => targetBeside(first, name, formatOf(format).extension));
   return [first, ...(await Promise.all(beside))];

@@ -128,12 +128,8 @@ export async function retryJob(jobId: string, choices: OnServer): Promise<string
 
 function described(job: Job, { json }: OnServer): string {
   if (json) return JSON.stringify(job);
-  const {
-    outputFile: made,
-    outputFiles: [, ...others],
-    voiceMessage: voice,
-    webhook,
-  } = job;
+  const { outputFile: made, outputFiles: files, transcripts = [], voiceMessage: voice, webhook } = job;
+  const [, ...others] = files;
   return fields([
     ['job', job.jobId],
     ['state', stateOf(job)],
@@ -148,6 +144,13 @@ function described(job: Job, { json }: OnServer): string {
     ]),
     ['kept until', made?.expiresAt],
     ['voice message', voice && `${voice.status}${detailsOf(voice.error?.message)}`],
+    ...transcripts.map(({ name, status, error }): [string, string] => [
+      `transcript ${name}`,
+      `${status}${detailsOf(error?.details ?? error?.message)}`,
+    ]),
+    ...files.flatMap(({ name, destination: place }): [string, string][] =>
+      place ? [[`put of ${name}`, `${place.status}${detailsOf(place.error?.message ?? place.url)}`]] : [],
+    ),
     [
       'webhook',
       webhook && `${webhook.status} after ${webhook.attempts} attempts${detailsOf(webhook.lastError)}`,

@@ -73,7 +73,7 @@ function addExtract(program: Command, { say }: Terminal): void {
     .option('--no-metadata', 'leave tags, chapters and cover art out')
     .option(
       '--also <NAME=FORMAT,…>',
-      'make one more file of it, such as peaks=waveform or preview=opus,end=30; as often as you like',
+      'make one more file of it, such as peaks=waveform or preview=opus,end=30; seven at most',
       (value: string, before: readonly string[] = []) => [...before, value],
     )
     .option(
@@ -84,7 +84,10 @@ function addExtract(program: Command, { say }: Terminal): void {
     .option('-o, --output <path>', 'a file, a folder, or - for standard output; default: beside you')
     .option('-y, --force', 'overwrite a file that is there already')
     .option('--name <name>', 'what the audio is called, without extension; default: as the video')
-    .option('--send <INSTANCE:NUMBER>', 'send it as a voice message; without -o no file is written')
+    .option(
+      '--send <INSTANCE:NUMBER>',
+      'send it as a voice message; without -o and --also no file is written',
+    )
     .option('--delay <ms>', 'show as recording for so long before the voice message')
     .option('--webhook <url>', 'of a service: the address that is told of the end')
     .option(

@@ -17,7 +17,7 @@ export type Target =
   | { readonly kind: 'file'; readonly path: string; readonly overwrites: boolean }
   /** The name follows from the video's; one that is taken gets a number, unless it may be overwritten. */
   | { readonly kind: 'folder'; readonly folder: string; readonly overwrites: boolean }
-  /** With `--send` alone: the chat has it. */
+  /** The chat has it, or the destination. */
   | { readonly kind: 'nowhere' };
 
 interface TargetChoices {
@@ -68,7 +68,7 @@ export async function chooseTarget(choices: TargetChoices, fallback: '-' | '.' |
  * @throws UsageError
  */
 export async function targetBeside(target: Target, name: string, extension: string): Promise<Target> {
-  if (target.kind === 'folder') return target;
+  if (target.kind === 'folder' || target.kind === 'nowhere') return target;
   if (target.kind !== 'file') {
     throw new UsageError('--also: several files need a place to lie; give -o a file or a folder');
   }

@@ -3,14 +3,23 @@ import { z } from 'zod';
 import { CONNECTION_HEADERS, headerFields } from './header-fields.ts';
 
 const MAX_URL_LENGTH = 2048;
+/** No name and no extension is longer. */
+const LONGEST = { name: 'n'.repeat(32), extension: 'json' };
 
 /** `{name}` and `{extension}` in the path are filled in; in a query they would belong to what is signed. */
 export const DestinationRequest = z.strictObject({
-  url: z.string().min(1).max(MAX_URL_LENGTH, `must be at most ${MAX_URL_LENGTH} characters`).meta({
-    description:
-      'https address that takes a PUT, such as a presigned one of S3. {name} and {extension} in its path are filled in: the name of the output, and mp3, json, …',
-    example: 'https://bucket.s3.example.com/talks/keynote.mp3?X-Amz-Signature=2b7f9a51',
-  }),
+  url: z
+    .string()
+    .min(1)
+    .refine(
+      (url) => filledIn(url, LONGEST).length <= MAX_URL_LENGTH,
+      `must be at most ${MAX_URL_LENGTH} characters, with {name} and {extension} filled in`,
+    )
+    .meta({
+      description:
+        'https address that takes a PUT, such as a presigned one of S3. {name} and {extension} in its path are filled in: the name of the output, and mp3, json, …',
+      example: 'https://bucket.s3.example.com/talks/keynote.mp3?X-Amz-Signature=2b7f9a51',
+    }),
   headers: headerFields({
     reserved: new RegExp(`^(${CONNECTION_HEADERS}|repr-digest)$`),
     setBy: 'the service',
@@ -28,7 +37,8 @@ export type DestinationRequest = z.infer<typeof DestinationRequest>;
 /** As it is answered: what is secret of it is left out. */
 export const DestinationState = z.object({
   url: z.string().meta({
-    description: 'Without its query, which may hold a secret',
+    description:
+      'Without its query, which may hold a secret; of a file with {name} and {extension} filled in',
     example: 'https://bucket.s3.example.com/talks/keynote.mp3',
   }),
   headers: z

@@ -51,6 +51,15 @@ const placed = {
   }),
 };
 
+function tellFaults(output: unknown, context: z.RefinementCtx): void {
+  for (const { field, message } of outputFaults(output)) {
+    context.addIssue({ code: 'custom', path: [field], message });
+  }
+}
+
+/** Also when a field is faulty by itself, so that every fault is told at once. */
+const ALWAYS = { when: () => true };
+
 const BITRATE_FORM = /^[1-9]\d{0,2}k$/;
 
 export const OutputRequest = z
@@ -92,22 +101,14 @@ export const OutputRequest = z
     }),
     sampleRate: z.int().min(8000).max(192_000).optional().meta({
       description:
-        'Hz, one that the format takes (opus and voice: 48000). Default: as the source, or the nearest',
+        'Hz, one that the format takes (opus: 48000, voice: 16000). Default: as the source, or the nearest',
     }),
     preserveMetadata: z.boolean().default(true).meta({
       description: 'Keep tags, chapters and cover art where the container can hold them',
     }),
     ...placed,
   })
-  .superRefine(
-    (output, context) => {
-      for (const { field, message } of outputFaults(output)) {
-        context.addIssue({ code: 'custom', path: [field], message });
-      }
-    },
-    // Also when a field is faulty by itself, so that every fault is told at once.
-    { when: () => true },
-  )
+  .superRefine(tellFaults, ALWAYS)
   .overwrite((output) => ({
     ...output,
     normalize: output.normalize || output.loudness !== undefined,
@@ -132,14 +133,7 @@ export const WaveformRequest = z
       .default(20)
       .meta({ description: 'Pairs of lowest and highest sample, per second of audio. Default 20' }),
   })
-  .superRefine(
-    (output, context) => {
-      for (const { field, message } of outputFaults(output)) {
-        context.addIssue({ code: 'custom', path: [field], message });
-      }
-    },
-    { when: () => true },
-  );
+  .superRefine(tellFaults, ALWAYS);
 export type WaveformRequest = z.infer<typeof WaveformRequest>;
 
 /** One of several outputs: what is said. Its times are always the source's. Any other field is INVALID_OUTPUT (decisions A8). */
@@ -157,14 +151,7 @@ export const TranscriptRequest = z
       example: 'en',
     }),
   })
-  .superRefine(
-    (output, context) => {
-      for (const { field, message } of outputFaults(output)) {
-        context.addIssue({ code: 'custom', path: [field], message });
-      }
-    },
-    { when: () => true },
-  );
+  .superRefine(tellFaults, ALWAYS);
 export type TranscriptRequest = z.infer<typeof TranscriptRequest>;
 
 const anyOutput = [NamedOutputRequest, WaveformRequest, TranscriptRequest] as const;

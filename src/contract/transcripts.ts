@@ -1,6 +1,7 @@
 /** What a transcript may be asked for as, and what is told of it (decisions A8). */
 import { z } from 'zod';
 import { ErrorBody } from './errors.ts';
+import { type OutputFormatName, outputFormats } from './formats.ts';
 import { OutputName } from './ids.ts';
 
 /** What a transcript can be written as, with its extension and media type. */
@@ -19,6 +20,14 @@ export type Subtitles = keyof typeof subtitles;
 export const Subtitles = z.enum(Object.keys(subtitles) as [Subtitles, ...Subtitles[]]);
 
 export const DEFAULT_SUBTITLES: Subtitles = 'vtt';
+
+/** What the file of an output is called at its end, and served as. */
+export function fileKindOf(output: { readonly format: OutputFormatName; readonly subtitles?: Subtitles }): {
+  readonly extension: string;
+  readonly mediaType: string;
+} {
+  return output.subtitles === undefined ? outputFormats[output.format] : subtitles[output.subtitles];
+}
 
 /** BCP 47; what the transcriber is told is its ISO 639-1 part. */
 export const SpokenLanguage = z

@@ -116,6 +116,10 @@ export async function noteErased(redis: Redis, jobId: string): Promise<void> {
   await redis.hset(recordKey('extract', jobId), own.erased, '1');
 }
 
+export async function isErased(redis: Redis, jobId: string): Promise<boolean> {
+  return (await redis.hexists(recordKey('extract', jobId), own.erased)) === 1;
+}
+
 export async function noteVoiceSend(redis: Redis, jobId: string, sendId: string): Promise<void> {
   await redis.hset(recordKey('extract', jobId), own.voiceSend, sendId);
 }

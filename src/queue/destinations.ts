@@ -3,9 +3,10 @@
  * values of the headers sealed, for whoever reads Redis could write there.
  */
 import { z } from 'zod';
-import { DestinationRequest } from '../contract/destination.ts';
+import { DestinationRequest, filledIn } from '../contract/destination.ts';
 import { ONLY_OUTPUT, OutputName } from '../contract/ids.ts';
 import { type AskedOutputs, outputsOf } from '../contract/output-request.ts';
+import { fileKindOf } from '../contract/transcripts.ts';
 import type { Sealer } from '../signing/sealer.ts';
 import { withoutQuery } from './without-query.ts';
 
@@ -88,23 +89,30 @@ export function openDestinations(
 
 /** Where the file of an output is to be put: its own destination, else that of the job. */
 export function destinationOf(
-  { destinations }: Queued,
+  queued: Queued,
   name: string,
 ): Pick<SealedDestination, 'url' | 'headers'> | undefined {
-  const found = destinations?.outputs?.[name] ?? destinations?.job;
-  return found && { url: found.url, ...(found.headers && { headers: found.headers }) };
+  const found = queued.destinations?.outputs?.[name] ?? queued.destinations?.job;
+  return found && { url: placed(found.url, queued, name), ...(found.headers && { headers: found.headers }) };
 }
 
-/** The same with what is secret of it. */
+function placed(url: string, queued: Queued, name: string): string {
+  const output = outputsOf(queued).find((one) => one.name === name);
+  return output === undefined ? url : filledIn(url, { name, extension: fileKindOf(output).extension });
+}
+
+/** The same with what is secret of it. @throws where SECRET_KEY is another one than when it was asked for */
 export function openDestination(
   sealer: Sealer,
   jobId: string,
-  { destinations }: Queued,
+  queued: Queued,
   name: string,
 ): DestinationRequest | undefined {
-  const own = destinations?.outputs?.[name];
-  const sealed = own ?? destinations?.job;
-  return sealed && opened(sealer, labelOf(jobId, own && name), sealed);
+  const own = queued.destinations?.outputs?.[name];
+  const sealed = own ?? queued.destinations?.job;
+  if (sealed === undefined) return undefined;
+  const { url, ...rest } = opened(sealer, labelOf(jobId, own && name), sealed);
+  return { ...rest, url: placed(url, queued, name) };
 }
 
 function opened(sealer: Sealer, label: string, { sealed }: SealedDestination): DestinationRequest {

@@ -6,6 +6,7 @@ import { JobWebhooks } from '../deliveries/job-webhooks.ts';
 import { Janitor } from '../janitor/janitor.ts';
 import { endStrayTools } from '../media/stray-tools.ts';
 import { consumeAnnouncements } from '../queue/announcement-consumer.ts';
+import { isErased } from '../queue/bullmq-internals.ts';
 import { consumeDestinations } from '../queue/destination-consumer.ts';
 import { DestinationQueue } from '../queue/destination-queue.ts';
 import { consumeExtractions } from '../queue/extraction-consumer.ts';
@@ -194,7 +195,12 @@ export async function startWorker(
     logger,
     telemetry,
     put: (payload, attempt, signal) =>
-      putToDestination(payload, attempt, { ...services, sealer, readJob }, signal),
+      putToDestination(
+        payload,
+        attempt,
+        { ...services, sealer, readJob, isErased: (jobId) => isErased(redis, jobId) },
+        signal,
+      ),
   });
 
   const transcriber = config.TRANSCRIBER_URL;

@@ -40,6 +40,7 @@ const badUrls: readonly (readonly [what: string, url: unknown])[] = [
   ['a name of which one address is private', 'https://partly.example/talk.mp3'],
   ['a placeholder for the host', 'https://{name}/talk.mp3'],
   ['too long', `https://bucket.example/${'a'.repeat(2048)}`],
+  ['too long once it is filled in', `https://bucket.example/${'a'.repeat(2_000)}/{name}.{extension}`],
 ];
 
 const badHeaders: readonly (readonly [what: string, path: string, headers: unknown])[] = [

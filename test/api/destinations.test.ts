@@ -213,6 +213,13 @@ describe('several outputs', () => {
       status: 'failed',
       error: { code: 'DESTINATION_FAILED', message: expect.stringMatching(/^peaks: .*403/) },
     });
+    // Where each lies, not where the job was to put them.
+    expect(ended.outputFiles.map(({ destination }: Json) => destination.url.split('/').at(-1))).toEqual([
+      'full.mp3',
+      'small.opus',
+      'peaks.json',
+    ]);
+    expect(ended.destination.url).toMatch(/\/\{name\}\.\{extension\}$/);
     const told = await until('three are told of', () => {
       const updates = hook.received.filter(({ json }) => json.event === 'destination.updated');
       return updates.length === 3 && updates;

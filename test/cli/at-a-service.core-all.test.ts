@@ -70,6 +70,25 @@ describe('extract', () => {
       /the file was not put to its destination: the destination answered with status 403; "soundpost jobs download job_/,
     );
     expect(refused.stderr).not.toContain('signature');
+    const [, jobId = ''] = /jobs download (job_\w+)/.exec(refused.stderr) ?? [];
+    const shown = await desk().soundpost(['jobs', 'show', jobId]);
+    expect(shown.stdout.toString()).toMatch(
+      /^put of audio +failed \(the destination answered with status 403\)$/m,
+    );
+    // Of several the one that failed is fetched, and none of them is written.
+    const several = [
+      'extract',
+      url,
+      '--also',
+      'peaks=waveform',
+      '--destination',
+      `${to.replace('talk.mp3', '{name}')}`,
+    ];
+    bucket.answer = (_nth, { url: path = '' }) => ({ status: path.includes('peaks') ? 403 : 200 });
+    service().outside.on('/bucket/audio', bucket.handle);
+    service().outside.on('/bucket/peaks', bucket.handle);
+    const lost = await desk().soundpost(several);
+    expect(lost.stderr).toMatch(/jobs download job_\w+ --name peaks" fetches the file/);
     expect(await desk().leftovers()).toEqual([]);
   });
 

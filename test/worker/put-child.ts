@@ -59,6 +59,7 @@ async function put(size: number): Promise<string> {
     insist: <T>(_signal: AbortSignal, work: () => Promise<T>): Promise<T> => work(),
     sealer,
     readJob: async () => record,
+    isErased: async () => false,
     logger,
   };
   const announced = await putToDestination(

@@ -117,8 +117,8 @@ async function* jobEvents(jobId, seen, { onLive, signal }) {
 }
 
 /** Whether nothing more becomes of it: it has ended, its transcripts too, and its files are put where they were to be put. */
-function isSettled({ status, destination, outputFile, outputFiles = [outputFile], transcripts = [] }) {
-  const isPending = [destination, ...outputFiles.map((file) => file?.destination), ...transcripts].some(
+function isSettled({ status, destination, outputFiles, transcripts = [] }) {
+  const isPending = [destination, ...outputFiles.map((file) => file.destination), ...transcripts].some(
     (one) => one?.status === 'pending',
   );
   return status === 'failed' || (status === 'completed' && !isPending);

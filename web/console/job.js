@@ -229,16 +229,14 @@ function showDetails(status) {
   ]);
 }
 
-/** Of the job, and of the outputs that have one of their own. */
-function destinationFacts({ destination, outputFile, outputFiles = outputFile ? [outputFile] : [] }) {
-  const own = outputFiles.filter((file) => file.destination && file.destination.url !== destination?.url);
-  return [
-    ['Destination', destination ? destinationWord(destination) : null],
-    ...own.map((file) => [
-      outputFiles.length > 1 ? `Destination of ${file.name}` : 'Destination',
-      destinationWord(file.destination),
-    ]),
-  ];
+/** Of each file that has one; of the job until there are files. */
+function destinationFacts({ destination, outputFiles }) {
+  const placed = outputFiles.filter((file) => file.destination);
+  if (placed.length === 0) return [['Destination', destination ? destinationWord(destination) : null]];
+  return placed.map((file) => [
+    outputFiles.length > 1 ? `Destination of ${file.name}` : 'Destination',
+    destinationWord(file.destination),
+  ]);
 }
 
 function trackWord({ index, codec, language, channels, default: isDefault }) {

@@ -9,7 +9,7 @@ import { formatOf, formats, outputFormats } from '../../contract/formats.ts';
 import { OutputName } from '../../contract/ids.ts';
 import { Waveform } from '../../contract/job.ts';
 import { DownloadHeaders } from '../../contract/request-headers.ts';
-import { subtitles } from '../../contract/transcripts.ts';
+import { fileKindOf, subtitles } from '../../contract/transcripts.ts';
 import type { JobRecord } from '../../queue/job-record.ts';
 import { outlookOf } from '../../queue/outlook.ts';
 import { type ExtractResult, filesOf, type StoredFile, type StoredTranscript } from '../../queue/payloads.ts';
@@ -210,9 +210,8 @@ function fileOf(result: ExtractResult, wanted: WantedFile): ServedFile {
   };
 }
 
-function textOf({ storageKey, size, filename, sha256, subtitles: writtenAs }: StoredTranscript): ServedFile {
-  const { mediaType } = subtitles[writtenAs];
-  return { storageKey, sizeBytes: size, filename, mediaType, etag: sha256 };
+function textOf({ storageKey, size, filename, sha256, ...text }: StoredTranscript): ServedFile {
+  return { storageKey, sizeBytes: size, filename, mediaType: fileKindOf(text).mediaType, etag: sha256 };
 }
 
 function outputFileOf(result: ExtractResult, wanted: Exclude<WantedFile, 'voice'>): StoredFile {

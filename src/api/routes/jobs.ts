@@ -108,6 +108,7 @@ export const jobRoutes: readonly Route[] = [
         'JOB_NOT_FOUND',
         'INVALID_REQUEST',
         'INVALID_SOURCE',
+        'INVALID_OUTPUT',
         'INVALID_WEBHOOK',
         'IDEMPOTENCY_IN_PROGRESS',
         'IDEMPOTENCY_MISMATCH',
@@ -162,7 +163,18 @@ function requestOf({ jobId, payload }: JobRecord, { sealer }: ApiServices): JobR
   const { source, options } = payload;
   return {
     source: source.type === 'url' ? source : { type: 'upload', file: source.file },
-    ...openDestinations(sealer, jobId, payload),
+    ...destinationsOf(sealer, jobId, payload),
     options,
   };
+}
+
+function destinationsOf(...sealed: Parameters<typeof openDestinations>): ReturnType<typeof openDestinations> {
+  try {
+    return openDestinations(...sealed);
+  } catch {
+    throw new ServiceError(
+      'INVALID_REQUEST',
+      'its destination can no longer be decrypted, since SECRET_KEY has changed; submit the job again',
+    );
+  }
 }

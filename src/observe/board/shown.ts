@@ -97,7 +97,9 @@ const Failure = z.object({ code: ErrorCode });
 /** Of announcements it is a sentence; these are ours (src/outbound, src/worker/completion) and BullMQ's. */
 const FAILURES = [
   /^the (receiver|gateway) answered \d{3}$/,
-  /^https?:\/\/[^/?#@]+ answered with status \d{3}$/,
+  /^the destination answered with status \d{3}(; redirects are not followed)?$/,
+  /^the destination took too long for the whole file$/,
+  /^(there is no transcriber|the transcriber answered \d{3})$/,
   /^the stored file could not be read$/,
   /^the (receiver took too long to answer|server could not be reached|connection broke before the end)$/,
   /^no trusted TLS connection could be made$/,

@@ -1,8 +1,6 @@
 /** Puts a finished file to its destination (decisions A8): an object is there whole, or not at all. */
 import type { DestinationRequest } from '../../contract/destination.ts';
-import { filledIn } from '../../contract/destination.ts';
-import { outputFormats } from '../../contract/formats.ts';
-import { subtitles } from '../../contract/transcripts.ts';
+import { fileKindOf } from '../../contract/transcripts.ts';
 import type { Logger } from '../../observe/logger.ts';
 import type { DestinationTry, Observer } from '../../observe/metrics/observer.ts';
 import { noTracing, type Tracing } from '../../observe/tracing/tracing.ts';
@@ -29,6 +27,8 @@ interface DestinationServices {
   readonly insist: <Result>(signal: AbortSignal, work: () => Promise<Result>) => Promise<Result>;
   readonly sealer: Sealer;
   readonly readJob: (jobId: string) => Promise<JobRecord | undefined>;
+  /** Whether the caller had the files of the job erased. */
+  readonly isErased: (jobId: string) => Promise<boolean>;
   readonly logger: Logger;
   /** How long the address may take nothing, and how long its answer may take after the last byte. Default 120 s. */
   readonly idleMs?: number;
@@ -43,7 +43,7 @@ const IDLE_MS = 120_000;
 /** Whoever takes a byte now and then holds its place no longer. 8 GiB at 0.4 MB/s take as long. */
 const LONGEST_PUT_MS = 6 * 60 * 60_000;
 /** How often is looked whether the caller had the files erased. */
-const LOOK_MS = 1_000;
+const LOOK_MS = 2_000;
 /** Answers after which another try may go better (decisions A7, RFC 8470 for 425). */
 const PASSING = new Set([408, 425, 429]);
 
@@ -100,16 +100,18 @@ function findFile(
 ): Found | string {
   const file =
     transcript ?? (record?.result ? filesOf(record.result).find((one) => one.name === name) : undefined);
-  const destination = record && openDestination(sealer, jobId, record.payload, name);
-  if (record === undefined || file === undefined || destination === undefined) {
-    return 'the record of the job has expired';
-  }
+  if (record === undefined || file === undefined) return GONE;
   if (record.erased) return ERASED;
-  return Date.parse(file.expiresAt) <= redisNow()
-    ? 'the file expired before it was put'
-    : { file, destination };
+  if (Date.parse(file.expiresAt) <= redisNow()) return 'the file expired before it was put';
+  try {
+    const destination = openDestination(sealer, jobId, record.payload, name);
+    return destination === undefined ? GONE : { file, destination };
+  } catch {
+    return 'the destination can no longer be decrypted: SECRET_KEY has changed';
+  }
 }
 
+const GONE = 'the record of the job has expired';
 const ERASED = 'the files of the job were erased before this one was put';
 
 async function send(
@@ -119,26 +121,24 @@ async function send(
   signal: AbortSignal,
 ): Promise<Answer> {
   const { outbound, storage, insist, tracing = noTracing } = services;
-  const { extension, mediaType } =
-    file.format === 'transcript' ? subtitles[file.subtitles] : outputFormats[file.format];
   const erased = new AbortController();
   const looking = setInterval(async () => {
-    const record = await services.readJob(jobId).catch(() => undefined);
-    if (record?.erased) erased.abort(new Error(ERASED));
+    if (await services.isErased(jobId).catch(() => false)) erased.abort(new Error(ERASED));
   }, LOOK_MS);
-  const late = AbortSignal.timeout(services.longestMs ?? LONGEST_PUT_MS);
-  const ended = AbortSignal.any([signal, erased.signal, late]);
+  let late: AbortSignal | undefined;
   try {
-    // While the storage is away nobody at the other end is made to wait.
-    const body = await insist(ended, () => storage.read(file.storageKey));
+    // While the storage is away nobody at the other end is made to wait, and no time runs that is theirs.
+    const body = await insist(AbortSignal.any([signal, erased.signal]), () => storage.read(file.storageKey));
+    late = AbortSignal.timeout(services.longestMs ?? LONGEST_PUT_MS);
+    const ended = AbortSignal.any([signal, erased.signal, late]);
     return await tracing.span(
       'PUT destination',
       { 'http.request.method': 'PUT', 'server.address': new URL(origin).hostname },
       async (note) => {
         const { status, retryAfterSeconds } = await outbound.put({
           purpose: 'destination',
-          url: filledIn(destination.url, { name: file.name, extension }),
-          headers: headersOf(destination, file, mediaType),
+          url: destination.url,
+          headers: headersOf(destination, file),
           body,
           sizeBytes: file.size,
           idleMs: services.idleMs ?? IDLE_MS,
@@ -151,7 +151,7 @@ async function send(
     );
   } catch (error) {
     signal.throwIfAborted();
-    return late.aborted
+    return late?.aborted
       ? { tried: 'failed', error: 'the destination took too long for the whole file' }
       : failed(error, erased.signal);
   } finally {
@@ -160,16 +160,12 @@ async function send(
 }
 
 /** Names in any case: what the caller gave takes the place of ours, but for the digest (RFC 9530), which no caller may give. */
-function headersOf(
-  { headers = {} }: DestinationRequest,
-  { sha256 }: Found['file'],
-  mediaType: string,
-): Record<string, string> {
+function headersOf({ headers = {} }: DestinationRequest, file: Found['file']): Record<string, string> {
   const hasType = Object.keys(headers).some((name) => name.toLowerCase() === 'content-type');
   return {
-    ...(!hasType && { 'content-type': mediaType }),
+    ...(!hasType && { 'content-type': fileKindOf(file).mediaType }),
     ...headers,
-    'repr-digest': `sha-256=:${Buffer.from(sha256, 'hex').toString('base64')}:`,
+    'repr-digest': `sha-256=:${Buffer.from(file.sha256, 'hex').toString('base64')}:`,
   };
 }
 

@@ -2,9 +2,9 @@
 import { createHash } from 'node:crypto';
 import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type FormatName, formatOf } from '../../contract/formats.ts';
+import type { FormatName } from '../../contract/formats.ts';
 import { type NamedOutput, outputsOf, type TranscriptRequest } from '../../contract/output-request.ts';
-import { subtitles } from '../../contract/transcripts.ts';
+import { fileKindOf } from '../../contract/transcripts.ts';
 import type { Extraction } from '../../media/extract.ts';
 import { attemptFiles } from '../../queue/names.ts';
 import type { ExtractResult, StoredFile, TranscriptAudio } from '../../queue/payloads.ts';
@@ -25,7 +25,8 @@ export const finalize: Step<ExtractedAudio, ExtractResult> = async (extracted, c
   const published: ((expiresAt: string) => StoredFile)[] = [];
   const transcripts: TranscriptAudio[] = [];
   for (const [nth, output] of asked.entries()) {
-    const key = keys.outputs[nth] ?? '';
+    const key = keys.outputs[nth];
+    if (key === undefined) throw new Error(`the output ${output.name} has no place in the storage`);
     const path = outputPath(workspace, output.name);
     const filename = filenameOf(output, extracted, context);
     if (output.format === 'transcript') {
@@ -111,13 +112,7 @@ function timelineOf({ startOffsetSeconds, filledSeconds }: MadeFile): Transcript
 
 function filenameOf(output: NamedOutput, extracted: ExtractedAudio, context: StepContext): string {
   const ending = outputsOf(context.payload).length > 1 ? `-${output.name}` : '';
-  return `${baseName(extracted, context)}${ending}.${extensionOf(output)}`;
-}
-
-function extensionOf(output: NamedOutput): string {
-  return output.format === 'transcript'
-    ? subtitles[output.subtitles].extension
-    : formatOf(output.format).extension;
+  return `${baseName(extracted, context)}${ending}.${fileKindOf(output).extension}`;
 }
 
 /** What there is to say of a file of audio besides. */
