@@ -25,6 +25,7 @@ import {
   destinationFieldTable,
   optionFieldTable,
   outputFieldTable,
+  transcriptFieldTable,
   voiceMessageFieldTable,
   waveformFieldTable,
 } from './field-tables.ts';
@@ -41,6 +42,7 @@ const pages: Readonly<Record<string, Readonly<Record<string, () => string>>>> = 
     routes: routeTable,
     output: outputFieldTable,
     waveform: waveformFieldTable,
+    transcript: transcriptFieldTable,
     options: optionFieldTable,
     destination: destinationFieldTable,
     containers: containerTable,

@@ -2,13 +2,14 @@
 import { z } from 'zod';
 import { DestinationRequest } from '../src/contract/destination.ts';
 import { RequestedOptions, VoiceMessageRequest } from '../src/contract/job-request.ts';
-import { OutputRequest, WaveformRequest } from '../src/contract/output-request.ts';
+import { OutputRequest, TranscriptRequest, WaveformRequest } from '../src/contract/output-request.ts';
 import { code, markdownTable } from './markdown-table.ts';
 
 type Rule = z.core.JSONSchema.BaseSchema;
 
 export const outputFieldTable = (): string => fieldTable('output', OutputRequest);
 export const waveformFieldTable = (): string => fieldTable('waveform', WaveformRequest);
+export const transcriptFieldTable = (): string => fieldTable('transcript', TranscriptRequest);
 export const optionFieldTable = (): string => fieldTable('options', RequestedOptions);
 export const destinationFieldTable = (): string => fieldTable('destination', DestinationRequest);
 export const voiceMessageFieldTable = (): string => fieldTable('voiceMessage', VoiceMessageRequest);

@@ -24,7 +24,8 @@ export type QueueName = keyof typeof queueNames;
 
 /** Ids of the jobs around an extraction follow from its own, so that a crash in the fan-out announces once. */
 export const completionId = (jobId: string): string => `${jobId}-done`;
-export const webhookId = (jobId: string): string => `${jobId}-webhook`;
+/** @param id of the job that is told of, or of what follows it */
+export const webhookId = (id: string): string => `${id}-webhook`;
 export const voiceId = (jobId: string): string => `${jobId}-voice`;
 /** Id of the job that puts the file of an output to its destination. */
 export const destinationId = (jobId: string, name: string): string => `${jobId}-destination-${name}`;
