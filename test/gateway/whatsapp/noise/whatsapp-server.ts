@@ -173,7 +173,10 @@ export class WhatsAppServer {
       line.send(node('ib', { from: SERVER }, [node('offline', { count: '0' })]));
       return;
     }
-    const refs = Array.from({ length: 6 }, () => node('ref', {}, randomBytes(16)));
+    // Text, as the picture has it between commas: of random bytes one in 16 would hold a comma.
+    const refs = Array.from({ length: 6 }, () =>
+      node('ref', {}, Buffer.from(`2@${randomBytes(16).toString('base64')}`)),
+    );
     line.send(node('iq', { from: SERVER, type: 'set', id: 'pair-1' }, [node('pair-device', {}, refs)]));
   }
 
