@@ -17,8 +17,25 @@ export async function truncationOf(job: Job): Promise<string | null> {
     : null;
 }
 
-export function endOfTrack(job: Job, { track }: OutputPlan): Promise<number> {
-  return endOf(job, `0:${track.streamIndex}`);
+/** Where tracks end: each is asked for once, and what was counted on the way is not asked for. */
+export class TrackEnds {
+  readonly #job: Job;
+  readonly #known = new Map<number, Promise<number>>();
+
+  constructor(job: Job) {
+    this.#job = job;
+  }
+
+  /** @param seconds as the run that made a file of the plan counted them; null where it did not */
+  note({ track, trim }: OutputPlan, seconds: number | null): void {
+    if (trim === null && seconds !== null) this.#known.set(track.streamIndex, Promise.resolve(seconds));
+  }
+
+  of({ track: { streamIndex } }: OutputPlan): Promise<number> {
+    const known = this.#known.get(streamIndex) ?? endOf(this.#job, `0:${streamIndex}`);
+    this.#known.set(streamIndex, known);
+    return known;
+  }
 }
 
 /** Where streams end on the source's clock, by their packets, seconds. */

@@ -1,9 +1,8 @@
 /** Makes the files that were planned of one source, and says what they are by measuring them. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { endOfTrack, truncationOf } from './ends.ts';
+import { TrackEnds, truncationOf } from './ends.ts';
 import { MediaFailure } from './failure.ts';
-import type { Gain } from './graph.ts';
 import type { Job } from './input-run.ts';
 import type { Loudness } from './loudness/normalise.ts';
 import { type NoteMaker, type NotePart, type RunChoice, wholeOf } from './notes/run.ts';
@@ -155,10 +154,8 @@ function stagesOf(wanted: readonly Rendition[], voice: Rendition | undefined): S
   ];
 }
 
-/** A file with what has to be known of how it was made. */
 interface Made {
   readonly file: RenderedFile;
-  readonly gain: Gain | null;
   readonly loudness: Loudness | null;
 }
 
@@ -168,9 +165,10 @@ async function extract(
   wanted: readonly Rendition[],
   voiceWish: Rendition | undefined,
 ): Promise<Omit<Extraction, 'truncated'>> {
-  const { onStep, voice } = options;
+  const { onStep, voice, outputs } = options;
   const report = progressReport(null, options.onProgress);
   onStep?.('extracting_audio');
+  const ends = new TrackEnds(job);
   const made = new Map<Rendition, Made>();
   const stages = stagesOf(wanted, voiceWish);
   const weights = stages.map(({ loudnessLufs }) => (loudnessLufs === null ? 1 : LEVELLED_WEIGHT));
@@ -180,19 +178,14 @@ async function extract(
     const after = before + (weights[nth] ?? 0) / whole;
     const expected = stage.renditions.map(({ plan }) => plan.expectedSeconds ?? 0);
     const part = report.part(before, after, Math.max(...expected) || null);
-    for (const [rendition, done] of await renderStage(job, stage, options, part)) made.set(rendition, done);
+    await renderStage(job, stage, { ...options, report: part, ends }, made);
     before = after;
   }
-  const finished = new Map<Rendition, Made>();
-  for (const [wish, { file, gain, loudness }] of made) {
-    finished.set(wish, { gain, loudness, file: await settle(job, { ...wish, gain }, file) });
-  }
   const done = (wish: Rendition): Made => {
-    const found = finished.get(wish);
+    const found = made.get(wish);
     if (found === undefined) throw new Error('a run made fewer files than were asked for');
     return found;
   };
-  const sourceSeconds = await endOfSource(job, wanted, (wish) => done(wish).file);
   const extraction = {
     files: wanted.map((wish) => describe(wish.plan, done(wish).file, done(wish).loudness)),
     voice:
@@ -204,54 +197,43 @@ async function extract(
             done(voiceWish).file,
             report.part(0.5, 1, voice.plan.expectedSeconds),
           ),
-    sourceSeconds,
+    sourceSeconds: await ends.of(outputs[0].plan),
   };
   report.done();
   return extraction;
 }
 
+interface StageOptions extends Pick<ExtractOptions, 'parallel' | 'onStep'> {
+  readonly report: ProgressReport;
+  readonly ends: TrackEnds;
+}
+
+/** Adds to `made`. */
 async function renderStage(
   job: Job,
   { renditions, loudnessLufs }: Stage,
-  { parallel, onStep }: ExtractOptions,
-  report: ProgressReport,
-): Promise<[Rendition, Made][]> {
-  if (loudnessLufs === null) {
-    const files = await renderPlanned(job, renditions, parallel, report.phase(0, 0.95));
-    return pairs(renditions, files, { gain: null, loudness: null });
+  { parallel, onStep, report, ends }: StageOptions,
+  made: Map<Rendition, Made>,
+): Promise<void> {
+  const { files, gain, loudness } =
+    loudnessLufs === null
+      ? {
+          files: await renderPlanned(job, renditions, parallel, report.phase(0, 0.95)),
+          ...{ gain: null, loudness: null },
+        }
+      : await (await import('./loudness/normalise.ts')).normalise(job, renditions, loudnessLufs, {
+          report,
+          parallel,
+          onNormalise: () => onStep?.('normalizing_audio'),
+        });
+  for (const [nth, { plan }] of renditions.entries()) ends.note(plan, files[nth]?.sourceSeconds ?? null);
+  for (const [nth, wish] of renditions.entries()) {
+    const rendered = files[nth];
+    if (rendered === undefined) continue;
+    const file = await settle(job, { ...wish, gain }, rendered, ends);
+    ends.note(wish.plan, file.sourceSeconds);
+    made.set(wish, { loudness, file });
   }
-  const { normalise } = await import('./loudness/normalise.ts');
-  const onNormalise = (): void => onStep?.('normalizing_audio');
-  const { files, gain, loudness } = await normalise(job, renditions, loudnessLufs, {
-    ...{ report, parallel, onNormalise },
-  });
-  return pairs(renditions, files, { gain, loudness });
-}
-
-function pairs(
-  renditions: readonly Rendition[],
-  files: readonly RenderedFile[],
-  how: Omit<Made, 'file'>,
-): [Rendition, Made][] {
-  return renditions.flatMap((rendition, nth): [Rendition, Made][] => {
-    const file = files[nth];
-    return file === undefined ? [] : [[rendition, { ...how, file }]];
-  });
-}
-
-/** By what was read of the first output's track, where one output is all of it; else by its packets. */
-async function endOfSource(
-  job: Job,
-  wanted: readonly Rendition[],
-  fileOf: (wish: Rendition) => RenderedFile,
-): Promise<number> {
-  const [first] = wanted;
-  if (first === undefined) throw new Error('there is nothing to extract');
-  const whole = wanted.filter(
-    ({ plan }) => plan.trim === null && plan.track.streamIndex === first.plan.track.streamIndex,
-  );
-  const counted = whole.map((wish) => fileOf(wish).sourceSeconds).find((seconds) => seconds !== null);
-  return counted ?? endOfTrack(job, first.plan);
 }
 
 /** The voice message as it was rendered, or the run of notes of the recording that was. */

@@ -18,17 +18,11 @@ export class Peaks {
   #pairs = new Int8Array(2 * FIRST_PAIRS);
   #length = 0;
   #count = 0;
-  #samples = 0;
   #lowest = 0;
   #highest = 0;
 
   constructor(samplesPerPixel: number) {
     this.#samplesPerPixel = samplesPerPixel;
-  }
-
-  /** Samples taken so far. */
-  get samples(): number {
-    return this.#samples;
   }
 
   push(pcm: Buffer): void {
@@ -69,7 +63,6 @@ export class Peaks {
     } else if (sample > this.#highest) {
       this.#highest = sample;
     }
-    this.#samples += 1;
     this.#count += 1;
     if (this.#count === this.#samplesPerPixel) this.#end();
   }

@@ -69,8 +69,6 @@ export interface OutputPlan {
   readonly preserveMetadata: boolean;
   /** Of a waveform: how many samples each of its pairs stands for; else null. */
   readonly samplesPerPixel: number | null;
-  /** Whether a file of no length is an answer, which would fail the job otherwise; default false. */
-  readonly mayBeEmpty?: boolean;
   /** How long the output should become by what the container says; null where it says nothing. */
   readonly expectedSeconds: number | null;
 }
@@ -98,7 +96,7 @@ function planTranscript({ track, start, end }: TranscriptRequest, probe: Probe):
     },
     probe,
   );
-  return { ...wav, formatName: 'transcript', mayBeEmpty: true };
+  return { ...wav, formatName: 'transcript' };
 }
 
 /** What takes hardly any time beside the decode: a long output with nothing else beside it is cut as if it were alone. */

@@ -1,5 +1,5 @@
 /** Whether a file that was made is what was asked for, and another one where it is not. */
-import { endOfTrack } from './ends.ts';
+import type { TrackEnds } from './ends.ts';
 import type { Job } from './input-run.ts';
 import { bubbleBitrate, type OutputPlan, VOICE_BUBBLE_BYTES } from './plan.ts';
 import { type RenderedFile, render } from './render.ts';
@@ -7,7 +7,12 @@ import type { Rendition } from './rendition.ts';
 import { keepsClock } from './timeline.ts';
 
 /** Encodes again what turned out not to be what was asked for: a copy off the clock or with too high a bitrate, a voice message of the wrong size. */
-export async function settle(job: Job, wish: Rendition, made: RenderedFile): Promise<RenderedFile> {
+export async function settle(
+  job: Job,
+  wish: Rendition,
+  made: RenderedFile,
+  ends: TrackEnds,
+): Promise<RenderedFile> {
   const { copy, encode } = wish.plan;
   if (made.copied) {
     const isAsked =
@@ -15,7 +20,7 @@ export async function settle(job: Job, wish: Rendition, made: RenderedFile): Pro
       (copy?.maxKbps == null || made.bitrateKbps <= copy.maxKbps) &&
       (copy?.maxBytes == null || made.sizeBytes <= copy.maxBytes);
     if (isAsked) {
-      const sourceSeconds = made.sourceSeconds ?? (await endOfTrack(job, wish.plan));
+      const sourceSeconds = made.sourceSeconds ?? (await ends.of(wish.plan));
       if (copyKeepsClock(wish.plan, made, sourceSeconds)) return { ...made, sourceSeconds };
     }
   }

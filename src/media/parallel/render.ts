@@ -226,7 +226,9 @@ async function encodePart(
   onSeconds: (seconds: number) => void,
 ): Promise<PartEnd> {
   const { places, ...command } = await renditionCommand(job, [{ ...rendition, path, stretch }, ...beside]);
-  const { stderr } = await runOnInput(job, command, onSeconds);
+  // How far a run has come is told of its longest file, and what is made beside begins at second 0.
+  const ahead = beside.length === 0 ? 0 : stretch.startSample / rendition.plan.encode.sampleRate;
+  const { stderr } = await runOnInput(job, command, (reached) => onSeconds(Math.max(0, reached - ahead)));
   const { samples = 0 } = outputStatistics(stderr, 0) ?? {};
   // The container promised more than there is; the single pass says what that means.
   if (samples === 0) throw new Unjoinable('a part holds no audio');

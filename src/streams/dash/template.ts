@@ -10,7 +10,7 @@ interface TemplateValues {
   readonly time: bigint | undefined;
 }
 
-/** Of a template, and of the address that it makes. The guard takes no longer ones, and 20,000 may be made. */
+/** Of a template with the address that it makes, of which 20,000 may be made: the guard takes 2,048 of an address, and the template's own names count here as well. */
 const MAX_CHARACTERS = 4_096;
 
 /** `$Number%05d$` and its like; `$$` is a `$`. @throws {MediaFailure} for a name that is none, and what is longer than any address */

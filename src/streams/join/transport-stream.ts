@@ -25,13 +25,14 @@ export class TransportStreamJoiner implements Joiner {
   }
 
   async append({ segment, file, sizeBytes }: Part, output: Output): Promise<void> {
-    const head = await readAt(file, 0, BEGINNING_BYTES);
+    const begins = segment.breaksClock || this.#isFirst;
+    const head = await readAt(file, 0, begins ? BEGINNING_BYTES : PACKET_BYTES + 1);
     if (head[0] !== 0x47 || (head[PACKET_BYTES] ?? 0x47) !== 0x47)
       throw unusable('a segment is no MPEG transport stream, unlike the first');
     if (this.#isFirst && segment.mediaZeroSeconds !== undefined)
       this.#startSeconds = Math.max(0, segment.mediaZeroSeconds + (earliestSeconds(head) ?? 0));
     if (segment.breaksClock && !this.#isFirst) this.#isFlipped = !this.#isFlipped;
-    if (segment.breaksClock || this.#isFirst) this.#requireFormat(aacFormat(head));
+    if (begins) this.#requireFormat(aacFormat(head));
     this.#isFirst = false;
     if (!this.#isFlipped) return copy(file, 0, sizeBytes, output);
     for (let at = 0; at < sizeBytes; at += CHUNK_BYTES) {

@@ -4,10 +4,8 @@ import { join } from 'node:path';
 import { type Extraction, extractAudio } from '../../media/extract.ts';
 import { roomFor, roomForRun } from '../../media/output-size.ts';
 import type { Parallelism } from '../../media/parallel/render.ts';
-
-import { isLight } from '../../media/plan.ts';
+import { isLight, type OutputPlan } from '../../media/plan.ts';
 import { emptiness } from '../../media/render.ts';
-
 import type { Step, StepContext } from '../step.ts';
 import type { AnalyzedVideo } from './analyze.ts';
 
@@ -28,12 +26,13 @@ export const extract: Step<AnalyzedVideo, ExtractedAudio> = async (analyzed, con
   context.report(step, 0);
   const mayUseCores = services.encoding.capacity > 1;
   // An output with others beside it, or a voice message, is not cut: the other cores are theirs. One that is levelled is made by itself.
-  const isAlone = plans.filter((plan) => !isLight(plan)).length === 1 && voicePlan === null;
-  const mayUseParts = mayUseCores && (isAlone || normalizes);
-  const source = { ...probe, maxAudioSeconds: services.limits.maxAudioSeconds, mayUseParts };
+  const beside = plans.filter((plan) => plan.loudnessLufs === null && !isLight(plan)).length;
+  const isCut = (plan: OutputPlan, nth: number): boolean =>
+    mayUseCores && (plan.loudnessLufs !== null || beside === 1) && (nth > 0 || voicePlan === null);
+  const source = { ...probe, maxAudioSeconds: services.limits.maxAudioSeconds, mayUseParts: false };
   const { split = false, trimSilence = false } = context.payload.options.voiceMessage ?? {};
   const run = { split, trimSilence };
-  const rooms = plans.map((plan) => roomFor(plan, source));
+  const rooms = plans.map((plan, nth) => roomFor(plan, { ...source, mayUseParts: isCut(plan, nth) }));
   if (voicePlan !== null) rooms.push(roomFor(voicePlan, source), roomForRun(voicePlan, run, source));
   await context.space.grow(
     rooms.reduce((sum, bytes) => sum + bytes, 0),
