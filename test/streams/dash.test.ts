@@ -171,6 +171,29 @@ describe('of several sets', () => {
       },
     );
   });
+
+  it('outputs that ask for one in different words have the same sound; a transcript of another one fails alone', async () => {
+    const made = await extract(around, web.url('languages/index.mpd'), [
+      { ...WAV, name: 'second', track: 1 },
+      { ...WAV, name: 'de', track: 'de' },
+      { name: 'words', format: 'transcript', track: 'de' },
+      { name: 'other', format: 'transcript', track: 'en' },
+    ]);
+    expect(await samplesOf(around, made)).toBe(await samples(await filesOf('languages', 1)));
+    expect(made.otherFiles?.map(({ sha256 }) => sha256)).toEqual([made.outputFile.sha256]);
+    expect(made.transcripts?.map(({ name, notMade }) => [name, notMade])).toEqual([
+      ['words', undefined],
+      ['other', expect.stringContaining('takes one audio track')],
+    ]);
+  });
+
+  it('two of them are not for one job', async () => {
+    const made = extract(around, web.url('languages/index.mpd'), [
+      { ...WAV, name: 'en', track: 0 },
+      { ...WAV, name: 'de', track: 1 },
+    ]);
+    await expect(made).rejects.toMatchObject({ details: expect.stringContaining('takes one audio track') });
+  });
 });
 
 describe('the presentation has a clock', () => {
