@@ -356,28 +356,6 @@ describe('a job', () => {
   });
 });
 
-describe('a result that expires', () => {
-  const soon = useService({ environment: { OUTPUT_TTL_SECONDS: '2' } });
-
-  it('before its next try fails with that', async () => {
-    const bucket = new Bucket();
-    bucket.answer = () => ({ status: 503, headers: { 'retry-after': '3' } });
-    const url = soon().outside.on('/bucket/talk.mp3', bucket.handle);
-    const video = await soon().outside.file('tone.mp4', clip('tone.mp4'));
-    const { jobId } = await soon().run({
-      source: { type: 'url', url: video },
-      output: { format: 'mp3' },
-      destination: { url },
-    });
-    const { destination } = await until('the put has failed', async () => {
-      const now = await soon().job(jobId);
-      return now.destination.status === 'failed' && now;
-    });
-    expect(destination.error.message).toBe('the file expired before it was put');
-    expect(bucket.puts).toHaveLength(1);
-  });
-});
-
 describe('what is secret of a destination', () => {
   const SECRET = 'CANARY5d41402abc4b2a76b9719d911017c592';
 

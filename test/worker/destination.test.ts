@@ -1,0 +1,161 @@
+/** A try to put a file to its destination: what ends it, and whether another one follows. */
+import { randomBytes } from 'node:crypto';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { sealDestinations } from '../../src/queue/destinations.ts';
+import { type JobRecord, readJobRecord } from '../../src/queue/job-record.ts';
+import { ExtractResult } from '../../src/queue/payloads.ts';
+import { Sealer } from '../../src/signing/sealer.ts';
+import { putToDestination } from '../../src/worker/completion/destination.ts';
+import { type BucketServer, serveBucket } from '../bucket.ts';
+import { resultOf } from '../queue/job-result.ts';
+import { payloadOf } from '../queue/queue-fixture.ts';
+import { logger, makeSurroundings, type Surroundings } from './worker-fixture.ts';
+
+const JOB = 'job_0123456789abcdef';
+const FILE = `files/${JOB}/one.mp3`;
+/** More than lies in the buffers between two sockets. */
+const SIZE_BYTES = 16 * 1024 * 1024;
+const sealer = new Sealer(Buffer.alloc(32));
+
+let around: Surroundings;
+let store: BucketServer;
+let record: JobRecord | undefined;
+
+beforeEach(async () => {
+  store = await serveBucket();
+  around = await makeSurroundings(store.allow);
+  const file = join(around.folder, 'one.mp3');
+  await writeFile(file, randomBytes(SIZE_BYTES));
+  await around.storage.publish(file, FILE);
+  record = recordOf();
+});
+afterEach(async () => {
+  await around.close();
+  await store.close();
+});
+
+/** @param url default: one of the bucket */
+function recordOf({
+  url = `${store.url}/one.mp3?signature=abc`,
+  expiresAt = '2100-01-01T00:00:00.000Z',
+} = {}) {
+  const { output, ...payload } = payloadOf('tenant01');
+  const result = resultOf(JOB);
+  return readJobRecord(JOB, {
+    data: JSON.stringify({ ...payload, ...sealDestinations(sealer, JOB, { output, destination: { url } }) }),
+    timestamp: '1',
+    processedOn: '2',
+    finishedOn: '3',
+    returnvalue: JSON.stringify(
+      ExtractResult.parse({
+        ...result,
+        outputFile: { ...result.outputFile, size: SIZE_BYTES, expiresAt },
+      }),
+    ),
+  });
+}
+
+function put(more: { last?: boolean; signal?: AbortSignal; longestMs?: number } = {}) {
+  const { last = false, signal = new AbortController().signal, ...limits } = more;
+  const services = {
+    ...{ outbound: around.outbound, storage: around.storage, sealer, logger },
+    insist: <T>(_signal: AbortSignal, work: () => Promise<T>) => work(),
+    readJob: async () => record,
+    isErased: async () => record?.erased === true,
+    idleMs: 60_000,
+    ...limits,
+  };
+  const payload = { version: 1, tenant: 'tenant01', jobId: JOB, name: 'audio', origin: store.url } as const;
+  return putToDestination(payload, { number: 1, last }, services, signal);
+}
+
+const failed = (message: string) => ({
+  outcome: 'done',
+  result: { status: 'failed', error: { code: 'DESTINATION_FAILED', message } },
+});
+
+/** The bucket reads the beginning and then nothing more, until it is let go. */
+function takesNoMore(begun: () => void = () => undefined): () => void {
+  const gate = Promise.withResolvers<void>();
+  store.bucket.onBytes = () => {
+    begun();
+    return gate.promise;
+  };
+  return gate.resolve;
+}
+
+it('puts the file whole', async () => {
+  expect(await put()).toEqual({ outcome: 'done', result: { status: 'completed', error: null } });
+  expect(store.bucket.puts).toMatchObject([
+    { target: '/one.mp3?signature=abc', sizeBytes: SIZE_BYTES, isWhole: true },
+  ]);
+});
+
+describe('a bucket that takes no more', () => {
+  const TOO_LONG = 'the destination took too long for the whole file';
+
+  it('is given up in time, however long it may be idle, and is tried again', async () => {
+    takesNoMore();
+    expect(await put({ longestMs: 100 })).toMatchObject({ outcome: 'retry', error: TOO_LONG });
+  });
+
+  it('has failed in the last try', async () => {
+    takesNoMore();
+    expect(await put({ longestMs: 100, last: true })).toEqual(failed(TOO_LONG));
+  });
+
+  it('is let go when the worker stops, with the reason of that', async () => {
+    const stopping = new AbortController();
+    const reason = new Error('the worker stops');
+    takesNoMore(() => stopping.abort(reason));
+    await expect(put({ signal: stopping.signal })).rejects.toBe(reason);
+  });
+
+  it('is let go when the files are erased, for good', async () => {
+    const letGo = takesNoMore(() => {
+      record = record && { ...record, erased: true };
+    });
+    expect(await put()).toEqual(failed('the files of the job were erased before this one was put'));
+    letGo();
+    const [broken] = await store.bucket.got(1);
+    expect(broken?.isWhole).toBe(false);
+  });
+});
+
+it.each<[string, () => unknown, string]>([
+  ['that is no longer stored', () => around.storage.remove(FILE), 'the file is no longer stored'],
+  [
+    'whose time is over',
+    () => {
+      record = recordOf({ expiresAt: '2000-01-01T00:00:00.000Z' });
+    },
+    'the file expired before it was put',
+  ],
+  [
+    'whose job was erased',
+    () => {
+      record = record && { ...record, erased: true };
+    },
+    'the files of the job were erased before this one was put',
+  ],
+  [
+    'whose job has expired',
+    () => {
+      record = undefined;
+    },
+    'the record of the job has expired',
+  ],
+  [
+    'whose destination is an address of ours',
+    () => {
+      record = recordOf({ url: 'http://127.0.0.1:1/one.mp3' });
+    },
+    'the destination: the address is not allowed',
+  ],
+])('a file %s is sent nowhere, and not tried again', async (_what, happens, message) => {
+  await happens();
+  expect(await put()).toEqual(failed(message));
+  expect(store.bucket.begun).toBe(0);
+});
