@@ -1,6 +1,7 @@
 /** A turn of a transcript: what is sent, what is kept between turns and tries, and what is left in the end. */
 import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { wavHead } from '../../src/media/notes/pcm-file.ts';
 import { type JobRecord, readJobRecord } from '../../src/queue/job-record.ts';
@@ -38,11 +39,15 @@ afterEach(async () => {
   await around.close();
 });
 
-function recordOf(more: Record<string, string> = {}): JobRecord | undefined {
+function recordOf(
+  more: Record<string, string> = {},
+  audio: { notMade?: string } = {},
+): JobRecord | undefined {
   const transcripts = [
     {
       ...{ name: 'words', storageKey: AUDIO, subtitles: 'txt', filename: 'talk-words.txt' },
       timeline: { startOffset: 30, filledSeconds: 0 },
+      ...audio,
     },
   ];
   return readJobRecord(JOB, {
@@ -65,9 +70,9 @@ function services() {
   };
 }
 
-function turn(more: { last?: boolean; stopping?: AbortSignal } = {}): Promise<Turn> {
-  const { last = false, stopping = new AbortController().signal } = more;
-  return takeTranscriptTurn(payload, { number: 1, last }, stopping, services());
+function turn(more: { last?: boolean; stopping?: AbortSignal; transcriber?: undefined } = {}): Promise<Turn> {
+  const { last = false, stopping = new AbortController().signal, ...instead } = more;
+  return takeTranscriptTurn(payload, { number: 1, last }, stopping, { ...services(), ...instead });
 }
 
 const filesLeft = async (): Promise<string[]> =>
@@ -126,6 +131,38 @@ it('a worker that stops gives the turn up, and nothing has happened', async () =
   await expect(turn({ stopping: stopping.signal })).rejects.toThrow('stopping');
   transcriber.answer = hear;
   expect(await turn()).toMatchObject({ outcome: 'done', result: 'more' });
+  // The same part was sent again, and it is heard once.
+  const [first, second] = transcriber.asked;
+  expect(second?.audio.equals(first?.audio ?? Buffer.alloc(0))).toBe(true);
+  const heard = await around.storage.read(`files/${JOB}/one-words.heard.json`);
+  expect(JSON.parse(await text(heard)).heard).toHaveLength(1);
+});
+
+it('where there is no transcriber any more it is waited for, and is the reason in the end', async () => {
+  expect(await turn({ transcriber: undefined })).toMatchObject({
+    outcome: 'retry',
+    error: 'there is no transcriber',
+  });
+  expect(await turn({ transcriber: undefined, last: true })).toMatchObject({
+    outcome: 'done',
+    result: { status: 'failed', error: { details: 'there is no transcriber' } },
+  });
+});
+
+it('of sound that was not made it fails with the reason, and nothing is sent', async () => {
+  record = recordOf({}, { notMade: 'no audio track 7' });
+  expect(await turn()).toMatchObject({
+    outcome: 'done',
+    result: {
+      status: 'failed',
+      error: {
+        code: 'TRANSCRIPT_FAILED',
+        message: 'the transcript could not be made',
+        details: 'no audio track 7',
+      },
+    },
+  });
+  expect(transcriber.asked).toEqual([]);
 });
 
 it.each<[string, () => Promise<unknown> | unknown]>([
