@@ -313,6 +313,31 @@ describe('results', () => {
     expect(removed).toEqual([...ofAttempts, output, wav, heard, text]);
   });
 
+  it('go each when nothing needs it any more, where a put and a transcript are both under way', async () => {
+    const audio = (jobId: string) => ({
+      ...{ name: 'words', storageKey: `files/${jobId}/one-words.wav`, subtitles: 'vtt', filename: 'a.vtt' },
+      timeline: { startOffset: 0, filledSeconds: 0 },
+    });
+    queue().consume(async ({ jobId }) =>
+      ExtractResult.parse({ ...resultOf(jobId), transcripts: [audio(jobId)] }),
+    );
+    const jobId = newJobId();
+    await queue().jobs.submit(TENANT, [{ jobId, payload: destinedPayload(jobId) }]);
+    const { result } = await queue().reaches(jobId, 'completed');
+    const output = result?.outputFile.storageKey ?? '';
+    const made = ['wav', 'heard.json', 'vtt'].map((end) => `files/${jobId}/one-words.${end}`);
+    const ofJob = () => removed.filter((key) => [output, ...made].includes(key)).toSorted();
+    await ended(jobId, OUTPUT_TTL_SECONDS + 60);
+    await janitor().sweep();
+    expect(ofJob()).toEqual([]);
+    await queue().redis.hset(jobKey('destination', destinationId(jobId, 'audio')), 'finishedOn', Date.now());
+    await janitor().sweep();
+    expect(ofJob()).toEqual([output]);
+    await queue().redis.hset(jobKey('transcript', transcriptId(jobId, 'words')), 'finishedOn', Date.now());
+    await janitor().sweep();
+    expect(ofJob()).toEqual([output, ...made].toSorted());
+  });
+
   it('go in any number, also of one millisecond', async () => {
     // So many commands at once take longer on a busy machine than somebody who waits for an answer is kept waiting.
     const redis = queue().connect('worker');

@@ -1,5 +1,7 @@
 /** Putting files to their destinations, as a job of its own: added once, tried again, handed on, told of once. */
+import { UnrecoverableError } from 'bullmq';
 import { beforeEach, describe, expect, it } from 'vitest';
+import { ServiceError } from '../../src/contract/errors.ts';
 import { OutputsRequest } from '../../src/contract/output-request.ts';
 import { consumeAnnouncements } from '../../src/queue/announcement-consumer.ts';
 import { consumeDestinations } from '../../src/queue/destination-consumer.ts';
@@ -133,20 +135,62 @@ describe('a put', () => {
   });
 
   it('of a job that failed is never made', async () => {
-    consume(async () => done);
-    queue().consume(async () => {
-      throw new Error('no disk');
+    const made: string[] = [];
+    consume(async ({ jobId }) => {
+      made.push(jobId);
+      return done;
     });
-    const jobId = await submit();
-    await queue().jobs.cancel(jobId);
-    expect(await reaches(jobId, 'failed')).toMatchObject({
+    const failing = await submit();
+    queue().consume(async ({ jobId }) => {
+      if (jobId === failing) throw new ServiceError('EXTRACTION_FAILED', 'no audio');
+      return resultOf(jobId);
+    });
+    expect(await reaches(failing, 'failed')).toMatchObject({
       error: { code: 'DESTINATION_FAILED', message: 'the job itself failed' },
     });
-    expect(await queue().queue('destination').getJobCounts()).toMatchObject({
-      completed: 0,
-      active: 0,
-      waiting: 0,
+    // Goes the same way, behind it.
+    const later = await submit();
+    await reaches(later, 'completed');
+    expect(made).toEqual([later]);
+  });
+
+  it('ends at once where no further try can help: its job says so, and its webhook is told', async () => {
+    let puts = 0;
+    consume(async () => {
+      puts += 1;
+      throw new UnrecoverableError('no try will ever help');
     });
+    complete();
+    const jobId = await submit({ webhook: HOOK });
+    expect(await reaches(jobId, 'failed')).toMatchObject({ error: { code: 'DESTINATION_FAILED' } });
+    const update = await until('its end is told', () =>
+      told.find(({ event }) => event === 'destination.updated'),
+    );
+    expect(update).toMatchObject({
+      deliveryId: webhookId(destinationId(jobId, 'audio')),
+      name: 'audio',
+      destination: await stateOf(jobId),
+    });
+    expect(puts).toBe(1);
+  });
+
+  it('of one key is one of eight at a time', async () => {
+    const gates: (() => void)[] = [];
+    consume(
+      () =>
+        new Promise((resolve) => {
+          gates.push(() => resolve(done));
+        }),
+    );
+    complete();
+    const jobIds = await Promise.all(Array.from({ length: 9 }, () => submit()));
+    await until('the ninth waits', async () => (await queue().queue('destination').getDelayedCount()) === 1);
+    await until('eight have begun', () => gates.length === 8);
+    expect(gates).toHaveLength(8);
+    gates[0]?.();
+    await until('the ninth has begun', () => gates.length === 9);
+    for (const letGo of gates) letGo();
+    for (const jobId of jobIds) await reaches(jobId, 'completed');
   });
 });
 
