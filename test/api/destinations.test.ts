@@ -1,5 +1,6 @@
 /** Finished files on their way to a bucket (decisions A8), through the whole service: what arrives, what is told, and what each answer means. */
 import { beforeAll, describe, expect, it } from 'vitest';
+import { WebhookEvent } from '../../src/contract/webhook-events.ts';
 import { Bucket } from '../bucket.ts';
 import { dumpRedis } from '../end-to-end/redis-dump.ts';
 import { until } from '../until.ts';
@@ -76,6 +77,7 @@ describe('a finished file', () => {
     const told = await until('the webhook is told', () =>
       hook.received.find(({ json }) => json.event === 'destination.updated'),
     );
+    expect(WebhookEvent.parse(told.json)).toEqual(told.json);
     expect(told.json).toEqual({
       event: 'destination.updated',
       jobId: ended.jobId,
@@ -352,7 +354,10 @@ describe('a job', () => {
     await service().call('DELETE', `/v1/jobs/${jobId}`);
     expect((await service().ended(jobId)).destination.status).toBe('failed');
     slow.letGo();
-    expect(bucket.begun).toBe(0);
+    // What comes behind it has gone all the way that it would have gone.
+    const later = place();
+    expect((await run(job({ url: later.url }))).destination.status).toBe('completed');
+    expect([bucket.begun, later.bucket.begun]).toEqual([0, 1]);
   });
 });
 

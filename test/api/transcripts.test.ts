@@ -2,17 +2,22 @@
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { WebhookEvent } from '../../src/contract/webhook-events.ts';
+import { Bucket } from '../bucket.ts';
 import { writeWav } from '../media/notes/talk.ts';
-import { freePort } from '../ports.ts';
 import { makeScriptTalk, type ScriptTalk, VOCABULARY } from '../transcripts/script-talk.ts';
 import { startSphinx } from '../transcripts/sphinx-server.ts';
-import { hear, sendJson, startTranscriber, type TranscriberStub } from '../transcripts/transcriber-stub.ts';
+import { hear, sendJson, type TranscriberStub } from '../transcripts/transcriber-stub.ts';
 import { until } from '../until.ts';
-import { type Answer, type Json, TestService, useClips, useService } from './api-fixture.ts';
+import { type Answer, type Hook, type Json, TestService, useClips, useService } from './api-fixture.ts';
+import { Stream } from './event-stream.ts';
 
 const KEY = 'sk-canary-of-the-transcriber';
 const clip = useClips('tone.mp4');
+
+/** Of a transcriber that is not there. */
+const away: TranscriberStub['answer'] = (response) => response.destroy();
 
 const wordsOf = (more: Json = {}): Json => ({ name: 'words', format: 'transcript', ...more });
 
@@ -43,25 +48,32 @@ describe('A8. With a transcriber', () => {
   let folder: string;
   let talk: ScriptTalk;
   let service: TestService;
-  let port: number;
+  let transcriber: TranscriberStub;
+  /** Those of the words that were said. */
+  let words: TranscriberStub['answer'];
   let source: Json;
 
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'soundpost-test-transcripts-'));
     talk = await makeScriptTalk(12);
     await writeWav(join(folder, 'talk.wav'), talk.samples);
-    port = await freePort();
+    transcriber = await startSphinx(VOCABULARY);
+    words = transcriber.answer;
     service = await TestService.start({
       environment: {
-        TRANSCRIBER_URL: `http://127.0.0.1:${port}/v1`,
+        TRANSCRIBER_URL: transcriber.url,
         TRANSCRIBER_API_KEY: KEY,
         WEBHOOK_SCHEDULE_SECONDS: Array.from({ length: 100 }, (_, nth) => nth / 2).join(','),
       },
     });
     source = { type: 'url', url: await service.outside.file('talk.wav', join(folder, 'talk.wav')) };
   });
+  beforeEach(() => {
+    transcriber.answer = away;
+  });
   afterAll(async () => {
     await service.close();
+    await transcriber.close();
     await rm(folder, { recursive: true });
   });
 
@@ -78,17 +90,13 @@ describe('A8. With a transcriber', () => {
       const job = await service.job(jobId);
       return job.transcripts?.every(({ status }: Json) => status !== 'pending') && job;
     });
-  async function withTranscriber<T>(
-    start: (port: number) => Promise<TranscriberStub>,
-    work: (transcriber: TranscriberStub) => Promise<T>,
-  ): Promise<T> {
-    const transcriber = await start(port);
-    try {
-      return await work(transcriber);
-    } finally {
-      await transcriber.close();
-    }
-  }
+  const toldOf = (hook: Hook, event: string, count: number): Promise<Json[]> =>
+    until(`${count} times ${event}`, () => {
+      const told = hook.received.map(({ json }) => json).filter((json) => json.event === event);
+      if (told.length < count) return false;
+      for (const json of told) expect(WebhookEvent.parse(json)).toEqual(json);
+      return told;
+    });
 
   it.each<[Json, string]>([
     [wordsOf({ subtitles: 'ass' }), 'outputs[1].subtitles: '],
@@ -115,67 +123,62 @@ describe('A8. With a transcriber', () => {
   });
 
   it('the words of the talk follow the audio, on the clock of the source, and are told to the webhook', async () => {
-    await withTranscriber(
-      (listening) => startSphinx(VOCABULARY, listening),
-      async (transcriber) => {
-        const hook = service.outside.hook('words', () => ({ status: 204 }));
-        const start = talk.words[3]?.start ?? 0;
-        const outputs = [
-          { name: 'full', format: 'mp3' },
-          wordsOf({ subtitles: 'json', start: start - 0.1, language: 'en-US' }),
-          wordsOf({ name: 'subtitles' }),
-        ];
-        const jobId = await service.submit({ source, outputs, options: { webhook: hook.url } });
-        const job = await transcribed(jobId);
-        expect(job).toMatchObject({
-          status: 'completed',
-          transcripts: [
-            { name: 'words', status: 'completed', language: 'en-US', error: null },
-            { name: 'subtitles', status: 'completed', language: 'en', error: null },
-          ],
-        });
-        expect(job.outputFiles.map(({ name, format }: Json) => [name, format])).toEqual([
-          ['full', 'mp3'],
-          ['words', 'transcript'],
-          ['subtitles', 'transcript'],
-        ]);
-        const [, file] = job.outputFiles;
-        expect(file).toMatchObject({ filename: 'talk-words.json', subtitles: 'json', language: 'en-US' });
+    transcriber.answer = words;
+    const asked = transcriber.asked.length;
+    const hook = service.outside.hook('words', () => ({ status: 204 }));
+    const start = talk.words[3]?.start ?? 0;
+    const outputs = [
+      { name: 'full', format: 'mp3' },
+      wordsOf({ subtitles: 'json', start: start - 0.1, language: 'en-US' }),
+      wordsOf({ name: 'subtitles' }),
+    ];
+    const jobId = await service.submit({ source, outputs, options: { webhook: hook.url } });
+    const job = await transcribed(jobId);
+    expect(job).toMatchObject({
+      status: 'completed',
+      transcripts: [
+        { name: 'words', status: 'completed', language: 'en-US', error: null },
+        { name: 'subtitles', status: 'completed', language: 'en', error: null },
+      ],
+    });
+    expect(job.outputFiles.map(({ name, format }: Json) => [name, format])).toEqual([
+      ['full', 'mp3'],
+      ['words', 'transcript'],
+      ['subtitles', 'transcript'],
+    ]);
+    const [, file] = job.outputFiles;
+    expect(file).toMatchObject({ filename: 'talk-words.json', subtitles: 'json', language: 'en-US' });
 
-        const words = await service.call('GET', file.url, { key: null });
-        expect(words.headers).toMatchObject({
-          'content-type': 'application/json; charset=utf-8',
-          etag: `"${file.sha256}"`,
-        });
-        const { segments } = JSON.parse(words.bytes.toString());
-        const said = talk.words.slice(3);
-        expect(segments.map(({ text }: Json) => text)).toEqual(said.map(({ text }) => text));
-        for (const [index, word] of said.entries()) {
-          expect(Math.abs(segments[index].start - word.start)).toBeLessThan(0.2);
-        }
-        const vtt = await download(jobId, 'subtitles');
-        expect(vtt.headers['content-type']).toBe('text/vtt; charset=utf-8');
-        expect(vtt.bytes.toString()).toMatch(/^WEBVTT\n\n00:00:00\.\d{3} --> /);
+    const text = await service.call('GET', file.url, { key: null });
+    expect(text.headers).toMatchObject({
+      'content-type': 'application/json; charset=utf-8',
+      etag: `"${file.sha256}"`,
+    });
+    const { segments } = JSON.parse(text.bytes.toString());
+    const said = talk.words.slice(3);
+    expect(segments.map(({ text }: Json) => text)).toEqual(said.map(({ text }) => text));
+    for (const [index, word] of said.entries()) {
+      expect(Math.abs(segments[index].start - word.start)).toBeLessThan(0.2);
+    }
+    const vtt = await download(jobId, 'subtitles');
+    expect(vtt.headers['content-type']).toBe('text/vtt; charset=utf-8');
+    expect(vtt.bytes.toString()).toMatch(/^WEBVTT\n\n00:00:00\.\d{3} --> /);
 
-        expect(transcriber.asked[0]?.headers.authorization).toBe(`Bearer ${KEY}`);
-        const told = await until('both are told', () => {
-          const events = hook.received.filter(({ json }) => json.event === 'transcript.updated');
-          return events.length === 2 && events;
-        });
-        expect(told.map(({ json }) => json)).toContainEqual({
-          event: 'transcript.updated',
-          jobId,
-          timestamp: expect.any(String),
-          transcript: job.transcripts[0],
-          outputFile: file,
-        });
-        // What it was made of is gone, the text stays.
-        await until('the audio is gone', async () => {
-          const files = await readdir(join(service.dataDir, 'files', jobId));
-          return files.length === 3;
-        });
-      },
-    );
+    expect(transcriber.asked[asked]?.headers.authorization).toBe(`Bearer ${KEY}`);
+    const told = await toldOf(hook, 'transcript.updated', 2);
+    expect(told).toHaveLength(2);
+    expect(told).toContainEqual({
+      event: 'transcript.updated',
+      jobId,
+      timestamp: expect.any(String),
+      transcript: job.transcripts[0],
+      outputFile: file,
+    });
+    // What it was made of is gone, the text stays.
+    await until('the audio is gone', async () => {
+      const files = await readdir(join(service.dataDir, 'files', jobId));
+      return files.length === 3;
+    });
   });
 
   it('while the transcriber is away the audio is there and the transcript pending; it follows', async () => {
@@ -191,88 +194,220 @@ describe('A8. With a transcriber', () => {
     expect(early.status).toBe(202);
     expect(early.headers['retry-after']).toMatch(/^\d+$/);
     expect(early.body).toMatchObject({ success: false, error: { code: 'JOB_NOT_COMPLETED' } });
-    await withTranscriber(startTranscriber, async () => {
-      expect(await transcribed(jobId)).toMatchObject({
-        transcripts: [{ status: 'completed', language: 'en' }],
-      });
-      expect((await download(jobId)).bytes.toString()).toContain('Part 1.');
+    transcriber.answer = hear;
+    expect(await transcribed(jobId)).toMatchObject({
+      transcripts: [{ status: 'completed', language: 'en' }],
     });
+    expect((await download(jobId)).bytes.toString()).toContain(`Part ${transcriber.asked.length}.`);
   });
 
   it('one that refuses the audio is believed: TRANSCRIPT_FAILED, and the job stays completed', async () => {
-    await withTranscriber(startTranscriber, async (transcriber) => {
-      transcriber.answer = (response) =>
-        sendJson(response, 400, { error: { message: `no such model for ${KEY}` } });
-      const hook = service.outside.hook('refused', () => ({ status: 204 }));
-      const jobId = await service.submit(withWords({}, { options: { webhook: hook.url } }));
-      const error = {
-        code: 'TRANSCRIPT_FAILED',
-        message: 'the transcript could not be made',
-        details: 'the transcriber answered 400',
-      };
-      expect(await transcribed(jobId)).toMatchObject({
-        status: 'completed',
-        transcripts: [{ status: 'failed', error }],
-      });
-      expect(transcriber.asked).toHaveLength(1);
-      const answer = await download(jobId);
-      expect(answer.status).toBe(200);
-      expect(answer.body).toMatchObject({ success: false, error });
-      const told = await until('it is told', () =>
-        hook.received.find(({ json }) => json.event === 'transcript.updated'),
-      );
-      expect(told.json).toMatchObject({ transcript: { status: 'failed', error } });
-      expect(told.text).not.toContain(KEY);
+    const asked = transcriber.asked.length;
+    transcriber.answer = (response) =>
+      sendJson(response, 400, { error: { message: `no such model for ${KEY}` } });
+    const hook = service.outside.hook('refused', () => ({ status: 204 }));
+    const jobId = await service.submit(withWords({}, { options: { webhook: hook.url } }));
+    const error = {
+      code: 'TRANSCRIPT_FAILED',
+      message: 'the transcript could not be made',
+      details: 'the transcriber answered 400',
+    };
+    expect(await transcribed(jobId)).toMatchObject({
+      status: 'completed',
+      transcripts: [{ status: 'failed', error }],
     });
+    expect(transcriber.asked).toHaveLength(asked + 1);
+    const answer = await download(jobId);
+    expect(answer.status).toBe(200);
+    expect(answer.body).toMatchObject({ success: false, error });
+    expect(await toldOf(hook, 'transcript.updated', 1)).toMatchObject([
+      { transcript: { status: 'failed', error } },
+    ]);
+    expect(hook.received.map(({ text }) => text).join()).not.toContain(KEY);
+  });
+
+  it('of a track that there is not it fails alone, and says so', async () => {
+    const asked = transcriber.asked.length;
+    transcriber.answer = hear;
+    const hook = service.outside.hook('no-track', () => ({ status: 204 }));
+    const jobId = await service.submit(withWords({ track: 7 }, { options: { webhook: hook.url } }));
+    const job = await transcribed(jobId);
+    const failed = {
+      name: 'words',
+      status: 'failed',
+      error: { code: 'TRANSCRIPT_FAILED', details: expect.stringContaining('no audio track 7') },
+    };
+    expect(job).toMatchObject({
+      status: 'completed',
+      outputFiles: [{ name: 'full' }],
+      transcripts: [failed],
+    });
+    expect(await toldOf(hook, 'transcript.updated', 1)).toMatchObject([{ transcript: failed }]);
+    expect(transcriber.asked).toHaveLength(asked);
   });
 
   it('nonsense and outages are tried again, and what was said then counts', async () => {
-    await withTranscriber(startTranscriber, async (transcriber) => {
-      const answers = [
-        (response: Parameters<typeof hear>[0]) => response.end('<html>'),
-        (response: Parameters<typeof hear>[0]) => sendJson(response, 503, {}),
-        (response: Parameters<typeof hear>[0]) => response.destroy(),
-      ];
-      transcriber.answer = (response, asked, nth) => {
-        const answer = answers[nth - 1];
-        if (answer === undefined) hear(response, asked, nth);
-        else answer(response);
-      };
-      const jobId = await service.submit(withWords({ subtitles: 'txt' }));
-      expect(await transcribed(jobId)).toMatchObject({ transcripts: [{ status: 'completed' }] });
-      expect((await download(jobId)).bytes.toString()).toBe('Part 4.\n');
-    });
+    const answers = [
+      (response: Parameters<typeof hear>[0]) => response.end('<html>'),
+      (response: Parameters<typeof hear>[0]) => sendJson(response, 503, {}),
+      (response: Parameters<typeof hear>[0]) => response.destroy(),
+    ];
+    let times = 0;
+    transcriber.answer = (response, asked) => {
+      const answer = answers[times];
+      times += 1;
+      if (answer === undefined) hear(response, asked, times);
+      else answer(response);
+    };
+    const jobId = await service.submit(withWords({ subtitles: 'txt' }));
+    expect(await transcribed(jobId)).toMatchObject({ transcripts: [{ status: 'completed' }] });
+    expect((await download(jobId)).bytes.toString()).toBe('Part 4.\n');
   });
 
   it('an erased job has nothing left, and its transcript is not waited for', async () => {
-    const jobId = await service.submit(withWords());
+    const hook = service.outside.hook('erased', () => ({ status: 204 }));
+    const jobId = await service.submit(withWords({}, { options: { webhook: hook.url } }));
     await service.ended(jobId);
     await service.call('DELETE', `/v1/jobs/${jobId}`);
     expect(await service.job(jobId)).toMatchObject({ transcripts: [{ status: 'failed' }] });
     expect((await download(jobId)).status).toBe(410);
-    await withTranscriber(startTranscriber, async () => {
-      // The turns before it have ended when this one has.
-      await transcribed(await service.submit(withWords()));
-      expect(await readdir(join(service.dataDir, 'files', jobId)).catch(() => [])).toEqual([]);
-    });
+    // Its turn has found that out; that of a later one finds the transcriber.
+    await toldOf(hook, 'transcript.updated', 1);
+    let heard = 0;
+    transcriber.answer = (response, asked, nth) => {
+      heard += 1;
+      hear(response, asked, nth);
+    };
+    await transcribed(await service.submit(withWords()));
+    expect(heard).toBe(1);
+    expect(await readdir(join(service.dataDir, 'files', jobId)).catch(() => [])).toEqual([]);
   });
 
   it('its events go on until the transcript has ended', async () => {
     const jobId = await service.submit(withWords());
     await service.ended(jobId);
     const watching = service.call('GET', `/v1/jobs/${jobId}/events`);
-    await withTranscriber(startTranscriber, async () => {
-      const { bytes } = await watching;
-      const states = [...bytes.toString().matchAll(/^data: (.*)$/gm)].map(([, data = '']) =>
-        JSON.parse(data),
+    transcriber.answer = hear;
+    const { bytes } = await watching;
+    const states = [...bytes.toString().matchAll(/^data: (.*)$/gm)].map(([, data = '']) => JSON.parse(data));
+    expect(states.map(({ transcripts }) => transcripts[0].status)).toEqual(['pending', 'completed']);
+    const ids = [...bytes.toString().matchAll(/^id: (\d+)$/gm)].map(([, id]) => Number(id));
+    expect(ids[1]).toBeGreaterThan(ids[0] ?? 0);
+    const again = await service.call('GET', `/v1/jobs/${jobId}/events`, {
+      headers: { 'last-event-id': String(ids[1]) },
+    });
+    expect(again.status).toBe(204);
+  });
+
+  describe('and a destination', () => {
+    let nth = 0;
+    /** A bucket that takes the audio and the words of a job. */
+    function destined(): { bucket: Bucket; destination: { url: string } } {
+      nth += 1;
+      const bucket = new Bucket();
+      const [url = ''] = ['full.mp3', 'words.vtt'].map((name) =>
+        service.outside.on(`/bucket-of-words-${nth}/${name}`, bucket.handle),
       );
-      expect(states.map(({ transcripts }) => transcripts[0].status)).toEqual(['pending', 'completed']);
-      const ids = [...bytes.toString().matchAll(/^id: (\d+)$/gm)].map(([, id]) => Number(id));
-      expect(ids[1]).toBeGreaterThan(ids[0] ?? 0);
-      const again = await service.call('GET', `/v1/jobs/${jobId}/events`, {
-        headers: { 'last-event-id': String(ids[1]) },
+      return { bucket, destination: { url: url.replace('full.mp3', '{name}.{extension}') } };
+    }
+    const nameOf = (target: string): string | undefined => target.split('/').at(-1);
+    const put = (jobId: string): Promise<Json> =>
+      until(`${jobId} is put, or is not`, async () => {
+        const job = await service.job(jobId);
+        return ['completed', 'failed'].includes(job.destination?.status) && job;
       });
-      expect(again.status).toBe(204);
+
+    it('the words are put beside the audio, and told', async () => {
+      transcriber.answer = hear;
+      const { bucket, destination } = destined();
+      const hook = service.outside.hook('words-put', () => ({ status: 204 }));
+      const job = await put(
+        await service.submit(withWords({}, { destination, options: { webhook: hook.url } })),
+      );
+      expect(job.destination).toEqual({ ...destination, status: 'completed', error: null });
+      const [full, text] = job.outputFiles;
+      expect(text).toMatchObject({ name: 'words', destination: { status: 'completed' } });
+      const puts = Object.fromEntries(bucket.puts.map((one) => [nameOf(one.target), one]));
+      expect(Object.keys(puts).toSorted()).toEqual(['full.mp3', 'words.vtt']);
+      expect(puts['full.mp3']).toMatchObject({ isWhole: true, sha256: full.sha256 });
+      expect(puts['words.vtt']).toMatchObject({
+        isWhole: true,
+        sha256: text.sha256,
+        sizeBytes: text.size,
+        headers: { 'content-type': 'text/vtt; charset=utf-8' },
+      });
+      const told = await toldOf(hook, 'destination.updated', 2);
+      expect(told.map(({ name, destination }) => [name, destination.status]).toSorted()).toEqual([
+        ['full', 'completed'],
+        ['words', 'completed'],
+      ]);
+    });
+
+    it('words that could not be made are not put, which is told for them and for the job', async () => {
+      transcriber.answer = (response) => sendJson(response, 400, {});
+      const { bucket, destination } = destined();
+      const hook = service.outside.hook('words-not-put', () => ({ status: 204 }));
+      const job = await put(
+        await service.submit(withWords({}, { destination, options: { webhook: hook.url } })),
+      );
+      const message = 'the transcript could not be made';
+      expect(job).toMatchObject({
+        status: 'completed',
+        destination: {
+          status: 'failed',
+          error: { code: 'DESTINATION_FAILED', message: `words: ${message}` },
+        },
+        outputFiles: [{ name: 'full' }],
+      });
+      const told = await toldOf(hook, 'destination.updated', 2);
+      expect(told.find(({ name }) => name === 'words')).toMatchObject({
+        destination: { status: 'failed', error: { code: 'DESTINATION_FAILED', message } },
+      });
+      expect(told.find(({ name }) => name === 'full')).toMatchObject({
+        destination: { status: 'completed' },
+      });
+      expect(bucket.puts.map(({ target }) => nameOf(target))).toEqual(['full.mp3']);
+    });
+
+    it('each event of both has an id of its own, above those before it', async () => {
+      const saying = Promise.withResolvers<void>();
+      const taking = Promise.withResolvers<void>();
+      transcriber.answer = async (response, asked, nth) => {
+        await saying.promise;
+        hear(response, asked, nth);
+      };
+      const { bucket, destination } = destined();
+      bucket.answer = async () => {
+        await taking.promise;
+        return { status: 201 };
+      };
+      const jobId = await service.submit(withWords({}, { destination }));
+      await service.ended(jobId);
+      const stream = await Stream.open(jobId, service);
+      await until('both are pending', () =>
+        stream.events.some(
+          ({ data }) => data.transcripts[0].status === 'pending' && data.destination.status === 'pending',
+        ),
+      );
+      saying.resolve();
+      await until('the words are there, and are not put', () =>
+        stream.events.some(({ data }) => data.outputFiles[1]?.destination.status === 'pending'),
+      );
+      taking.resolve();
+      await stream.ended;
+      const ids = stream.events.map(({ id }) => id);
+      expect(ids.length).toBeGreaterThan(2);
+      expect(ids).toEqual([...new Set(ids)].toSorted((one, other) => one - other));
+      expect(ids.at(-1)).toBe(1_000_000);
+      for (const seen of ids.slice(0, -1)) {
+        const again = await Stream.open(jobId, service, { 'last-event-id': String(seen) });
+        await again.ended;
+        const rest = again.events.map(({ id }) => id);
+        expect([seen, ...rest]).toEqual([...new Set([seen, ...rest])].toSorted((one, other) => one - other));
+        expect(again.events.at(-1)?.data).toEqual(await service.job(jobId));
+      }
+      const seenAll = await Stream.open(jobId, service, { 'last-event-id': String(ids.at(-1)) });
+      expect(seenAll.response.statusCode).toBe(204);
     });
   });
 });

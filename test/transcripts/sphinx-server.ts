@@ -11,11 +11,11 @@ import { type Asked, sendJson, startTranscriber, type TranscriberStub } from './
 
 const run = promisify(execFile);
 
-export async function startSphinx(vocabulary: readonly string[], port = 0): Promise<TranscriberStub> {
+export async function startSphinx(vocabulary: readonly string[]): Promise<TranscriberStub> {
   const folder = await mkdtemp(join(tmpdir(), 'soundpost-test-sphinx-'));
   const grammar = join(folder, 'talk.jsgf');
   await writeFile(grammar, `#JSGF V1.0;\ngrammar talk;\npublic <talk> = ( ${vocabulary.join(' | ')} )+;\n`);
-  const stub = await startTranscriber(port);
+  const stub = await startTranscriber();
   let requests = 0;
   stub.answer = (response, asked) => {
     requests += 1;
@@ -25,13 +25,13 @@ export async function startSphinx(vocabulary: readonly string[], port = 0): Prom
       (error: Error) => sendJson(response, 500, { error: { message: error.message } }),
     );
   };
-  return {
-    ...stub,
-    async close() {
-      await stub.close();
-      await rm(folder, { recursive: true, force: true });
-    },
+  const { close } = stub;
+  // The stub itself, so that a test may give it other answers.
+  stub.close = async () => {
+    await close();
+    await rm(folder, { recursive: true, force: true });
   };
+  return stub;
 }
 
 async function hear(path: string, grammar: string, { audio, seconds }: Asked): Promise<object> {

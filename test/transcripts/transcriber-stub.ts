@@ -15,7 +15,6 @@ export interface Asked {
 export interface TranscriberStub {
   /** TRANSCRIBER_URL. */
   readonly url: string;
-  readonly port: number;
   readonly asked: readonly Asked[];
   /** From now on. */
   answer: (response: ServerResponse, asked: Asked, nth: number) => void;
@@ -37,8 +36,7 @@ export function sendJson(response: ServerResponse, status: number, body: unknown
   response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
 }
 
-/** @param port 0 takes a free one */
-export async function startTranscriber(port = 0): Promise<TranscriberStub> {
+export async function startTranscriber(): Promise<TranscriberStub> {
   const asked: Asked[] = [];
   const server = createServer(async (request, response) => {
     const body = Buffer.concat(await request.toArray());
@@ -59,12 +57,11 @@ export async function startTranscriber(port = 0): Promise<TranscriberStub> {
     asked.push(one);
     stub.answer(response, one, asked.length);
   });
-  server.listen(port, '127.0.0.1');
+  server.listen(0, '127.0.0.1');
   await once(server, 'listening');
-  const { port: listening } = server.address() as AddressInfo;
+  const { port } = server.address() as AddressInfo;
   const stub: TranscriberStub = {
-    url: `http://127.0.0.1:${listening}/v1`,
-    port: listening,
+    url: `http://127.0.0.1:${port}/v1`,
     asked,
     answer: hear,
     async close() {
