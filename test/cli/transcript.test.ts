@@ -1,10 +1,13 @@
 /** `extract --transcript`: what is said, by a transcriber of this machine and by a service that has one. */
-import { readFile } from 'node:fs/promises';
+import { createHash } from 'node:crypto';
+import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Json, TestService } from '../api/api-fixture.ts';
+import { dumpRedis } from '../end-to-end/redis-dump.ts';
 import { useVideos } from '../end-to-end/videos.ts';
 import { hear, sendJson, startTranscriber, type TranscriberStub } from '../transcripts/transcriber-stub.ts';
+import { until } from '../until.ts';
 import { useDesk } from './command-line.ts';
 
 const videos = useVideos();
@@ -66,6 +69,52 @@ describe.each(['alone', 'by a service'])('extract --transcript, %s', (where) => 
   });
 });
 
+describe('jobs download --name, of a transcript', () => {
+  beforeAll(() => {
+    desk().environment = { SOUNDPOST_SERVER: service.url, SOUNDPOST_API_KEY: service.key };
+  });
+  const outputs = [
+    { name: 'full', format: 'mp3' },
+    { name: 'words', format: 'transcript' },
+  ];
+
+  it('waits while it is pending, and saves it then', async () => {
+    const slow = await service.outside.stalling('slow.mp4', videos.talk);
+    const jobId = await service.submit({ source: { type: 'url', url: slow.url }, outputs });
+    const saying = Promise.withResolvers<void>();
+    const asked = transcriber.asked.length;
+    transcriber.answer = async (response, one, nth) => {
+      await saying.promise;
+      hear(response, one, nth);
+    };
+    const saved = desk().soundpost(['jobs', 'download', jobId, '--name', 'words', '-o', 'pending.vtt']);
+    await until('it watches the job', async () =>
+      [...(await dumpRedis(service.redis.socketPath)).keys()].some((key) => key.includes(':streams:')),
+    );
+    slow.letGo();
+    await until('the transcriber is asked', () => transcriber.asked.length > asked);
+    const { status, transcripts } = await service.job(jobId);
+    expect([status, transcripts[0].status]).toEqual(['completed', 'pending']);
+    saying.resolve();
+    expect(await saved).toMatchObject({ code: 0 });
+    const text = await readFile(path('pending.vtt'));
+    const { outputFiles } = await service.job(jobId);
+    expect(createHash('sha256').update(text).digest('hex')).toBe(outputFiles[1].sha256);
+  });
+
+  it('says why it could not be made, and writes nothing', async () => {
+    transcriber.answer = (response) => sendJson(response, 400, {});
+    const url = await service.outside.file('talk.mp4', videos.talk);
+    const jobId = await service.submit({ source: { type: 'url', url }, outputs });
+    const ended = await desk().soundpost(['jobs', 'download', jobId, '--name', 'words', '-o', 'failed.vtt']);
+    expect([ended.code, ended.stderr]).toEqual([
+      1,
+      expect.stringContaining('its transcript is not: the transcriber answered 400'),
+    ]);
+    expect(await readdir(desk().folder)).not.toContain('failed.vtt');
+  });
+});
+
 describe('extract --transcript, wrong', () => {
   beforeAll(() => {
     desk().environment = {};
@@ -77,6 +126,9 @@ describe('extract --transcript, wrong', () => {
     [['--transcript', 'a.vtt', '--language', 'English!'], '--language: must be a BCP 47'],
     [['--language', 'en'], '--language: belongs to a transcript'],
     [['--also', 'words=transcript'], 'a transcript has an option of its own'],
+    [['--also', 'a=mp3,name=b'], '--also: "a=mp3,name=b" says name twice; NAME=FORMAT'],
+    [['--also', 'a=mp3,format=opus'], '--also: "a=mp3,format=opus" says format twice; NAME=FORMAT'],
+    [['--also', 'a'], '--also: "a" is not of the form NAME=FORMAT'],
   ])('%j', async (args, told) => {
     const ended = await desk().soundpost(['extract', videos.talk, ...args]);
     expect([ended.code, ended.stderr]).toEqual([2, expect.stringContaining(told)]);

@@ -1,4 +1,7 @@
-/** What the version before `outputs` wrote is read as it was, and a request of then is the same request (decisions A8). */
+/**
+ * What the version before `outputs` wrote is read as it was, and a request of then is the same request (decisions A8). It stands here as it was written: it
+ * is made by no fixture, which would follow the version of now.
+ */
 import { expect, it } from 'vitest';
 import { JobRequest, UploadedJobRequest } from '../../src/contract/job-request.ts';
 import { outputsOf } from '../../src/contract/output-request.ts';

@@ -1,5 +1,6 @@
 /** What is told of the queues, against what was put into them. */
 import { describe, expect, it } from 'vitest';
+import { queueNames } from '../../src/queue/names.ts';
 import { closeQueues, openQueues } from '../../src/queue/open-queue.ts';
 import { type QueueState, readQueues } from '../../src/queue/queue-state.ts';
 import { jobKey, queueKey } from './bullmq-keys.ts';
@@ -26,15 +27,7 @@ async function makeOlder(id: string, seconds: number, name: QueueState['queue'] 
 describe('an empty queue', () => {
   it('has nobody who waits', async () => {
     const empty = await states();
-    expect(empty.map((state) => state.queue)).toEqual([
-      'extract',
-      'completion',
-      'webhook',
-      'voice',
-      'destination',
-      'transcript',
-      'gateway-webhook',
-    ]);
+    expect(empty.map((state) => state.queue)).toEqual(Object.keys(queueNames));
     for (const state of empty) {
       expect(state).toMatchObject({
         waiting: 0,

@@ -239,6 +239,60 @@ describe('the environment', () => {
   });
 });
 
+describe('the transcriber', () => {
+  const TRANSCRIBER_API_KEY = 'sk-canary-of-the-transcriber';
+  /** Answers /v1/models so; resolves with TRANSCRIBER_URL. */
+  async function transcriber(status: (authorization: string | undefined) => number): Promise<string> {
+    const server = createServer(({ url, headers }, response) =>
+      response.writeHead(url === '/v1/models' ? status(headers.authorization) : 500).end(),
+    ).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    closing.push(async () => {
+      server.closeAllConnections();
+      server.close();
+      await once(server, 'close');
+    });
+    return `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
+  }
+
+  it('is asked with its key: any answer will do but a refusal of that', async () => {
+    const knows = await transcriber((key) => (key === `Bearer ${TRANSCRIBER_API_KEY}` ? 200 : 401));
+    const listless = await transcriber(() => 404);
+    const refuses = await transcriber(() => 403);
+    const [known, noKey, noList, refused] = await Promise.all([
+      diagnose({ TRANSCRIBER_URL: knows, TRANSCRIBER_API_KEY }),
+      diagnose({ TRANSCRIBER_URL: knows }),
+      diagnose({ TRANSCRIBER_URL: listless, TRANSCRIBER_API_KEY }),
+      diagnose({ TRANSCRIBER_URL: refuses, TRANSCRIBER_API_KEY }),
+    ]);
+    expect(known.of('Transcriber')).toEqual([
+      { check: 'Transcriber', verdict: 'ok', found: `TRANSCRIBER_URL=${knows} answers (HTTP 200)` },
+    ]);
+    expect(noList.of('Transcriber')).toMatchObject([{ verdict: 'ok' }]);
+    expect([...noKey.faults, ...refused.faults]).toEqual([
+      `Transcriber: TRANSCRIBER_URL=${knows} refuses the key (HTTP 401)`,
+      `Transcriber: TRANSCRIBER_URL=${refuses} refuses the key (HTTP 403)`,
+    ]);
+    const told = refused.of('Transcriber');
+    expect(told).toMatchObject([
+      { remedy: 'correct TRANSCRIBER_API_KEY', command: expect.stringContaining('$TRANSCRIBER_API_KEY') },
+    ]);
+    expect(JSON.stringify([...told, ...known.of('Transcriber')])).not.toContain(TRANSCRIBER_API_KEY);
+  });
+
+  it('that is away is a fault; where there is none nothing is said of it', async () => {
+    const [port = 0] = await freePorts(1);
+    const [away, none] = await Promise.all([
+      diagnose({ TRANSCRIBER_URL: `http://127.0.0.1:${port}/v1` }),
+      diagnose(),
+    ]);
+    expect(away.faults).toEqual([
+      expect.stringMatching(/^Transcriber: .*cannot be reached \(ECONNREFUSED\)/),
+    ]);
+    expect(none.of('Transcriber')).toEqual([]);
+  });
+});
+
 describe('what is printed', () => {
   it('is a plain line for each check in a pipe, marks on a terminal; an unknown option is wrong usage', async () => {
     const plain = await doctor([]);

@@ -1,6 +1,7 @@
 /** The board of the queues: who may look, what is seen, and that looking is all that can be done; also in a real browser. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createLogger } from '../../../src/observe/logger.ts';
+import { queueNames } from '../../../src/queue/names.ts';
 import { closeRedis, connectRedis } from '../../../src/redis/connection.ts';
 import { type Answer, useClips, useService } from '../../api/api-fixture.ts';
 import { startChromium, type TestBrowser } from '../../chromium.ts';
@@ -139,11 +140,7 @@ describe('what is seen', () => {
       name,
       readOnlyMode,
     ]);
-    expect(queues).toEqual(
-      ['extract', 'completion', 'webhook', 'voice', 'destination', 'transcript', 'gateway-webhook'].map(
-        (name) => [name, true],
-      ),
-    );
+    expect(queues).toEqual(Object.values(queueNames).map((name) => [name, true]));
     expect(body.queues[0].jobs[0]).toMatchObject({
       id: jobId,
       data: {
@@ -234,16 +231,7 @@ describe('in a browser', () => {
       const text = await page.locator('body').innerText();
       return text.includes(jobId) && text;
     });
-    for (const name of [
-      'extract',
-      'completion',
-      'webhook',
-      'voice',
-      'destination',
-      'transcript',
-      'gateway-webhook',
-    ])
-      expect(shown.toLowerCase()).toContain(name);
+    for (const name of Object.values(queueNames)) expect(shown.toLowerCase()).toContain(name);
     expect(shown).not.toContain(SECRET_WORD);
     expect(refused.filter((text) => !text.includes('fonts.googleapis.com'))).toEqual([]);
   });

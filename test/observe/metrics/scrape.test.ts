@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { type MetricRow, metricTable } from '../../../src/observe/metrics/table.ts';
 import { TestService, useClips, useService } from '../../api/api-fixture.ts';
 import { descendants, programOf } from '../../processes.ts';
+import { hear, sendJson, startTranscriber } from '../../transcripts/transcriber-stub.ts';
 import { until } from '../../until.ts';
 import { rawRequest } from './raw-get.ts';
 import { amountOf, samplesOf } from './samples.ts';
@@ -198,6 +199,38 @@ it('what is put to destinations is counted by outcome', async () => {
   const tries = (outcome: string) => grown('soundpost_destination_attempts_total', { outcome });
   expect([tries('failed'), tries('taken'), tries('refused')]).toEqual([1, 1, 0]);
   expect(grown('soundpost_destination_attempt_duration_seconds_count', {})).toBe(2);
+});
+
+it('what is transcribed is counted, part by part and in the end', async () => {
+  const transcriber = await startTranscriber();
+  const own = await TestService.start({ environment: { TRANSCRIBER_URL: transcriber.url } });
+  try {
+    const scraped = async () => (await rawRequest(Number(new URL(own.url).port), 'GET', '/metrics')).text;
+    const counted = async (name: string, labels: Record<string, string> = {}) =>
+      amountOf(await scraped(), `soundpost_${name}`, labels) ?? 0;
+    const ends = (status: string, count: number) =>
+      until(`${count} ${status}`, async () => (await counted('transcripts_total', { status })) === count);
+    const url = await own.outside.file('tone.mp4', clip('tone.mp4'));
+    const outputs = [
+      { name: 'full', format: 'mp3' },
+      { name: 'words', format: 'transcript' },
+    ];
+    const submit = () => own.submit({ source: { type: 'url', url }, outputs });
+    transcriber.answer = (response, asked, nth) =>
+      nth === 1 ? sendJson(response, 429, {}) : hear(response, asked, nth);
+    await submit();
+    await ends('completed', 1);
+    transcriber.answer = (response) => sendJson(response, 400, {});
+    await submit();
+    await ends('failed', 1);
+    const parts = (outcome: string) => counted('transcript_parts_total', { outcome });
+    expect([await parts('heard'), await parts('not_now'), await parts('refused')]).toEqual([1, 1, 1]);
+    expect(await counted('transcript_part_duration_seconds_count')).toBe(3);
+    expect(await counted('transcripts_total')).toBe(2);
+  } finally {
+    await own.close();
+    await transcriber.close();
+  }
 });
 
 it('the webhook of an instance is counted apart from those of jobs', async () => {
