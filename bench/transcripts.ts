@@ -1,7 +1,7 @@
 /**
  * Whether the audio is later by a transcript that is asked for with it: from its submission to the event that tells its end, the 95th percentile of jobs that come
- * one after the other, and of a queue of them. The transcriber is a server of this process that takes its time and hears nothing, so what is measured is what
- * the service does: one more output of the same decode, its storing, and the turns of a queue beside.
+ * one after the other, of one at a time, and of a queue of them. The transcriber is a server of this process that takes its time and hears nothing, so what is
+ * measured is what the service does: one more output of the same decode, its storing, and the turns of a queue beside.
  *
  *     node bench/transcripts.ts [--minutes 10] [--jobs 20] [--runs 5]
  */
@@ -12,7 +12,7 @@ import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { askedFor, inTurns, printRow } from './measuring/comparison.ts';
 import { inputFolder, videoOf } from './measuring/inputs.ts';
-import { removeJobs, toMp3, uploaded } from './measuring/queue-of-jobs.ts';
+import { allCompleted, removeJobs, toMp3, uploaded } from './measuring/queue-of-jobs.ts';
 import { openService } from './measuring/service.ts';
 
 const { minutes, jobs, runs } = askedFor({ minutes: 10, jobs: 20, runs: 5 });
@@ -48,7 +48,8 @@ async function completedAfter(jobId: string, begunAt: number): Promise<number> {
 const p95 = (values: readonly number[]): number =>
   values.toSorted((one, other) => one - other)[Math.ceil(values.length * 0.95) - 1] ?? Number.NaN;
 
-async function oneByOne(outputs: readonly object[]): Promise<number> {
+/** @param waits for the transcript of the job before: else its turns go on beside the next one */
+async function oneByOne(outputs: readonly object[], waits: boolean): Promise<number> {
   const took: number[] = [];
   const jobIds: string[] = [];
   for (let nth = 0; nth < jobs; nth += 1) {
@@ -56,8 +57,9 @@ async function oneByOne(outputs: readonly object[]): Promise<number> {
     const jobId = await service.api.submit({ source, outputs });
     jobIds.push(jobId);
     took.push(await completedAfter(jobId, begunAt));
+    if (waits) await allCompleted(service, [jobId]);
   }
-  await removeJobs(service, jobIds);
+  await forget(jobIds);
   return p95(took);
 }
 
@@ -66,11 +68,22 @@ async function atOnce(outputs: readonly object[]): Promise<number> {
   const jobIds: string[] = [];
   for (let nth = 0; nth < jobs; nth += 1) jobIds.push(await service.api.submit({ source, outputs }));
   const took = await Promise.all(jobIds.map((jobId) => completedAfter(jobId, begunAt)));
-  await removeJobs(service, jobIds);
+  await forget(jobIds);
   return p95(took);
 }
 
-const kinds = { 'one after the other': oneByOne, 'all at once': atOnce } as const;
+/** Not before their transcripts have ended as well, whose turns would go on beside what is measured next. */
+async function forget(jobIds: readonly string[]): Promise<void> {
+  await allCompleted(service, jobIds);
+  await removeJobs(service, jobIds);
+}
+
+const kinds = {
+  'one after the other': (outputs: readonly object[]) => oneByOne(outputs, false),
+  'one at a time, each after the transcript of the one before': (outputs: readonly object[]) =>
+    oneByOne(outputs, true),
+  'all at once': atOnce,
+} as const;
 for (const [how, measure] of Object.entries(kinds)) {
   printRow({
     what: `mp3 192k with a transcript, ${jobs} jobs of ${minutes} min ${how}, completed: p95`,

@@ -11,6 +11,7 @@ import { mountedRoutes } from '../gateway/mounted-routes.ts';
 import { DOMAIN, startTestProsody, type TestProsody } from '../prosody.ts';
 import { startTestRedis, type TestRedis } from '../redis-server.ts';
 import { type RunningProcess, ServiceHome } from '../service.ts';
+import { sendJson, startTranscriber, type TranscriberStub } from '../transcripts/transcriber-stub.ts';
 import { until } from '../until.ts';
 import { serveVideos, type VideoServer } from '../video-server.ts';
 import { ada, messagesTo } from './inbox.ts';
@@ -36,6 +37,7 @@ const secrets: Record<string, string> = {
   'query of an audio address': canary('audio'),
   'wrong API key': canary('wrongkey'),
   'token of another server’s events': canary('eventstoken'),
+  'key of the transcriber': canary('transcriber'),
 };
 /** Who asks a good question of the gateway is answered what is his own: the keys of his messages, and his webhook. */
 const ownAnswers: Record<string, RegExp> = {
@@ -60,6 +62,7 @@ let home: ServiceHome;
 let web: VideoServer;
 let hooks: WebhookReceiver;
 let store: BucketServer;
+let transcriber: TranscriberStub;
 let client: Client;
 let api = '';
 let gateway = '';
@@ -76,6 +79,10 @@ beforeAll(async () => {
   store = await serveBucket();
   // Taken once, with tries before it, and then refused.
   store.bucket.answer = (nth) => ({ status: nth < 3 ? 503 : nth === 3 ? 200 : 403 });
+  transcriber = await startTranscriber();
+  // It repeats what it was asked with: at first it knows no such key, and in the end it believes no such file.
+  transcriber.answer = (response, { headers }, nth) =>
+    sendJson(response, nth === 1 ? 401 : 400, { error: { message: `wrong: ${headers.authorization}` } });
   home = await ServiceHome.make({
     REDIS_URL: redis.url,
     SECRET_KEY: secrets['root secret'] ?? '',
@@ -83,6 +90,8 @@ beforeAll(async () => {
     OUTBOUND_ALLOW: `${web.allow},${hooks.allow},${store.allow},${prosody.outboundAllow}`,
     WEBHOOK_SCHEDULE_SECONDS: '0,1,2',
     GATEWAY_EVENTS_TOKEN: secrets['token of another server’s events'] ?? '',
+    TRANSCRIBER_URL: transcriber.url,
+    TRANSCRIBER_API_KEY: secrets['key of the transcriber'] ?? '',
     LOG_LEVEL: 'trace',
   });
   secrets['API key'] = home.key.split('_')[2] ?? '';
@@ -99,6 +108,7 @@ beforeAll(async () => {
   await fullRun();
   await failures();
   await nonsense();
+  await metrics();
   redisDump = await dumpRedis(redis.socketPath);
   await troubleWithRedis();
 }, 240_000);
@@ -106,6 +116,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await home.remove();
   await store.close();
+  await transcriber.close();
   await hooks.close();
   await web.close();
   await prosody.close();
@@ -285,6 +296,20 @@ async function failures(): Promise<void> {
       audio: `${audio}?k=${secrets['query of an audio address']}`,
     });
   }
+  const { data: spoken } = await askApi('POST', '/v1/extract', {
+    source: source('talk.mp4'),
+    outputs: [
+      { name: 'full', format: 'mp3' },
+      { name: 'words', format: 'transcript' },
+    ],
+    options: { webhook: webhook() },
+  });
+  await until('the transcriber has refused', async () => {
+    const { body: now } = await client.call('GET', `/v1/jobs/${spoken.jobId}`);
+    return now.data.transcripts?.[0].status === 'failed';
+  });
+  await ask(`${api}/v1/jobs/${spoken.jobId}`, { headers: { 'x-api-key': home.key } });
+  await hooks.notifications(spoken.jobId, 'transcript.updated');
   await until('the file that is refused is refused', () =>
     store.bucket.puts.some(({ status }) => status === 403),
   );
@@ -330,6 +355,15 @@ async function nonsense(): Promise<void> {
         await ask(concrete + query, { method, headers, body });
       }
     }
+  }
+}
+
+/** What each process counts, of all that has happened until now. */
+async function metrics(): Promise<void> {
+  const worker = /^Worker .*(http:\S+)\/health/m.exec(started[2]?.output() ?? '')?.[1];
+  for (const url of [api, gateway, worker]) {
+    const text = await ask(`${url}/metrics`);
+    expect(text).toContain('soundpost_');
   }
 }
 

@@ -9,6 +9,7 @@ import { CuttingProxy } from '../api/cutting-proxy.ts';
 import { byRun, currentRun } from '../by-run.ts';
 import { startChromium, type TestBrowser } from '../chromium.ts';
 import { decodedSeconds, ffmpeg } from '../media/oracle.ts';
+import { sendJson, startTranscriber } from '../transcripts/transcriber-stub.ts';
 import { until } from '../until.ts';
 import {
   makeTalk,
@@ -30,7 +31,11 @@ const SCRIPT_BUDGET_BYTES = 200 * 1024;
 
 // The page is not where the service believes itself to be: between them is a stretch of network that can break.
 const proxy = await CuttingProxy.open();
-const service = useService({ parts: ['worker', 'gateway'] });
+const transcriber = await startTranscriber();
+const service = useService({
+  parts: ['worker', 'gateway'],
+  environment: { TRANSCRIBER_URL: transcriber.url },
+});
 let folder = '';
 let video = '';
 let browser: TestBrowser;
@@ -57,6 +62,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await browser?.close();
   await proxy.close();
+  await transcriber.close();
   await rm(folder, { recursive: true, force: true });
 });
 
@@ -264,6 +270,62 @@ describe.runIf(currentRun === 'all')('a job of several outputs', () => {
     await until('the waveform is fetched', () => fetched().some((address) => address.includes('name=peaks')));
     await page.getByRole('link', { name: 'History' }).first().click();
     await page.locator(`[data-job="${made}"]`, { hasText: 'MP3, WAVEFORM' }).waitFor();
+  });
+});
+
+describe.runIf(currentRun === 'all')('a job with a transcript', () => {
+  const outputs = [
+    { name: 'full', format: 'mp3' },
+    { name: 'words', format: 'transcript' },
+  ];
+  const transcriptStatus = (text: string) => page.locator('#transcript-status', { hasText: text });
+  async function submit(filename: string): Promise<string> {
+    const url = await service().outside.file('spoken.mp4', join(folder, 'lecture.mp4'));
+    return service().submit({ source: { type: 'url', url }, outputs, options: { filename } });
+  }
+
+  it('shows its words when they come, as text, and plays from the one that is pressed', async () => {
+    const IMAGE = '<img src=x onerror="globalThis.wasRun = true">';
+    const saying = Promise.withResolvers<void>();
+    transcriber.answer = async (response) => {
+      await saying.promise;
+      const segments = [
+        { id: 0, start: 0, end: 4, text: ' The beginning.' },
+        { id: 1, start: 12, end: 18, text: ` ${IMAGE}` },
+      ];
+      sendJson(response, 200, { language: 'english', duration: 20, text: '', segments });
+    };
+    const made = await submit('spoken');
+    await service().ended(made);
+    await page.evaluate(`globalThis.isTheSame = true; location.hash = '#/jobs/${made}'`);
+    await page.getByRole('heading', { name: 'spoken-full.mp3' }).waitFor();
+    await transcriptStatus('It follows when it is there.').waitFor();
+    expect(await page.locator('.transcript-line').count()).toBe(0);
+
+    saying.resolve();
+    const line = page.getByRole('button', { name: IMAGE });
+    await line.waitFor();
+    expect(await page.locator('.transcript-line').count()).toBe(2);
+    expect(await page.locator('#transcript-lines img').count()).toBe(0);
+    expect(await page.evaluate('[globalThis.isTheSame, globalThis.wasRun ?? null]')).toEqual([true, null]);
+
+    await line.click();
+    const position = page.getByRole('slider', { name: 'Position' });
+    await until('it is heard from there', async () => {
+      const at = Number(await position.inputValue());
+      return at > 12.3 && at < 18;
+    });
+    expect(await page.locator('#transcript-lines [aria-current="true"]').innerText()).toContain('onerror');
+    await page.getByRole('button', { name: 'Pause', exact: true }).click();
+  });
+
+  it('says why it could not be made', async () => {
+    transcriber.answer = (response) => sendJson(response, 400, {});
+    const made = await submit('unspoken');
+    await page.evaluate(`location.hash = '#/jobs/${made}'`);
+    await page.getByRole('heading', { name: 'unspoken-full.mp3' }).waitFor();
+    await transcriptStatus('It could not be made: the transcriber answered 400.').waitFor();
+    expect(await page.locator('.transcript-line').count()).toBe(0);
   });
 });
 

@@ -8,6 +8,7 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type BucketServer, serveBucket } from '../bucket.ts';
 import { Client, receiveWebhooks, type WebhookReceiver } from '../client.ts';
 import { type Collector, type Span, startCollector } from '../observe/tracing/collector.ts';
 import { startTestRedis, type TestRedis } from '../redis-server.ts';
@@ -28,6 +29,7 @@ let redis: TestRedis;
 let home: ServiceHome;
 let web: VideoServer;
 let hooks: WebhookReceiver;
+let store: BucketServer;
 let collector: Collector;
 let worker: RunningProcess;
 let client: Client;
@@ -37,12 +39,13 @@ beforeAll(async () => {
   redis = await startTestRedis();
   web = await serveVideos(videos.folder);
   hooks = await receiveWebhooks();
+  store = await serveBucket();
   collector = await startCollector();
   home = await ServiceHome.make({
     REDIS_URL: redis.url,
     SECRET_KEY: 'a secret that three processes share, of 32 bytes or more',
     GATEWAY_API_KEY: GATEWAY_KEY,
-    OUTBOUND_ALLOW: `${web.allow},${hooks.allow}`,
+    OUTBOUND_ALLOW: `${web.allow},${hooks.allow},${store.allow}`,
     OTEL_EXPORTER_OTLP_ENDPOINT: collector.endpoint,
     OTEL_EXPORTER_OTLP_HEADERS: 'x-collector-key=a%20key',
     LOG_LEVEL: 'debug',
@@ -57,6 +60,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await home?.remove();
   await collector?.close();
+  await store?.close();
   await hooks?.close();
   await web?.close();
   await redis?.close();
@@ -110,9 +114,14 @@ describe('a job with a webhook and a voice message', () => {
         voiceMessage: { instance: 'main', number: ada.number },
         filename: SECRET_WORD,
       },
+      destination: {
+        url: `${store.url}/${SECRET_WORD}.mp3?sig=${SECRET_WORD}`,
+        headers: { Authorization: `Bearer ${SECRET_WORD}` },
+      },
     });
     await client.completed(jobId);
     await hooks.notifications(jobId, 'voice.updated');
+    await hooks.notifications(jobId, 'destination.updated');
     spans = await until('the last span has come', () => {
       const found = ofTrace(CALLER.trace);
       const posts = found.filter(({ name }) => name === 'POST webhook');
@@ -120,7 +129,7 @@ describe('a job with a webhook and a voice message', () => {
       // What a span is in ends after it, and may come with the next lot.
       const known = new Set([CALLER.span, ...found.map(({ spanId }) => spanId)]);
       const isWhole = found.every(({ parentSpanId }) => known.has(parentSpanId));
-      return isWhole && posts.length === 2 && hasEnded('process completion') && hasEnded(AT_GATEWAY) && found;
+      return isWhole && posts.length === 3 && hasEnded('process completion') && hasEnded(AT_GATEWAY) && found;
     });
   });
 
@@ -165,7 +174,10 @@ describe('a job with a webhook and a voice message', () => {
   });
 
   it('goes on from its end to the webhook, which carries the ids and no more', async () => {
-    const post = named('worker', 'POST webhook');
+    const [post] = spans.filter(
+      ({ name, attributes }) => name === 'POST webhook' && attributes['soundpost.event'] === 'job.completed',
+    );
+    if (post === undefined) throw new Error('no webhook of the end');
     expect(above(post).slice(0, 3)).toEqual([
       'process webhook',
       expect.stringMatching(/^add webhook/),
@@ -190,6 +202,18 @@ describe('a job with a webhook and a voice message', () => {
     expect(above(sent)[0]).toBe(received.name);
     expect(sent.attributes).toMatchObject({ 'soundpost.transport': 'loopback' });
     expect(above(named('gateway', 'ffprobe'))[0]).toBe('prepare voice note');
+  });
+
+  it('and to the bucket that its file is put to, by its host alone', () => {
+    const put = named('worker', 'PUT destination');
+    expect(above(put)[0]).toBe('process destination');
+    expect(put).toMatchObject({ kind: 3 });
+    expect(put.attributes).toEqual({
+      'http.request.method': 'PUT',
+      'server.address': '127.0.0.1',
+      'http.response.status_code': 200,
+    });
+    expect(store.bucket.puts).toMatchObject([{ isWhole: true, status: 200 }]);
   });
 
   it('has its ids in the lines of the log', () => {
