@@ -14,6 +14,8 @@ import type { TranscriberStub } from './transcriber-stub.ts';
 const SECONDS = byRun({ core: 20, all: 600, long: 3600 });
 /** Parts of 8 s, 60 s, and what OpenAI's server takes: 13 min. */
 const PART_BYTES = byRun({ core: 8 * 32_000, all: 60 * 32_000, long: 25_000_000 });
+/** Words that are looked at one by one, on each side. */
+const BESIDE_CUT = 5;
 const PATIENCE_MS = 60_000 + SECONDS * 1000;
 
 let folder: string;
@@ -43,30 +45,34 @@ function heard(mostPartBytes: number): Promise<Transcript> {
 }
 
 test(
-  'in parts as in one: the words of the script, each within 0.2 s',
+  'in parts as in one the words of the script at their times, and beside each cut every one of them',
   async () => {
     const inParts = await heard(PART_BYTES);
     const lengths = sphinx.asked.map(({ seconds }) => seconds);
     expect(lengths.length).toBeGreaterThan(2);
     const inOne = await heard(Number.MAX_SAFE_INTEGER);
     expect(sphinx.asked.length).toBe(lengths.length + 1);
-    for (const { segments } of [inParts, inOne]) {
+    const isOnTime = ({ segments }: Transcript, index: number): boolean => {
+      const [word, script] = [segments[index], talk.words[index]];
+      return word !== undefined && Math.abs(word.start - (script?.start ?? 0)) < 0.2;
+    };
+    for (const transcript of [inParts, inOne]) {
+      const { segments } = transcript;
       expect(segments).toHaveLength(talk.words.length);
-      const right = talk.words.flatMap(({ text, start }, index) => {
-        const word = segments[index];
-        return word?.text === text ? [Math.abs(word.start - start)] : [];
-      });
-      // PocketSphinx takes a word for another one now and then, wherever that lies: three of 737 in ten minutes, in parts or not.
-      expect(right.length).toBeGreaterThanOrEqual(0.99 * talk.words.length);
-      expect(Math.max(...right)).toBeLessThan(0.2);
+      const heardRight = talk.words.filter(({ text }, index) => segments[index]?.text === text);
+      const onTime = talk.words.filter((_, index) => isOnTime(transcript, index));
+      // PocketSphinx takes a word for another one now and then, and moves some by seconds: of an hour's 4,290 words up to 91, in parts or not.
+      expect(heardRight.length).toBeGreaterThanOrEqual(0.97 * talk.words.length);
+      expect(onTime.length).toBeGreaterThanOrEqual(0.97 * talk.words.length);
     }
     let cut = 0;
     for (const length of lengths.slice(0, -1)) {
       cut += length;
       const after = talk.words.findIndex(({ start }) => start >= cut);
-      const besideCut = (words: readonly { text: string }[]) =>
-        words.slice(after - 1, after + 1).map(({ text }) => text);
-      expect(besideCut(inParts.segments)).toEqual(besideCut(talk.words));
+      for (let index = Math.max(0, after - BESIDE_CUT); index < after + BESIDE_CUT; index += 1) {
+        expect(inParts.segments[index]?.text).toBe(talk.words[index]?.text);
+        expect(isOnTime(inParts, index)).toBe(true);
+      }
     }
     expect(inParts.language).toBe('en');
     expect(inParts.durationSeconds).toBe(SECONDS);
