@@ -1,10 +1,10 @@
 /** What ffmpeg has to have been built with, derived from what plans and commands are made of: nothing is listed twice. */
 import { FormatName, qualities } from '../contract/formats.ts';
-import { OutputRequest } from '../contract/output-request.ts';
+import { OutputRequest, TranscriptRequest } from '../contract/output-request.ts';
 import { DECODER_FAMILIES } from './decoders.ts';
 import { branchFilters, filterGraph, stretchFilters } from './graph.ts';
 import { ebur128 } from './loudness/measure.ts';
-import { type OutputPlan, planOutput } from './plan.ts';
+import { type OutputPlan, planAny, planOutput } from './plan.ts';
 import type { Probe } from './probe.ts';
 import { containers } from './sniff.ts';
 
@@ -88,11 +88,12 @@ const SOURCE: Probe = {
 };
 
 export function requirements(): Requirements {
-  const plans = FormatName.options.flatMap((format) =>
+  const sounds = FormatName.options.flatMap((format) =>
     qualities.map((quality) =>
       planOutput(OutputRequest.parse({ format, quality, start: 1, end: 2, normalize: true }), SOURCE),
     ),
   );
+  const plans = [...sounds, planAny(TranscriptRequest.parse({ format: 'transcript', name: 'words' }), SOURCE)];
   return {
     encoders: distinct(plans.map(({ encode }) => encode.encoder)),
     muxers: distinct([...plans.map(({ format }) => format.muxer), ...OTHER_MUXERS]),

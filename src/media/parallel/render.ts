@@ -133,7 +133,7 @@ async function renderParts(
   const { plan } = rendition;
   const splicing = splicingOf(plan);
   if (splicing === null) throw new Unjoinable(`${plan.formatName} is not spliced`);
-  const parts = cut(plan, splicing, count, lengths).map(
+  const parts = cut(plan, splicing, count, lengths, beside.length).map(
     (part, index): EncodedPart => ({ ...part, path: join(job.scratch, `part-${index}`) }),
   );
   try {
