@@ -1,6 +1,6 @@
 /**
  * Whether the audio is later by a transcript that is asked for with it: from its submission to the event that tells its end, the 95th percentile of jobs that come
- * one after the other, of one at a time, and of a queue of them. The transcriber is a server of this process that takes its time and hears nothing, so what is
+ * one at a time, and of a queue of them. The transcriber is a server of this process that takes its time and hears nothing, so what is
  * measured is what the service does: one more output of the same decode, its storing, and the turns of a queue beside.
  *
  *     node bench/transcripts.ts [--minutes 10] [--jobs 20] [--runs 5]
@@ -10,7 +10,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { askedFor, inTurns, printRow } from './measuring/comparison.ts';
+import { askedFor, inTurns, median, printRow } from './measuring/comparison.ts';
 import { inputFolder, videoOf } from './measuring/inputs.ts';
 import { allCompleted, removeJobs, toMp3, uploaded } from './measuring/queue-of-jobs.ts';
 import { openService } from './measuring/service.ts';
@@ -48,19 +48,13 @@ async function completedAfter(jobId: string, begunAt: number): Promise<number> {
 const p95 = (values: readonly number[]): number =>
   values.toSorted((one, other) => one - other)[Math.ceil(values.length * 0.95) - 1] ?? Number.NaN;
 
-/** @param waits for the transcript of the job before: else its turns go on beside the next one */
-async function oneByOne(outputs: readonly object[], waits: boolean): Promise<number> {
-  const took: number[] = [];
-  const jobIds: string[] = [];
-  for (let nth = 0; nth < jobs; nth += 1) {
-    const begunAt = performance.now();
-    const jobId = await service.api.submit({ source, outputs });
-    jobIds.push(jobId);
-    took.push(await completedAfter(jobId, begunAt));
-    if (waits) await allCompleted(service, [jobId]);
-  }
-  await forget(jobIds);
-  return p95(took);
+/** The next one begins after its transcript, whose turns would go on beside it. */
+async function alone(outputs: readonly object[]): Promise<number> {
+  const begunAt = performance.now();
+  const jobId = await service.api.submit({ source, outputs });
+  const took = await completedAfter(jobId, begunAt);
+  await forget([jobId]);
+  return took;
 }
 
 async function atOnce(outputs: readonly object[]): Promise<number> {
@@ -78,24 +72,24 @@ async function forget(jobIds: readonly string[]): Promise<void> {
   await removeJobs(service, jobIds);
 }
 
-const kinds = {
-  'one after the other': (outputs: readonly object[]) => oneByOne(outputs, false),
-  'one at a time, each after the transcript of the one before': (outputs: readonly object[]) =>
-    oneByOne(outputs, true),
-  'all at once': atOnce,
-} as const;
-for (const [how, measure] of Object.entries(kinds)) {
-  printRow({
-    what: `mp3 192k with a transcript, ${jobs} jobs of ${minutes} min ${how}, completed: p95`,
-    against: 'without the transcript',
-    unit: 's',
-    ...(await inTurns(
-      runs,
-      () => measure([audio, words]),
-      () => measure([audio]),
-    )),
-    reach: { atMost: 1.05 },
-  });
+const row = { against: 'without the transcript', unit: 's', reach: { atMost: 1.05 } };
+const kinds = [[audio, words], [audio]] as const;
+
+// In turns job by job: the machine changes more within a run of them than a transcript would.
+const { ours, theirs } = await inTurns(jobs, ...pairOf(alone));
+printRow({
+  what: `mp3 192k with a transcript, ${jobs} jobs of ${minutes} min one at a time, completed: p95`,
+  ...{ ...row, ours: [p95(ours)], theirs: [p95(theirs)] },
+  remarks: [{ what: 'ratio of the medians', value: median(ours) / median(theirs), unit: '' }],
+});
+printRow({
+  what: `mp3 192k with a transcript, ${jobs} jobs of ${minutes} min all at once, completed: p95`,
+  ...{ ...row, ...(await inTurns(runs, ...pairOf(atOnce))) },
+});
+
+function pairOf(measure: (outputs: readonly object[]) => Promise<number>) {
+  return [() => measure(kinds[0]), () => measure(kinds[1])] as const;
 }
+
 await service.close();
 transcriber.close();

@@ -126,7 +126,7 @@ describe('the service, or the moment', () => {
     await extract();
     await page.getByText('The job starts when the upload is complete.').first().waitFor();
     // What is chosen until then counts.
-    await page.getByText('FLAC', { exact: true }).click();
+    await page.locator('#formats').getByText('FLAC', { exact: true }).click();
     await go('#/jobs');
     await page.locator('#view-history').waitFor();
     await isOffline(false);

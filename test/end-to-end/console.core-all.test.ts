@@ -184,7 +184,7 @@ describe.runIf(currentRun === 'all')('a job that takes its time', () => {
     const lecture = await service().outside.stalling('lecture.mp4', join(folder, 'lecture.mp4'));
     await page.getByRole('link', { name: 'New', exact: true }).click();
     await page.getByLabel('Address of a video').fill(lecture.url);
-    await page.getByText('Opus', { exact: true }).click();
+    await page.locator('#formats').getByText('Opus', { exact: true }).click();
     await page.getByRole('button', { name: 'Extract the audio' }).click();
     const current = page.locator('[aria-current="step"]');
     await current.getByText('Fetching the video').waitFor();
@@ -317,6 +317,39 @@ describe.runIf(currentRun === 'all')('a job with a transcript', () => {
     });
     expect(await page.locator('#transcript-lines [aria-current="true"]').innerText()).toContain('onerror');
     await page.getByRole('button', { name: 'Pause', exact: true }).click();
+  });
+
+  it('is asked for beside a second file, a waveform and a destination', async () => {
+    const url = await service().outside.file('asked.mp4', join(folder, 'lecture.mp4'));
+    const destination = new URL('/put/{name}', url).href.replace('%7Bname%7D', '{name}');
+    await page.getByRole('link', { name: 'New', exact: true }).click();
+    await page.getByLabel('Address of a video').fill(url);
+    await page.locator('#formats').getByText('MP3', { exact: true }).click();
+    await page.getByLabel('End', { exact: true }).fill('0:15');
+    if (!(await page.getByLabel('Also as').isVisible())) {
+      await page.getByText('More choices', { exact: true }).click();
+    }
+    await page.getByLabel('Also as').selectOption('Opus');
+    await page.getByRole('combobox', { name: 'Transcript' }).selectOption('Subtitles (SubRip)');
+    await page.getByText('Waveform data').click();
+    await page.getByLabel('Destination').fill(destination);
+    await page.getByRole('button', { name: 'Extract the audio' }).click();
+    await status('Completed').waitFor();
+    const { outputs, destination: told } = await service().job(jobId());
+    expect(outputs).toMatchObject([
+      { name: 'audio', format: 'mp3', end: 15 },
+      { name: 'also-opus', format: 'opus', end: 15 },
+      { name: 'waveform', format: 'waveform', end: 15 },
+      { name: 'transcript', format: 'transcript', subtitles: 'srt', end: 15 },
+    ]);
+    expect(told.url).toBe(destination);
+
+    await page.getByRole('button', { name: 'Use the source again' }).click();
+    await page.locator('#new-title').waitFor();
+    expect(await page.getByLabel('Also as').inputValue()).toBe('opus');
+    expect(await page.getByRole('combobox', { name: 'Transcript' }).inputValue()).toBe('srt');
+    expect(await page.locator('#waveform').isChecked()).toBe(true);
+    expect(await page.getByLabel('Destination').inputValue()).toBe('');
   });
 
   it('says why it could not be made', async () => {

@@ -24,15 +24,21 @@ export function prepareChoices() {
       .toSorted((one, other) => place(one) - place(other))
       .map((format) => formatChoice(format)),
   );
+  byId('also').replaceChildren(
+    element('option', { value: '', textContent: 'Nothing else' }),
+    ...Object.keys(formats)
+      .toSorted((one, other) => place(one) - place(other))
+      .map((format) => element('option', { value: format, textContent: nameOf(format) })),
+  );
   byId('formats').addEventListener('change', showQualities);
   normalize.addEventListener('change', () => {
     loudness.disabled = !normalize.checked;
   });
-  showChoices({ format: 'mp3' }, {});
+  showChoices([{ format: 'mp3' }], {});
 }
 
-/** @param output and @param options as the API has them */
-export function showChoices(output, options) {
+/** @param outputs and @param options as the API has them; of further outputs of sound the first is shown */
+export function showChoices([output, ...others], options) {
   for (const input of byId('formats').querySelectorAll('input')) {
     input.checked = input.value === output.format;
   }
@@ -42,39 +48,54 @@ export function showChoices(output, options) {
   loudness.value = String(output.loudness ?? -16);
   loudness.disabled = !normalize.checked;
   byId('track').value = output.track === undefined ? '' : String(output.track);
+  const transcript = others.find(({ format }) => format === 'transcript');
+  byId('also').value = others.find(({ format }) => format in formats)?.format ?? '';
+  byId('subtitles').value = transcript === undefined ? '' : (transcript.subtitles ?? 'vtt');
+  byId('waveform').checked = others.some(({ format }) => format === 'waveform');
   byId('filename').value = options.filename ?? '';
   byId('webhook').value = options.webhook ?? '';
+  byId('destination').value = '';
 }
 
-/** @returns {{ output: object, options: object }} without what was left to the service */
-export function chosenOutput() {
-  const text = (id) => byId(id).value.trim() || undefined;
+/**
+ * @param part `start` and `end`, where they were chosen
+ * @returns what is asked for of a source, as the API has it, without what was left to the service
+ */
+export function chosenRequest(part) {
   const track = text('track');
+  const cut = { track: track !== undefined && /^\d+$/.test(track) ? Number(track) : track, ...part };
+  const level = normalize.checked ? { normalize: true, loudness: Number(loudness.value) } : {};
+  const output = { format: chosenFormat(), quality: text('quality'), ...level, ...cut };
+  const [also, subtitles, destination] = ['also', 'subtitles', 'destination'].map(text);
+  const others = [
+    also && { name: `also-${also}`, format: also, ...level, ...cut },
+    byId('waveform').checked && { name: 'waveform', format: 'waveform', ...cut },
+    subtitles && { name: 'transcript', format: 'transcript', subtitles, ...cut },
+  ].filter(Boolean);
   const wanted = {
-    output: {
-      format: chosenFormat(),
-      quality: text('quality'),
-      ...(normalize.checked ? { normalize: true, loudness: Number(loudness.value) } : {}),
-      track: track !== undefined && /^\d+$/.test(track) ? Number(track) : track,
-    },
+    ...(others.length === 0 ? { output } : { outputs: [{ name: 'audio', ...output }, ...others] }),
+    ...(destination && { destination: { url: destination } }),
     options: { filename: text('filename'), webhook: text('webhook') },
   };
   return JSON.parse(JSON.stringify(wanted));
 }
+
+const text = (id) => byId(id).value.trim() || undefined;
 
 function place(format) {
   const found = Object.keys(shown).indexOf(format);
   return found === -1 ? Number.POSITIVE_INFINITY : found;
 }
 
+const nameOf = (format) => shown[format]?.[0] ?? format.toUpperCase();
+
 function formatChoice(format) {
-  const [name, about] = shown[format] ?? [format.toUpperCase(), ''];
   return element(
     'label',
     { class: 'format' },
     element('input', { type: 'radio', name: 'format', value: format, class: 'visually-hidden' }),
-    element('strong', { textContent: name }),
-    element('span', { class: 'soft', textContent: about }),
+    element('strong', { textContent: nameOf(format) }),
+    element('span', { class: 'soft', textContent: shown[format]?.[1] ?? '' }),
   );
 }
 

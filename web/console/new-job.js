@@ -1,6 +1,6 @@
 // The first view: a source, what is to be made of it, and off it goes.
 
-import { chosenOutput, prepareChoices, showChoices } from './choices.js';
+import { chosenRequest, prepareChoices, showChoices } from './choices.js';
 import { once } from './connection.js';
 import { announce, byId, setText } from './page.js';
 import { eraseSource, forgetSource, prepareSource, showSource, sourceOf, takeSource } from './source.js';
@@ -19,11 +19,11 @@ let submitting = false;
 
 export function show() {
   if (prefill !== null) {
-    const { source, output, options } = prefill;
+    const { source, outputs, options } = prefill;
     prefill = null;
     showSource(source);
-    showChoices(output, options);
-    trim.showPart(output);
+    showChoices(outputs, options);
+    trim.showPart(outputs[0]);
   }
 }
 
@@ -33,11 +33,10 @@ export function leave() {
   fault.textContent = '';
 }
 
-/** Shows another job's source and choices, of several outputs those of the first, the next time that the view opens. @param job as the API has it */
+/** Shows another job's source and choices the next time that the view opens, without its destination, whose address is for once. @param job as the API has it */
 export function startFrom(job) {
   const { source, inputFile, options } = job;
-  const [output] = outputsOf(job);
-  prefill = { source: { ...source, name: inputFile?.name ?? source.file }, output, options };
+  prefill = { source: { ...source, name: inputFile?.name ?? source.file }, outputs: outputsOf(job), options };
   location.hash = '#/';
 }
 
@@ -45,7 +44,7 @@ export function startFrom(job) {
 export function forget() {
   eraseSource();
   form.reset();
-  showChoices({ format: 'mp3' }, {});
+  showChoices([{ format: 'mp3' }], {});
   trim.clear();
 }
 
@@ -64,19 +63,15 @@ form.addEventListener('submit', async (event) => {
     const source = await takeSource(() => waitForUpload());
     note('');
     const part = trim.chosenPart();
-    const chosen = chosenOutput();
     if (part === null) {
       return;
     }
-    const { jobId } = await once('v1/extract', {
-      source,
-      output: { ...chosen.output, ...part },
-      options: chosen.options,
-    });
+    const wanted = chosenRequest(part);
+    const { jobId } = await once('v1/extract', { source, ...wanted });
     forgetSource();
     trim.clear();
     form.reset();
-    showChoices(chosen.output, {});
+    showChoices(outputsOf(wanted), {});
     if (byId('view-new').hidden) {
       announce('The job has begun; the history has it.');
     } else {
