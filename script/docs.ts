@@ -37,8 +37,8 @@ const capacity = capacityPage(readResults(join(import.meta.dirname, '..')));
 
 /** By page: the tables that it has to hold. */
 const pages: Readonly<Record<string, Readonly<Record<string, () => string>>>> = {
-  'README.md': { formats: formatTable },
   'docs/api.md': {
+    formats: formatTable,
     routes: routeTable,
     output: outputFieldTable,
     waveform: waveformFieldTable,

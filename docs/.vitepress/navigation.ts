@@ -11,12 +11,12 @@ interface Section {
 
 /** Where the title of the page says too little beside the others. */
 const shortTitles: Readonly<Record<string, string>> = {
-  'README.md': 'In short: a walk with curl',
+  'README.md': 'In short',
   'docs/tutorial.md': 'From a video to a voice message',
 };
 
 const sections: readonly Section[] = [
-  { title: 'Tutorial', pages: ['docs/tutorial.md', 'README.md'] },
+  { title: 'Tutorial', pages: ['docs/tutorial.md', 'docs/walk.md', 'README.md'] },
   {
     title: 'How-to',
     pages: [

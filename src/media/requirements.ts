@@ -93,7 +93,10 @@ export function requirements(): Requirements {
       planOutput(OutputRequest.parse({ format, quality, start: 1, end: 2, normalize: true }), SOURCE),
     ),
   );
-  const plans = [...sounds, planAny(TranscriptRequest.parse({ format: 'transcript', name: 'words' }), SOURCE)];
+  const plans = [
+    ...sounds,
+    planAny(TranscriptRequest.parse({ format: 'transcript', name: 'words' }), SOURCE),
+  ];
   return {
     encoders: distinct(plans.map(({ encode }) => encode.encoder)),
     muxers: distinct([...plans.map(({ format }) => format.muxer), ...OTHER_MUXERS]),

@@ -6,10 +6,10 @@
  *     <!-- runs as shown -->             what follows "$ " runs, whatever becomes of it, and prints the rest
  *     <!-- runs beside -->               stays while the rest of the page runs
  *     <!-- runs as the service -->       starts Soundpost
- *     <!-- runs until completed -->      again and again, until the answer's `status` is that, or one of several: a|b (README: or `told`)
+ *     <!-- runs until completed -->      again and again, until the answer's `status` is that, or one of several: a|b (docs/walk.md: or `told`)
  *     <!-- does not run: needs … -->     a reason; what stands in backticks there is in the block, or a path of the project
  *
- * readme.test.ts runs those of the README, walks.test.ts those of all other pages, by these marks alone.
+ * curl-walk.all.test.ts runs those of docs/walk.md, walks.all.test.ts those of all other pages, by these marks alone.
  */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';

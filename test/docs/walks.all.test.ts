@@ -1,4 +1,4 @@
-/** Follows every page but the README: its commands run as they stand, in order, and print what the page shows. */
+/** Follows every page but the walk with curl (curl-walk.all.test.ts): its commands run as they stand, in order, and print what the page shows. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { until } from '../until.ts';
 import { runs } from './command-blocks.ts';
@@ -8,7 +8,7 @@ import { START, Stand } from './stand.ts';
 
 const LONGEST_REPEAT_MS = 30_000;
 
-const walked = pages().filter((page) => page !== 'README.md' && codeBlocks(page).some(runs));
+const walked = pages().filter((page) => page !== 'docs/walk.md' && codeBlocks(page).some(runs));
 
 /** A line with what differs from run to run blanked. */
 function masked(line: string): string {

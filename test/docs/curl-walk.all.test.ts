@@ -8,7 +8,8 @@ import { type CodeBlock, codeBlocks } from './markdown.ts';
 import { expectSame } from './shape.ts';
 import { Walk } from './walk.ts';
 
-const blocks = codeBlocks('README.md');
+const PAGE = 'docs/walk.md';
+const blocks = codeBlocks(PAGE);
 
 const LONGEST_REPEAT_MS = 30_000;
 
@@ -22,7 +23,12 @@ function masked(line: string): string {
     .replace(/sp_\w+/, 'sp_…');
 }
 
-describe('the walk through the README', () => {
+it('begins with the request that the README shows', () => {
+  const [first] = blocks.filter(({ text }) => text.includes('/v1/extract'));
+  expect(codeBlocks('README.md').map(({ text }) => text)).toContain(first?.text);
+});
+
+describe('the walk with curl', () => {
   let walk: Walk;
   beforeAll(async () => {
     walk = await Walk.begin();
@@ -58,10 +64,7 @@ describe('the walk through the README', () => {
     [/^runs\n/, runOnce],
     [/^does not run: .*\n.*webhook-receiver/, startReceiver],
     [/^answer: announcements/, expectAnnouncements],
-    [
-      /^answer: /,
-      async (block) => expectSame('README.md', block, JSON.parse(printed), JSON.parse(block.text)),
-    ],
+    [/^answer: /, async (block) => expectSame(PAGE, block, JSON.parse(printed), JSON.parse(block.text))],
     [/^webhook/, expectWebhook],
   ];
 
@@ -72,7 +75,7 @@ describe('the walk through the README', () => {
 
   async function expectAnnouncements(block: CodeBlock): Promise<void> {
     const { voiceMessage, webhook } = Envelope.parse(JSON.parse(printed)).data;
-    expectSame('README.md', block, { voiceMessage, webhook }, JSON.parse(block.text));
+    expectSame(PAGE, block, { voiceMessage, webhook }, JSON.parse(block.text));
   }
 
   async function startService(block: CodeBlock): Promise<void> {
@@ -133,7 +136,7 @@ describe('the walk through the README', () => {
     const body = await received(`verified ${walk.variables.JOB}-webhook`);
     expect(first).toMatch(/^verified job_[0-9a-f]{16}-webhook$/);
     expect(answerSchemas['job.completed']?.parse(body)).toEqual(body);
-    expectSame('README.md', block, body, JSON.parse(shown.join('\n')));
+    expectSame(PAGE, block, body, JSON.parse(shown.join('\n')));
   }
 
   /** The body that the receiver printed after this line; what it printed about others is passed over. */

@@ -1,0 +1,27 @@
+/** The README is for whoever has a minute: short, and every address in it leads somewhere. Its links to the project are checked with those of all pages. */
+import { expect, it } from 'vitest';
+import { codeBlocks, prose, readPage } from './markdown.ts';
+
+const MOST_WORDS = 600;
+
+it('has at most 600 words outside of code', () => {
+  const words = prose('README.md')
+    .replaceAll(/<!--.*?-->/g, '')
+    .replaceAll(/\]\([^)]*\)/g, '')
+    .split(/\s+/)
+    .filter((word) => /\w/.test(word));
+  expect(words.length).toBeGreaterThan(300);
+  expect(words.length).toBeLessThanOrEqual(MOST_WORDS);
+});
+
+it('shows the two commands, one request and a picture', () => {
+  const commands = codeBlocks('README.md').map(({ text }) => text.trim().split(/[ \n]/)[0]);
+  expect(commands).toEqual(['./script/demo', './script/test', 'curl']);
+  expect(readPage('README.md')).toMatch(/^!\[[^\]]+\]\(docs\/images\/[\w-]+\.png\)$/m);
+});
+
+it('links to nothing outside of the project', () => {
+  const links = [...prose('README.md').matchAll(/\]\(([^)\s]+)\)/g)].map(([, target = '']) => target);
+  expect(links.length).toBeGreaterThan(10);
+  expect(links.filter((target) => /^[a-z]+:/.test(target))).toEqual([]);
+});
