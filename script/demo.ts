@@ -70,6 +70,7 @@ async function demo(video: string | undefined, stopAfterwards: boolean): Promise
       if (stopAfterwards) {
         return;
       }
+      say(`\nListen in the voice inbox: ${service.inbox}`);
       say('Everything keeps running; Ctrl-C stops it.');
       await Promise.race([service.ended, told]);
     } finally {
@@ -100,7 +101,7 @@ async function prepareSource(video: string | undefined): Promise<string> {
   return path;
 }
 
-async function runJob({ api, apiKey, inbox }: Service, source: string, receiver: Receiver): Promise<void> {
+async function runJob({ api, apiKey }: Service, source: string, receiver: Receiver): Promise<void> {
   const startedMs = Date.now();
   const client = createClient({ baseUrl: api, apiKey });
   say(`▸ submitting ${basename(source)}`);
@@ -118,7 +119,6 @@ async function runJob({ api, apiKey, inbox }: Service, source: string, receiver:
     `✓ voice     delivered to ${RECIPIENT} on the loopback network as ${INSTANCE} (${await delivered(client, jobId)})`,
   );
   say(`✓ done in   ${((Date.now() - startedMs) / 1000).toFixed(1)} s`);
-  say(`\nListen in the voice inbox, while the service runs: ${inbox}`);
 }
 
 async function submit(client: SoundpostClient, source: string, receiver: Receiver): Promise<string> {

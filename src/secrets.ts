@@ -5,6 +5,7 @@
 import { hkdfSync, randomBytes } from 'node:crypto';
 import { mkdir, open, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
 
 export interface DerivedSecrets {
   /** HMAC key under which API keys and tokens are stored. */
@@ -31,9 +32,14 @@ export function deriveSecrets(secretKey: string): DerivedSecrets {
   };
 }
 
+/** For whoever made the file to write into it. */
+const WRITTEN_WITHIN_MS = 5000;
+const LOOK_EACH_MS = 20;
+const LEAST_CHARACTERS = 32;
+
 /**
  * The root secret of a machine that was given none: made once in `<dataDir>/secret-key`, mode 0600.
- * Two processes that start at once agree, because the file is created exclusively.
+ * Two processes that start at once agree: the file is created exclusively, and the other one waits until it is written.
  */
 export async function machineSecretKey(dataDir: string): Promise<string> {
   const path = join(dataDir, 'secret-key');
@@ -51,9 +57,15 @@ export async function machineSecretKey(dataDir: string): Promise<string> {
       throw error;
     }
   }
-  const secret = (await readFile(path, 'utf8')).trim();
-  if (secret.length < 32) {
-    throw new Error(`${path} does not hold a secret of at least 32 bytes; remove it to have a new one made`);
+  const untilMs = performance.now() + WRITTEN_WITHIN_MS;
+  for (;;) {
+    const secret = (await readFile(path, 'utf8')).trim();
+    if (secret.length >= LEAST_CHARACTERS) return secret;
+    if (performance.now() > untilMs) {
+      throw new Error(
+        `${path} does not hold a secret of at least 32 bytes; remove it to have a new one made`,
+      );
+    }
+    await wait(LOOK_EACH_MS);
   }
-  return secret;
 }

@@ -72,9 +72,9 @@ function contractModule(): string {
     name,
     { quality, mediaType, extension },
   ]);
-  const errors = Object.entries(errorCatalogue).map(([code, { meaning, remedy }]) => [
+  const errors = Object.entries(errorCatalogue).map(([code, { meaning, remedy, retryable }]) => [
     code,
-    { meaning, remedy },
+    { meaning, remedy, retryable },
   ]);
   return Object.entries({
     formats: Object.fromEntries(shown),

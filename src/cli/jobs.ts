@@ -165,6 +165,8 @@ function detailsOf(text: string | null | undefined): string {
   return text ? ` (${text})` : '';
 }
 
-function stateOf({ status, progress }: Job): string {
+/** A job that was cancelled is called so, as in the console. */
+function stateOf({ status, progress, error }: Job): string {
+  if (error?.code === 'JOB_CANCELLED') return 'cancelled';
   return status === 'processing' ? `${status} ${progress} %` : status;
 }

@@ -34,7 +34,7 @@ export async function createKey(choices: KeyChoices, hint: (sentence: string) =>
   if (wanted.scopes.includes('voice') && wanted.instances.length === 0) {
     hint('this key may send voice messages, but as no instance: name them with --instances, or give *');
   }
-  return choices.json ? JSON.stringify({ key, ...wanted }) : key;
+  return choices.json ? JSON.stringify({ id: claimedId(key), key, ...wanted }) : key;
 }
 
 export async function listKeys(asJson: boolean): Promise<string> {
@@ -134,13 +134,21 @@ interface KeyStores {
 
 /** Uses the Redis of a service that runs over the same DATA_DIR, else starts one for the moment. */
 async function withKeys<Result>(work: (stores: KeyStores) => Promise<Result>): Promise<Result> {
-  const config = loadConfig();
+  const asked = loadConfig();
+  // What is logged at a terminal nobody keeps, and somebody reads the answer there.
+  const isRead = process.stderr.isTTY;
+  const config = isRead && asked.LOG_LEVEL === 'info' ? { ...asked, LOG_LEVEL: 'warn' as const } : asked;
   const running = config.REDIS_URL ?? (await runningEmbeddedRedis(join(config.DATA_DIR, 'redis')));
   const resources = await openResources({ ...config, REDIS_URL: running }, []);
   const { logger } = resources;
   const stores = openStores(resources);
   try {
-    return await work({ ...stores, config, logger, audit: createAuditLog(logger) });
+    return await work({
+      ...stores,
+      config,
+      logger,
+      audit: isRead ? () => undefined : createAuditLog(logger),
+    });
   } finally {
     await stores.close();
     await resources.close();

@@ -173,7 +173,9 @@ function addServers(program: Command, { say }: Terminal): void {
 function addDoctor(program: Command, { say }: Terminal): void {
   program
     .command('doctor')
-    .description('check what Soundpost needs on this machine, and say what mends it; changes nothing')
+    .description(
+      'check this machine for what Soundpost needs, and say how to fix what is missing; changes nothing',
+    )
     .option('--json', 'print JSON')
     .action(async (choices: DoctorChoices) => {
       process.exitCode = await (await import('./doctor.ts')).doctor(choices, say);

@@ -39,7 +39,7 @@ export const errorCatalogue = {
     blame: 'caller',
     retryable: false,
     meaning: 'The payload is malformed, a required field is missing or a field is unknown.',
-    remedy: 'Mend the fields that details lists.',
+    remedy: 'Fix the fields that details lists.',
   },
   INVALID_SOURCE: {
     httpStatus: 400,
@@ -53,7 +53,7 @@ export const errorCatalogue = {
     blame: 'caller',
     retryable: false,
     meaning: 'A field of output is not acceptable for the format.',
-    remedy: 'Mend the fields that details lists.',
+    remedy: 'Fix the fields that details lists.',
   },
   INVALID_WEBHOOK: {
     httpStatus: 400,
@@ -222,7 +222,7 @@ export const errorCatalogue = {
     blame: 'receiver',
     retryable: false,
     meaning: 'The webhook could not be delivered; the job itself is not affected.',
-    remedy: 'Mend the receiver, then replay the delivery, or resend all that were given up since a time.',
+    remedy: 'Fix the receiver, then replay the delivery, or resend all that were given up since a time.',
   },
   DESTINATION_FAILED: {
     httpStatus: 200,

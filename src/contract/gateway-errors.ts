@@ -18,7 +18,7 @@ export const gatewayErrorCatalogue = {
     httpStatus: 400,
     retryable: false,
     meaning: 'A field is missing or has a value that the operation does not take.',
-    remedy: 'Mend the fields that the messages name.',
+    remedy: 'Fix the fields that the messages name.',
   },
   unknown_recipient: {
     httpStatus: 400,

@@ -16,7 +16,7 @@ it.each([
       .flatMap((item) => Object.values(item))
       .flatMap(({ summary }) => summary ?? []);
     expect(summaries.length).toBeGreaterThan(20);
-    const errors = ['INVALID_REQUEST', 'Mend the fields that details lists.'];
+    const errors = ['INVALID_REQUEST', 'Fix the fields that details lists.'];
     // On a phone the list of operations is folded away.
     const awaited = device === 'a desk' ? [...summaries, ...errors] : errors;
     const seen = await lookAtReference(`${service().url}/docs`, viewport, awaited);

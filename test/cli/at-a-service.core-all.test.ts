@@ -242,7 +242,7 @@ describe('jobs', () => {
         desk().soundpost(['jobs', 'watch', retried, '--json']),
       ]);
       expect(text(shown)).toMatch(
-        new RegExp(`^job +${jobId}\\nstate +failed\\n(.*\\n)*error +JOB_CANCELLED: `),
+        new RegExp(`^job +${jobId}\\nstate +cancelled\\n(.*\\n)*error +JOB_CANCELLED: `),
       );
       expect(json(finished)).toMatchObject({ jobId: retried, status: 'completed', retryOf: jobId });
 

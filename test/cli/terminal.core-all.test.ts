@@ -72,6 +72,26 @@ describe('a terminal', () => {
   });
 });
 
+it.runIf(currentRun === 'core')('shows a new key alone; a pipe has its audit record beside', async () => {
+  const shown = desk().terminal(['keys', 'create', '--name', 'mine', '--instances', '*']);
+  expect((await shown.ended).code).toBe(0);
+  expect(shown.output()).toMatch(/^sp_[a-z0-9]{8}_[A-Za-z0-9]+\r\n$/);
+  const { stdout, stderr } = await desk().soundpost([
+    'keys',
+    'create',
+    '--name',
+    'ours',
+    '--instances',
+    '*',
+    '--json',
+  ]);
+  const { id, key, ...more } = JSON.parse(stdout.toString());
+  expect(key).toMatch(new RegExp(`^sp_${id}_`));
+  expect(more).toMatchObject({ name: 'ours', instances: ['*'] });
+  expect(stderr).toContain('"audit":true');
+  expect(stderr).not.toContain(key);
+});
+
 describe('Ctrl-C', () => {
   it.runIf(currentRun === 'core')('ends ffmpeg, removes everything and exits with 130', async () => {
     const args = ['extract', videos.long, '-o', 'long.mp3', '--start', '1', '-q', 'extreme'];

@@ -23,11 +23,6 @@ function masked(line: string): string {
     .replace(/sp_\w+/, 'sp_…');
 }
 
-it('begins with the request that the README shows', () => {
-  const [first] = blocks.filter(({ text }) => text.includes('/v1/extract'));
-  expect(codeBlocks('README.md').map(({ text }) => text)).toContain(first?.text);
-});
-
 describe('the walk with curl', () => {
   let walk: Walk;
   beforeAll(async () => {

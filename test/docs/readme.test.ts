@@ -20,6 +20,11 @@ it('shows the two commands, one request and a picture', () => {
   expect(readPage('README.md')).toMatch(/^!\[[^\]]+\]\(docs\/images\/[\w-]+\.png\)$/m);
 });
 
+it('shows a request that the tutorial makes', () => {
+  const request = codeBlocks('README.md').at(-1)?.text;
+  expect(codeBlocks('docs/tutorial.md').find(({ text }) => text === request)?.mark).toBe('runs');
+});
+
 it('links to nothing outside of the project', () => {
   const links = [...prose('README.md').matchAll(/\]\(([^)\s]+)\)/g)].map(([, target = '']) => target);
   expect(links.length).toBeGreaterThan(10);

@@ -243,7 +243,8 @@ describe.runIf(currentRun === 'all')('a job that takes its time', () => {
     await page.keyboard.press('Enter');
     await status('Failed').waitFor();
     await page.getByText('EXTRACTION_FAILED').waitFor();
-    await page.getByText('choose another track, format or bitrate').waitFor();
+    await page.getByText('There is no sound in this video.').waitFor();
+    expect(await page.getByRole('button', { name: 'Try again' }).count()).toBe(0);
   });
 });
 

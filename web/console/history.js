@@ -1,6 +1,6 @@
 // Jobs, newest first: looking for one, cancelling it, trying it again.
 import { Away, request } from './connection.js';
-import { cancel, retry } from './job-actions.js';
+import { cancel, mayHelpToRetry, retry } from './job-actions.js';
 import { byId, during, iconButton, setText } from './page.js';
 import { element, icon, shortTime } from './shared/elements.js';
 import { nameOf, outputsOf, size, statusOf, statusWord, stepWord, time } from './words.js';
@@ -198,7 +198,7 @@ function action(job, status) {
     );
     return button;
   }
-  if (status === 'completed') {
+  if (status === 'completed' || !mayHelpToRetry(job)) {
     return null;
   }
   const button = iconButton('retry', 'Try again', {

@@ -1,5 +1,6 @@
 // What can be done with a job from wherever it is shown.
 import { once, request } from './connection.js';
+import { errors } from './contract.js';
 import { announce } from './page.js';
 
 /** @returns the job as it is now */
@@ -18,4 +19,18 @@ export async function cancel(jobId) {
 export async function retry(jobId) {
   const accepted = await once(`v1/jobs/${jobId}/retry`);
   location.hash = `#/jobs/${accepted.jobId}`;
+}
+
+/** Whether the same job may succeed now: what lies in an upload, or in what was chosen, fails again. At an address there may be another file by now. */
+export const mayHelpToRetry = ({ error, source }) =>
+  error?.code === 'JOB_CANCELLED' ||
+  (error?.code === 'INVALID_VIDEO' && source.type === 'url') ||
+  errors[error?.code]?.retryable !== false;
+
+/** What to do about an error of a job. */
+export function remedyOf({ code, details }) {
+  if (details === 'no audio stream') {
+    return 'There is no sound in this video. Take another one.';
+  }
+  return errors[code]?.remedy ?? '';
 }

@@ -1,8 +1,8 @@
 // One job: its progress while it runs, then its result, or why there is none.
 import { follow, reachable, request, sentence } from './connection.js';
-import { errors, processingSteps } from './contract.js';
+import { processingSteps } from './contract.js';
 import { showDeliveries, stopDeliveries } from './deliveries.js';
-import { cancel, retry } from './job-actions.js';
+import { cancel, mayHelpToRetry, remedyOf, retry } from './job-actions.js';
 import { startFrom } from './new-job.js';
 import { announce, byId, confirmed, during, setText, showFacts } from './page.js';
 import { closePlayer, loadPlayer } from './player.js';
@@ -146,9 +146,10 @@ function showFailure(status) {
     return;
   }
   const { code, message, details } = job.error;
+  byId('job-retry').hidden = !mayHelpToRetry(job);
   byId('failed-title').textContent = status === 'cancelled' ? 'Cancelled' : 'This did not work';
   byId('failed-text').textContent = sentence({ message, details }, 200);
-  byId('failed-remedy').textContent = errors[code]?.remedy ?? '';
+  byId('failed-remedy').textContent = remedyOf(job.error);
   byId('failed-code').textContent = code;
 }
 
@@ -220,7 +221,7 @@ function showDetails(status) {
       'Source file',
       inputFile?.format && `${inputFile.format} · ${time(inputFile.duration)} · ${size(inputFile.size)}`,
     ],
-    ['Audio tracks', inputFile?.tracks.map(trackWord).join('; ')],
+    ['Audio tracks', inputFile?.tracks.map((track) => trackWord(track, inputFile.tracks)).join('; ')],
     ['Part', output.start === undefined && output.end === undefined ? null : part],
     ['Quality', output.quality ?? null],
     ['Track', output.track === undefined ? null : String(output.track)],
@@ -239,8 +240,11 @@ function destinationFacts({ destination, outputFiles }) {
   ]);
 }
 
-function trackWord({ index, codec, language, channels, default: isDefault }) {
-  return `${index}: ${[language, codec, channelWord(channels).toLowerCase(), isDefault ? 'the main one' : null].filter(Boolean).join(', ')}`;
+/** Of several that are marked as default the first is taken. */
+function trackWord(track, tracks) {
+  const { index, codec, language, channels } = track;
+  const isMain = track === (tracks.find((one) => one.default) ?? tracks[0]);
+  return `${index}: ${[language, codec, channelWord(channels).toLowerCase(), isMain ? 'the main one' : null].filter(Boolean).join(', ')}`;
 }
 
 byId('job-cancel').addEventListener('click', (event) =>

@@ -90,9 +90,9 @@ export function cut(
   const cycle = frameSamples * cycleFrames;
   const overlap = Math.round(overlapSeconds * encode.sampleRate);
   const whole = (expectedSeconds ?? 0) * encode.sampleRate;
-  const weights = Array.from({ length: count }, (_, part) => (1 + DECODE_SHARE) ** -part);
-  // Of many parts each is short: the last one keeps half of its length whatever is made beside it.
-  const half = ((whole - overlap) * (1 + DECODE_SHARE) ** (1 - count)) / sum(weights) / 2;
+  // Of many parts each is short, and none may become shorter than what it shares with the next.
+  const weights = Array.from({ length: count }, (_, part) => Math.max(0.5, (1 + DECODE_SHARE) ** -part));
+  const half = ((whole - overlap) * (weights.at(-1) ?? 1)) / sum(weights) / 2;
   const lessAtEnd = Math.min((beside * BESIDE_SHARE * whole) / (1 + DECODE_SHARE), half);
   const stride = (whole - overlap + lessAtEnd) / sum(weights);
   const startOf = (part: number) => Math.floor((stride * sum(weights.slice(0, part))) / cycle) * cycle;

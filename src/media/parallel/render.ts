@@ -226,8 +226,9 @@ async function encodePart(
   onSeconds: (seconds: number) => void,
 ): Promise<PartEnd> {
   const { places, ...command } = await renditionCommand(job, [{ ...rendition, path, stretch }, ...beside]);
-  // How far a run has come is told of its longest file, and what is made beside begins at second 0.
-  const ahead = beside.length === 0 ? 0 : stretch.startSample / rendition.plan.encode.sampleRate;
+  // How far a run has come is told of its longest file. What is made beside begins at second 0, and may end before the part begins.
+  const begin = stretch.startSample / rendition.plan.encode.sampleRate;
+  const ahead = beside.some(({ plan }) => (plan.expectedSeconds ?? 0) > begin) ? begin : 0;
   const { stderr } = await runOnInput(job, command, (reached) => onSeconds(Math.max(0, reached - ahead)));
   const { samples = 0 } = outputStatistics(stderr, 0) ?? {};
   // The container promised more than there is; the single pass says what that means.
