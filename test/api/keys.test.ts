@@ -68,10 +68,11 @@ describe('A6. keys on the command line', () => {
   it('beside a running service: create, list, rotate, revoke', async () => {
     const created = await keys(home, ['create', '--name', 'shop', '--scopes', 'extract,read', '--json']);
     expect(created.code).toBe(0);
-    const { key, ...rest } = JSON.parse(created.said);
+    const { id: told, key, ...rest } = JSON.parse(created.said);
     expect(key).toMatch(/^sp_[a-z0-9]{8}_[A-Za-z0-9]{32,64}$/);
     expect(rest).toEqual({ name: 'shop', scopes: ['extract', 'read'], instances: [] });
     const [, id = '', secret = ''] = key.split('_');
+    expect(told).toBe(id);
     expect((await ask(key)).status).toBe(200);
 
     const listed = await keys(home, ['list', '--json']);
