@@ -20,7 +20,7 @@ export async function truncationOf(job: Job): Promise<string | null> {
 /** Where tracks end: each is asked for once, and what was counted on the way is not asked for. */
 export class TrackEnds {
   readonly #job: Job;
-  readonly #known = new Map<number, Promise<number>>();
+  readonly #known = new Map<number, number>();
 
   constructor(job: Job) {
     this.#job = job;
@@ -28,13 +28,13 @@ export class TrackEnds {
 
   /** @param seconds as the run that made a file of the plan counted them; null where it did not */
   note({ track, trim }: OutputPlan, seconds: number | null): void {
-    if (trim === null && seconds !== null) this.#known.set(track.streamIndex, Promise.resolve(seconds));
+    if (trim === null && seconds !== null) this.#known.set(track.streamIndex, seconds);
   }
 
-  of({ track: { streamIndex } }: OutputPlan): Promise<number> {
-    const known = this.#known.get(streamIndex) ?? endOf(this.#job, `0:${streamIndex}`);
-    this.#known.set(streamIndex, known);
-    return known;
+  async of({ track: { streamIndex } }: OutputPlan): Promise<number> {
+    const seconds = this.#known.get(streamIndex) ?? (await endOf(this.#job, `0:${streamIndex}`));
+    this.#known.set(streamIndex, seconds);
+    return seconds;
   }
 }
 

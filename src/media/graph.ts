@@ -110,8 +110,8 @@ export function branchFilters({ formatName, track, encode }: OutputPlan, gain: G
 const AT_ONCE = 16_384;
 
 /**
- * Takes a third of the time that {@link convert} would beside an encoder: many samples at once, and resampled as one channel of 16 bits, whose noise at −91 dB no
- * recogniser hears.
+ * Takes less than half of the time that {@link convert} would beside an encoder (0.2 s in place of 0.5 for ten minutes): many samples at once, and resampled as one
+ * channel of 16 bits, whose noise at −91 dB no recogniser hears.
  */
 function convertForTranscriber(track: OutputPlan['track'], { sampleRate }: EncodePlan): string {
   const mix = `aresample=${track.sampleRate}:rematrix_maxval=1.0,aformat=channel_layouts=mono:sample_fmts=s16`;

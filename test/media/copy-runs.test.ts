@@ -1,24 +1,31 @@
 /** How often ffmpeg is run for a copy: of an hour each run takes as long as the copy itself. */
 import { expect, it } from 'vitest';
-import { extract, tools } from './extracting.ts';
+import { OutputRequest } from '../../src/contract/output-request.ts';
+import { extractAudio } from '../../src/media/extract.ts';
+import { planOutput } from '../../src/media/plan.ts';
+import { probe } from '../../src/media/probe.ts';
+import { extract, noAbort, tools } from './extracting.ts';
 import { decodedSeconds, ffmpeg } from './oracle.ts';
 import { mediaFolder } from './sources.ts';
 
 const folder = mediaFolder();
 
-async function runsOfCopy(source: string, format: string) {
+/** The tools, and how often they were run. */
+function counted() {
   let runs = 0;
-  const counting = {
-    ...tools,
-    watch: () => {
-      runs += 1;
-      return () => undefined;
-    },
+  const watch = () => {
+    runs += 1;
+    return () => undefined;
   };
+  return { counting: { ...tools, watch }, runs: () => runs };
+}
+
+async function runsOfCopy(source: string, format: string) {
+  const { counting, runs } = counted();
   const path = folder.at(`copy.${format}`);
   const { output, sourceSeconds } = await extract(source, path, { format }, { tools: counting });
   expect(output.copied).toBe(true);
-  return { runs, output, sourceSeconds, heard: await decodedSeconds(path) };
+  return { runs: runs(), output, sourceSeconds, heard: await decodedSeconds(path) };
 }
 
 it("an MP4's track is copied by one run, which tells how long it is", async () => {
@@ -34,4 +41,26 @@ it('of timestamps that are rounded the source and the copy are looked at once mo
   const { runs, output, heard } = await runsOfCopy(mkv, 'aac');
   expect(runs).toBe(3);
   expect(output.durationSeconds).toBeCloseTo(heard, 5);
+});
+
+it('of several copies of one track the source is looked at once', async () => {
+  const input = folder.at('aac.mkv');
+  await ffmpeg('-v', 'error', '-i', await folder.source('aac.mp4'), '-c', 'copy', '-y', input);
+  const probed = await probe(tools, input, { signal: noAbort });
+  const copies = (count: number) => {
+    const { counting, runs } = counted();
+    const outputs = Array.from({ length: count }, (_, nth) => ({
+      plan: planOutput(OutputRequest.parse({ format: 'aac' }), probed),
+      path: folder.at(`copy-${nth}.aac`),
+    }));
+    const [first, ...others] = outputs;
+    if (first === undefined) throw new Error('one at least');
+    return extractAudio({
+      ...{ tools: counting, input, probe: probed, outputs: [first, ...others], signal: noAbort },
+      maxAudioSeconds: 3600,
+    }).then(({ files }) => ({ runs: runs(), copied: files.map((file) => file.copied) }));
+  };
+  // The copying of all, the source, and each copy.
+  expect(await copies(1)).toEqual({ runs: 3, copied: [true] });
+  expect(await copies(3)).toEqual({ runs: 5, copied: [true, true, true] });
 });

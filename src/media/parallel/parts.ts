@@ -73,11 +73,14 @@ export function mostParts(plan: OutputPlan, { minPartSeconds }: PartLengths = PA
 /** What a second of the source takes to be read and decoded, of what it takes to be encoded: 0.45 s of 7.5 for ten minutes of AAC to MP3. */
 const DECODE_SHARE = 0.06;
 
-/** The same of what the last part's run makes beside: a transcript's sound is mixed and resampled. */
-const BESIDE_SHARE = 0.05;
+/** The same of what the last part's run makes besides: a transcript's sound, 0.2 s of those 7.5. */
+const BESIDE_SHARE = 0.03;
+
+/** The shortest of many parts against the first: it stays longer than what it shares with the next. */
+const LEAST_WEIGHT = 0.5;
 
 /**
- * Parts that take the same time, each overlapping the next. Each one's run decodes what lies before it too, so that they become shorter.
+ * Parts that take about the same time, each overlapping the next. Each one's run decodes what lies before it too, so that they become shorter.
  * @param beside how many light outputs the last part's run makes besides
  */
 export function cut(
@@ -89,12 +92,11 @@ export function cut(
 ): Part[] {
   const cycle = frameSamples * cycleFrames;
   const overlap = Math.round(overlapSeconds * encode.sampleRate);
-  const whole = (expectedSeconds ?? 0) * encode.sampleRate;
-  // Of many parts each is short, and none may become shorter than what it shares with the next.
-  const weights = Array.from({ length: count }, (_, part) => Math.max(0.5, (1 + DECODE_SHARE) ** -part));
-  const half = ((whole - overlap) * (weights.at(-1) ?? 1)) / sum(weights) / 2;
-  const lessAtEnd = Math.min((beside * BESIDE_SHARE * whole) / (1 + DECODE_SHARE), half);
-  const stride = (whole - overlap + lessAtEnd) / sum(weights);
+  const weights = Array.from({ length: count }, (_, part) => {
+    const besides = part === count - 1 ? beside * BESIDE_SHARE * count : 0;
+    return Math.max(LEAST_WEIGHT, (1 + DECODE_SHARE) ** -part - besides);
+  });
+  const stride = ((expectedSeconds ?? 0) * encode.sampleRate - overlap) / sum(weights);
   const startOf = (part: number) => Math.floor((stride * sum(weights.slice(0, part))) / cycle) * cycle;
   return Array.from({ length: count }, (_, part) => ({
     startSample: startOf(part),

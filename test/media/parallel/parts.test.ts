@@ -17,7 +17,7 @@ const cases = [310, 620, 1500, 3600, 9600, 21_600].flatMap((seconds) =>
 );
 
 it.each(cases)(
-  '$seconds s with $beside beside, over 2 to 64 cores: no part has more than two others in it',
+  '$seconds s with $beside beside, over 2 to 64 cores: nowhere do three parts overlap',
   ({ seconds, beside }) => {
     const plan = planOf(seconds);
     const splicing = splicingOf(plan);
@@ -43,5 +43,5 @@ it('of two parts the second is shorter by what its run decodes, and by what it m
     (cut(plan, splicing, 2, PART_LENGTHS, beside)[1]?.startSample ?? 0) / RATE;
   expect(startOf(0)).toBeGreaterThan(285);
   expect(startOf(0)).toBeLessThan(300);
-  expect(startOf(1)).toBeGreaterThan(startOf(0) + 10);
+  expect(startOf(1)).toBeGreaterThan(startOf(0) + 5);
 });
