@@ -130,7 +130,8 @@ export const errorCatalogue = {
     blame: 'source',
     retryable: false,
     meaning: 'The audio could not be extracted: no audio track, or nothing that the codec can hold.',
-    remedy: 'Read details; choose another track, format or bitrate.',
+    remedy:
+      'Read details: a video without sound has none to extract; otherwise choose another track, format or bitrate.',
   },
   DOWNLOAD_FAILED: {
     httpStatus: 200,

@@ -243,7 +243,7 @@ describe.runIf(currentRun === 'all')('a job that takes its time', () => {
     await page.keyboard.press('Enter');
     await status('Failed').waitFor();
     await page.getByText('EXTRACTION_FAILED').waitFor();
-    await page.getByText('There is no sound in this video.').waitFor();
+    await page.getByText('a video without sound has none to extract').waitFor();
     expect(await page.getByRole('button', { name: 'Try again' }).count()).toBe(0);
   });
 });
@@ -273,6 +273,26 @@ describe.runIf(currentRun === 'all')('a job of several outputs', () => {
     await page.locator(`[data-job="${made}"]`, { hasText: 'MP3, WAVEFORM' }).waitFor();
   });
 });
+
+it.runIf(currentRun === 'all')(
+  'of two tracks that are marked as default, names the one that is taken',
+  async () => {
+    const both = join(folder, 'two.mkv');
+    const tones = [440, 660].flatMap((hertz) => ['-f', 'lavfi', '-i', `sine=${hertz}:d=2`]);
+    const tracks = ['-map', '0', '-map', '1', '-disposition:a', 'default'];
+    await ffmpeg('-v', 'error', ...tones, ...tracks, '-c:a', 'flac', both);
+    const url = await service().outside.file('two.mkv', both);
+    const { jobId: made, inputFile } = await service().run({
+      source: { type: 'url', url },
+      output: { format: 'mp3' },
+    });
+    expect(inputFile.tracks.map((track: { default: boolean }) => track.default)).toEqual([true, true]);
+    await page.evaluate(`location.hash = '#/jobs/${made}'`);
+    await page.getByRole('heading', { name: 'two.mp3' }).waitFor();
+    const [, told] = (await page.locator('#details').innerText()).split('Audio tracks\n');
+    expect(told).toMatch(/^0: .*, the main one; 1: (?!.*the main one)/);
+  },
+);
 
 describe.runIf(currentRun === 'all')('a job with a transcript', () => {
   const outputs = [

@@ -26,11 +26,3 @@ export const mayHelpToRetry = ({ error, source }) =>
   error?.code === 'JOB_CANCELLED' ||
   (error?.code === 'INVALID_VIDEO' && source.type === 'url') ||
   errors[error?.code]?.retryable !== false;
-
-/** What to do about an error of a job. */
-export function remedyOf({ code, details }) {
-  if (details === 'no audio stream') {
-    return 'There is no sound in this video. Take another one.';
-  }
-  return errors[code]?.remedy ?? '';
-}

@@ -1,8 +1,8 @@
 // One job: its progress while it runs, then its result, or why there is none.
 import { follow, reachable, request, sentence } from './connection.js';
-import { processingSteps } from './contract.js';
+import { errors, processingSteps } from './contract.js';
 import { showDeliveries, stopDeliveries } from './deliveries.js';
-import { cancel, mayHelpToRetry, remedyOf, retry } from './job-actions.js';
+import { cancel, mayHelpToRetry, retry } from './job-actions.js';
 import { startFrom } from './new-job.js';
 import { announce, byId, confirmed, during, setText, showFacts } from './page.js';
 import { closePlayer, loadPlayer } from './player.js';
@@ -149,7 +149,7 @@ function showFailure(status) {
   byId('job-retry').hidden = !mayHelpToRetry(job);
   byId('failed-title').textContent = status === 'cancelled' ? 'Cancelled' : 'This did not work';
   byId('failed-text').textContent = sentence({ message, details }, 200);
-  byId('failed-remedy').textContent = remedyOf(job.error);
+  byId('failed-remedy').textContent = errors[code]?.remedy ?? '';
   byId('failed-code').textContent = code;
 }
 
