@@ -2,6 +2,7 @@
 import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { machineSecretKey } from '../src/secrets.ts';
 
@@ -25,6 +26,8 @@ it('is waited for while another process writes it', async () => {
   const path = join(folder, 'secret-key');
   await writeFile(path, '');
   const waiting = machineSecretKey(folder);
+  // By then it has looked, and goes on looking.
+  expect(await Promise.race([waiting, delay(100, 'nothing yet')])).toBe('nothing yet');
   await writeFile(path, `${'a'.repeat(32)}\n`);
   expect(await waiting).toBe('a'.repeat(32));
 });

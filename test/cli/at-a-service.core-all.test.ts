@@ -87,7 +87,9 @@ describe('extract', () => {
     bucket.answer = (_nth, { url: path = '' }) => ({ status: path.includes('peaks') ? 403 : 200 });
     service().outside.on('/bucket/audio', bucket.handle);
     service().outside.on('/bucket/peaks', bucket.handle);
+    const before = await desk().files();
     const lost = await desk().soundpost(several);
+    expect(await desk().files()).toEqual(before);
     expect(lost.stderr).toMatch(/jobs download job_\w+ --name peaks" fetches the file/);
     expect(await desk().leftovers()).toEqual([]);
   });

@@ -110,19 +110,19 @@ it('sends one part a turn, none twice, and writes the text after the last', asyn
   expect(await filesLeft()).toEqual(['one-words.txt']);
 });
 
+const failed = (details: string) => ({
+  outcome: 'done',
+  result: {
+    status: 'failed',
+    error: { code: 'TRANSCRIPT_FAILED', message: 'the transcript could not be made', details },
+  },
+});
+
 it('in the last try what fails is told as the reason', async () => {
   transcriber.answer = (response) => response.end('nonsense');
-  expect(await turn({ last: true })).toMatchObject({
-    outcome: 'done',
-    result: {
-      status: 'failed',
-      error: {
-        code: 'TRANSCRIPT_FAILED',
-        message: 'the transcript could not be made',
-        details: 'the answer of the transcriber is of no use: no JSON',
-      },
-    },
-  });
+  expect(await turn({ last: true })).toMatchObject(
+    failed('the answer of the transcriber is of no use: no JSON'),
+  );
 });
 
 it('a worker that stops gives the turn up, and nothing has happened', async () => {
@@ -143,25 +143,12 @@ it('where there is no transcriber any more it is waited for, and is the reason i
     outcome: 'retry',
     error: 'there is no transcriber',
   });
-  expect(await turn({ transcriber: undefined, last: true })).toMatchObject({
-    outcome: 'done',
-    result: { status: 'failed', error: { details: 'there is no transcriber' } },
-  });
+  expect(await turn({ transcriber: undefined, last: true })).toMatchObject(failed('there is no transcriber'));
 });
 
 it('of sound that was not made it fails with the reason, and nothing is sent', async () => {
   record = recordOf({}, { notMade: 'no audio track 7' });
-  expect(await turn()).toMatchObject({
-    outcome: 'done',
-    result: {
-      status: 'failed',
-      error: {
-        code: 'TRANSCRIPT_FAILED',
-        message: 'the transcript could not be made',
-        details: 'no audio track 7',
-      },
-    },
-  });
+  expect(await turn()).toMatchObject(failed('no audio track 7'));
   expect(transcriber.asked).toEqual([]);
 });
 
