@@ -1,4 +1,4 @@
-// Runs before anything is shown, so that the page never flashes in the other colours. Not a module: those run too late.
+// A script of its own, before anything is shown, so that the page never flashes in the other colours.
 try {
   const theme = localStorage.getItem('soundpost.theme');
   if (theme === 'light' || theme === 'dark') {

@@ -1,0 +1,78 @@
+/**
+ * Makes of web/ what browsers get, in web/dist: one folder a page, with its HTML, one style sheet and one script; what a page needs only in some views is in
+ * scripts of their own. Takes a fifth of a second, and is done at each `script/bootstrap` (docs/decisions/0040-console-in-typescript.md).
+ */
+import { cp, readFile, rm, writeFile } from 'node:fs/promises';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { type BuildOptions, build, type Plugin } from 'esbuild';
+
+const WEB = new URL('../web/', import.meta.url);
+const OUT = new URL('dist/', WEB);
+
+/**
+ * Pages take tables of the contract: formats, errors, scopes. The schemas beside them would bring zod into the browser, so a module of the contract is
+ * replaced by those of its values that are data.
+ */
+const contractTables: Plugin = {
+  name: 'contract tables',
+  setup({ onLoad }) {
+    onLoad({ filter: /\/src\/contract\/[\w-]+\.ts$/ }, async ({ path }) => {
+      const tables = Object.entries(await import(pathToFileURL(path).href)).filter(([, value]) =>
+        isData(value),
+      );
+      const contents = tables
+        .map(([name, value]) => `export const ${name} = ${JSON.stringify(value)};`)
+        .join('\n');
+      return { contents, loader: 'js' };
+    });
+  },
+};
+
+function isData(value: unknown): boolean {
+  if (typeof value === 'function') return false;
+  if (typeof value !== 'object' || value === null) return true;
+  const isPlain = Array.isArray(value) || Object.getPrototypeOf(value) === Object.prototype;
+  return isPlain && !('_zod' in value) && Object.values(value).every(isData);
+}
+
+const shared: BuildOptions = {
+  outdir: fileURLToPath(OUT),
+  bundle: true,
+  minify: true,
+  target: ['es2022', 'chrome123', 'firefox120', 'safari17.5'],
+  plugins: [contractTables],
+  logLevel: 'warning',
+};
+
+await rm(OUT, { recursive: true, force: true });
+await build({
+  ...shared,
+  entryPoints: entries({ 'console/console': 'console/main.tsx' }),
+  format: 'esm',
+  splitting: true,
+  jsx: 'automatic',
+  jsxImportSource: 'preact',
+  chunkNames: 'console/parts/[name]-[hash]',
+});
+// In the page itself, where it is run before anything is shown.
+const { outputFiles } = await build({
+  ...shared,
+  entryPoints: [fileURLToPath(new URL('console/first-paint.ts', WEB))],
+  format: 'iife',
+  write: false,
+});
+const html = await readFile(new URL('console/index.html', WEB), 'utf8');
+await writeFile(
+  new URL('console/index.html', OUT),
+  html.replace('FIRST_PAINT', outputFiles[0]?.text.trim() ?? ''),
+);
+await cp(new URL('shared/icon.svg', WEB), new URL('console/icon.svg', OUT));
+// By its age script/bootstrap sees whether something was changed since.
+await writeFile(new URL('built', OUT), '');
+
+/** @param files by what each becomes, both without the folder */
+function entries(files: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(files).map(([name, file]) => [name, fileURLToPath(new URL(file, WEB))]),
+  );
+}

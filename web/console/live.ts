@@ -1,0 +1,70 @@
+/**
+ * The key's jobs as they move: one stream of events for the whole console, open while somebody listens. Whoever shows jobs listens here, and asks once
+ * more when the stream stands again after a break, since it tells nothing of what was missed.
+ */
+import { useEffect, useState } from 'preact/hooks';
+import type { Job } from '../../src/contract/job.ts';
+import { api, isAborted } from './session.ts';
+
+export interface LiveListener {
+  /** A job that is new or has changed. */
+  readonly onJob?: (job: Job) => void;
+  /** The stream stands, at first or again. */
+  readonly onFresh?: () => void;
+  readonly onLost?: () => void;
+}
+
+const listeners = new Set<LiveListener>();
+let stopping: AbortController | undefined;
+let isLive = false;
+
+/** Opens the stream with the first who listens, and closes it with the last. @returns ends it */
+export function listen(listener: LiveListener): () => void {
+  listeners.add(listener);
+  if (stopping === undefined) {
+    stopping = new AbortController();
+    void follow(stopping.signal);
+  } else if (isLive) {
+    listener.onFresh?.();
+  }
+  return () => {
+    listeners.delete(listener);
+    // Another view may listen in the same moment.
+    setTimeout(closeUnused);
+  };
+}
+
+function closeUnused(): void {
+  if (listeners.size > 0) return;
+  stopping?.abort();
+  stopping = undefined;
+  isLive = false;
+}
+
+/** Tells of a job that this page has changed itself, without waiting for the stream. */
+export function tellJob(job: Job): void {
+  for (const { onJob } of listeners) onJob?.(job);
+}
+
+/** Whether the stream stands now. */
+export function useLive(): boolean {
+  const [live, setLive] = useState(isLive);
+  useEffect(() => listen({ onFresh: () => setLive(true), onLost: () => setLive(false) }), []);
+  return live;
+}
+
+async function follow(signal: AbortSignal): Promise<void> {
+  try {
+    for await (const event of api().events({ signal })) {
+      if (event.type === 'job') {
+        tellJob(event.job);
+      } else {
+        isLive = event.type !== 'lost';
+        for (const { onFresh, onLost } of [...listeners]) (isLive ? onFresh : onLost)?.();
+      }
+    }
+  } catch (error) {
+    // A key without the scope `read` has no stream; what it may do works without.
+    if (!isAborted(error)) isLive = false;
+  }
+}

@@ -1,0 +1,149 @@
+/** The console: signs in, and shows the view that the address names. */
+import '../shared/foundation.css';
+import './style/base.css';
+import './style/shell.css';
+import './style/controls.css';
+import './style/new-job.css';
+import './style/job.css';
+import './style/lists.css';
+import { Component, type ComponentChildren, render } from 'preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { forgetGateway } from './gateway.ts';
+import { lazyView } from './lazy-view.tsx';
+import { type Route, useRoute, type ViewName } from './route.ts';
+import { isSignedIn, signOut, whenKeyIsRefused } from './session.ts';
+import { Shell } from './shell.tsx';
+import { SignIn } from './sign-in.tsx';
+import { ConfirmDialog } from './ui.tsx';
+import { History } from './views/history.tsx';
+import { forgetNewJob, NewJob } from './views/new/new-job.tsx';
+
+const JobView = lazyView<{ jobId: string }>(async () => (await import('./views/job/job.tsx')).JobView);
+const Webhooks = lazyView(async () => (await import('./views/webhooks.tsx')).Webhooks);
+const Instances = lazyView(async () => (await import('./views/instances/instances.tsx')).Instances);
+const Keys = lazyView(async () => (await import('./views/keys.tsx')).Keys);
+const Usage = lazyView(async () => (await import('./views/usage.tsx')).Usage);
+
+const titles: Readonly<Record<ViewName, string>> = {
+  new: 'New extraction',
+  history: 'History',
+  job: 'Job',
+  webhooks: 'Webhooks',
+  instances: 'Instances',
+  keys: 'Keys',
+  usage: 'Usage',
+};
+
+function App() {
+  const [isIn, setIn] = useState(isSignedIn());
+  const [reason, setReason] = useState('');
+  useEffect(() => {
+    whenKeyIsRefused((told) => leave(told));
+  }, []);
+
+  function leave(told: string): void {
+    signOut();
+    setReason(told);
+    setIn(false);
+  }
+
+  return (
+    <>
+      {isIn ? (
+        <SignedIn
+          onSignOut={() => {
+            forgetAll();
+            leave('');
+          }}
+        />
+      ) : (
+        <SignIn
+          reason={reason}
+          onSignedIn={() => {
+            setReason('');
+            setIn(true);
+          }}
+        />
+      )}
+      <ConfirmDialog />
+    </>
+  );
+}
+
+/** Nothing of the key's stays in this browser. */
+function forgetAll(): void {
+  forgetNewJob();
+  forgetGateway();
+}
+
+function SignedIn({ onSignOut }: { readonly onSignOut: () => void }) {
+  const route = useRoute();
+  const { view, id } = route;
+  const isFirst = useRef(true);
+  useEffect(() => {
+    document.title = `${titles[view]} · Soundpost`;
+    if (!isFirst.current || document.activeElement === document.body) {
+      scrollTo(0, 0);
+      // What reads the page aloud goes along.
+      document.getElementById(`${view}-title`)?.focus({ preventScroll: true });
+    }
+    isFirst.current = false;
+  }, [view, id]);
+  return (
+    <Shell view={view} onSignOut={onSignOut}>
+      <Boundary>
+        {/* What was begun there stays while somebody looks elsewhere. */}
+        <div hidden={view !== 'new'}>
+          <NewJob isShown={view === 'new'} />
+        </div>
+      </Boundary>
+      <Boundary key={`${view} ${id ?? ''}`}>
+        <View route={route} />
+      </Boundary>
+    </Shell>
+  );
+}
+
+function View({ route: { view, id } }: { readonly route: Route }) {
+  switch (view) {
+    case 'new':
+      return null;
+    case 'history':
+      return <History />;
+    case 'job':
+      return <JobView jobId={id ?? ''} />;
+    case 'webhooks':
+      return <Webhooks />;
+    case 'instances':
+      return <Instances />;
+    case 'keys':
+      return <Keys />;
+    case 'usage':
+      return <Usage />;
+  }
+}
+
+/** A view that throws says so in its place; the others go on. */
+class Boundary extends Component<{ children: ComponentChildren }, { broken: boolean }> {
+  override state = { broken: false };
+
+  static override getDerivedStateFromError(): { broken: boolean } {
+    return { broken: true };
+  }
+
+  override render() {
+    return this.state.broken ? (
+      <p class="card fault" role="alert">
+        This view has failed. Reload the page; if it happens again, tell whoever runs the service.
+      </p>
+    ) : (
+      this.props.children
+    );
+  }
+}
+
+const root = document.getElementById('root');
+if (root !== null) {
+  root.replaceChildren();
+  render(<App />, root);
+}
