@@ -16,6 +16,7 @@ import { batchRoutes } from './routes/batch.ts';
 import { deliveryRoutes } from './routes/deliveries.ts';
 import { docsRoutes } from './routes/docs.ts';
 import { downloadRoutes } from './routes/download.ts';
+import { eventRoutes } from './routes/events.ts';
 import { extractRoutes } from './routes/extract.ts';
 import { healthRoutes } from './routes/health.ts';
 import { hookRoutes } from './routes/hooks.ts';
@@ -36,6 +37,7 @@ export const routes: readonly Route[] = [
   ...statusRoutes,
   ...jobRoutes,
   ...jobEventRoutes,
+  ...eventRoutes,
   ...voiceMessageRoutes,
   ...downloadRoutes,
   ...deliveryRoutes,

@@ -160,8 +160,14 @@ export class ApiKeys {
     if ((await this.#read(id)) === undefined) {
       return false;
     }
-    await this.#redis.hset(apiKeyKey(id), 'revokedAtMs', redisNow());
+    await this.#redis.hset(apiKeyKey(id), REVOKED_FIELD, redisNow());
+    // Those who are let in for long; the others ask each time.
+    await this.#redis.publish(REVOKED_CHANNEL, id);
     return true;
+  }
+
+  async isRevoked(id: string): Promise<boolean> {
+    return (await this.#redis.hexists(apiKeyKey(id), REVOKED_FIELD)) === 1;
   }
 
   /** Answers false when there is no such key. What runs goes on. */
@@ -236,6 +242,11 @@ function publicPart({
 export function readPublicFields(fields: z.input<typeof PublicFields>): Omit<ApiKey, 'id'> {
   return PublicFields.parse(fields);
 }
+
+const REVOKED_FIELD = 'revokedAtMs';
+
+/** Channel that tells when a key was revoked; the message is its id. */
+export const REVOKED_CHANNEL = ownKey('revoked');
 
 /** Of a key's hash, there while it is paused. */
 export const PAUSED_FIELD = 'pausedAtMs';

@@ -88,6 +88,7 @@ const rows: Readonly<Record<string, Row>> = {
   'DELETE /v1/jobs/:jobId': { right: 200, job: 'new' },
   'POST /v1/jobs/:jobId/retry': { right: 202, job: 'failed' },
   'GET /v1/jobs/:jobId/events': { right: 200 },
+  'GET /v1/events': { right: 200 },
   'POST /v1/jobs/:jobId/voice-message': {
     right: 202,
     ask: () => ({ json: { instance: 'main', number: ADA } }),
