@@ -22,6 +22,7 @@ import { healthRoutes } from './routes/health.ts';
 import { hookRoutes } from './routes/hooks.ts';
 import { jobEventRoutes } from './routes/job-events.ts';
 import { jobRoutes } from './routes/jobs.ts';
+import { keyRoutes } from './routes/keys.ts';
 import { statusRoutes } from './routes/status.ts';
 import { uploadRoutes } from './routes/uploads.ts';
 import { usageRoutes } from './routes/usage.ts';
@@ -42,6 +43,7 @@ export const routes: readonly Route[] = [
   ...downloadRoutes,
   ...deliveryRoutes,
   ...webhookSecretRoutes,
+  ...keyRoutes,
   ...usageRoutes,
   ...hookRoutes,
   ...healthRoutes,

@@ -25,6 +25,10 @@ export interface ApiKey {
   readonly pausedAtMs?: number | undefined;
 }
 
+export interface StoredApiKey extends ApiKey {
+  readonly revoked: boolean;
+}
+
 /** What a text says that it is; whether it is, only Redis can tell. */
 export interface ClaimedKey {
   readonly id: string;
@@ -144,15 +148,15 @@ export class ApiKeys {
     return created ? id : undefined;
   }
 
-  async list(): Promise<(ApiKey & { readonly revoked: boolean })[]> {
+  async list(): Promise<StoredApiKey[]> {
     const ids = await this.#redis.smembers(ownKey('keys'));
-    const keys = await Promise.all(
-      ids.sort().map(async (id) => {
-        const stored = await this.#read(id);
-        return stored && { id, ...publicPart(stored), revoked: stored.revokedAtMs !== undefined };
-      }),
-    );
+    const keys = await Promise.all(ids.sort().map((id) => this.find(id)));
     return keys.filter((key) => key !== undefined);
+  }
+
+  async find(id: string): Promise<StoredApiKey | undefined> {
+    const stored = await this.#read(id);
+    return stored && { id, ...publicPart(stored), revoked: stored.revokedAtMs !== undefined };
   }
 
   /** Answers false when there is no such key. */

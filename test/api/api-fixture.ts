@@ -275,6 +275,10 @@ export class TestService {
     await this.#keys.revoke(key.split('_')[1] ?? '');
   }
 
+  async pauseKey(key: string): Promise<void> {
+    await this.#keys.pause(key.split('_')[1] ?? '');
+  }
+
   /** One more worker. */
   startWorker(): Promise<void> {
     return this.#startWorker();
