@@ -30,7 +30,7 @@ export class Machine {
     }
     await cp(join(projectFolder, 'script'), machine.path('script'), { recursive: true });
     // They have tests of their own.
-    for (const script of ['scalar', 'pages'])
+    for (const script of ['scalar', 'pages', 'helm'])
       await writeFile(machine.path(`script/${script}`), '#!/bin/sh\n');
     // The real policy belongs to the machine that runs the tests.
     const script = await readFile(machine.path('script/bootstrap'), 'utf8');
