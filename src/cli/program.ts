@@ -31,6 +31,7 @@ All of it: docs/command-line.md`,
   addJobs(program, terminal);
   addDeliveries(program, terminal);
   addKeys(program, terminal);
+  addAcceptSecret(program, terminal);
   addServers(program, terminal);
   addDoctor(program, terminal);
   program
@@ -149,6 +150,15 @@ function addKeys(program: Command, { say, complain }: Terminal): void {
     .argument('<id>')
     .description('give a key a new secret; the old one works a day more')
     .action(async (id: string) => say(await (await import('./keys.ts')).rotateKey(id)));
+}
+
+function addAcceptSecret(program: Command, { say }: Terminal): void {
+  program
+    .command('accept-secret')
+    .description(
+      'go on with another SECRET_KEY than Redis knows, when the old one is lost; nothing that was made with the old one works again',
+    )
+    .action(async () => say(await (await import('./keys.ts')).acceptSecret()));
 }
 
 function addServers(program: Command, { say }: Terminal): void {
