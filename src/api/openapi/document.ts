@@ -5,8 +5,11 @@ import {
   AcceptedJob,
   BatchState,
   Delivery,
+  DeliveryList,
+  JobList,
   UploadAnswer,
   Usage,
+  VoiceMessageAccepted,
 } from '../../contract/answers.ts';
 import { DeliveryAttempt } from '../../contract/deliveries.ts';
 import { DestinationRequest, DestinationState } from '../../contract/destination.ts';
@@ -80,7 +83,8 @@ const TAGS = [
   { name: 'Service', description: 'The service itself.' },
 ];
 
-const schemas = {
+/** What the document names; programs that use our client know the types by the same names (script/client-declarations.ts). */
+export const schemas = {
   JobOptions: RequestedOptions,
   JobRequest,
   UploadedJobRequest,
@@ -115,6 +119,9 @@ const schemas = {
   AcceptedBatch,
   BatchState,
   BatchId,
+  JobList,
+  DeliveryList,
+  VoiceMessageAccepted,
   UploadAnswer,
   UploadId,
   Delivery,
