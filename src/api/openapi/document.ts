@@ -5,8 +5,11 @@ import {
   AcceptedJob,
   BatchState,
   Delivery,
+  DeliveryList,
+  JobList,
   UploadAnswer,
   Usage,
+  VoiceMessageAccepted,
 } from '../../contract/answers.ts';
 import { KeyState, KeyWithSecret, NewKeyRequest } from '../../contract/api-keys.ts';
 import { DeliveryAttempt } from '../../contract/deliveries.ts';
@@ -82,7 +85,8 @@ const TAGS = [
   { name: 'Service', description: 'The service itself.' },
 ];
 
-const schemas = {
+/** What the document names; programs that use our client know the types by the same names (script/client-declarations.ts). */
+export const schemas = {
   JobOptions: RequestedOptions,
   JobRequest,
   UploadedJobRequest,
@@ -117,6 +121,9 @@ const schemas = {
   AcceptedBatch,
   BatchState,
   BatchId,
+  JobList,
+  DeliveryList,
+  VoiceMessageAccepted,
   UploadAnswer,
   UploadId,
   Delivery,
