@@ -4,14 +4,12 @@
  *
  *   node script/client-declarations.ts <folder with the compiler's declarations of src/client> <file to write>
  */
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { rolldown } from 'rolldown';
-import { dts } from 'rolldown-plugin-dts';
 import { z } from 'zod';
 import { schemas } from '../src/api/openapi/document.ts';
 import { assemble } from '../src/http/openapi/document.ts';
+import { declarationsOf } from './declaration-bundle.ts';
 import { declaration, referred } from './json-schema-types.ts';
 
 /** What a declaration takes, or passes on, from a module of the contract. */
@@ -136,59 +134,26 @@ function namesIn(properties: Readonly<Record<string, unknown>>): Record<string, 
   );
 }
 
-/** A declaration of the client that takes the contract's types from `contract.d.ts`. */
-function rewritten(text: string, { given, answered }: Contract): string {
-  const inputs = new Set<string>();
-  const body = text
-    .replaceAll(
-      FROM_CONTRACT,
-      (_, keyword: string, names: string) =>
-        `${keyword} type { ${namesOf(names)
-          .flatMap((name) => (answered[name] ? [`${answered[name]} as ${name}`] : []))
-          .join(', ')} } from './contract.js';`,
-    )
-    .replace("import type { z } from 'zod';\n", '')
-    .replaceAll(INPUT, (_, name: string) => {
-      inputs.add(`${given[name]} as Given${name}`);
-      return `Given${name}`;
-    })
-    .replaceAll(/\bz\.(?:infer|output)<typeof (\w+)>/g, '$1')
-    .replaceAll(/(from '\.\/[\w-]+)\.ts'/g, "$1.js'");
-  return inputs.size === 0
-    ? body
-    : `import type { ${[...inputs].join(', ')} } from './contract.js';\n${body}`;
-}
-
-async function bundled(entry: string): Promise<string> {
-  const bundle = await rolldown({
-    input: entry,
-    plugins: [dts({ dtsOnly: true, tsconfig: false, generator: 'oxc' })],
-  });
-  const { output } = await bundle.generate({ format: 'es' });
-  const [file] = output;
-  if (output.length !== 1 || /^import\b|\bzod\b|\bz\./m.test(file.code)) {
-    throw new Error('the declarations of the client refer to another package or file');
-  }
-  return file.code.replaceAll(/^\/\/#(end)?region.*\n/gm, '');
+/** A declaration of the client with the contract's types by their names in the document. */
+function renamed(text: string, { given, answered }: Contract): string {
+  return text.replaceAll(
+    /\bz\.(input|infer|output)<typeof (\w+)>|\b[A-Z]\w*\b/g,
+    (word: string, form?: string, name = word) => (form === 'input' ? given : answered)[name] ?? word,
+  );
 }
 
 async function write(from: string, to: string): Promise<void> {
-  const folder = await mkdtemp(join(tmpdir(), 'soundpost-declarations-'));
-  try {
-    const sources = await Promise.all(
-      (await readdir(from)).map(async (name) => ({ name, text: await readFile(join(from, name), 'utf8') })),
-    );
-    const contract = await contractOf(sources.map(({ text }) => text).join('\n'));
-    for (const { name, text } of sources) {
-      await writeFile(join(folder, name), rewritten(text, contract));
-    }
-    await writeFile(join(folder, 'contract.d.ts'), contract.declarations);
-    const entry = join(folder, 'package.d.ts');
-    await writeFile(entry, "export * from './index.js';\nexport type * from './contract.js';\n");
-    await writeFile(to, await bundled(entry));
-  } finally {
-    await rm(folder, { recursive: true });
+  const names = (await readdir(from)).sort();
+  const texts = await Promise.all(names.map((name) => readFile(join(from, name), 'utf8')));
+  const contract = await contractOf(texts.join('\n'));
+  const entry = texts[names.indexOf('index.d.ts')] ?? '';
+  const others = texts.filter((text) => text !== entry).map((text) => renamed(text, contract));
+  const known = new Set(Object.values(contract.answered));
+  const whole = `${contract.declarations}\n${declarationsOf(entry, others, known)}`;
+  if (/\bimport\b|\bz\./.test(whole)) {
+    throw new Error('the declarations of the client refer to another package or file');
   }
+  await writeFile(to, whole);
 }
 
 const [from = '', to = ''] = process.argv.slice(2);
