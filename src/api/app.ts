@@ -16,11 +16,13 @@ import { batchRoutes } from './routes/batch.ts';
 import { deliveryRoutes } from './routes/deliveries.ts';
 import { docsRoutes } from './routes/docs.ts';
 import { downloadRoutes } from './routes/download.ts';
+import { eventRoutes } from './routes/events.ts';
 import { extractRoutes } from './routes/extract.ts';
 import { healthRoutes } from './routes/health.ts';
 import { hookRoutes } from './routes/hooks.ts';
 import { jobEventRoutes } from './routes/job-events.ts';
 import { jobRoutes } from './routes/jobs.ts';
+import { keyRoutes } from './routes/keys.ts';
 import { statusRoutes } from './routes/status.ts';
 import { uploadRoutes } from './routes/uploads.ts';
 import { usageRoutes } from './routes/usage.ts';
@@ -36,10 +38,12 @@ export const routes: readonly Route[] = [
   ...statusRoutes,
   ...jobRoutes,
   ...jobEventRoutes,
+  ...eventRoutes,
   ...voiceMessageRoutes,
   ...downloadRoutes,
   ...deliveryRoutes,
   ...webhookSecretRoutes,
+  ...keyRoutes,
   ...usageRoutes,
   ...hookRoutes,
   ...healthRoutes,

@@ -111,7 +111,7 @@ function addKeys(program: Command, { say, complain }: Terminal): void {
     .command('create')
     .description('make a key and print it; it is not shown again')
     .requiredOption('--name <name>', 'what the key is for')
-    .option('--scopes <list>', 'comma-separated; default: all')
+    .option('--scopes <list>', 'comma-separated; default: all but admin')
     .option('--instances <list>', 'gateway instances that it may send as, * for any; default: none')
     .option('--json', 'print JSON')
     .action(async (choices: KeyChoices) =>
