@@ -8,7 +8,7 @@ import { application, type Mounting, mount, newRouter, noticeForwarded } from '.
 import type { Logger } from '../observe/logger.ts';
 import { consolePage } from './console-page.ts';
 import { admit } from './middleware/authentication.ts';
-import { crossOrigin } from './middleware/cross-origin.ts';
+import { apiFromElsewhere } from './middleware/cross-origin.ts';
 import { errorHandler } from './middleware/errors.ts';
 import { fixedHeaders } from './middleware/fixed-headers.ts';
 import type { ApiServices, ApiSettings, Route, RouteContext } from './route.ts';
@@ -76,7 +76,7 @@ export function createApp(services: ApiServices): Express {
 /** What every request goes through, as one layer: each of its own costs some microseconds. */
 function beginning(settings: ApiSettings, logger: Logger): RequestHandler {
   const headers = fixedHeaders(settings);
-  const answerAcross = crossOrigin(settings.corsOrigins);
+  const answerAcross = apiFromElsewhere(settings.corsOrigins);
   const notice = noticeForwarded(settings.trustProxy, logger);
   return (request, response, next) => {
     response.setHeaders(headers);

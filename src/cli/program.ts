@@ -150,6 +150,10 @@ function addKeys(program: Command, { say, complain }: Terminal): void {
     .argument('<id>')
     .description('give a key a new secret; the old one works a day more')
     .action(async (id: string) => say(await (await import('./keys.ts')).rotateKey(id)));
+  keys
+    .command('gateway')
+    .description('print the own key of the messaging gateway, which the console asks for')
+    .action(async () => say(await (await import('./gateway-key.ts')).gatewayKey()));
 }
 
 function addAcceptSecret(program: Command, { say }: Terminal): void {

@@ -1,0 +1,176 @@
+/** What was sent to the webhook of a job, each try of it, and sending it again. */
+import { useEffect, useState } from 'preact/hooks';
+import type { Delivery } from '../../../../src/contract/answers.ts';
+import type { Job } from '../../../../src/contract/job.ts';
+import { announce } from '../../announcements.ts';
+import { api, isAborted, sentence } from '../../session.ts';
+import { Button, Fault, useWork } from '../../ui.tsx';
+import { isUnfinished, type ShownStatus, shortTime } from '../../words.ts';
+
+const LOOK_MS = 2000;
+/** What a change of the job brings about is sent soon after. */
+const SETTLING_MS = 10_000;
+
+const words: Readonly<Record<Delivery['status'], string>> = {
+  pending: 'On its way',
+  delivered: 'Delivered',
+  failed: 'Given up',
+};
+const signs: Readonly<Record<Delivery['status'], ShownStatus>> = {
+  pending: 'processing',
+  delivered: 'completed',
+  failed: 'failed',
+};
+
+/** Of the job in its own view, for as long as it is open. */
+export function JobDeliveries({ job }: { readonly job: Job }) {
+  const { deliveries, fault, setDeliveries } = useDeliveries(job);
+  if (job.options.webhook === undefined || isUnfinished(job)) return null;
+  return (
+    <section id="job-deliveries" class="card" aria-labelledby="deliveries-title">
+      <div class="card-head">
+        <h2 id="deliveries-title">Webhook deliveries</h2>
+      </div>
+      <Fault text={fault} id="deliveries-away" />
+      {deliveries === undefined ? null : (
+        <Deliveries
+          jobId={job.jobId}
+          deliveries={deliveries}
+          onDeliveries={setDeliveries}
+          id="deliveries"
+          labelledBy="deliveries-title"
+        />
+      )}
+    </section>
+  );
+}
+
+/** Asked for when the job moves, and as long as one is on its way. */
+function useDeliveries(job: Job) {
+  const [deliveries, setDeliveries] = useState<readonly Delivery[]>();
+  const [fault, setFault] = useState('');
+  const isTold = job.options.webhook !== undefined && !isUnfinished(job);
+  useEffect(() => {
+    if (!isTold) return;
+    const ending = new AbortController();
+    const since = Date.now();
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    async function look(): Promise<void> {
+      let mayMove = true;
+      try {
+        const { deliveries: found } = await api().deliveries(job.jobId, { signal: ending.signal });
+        setDeliveries((shown) => (JSON.stringify(shown) === JSON.stringify(found) ? shown : found));
+        setFault('');
+        mayMove = found.length === 0 || found.some(({ status }) => status === 'pending');
+      } catch (error) {
+        if (isAborted(error)) return;
+        setFault(sentence(error));
+      }
+      if (mayMove || Date.now() - since < SETTLING_MS) timer = setTimeout(look, LOOK_MS);
+    }
+    void look();
+    return () => {
+      ending.abort();
+      clearTimeout(timer);
+    };
+    // A replay is on its way, too.
+  }, [job, isTold, deliveries?.some(({ status }) => status === 'pending')]);
+  return { deliveries, fault, setDeliveries };
+}
+
+interface DeliveriesProps {
+  readonly jobId: string;
+  readonly deliveries: readonly Delivery[];
+  /** Told of the list as it is after a replay. */
+  readonly onDeliveries: (deliveries: readonly Delivery[]) => void;
+  readonly id?: string;
+  /** Id of the heading that the list belongs to. */
+  readonly labelledBy?: string;
+}
+
+/** What was sent of one job. */
+export function Deliveries({ jobId, deliveries, onDeliveries, id, labelledBy }: DeliveriesProps) {
+  const [fault, setFault] = useState('');
+  return (
+    <>
+      <Fault text={fault} id={id === undefined ? undefined : `${id}-error`} />
+      <ul class="deliveries" id={id} aria-labelledby={labelledBy}>
+        {deliveries.length === 0 ? (
+          <li class="soft">Nothing was sent yet: the webhook hears when the job has ended.</li>
+        ) : (
+          deliveries.map((delivery) => (
+            <DeliveryItem
+              key={delivery.deliveryId}
+              jobId={jobId}
+              delivery={delivery}
+              onDeliveries={onDeliveries}
+              onFault={setFault}
+            />
+          ))
+        )}
+      </ul>
+    </>
+  );
+}
+
+interface ItemProps {
+  readonly jobId: string;
+  readonly delivery: Delivery;
+  readonly onDeliveries: (deliveries: readonly Delivery[]) => void;
+  readonly onFault: (text: string) => void;
+}
+
+function DeliveryItem({ jobId, delivery, onDeliveries, onFault }: ItemProps) {
+  const { deliveryId, event, status, nextAttemptAt, attempts, host } = delivery;
+  const { busy, fault, run } = useWork();
+  useEffect(() => onFault(fault), [fault]);
+
+  async function replay(): Promise<void> {
+    const answer = await api().replayDelivery(jobId, deliveryId);
+    announce(`${event} is sent again`);
+    onDeliveries(answer.deliveries);
+  }
+
+  return (
+    <li class="delivery" data-status={status} data-delivery={deliveryId}>
+      <div class="delivery-head">
+        <code>{event}</code>
+        <span class={`status status-${signs[status]}`}>{words[status]}</span>
+        <Button
+          class="small"
+          icon="retry"
+          aria-label={`Replay ${event}`}
+          busy={busy}
+          onClick={() => void run(replay)}
+        >
+          Replay
+        </Button>
+      </div>
+      <ol class="attempts" aria-label={`Tries of ${event}`}>
+        {attempts.map((attempt) => (
+          <AttemptItem key={attempt.at} attempt={attempt} />
+        ))}
+      </ol>
+      {nextAttemptAt === null ? null : <p class="hint">Next try at {shortTime(nextAttemptAt)}</p>}
+      {host === undefined ? null : (
+        <p class="hint">
+          The receiver’s host has been failing since {shortTime(host.since)}; it is asked by one try at a
+          time.
+        </p>
+      )}
+    </li>
+  );
+}
+
+function AttemptItem({ attempt }: { readonly attempt: Delivery['attempts'][number] }) {
+  const { at, httpStatus, latencyMs, error } = attempt;
+  const isGood = httpStatus !== null && httpStatus >= 200 && httpStatus < 300;
+  return (
+    <li class={isGood ? 'good' : 'bad'}>
+      <strong>{httpStatus === null ? 'No answer' : String(httpStatus)}</strong>
+      <span class="soft">
+        {[shortTime(at), `${latencyMs} ms`, error].filter((part) => part !== null).join(' · ')}
+      </span>
+    </li>
+  );
+}
