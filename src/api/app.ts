@@ -8,7 +8,7 @@ import { application, type Mounting, mount, newRouter, noticeForwarded } from '.
 import type { Logger } from '../observe/logger.ts';
 import { consolePage } from './console-page.ts';
 import { admit } from './middleware/authentication.ts';
-import { crossOrigin } from './middleware/cross-origin.ts';
+import { apiFromElsewhere } from './middleware/cross-origin.ts';
 import { errorHandler } from './middleware/errors.ts';
 import { fixedHeaders } from './middleware/fixed-headers.ts';
 import type { ApiServices, ApiSettings, Route, RouteContext } from './route.ts';
@@ -16,11 +16,13 @@ import { batchRoutes } from './routes/batch.ts';
 import { deliveryRoutes } from './routes/deliveries.ts';
 import { docsRoutes } from './routes/docs.ts';
 import { downloadRoutes } from './routes/download.ts';
+import { eventRoutes } from './routes/events.ts';
 import { extractRoutes } from './routes/extract.ts';
 import { healthRoutes } from './routes/health.ts';
 import { hookRoutes } from './routes/hooks.ts';
 import { jobEventRoutes } from './routes/job-events.ts';
 import { jobRoutes } from './routes/jobs.ts';
+import { keyRoutes } from './routes/keys.ts';
 import { statusRoutes } from './routes/status.ts';
 import { uploadRoutes } from './routes/uploads.ts';
 import { usageRoutes } from './routes/usage.ts';
@@ -36,10 +38,12 @@ export const routes: readonly Route[] = [
   ...statusRoutes,
   ...jobRoutes,
   ...jobEventRoutes,
+  ...eventRoutes,
   ...voiceMessageRoutes,
   ...downloadRoutes,
   ...deliveryRoutes,
   ...webhookSecretRoutes,
+  ...keyRoutes,
   ...usageRoutes,
   ...hookRoutes,
   ...healthRoutes,
@@ -72,7 +76,7 @@ export function createApp(services: ApiServices): Express {
 /** What every request goes through, as one layer: each of its own costs some microseconds. */
 function beginning(settings: ApiSettings, logger: Logger): RequestHandler {
   const headers = fixedHeaders(settings);
-  const answerAcross = crossOrigin(settings.corsOrigins);
+  const answerAcross = apiFromElsewhere(settings.corsOrigins);
   const notice = noticeForwarded(settings.trustProxy, logger);
   return (request, response, next) => {
     response.setHeaders(headers);

@@ -101,7 +101,7 @@ export type Access =
 
 /** What the OpenAPI document says about a route; errors are those that a caller may meet besides those of every route with a key. */
 interface RouteDocs extends Omit<OperationDocs<ErrorCode>, 'answers'> {
-  readonly tag: 'Jobs' | 'Batches' | 'Uploads' | 'Downloads' | 'Webhooks' | 'Service';
+  readonly tag: 'Jobs' | 'Batches' | 'Uploads' | 'Downloads' | 'Webhooks' | 'Keys' | 'Service';
   readonly answers: Readonly<Record<number, ApiAnswerDocs>>;
 }
 

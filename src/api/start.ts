@@ -111,7 +111,9 @@ export async function startApi(
       downloadsAhead: config.DOWNLOADS_AHEAD,
       trustProxy: config.TRUST_PROXY,
       corsOrigins: config.CORS_ORIGINS,
-      ...(config.CONSOLE === 'on' ? { console: { downloadOrigins: downloadOriginsOf(config) } } : {}),
+      ...(config.CONSOLE === 'on'
+        ? { console: { downloadOrigins: downloadOriginsOf(config), gatewayUrl: gatewayUrlOf(config) } }
+        : {}),
       gatewayEventsSecret: secrets.gatewayEventsSecret,
       gatewayEventsToken: config.GATEWAY_EVENTS_TOKEN,
       hasTranscriber: config.TRANSCRIBER_URL !== undefined,
@@ -141,6 +143,12 @@ function downloadOriginsOf({ S3_PUBLIC_ENDPOINT, STORAGE_URL }: Config): string[
   }
   const { origin, protocol, host } = new URL(S3_PUBLIC_ENDPOINT);
   return [origin, `${protocol}//${STORAGE_URL.bucket}.${host}`];
+}
+
+/** Where browsers reach the gateway, if it is ours and where it listens is known before it does. */
+function gatewayUrlOf({ GATEWAY_KIND, GATEWAY_PUBLIC_URL, GATEWAY_PORT }: Config): string | undefined {
+  if (GATEWAY_KIND !== 'soundpost') return undefined;
+  return GATEWAY_PUBLIC_URL ?? (GATEWAY_PORT === 0 ? undefined : `http://127.0.0.1:${GATEWAY_PORT}`);
 }
 
 /** Loaded only where somebody may look at it. */

@@ -32,6 +32,7 @@ const examples: Readonly<Record<string, readonly string[]>> = {
     'soundpost keys create --name phone --scopes extract,read,download',
   ],
   'keys list': ['soundpost keys list --json'],
+  'keys gateway': ['soundpost keys gateway'],
   'keys pause': ['soundpost keys pause k3x9w2ab'],
   'keys resume': ['soundpost keys resume k3x9w2ab'],
   'keys revoke': ['soundpost keys revoke k3x9w2ab'],

@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { type Config, loadConfig } from '../config.ts';
 import { ServiceError } from '../contract/errors.ts';
-import { Scope, scopes } from '../contract/scopes.ts';
+import { ordinaryScopes, Scope, scopes } from '../contract/scopes.ts';
 import { type AuditLog, type AuditRecord, createAuditLog, type Logger } from '../observe/logger.ts';
 import type { Redis } from '../redis/connection.ts';
 import { runningEmbeddedRedis } from '../redis/embedded.ts';
@@ -12,7 +12,7 @@ import { UsageError } from './ending.ts';
 
 export interface KeyChoices {
   readonly name: string;
-  /** Comma-separated; all when left out. */
+  /** Comma-separated; all but `admin` when left out. */
   readonly scopes?: string;
   /** Comma-separated names of gateway instances, `*` for any; none when left out. */
   readonly instances?: string;
@@ -21,7 +21,7 @@ export interface KeyChoices {
 
 /** @param hint takes a sentence about a key that cannot do what its scopes promise */
 export async function createKey(choices: KeyChoices, hint: (sentence: string) => void): Promise<string> {
-  const parsed = Scope.array().safeParse(split(choices.scopes) ?? scopes);
+  const parsed = Scope.array().safeParse(split(choices.scopes) ?? ordinaryScopes);
   if (!parsed.success) {
     throw new UsageError(`--scopes: each must be one of ${scopes.join(', ')}`);
   }

@@ -111,7 +111,7 @@ function addKeys(program: Command, { say, complain }: Terminal): void {
     .command('create')
     .description('make a key and print it; it is not shown again')
     .requiredOption('--name <name>', 'what the key is for')
-    .option('--scopes <list>', 'comma-separated; default: all')
+    .option('--scopes <list>', 'comma-separated; default: all but admin')
     .option('--instances <list>', 'gateway instances that it may send as, * for any; default: none')
     .option('--json', 'print JSON')
     .action(async (choices: KeyChoices) =>
@@ -149,6 +149,10 @@ function addKeys(program: Command, { say, complain }: Terminal): void {
     .argument('<id>')
     .description('give a key a new secret; the old one works a day more')
     .action(async (id: string) => say(await (await import('./keys.ts')).rotateKey(id)));
+  keys
+    .command('gateway')
+    .description('print the own key of the messaging gateway, which the console asks for')
+    .action(async () => say(await (await import('./gateway-key.ts')).gatewayKey()));
 }
 
 function addServers(program: Command, { say }: Terminal): void {

@@ -144,7 +144,10 @@ export async function startActive(options: ActiveOptions): Promise<ActiveGateway
   };
   const trustProxy = options.trustProxy ?? 0;
   const sandbox = tools.sandbox?.level ?? 'none';
-  const app = createApp({ services, access, link, storage, storageState, sandbox, trustProxy, publicUrl });
+  const app = createApp({
+    ...{ services, access, link, storage, storageState, sandbox, trustProxy, publicUrl },
+    corsOrigins: options.corsOrigins ?? [],
+  });
 
   const close = async (): Promise<void> => {
     sweeper.close();

@@ -10,6 +10,7 @@ import { inboxRoutes } from './inbox/inbox-routes.ts';
 import type { Instance } from './instances.ts';
 import type { Access } from './middleware/access.ts';
 import { auditing, noteChange } from './middleware/audit.ts';
+import { gatewayFromElsewhere } from './middleware/cross-origin.ts';
 import { errorAnswer, notFound, otherMethods, refuseMethod } from './middleware/error-answer.ts';
 import { requestLog } from './middleware/request-log.ts';
 import type { Route } from './route.ts';
@@ -32,10 +33,13 @@ export interface AppOptions {
   readonly trustProxy: number;
   /** Absolute base of the gateway, without a slash at the end. */
   readonly publicUrl: string;
+  /** Origins whose web pages may call what takes a key; `*` for any. */
+  readonly corsOrigins: readonly string[];
 }
 
 export function createApp(options: AppOptions): Express {
-  const { services, access, link, storage, storageState, sandbox, trustProxy, publicUrl } = options;
+  const { services, access, link, storage, storageState, sandbox, trustProxy, publicUrl, corsOrigins } =
+    options;
   const { redis, audit, logger } = services;
   const routes = keyedRoutes(services);
   const app = application(trustProxy);
@@ -56,6 +60,8 @@ export function createApp(options: AppOptions): Express {
   app.use('/inbox/api', inboxRoutes(services));
   app.use('/inbox', inboxPage());
 
+  // Before the key: a browser asks first, and without it.
+  app.use(gatewayFromElsewhere(corsOrigins));
   app.use(access.requireKey);
   mount(app, routes, {
     async handle(route, request, response) {

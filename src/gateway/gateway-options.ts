@@ -51,6 +51,8 @@ export interface GatewayOptions {
   readonly webhookSchedule?: readonly number[];
   /** Proxies in front whose forwarded address is believed. Default 0. */
   readonly trustProxy?: number;
+  /** Origins whose web pages may call it, the console’s among them; `*` for any. Default: none. */
+  readonly corsOrigins?: readonly string[];
   /** How long preparing and sending a message may take besides its delay, ms. Default 30 s (decisions B "Audio"). */
   readonly sendTimeoutMs?: number;
   readonly observer?: Observer;

@@ -7,6 +7,7 @@ import type { Redis } from '../redis/connection.ts';
 import type { LinkWatch } from '../redis/link-watch.ts';
 import type { StorageState } from '../storage/storage.ts';
 import { standby } from './lease/lease.ts';
+import { gatewayFromElsewhere } from './middleware/cross-origin.ts';
 import { errorAnswer } from './middleware/error-answer.ts';
 import { requestLog } from './middleware/request-log.ts';
 import { live, ready } from './routes/health.ts';
@@ -17,13 +18,17 @@ interface StandbyOptions {
   readonly storageState: () => StorageState;
   readonly sandbox: SandboxLevel;
   readonly logger: Logger;
+  /** As those of the gateway that serves. */
+  readonly corsOrigins: readonly string[];
 }
 
-export function createStandbyApp({ redis, link, storageState, sandbox, logger }: StandbyOptions): Express {
+export function createStandbyApp(options: StandbyOptions): Express {
+  const { redis, link, storageState, sandbox, logger, corsOrigins } = options;
   const app = application(0);
   app.use(requestLog(logger));
   app.get('/health/live', live(link));
   app.get('/health/ready', ready({ redis, storageState, sandbox, serves: false }));
+  app.use(gatewayFromElsewhere(corsOrigins));
   app.use(() => {
     // Without Redis nobody serves, and that is what callers are told.
     throw redis.status === 'ready' ? standby() : new Error('Redis is away');

@@ -1,5 +1,7 @@
 /** The gateway as a process: an HTTP server, and behind it what only the process does that has the lease. */
 import type { AddressInfo } from 'node:net';
+import type { Config } from '../config.ts';
+import { pageOrigins } from '../http/cross-origin.ts';
 import { type Listener, listen } from '../http/listener.ts';
 import { createAuditLog } from '../observe/logger.ts';
 import { closeRedis, connectRedis, pingRedis } from '../redis/connection.ts';
@@ -43,6 +45,7 @@ export async function runGateway(resources: Resources, apiPort?: number): Promis
     sendsPerMinute: config.SENDS_PER_MINUTE,
     webhookSchedule: config.WEBHOOK_SCHEDULE_SECONDS,
     trustProxy: config.TRUST_PROXY,
+    corsOrigins: [...config.CORS_ORIGINS, ...consoleOrigins(config, apiPort)],
     events: {
       url: config.GATEWAY_EVENTS_URL ?? `${publicUrlOf(config, apiPort)}/hooks/gateway`,
       secret: secrets.gatewayEventsSecret,
@@ -54,6 +57,11 @@ export async function runGateway(resources: Resources, apiPort?: number): Promis
   });
   resources.metrics.read({ instances: () => gateway.instanceStates() });
   return gateway;
+}
+
+/** Where the console calls from. */
+function consoleOrigins(config: Config, apiPort: number | undefined): string[] {
+  return config.CONSOLE === 'on' ? pageOrigins(publicUrlOf(config, apiPort)) : [];
 }
 
 /** Resolves when this process serves, or stands by because another one does. */
@@ -71,6 +79,7 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
     storageState,
     sandbox: tools.sandbox?.level ?? 'none',
     logger,
+    corsOrigins: options.corsOrigins ?? [],
   });
   let listener: Listener | undefined;
 

@@ -235,12 +235,13 @@ end
 
 const confirm = new RedisScript(`
 local all = 1
-for _, hash in ipairs(KEYS) do
+for index, hash in ipairs(KEYS) do
   if redis.call('EXISTS', hash) == 0 or redis.call('HGET', hash, '${own.refused}') == '${DROPPED}' then
     all = 0
   else
     redis.call('HDEL', hash, '${own.refused}')
     redis.call('HSET', hash, '${own.confirmed}', '1')
+    redis.call('PUBLISH', ARGV[3], ARGV[3 + index])
   end
 end
 redis.call('PUBLISH', ARGV[1], ARGV[2])
@@ -250,7 +251,19 @@ return all
 /** From now on those of the jobs that are there may be started. False when one of them is not there any more. */
 export async function confirmJobs(redis: Redis, tenant: string, jobIds: readonly string[]): Promise<boolean> {
   const keys = jobIds.map((jobId) => recordKey('extract', jobId));
-  return (await confirm.run(redis, keys, [ACCEPTED_CHANNEL, `${tenant} ${jobIds[0]}`])) === 1;
+  const args = [ACCEPTED_CHANNEL, `${tenant} ${jobIds[0]}`, CHANGE_CHANNEL, ...jobIds];
+  return (await confirm.run(redis, keys, args)) === 1;
+}
+
+// No caller can write `"tenant":"` into the data; see firstWaiting.
+const owner = new RedisScript(`
+return string.match(redis.call('HGET', KEYS[1], 'data') or '', '"tenant":"([^"]+)"')
+`);
+
+/** The tenant of an extraction, undefined where there is no such job. */
+export async function ownerOf(redis: Redis, jobId: string): Promise<string | undefined> {
+  const tenant = await owner.run(redis, [recordKey('extract', jobId)], []);
+  return typeof tenant === 'string' ? tenant : undefined;
 }
 
 /** Lua: `refuse(id, how)`, which settles that a job is not started unless it is confirmed already; answers what it is: `confirmed`, `refused`, or `absent`. */

@@ -38,7 +38,7 @@ export const notePartId = (sendId: string, part: number): string =>
 export const CANCEL_CHANNEL = ownKey('cancel');
 /** Channel that tells of jobs that were accepted: of each submission the first, as `<tenant> <id>`. */
 export const ACCEPTED_CHANNEL = ownKey('accepted');
-/** Channel that tells when the state of a job changed; the message is the job's id. */
+/** Channel that tells when the state of a job changed, and that it was accepted; the message is the job's id. */
 export const CHANGE_CHANNEL = ownKey('change');
 /** A sorted set: worker processes that are not known to be dead, by when they were heard of, Redis' TIME in ms. */
 export const WORKER_BEATS_KEY = ownKey('worker-beats');

@@ -39,7 +39,9 @@ export const Environment = z.object({
     ),
   GATEWAY_PUBLIC_URL: httpUrl
     .optional()
-    .describe('Absolute base of media URLs; default `http://127.0.0.1:<GATEWAY_PORT>`'),
+    .describe(
+      'Absolute base of media URLs, and where browsers that show the console reach the gateway; default `http://127.0.0.1:<GATEWAY_PORT>`',
+    ),
   GATEWAY_URL: urlWithoutPassword
     .optional()
     .describe('Gateway that voice messages are sent through; default: this project’s own'),
@@ -220,7 +222,7 @@ export const Environment = z.object({
   CORS_ORIGINS: list
     .default([])
     .describe(
-      'Comma-separated origins whose web pages may call the API, such as `https://app.example.com`; `*` for any',
+      'Comma-separated origins whose web pages may call the API and the gateway, such as `https://app.example.com`; `*` for any; the console may call both in any case',
     ),
   WORKER_CONCURRENCY: count
     .default(availableParallelism())

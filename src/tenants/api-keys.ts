@@ -25,6 +25,10 @@ export interface ApiKey {
   readonly pausedAtMs?: number | undefined;
 }
 
+export interface StoredApiKey extends ApiKey {
+  readonly revoked: boolean;
+}
+
 /** What a text says that it is; whether it is, only Redis can tell. */
 export interface ClaimedKey {
   readonly id: string;
@@ -144,15 +148,15 @@ export class ApiKeys {
     return created ? id : undefined;
   }
 
-  async list(): Promise<(ApiKey & { readonly revoked: boolean })[]> {
+  async list(): Promise<StoredApiKey[]> {
     const ids = await this.#redis.smembers(ownKey('keys'));
-    const keys = await Promise.all(
-      ids.sort().map(async (id) => {
-        const stored = await this.#read(id);
-        return stored && { id, ...publicPart(stored), revoked: stored.revokedAtMs !== undefined };
-      }),
-    );
+    const keys = await Promise.all(ids.sort().map((id) => this.find(id)));
     return keys.filter((key) => key !== undefined);
+  }
+
+  async find(id: string): Promise<StoredApiKey | undefined> {
+    const stored = await this.#read(id);
+    return stored && { id, ...publicPart(stored), revoked: stored.revokedAtMs !== undefined };
   }
 
   /** Answers false when there is no such key. */
@@ -160,8 +164,14 @@ export class ApiKeys {
     if ((await this.#read(id)) === undefined) {
       return false;
     }
-    await this.#redis.hset(apiKeyKey(id), 'revokedAtMs', redisNow());
+    await this.#redis.hset(apiKeyKey(id), REVOKED_FIELD, redisNow());
+    // Those who are let in for long; the others ask each time.
+    await this.#redis.publish(REVOKED_CHANNEL, id);
     return true;
+  }
+
+  async isRevoked(id: string): Promise<boolean> {
+    return (await this.#redis.hexists(apiKeyKey(id), REVOKED_FIELD)) === 1;
   }
 
   /** Answers false when there is no such key. What runs goes on. */
@@ -236,6 +246,11 @@ function publicPart({
 export function readPublicFields(fields: z.input<typeof PublicFields>): Omit<ApiKey, 'id'> {
   return PublicFields.parse(fields);
 }
+
+const REVOKED_FIELD = 'revokedAtMs';
+
+/** Channel that tells when a key was revoked; the message is its id. */
+export const REVOKED_CHANNEL = ownKey('revoked');
 
 /** Of a key's hash, there while it is paused. */
 export const PAUSED_FIELD = 'pausedAtMs';

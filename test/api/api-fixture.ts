@@ -8,7 +8,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { request } from 'undici';
+import { type Dispatcher, request } from 'undici';
 import { afterAll, beforeAll } from 'vitest';
 import { startApi } from '../../src/api/start.ts';
 import { type Config, loadConfig } from '../../src/config.ts';
@@ -275,6 +275,10 @@ export class TestService {
     await this.#keys.revoke(key.split('_')[1] ?? '');
   }
 
+  async pauseKey(key: string): Promise<void> {
+    await this.#keys.pause(key.split('_')[1] ?? '');
+  }
+
   /** One more worker. */
   startWorker(): Promise<void> {
     return this.#startWorker();
@@ -293,7 +297,7 @@ export class TestService {
       },
       body: sent.body,
     });
-    const bytes = Buffer.from(await answer.body.arrayBuffer());
+    const bytes = await bytesOf(path, answer);
     return {
       status: answer.statusCode,
       headers: Object.fromEntries(
@@ -392,6 +396,13 @@ function outboundOf(
       return addresses;
     },
   });
+}
+
+/** Of the stream that has no end its first event. */
+async function bytesOf(path: string, { statusCode, body }: Dispatcher.ResponseData): Promise<Buffer> {
+  if (!path.endsWith('/v1/events') || statusCode !== 200) return Buffer.from(await body.arrayBuffer());
+  for await (const first of body) return first;
+  return Buffer.alloc(0);
 }
 
 async function encoded(

@@ -180,6 +180,9 @@ describe('the gateway', () => {
 });
 
 describe('keys', () => {
+  /** By the API, and their secrets. */
+  const answered: string[] = [];
+
   it('that are made, rotated and revoked are recorded, by service and command line', async () => {
     expect(recordsIn(serving.process.output())).toContainEqual(
       expect.objectContaining({ msg: 'key created', key: id }),
@@ -197,10 +200,37 @@ describe('keys', () => {
     expect((await keys('revoke', shop ?? '')).records).toEqual([['key revoked', shop]]);
   });
 
+  it('that a key makes, rotates and revokes are recorded with that key', async () => {
+    const manage = async (method: string, path: string, body?: object): Promise<Json> => {
+      const response = await fetch(`${serving.api}/v1/keys${path}`, {
+        method,
+        headers: { 'x-api-key': home.key, 'content-type': 'application/json' },
+        body: body === undefined ? null : JSON.stringify(body),
+      });
+      const { data } = (await response.json()) as Json;
+      if (data.key !== undefined) answered.push(data.key, data.key.split('_')[2]);
+      const { msg, ...record } = await recordOf(response.headers.get('x-request-id'));
+      return { data, record: [msg, said(record)] };
+    };
+    const { data, record } = await manage('POST', '', { name: 'by key', scopes: ['read'] });
+    const of = { audit: true, key: data.id, by: id, address: '127.0.0.1' };
+    expect(record).toEqual(['key created', of]);
+    expect((await manage('POST', `/${data.id}/rotate`)).record).toEqual(['key rotated', of]);
+    expect((await manage('DELETE', `/${data.id}`)).record).toEqual(['key revoked', of]);
+  });
+
   it('never stand in the log themselves', () => {
     const output = serving.process.output();
+    expect(answered).toHaveLength(4);
     expect(recordsIn(output).length).toBeGreaterThan(10);
-    for (const secret of [home.key, home.key.split('_')[2] ?? '', GATEWAY_KEY, OTHER, 'password123']) {
+    for (const secret of [
+      home.key,
+      home.key.split('_')[2] ?? '',
+      GATEWAY_KEY,
+      OTHER,
+      'password123',
+      ...answered,
+    ]) {
       expect(output).not.toContain(secret);
     }
   });

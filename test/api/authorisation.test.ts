@@ -28,6 +28,7 @@ interface Belongings {
   readonly batch: string;
   readonly upload: string;
   readonly delivery: string;
+  readonly keyId: string;
 }
 
 interface Row {
@@ -39,6 +40,8 @@ interface Row {
   readonly job?: 'completed' | 'failed' | 'new';
   /** What `:uploadId` stands for. Default: one that is there all the time. */
   readonly upload?: 'new' | 'unfinished';
+  /** The path names a key, which belongs to nobody. */
+  readonly ofService?: true;
 }
 
 const ADA = '12025550101';
@@ -88,6 +91,7 @@ const rows: Readonly<Record<string, Row>> = {
   'DELETE /v1/jobs/:jobId': { right: 200, job: 'new' },
   'POST /v1/jobs/:jobId/retry': { right: 202, job: 'failed' },
   'GET /v1/jobs/:jobId/events': { right: 200 },
+  'GET /v1/events': { right: 200 },
   'POST /v1/jobs/:jobId/voice-message': {
     right: 202,
     ask: () => ({ json: { instance: 'main', number: ADA } }),
@@ -99,6 +103,10 @@ const rows: Readonly<Record<string, Row>> = {
   'POST /v1/webhooks/test': { right: 200, ask: () => ({ json: { url: hookUrl() } }) },
   'GET /v1/webhooks/secret': { right: 200 },
   'POST /v1/webhooks/secret': { right: 200 },
+  'GET /v1/keys': { right: 200 },
+  'POST /v1/keys': { right: 201, ask: () => ({ json: { name: 'made', scopes: ['admin'] } }) },
+  'POST /v1/keys/:keyId/rotate': { right: 200, ofService: true },
+  'DELETE /v1/keys/:keyId': { right: 200, ofService: true },
   'GET /v1/usage': { right: 200 },
   'POST /hooks/gateway': { right: 204, ask: signedEvent },
   'GET /health/live': { right: 200 },
@@ -114,7 +122,7 @@ const nameOf = ({ method, path }: Pick<Route, 'method' | 'path'>): string =>
 const isKeyed = (route: Route): route is Route & { access: KeyedAccess } => route.access.by !== 'public';
 const keyed = routes.filter(isKeyed).map((route) => ({ route, name: nameOf(route) }));
 const open = routes.filter((route) => !isKeyed(route)).map((route) => ({ route, name: nameOf(route) }));
-const naming = keyed.filter(({ route }) => route.path.includes('/:'));
+const naming = keyed.filter(({ name, route }) => route.path.includes('/:') && !rows[name]?.ofService);
 
 const unknown: Belongings = {
   completed: 'job_0123456789abcdef',
@@ -122,6 +130,7 @@ const unknown: Belongings = {
   batch: 'batch_0123456789abcdef',
   upload: 'upl_0123456789abcdef',
   delivery: 'job_0123456789abcdef-webhook',
+  keyId: 'nobody00',
 };
 
 let mine: Belongings;
@@ -144,6 +153,7 @@ beforeAll(async () => {
     batch: made.body.data.batchId,
     upload: await newUpload(),
     delivery: deliveries.body.data.deliveries[0].deliveryId,
+    keyId: (await service().newKey()).split('_')[1] ?? '',
   };
   revoked = await service().newKey();
   await service().revokeKey(revoked);
@@ -174,7 +184,8 @@ function pathOf(path: string, row: Row, of: Belongings): string {
     .replace(':jobId', row.job === 'failed' ? of.failed : of.completed)
     .replace(':batchId', of.batch)
     .replace(':uploadId', of.upload)
-    .replace(':deliveryId', of.delivery);
+    .replace(':deliveryId', of.delivery)
+    .replace(':keyId', of.keyId);
 }
 
 const rowOf = (name: string): Row => {

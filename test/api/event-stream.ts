@@ -11,6 +11,11 @@ interface Event {
   readonly data: Json;
 }
 
+interface At {
+  readonly url: string;
+  readonly key: string;
+}
+
 /** An event stream, read as a browser reads it (WHATWG HTML 9.2.6). */
 export class Stream {
   readonly response: IncomingMessage;
@@ -18,17 +23,24 @@ export class Stream {
   comments = 0;
   readonly ended: Promise<void>;
 
-  private constructor(response: IncomingMessage) {
+  constructor(response: IncomingMessage) {
     this.response = response;
     this.ended = this.#read();
   }
 
-  static async open(
-    jobId: string,
-    { url, key }: { readonly url: string; readonly key: string },
-    headers: Record<string, string> = {},
-  ): Promise<Stream> {
-    const request = get(`${url}/v1/jobs/${jobId}/events`, { headers: { 'x-api-key': key, ...headers } });
+  static open(jobId: string, at: At, headers: Record<string, string> = {}): Promise<Stream> {
+    return Stream.#openAt(`/v1/jobs/${jobId}/events`, at, headers);
+  }
+
+  /** Of all jobs of the key, once it listens. */
+  static async ofKey(at: At): Promise<Stream> {
+    const stream = await Stream.#openAt('/v1/events', at, {});
+    if (stream.response.statusCode === 200) await stream.got(1);
+    return stream;
+  }
+
+  static async #openAt(path: string, { url, key }: At, headers: Record<string, string>): Promise<Stream> {
+    const request = get(`${url}${path}`, { headers: { 'x-api-key': key, ...headers } });
     const [response] = (await once(request, 'response')) as [IncomingMessage];
     return new Stream(response);
   }

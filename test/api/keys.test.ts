@@ -1,6 +1,6 @@
 /** API keys: their form, their rate of failure, and the command that makes them; what they open is in authorisation.test.ts. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { scopes } from '../../src/contract/scopes.ts';
+import { ordinaryScopes } from '../../src/contract/scopes.ts';
 import { startTestRedis } from '../redis-server.ts';
 import { ServiceHome, type Serving } from '../service.ts';
 import { type Answer, type Ask, useService } from './api-fixture.ts';
@@ -128,7 +128,9 @@ describe('A6. keys on the command line', () => {
     const created = await keys(asleep, ['create', '--name', 'early', '--instances', 'main,other']);
     expect(created.code).toBe(0);
     const listed = JSON.parse((await keys(asleep, ['list', '--json'])).said);
-    expect(listed).toMatchObject([{ name: 'early', scopes: [...scopes], instances: ['main', 'other'] }]);
+    expect(listed).toMatchObject([
+      { name: 'early', scopes: [...ordinaryScopes], instances: ['main', 'other'] },
+    ]);
     const { api } = await asleep.serve();
     expect((await service().call('GET', `${api}/v1/jobs`, { key: created.said })).status).toBe(200);
     await asleep.remove();

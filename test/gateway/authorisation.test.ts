@@ -82,6 +82,7 @@ const rows: Readonly<Record<string, Row>> = {
   'POST /message/sendText/:instance': { body: () => ({ number: ada.number, text: 'Hello.' }), right: 201 },
   'POST /instance/restart/:instance': {},
   'POST /settings/set/:instance': { body: () => ({ readMessages: true }) },
+  'GET /settings/find/:instance': {},
   'POST /chat/updateMessage/:instance': {
     body: () => ({ number: ada.number, text: 'changed', key: { id: sentId } }),
   },

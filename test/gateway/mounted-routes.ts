@@ -23,6 +23,7 @@ const options = {
   services,
   access: new Access({} as never),
   trustProxy: 0,
+  corsOrigins: [],
 } as Partial<AppOptions> as AppOptions;
 
 /** Such as `POST /settings/set/:instance`; the inbox's are among them. */

@@ -186,6 +186,7 @@ describe('real answers are what the document says', () => {
     ['POST /message/sendMessengerAudio/{instance}', () => ({ number: '49301', audio })],
     ['POST /message/sendWhatsAppAudio/{instance}', () => ({ number: ada.number, audio })],
     ['POST /settings/set/{instance}', () => ({ msgCall: 'x' })],
+    ['GET /settings/find/{instance}'],
     ['POST /chat/updateMessage/{instance}', () => ({ number: ada.number, text: 'x', key })],
     ['POST /chat/updateMessage/{instance}', () => ({ number: ada.number, text: 'x', key: { id: 'y' } })],
     ['POST /group/sendInvite/{instance}', () => ({ groupJid, numbers: [ada.number] })],

@@ -20,7 +20,7 @@ import type {
 
 const STORE = 'soundpost.console.gateway';
 const UNKNOWN_KEY =
-  'The gateway does not know this key. It stands in GATEWAY_API_KEY, or in gateway-api-key among the secrets in the data folder.';
+  'The gateway does not know this key. On the machine that it runs on this prints it: soundpost keys gateway';
 
 /** Where the service says that browsers reach its gateway; undefined where it has none of its own. */
 export function gatewayAddress(): string | undefined {

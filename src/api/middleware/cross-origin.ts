@@ -1,8 +1,7 @@
-/** Which web pages of elsewhere may call the API (decisions E, CORS_ORIGINS; WHATWG Fetch, "CORS protocol"). */
-import cors from 'cors';
+/** What pages of elsewhere may do at the API, where CORS_ORIGINS names them. */
 import type { RequestHandler } from 'express';
+import { crossOrigin } from '../../http/cross-origin.ts';
 
-/** What a page may read beside the body; a browser hides every other header. */
 const EXPOSED = [
   'Content-Disposition',
   'Content-Range',
@@ -23,17 +22,12 @@ const EXPOSED = [
   'Upload-Offset',
   'X-Request-Id',
 ];
-const DAY_SECONDS = 24 * 60 * 60;
 
-/** @param origins such as `https://app.example.com`; `*` for any; none: no page of elsewhere */
-export function crossOrigin(origins: readonly string[]): RequestHandler {
-  return cors({
-    origin: origins.includes('*') ? '*' : [...origins],
+export function apiFromElsewhere(origins: readonly string[]): RequestHandler {
+  return crossOrigin({
+    origins,
     methods: ['GET', 'HEAD', 'POST', 'PATCH', 'DELETE'],
     exposedHeaders: EXPOSED,
-    maxAge: DAY_SECONDS,
-    // The key is a header that the page sets itself; cookies play no part.
-    credentials: false,
     preflightContinue: true,
   });
 }

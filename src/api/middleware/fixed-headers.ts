@@ -4,7 +4,7 @@ import { Socket } from 'node:net';
 import type { Request, Response } from 'express';
 import helmet from 'helmet';
 import type { ApiSettings } from '../route.ts';
-import { crossOrigin } from './cross-origin.ts';
+import { apiFromElsewhere } from './cross-origin.ts';
 
 export function fixedHeaders({ publicUrl, corsOrigins }: ApiSettings): Map<string, string> {
   const request = new IncomingMessage(new Socket());
@@ -16,7 +16,7 @@ export function fixedHeaders({ publicUrl, corsOrigins }: ApiSettings): Map<strin
     return response;
   };
   securityHeaders(publicUrl)(request, response, () => undefined);
-  crossOrigin(corsOrigins)(request as Request, response as Response, () => undefined);
+  apiFromElsewhere(corsOrigins)(request as Request, response as Response, () => undefined);
   return headers;
 }
 

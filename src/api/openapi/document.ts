@@ -8,10 +8,11 @@ import {
   UploadAnswer,
   Usage,
 } from '../../contract/answers.ts';
+import { KeyState, KeyWithSecret, NewKeyRequest } from '../../contract/api-keys.ts';
 import { DeliveryAttempt } from '../../contract/deliveries.ts';
 import { DestinationRequest, DestinationState } from '../../contract/destination.ts';
 import { ErrorBody, ErrorCode, errorCatalogue } from '../../contract/errors.ts';
-import { BatchId, JobId, UploadId } from '../../contract/ids.ts';
+import { BatchId, JobId, TenantId, UploadId } from '../../contract/ids.ts';
 import {
   InputFile,
   Job,
@@ -77,6 +78,7 @@ const TAGS = [
   { name: 'Uploads', description: 'Videos that have no URL, in one piece or resumable (tus 1.0).' },
   { name: 'Downloads', description: 'The finished files.' },
   { name: 'Webhooks', description: 'Being told: secrets, attempts, replays and tests.' },
+  { name: 'Keys', description: 'Making, rotating and revoking API keys.' },
   { name: 'Service', description: 'The service itself.' },
 ];
 
@@ -120,6 +122,9 @@ const schemas = {
   Delivery,
   DeliveryAttempt,
   Usage,
+  NewKeyRequest,
+  KeyState,
+  KeyWithSecret,
   Scope,
   ErrorBody,
   ErrorCode,
@@ -135,6 +140,7 @@ const pathParameters = {
   jobId: JobId,
   batchId: BatchId,
   uploadId: UploadId,
+  keyId: TenantId,
   deliveryId: z.string().meta({ description: 'As the list of deliveries names it' }),
 };
 

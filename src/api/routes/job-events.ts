@@ -2,10 +2,9 @@
 import type { Job } from '../../contract/job.ts';
 import { processingSteps } from '../../contract/job.ts';
 import { LastEventHeaders } from '../../contract/request-headers.ts';
-import { openStream } from '../event-streams.ts';
-import { jobAnswer } from '../job-answer.ts';
-import { findJob, ownedJob } from '../owned-job.ts';
-import { keyOf, type Route, type RouteContext } from '../route.ts';
+import { ownedJob } from '../owned-job.ts';
+import type { Route, RouteContext } from '../route.ts';
+import { answerHead, beginEvents, watchedJob } from '../server-sent-events.ts';
 
 export const jobEventRoutes: readonly Route[] = [
   {
@@ -29,55 +28,37 @@ export const jobEventRoutes: readonly Route[] = [
   },
 ];
 
-const HEARTBEAT_MS = 15_000;
 /** A change whose message was lost shows with the next look. */
 const LOOK_MS = 5000;
 /** Above every counter of an unfinished job. */
 const LAST_EVENT_ID = 1_000_000;
 
-const STREAM_HEADERS = {
-  'Content-Type': 'text/event-stream',
-  'Cache-Control': 'no-store',
-  // Proxies of the nginx kind hold answers back otherwise.
-  'X-Accel-Buffering': 'no',
-};
-
 async function watch(context: RouteContext): Promise<void> {
   const { request, response, services } = context;
   const { jobId } = await ownedJob(context);
-  let job = await currentJob(context, jobId);
+  const look = (): Promise<Job | undefined> => watchedJob(services, jobId);
+  let job = await look();
   if (job !== undefined && isEnded(job) && Number(request.get('last-event-id')) >= LAST_EVENT_ID) {
     response.status(204).end();
     return;
   }
-  if (request.method === 'HEAD') {
-    // Held open it would block whatever comes next on the connection, though its answer is complete.
-    response.status(200).set(STREAM_HEADERS).end();
-    return;
-  }
-  const { redis, settings } = services;
-  const stream = await openStream(redis, keyOf(context).id, settings.eventStreamsPerKey);
-  response.status(200).set(STREAM_HEADERS);
+  if (request.method === 'HEAD') return answerHead(context);
+  const events = await beginEvents(context);
   const changes = new Changes();
   const unwatch = services.changes.watch(jobId, () => changes.happened());
   const looking = setInterval(() => changes.happened(), LOOK_MS);
-  const heartbeat = setInterval(() => {
-    response.write(':\n\n');
-    stream.renew();
-  }, HEARTBEAT_MS);
-  const ended = AbortSignal.any([services.changes.closing, closedSignal(response)]);
-  ended.addEventListener('abort', () => changes.end(), { once: true });
-  if (ended.aborted) {
+  events.ended.addEventListener('abort', () => changes.end(), { once: true });
+  if (events.ended.aborted) {
     // The request came on an open connection after the server was told to stop: no event tells of it any more.
     changes.end();
   }
   try {
     let sent = '';
     // The state is read after the watch began, so no change falls in between.
-    for (job = await currentJob(context, jobId); job !== undefined; job = await currentJob(context, jobId)) {
+    for (job = await look(); job !== undefined; job = await look()) {
       const data = JSON.stringify(job);
       if (data !== sent) {
-        response.write(`event: job\nid: ${eventId(job)}\ndata: ${data}\n\n`);
+        await events.send(`event: job\nid: ${eventId(job)}\ndata: ${data}\n\n`);
         sent = data;
       }
       if (isEnded(job) || !(await changes.next())) {
@@ -87,25 +68,8 @@ async function watch(context: RouteContext): Promise<void> {
   } finally {
     unwatch();
     clearInterval(looking);
-    clearInterval(heartbeat);
-    stream.close();
-    response.end();
+    events.close();
   }
-}
-
-function closedSignal(response: RouteContext['response']): AbortSignal {
-  const controller = new AbortController();
-  response.once('close', () => controller.abort());
-  // Whoever has gone while the job was looked up is told of by no event.
-  if (response.closed) controller.abort();
-  return controller.signal;
-}
-
-function currentJob({ services }: RouteContext, jobId: string): Promise<Job | undefined> {
-  return services.watchedJobs.read(jobId, async () => {
-    const record = await findJob(services, jobId);
-    return record && (await jobAnswer(record, services));
-  });
 }
 
 /** Nothing of it changes any more: its transcripts are there, and its files where they were to be put. */

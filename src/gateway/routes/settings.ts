@@ -1,5 +1,10 @@
-/** `POST /settings/set/{instance}` (messaging-gateway.md "Set settings"). */
-import { SetSettingsAnswer, SetSettingsRequest, settingsAnswer } from '../../contract/gateway-instances.ts';
+/** `POST /settings/set/{instance}` (messaging-gateway.md "Set settings"), and `GET /settings/find/{instance}` as the public server has it. */
+import {
+  InstanceSettings,
+  SetSettingsAnswer,
+  SetSettingsRequest,
+  settingsAnswer,
+} from '../../contract/gateway-instances.ts';
 import { type Route, route } from '../route.ts';
 import type { GatewayServices } from '../services.ts';
 
@@ -24,6 +29,19 @@ export function settingsRoutes({ instances, sessions }: GatewayServices): Route[
         await session.applySettings?.(changed.settings);
         return { settings: { instanceName: changed.name, settings: settingsAnswer(changed.settings) } };
       },
+    }),
+    route({
+      method: 'get',
+      path: '/settings/find/:instance',
+      access: 'instance',
+      docs: {
+        operationId: 'findSettings',
+        summary: 'Ask how the instance behaves',
+        tag: 'Settings',
+        answer: { status: 200, description: 'All seven settings', body: InstanceSettings },
+        errors: [],
+      },
+      run: async ({ instance }) => instance.settings,
     }),
   ];
 }

@@ -1,0 +1,184 @@
+/** /v1/keys: API keys, managed by one with the scope `admin` (decisions A4, A6). */
+import { KeyList, KeyState, KeyWithSecret, NewKeyRequest } from '../../contract/api-keys.ts';
+import { ServiceError } from '../../contract/errors.ts';
+import type { AuditRecord } from '../../observe/logger.ts';
+import { type ApiKey, claimedId, type StoredApiKey } from '../../tenants/api-keys.ts';
+import { sendData } from '../answer.ts';
+import { readJson } from '../json-body.ts';
+import { parseRequest } from '../request-faults.ts';
+import { keyOf, type Route, type RouteContext } from '../route.ts';
+
+const access = { by: 'key', scope: 'admin', rate: 'read' } as const;
+
+export const keyRoutes: readonly Route[] = [
+  {
+    method: 'get',
+    path: '/v1/keys',
+    access,
+    docs: {
+      operationId: 'listKeys',
+      summary: 'List all keys of the service, newest first, without their secrets',
+      tag: 'Keys',
+      answers: { 200: { description: 'The keys, revoked ones too', data: KeyList } },
+      errors: [],
+    },
+    handle: list,
+  },
+  {
+    method: 'post',
+    path: '/v1/keys',
+    access,
+    docs: {
+      operationId: 'createKey',
+      summary: 'Make a key',
+      description:
+        'The answer has the key itself, this once: only an HMAC of it is stored. A key grants no scope and no instance that it lacks: 403 names what is missing. `Idempotency-Key` is not heeded, since a repetition would have to be answered with the secret: revoke the key of a request whose answer was lost.',
+      tag: 'Keys',
+      body: { 'application/json': NewKeyRequest },
+      answers: { 201: { description: 'The new key', data: KeyWithSecret } },
+      errors: ['INVALID_REQUEST', 'UNSUPPORTED_MEDIA_TYPE', 'PAYLOAD_TOO_LARGE'],
+    },
+    handle: create,
+  },
+  {
+    method: 'post',
+    path: '/v1/keys/:keyId/rotate',
+    access,
+    docs: {
+      operationId: 'rotateKey',
+      summary: 'Give a key a new secret',
+      description:
+        'The answer has the key with its new secret, this once. The old secret works 24 hours more; up to five old ones work at a time, and a further rotation is answered 429 until the oldest has ended. Whoever gets the secret may do what the key may, so the caller must have its scopes and instances; a key may rotate itself.',
+      tag: 'Keys',
+      answers: { 200: { description: 'The key with its new secret', data: KeyWithSecret } },
+      errors: ['NOT_FOUND'],
+    },
+    handle: rotate,
+  },
+  {
+    method: 'delete',
+    path: '/v1/keys/:keyId',
+    access,
+    docs: {
+      operationId: 'revokeKey',
+      summary: 'Revoke a key for good',
+      description:
+        'It is refused from the next request on, and its event streams end; its jobs go on. A key may revoke itself, and the message of the answer says so; another one is made on the command line.',
+      tag: 'Keys',
+      answers: { 200: { description: 'The key, revoked', data: KeyState } },
+      errors: ['NOT_FOUND'],
+    },
+    handle: revoke,
+  },
+];
+
+async function list({ response, services }: RouteContext): Promise<void> {
+  const keys = await services.keys.list();
+  response.set('Cache-Control', 'no-store');
+  sendData(response, 200, {
+    keys: keys.toSorted((one, other) => other.createdAtMs - one.createdAtMs).map(keyState),
+  });
+}
+
+async function create(context: RouteContext): Promise<void> {
+  const { request, response, services } = context;
+  const caller = managing(context);
+  const { name, ...wanted } = parseRequest(NewKeyRequest, await readJson(request, response));
+  const scopes = [...new Set(wanted.scopes)];
+  const instances = [...new Set(wanted.instances)];
+  demandGrantable(caller, { scopes, instances });
+  const key = await services.keys.create({ name, scopes, instances });
+  const id = claimedId(key) ?? '';
+  record(context, 'key created', id);
+  await sendSecret(context, 201, id, key);
+}
+
+async function rotate(context: RouteContext): Promise<void> {
+  const caller = managing(context);
+  const known = await namedKey(context);
+  if (known.id !== caller.id) demandGrantable(caller, known);
+  const key = await context.services.keys.rotate(known.id);
+  if (key === undefined) throw unknownKey();
+  record(context, 'key rotated', known.id);
+  await sendSecret(context, 200, known.id, key);
+}
+
+async function revoke(context: RouteContext): Promise<void> {
+  const { response, services } = context;
+  const caller = managing(context);
+  const known = await namedKey(context);
+  await services.keys.revoke(known.id);
+  record(context, 'key revoked', known.id);
+  const message =
+    known.id === caller.id ? 'this key has revoked itself: it opens nothing any more' : undefined;
+  response.set('Cache-Control', 'no-store');
+  sendData(response, 200, keyState({ ...known, revoked: true }), message);
+}
+
+/** The caller. Elsewhere a paused key may remove what is its own; keys are not. */
+function managing(context: RouteContext): ApiKey {
+  const key = keyOf(context);
+  if (key.pausedAtMs !== undefined) {
+    throw new ServiceError('FORBIDDEN', 'this key is paused: it changes no keys');
+  }
+  return key;
+}
+
+/** Throws NOT_FOUND. A revoked key is gone. */
+async function namedKey({ request, services }: RouteContext): Promise<StoredApiKey> {
+  const key = await services.keys.find(String(request.params.keyId));
+  if (key === undefined || key.revoked) throw unknownKey();
+  return key;
+}
+
+function unknownKey(): ServiceError {
+  return new ServiceError('NOT_FOUND', 'there is no such key, or it is revoked');
+}
+
+/** Throws FORBIDDEN: nobody comes by a key that may do more than their own. */
+function demandGrantable(caller: ApiKey, wanted: Pick<ApiKey, 'scopes' | 'instances'>): void {
+  const scope = wanted.scopes.find((one) => !caller.scopes.includes(one));
+  if (scope !== undefined) {
+    throw new ServiceError('FORBIDDEN', `this key lacks the scope ${scope}, so it cannot give it`);
+  }
+  const instance = caller.instances.includes('*')
+    ? undefined
+    : wanted.instances.find((one) => !caller.instances.includes(one));
+  if (instance !== undefined) {
+    throw new ServiceError(
+      'FORBIDDEN',
+      `this key may not send as the instance ${instance}, so it cannot give it`,
+    );
+  }
+}
+
+async function sendSecret(context: RouteContext, httpStatus: number, id: string, key: string): Promise<void> {
+  const { response, services } = context;
+  const stored = await services.keys.find(id);
+  if (stored === undefined) throw unknownKey();
+  response.set('Cache-Control', 'no-store');
+  sendData(response, httpStatus, { ...keyState(stored), key });
+}
+
+function keyState({ id, name, scopes, instances, createdAtMs, pausedAtMs, revoked }: StoredApiKey): KeyState {
+  const paused = pausedAtMs === undefined ? 'active' : 'paused';
+  return {
+    id,
+    name,
+    scopes: [...scopes],
+    instances: [...instances],
+    status: revoked ? 'revoked' : paused,
+    createdAt: new Date(createdAtMs).toISOString(),
+  };
+}
+
+function record(context: RouteContext, event: AuditRecord['event'], key: string): void {
+  const { request, response, services } = context;
+  services.audit({
+    event,
+    key,
+    by: keyOf(context).id,
+    address: request.ip,
+    requestId: response.locals.requestId,
+  });
+}

@@ -1,0 +1,56 @@
+/** API keys as they are managed over HTTP (decisions A4, A6). */
+import { z } from 'zod';
+import { TenantId } from './ids.ts';
+import { Scope } from './scopes.ts';
+
+/** POST /v1/keys. */
+export const NewKeyRequest = z.strictObject({
+  name: z
+    .string()
+    .regex(/^[^\p{Cc}\p{Cf}]{1,100}$/u, 'must be 1 to 100 characters, none of them a control character')
+    .regex(/\S/, 'must not be blank')
+    .meta({ description: 'What the key is for; shown in lists and metrics', example: 'newsroom' }),
+  scopes: z
+    .array(Scope)
+    .min(1)
+    .max(20)
+    .meta({ description: 'The caller must have each of them', example: ['extract', 'read', 'download'] }),
+  instances: z
+    .array(
+      z.string().regex(/^([A-Za-z0-9_-]{1,64}|\*)$/, 'must be the name or id of a gateway instance, or *'),
+    )
+    .max(100)
+    .default([])
+    .meta({
+      description:
+        'Gateway instances that voice messages may be sent as; `*` for any. The caller must have each of them, or `*`',
+      example: ['support'],
+    }),
+});
+export type NewKeyRequest = z.input<typeof NewKeyRequest>;
+
+/** A key without its secret. */
+export const KeyState = z.object({
+  id: TenantId.meta({ description: 'Names the key; also the tenant of its jobs', example: 'k3v9x0qa' }),
+  name: z.string().meta({ example: 'newsroom' }),
+  scopes: z.array(Scope).meta({ example: ['extract', 'read', 'download'] }),
+  instances: z.array(z.string()).meta({ example: ['support'] }),
+  status: z.enum(['active', 'paused', 'revoked']).meta({
+    description: 'A paused key reads and removes only, and its jobs wait; a revoked one opens nothing',
+    example: 'active',
+  }),
+  createdAt: z.iso.datetime().meta({ example: '2026-01-01T00:00:00.000Z' }),
+});
+export type KeyState = z.infer<typeof KeyState>;
+
+/** GET /v1/keys. */
+export const KeyList = z.object({ keys: z.array(KeyState) });
+
+/** POST /v1/keys and rotate. */
+export const KeyWithSecret = KeyState.extend({
+  key: z.string().meta({
+    description: 'The key itself, for X-API-Key: answered this once and never again',
+    example: 'sp_k3v9x0qa_9dXw2LrTq7mZcB4nYhVfKs8JgPe1RuAo',
+  }),
+});
+export type KeyWithSecret = z.infer<typeof KeyWithSecret>;
