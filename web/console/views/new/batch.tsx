@@ -28,7 +28,7 @@ export function Batch({ fault }: { readonly fault: string }) {
       </div>
       {pause === '' ? null : <p class="note">{pause} The others follow by themselves.</p>}
       <Fault text={fault} />
-      <SourceList list={list} />
+      <SourceList list={list} isBatch />
     </section>
   );
 }

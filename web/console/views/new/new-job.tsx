@@ -103,7 +103,7 @@ function NewForm({ isShown, isOver }: { readonly isShown: boolean; readonly isOv
       }}
     >
       <section class="card source" aria-labelledby="source-title">
-        <h2 id="source-title">{list.length > 1 ? `${list.length} sources` : 'Source'}</h2>
+        <h2 id="source-title">{titleOf(list)}</h2>
         <SourceCard isOver={isOver} />
         {isForOne ? <Trim file={only?.upload === undefined ? undefined : only.file} /> : null}
       </section>
@@ -123,6 +123,12 @@ function NewForm({ isShown, isOver }: { readonly isShown: boolean; readonly isOv
       </section>
     </form>
   );
+}
+
+function titleOf(list: readonly Source[]): string {
+  if (list.length < 2) return 'Source';
+  const refused = list.filter(isRefused).length;
+  return `${list.length} sources${refused === 0 ? '' : `, ${refused} not taken`}`;
 }
 
 function wantedNow() {

@@ -12,6 +12,7 @@ import {
   isRefused,
   type Source,
   sources,
+  type Total,
   totalOf,
   type,
 } from './sources.ts';
@@ -169,23 +170,29 @@ function AddressField({ typed, isWrong }: { readonly typed: string; readonly isW
   );
 }
 
+interface ListProps {
+  readonly list: readonly Source[];
+  /** They are becoming jobs. */
+  readonly isBatch?: boolean;
+}
+
 /** All of them, with the whole progress above when there are several. */
-export function SourceList({ list }: { readonly list: readonly Source[] }) {
+export function SourceList({ list, isBatch = false }: ListProps) {
+  const total = totalOf(list);
+  const isTold = total.files > 1 && !(isBatch && total.uploaded === total.files);
   return (
     <>
-      {list.length > 1 ? <TotalLine list={list} /> : null}
+      {isTold ? <TotalLine total={total} /> : null}
       <ul class="source-list" aria-label="Sources">
         {list.map((source) => (
-          <SourceRow key={source.id} source={source} isOnly={list.length === 1} />
+          <SourceRow key={source.id} source={source} isOnly={!isBatch && list.length === 1} />
         ))}
       </ul>
     </>
   );
 }
 
-function TotalLine({ list }: { readonly list: readonly Source[] }) {
-  const { files, uploaded, bytes, sentBytes, secondsLeft } = totalOf(list);
-  if (files < 2) return null;
+function TotalLine({ total: { files, uploaded, bytes, sentBytes, secondsLeft } }: { readonly total: Total }) {
   const left = uploaded === files || secondsLeft === undefined ? '' : ` · ${about(secondsLeft)} left`;
   return (
     <div id="upload-total" class="upload-total">

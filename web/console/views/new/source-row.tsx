@@ -1,8 +1,9 @@
 /** One source in the list: what it is, how far its upload or its job is, and what can be done about it. */
 
+import type { Job } from '../../../../src/contract/job.ts';
 import { sentence } from '../../session.ts';
-import { Icon, StatusBadge } from '../../ui.tsx';
-import { about, size, statusOf, stepWord } from '../../words.ts';
+import { Button, Icon, StatusBadge } from '../../ui.tsx';
+import { about, size, statusOf, stepWord, time } from '../../words.ts';
 import { faultOf, isRefused, pause, remove, type Source, tryAgain } from './sources.ts';
 import type { UploadState } from './upload.ts';
 
@@ -13,7 +14,7 @@ interface RowProps {
 }
 
 export function SourceRow({ source, isOnly }: RowProps) {
-  const { id, name, file, jobId } = source;
+  const { id, name, job, jobId, upload } = source;
   const fault = faultOf(source) || jobFault(source);
   const isWrong = isRefused(source) || jobFault(source) !== '';
   return (
@@ -23,7 +24,7 @@ export function SourceRow({ source, isOnly }: RowProps) {
       data-source={id}
       data-state={stateOf(source)}
     >
-      <Icon name={source.url === undefined ? 'file' : 'webhooks'} />
+      <Icon name={source.url === undefined ? 'file' : 'link'} />
       <div class="source-what">
         {jobId === undefined ? (
           <strong id={isOnly ? 'chosen-name' : undefined} title={name}>
@@ -35,25 +36,26 @@ export function SourceRow({ source, isOnly }: RowProps) {
           </a>
         )}
         <span class="soft" id={isOnly ? 'chosen-size' : undefined}>
-          {aboutSource(source)}
+          {aboutSource(source, isOnly)}
         </span>
       </div>
       <div class="source-state">
         <JobState source={source} />
+        {isOnly || upload === undefined ? null : <RoundUploadButton source={source} upload={upload} />}
         {jobId === undefined ? <RemoveButton source={source} isOnly={isOnly} /> : null}
       </div>
-      {jobId === undefined && source.upload !== undefined && file !== undefined ? (
-        <UploadLine source={source} upload={source.upload} bytes={file.size} isOnly={isOnly} />
+      {isOnly && upload !== undefined ? <OnlyUpload source={source} upload={upload} /> : null}
+      {!isOnly && upload !== undefined && isUnderWay(upload) ? (
+        <progress max={100} value={percentOf(source)} aria-label={`Upload of ${name}`} />
       ) : null}
-      {source.job?.status === 'processing' ? (
-        <progress max={100} value={source.job.progress} aria-label={`Progress of ${name}`} />
+      {job?.status === 'processing' ? (
+        <progress max={100} value={job.progress} aria-label={`Progress of ${name}`} />
       ) : null}
       {fault === '' || isOnly ? null : <p class="source-fault">{fault}</p>}
       {source.mayTryAgain === true ? (
-        <button type="button" class="small source-again" onClick={() => tryAgain(source)}>
-          <Icon name="retry" />
+        <Button class="small source-again" icon="retry" onClick={() => tryAgain(source)}>
           Try again
-        </button>
+        </Button>
       ) : null}
     </li>
   );
@@ -70,11 +72,22 @@ const stateOf = (source: Source): string =>
       : (source.upload?.phase ?? 'ready')
     : 'queued');
 
-function aboutSource({ file, uploaded, url, jobId, job }: Source): string {
+function aboutSource(source: Source, isOnly: boolean): string {
+  const { file, uploaded, upload, jobId, job } = source;
   if (job?.status === 'processing') return `${stepWord(job.currentStep)} · ${job.progress} %`;
-  if (file !== undefined) return size(file.size);
+  if (job?.status === 'completed') return aboutResult(job);
+  if (file !== undefined) {
+    const progress = isOnly || upload === undefined || isRefused(source) || jobId !== undefined;
+    return progress ? size(file.size) : `${size(file.size)} · ${textOf(source, upload)}`;
+  }
   if (uploaded !== undefined) return 'uploaded before';
-  return url === undefined || jobId !== undefined ? '' : 'is fetched from its address';
+  return source.url === undefined ? '' : 'from its address';
+}
+
+function aboutResult({ outputFile, outputFiles }: Job): string {
+  if (outputFile === null) return '';
+  const formats = outputFiles.map(({ format }) => format.toUpperCase()).join(', ');
+  return [formats, time(Math.round(outputFile.duration ?? 0)), size(outputFile.size)].join(' · ');
 }
 
 function JobState({ source }: { readonly source: Source }) {
@@ -104,60 +117,67 @@ function RemoveButton({ source: { id, name }, isOnly }: RowProps) {
   );
 }
 
-interface UploadProps extends RowProps {
+interface UploadProps {
+  readonly source: Source;
   readonly upload: UploadState;
-  readonly bytes: number;
 }
 
-function UploadLine({ source, upload, bytes, isOnly }: UploadProps) {
-  const { phase, sentBytes, resumedAt } = upload;
-  const percent = bytes === 0 ? 100 : Math.floor((sentBytes / bytes) * 100);
-  if (!isOnly && phase === 'refused') return null;
+const isUnderWay = ({ phase }: UploadState): boolean => phase !== 'done' && phase !== 'refused';
+
+const percentOf = ({ file, upload }: Source): number =>
+  file === undefined || file.size === 0 ? 100 : Math.floor(((upload?.sentBytes ?? 0) / file.size) * 100);
+
+function OnlyUpload({ source, upload }: UploadProps) {
+  const { phase, resumedAt } = upload;
   return (
-    <div
-      class="upload"
-      id={isOnly ? 'upload' : undefined}
-      data-state={phase}
-      data-resumed-at={String(resumedAt)}
-    >
-      <progress max={100} value={percent} aria-label={isOnly ? 'Upload' : `Upload of ${source.name}`} />
+    <div class="upload" id="upload" data-state={phase} data-resumed-at={String(resumedAt)}>
+      <progress id="upload-bar" max={100} value={percentOf(source)} aria-label="Upload" />
       <div class="upload-line">
-        <span class="soft" id={isOnly ? 'upload-text' : undefined}>
-          {textOf(upload, percent, bytes)}
+        <span class="soft" id="upload-text">
+          {textOf(source, upload)}
         </span>
-        <UploadButton source={source} upload={upload} isOnly={isOnly} />
+        {/* Kept in its place, so that nothing moves. */}
+        <button
+          type="button"
+          class={`plain${isUnderWay(upload) ? '' : ' gone'}`}
+          id="upload-pause"
+          onClick={() => press(source, upload)}
+        >
+          {buttonOf(upload).word}
+        </button>
       </div>
     </div>
   );
 }
 
-const buttonWords: Readonly<Partial<Record<UploadState['phase'], string>>> = {
-  paused: 'Resume',
-  failed: 'Try again',
-};
-
-/** Kept in its place, so that nothing moves. */
-function UploadButton({ source, upload: { phase }, isOnly }: Omit<UploadProps, 'bytes'>) {
-  const word = buttonWords[phase] ?? 'Pause';
-  const isGone = phase === 'done' || phase === 'refused';
+function RoundUploadButton({ source, upload }: UploadProps) {
+  if (!isUnderWay(upload)) return null;
+  const { word, icon } = buttonOf(upload);
   return (
     <button
       type="button"
-      class={`plain${isGone ? ' gone' : ''}`}
-      id={isOnly ? 'upload-pause' : undefined}
-      aria-label={isOnly ? undefined : `${word}: ${source.name}`}
-      onClick={() => (word === 'Pause' ? pause(source.id) : tryAgain(source))}
+      class="round"
+      aria-label={`${word}: ${source.name}`}
+      title={word}
+      onClick={() => press(source, upload)}
     >
-      {word}
+      <Icon name={icon} />
     </button>
   );
 }
 
-function textOf(
-  { phase, perSecond, sentBytes, resumedAt, fault }: UploadState,
-  percent: number,
-  bytes: number,
-) {
+function buttonOf({ phase }: UploadState): { readonly word: string; readonly icon: string } {
+  if (phase === 'paused') return { word: 'Resume', icon: 'play' };
+  return phase === 'failed' ? { word: 'Try again', icon: 'retry' } : { word: 'Pause', icon: 'pause' };
+}
+
+function press(source: Source, { phase }: UploadState): void {
+  if (phase === 'paused' || phase === 'failed') tryAgain(source);
+  else pause(source.id);
+}
+
+function textOf(source: Source, { phase, perSecond, sentBytes, resumedAt, fault }: UploadState): string {
+  const percent = percentOf(source);
   switch (phase) {
     case 'done':
       return 'Uploaded';
@@ -174,7 +194,8 @@ function textOf(
     case 'starting':
       return 'Beginning…';
     case 'uploading': {
-      const left = perSecond > 0 ? ` · ${about((bytes - sentBytes) / perSecond)} left` : '';
+      const bytesLeft = (source.file?.size ?? 0) - sentBytes;
+      const left = perSecond > 0 ? ` · ${about(bytesLeft / perSecond)} left` : '';
       return `${percent} %${left}${resumedAt > 0 ? ' · goes on where it stopped' : ''}`;
     }
   }

@@ -76,12 +76,13 @@ function pauseFor(seconds: number, reason: string): void {
   sources.set((state) => ({ ...state, pause: reason }));
 }
 
-/** `jobs[3].source.url: the address is not allowed; jobs[4]…`, by the number of the job. */
+/** `jobs[3].source.url: the address is not allowed; jobs[4]…`, by the number of the job; whose source it is, its row says. */
 function faultsOf(details: string): Map<number, string> {
   const faults = new Map<number, string>();
   for (const [, index, text] of details.matchAll(/jobs\[(\d+)\]\.?(.*?)(?=; jobs\[|$)/gs)) {
     const known = faults.get(Number(index));
-    faults.set(Number(index), known === undefined ? `${text}.` : `${known} ${text}.`);
+    const told = sentence({ message: text?.replace(/^source\.\w+: /, '') });
+    faults.set(Number(index), known === undefined ? told : `${known} ${told}`);
   }
   return faults;
 }

@@ -7,6 +7,8 @@ import type { Part } from './choices.ts';
 const SHORTEST_SECONDS = 0.1;
 /** Less is a press that trembled. */
 const DRAG_PX = 4;
+/** While it plays; otherwise it would look like an edge of the part. */
+const CURSOR_PX = 2;
 const HOW = 'Drag over the drawing to choose a part, or drag its edges.';
 
 type Region = ReturnType<ReturnType<typeof RegionsPlugin.create>['addRegion']>;
@@ -56,7 +58,7 @@ export function drawTrim(container: HTMLElement, file: File, listener: TrimListe
     const { default: Regions } = await import('wavesurfer.js/dist/plugins/regions.js');
     if (isOver) return;
     const regions = Regions.create();
-    const drawn = await drawWaveform(container, media, seconds, { plugins: [regions], interact: true });
+    const drawn = await drawWaveform(container, media, seconds, { plugins: [regions], cursorWidth: 0 });
     if (isOver) {
       drawn.end();
       return;
@@ -85,6 +87,7 @@ export function drawTrim(container: HTMLElement, file: File, listener: TrimListe
   function play(): void {
     const { start = 0 } = listener.part();
     media.currentTime = start;
+    drawing?.surfer.setOptions({ cursorWidth: CURSOR_PX });
     media.play().then(follow, () => listener.onPlaying(false));
     listener.onPlaying(true);
   }
@@ -92,8 +95,12 @@ export function drawTrim(container: HTMLElement, file: File, listener: TrimListe
   function follow(): void {
     const { end = Number.POSITIVE_INFINITY } = listener.part();
     if (media.currentTime >= end) media.pause();
-    if (media.paused) listener.onPlaying(false);
-    else requestAnimationFrame(follow);
+    if (!media.paused) {
+      requestAnimationFrame(follow);
+      return;
+    }
+    if (!isOver) drawing?.surfer.setOptions({ cursorWidth: 0 });
+    listener.onPlaying(false);
   }
 
   return {
