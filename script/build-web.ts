@@ -62,6 +62,11 @@ await build({
   jsxImportSource: 'preact',
   chunkNames: 'console/parts/[name]-[hash]',
 });
+await build({
+  ...shared,
+  entryPoints: entries({ 'reference/reference': 'reference/reference.ts' }),
+  format: 'iife',
+});
 // In the page itself, where it is run before anything is shown.
 const { outputFiles } = await build({
   ...shared,

@@ -1,4 +1,8 @@
-// The API reference. Nothing is asked of anybody but this server, and nothing of a reader is kept.
+/** The API reference. Nothing is asked of anybody but this server, and nothing of a reader is kept. */
+declare const Scalar: {
+  createApiReference(selector: string, options: Readonly<Record<string, unknown>>): unknown;
+};
+
 Scalar.createApiReference('#reference', {
   url: 'openapi.json',
   agent: { disabled: true },
