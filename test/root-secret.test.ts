@@ -83,6 +83,17 @@ describe('a SECRET_KEY', () => {
     }
   });
 
+  it('that was looked at before the other was there does not take its place', async () => {
+    const file = join(folder, 'secret-key');
+    await writeFile(file, '');
+    const late = agreed(shared()).catch((error: Error) => error);
+    // On one connection it has asked before the other does; it waits for its file.
+    expect(await agreed({ SECRET_KEY: OLD })).toBe(OLD);
+    await writeFile(file, OTHER);
+    expect(String(await late)).toContain('is not the SECRET_KEY');
+    expect(await agreed({ SECRET_KEY: OLD })).toBe(OLD);
+  });
+
   it('does not keep a process from starting while Redis refuses writes', async () => {
     await connection.config('SET', 'maxmemory', '1');
     try {
