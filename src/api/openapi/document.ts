@@ -142,7 +142,10 @@ const pathParameters = {
   jobId: JobId,
   batchId: BatchId,
   uploadId: UploadId,
-  deliveryId: z.string().meta({ description: 'As the list of deliveries names it' }),
+  deliveryId: z.string().meta({
+    description: 'As the list of deliveries names it',
+    example: 'job_5f0c2a9be41d7783-webhook',
+  }),
 };
 
 const securitySchemes: ServerDocs<ErrorCode>['securitySchemes'] = {
