@@ -148,7 +148,10 @@ const pathParameters = {
   batchId: BatchId,
   uploadId: UploadId,
   keyId: TenantId,
-  deliveryId: z.string().meta({ description: 'As the list of deliveries names it' }),
+  deliveryId: z.string().meta({
+    description: 'As the list of deliveries names it',
+    example: 'job_5f0c2a9be41d7783-webhook',
+  }),
 };
 
 const securitySchemes: ServerDocs<ErrorCode>['securitySchemes'] = {
