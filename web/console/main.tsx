@@ -6,6 +6,7 @@ import './style/controls.css';
 import './style/new-job.css';
 import './style/job.css';
 import './style/lists.css';
+import './style/manage.css';
 import { Component, type ComponentChildren, render } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { forgetGateway } from './gateway.ts';
