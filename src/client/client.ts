@@ -11,6 +11,7 @@ import type {
   Usage,
   VoiceMessageAccepted,
 } from '../contract/answers.ts';
+import type { KeyList, KeyState, KeyWithSecret, NewKeyRequest } from '../contract/api-keys.ts';
 import type { Job, JobStatus } from '../contract/job.ts';
 import type {
   BatchRequest,
@@ -19,6 +20,7 @@ import type {
   VoiceMessageRequest,
 } from '../contract/job-request.ts';
 import { type ClientOptions, Connection } from './connection.ts';
+import { type EventsOptions, watchJobs } from './events.ts';
 import { type CompletedJob, type WaitOptions, waitForEnd } from './wait.ts';
 
 /** A job whose video is sent along. In Node, `openAsBlob` of `node:fs` makes a Blob of a file without reading it into memory. */
@@ -68,6 +70,16 @@ export interface Uploads {
   delete(file: string, options?: CallOptions): Promise<UploadAnswer>;
 }
 
+/** These need a key with the scope `admin`. */
+export interface Keys {
+  list(options?: CallOptions): Promise<z.infer<typeof KeyList>>;
+  /** The answer has the key itself, which is not shown again. The key that asks must have what it gives. */
+  create(request: NewKeyRequest, options?: CallOptions): Promise<KeyWithSecret>;
+  /** A new secret; the old one works 24 hours more. */
+  rotate(keyId: string, options?: CallOptions): Promise<KeyWithSecret>;
+  revoke(keyId: string, options?: CallOptions): Promise<KeyState>;
+}
+
 /** Every operation throws SoundpostError; what `signal` was aborted with passes through as it is. */
 export interface SoundpostClient {
   /** Submits one job. */
@@ -86,6 +98,8 @@ export interface SoundpostClient {
   /** A job; throws its error when it has failed. */
   status(jobId: string, options?: CallOptions): Promise<Job>;
   jobs(options?: ListOptions): Promise<z.infer<typeof JobList>>;
+  /** Each job of the key when it is new and whenever it changes, also past broken connections, until it is aborted. */
+  events(options?: EventsOptions): AsyncIterable<Job>;
   /** The job once it is completed; throws its error when it fails. */
   waitFor(jobId: string, options?: WaitOptions): Promise<CompletedJob>;
   /** A finished file as a response, whose `body` streams it. */
@@ -112,6 +126,7 @@ export interface SoundpostClient {
   resendDeliveries(since: string, options?: CallOptions): Promise<z.infer<typeof Resent>>;
   usage(options?: CallOptions): Promise<z.infer<typeof Usage>>;
   readonly uploads: Uploads;
+  readonly keys: Keys;
 }
 
 export function createClient(options: ClientOptions): SoundpostClient {
@@ -133,6 +148,7 @@ export function createClient(options: ClientOptions): SoundpostClient {
     job: (jobId, calling) => get(`/v1/jobs/${part(jobId)}`, calling),
     status: (jobId, calling) => get(`/v1/status/${part(jobId)}`, calling),
     jobs: ({ signal, ...query } = {}) => get(`/v1/jobs${queryOf(query)}`, { signal }),
+    events: (watching = {}) => watchJobs(connection, watching),
     waitFor: (jobId, waiting = {}) => waitForEnd(connection, part(jobId), waiting),
     download: (jobId, { signal, rendition, name, range } = {}) =>
       connection.response(`/v1/download/${part(jobId)}${queryOf({ rendition, name })}`, {
@@ -167,6 +183,14 @@ export function createClient(options: ClientOptions): SoundpostClient {
         }),
       get: (file, calling) => get(`/v1/uploads/${part(file)}`, calling),
       delete: (file, calling) => remove(`/v1/uploads/${part(file)}`, calling),
+    },
+    keys: {
+      list: (calling) => get('/v1/keys', calling),
+      create: (request, { signal } = {}) =>
+        connection.data('/v1/keys', { method: 'POST', json: request, signal }),
+      rotate: (keyId, { signal } = {}) =>
+        connection.data(`/v1/keys/${part(keyId)}/rotate`, { method: 'POST', signal }),
+      revoke: (keyId, calling) => remove(`/v1/keys/${part(keyId)}`, calling),
     },
   };
 }

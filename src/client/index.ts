@@ -6,6 +6,7 @@ export {
   createClient,
   type DownloadOptions,
   type FileJobRequest,
+  type Keys,
   type ListOptions,
   type SoundpostClient,
   type SubmitOptions,
@@ -13,5 +14,6 @@ export {
 } from './client.ts';
 export type { ClientOptions } from './connection.ts';
 export { SoundpostError, type SoundpostErrorCode } from './error.ts';
+export type { EventsOptions } from './events.ts';
 export type { CompletedJob, WaitOptions } from './wait.ts';
 export { type VerifyOptions, verifyWebhook, WebhookSignatureError } from './webhook.ts';

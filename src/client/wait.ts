@@ -104,7 +104,8 @@ function completedOf(job: Job): CompletedJob | undefined {
   return job.status === 'completed' ? (job as CompletedJob) : undefined;
 }
 
-class Watchdog {
+/** Bites when it was not fed for a while. */
+export class Watchdog {
   readonly #bite: () => void;
   #timer: ReturnType<typeof setTimeout>;
 

@@ -2,6 +2,9 @@
 import { once } from 'node:events';
 import { get, type IncomingMessage } from 'node:http';
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { PendingJobs } from '../../src/api/pending-jobs.ts';
+import { createLogger } from '../../src/observe/logger.ts';
+import { closeRedis, connectRedis } from '../../src/redis/connection.ts';
 import { until } from '../until.ts';
 import { type Json, useClips, useService } from './api-fixture.ts';
 import { Stream } from './event-stream.ts';
@@ -32,6 +35,30 @@ const shows = (stream: Stream, jobId: string, status: string): Promise<unknown> 
   until(`${jobId} is shown as ${status}`, () =>
     jobsOf(stream).some((job) => job.jobId === jobId && job.status === status),
   );
+
+describe('what is to be sent', () => {
+  const taken = (pending: PendingJobs): string[] => {
+    const next = pending.take();
+    return next === undefined ? [] : [next, ...taken(pending)];
+  };
+
+  it('is each job once, and nothing that the list after a reset has', () => {
+    const pending = new PendingJobs();
+    pending.changed('early');
+    expect(taken(pending)).toEqual(['reset']);
+    for (const jobId of ['a', 'b', 'a']) pending.changed(jobId);
+    expect(taken(pending)).toEqual(['a', 'b']);
+    pending.changed('a');
+    expect(taken(pending)).toEqual(['a']);
+  });
+
+  it('is a reset in place of very many jobs', () => {
+    const pending = new PendingJobs();
+    pending.take();
+    for (let nth = 0; nth < 1500; nth += 1) pending.changed(`job ${nth}`);
+    expect(taken(pending)).toEqual(['reset']);
+  });
+});
 
 describe('A4. GET /v1/events', () => {
   it('begins with a reset, then sends a job when it is new and whenever it changes, and does not close', async () => {
@@ -111,6 +138,16 @@ describe('A4. GET /v1/events', () => {
     const atMs = performance.now();
     await stream.ended;
     expect(performance.now() - atMs).toBeLessThan(1000);
+  });
+
+  it('sends a reset when messages of Redis may have been lost, and goes on', async () => {
+    const key = await service().newKey();
+    const stream = await watch(key);
+    const redis = connectRedis({ url: service().redis.url, role: 'request', logger: createLogger('silent') });
+    expect(await redis.call('CLIENT', 'KILL', 'TYPE', 'pubsub')).toBeGreaterThan(0);
+    await until('a second reset', () => stream.events.filter(({ event }) => event === 'reset').length > 1);
+    await closeRedis(redis);
+    await shows(stream, await service().submit(request(), { key }), 'completed');
   });
 
   it('a reader who stands still is sent the last state of what has changed meanwhile', async () => {

@@ -192,3 +192,46 @@ describe('a client', () => {
     expect((await refusal(client().uploads.get(upload.file))).code).toBe('UPLOAD_NOT_FOUND');
   });
 });
+
+describe('events of all jobs', () => {
+  it('come as they happen, and end with what they were aborted with', async () => {
+    const leaving = new AbortController();
+    const own = client(await service().newKey());
+    let submitted: string | undefined;
+    const submit = async (): Promise<void> => {
+      const url = await toneUrl();
+      submitted = (await own.extract({ source: { type: 'url', url }, output: { format: 'mp3' } })).jobId;
+    };
+    const seen: string[] = [];
+    const watching = async (): Promise<void> => {
+      for await (const { jobId, status } of own.events({
+        signal: leaving.signal,
+        onReset: () => void submit(),
+      })) {
+        seen.push(jobId);
+        if (status === 'completed') leaving.abort(new Error('seen enough'));
+      }
+    };
+    await expect(watching()).rejects.toThrow('seen enough');
+    expect(new Set(seen)).toEqual(new Set([submitted]));
+  });
+
+  it('are refused to a key that may not read', async () => {
+    const weak = client(await service().newKey({ scopes: ['extract'] }));
+    const [first] = [weak.events()[Symbol.asyncIterator]().next()];
+    expect((await refusal(first)).code).toBe('FORBIDDEN');
+  });
+});
+
+describe('keys', () => {
+  it('are made, listed, rotated and revoked', async () => {
+    const { key, ...made } = await client().keys.create({ name: 'made', scopes: ['read'] });
+    expect((await client().keys.list()).keys).toContainEqual(made);
+    expect((await client(key).usage()).key.name).toBe('made');
+    const rotated = await client().keys.rotate(made.id);
+    expect((await client(rotated.key).usage()).key.id).toBe(made.id);
+    expect(await client().keys.revoke(made.id)).toEqual({ ...made, status: 'revoked' });
+    expect((await refusal(client(key).usage())).code).toBe('UNAUTHORIZED');
+    expect((await refusal(client(rotated.key).keys.list())).code).toBe('UNAUTHORIZED');
+  });
+});

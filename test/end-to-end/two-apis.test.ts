@@ -54,6 +54,22 @@ describe('two processes of the API', () => {
     await reader?.cancel();
   });
 
+  it('tell a watcher of all jobs at one of a job that the other accepts, within a second', async () => {
+    const key = await newKey();
+    const [, there] = clientsOf(key);
+    const events = await fetch(`${bases[0]}/v1/events`, { headers: { 'X-API-Key': key } });
+    const reader = events.body?.pipeThrough(new TextDecoderStream()).getReader();
+    expect((await reader?.read())?.value).toContain('event: reset');
+    const jobId = (await there?.submit(job)) ?? '';
+    const acceptedMs = performance.now();
+    let heard = '';
+    while (!heard.includes(jobId)) {
+      heard += (await reader?.read())?.value ?? expect.fail('the stream ended');
+    }
+    expect(performance.now() - acceptedMs).toBeLessThan(1000);
+    await reader?.cancel();
+  });
+
   it('take from the same rate', async () => {
     const clients = clientsOf(await newKey());
     const statuses: number[] = [];

@@ -1,0 +1,60 @@
+/** All jobs of the key, as they change. */
+import type { Job } from '../contract/job.ts';
+import type { Connection } from './connection.ts';
+import { delay } from './delay.ts';
+import { SoundpostError } from './error.ts';
+import { readEvents, type ServerEvent } from './event-stream.ts';
+import { Watchdog } from './wait.ts';
+
+export interface EventsOptions {
+  /** Ends the events; the loop then throws what it was aborted with. */
+  readonly signal?: AbortSignal | undefined;
+  /** Called when the events begin, and whenever changes may have been missed since: list the jobs then. */
+  readonly onReset?: () => void;
+}
+
+const FIRST_PAUSE_MS = 500;
+const LONGEST_PAUSE_MS = 30_000;
+
+/** Goes on past broken connections, until it is aborted. Throws SoundpostError where the service refuses it. */
+export async function* watchJobs(
+  connection: Connection,
+  { signal, onReset }: EventsOptions,
+): AsyncGenerator<Job, never> {
+  for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
+    for await (const { event, data } of oneStream(connection, signal)) {
+      pauseMs = FIRST_PAUSE_MS;
+      if (event === 'reset') onReset?.();
+      if (event === 'job') yield JSON.parse(data) as Job;
+    }
+    await delay(pauseMs, signal);
+  }
+}
+
+/** Ends early when the stream does not come, or breaks off. */
+async function* oneStream(
+  connection: Connection,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<ServerEvent> {
+  const silence = new AbortController();
+  const watchdog = new Watchdog(() => silence.abort());
+  try {
+    const response = await connection.response('/v1/events', {
+      headers: { Accept: 'text/event-stream' },
+      retries: 0,
+      signal: signal ? AbortSignal.any([signal, silence.signal]) : silence.signal,
+    });
+    if (response.body !== null) yield* readEvents(response.body, () => watchdog.feed());
+  } catch (error) {
+    signal?.throwIfAborted();
+    if (error instanceof SoundpostError && isRefusal(error)) throw error;
+  } finally {
+    watchdog.stop();
+    silence.abort();
+  }
+}
+
+/** What another try is not answered otherwise; 429 passes, as do faults of the service. */
+function isRefusal({ httpStatus }: SoundpostError): boolean {
+  return httpStatus >= 400 && httpStatus < 500 && httpStatus !== 429;
+}
