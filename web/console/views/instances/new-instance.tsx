@@ -115,7 +115,7 @@ function XmppFields() {
       </div>
       <details class="more">
         <summary>Where its server is</summary>
-        <div class="more-fields">
+        <div class="more-body">
           <Field label="Server" hint="Left empty: what DNS says for the account’s domain.">
             {(attributes) => (
               <input

@@ -151,7 +151,7 @@ function CodeForm({ instance }: { readonly instance: string }) {
     <details class="more">
       <summary>The phone cannot scan it</summary>
       <form
-        class="more-fields"
+        class="more-body"
         onSubmit={(event) => {
           event.preventDefault();
           void run(ask);
