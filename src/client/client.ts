@@ -10,6 +10,8 @@ import type {
   UploadAnswer,
   Usage,
   VoiceMessageAccepted,
+  WebhookSecret,
+  WebhookTest,
 } from '../contract/answers.ts';
 import type { KeyList, KeyState, KeyWithSecret, NewKeyRequest } from '../contract/api-keys.ts';
 import type { Job, JobStatus } from '../contract/job.ts';
@@ -124,6 +126,12 @@ export interface SoundpostClient {
   ): Promise<z.infer<typeof DeliveryList>>;
   /** Sends again what was given up at this time or later. @param since ISO 8601 */
   resendDeliveries(since: string, options?: CallOptions): Promise<z.infer<typeof Resent>>;
+  /** Posts one signed `webhook.test` to an address; throws INVALID_WEBHOOK unless its receiver answers 2xx. */
+  testWebhook(url: string, options?: CallOptions): Promise<z.infer<typeof WebhookTest>>;
+  /** What the key’s webhooks are signed with, `whsec_…`. */
+  webhookSecret(options?: CallOptions): Promise<z.infer<typeof WebhookSecret>>;
+  /** A new secret; for 24 hours the old one signs as well. */
+  rotateWebhookSecret(options?: CallOptions): Promise<z.infer<typeof WebhookSecret>>;
   usage(options?: CallOptions): Promise<z.infer<typeof Usage>>;
   readonly uploads: Uploads;
   readonly keys: Keys;
@@ -167,6 +175,11 @@ export function createClient(options: ClientOptions): SoundpostClient {
       }),
     resendDeliveries: (since, { signal } = {}) =>
       connection.data('/v1/deliveries/resend', { method: 'POST', json: { since }, signal }),
+    testWebhook: (url, { signal } = {}) =>
+      connection.data('/v1/webhooks/test', { method: 'POST', json: { url }, signal }),
+    webhookSecret: (calling) => get('/v1/webhooks/secret', calling),
+    rotateWebhookSecret: ({ signal } = {}) =>
+      connection.data('/v1/webhooks/secret', { method: 'POST', signal }),
     usage: (calling) => get('/v1/usage', calling),
     uploads: {
       create: (file, { signal, filename } = {}) =>

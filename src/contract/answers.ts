@@ -68,6 +68,10 @@ export const Delivery = z.object({
     'destination.updated',
   ]),
   ...DeliveryProgress.omit({ deliveryId: true }).shape,
+  body: z.looseObject({ event: z.string() }).meta({
+    description: 'What every try posts; of the receiver’s answers only status and time are kept',
+    example: { event: 'job.failed', jobId: 'job_5f0c2a9be41d7783' },
+  }),
 });
 export type Delivery = z.infer<typeof Delivery>;
 

@@ -78,8 +78,8 @@ export class JobWebhooks {
     return resent;
   }
 
-  /** Oldest first. */
-  async list(jobId: string): Promise<Delivery[]> {
+  /** Oldest first. @param bodyOf what is posted */
+  async list(jobId: string, bodyOf: (payload: WebhookPayload) => Delivery['body']): Promise<Delivery[]> {
     const index = await this.#redis.hgetall(indexKey(jobId));
     const found = await Promise.all(
       Object.entries(index).map(async ([deliveryId, current]) => {
@@ -88,15 +88,15 @@ export class JobWebhooks {
           readAttempts(this.#redis, deliveryId),
         ]);
         if (stored === undefined) return undefined;
-        const { event, url } = WebhookPayload.parse(stored.data);
-        const hostFailsSinceMs = await this.queue.hostFailsSinceMs(url);
-        return { stored, event, progress: deliveryProgress(stored, attempts, hostFailsSinceMs) };
+        const payload = WebhookPayload.parse(stored.data);
+        const hostFailsSinceMs = await this.queue.hostFailsSinceMs(payload.url);
+        return { stored, payload, progress: deliveryProgress(stored, attempts, hostFailsSinceMs) };
       }),
     );
     return found
       .filter((one) => one !== undefined)
       .sort((one, other) => one.stored.data.eventTimeMs - other.stored.data.eventTimeMs)
-      .map(({ event, progress }) => ({ ...progress, event }));
+      .map(({ payload, progress }) => ({ ...progress, event: payload.event, body: bodyOf(payload) }));
   }
 
   /** How far the announcement of the job's end is. */

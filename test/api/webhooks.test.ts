@@ -114,6 +114,7 @@ describe('D. Webhooks: attempts', () => {
       status: 'delivered',
       nextAttemptAt: null,
       attempts: [attempt(500), attempt(500), attempt(200)],
+      body: told[0]?.json,
     });
   });
 

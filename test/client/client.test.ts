@@ -178,6 +178,20 @@ describe('a client', () => {
     expect((await own.usage()).unfinishedJobs.used).toBe(0);
   });
 
+  it('shows and rotates the secret of webhooks, and tries a receiver', async () => {
+    const hook = service().outside.hook('tried');
+    const own = client(await service().newKey());
+    const { secret } = await own.webhookSecret();
+    expect(secret).toMatch(/^whsec_/);
+    const rotated = await own.rotateWebhookSecret();
+    expect(rotated.secret).not.toBe(secret);
+    expect(await own.webhookSecret()).toEqual(rotated);
+    expect(await own.testWebhook(hook.url)).toEqual({ status: 204, latencyMs: expect.any(Number) });
+    const [told] = await hook.got(1);
+    expect(told?.json.event).toBe('webhook.test');
+    expect((await refusal(own.testWebhook(`${hook.url}-not`))).code).toBe('INVALID_WEBHOOK');
+  });
+
   it('stores a file for any number of jobs', async () => {
     const path = clip('tone.mp4');
     const upload = await client().uploads.create(await openAsBlob(path), { filename: 'talk.mp4' });

@@ -6,6 +6,7 @@ import './style/controls.css';
 import './style/new-job.css';
 import './style/job.css';
 import './style/lists.css';
+import './style/manage.css';
 import { Component, type ComponentChildren, render } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { forgetGateway } from './gateway.ts';
@@ -19,9 +20,9 @@ import { History } from './views/history.tsx';
 import { forgetNewJob, NewJob } from './views/new/new-job.tsx';
 
 const JobView = lazyView<{ jobId: string }>(async () => (await import('./views/job/job.tsx')).JobView);
-const Webhooks = lazyView(async () => (await import('./views/webhooks.tsx')).Webhooks);
+const Webhooks = lazyView(async () => (await import('./views/webhooks/webhooks.tsx')).Webhooks);
 const Instances = lazyView(async () => (await import('./views/instances/instances.tsx')).Instances);
-const Keys = lazyView(async () => (await import('./views/keys.tsx')).Keys);
+const Keys = lazyView(async () => (await import('./views/keys/keys.tsx')).Keys);
 const Usage = lazyView(async () => (await import('./views/usage.tsx')).Usage);
 
 const titles: Readonly<Record<ViewName, string>> = {

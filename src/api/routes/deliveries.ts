@@ -1,15 +1,17 @@
 /** What was sent to a job's webhook, and sending it again; a test of a webhook (decisions D). */
 import { randomUUID } from 'node:crypto';
-import { DeliveryList, ResendRequest, Resent, WebhookTest } from '../../contract/answers.ts';
+import { type Delivery, DeliveryList, ResendRequest, Resent, WebhookTest } from '../../contract/answers.ts';
 import { ServiceError } from '../../contract/errors.ts';
 import { WebhookTestRequest } from '../../contract/webhook-events.ts';
 import { postWebhook } from '../../deliveries/post-webhook.ts';
 import { OutboundFailed, OutboundRefused } from '../../outbound/errors.ts';
+import type { JobRecord } from '../../queue/job-record.ts';
+import { webhookBody } from '../../queue/webhook-body.ts';
 import { sendData } from '../answer.ts';
 import { readJson } from '../json-body.ts';
 import { ownedJob } from '../owned-job.ts';
 import { parseRequest } from '../request-faults.ts';
-import { keyOf, type Route, type RouteContext } from '../route.ts';
+import { type ApiServices, keyOf, type Route, type RouteContext } from '../route.ts';
 
 export const deliveryRoutes: readonly Route[] = [
   {
@@ -25,9 +27,9 @@ export const deliveryRoutes: readonly Route[] = [
       errors: ['INVALID_JOB_ID', 'JOB_NOT_FOUND'],
     },
     async handle(context) {
-      const { jobId } = await ownedJob(context);
+      const record = await ownedJob(context);
       context.response.set('Cache-Control', 'no-store');
-      sendData(context.response, 200, { deliveries: await context.services.webhooks.list(jobId) });
+      sendData(context.response, 200, { deliveries: await deliveriesOf(record, context.services) });
     },
   },
   {
@@ -77,11 +79,15 @@ export const deliveryRoutes: readonly Route[] = [
 
 async function replay(context: RouteContext): Promise<void> {
   const { request, response, services } = context;
-  const { jobId } = await ownedJob(context);
-  if (!(await services.webhooks.replay(jobId, String(request.params.deliveryId)))) {
+  const record = await ownedJob(context);
+  if (!(await services.webhooks.replay(record.jobId, String(request.params.deliveryId)))) {
     throw new ServiceError('NOT_FOUND', 'the job has no such delivery');
   }
-  sendData(response, 202, { deliveries: await services.webhooks.list(jobId) });
+  sendData(response, 202, { deliveries: await deliveriesOf(record, services) });
+}
+
+function deliveriesOf(record: JobRecord, { webhooks, signer }: ApiServices): Promise<Delivery[]> {
+  return webhooks.list(record.jobId, (payload) => webhookBody(payload, record, signer));
 }
 
 async function resend(context: RouteContext): Promise<void> {

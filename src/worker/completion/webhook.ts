@@ -1,4 +1,4 @@
-/** What the engine is told of the webhooks of jobs (decisions D). The body follows from the record, so every try sends the same. */
+/** What the engine is told of the webhooks of jobs (decisions D). */
 import type { DeliveryKind } from '../../deliveries/delivery-kind.ts';
 import { hostOf } from '../../deliveries/post-webhook.ts';
 import { scheduled } from '../../deliveries/schedule.ts';
@@ -7,8 +7,8 @@ import type { Tracing } from '../../observe/tracing/tracing.ts';
 import type { Outbound } from '../../outbound/outbound.ts';
 import type { JobRecord } from '../../queue/job-record.ts';
 import { WebhookPayload } from '../../queue/payloads.ts';
+import { webhookBody } from '../../queue/webhook-body.ts';
 import type { UrlSigner } from '../../signing/signed-url.ts';
-import { webhookBody } from './webhook-body.ts';
 
 interface JobWebhookOptions {
   readonly outbound: Outbound;

@@ -3,6 +3,7 @@ import { useEffect, useState } from 'preact/hooks';
 import type { Delivery } from '../../../../src/contract/answers.ts';
 import type { Job } from '../../../../src/contract/job.ts';
 import { announce } from '../../announcements.ts';
+import { DeliveryBody } from '../../delivery-body.tsx';
 import { api, isAborted, sentence } from '../../session.ts';
 import { Button, Fault, useWork } from '../../ui.tsx';
 import { isUnfinished, type ShownStatus, shortTime } from '../../words.ts';
@@ -151,6 +152,7 @@ function DeliveryItem({ jobId, delivery, onDeliveries, onFault }: ItemProps) {
           <AttemptItem key={attempt.at} attempt={attempt} />
         ))}
       </ol>
+      <DeliveryBody delivery={delivery} />
       {nextAttemptAt === null ? null : <p class="hint">Next try at {shortTime(nextAttemptAt)}</p>}
       {host === undefined ? null : (
         <p class="hint">

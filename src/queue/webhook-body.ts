@@ -1,15 +1,15 @@
-/** What a webhook says about a job (audio-extraction.md "Events", decisions D). */
+/** What a webhook says about a job (audio-extraction.md "Events", decisions D): it follows from the record, so every try sends the same. */
 
-import type { JobRecord } from '../../queue/job-record.ts';
-import type { WebhookPayload } from '../../queue/payloads.ts';
-import { filesView, optionsView, transcriptFileView } from '../../queue/public-view.ts';
-import type { UrlSigner } from '../../signing/signed-url.ts';
+import type { UrlSigner } from '../signing/signed-url.ts';
+import type { JobRecord } from './job-record.ts';
+import type { WebhookPayload } from './payloads.ts';
+import { filesView, optionsView, transcriptFileView } from './public-view.ts';
 
 export function webhookBody(
   { event, eventTimeMs, voiceMessage, transcript, transcriptFile, name, destination }: WebhookPayload,
   record: JobRecord,
   signer: UrlSigner,
-): object {
+): { readonly event: WebhookPayload['event']; readonly [field: string]: unknown } {
   const { jobId, payload, result, error } = record;
   const timestamp = new Date(eventTimeMs).toISOString();
   const about = { batchId: payload.batchId, options: optionsView(payload) };

@@ -1,0 +1,21 @@
+/** What a notification said, and what is known of the receiver's answer. */
+import type { Delivery } from '../../src/contract/answers.ts';
+
+export function DeliveryBody({ delivery }: { readonly delivery: Delivery }) {
+  const { body, deliveryId } = delivery;
+  // A service of an earlier version does not tell it.
+  if (body === undefined) return null;
+  return (
+    <details class="more">
+      <summary>What was sent</summary>
+      <div class="delivery-body">
+        <p class="hint">
+          Posted as JSON, signed, with <code>webhook-id: {deliveryId}</code>. Of the receiver’s answer the
+          status and the time are above; its text is not kept.
+        </p>
+        {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by keyboard */}
+        <pre tabIndex={0}>{JSON.stringify(body, null, 2)}</pre>
+      </div>
+    </details>
+  );
+}

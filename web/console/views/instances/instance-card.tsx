@@ -1,0 +1,158 @@
+/** One instance: how it stands, and what can be done with it. */
+import type { ComponentChildren } from 'preact';
+import { useState } from 'preact/hooks';
+import { announce } from '../../announcements.ts';
+import { connectInstance, deleteInstance, logoutInstance } from '../../gateway.ts';
+import { Button, confirmed, Fault, useWork } from '../../ui.tsx';
+import { InstanceWebhook } from './instance-webhook.tsx';
+import { networks, stateSigns, stateWords } from './network-words.ts';
+import { PairingPanel } from './pairing.tsx';
+import { People } from './people.tsx';
+import { Settings } from './settings.tsx';
+import type { ShownInstance } from './use-instances.ts';
+
+type Part = 'people' | 'settings' | 'webhook';
+
+interface CardProps {
+  readonly instance: ShownInstance;
+  readonly isPairing: boolean;
+  readonly onPairing: (isPairing: boolean) => void;
+  /** Something about it has changed. */
+  readonly onChange: () => void;
+}
+
+export function InstanceCard({ instance, isPairing, onPairing, onChange }: CardProps) {
+  const { name, status, transport, ownerJid, reason } = instance;
+  const [part, setPart] = useState<Part>();
+  const { busy, fault, run } = useWork();
+  const titleId = `instance-${name}`;
+
+  function changing(work: () => Promise<unknown>): void {
+    void run(async () => {
+      try {
+        await work();
+      } finally {
+        onChange();
+      }
+    });
+  }
+
+  function connect(): void {
+    if (transport === 'whatsapp') onPairing(true);
+    else changing(() => connectInstance(name));
+  }
+
+  async function logout(): Promise<void> {
+    const sure = await confirmed({
+      title: `Log ${name} out?`,
+      text:
+        transport === 'whatsapp'
+          ? 'The phone no longer lists it as a linked device, and it has to be paired again. Its name, token and settings stay.'
+          : 'It leaves its network until somebody connects it again. Its name, token and settings stay.',
+      yes: 'Log out',
+    });
+    if (sure) changing(() => logoutInstance(name));
+  }
+
+  async function remove(): Promise<void> {
+    const sure = await confirmed({
+      title: `Delete ${name}?`,
+      text: 'Its messages, settings, webhook and token are gone for good. Jobs that name it can no longer send.',
+      yes: 'Delete it',
+    });
+    if (!sure) return;
+    changing(async () => {
+      await deleteInstance(name);
+      announce(`${name} is deleted`);
+    });
+  }
+
+  return (
+    <li class="card instance" aria-labelledby={titleId} data-instance={name} data-state={status}>
+      <div class="card-head">
+        <div class="instance-name">
+          <h2 id={titleId}>{name}</h2>
+          <p class="soft">{[networks[transport].name, accountOf(ownerJid)].filter(Boolean).join(' · ')}</p>
+        </div>
+        <span class={`status status-${stateSigns[status]}`}>{stateWords[status]}</span>
+      </div>
+      {status === 'open' || reason === undefined || isPairing ? null : (
+        <p class="reason">{sentenceOf(reason)}</p>
+      )}
+      <div class="actions">
+        {status === 'close' && !isPairing ? (
+          <Button class="small primary" busy={busy} onClick={connect}>
+            {transport === 'whatsapp' && ownerJid === null ? 'Pair with a phone' : 'Connect'}
+          </Button>
+        ) : null}
+        {status === 'connecting' && transport === 'whatsapp' && !isPairing && ownerJid === null ? (
+          <Button class="small primary" onClick={() => onPairing(true)}>
+            Pair with a phone
+          </Button>
+        ) : null}
+        <PartButton part="people" name={name} shown={part} onPart={setPart}>
+          People
+        </PartButton>
+        <PartButton part="settings" name={name} shown={part} onPart={setPart}>
+          Settings
+        </PartButton>
+        <PartButton part="webhook" name={name} shown={part} onPart={setPart}>
+          Webhook
+        </PartButton>
+        {status === 'close' ? null : (
+          <Button class="small" aria-label={`Log ${name} out`} busy={busy} onClick={() => void logout()}>
+            Log out
+          </Button>
+        )}
+        <Button class="small danger" aria-label={`Delete ${name}`} busy={busy} onClick={() => void remove()}>
+          Delete
+        </Button>
+      </div>
+      <Fault text={fault} />
+      {isPairing ? (
+        <PairingPanel instance={name} onConnected={onChange} onClose={() => onPairing(false)} />
+      ) : null}
+      {part === undefined ? null : (
+        <div class="instance-part" id={`${part}-of-${name}`}>
+          {/* Whom it knows changes when it connects. */}
+          {part === 'people' ? <People key={status} instance={name} /> : null}
+          {part === 'settings' ? <Settings instance={name} /> : null}
+          {part === 'webhook' ? <InstanceWebhook instance={name} /> : null}
+        </div>
+      )}
+    </li>
+  );
+}
+
+interface PartButtonProps {
+  readonly part: Part;
+  /** Of the instance. */
+  readonly name: string;
+  readonly shown: Part | undefined;
+  readonly onPart: (part: Part | undefined) => void;
+  readonly children: ComponentChildren;
+}
+
+function PartButton({ part, name, shown, onPart, children }: PartButtonProps) {
+  const isShown = shown === part;
+  return (
+    <Button
+      class="small"
+      aria-expanded={isShown}
+      aria-controls={isShown ? `${part}-of-${name}` : undefined}
+      onClick={() => onPart(isShown ? undefined : part)}
+    >
+      {children}
+      <span class="visually-hidden"> of {name}</span>
+    </Button>
+  );
+}
+
+/** `+4915112345678`, or the address. */
+function accountOf(jid: string | null): string {
+  if (jid === null) return '';
+  return jid.endsWith('@s.whatsapp.net') ? `+${jid.replace(/[:@].*$/, '')}` : jid;
+}
+
+const sentenceOf = (reason: string): string =>
+  `${reason.charAt(0).toUpperCase()}${reason.slice(1)}`.replace(/\.?$/, '.');

@@ -1,0 +1,168 @@
+/** Making an instance: its name, its network, and what that network needs. */
+import { useRef, useState } from 'preact/hooks';
+import type { TransportKind } from '../../../../src/contract/gateway-instances.ts';
+import { createInstance, type NewInstance } from '../../gateway.ts';
+import { Button, Fault, Field, useWork } from '../../ui.tsx';
+import { networks } from './network-words.ts';
+
+export interface MadeInstance {
+  readonly name: string;
+  readonly transport: TransportKind;
+  /** Shown this once. */
+  readonly token: string;
+}
+
+const order: readonly TransportKind[] = ['whatsapp', 'xmpp', 'loopback'];
+
+export function NewInstanceForm({
+  onMade,
+  onCancel,
+}: {
+  readonly onMade: (made: MadeInstance) => void;
+  readonly onCancel: () => void;
+}) {
+  const [transport, setTransport] = useState<TransportKind>('whatsapp');
+  const form = useRef<HTMLFormElement>(null);
+  const { busy, fault, run } = useWork();
+
+  async function create(): Promise<void> {
+    if (form.current === null) return;
+    const { instance, hash } = await createInstance(asked(new FormData(form.current), transport));
+    onMade({ name: instance.instanceName, transport: instance.transport, token: hash });
+  }
+
+  return (
+    <form
+      id="new-instance"
+      class="card"
+      aria-labelledby="new-instance-title"
+      ref={form}
+      onSubmit={(event) => {
+        event.preventDefault();
+        void run(create);
+      }}
+    >
+      <h2 id="new-instance-title">New instance</h2>
+      <Field label="Name" hint="Letters, digits, - and _. Jobs and keys name it by this.">
+        {(attributes) => (
+          <input
+            {...attributes}
+            name="name"
+            required
+            pattern="[A-Za-z0-9_\-]{1,64}"
+            maxLength={64}
+            autocomplete="off"
+            spellcheck={false}
+            placeholder="newsroom"
+          />
+        )}
+      </Field>
+      <fieldset>
+        <legend>Network</legend>
+        <div class="options">
+          {order.map((kind) => (
+            <label key={kind} class="option">
+              <input
+                type="radio"
+                name="transport"
+                value={kind}
+                checked={transport === kind}
+                onChange={() => setTransport(kind)}
+              />
+              <span>
+                <strong>{networks[kind].name}</strong>
+                <span class="soft">{networks[kind].about}</span>
+              </span>
+            </label>
+          ))}
+        </div>
+      </fieldset>
+      {transport === 'xmpp' ? <XmppFields /> : null}
+      <Fault text={fault} id="new-instance-error" />
+      <div class="card-foot">
+        <Button class="plain" onClick={onCancel}>
+          Cancel
+        </Button>
+        <Button type="submit" class="primary" busy={busy}>
+          {transport === 'whatsapp' ? 'Create and pair' : 'Create'}
+        </Button>
+      </div>
+    </form>
+  );
+}
+
+function XmppFields() {
+  return (
+    <>
+      <div class="pair">
+        <Field label="Account">
+          {(attributes) => (
+            <input
+              {...attributes}
+              name="jid"
+              required
+              autocomplete="off"
+              spellcheck={false}
+              placeholder="soundpost@chat.example"
+            />
+          )}
+        </Field>
+        <Field label="Password" hint="Kept encrypted, and never shown again.">
+          {(attributes) => (
+            <input {...attributes} name="password" type="password" required autocomplete="new-password" />
+          )}
+        </Field>
+      </div>
+      <details class="more">
+        <summary>Where its server is</summary>
+        <div class="more-body">
+          <Field label="Server" hint="Left empty: what DNS says for the account’s domain.">
+            {(attributes) => (
+              <input
+                {...attributes}
+                name="service"
+                spellcheck={false}
+                placeholder="xmpps://chat.example:5223"
+              />
+            )}
+          </Field>
+          <Field label="Upload service" hint="Left empty: found by itself.">
+            {(attributes) => (
+              <input
+                {...attributes}
+                name="uploadService"
+                spellcheck={false}
+                placeholder="upload.chat.example"
+              />
+            )}
+          </Field>
+          <Field label="Service of the rooms" hint="Left empty: found by itself.">
+            {(attributes) => (
+              <input {...attributes} name="mucService" spellcheck={false} placeholder="rooms.chat.example" />
+            )}
+          </Field>
+        </div>
+      </details>
+    </>
+  );
+}
+
+function asked(form: FormData, transport: TransportKind): NewInstance {
+  const text = (name: string): string => String(form.get(name) ?? '').trim();
+  const optional = (name: string) => (text(name) === '' ? {} : { [name]: text(name) });
+  return {
+    instanceName: text('name'),
+    transport,
+    ...(transport === 'xmpp'
+      ? {
+          connection: {
+            jid: text('jid'),
+            password: String(form.get('password') ?? ''),
+            ...optional('service'),
+            ...optional('uploadService'),
+            ...optional('mucService'),
+          },
+        }
+      : {}),
+  };
+}

@@ -1,0 +1,102 @@
+/** One key, and what can be done with it. */
+import type { KeyState, KeyWithSecret } from '../../../../src/contract/api-keys.ts';
+import { announce } from '../../announcements.ts';
+import { api } from '../../session.ts';
+import { Button, confirmed, Facts, Fault, useWork } from '../../ui.tsx';
+import { type ShownStatus, shortTime } from '../../words.ts';
+
+const words: Readonly<Record<KeyState['status'], string>> = {
+  active: 'Active',
+  paused: 'Paused',
+  revoked: 'Revoked',
+};
+const signs: Readonly<Record<KeyState['status'], ShownStatus>> = {
+  active: 'completed',
+  paused: 'processing',
+  revoked: 'queued',
+};
+
+interface RowProps {
+  readonly apiKey: KeyState;
+  /** Whether it is the one that is signed in. */
+  readonly isOwn: boolean;
+  readonly onRotated: (key: KeyWithSecret) => void;
+  readonly onRevoked: () => void;
+}
+
+export function KeyRow({ apiKey, isOwn, onRotated, onRevoked }: RowProps) {
+  const { id, name, scopes, instances, status, createdAt } = apiKey;
+  return (
+    <li class="card key" data-key={id} data-status={status} aria-labelledby={`key-${id}`}>
+      <div class="card-head">
+        <h2 id={`key-${id}`}>
+          {name} {isOwn ? <span class="soft own">(yours)</span> : null}
+        </h2>
+        <span class={`status status-${signs[status]}`}>{words[status]}</span>
+      </div>
+      <Facts
+        rows={[
+          ['Id', <code key="id">{id}</code>],
+          ['May', scopes.join(', ')],
+          ['Sends as', scopes.includes('voice') ? sendersOf(instances) : ''],
+          ['Made', shortTime(createdAt)],
+        ]}
+      />
+      {status === 'revoked' ? null : (
+        <Actions apiKey={apiKey} isOwn={isOwn} onRotated={onRotated} onRevoked={onRevoked} />
+      )}
+    </li>
+  );
+}
+
+const sendersOf = (instances: readonly string[]): string =>
+  instances.includes('*') ? 'any instance' : instances.join(', ') || 'no instance';
+
+function Actions({ apiKey: { id, name }, isOwn, onRotated, onRevoked }: RowProps) {
+  const { busy, fault, run } = useWork();
+
+  async function rotate(): Promise<void> {
+    const sure = await confirmed({
+      title: `Give ${name} a new secret?`,
+      text: 'Whoever has the old one can use it for 24 hours more. The id stays, and with it all jobs.',
+      yes: 'Rotate it',
+    });
+    if (sure) await run(async () => onRotated(await api().keys.rotate(id)));
+  }
+
+  async function revoke(): Promise<void> {
+    const sure = await confirmed({
+      title: `Revoke ${name}?`,
+      text: isOwn
+        ? 'This is the key that you are signed in with: you will be signed out, and it opens nothing any more. It cannot be taken back.'
+        : 'It is refused from the next request on; its jobs go on. It cannot be taken back.',
+      yes: isOwn ? 'Revoke my own key' : 'Revoke it',
+    });
+    if (!sure) return;
+    await run(async () => {
+      await api().keys.revoke(id);
+      announce(`${name} is revoked`);
+      onRevoked();
+    });
+  }
+
+  return (
+    <>
+      <div class="actions">
+        <Button
+          class="small"
+          icon="retry"
+          aria-label={`Rotate ${name}`}
+          busy={busy}
+          onClick={() => void rotate()}
+        >
+          Rotate
+        </Button>
+        <Button class="small danger" aria-label={`Revoke ${name}`} busy={busy} onClick={() => void revoke()}>
+          Revoke
+        </Button>
+      </div>
+      <Fault text={fault} />
+    </>
+  );
+}

@@ -1,0 +1,154 @@
+/** The service's API keys: made, rotated and revoked by a key with the scope `admin`. */
+import { useEffect, useState } from 'preact/hooks';
+import { SoundpostError } from '../../../../src/client/error.ts';
+import type { KeyState, KeyWithSecret } from '../../../../src/contract/api-keys.ts';
+import { scopes } from '../../../../src/contract/scopes.ts';
+import { SecretValue } from '../../secret-value.tsx';
+import { api, isAborted, keyHeaders, sentence, signIn } from '../../session.ts';
+import { Button, Fault, ViewHead } from '../../ui.tsx';
+import { KeyRow } from './key-row.tsx';
+import { NewKeyForm } from './new-key.tsx';
+
+export function Keys() {
+  const { keys, fault, isForbidden, refresh } = useKeys();
+  return (
+    <section id="view-keys" class="view" aria-labelledby="keys-title">
+      <ViewHead id="keys" title="Keys">
+        <p class="soft">Who may use this service, and for what.</p>
+      </ViewHead>
+      <Fault text={fault} id="keys-error" />
+      {isForbidden ? <NoAdmin /> : null}
+      {keys === undefined ? null : <KeyList keys={keys} onChange={refresh} />}
+    </section>
+  );
+}
+
+function useKeys() {
+  const [keys, setKeys] = useState<readonly KeyState[]>();
+  const [fault, setFault] = useState('');
+  const [isForbidden, setForbidden] = useState(false);
+  const [turn, setTurn] = useState(0);
+  useEffect(() => {
+    const ending = new AbortController();
+    api()
+      .keys.list({ signal: ending.signal })
+      .then(
+        ({ keys: listed }) => {
+          setKeys(listed);
+          setFault('');
+        },
+        (error: unknown) => {
+          if (isAborted(error)) return;
+          if (error instanceof SoundpostError && error.httpStatus === 403) setForbidden(true);
+          else setFault(sentence(error));
+        },
+      );
+    return () => ending.abort();
+  }, [turn]);
+  return { keys, fault, isForbidden, refresh: () => setTurn((turns) => turns + 1) };
+}
+
+function NoAdmin() {
+  return (
+    <p id="keys-no-admin" class="card">
+      <span>
+        This key may not manage keys, since it lacks the scope <code>admin</code>. Sign in with one that has
+        it; on the machine that the service runs on, this makes one:
+      </span>
+      <code class="command">
+        soundpost keys create --name admin --scopes {scopes.join(',')} --instances '*'
+      </code>
+    </p>
+  );
+}
+
+/** The id in the key of this tab. */
+const ownId = (): string => keyHeaders()['X-API-Key']?.split('_')[1] ?? '';
+
+interface Shown {
+  readonly key: KeyWithSecret;
+  readonly isRotated: boolean;
+}
+
+function KeyList({ keys, onChange }: { readonly keys: readonly KeyState[]; readonly onChange: () => void }) {
+  const [isMaking, setMaking] = useState(false);
+  const [shown, setShown] = useState<Shown>();
+  const [showsRevoked, setShowsRevoked] = useState(false);
+  const own = keys.find(({ id }) => id === ownId());
+  const good = keys.filter(({ status }) => status !== 'revoked');
+  const revoked = keys.filter(({ status }) => status === 'revoked');
+
+  function made(key: KeyWithSecret): void {
+    setShown({ key, isRotated: false });
+    setMaking(false);
+    onChange();
+  }
+
+  function rotated(key: KeyWithSecret): void {
+    // This tab would be signed out when the old secret ends.
+    if (key.id === ownId()) signIn(key.key);
+    setShown({ key, isRotated: true });
+    onChange();
+  }
+
+  const rows = (some: readonly KeyState[]) =>
+    some.map((key) => (
+      <KeyRow key={key.id} apiKey={key} isOwn={key.id === own?.id} onRotated={rotated} onRevoked={onChange} />
+    ));
+  return (
+    <>
+      {isMaking ? (
+        <NewKeyForm own={own} onMade={made} onCancel={() => setMaking(false)} />
+      ) : (
+        <Button id="new-key-open" class="primary head-action" icon="new" onClick={() => setMaking(true)}>
+          New key
+        </Button>
+      )}
+      {shown === undefined ? null : (
+        <NewSecret shown={shown} isOwn={shown.key.id === own?.id} onKept={() => setShown(undefined)} />
+      )}
+      <ul id="keys" class="rows" aria-label="Keys">
+        {rows(good)}
+      </ul>
+      {revoked.length === 0 ? null : (
+        <Button
+          class="small head-action"
+          aria-expanded={showsRevoked}
+          onClick={() => setShowsRevoked(!showsRevoked)}
+        >
+          {showsRevoked ? 'Hide' : 'Show'} {revoked.length} revoked
+        </Button>
+      )}
+      {showsRevoked ? (
+        <ul class="rows" aria-label="Revoked keys">
+          {rows(revoked)}
+        </ul>
+      ) : null}
+    </>
+  );
+}
+
+interface NewSecretProps {
+  readonly shown: Shown;
+  readonly isOwn: boolean;
+  readonly onKept: () => void;
+}
+
+function NewSecret({ shown: { key, isRotated }, isOwn, onKept }: NewSecretProps) {
+  return (
+    <section class="card secret-card" aria-labelledby="new-secret-title">
+      <h2 id="new-secret-title">{isRotated ? `${key.name} has a new secret` : `${key.name} is made`}</h2>
+      <p class="soft" role="status">
+        Copy the key now: it is not shown again.
+        {isRotated ? ' The old one works 24 hours more.' : ''}
+        {isRotated && isOwn ? ' This tab uses the new one already.' : ''}
+      </p>
+      <SecretValue key={key.key} label="Key" value={key.key} isShown />
+      <div class="card-foot">
+        <Button class="small" onClick={onKept}>
+          I have it
+        </Button>
+      </div>
+    </section>
+  );
+}

@@ -1,0 +1,54 @@
+/** Trying a receiver: one signed notification, and what it answered. */
+import { useState } from 'preact/hooks';
+import { api } from '../../session.ts';
+import { Button, Fault, Field, useWork } from '../../ui.tsx';
+
+export function Receiver() {
+  const [url, setUrl] = useState('');
+  const [result, setResult] = useState('');
+  const { busy, fault, run } = useWork();
+
+  async function test(): Promise<void> {
+    setResult('');
+    const { status, latencyMs } = await api().testWebhook(url.trim());
+    setResult(`The receiver answered ${status} after ${latencyMs} ms.`);
+  }
+
+  return (
+    <section class="card" aria-labelledby="test-title">
+      <h2 id="test-title">Try a receiver</h2>
+      <form
+        id="test-form"
+        class="one-line"
+        onSubmit={(event) => {
+          event.preventDefault();
+          void run(test);
+        }}
+      >
+        <Field label="Address" id="test-url">
+          {(attributes) => (
+            <input
+              {...attributes}
+              type="url"
+              inputMode="url"
+              required
+              maxLength={2048}
+              autocomplete="off"
+              spellcheck={false}
+              placeholder="https://example.com/hooks"
+              value={url}
+              onInput={({ currentTarget }) => setUrl(currentTarget.value)}
+            />
+          )}
+        </Field>
+        <Button type="submit" busy={busy}>
+          Send a test
+        </Button>
+      </form>
+      <p id="test-result" class="note" role="status" hidden={result === ''}>
+        {result}
+      </p>
+      <Fault text={fault} id="test-error" />
+    </section>
+  );
+}
