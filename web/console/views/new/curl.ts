@@ -11,14 +11,15 @@ export function curlOf(list: readonly Source[], wanted: Wanted): string {
   const [only] = ready;
   const bySource =
     ready.length === 1 && only !== undefined
-      ? [json('/v1/extract', only)]
-      : groups(ready).map((jobs) => json('/v1/batch', { jobs }));
+      ? [postCommand('/v1/extract', only)]
+      : groups(ready).map((jobs) => postCommand('/v1/batch', { jobs }));
   return [...bySource, ...files.map(({ name }) => form(name, wanted))].join('\n\n');
 }
 
 const KEY = '-H "X-API-Key: $SOUNDPOST_KEY"';
 
-const json = (path: string, body: unknown): string =>
+/** @param path of the API @param body that is sent as JSON */
+export const postCommand = (path: string, body: unknown): string =>
   [
     `curl -X POST ${quoted(reachable(path))}`,
     KEY,
