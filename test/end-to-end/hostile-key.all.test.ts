@@ -25,7 +25,7 @@ const REQUESTS_PER_TURN = 40;
 const MOST_TIMES_SLOWER = 3;
 /** The machine's own pauses are shorter by far. A place of the attacker's does not fall free in this time. */
 const LONGEST_JOB_MS = 20_000;
-/** What a key may have open. */
+/** Of 5 GB each within UPLOAD_BYTES_PER_KEY, and EVENT_STREAMS_PER_KEY. */
 const OPEN_UPLOADS = 10;
 const OPEN_STREAMS = 50;
 const MOST_REDIS_BYTES = 20 * 1024 * 1024;
