@@ -30,8 +30,7 @@ export class Machine {
     }
     await cp(join(projectFolder, 'script'), machine.path('script'), { recursive: true });
     // They have tests of their own.
-    for (const name of ['script/scalar', 'script/helm'])
-      await writeFile(machine.path(name), '#!/bin/sh\n');
+    for (const name of ['script/scalar', 'script/helm']) await writeFile(machine.path(name), '#!/bin/sh\n');
     // The real policy belongs to the machine that runs the tests.
     const script = await readFile(machine.path('script/bootstrap'), 'utf8');
     await writeFile(
