@@ -126,9 +126,10 @@ const optionalParts = [
   'worker/(audio-parts|stream-source|completion/transcript)\\.ts$',
 ].map((path) => `^src/${path}`);
 
-const compositionRoots = '^src/(main|backing-services|resources|(processes|cli)/[^/]+|[^/]+/start)\\.ts$';
+const compositionRoots =
+  '^src/(main|backing-services|resources|root-secret|(processes|cli)/[^/]+|[^/]+/start)\\.ts$';
 const besidesFolders =
-  '(cli|processes)/[^/]+|backing-services|config|launcher|observe/logger|main|process-home|resources|secrets';
+  '(cli|processes)/[^/]+|backing-services|config|launcher|observe/logger|main|process-home|resources|root-secret|secrets';
 const homes = `^src/((${Object.keys(mayImport).join('|')})/|(${besidesFolders})\\.ts$)`;
 
 /** @type {import('dependency-cruiser').IForbiddenRuleType[]} */
@@ -207,7 +208,7 @@ export default {
       comment: 'each part declares the options it needs; only composition roots know where they come from',
       severity: 'error',
       from: { path: '^src/', pathNot: [compositionRoots, '^src/(config\\.ts$|settings/)'] },
-      to: { path: '^src/((backing-services|config|launcher|resources|secrets)\\.ts$|settings/)' },
+      to: { path: '^src/((backing-services|config|launcher|resources|root-secret|secrets)\\.ts$|settings/)' },
     },
     {
       name: 'settings-import-only-contract',

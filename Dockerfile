@@ -15,6 +15,17 @@ RUN npm ci --omit=dev --ignore-scripts --no-audit --no-fund \
 COPY script/scalar ./script/
 RUN script/scalar
 
+# What browsers get. With what only development needs, esbuild and Preact among it, so in a stage of its own.
+FROM node AS pages
+WORKDIR /app
+COPY package.json package-lock.json ./
+RUN npm ci --ignore-scripts --no-audit --no-fund
+COPY script/build-web.ts ./script/
+COPY src/contract ./src/contract
+COPY src/client ./src/client
+COPY web ./web
+RUN node script/build-web.ts
+
 # In a stage of its own: as long as the flags are the same, the ffmpeg below comes from the cache whatever else changes in the code.
 FROM packages AS flags
 COPY script/ffmpeg-flags.ts ./script/
@@ -43,7 +54,7 @@ COPY --from=packages /app/node_modules ./node_modules
 COPY --from=ffmpeg /app/.ffmpeg/bin ./.ffmpeg/bin
 COPY package.json ./
 COPY src ./src
-COPY web ./web
+COPY --from=pages /app/web/dist ./web/dist
 COPY --from=packages /app/web/reference/scalar.js ./web/reference/
 ENV NODE_ENV=production HOST=0.0.0.0 DATA_DIR=/data NODE_COMPILE_CACHE=/app/.compiled
 

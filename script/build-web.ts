@@ -1,8 +1,9 @@
 /**
  * Makes of web/ what browsers get, in web/dist: one folder a page, with its HTML, one style sheet and one script; what a page needs only in some views is in
- * scripts of their own. Takes a fifth of a second, and is done at each `script/bootstrap` (docs/decisions/0040-console-in-typescript.md).
+ * scripts of their own. Takes a fifth of a second, and `script/bootstrap` has it done where something has changed (docs/decisions/0040-console-in-typescript.md).
  */
 import { cp, readFile, rm, writeFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { type BuildOptions, build, type Plugin } from 'esbuild';
 
@@ -15,7 +16,14 @@ const OUT = new URL('dist/', WEB);
  */
 const contractTables: Plugin = {
   name: 'contract tables',
-  setup({ onLoad }) {
+  setup({ onLoad, onResolve }) {
+    onResolve({ filter: /^\./ }, ({ path, resolveDir }) => {
+      const [, room] = /\/src\/([\w-]+)/.exec(resolve(resolveDir, path)) ?? [];
+      const isForPages = room === undefined || room === 'contract' || room === 'client';
+      return isForPages
+        ? undefined
+        : { errors: [{ text: `a page takes of src only contract and client, not ${room}` }] };
+    });
     onLoad({ filter: /\/src\/contract\/[\w-]+\.ts$/ }, async ({ path }) => {
       const tables = Object.entries(await import(pathToFileURL(path).href)).filter(([, value]) =>
         isData(value),
@@ -54,6 +62,11 @@ await build({
   jsxImportSource: 'preact',
   chunkNames: 'console/parts/[name]-[hash]',
 });
+await build({
+  ...shared,
+  entryPoints: entries({ 'reference/reference': 'reference/reference.ts' }),
+  format: 'iife',
+});
 // In the page itself, where it is run before anything is shown.
 const { outputFiles } = await build({
   ...shared,
@@ -67,8 +80,8 @@ await writeFile(
   html.replace('FIRST_PAINT', outputFiles[0]?.text.trim() ?? ''),
 );
 await cp(new URL('shared/icon.svg', WEB), new URL('console/icon.svg', OUT));
-// By its age script/bootstrap sees whether something was changed since.
-await writeFile(new URL('built', OUT), '');
+// By its age script/pages sees whether something was changed since.
+await writeFile(new URL('made', OUT), '');
 
 /** @param files by what each becomes, both without the folder */
 function entries(files: Readonly<Record<string, string>>): Record<string, string> {

@@ -77,10 +77,10 @@ export function configuredCount(
 
 function faultsBetween(given: Readonly<Record<string, string | undefined>>): ConfigFault[] {
   const faults: ConfigFault[] = [];
-  if (given.REDIS_URL !== undefined && given.SECRET_KEY === undefined) {
+  if (given.REDIS_URL !== undefined && (given.SECRET_KEY ?? given.SECRET_KEY_FILE) === undefined) {
     faults.push({
       variable: 'SECRET_KEY',
-      rule: 'must be set when REDIS_URL is, so that every process derives the same secrets',
+      rule: 'must be set when REDIS_URL is, so that every process derives the same secrets; or SECRET_KEY_FILE, to a file that all of them share',
     });
   }
   for (const [one, other] of TOGETHER) {

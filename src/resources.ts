@@ -17,20 +17,21 @@ import { noTracing, type Tracing } from './observe/tracing/tracing.ts';
 import type { Outbound } from './outbound/outbound.ts';
 import { confinedTools, guardedOutbound } from './processes/tools.ts';
 import { type ClockWatch, redisClock, watchClock } from './redis/clock.ts';
-import { closeRedis, connectRedis, pingRedis, type Redis, type RedisAddress } from './redis/connection.ts';
+import { connectRedis, pingRedis, type Redis, type RedisAddress } from './redis/connection.ts';
 import { type EmbeddedRedis, startEmbeddedRedis } from './redis/embedded.ts';
 import { type LinkWatch, watchLink } from './redis/link-watch.ts';
-import { type DerivedSecrets, deriveSecrets, machineSecretKey } from './secrets.ts';
+import { agreedRootSecret } from './root-secret.ts';
+import { type DerivedSecrets, deriveSecrets } from './secrets.ts';
 import { DiskSpace } from './storage/disk-space.ts';
 import { type Storage, StorageUnavailable } from './storage/storage.ts';
 import { StorageWatch } from './storage/storage-watch.ts';
 import { ApiKeys } from './tenants/api-keys.ts';
 import { WebhookSecrets } from './tenants/webhook-secrets.ts';
 
-export interface Resources extends Pick<OpenStorage, 'sweep' | 'incoming' | 'downloadAddress'> {
+/** What there is before Redis was asked. */
+export interface Foundation extends Pick<OpenStorage, 'sweep' | 'incoming' | 'downloadAddress'> {
   readonly config: Config;
   readonly logger: Logger;
-  readonly secrets: DerivedSecrets;
   readonly redisAddress: RedisAddress;
   readonly embeddedRedis: EmbeddedRedis | undefined;
   readonly storage: Storage;
@@ -45,12 +46,15 @@ export interface Resources extends Pick<OpenStorage, 'sweep' | 'incoming' | 'dow
   close(): Promise<void>;
 }
 
+export interface Resources extends Foundation {
+  readonly secrets: DerivedSecrets;
+}
+
 /** @param of what the process is to be made of; none for one that does something else */
-export async function openResources(config: Config, of: readonly Part[]): Promise<Resources> {
+export async function openFoundation(config: Config, of: readonly Part[]): Promise<Foundation> {
   const traces = await openTraces(config, of);
   const logger = createLogger(config.LOG_LEVEL, undefined, traces.idsForLog);
   traces.reportTo?.(logger);
-  const secrets = deriveSecrets(config.SECRET_KEY ?? (await machineSecretKey(config.DATA_DIR)));
   if (config.OUTBOUND_ALLOW !== '') {
     logger.info(
       { allow: config.OUTBOUND_ALLOW },
@@ -79,7 +83,6 @@ export async function openResources(config: Config, of: readonly Part[]): Promis
   return {
     config,
     logger,
-    secrets,
     redisAddress: { ...redisAddress, url: redisAddress.url ?? embeddedRedis?.url ?? '' },
     embeddedRedis,
     storage,
@@ -118,7 +121,18 @@ export async function checkStorage({ storageWatch }: Resources): Promise<void> {
   }
 }
 
-/** The connection on which requests are answered, and the stores behind it. */
+/** The connection on which requests are answered. */
+export function openRedis({ redisAddress, logger }: Foundation): Redis {
+  return connectRedis({ ...redisAddress, role: 'request', logger });
+}
+
+/** @throws ConfigurationError when the root secret was lost, or is not the one that the data in Redis was made with */
+export async function withSecrets(foundation: Foundation, redis: Redis): Promise<Resources> {
+  const { config, logger } = foundation;
+  return { ...foundation, secrets: deriveSecrets(await agreedRootSecret(config, redis, logger)) };
+}
+
+/** What is made of that connection. */
 export interface Stores {
   readonly redis: Redis;
   /** Asked for the first time when Redis was found fit. */
@@ -126,11 +140,11 @@ export interface Stores {
   readonly link: LinkWatch;
   readonly keys: ApiKeys;
   readonly webhookSecrets: WebhookSecrets;
-  close(): Promise<void>;
+  /** Leaves the connection open. */
+  close(): void;
 }
 
-export function openStores({ redisAddress, logger, secrets, metrics }: Resources): Stores {
-  const redis = connectRedis({ ...redisAddress, role: 'request', logger });
+export function openStores({ logger, secrets, metrics }: Resources, redis: Redis): Stores {
   const clock = watchClock(redis, logger);
   const link = watchLink(redis, logger);
   metrics.read({
@@ -146,7 +160,6 @@ export function openStores({ redisAddress, logger, secrets, metrics }: Resources
     close() {
       clock.close();
       link.close();
-      return closeRedis(redis);
     },
   };
 }

@@ -4,7 +4,7 @@
  */
 import { hkdfSync, randomBytes } from 'node:crypto';
 import { mkdir, open, readFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 
 export interface DerivedSecrets {
@@ -18,7 +18,11 @@ export interface DerivedSecrets {
   readonly gatewayApiKey: string;
   /** Standard Webhooks secret of the events that the gateway posts to the API. */
   readonly gatewayEventsSecret: string;
+  /** Tells one root from another, and nothing of it: 32 hexadecimal digits, which Redis keeps. */
+  readonly fingerprint: string;
 }
+
+const FINGERPRINT_DIGITS = 32;
 
 export function deriveSecrets(secretKey: string): DerivedSecrets {
   const derive = (purpose: string): Buffer =>
@@ -29,6 +33,7 @@ export function deriveSecrets(secretKey: string): DerivedSecrets {
     encryption: derive('encryption at rest'),
     gatewayApiKey: derive('gateway api key').toString('hex'),
     gatewayEventsSecret: `whsec_${derive('gateway events').toString('base64')}`,
+    fingerprint: derive('fingerprint').toString('hex').slice(0, FINGERPRINT_DIGITS),
   };
 }
 
@@ -38,12 +43,11 @@ const LOOK_EACH_MS = 20;
 const LEAST_CHARACTERS = 32;
 
 /**
- * The root secret of a machine that was given none: made once in `<dataDir>/secret-key`, mode 0600.
+ * The root secret of an installation that was given none: made once in the file, mode 0600.
  * Two processes that start at once agree: the file is created exclusively, and the other one waits until it is written.
  */
-export async function machineSecretKey(dataDir: string): Promise<string> {
-  const path = join(dataDir, 'secret-key');
-  await mkdir(dataDir, { recursive: true, mode: 0o700 });
+export async function savedSecretKey(path: string): Promise<string> {
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
   try {
     const file = await open(path, 'wx', 0o600);
     try {
@@ -53,19 +57,32 @@ export async function machineSecretKey(dataDir: string): Promise<string> {
       await file.close();
     }
   } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) {
-      throw error;
-    }
+    if (!isCoded(error, 'EEXIST')) throw error;
   }
+  const secret = await readSecretKey(path);
+  if (secret === undefined) throw new Error(`${path} was removed while it was read`);
+  return secret;
+}
+
+/** What stands in the file, once it is written; undefined without a file. */
+export async function readSecretKey(path: string): Promise<string | undefined> {
   const untilMs = performance.now() + WRITTEN_WITHIN_MS;
   for (;;) {
-    const secret = (await readFile(path, 'utf8')).trim();
-    if (secret.length >= LEAST_CHARACTERS) return secret;
+    const text = await readFile(path, 'utf8').catch((error: unknown) => {
+      if (isCoded(error, 'ENOENT')) return undefined;
+      throw error;
+    });
+    const secret = text?.trim();
+    if (secret === undefined || secret.length >= LEAST_CHARACTERS) return secret;
     if (performance.now() > untilMs) {
       throw new Error(
-        `${path} does not hold a secret of at least 32 bytes; remove it to have a new one made`,
+        `${path} does not hold a secret of at least 32 bytes; restore it from a backup, or remove it`,
       );
     }
     await wait(LOOK_EACH_MS);
   }
+}
+
+function isCoded(error: unknown, code: string): boolean {
+  return error instanceof Error && 'code' in error && error.code === code;
 }

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { machineSecretKey } from '../src/secrets.ts';
+import { savedSecretKey } from '../src/secrets.ts';
 
 let folder = '';
 beforeAll(async () => {
@@ -13,9 +13,8 @@ beforeAll(async () => {
 afterAll(() => rm(folder, { recursive: true }));
 
 it('is made once by those who start at the same time, for its owner alone', async () => {
-  const dataDir = join(folder, 'new/folder');
-  const path = join(dataDir, 'secret-key');
-  const seen = await Promise.all(Array.from({ length: 20 }, () => machineSecretKey(dataDir)));
+  const path = join(folder, 'new/folder/secret-key');
+  const seen = await Promise.all(Array.from({ length: 20 }, () => savedSecretKey(path)));
   expect(new Set(seen).size).toBe(1);
   expect(seen[0]).toMatch(/^[0-9a-f]{64}$/);
   expect((await readFile(path, 'utf8')).trim()).toBe(seen[0]);
@@ -25,7 +24,7 @@ it('is made once by those who start at the same time, for its owner alone', asyn
 it('is waited for while another process writes it', async () => {
   const path = join(folder, 'secret-key');
   await writeFile(path, '');
-  const waiting = machineSecretKey(folder);
+  const waiting = savedSecretKey(path);
   // By then it has looked, and goes on looking.
   expect(await Promise.race([waiting, delay(100, 'nothing yet')])).toBe('nothing yet');
   await writeFile(path, `${'a'.repeat(32)}\n`);
@@ -35,8 +34,6 @@ it('is waited for while another process writes it', async () => {
 it('is refused, and not replaced, when it stays too short', { timeout: 15_000 }, async () => {
   const path = join(folder, 'secret-key');
   await writeFile(path, 'short');
-  await expect(machineSecretKey(folder)).rejects.toThrow(
-    `${path} does not hold a secret of at least 32 bytes`,
-  );
+  await expect(savedSecretKey(path)).rejects.toThrow(`${path} does not hold a secret of at least 32 bytes`);
   expect(await readFile(path, 'utf8')).toBe('short');
 });

@@ -7,7 +7,7 @@ import { createWriteStream, openAsBlob } from 'node:fs';
 import { basename } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { createClient, SoundpostError } from 'soundpost/client';
+import { createClient, SoundpostError } from 'soundpost-client';
 
 const [source = '', format = 'mp3'] = process.argv.slice(2);
 const soundpost = createClient({ baseUrl: process.env.API ?? '', apiKey: process.env.KEY ?? '' });

@@ -7,7 +7,7 @@
  */
 import { createReadStream, statSync } from 'node:fs';
 import { basename } from 'node:path';
-import { createClient } from 'soundpost/client';
+import { createClient } from 'soundpost-client';
 import { FileUrlStorage, Upload } from 'tus-js-client';
 
 const { API = '', KEY = '' } = process.env;

@@ -7,7 +7,7 @@
  */
 import { createServer } from 'node:http';
 import { text } from 'node:stream/consumers';
-import { createClient, SoundpostError, verifyWebhook } from 'soundpost/client';
+import { createClient, SoundpostError, verifyWebhook } from 'soundpost-client';
 
 const { API = '', KEY = '', GATEWAY = '', GATEWAY_API_KEY = '' } = process.env;
 const [instance = 'main', port = '9001'] = process.argv.slice(2);

@@ -20,8 +20,6 @@ export interface EventAnswer {
   readonly ended: AbortSignal;
   /** Resolves when there is room for the next event, so that nothing piles up for a slow reader; also at the end. */
   send(event: string): Promise<void>;
-  /** The key was revoked. */
-  revoke(): void;
   close(): void;
 }
 
@@ -45,6 +43,7 @@ export async function beginEvents(context: RouteContext): Promise<EventAnswer> {
   // Whoever has gone while Redis was asked is told of by no event.
   if (response.closed) leave();
   response.status(200).set(STREAM_HEADERS);
+  const unwatch = changes.watchRevocation(id, leave);
   const heartbeat = setInterval(() => {
     if (!response.writableNeedDrain) response.write(':\n\n');
     stream.renew();
@@ -61,9 +60,9 @@ export async function beginEvents(context: RouteContext): Promise<EventAnswer> {
       if (ended.aborted || response.write(event)) return;
       await once(response, 'drain', { signal: ended }).catch(() => undefined);
     },
-    revoke: leave,
     close() {
       clearInterval(heartbeat);
+      unwatch();
       stream.close();
       response.end();
     },

@@ -15,10 +15,11 @@ import { findProgram } from '../launcher.ts';
 import { createLogger } from '../observe/logger.ts';
 import { parseAllowRules } from '../outbound/allow-rules.ts';
 import { findTools } from '../processes/tools.ts';
-import { closeRedis, connectRedis, type Redis, type RedisAddress } from '../redis/connection.ts';
+import { closeRedis, connectRedis, pingRedis, type Redis, type RedisAddress } from '../redis/connection.ts';
 import { runningEmbeddedRedis } from '../redis/embedded.ts';
 import { checkRedis } from '../redis/fitness.ts';
 import { parseRedisUrl } from '../redis/target.ts';
+import { lookAtRootSecret, secretKeyPath } from '../root-secret.ts';
 import { type Check, type Finding, messageOf, ok, runChecks } from './doctor/check.ts';
 import { checkClock } from './doctor/clock.ts';
 import { checkDisk } from './doctor/disk.ts';
@@ -155,8 +156,30 @@ function ofRedis(
   };
   return [
     { name: 'Redis', run: () => checkRedisServer(server, system) },
+    { name: 'Secret', run: () => checkSecret(config, redis, isEmbedded) },
     { name: 'Clock', run: () => checkClock(clock, time, system) },
   ];
+}
+
+/** Says nothing where the configuration or Redis is at fault, which has a row of its own. */
+async function checkSecret(config: Config, redis: Redis, isEmbedded: boolean): Promise<Finding[]> {
+  if (!isEmbedded && (config.SECRET_KEY ?? config.SECRET_KEY_FILE) === undefined) return [];
+  const hears = await patiently(() => pingRedis(redis)).then(
+    () => true,
+    () => false,
+  );
+  if (!hears) return [];
+  const state = await patiently(() => lookAtRootSecret(config, redis));
+  switch (state.kind) {
+    case 'same':
+      return [ok(`${state.origin} is the one that the data in Redis was made with`)];
+    case 'new':
+      return [ok(`${state.origin} is there; Redis knows of none yet`)];
+    case 'none':
+      return [ok(`one will be made at the first start, in ${secretKeyPath(config)}`)];
+    case 'refused':
+      return [{ verdict: 'fault', found: state.problem, remedy: state.remedy }];
+  }
 }
 
 function ofOthers(config: Config): Check[] {

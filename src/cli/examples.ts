@@ -38,6 +38,7 @@ const examples: Readonly<Record<string, readonly string[]>> = {
   'keys revoke': ['soundpost keys revoke k3x9w2ab'],
   'keys rotate': ['soundpost keys rotate k3x9w2ab'],
   'keys stop': ['soundpost keys stop k3x9w2ab'],
+  'accept-secret': ['SECRET_KEY=… REDIS_URL=redis://10.0.0.5 soundpost accept-secret'],
   serve: ['soundpost serve', 'API_PORT=9090 DATA_DIR=/srv/soundpost soundpost serve'],
   api: ['REDIS_URL=redis://10.0.0.5 SECRET_KEY=… soundpost api'],
   worker: ['REDIS_URL=redis://10.0.0.5 SECRET_KEY=… WORKER_CONCURRENCY=4 soundpost worker'],

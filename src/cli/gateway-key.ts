@@ -1,8 +1,18 @@
 /** `keys gateway`: the gateway's own key, as the gateway of this machine takes it. */
-import { loadConfig } from '../config.ts';
-import { deriveSecrets, machineSecretKey } from '../secrets.ts';
+import { ConfigurationError, loadConfig } from '../config.ts';
+import { secretKeyPath } from '../root-secret.ts';
+import { deriveSecrets, readSecretKey } from '../secrets.ts';
 
+/** @throws ConfigurationError where the key is derived from a secret that this machine has not */
 export async function gatewayKey(): Promise<string> {
-  const { GATEWAY_API_KEY, SECRET_KEY, DATA_DIR } = loadConfig();
-  return GATEWAY_API_KEY ?? deriveSecrets(SECRET_KEY ?? (await machineSecretKey(DATA_DIR))).gatewayApiKey;
+  const config = loadConfig();
+  if (config.GATEWAY_API_KEY !== undefined) return config.GATEWAY_API_KEY;
+  const path = secretKeyPath(config);
+  const secret = config.SECRET_KEY ?? (await readSecretKey(path));
+  if (secret === undefined) {
+    throw new ConfigurationError(
+      `the gateway's key is made of SECRET_KEY, which is not set, and ${path} is not there: run this where the gateway runs, with its settings`,
+    );
+  }
+  return deriveSecrets(secret).gatewayApiKey;
 }

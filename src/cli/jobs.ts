@@ -45,7 +45,7 @@ export async function listJobs(choices: JobListChoices): Promise<string> {
       .map(({ format }) => format)
       .join('+'),
     job.createdAt.slice(0, 19).replace('T', ' '),
-    job.inputFile?.name ?? job.source.url ?? job.source.file ?? '',
+    job.inputFile?.name ?? job.source.name ?? job.source.url ?? job.source.file ?? '',
   ]);
   return table(['JOB', 'STATE', 'FORMAT', 'CREATED (UTC)', 'VIDEO'], rows);
 }
@@ -135,7 +135,7 @@ function described(job: Job, { json }: OnServer): string {
     ['state', stateOf(job)],
     ['step', job.status === 'completed' ? undefined : (job.currentStep ?? undefined)],
     ['error', job.error && `${job.error.code}: ${job.error.message}${detailsOf(job.error.details)}`],
-    ['video', job.inputFile?.name ?? job.source.url ?? job.source.file],
+    ['video', job.inputFile?.name ?? job.source.name ?? job.source.url ?? job.source.file],
     ['audio', made && `${made.filename}: ${made.format}, ${made.duration.toFixed(2)} s, ${made.bitrate}`],
     ['size', made && `${made.size} bytes`],
     ...others.map(({ name, filename, format, size }): [string, string] => [

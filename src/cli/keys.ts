@@ -4,9 +4,10 @@ import { type Config, loadConfig } from '../config.ts';
 import { ServiceError } from '../contract/errors.ts';
 import { ordinaryScopes, Scope, scopes } from '../contract/scopes.ts';
 import { type AuditLog, type AuditRecord, createAuditLog, type Logger } from '../observe/logger.ts';
-import type { Redis } from '../redis/connection.ts';
+import { closeRedis, type Redis } from '../redis/connection.ts';
 import { runningEmbeddedRedis } from '../redis/embedded.ts';
-import { openResources, openStores } from '../resources.ts';
+import { type Foundation, openFoundation, openRedis, openStores, withSecrets } from '../resources.ts';
+import { acceptRootSecret } from '../root-secret.ts';
 import { type ApiKeys, claimedId } from '../tenants/api-keys.ts';
 import { UsageError } from './ending.ts';
 
@@ -132,26 +133,45 @@ interface KeyStores {
   readonly audit: AuditLog;
 }
 
-/** Uses the Redis of a service that runs over the same DATA_DIR, else starts one for the moment. */
+/** `accept-secret`: from now on the secret of this environment is the right one, whatever Redis holds. */
+export async function acceptSecret(): Promise<string> {
+  const { before, now } = await withRedis(({ config, logger }, redis) =>
+    acceptRootSecret(config, redis, logger),
+  );
+  if (before === now) return `nothing to do: SECRET_KEY is the one that Redis knows (fingerprint ${now})`;
+  const instead = before === undefined ? '' : ` instead of ${before}`;
+  return `Redis takes the SECRET_KEY with the fingerprint ${now} from now on${instead}; "keys create" makes keys that work`;
+}
+
 async function withKeys<Result>(work: (stores: KeyStores) => Promise<Result>): Promise<Result> {
+  return withRedis(async (foundation, redis) => {
+    const stores = openStores(await withSecrets(foundation, redis), redis);
+    const { config, logger } = foundation;
+    const audit = process.stderr.isTTY ? () => undefined : createAuditLog(logger);
+    try {
+      return await work({ ...stores, config, logger, audit });
+    } finally {
+      stores.close();
+    }
+  });
+}
+
+/** Uses the Redis of a service that runs over the same DATA_DIR, else starts one for the moment. */
+async function withRedis<Result>(
+  work: (foundation: Foundation, redis: Redis) => Promise<Result>,
+): Promise<Result> {
   const asked = loadConfig();
   // What is logged at a terminal nobody keeps, and somebody reads the answer there.
   const isRead = process.stderr.isTTY;
   const config = isRead && asked.LOG_LEVEL === 'info' ? { ...asked, LOG_LEVEL: 'warn' as const } : asked;
   const running = config.REDIS_URL ?? (await runningEmbeddedRedis(join(config.DATA_DIR, 'redis')));
-  const resources = await openResources({ ...config, REDIS_URL: running }, []);
-  const { logger } = resources;
-  const stores = openStores(resources);
+  const foundation = await openFoundation({ ...config, REDIS_URL: running }, []);
+  const redis = openRedis(foundation);
   try {
-    return await work({
-      ...stores,
-      config,
-      logger,
-      audit: isRead ? () => undefined : createAuditLog(logger),
-    });
+    return await work(foundation, redis);
   } finally {
-    await stores.close();
-    await resources.close();
+    await closeRedis(redis);
+    await foundation.close();
   }
 }
 

@@ -31,6 +31,7 @@ All of it: docs/command-line.md`,
   addJobs(program, terminal);
   addDeliveries(program, terminal);
   addKeys(program, terminal);
+  addAcceptSecret(program, terminal);
   addServers(program, terminal);
   addDoctor(program, terminal);
   program
@@ -153,6 +154,15 @@ function addKeys(program: Command, { say, complain }: Terminal): void {
     .command('gateway')
     .description('print the own key of the messaging gateway, which the console asks for')
     .action(async () => say(await (await import('./gateway-key.ts')).gatewayKey()));
+}
+
+function addAcceptSecret(program: Command, { say }: Terminal): void {
+  program
+    .command('accept-secret')
+    .description(
+      'go on with another SECRET_KEY than Redis knows, when the old one is lost; nothing that was made with the old one works again',
+    )
+    .action(async () => say(await (await import('./keys.ts')).acceptSecret()));
 }
 
 function addServers(program: Command, { say }: Terminal): void {

@@ -1,12 +1,12 @@
 /** `extract --send` without a service: the voice note goes to the gateway that the configuration names, or that runs over the same DATA_DIR. */
 import { randomUUID } from 'node:crypto';
-import { readFile, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { stat } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Config } from '../config.ts';
 import type { MessageKey, MessageStatus } from '../contract/job.ts';
 import type { VoiceMessageRequest } from '../contract/job-request.ts';
-import { deriveSecrets } from '../secrets.ts';
+import { secretKeyPath } from '../root-secret.ts';
+import { deriveSecrets, readSecretKey } from '../secrets.ts';
 import { type GatewaySettings, sendVoiceMessage } from '../worker/completion/gateway-client.ts';
 import { UsageError } from './ending.ts';
 
@@ -39,9 +39,9 @@ export async function gatewayOf(config: Config): Promise<GatewaySettings> {
 }
 
 /** Of a gateway with the same root secret; none is made here. */
-async function derivedKey({ SECRET_KEY, DATA_DIR }: Config): Promise<string | undefined> {
-  const root = SECRET_KEY ?? (await readFile(join(DATA_DIR, 'secret-key'), 'utf8').catch(() => undefined));
-  return root === undefined ? undefined : deriveSecrets(root.trim()).gatewayApiKey;
+async function derivedKey(config: Config): Promise<string | undefined> {
+  const root = config.SECRET_KEY ?? (await readSecretKey(secretKeyPath(config)).catch(() => undefined));
+  return root === undefined ? undefined : deriveSecrets(root).gatewayApiKey;
 }
 
 /**

@@ -3,19 +3,22 @@ import type * as Api from '../api/start.ts';
 import { type Config, loadConfig } from '../config.ts';
 import { scopes } from '../contract/scopes.ts';
 import type * as Gateway from '../gateway/start.ts';
-import { createAuditLog } from '../observe/logger.ts';
+import { createAuditLog, type Logger } from '../observe/logger.ts';
 import { type Part, parts } from '../observe/metrics/table.ts';
 import { findStarter } from '../processes/tools.ts';
 import { checkBullmq } from '../queue/bullmq-internals.ts';
 import { redisClock } from '../redis/clock.ts';
+import { closeRedis } from '../redis/connection.ts';
 import { checkRedis } from '../redis/fitness.ts';
 import {
   checkStorage,
   observed,
-  openResources,
+  openFoundation,
+  openRedis,
   openStores,
   type Resources,
   type Stores,
+  withSecrets,
 } from '../resources.ts';
 import { claimedId } from '../tenants/api-keys.ts';
 import type * as Worker from '../worker/start.ts';
@@ -121,28 +124,32 @@ async function untilTold(
     process.once('SIGINT', () => resolve());
   });
   const config = loadConfig();
-  const resources = await openResources(config, of);
-  const stores = openStores(resources);
-  resources.metrics.registry.watchProcess();
+  const foundation = await openFoundation(config, of);
+  const { logger } = foundation;
+  const redis = openRedis(foundation);
+  foundation.metrics.registry.watchProcess();
   const stops: Record<Phase, (() => Promise<void>)[]> = {
     traffic: [],
     gateway: [],
-    resources: [() => stores.close()],
+    resources: [() => closeRedis(redis)],
   };
   const endWatch =
     config.WATCHDOG_SECONDS > 0
-      ? watchLoop(config.WATCHDOG_SECONDS * 1000, findStarter(), resources.logger)
+      ? watchLoop(config.WATCHDOG_SECONDS * 1000, findStarter(), logger)
       : undefined;
   const breaks: Promise<string>[] =
-    resources.embeddedRedis === undefined ? [] : [resources.embeddedRedis.died];
+    foundation.embeddedRedis === undefined ? [] : [foundation.embeddedRedis.died];
   try {
     checkBullmq();
     await checkRedis({
-      redis: stores.redis,
+      redis,
       waitReplicas: config.REDIS_WAIT_REPLICAS,
       patienceMs: REDIS_PATIENCE_MS,
-      logger: resources.logger,
+      logger,
     });
+    const resources = await withSecrets(foundation, redis);
+    const stores = openStores(resources, redis);
+    stops.resources.push(async () => stores.close());
     await stores.clock.look();
     await checkStorage(resources);
     await start(
@@ -156,13 +163,13 @@ async function untilTold(
     if (broken !== undefined) {
       throw new Error(broken);
     }
-    resources.logger.info('stopping');
+    logger.info('stopping');
   } finally {
-    endInAnyCase(config, resources);
+    endInAnyCase(config, logger);
     for (const phase of ['traffic', 'gateway', 'resources'] as const) {
       await Promise.all(stops[phase].map((stop) => stop()));
     }
-    await resources.close();
+    await foundation.close();
     await endWatch?.();
   }
 }
@@ -171,7 +178,7 @@ async function untilTold(
 const CLOSE_MARGIN_MS = 20_000;
 
 /** A Redis that hangs, or whatever else does not let itself be closed, must not keep the process. */
-function endInAnyCase(config: Config, { logger }: Resources): void {
+function endInAnyCase(config: Config, logger: Logger): void {
   setTimeout(() => {
     logger.error('not everything could be closed in time; jobs that were running go to another worker');
     process.exit(1);

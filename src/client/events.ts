@@ -11,6 +11,8 @@ export interface EventsOptions {
   readonly signal?: AbortSignal | undefined;
   /** Called when the events begin, and whenever changes may have been missed since: list the jobs then. */
   readonly onReset?: () => void;
+  /** Called when the connection broke off or did not come; it is tried again. */
+  readonly onLost?: () => void;
 }
 
 const FIRST_PAUSE_MS = 500;
@@ -19,7 +21,7 @@ const LONGEST_PAUSE_MS = 30_000;
 /** Goes on past broken connections, until it is aborted. Throws SoundpostError where the service refuses it. */
 export async function* watchJobs(
   connection: Connection,
-  { signal, onReset }: EventsOptions,
+  { signal, onReset, onLost }: EventsOptions,
 ): AsyncGenerator<Job, never> {
   for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
     for await (const { event, data } of oneStream(connection, signal)) {
@@ -27,6 +29,7 @@ export async function* watchJobs(
       if (event === 'reset') onReset?.();
       if (event === 'job') yield JSON.parse(data) as Job;
     }
+    onLost?.();
     await delay(pauseMs, signal);
   }
 }

@@ -1,4 +1,4 @@
-/** `soundpost/client`: needs nothing at run time but fetch and WebCrypto, in Node 20 or newer and in browsers. */
+/** The package soundpost-client (packages/client): needs nothing at run time but fetch and WebCrypto, in Node 20 or newer and in browsers. */
 // biome-ignore-all lint/performance/noBarrelFile: the entry of the package, from which nothing of ours imports
 export type { WebhookEvent } from '../contract/webhook-events.ts';
 export {

@@ -235,6 +235,10 @@ export const Job = z.object({
     type: z.enum(['url', 'upload']),
     url: z.string().optional().meta({ description: 'Without its query, which may hold a secret' }),
     file: z.string().optional(),
+    name: z.string().optional().meta({
+      description: 'Of an upload: the name that it came with, from the moment the job waits',
+      example: 'talk.mp4',
+    }),
   }),
   batchId: BatchId.nullable(),
   retryOf: JobId.nullable().meta({ description: 'The failed job that this one tries again' }),

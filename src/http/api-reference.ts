@@ -17,11 +17,11 @@ interface ErrorRow {
   readonly remedy: string;
 }
 
-const FOLDER = new URL('../../web/reference/', import.meta.url);
-/** By their paths below /docs; script/scalar fetches the first. */
+const WEB = new URL('../../web/', import.meta.url);
+/** By their paths below /docs; script/scalar fetches the first, script/build-web.ts makes the second. */
 export const referenceFiles: ReadonlyMap<string, StaticSource> = new Map([
-  ['scalar.js', new URL('scalar.js', FOLDER)],
-  ['reference.js', new URL('reference.js', FOLDER)],
+  ['scalar.js', new URL('reference/scalar.js', WEB)],
+  ['reference.js', new URL('dist/reference/reference.js', WEB)],
 ]);
 
 /** Scalar writes style elements of its own, hence 'unsafe-inline' for styles, on this page alone. Scripts are ours; requests go to this server alone. */

@@ -104,7 +104,7 @@ export interface AuditRecord {
     | 'key resumed';
   /** Id of the key; left out where what was sent has not even the form of one. */
   readonly key?: string | undefined;
-  /** Id of the key that did it to the other; left out on the command line, and where it did something itself. */
+  /** Id of the key that made, rotated or revoked it; left out at the service's start and on the command line. */
   readonly by?: string;
   /** Method and path as the routes have it: `POST /v1/jobs/:jobId/retry`. */
   readonly route?: string;

@@ -86,7 +86,7 @@ interface PublicBlock {
   readonly except: readonly string[];
 }
 
-/** {@link notPublic} in the form of a firewall's rules: for what filters outside of this process (deploy/kubernetes). */
+/** {@link notPublic} in the form of a firewall's rules: for what filters outside of this process (deploy/helm). */
 export function publicBlocks(): readonly PublicBlock[] {
   const text = ([address, bits]: Range): string => `${address}/${bits}`;
   return [

@@ -24,11 +24,11 @@ export interface KeyWatcher {
   readonly changed: (jobId: string) => void;
   /** Changes may have been lost: any job of the key may be another one now. */
   readonly missed: () => void;
-  readonly revoked: () => void;
 }
 
 export class JobChanges {
   readonly #watchers = new EventEmitter().setMaxListeners(0);
+  readonly #revocations = new EventEmitter().setMaxListeners(0);
   readonly #keyWatchers = new Map<string, Set<KeyWatcher>>();
   /** Tenants of jobs, in the order in which they were looked up. */
   readonly #owners = new Map<string, Promise<string | undefined>>();
@@ -47,7 +47,7 @@ export class JobChanges {
       redis,
       {
         [CHANGE_CHANNEL]: (jobId) => this.#tell(jobId),
-        [REVOKED_CHANNEL]: (keyId) => this.#tellRevoked(keyId),
+        [REVOKED_CHANNEL]: (keyId) => this.#revocations.emit(keyId),
       },
       this.#warn,
       () => this.#tellMissed(),
@@ -78,6 +78,12 @@ export class JobChanges {
       watchers.delete(watcher);
       if (watchers.size === 0) this.#keyWatchers.delete(keyId);
     });
+  }
+
+  /** Calls back when the key is revoked, until the returned function is called. */
+  watchRevocation(keyId: string, revoked: () => void): () => void {
+    this.#revocations.on(keyId, revoked);
+    return () => this.#revocations.off(keyId, revoked);
   }
 
   /** @returns `end`, after which nothing is read that nobody waits for */
@@ -125,10 +131,6 @@ export class JobChanges {
     for (const keyId of [...this.#keyWatchers.keys()]) {
       for (const { missed } of this.#watchersOf(keyId)) missed();
     }
-  }
-
-  #tellRevoked(keyId: string): void {
-    for (const { revoked } of this.#watchersOf(keyId)) revoked();
   }
 
   #watchersOf(keyId: string): readonly KeyWatcher[] {

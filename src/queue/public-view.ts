@@ -53,8 +53,9 @@ export function sourceView({ source }: ExtractPayload): {
   type: 'url' | 'upload';
   url?: string;
   file?: string;
+  name?: string;
 } {
   return source.type === 'url'
     ? { type: 'url', url: withoutQuery(source.url) }
-    : { type: 'upload', file: source.file };
+    : { type: 'upload', file: source.file, name: source.name };
 }

@@ -169,7 +169,14 @@ export const Environment = z.object({
     .min(32, 'must have at least 32 bytes')
     .optional()
     .describe(
-      'Root of all derived secrets; unset: made once in `DATA_DIR/secret-key`; must be set with REDIS_URL',
+      'Root of all derived secrets; unset: made once in `DATA_DIR/secret-key`; with REDIS_URL it, or SECRET_KEY_FILE, must be set',
+    ),
+  SECRET_KEY_FILE: z
+    .string()
+    .min(1)
+    .optional()
+    .describe(
+      'File that holds SECRET_KEY where that is unset, on a disk that all processes share; made at the first start, except with STORAGE_URL; unset: none',
     ),
   BOOTSTRAP_API_KEY: z
     .string()

@@ -17,7 +17,15 @@ import { runGateway } from '../../src/gateway/start.ts';
 import { parts as everyPart } from '../../src/observe/metrics/table.ts';
 import { parseAllowRules } from '../../src/outbound/allow-rules.ts';
 import { createOutbound, type Outbound } from '../../src/outbound/outbound.ts';
-import { checkStorage, openResources, openStores, type Resources } from '../../src/resources.ts';
+import { closeRedis } from '../../src/redis/connection.ts';
+import {
+  checkStorage,
+  openFoundation,
+  openRedis,
+  openStores,
+  type Resources,
+  withSecrets,
+} from '../../src/resources.ts';
 import type { Storage } from '../../src/storage/storage.ts';
 import { StorageWatch } from '../../src/storage/storage-watch.ts';
 import type { ApiKeys, NewApiKey } from '../../src/tenants/api-keys.ts';
@@ -224,21 +232,24 @@ export class TestService {
       LOG_LEVEL: process.env.TEST_LOG_LEVEL ?? 'silent',
       ...environment,
     });
-    const opened = await openResources(config, everyPart);
+    const foundation = await openFoundation(config, everyPart);
+    const connection = openRedis(foundation);
+    const opened = await withSecrets(foundation, connection);
     const resources: Resources = {
       ...opened,
       ...(names === undefined ? {} : { outbound: outboundOf(config, opened, names) }),
       ...(storage === undefined ? {} : watched(storage(opened.storage), config, opened)),
     };
     await checkStorage(resources);
-    const stores = openStores(resources);
+    const stores = openStores(resources, connection);
     const stops: (() => Promise<unknown>)[] = [
       () => rm(dataDir, { recursive: true, force: true }),
       () => outside.close(),
       () => redis.close(),
       () => resources.close(),
       async () => resources.storageWatch.close(),
-      () => stores.close(),
+      () => closeRedis(connection),
+      async () => stores.close(),
     ];
     const api = await startApi(resources, stores);
     stops.push(() => api.close(0));

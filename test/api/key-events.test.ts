@@ -131,12 +131,15 @@ describe('A4. GET /v1/events', () => {
     await watch(key);
   });
 
-  it('ends when the key is revoked', async () => {
+  it('ends when the key is revoked, as the stream of a job does', async () => {
     const key = await service().newKey();
-    const stream = await watch(key);
+    const slow = await service().outside.stalling('revoked.mp4', clip('tone.mp4'));
+    const jobId = await service().submit(request(slow.url), { key });
+    const streams = [await watch(key), await Stream.open(jobId, { url: service().url, key })];
+    await streams[1]?.got(1);
     await service().revokeKey(key);
     const atMs = performance.now();
-    await stream.ended;
+    await Promise.all(streams.map(({ ended }) => ended));
     expect(performance.now() - atMs).toBeLessThan(1000);
   });
 

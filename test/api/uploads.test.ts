@@ -87,13 +87,15 @@ describe('an upload', () => {
     expect(job.inputFile.name).toBe(name);
   });
 
-  it('is named by a job that failed before it was analysed, with its size while it is kept', async () => {
+  it('is named by a job that waits, and by one that failed before it was analysed, with its size while it is kept', async () => {
     const bytes = await video();
     const disposition = { 'content-disposition': 'attachment; filename=talk.mp4' };
     const { body } = await raw(bytes, disposition, { key: idle().key }, idle());
     const source = { type: 'upload', file: body.data.file };
     const jobId = await idle().submit({ source, output: MP3 });
-    expect((await idle().job(jobId)).inputFile).toBeNull();
+    const waiting = await idle().job(jobId);
+    expect(waiting.inputFile).toBeNull();
+    expect(waiting.source).toEqual({ ...source, name: 'talk.mp4' });
     const known = { name: 'talk.mp4', duration: null, format: null, tracks: [] };
     const { body: cancelled } = await idle().call('DELETE', `/v1/jobs/${jobId}`);
     expect(cancelled.data).toMatchObject({ status: 'failed', inputFile: { ...known, size: bytes.length } });

@@ -184,3 +184,36 @@ describe('a client behind a proxy', () => {
     expect(elsewhere.asked).toEqual([]);
   });
 });
+
+describe('events of all jobs', () => {
+  it('go on when a stream breaks off, and say so each time', async () => {
+    const key = await service().newKey();
+    const breaking = await proxy((_incoming, nth) => {
+      if (nth > 2) return undefined;
+      return nth === 1
+        ? (_in, response) => response.destroy()
+        : async (_in, response, forward) => {
+            const answer = await forward();
+            response.writeHead(200, answer.headers);
+            answer.once('data', (first) => response.write(first, () => response.destroy()));
+          };
+    }, key);
+    const direct = createClient({ baseUrl: service().url, apiKey: key });
+    const leaving = new AbortController();
+    let resets = 0;
+    const onReset = async (): Promise<void> => {
+      resets += 1;
+      if (resets === 2) await direct.extract(await job());
+    };
+    const statuses: string[] = [];
+    await expect(async () => {
+      const events = breaking.client.events({ signal: leaving.signal, onReset: () => void onReset() });
+      for await (const { status } of events) {
+        statuses.push(status);
+        if (status === 'completed') leaving.abort(new Error('seen enough'));
+      }
+    }).rejects.toThrow('seen enough');
+    expect([resets, breaking.asked]).toEqual([2, Array.from({ length: 3 }, () => 'GET /v1/events')]);
+    expect(statuses).toContain('completed');
+  });
+});

@@ -21,6 +21,13 @@ beforeAll(async () => {
 });
 afterAll(() => stack.remove());
 
+it('does not come up without SECRET_KEY, since each container would make its own', async () => {
+  const [compose] = await composes();
+  const settings = { STORAGE_URL: 's3://soundpost-test', SECRET_KEY: '' };
+  const without = await Stack.make(compose?.command ?? [], ['deploy/compose/s3.yml'], settings);
+  await expect(without.compose('config')).rejects.toThrow(/set SECRET_KEY, for instance to what openssl/);
+});
+
 it('an upload goes through the bucket to a worker, and its result back', async () => {
   const { body } = await stack.client.upload(videos.talk, { output: { format: 'flac' } });
   expect(body, await stack.compose('logs', '--no-color', 'api', 's3')).toMatchObject({ success: true });

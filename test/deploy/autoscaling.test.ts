@@ -4,12 +4,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { stringify } from 'yaml';
-import { projectFolder } from '../docs/markdown.ts';
-import { type Outcome, run } from '../house/command.ts';
-import { readManifests } from './kustomization.ts';
 
-const [scaled] = readManifests(join(projectFolder, 'deploy/kubernetes/components/autoscaling/worker.yaml'));
-const { query } = scaled.spec.triggers[0].metadata;
+import { type Outcome, run } from '../house/command.ts';
+import { noHelm, namespace as own, render } from './chart.ts';
+import { valueSets } from './value-sets.ts';
+
+const rendered = noHelm ? [] : await render(valueSets['keda, with a PodMonitor']);
+const scaled = rendered.find(({ kind }) => kind === 'ScaledObject');
+const query: string = scaled?.spec.triggers[0].metadata.query;
 
 let folder: string;
 beforeAll(async () => {
@@ -36,10 +38,10 @@ async function gives(series: Readonly<Record<string, number>>, value: number | u
   return run(folder, 'promtool', ['test', 'rules', file]);
 }
 
-const jobs = (labels: string, namespace = 'soundpost'): string =>
+const jobs = (labels: string, namespace = own): string =>
   `soundpost_queue_jobs{namespace="${namespace}",${labels}}`;
 
-it('it is jobs that wait and jobs that run, however many processes tell of them', async () => {
+it.skipIf(noHelm)('it is jobs that wait and jobs that run, however many processes tell of them', async () => {
   const series = {
     [jobs('queue="extract",state="waiting",instance="api-1"')]: 7,
     [jobs('queue="extract",state="waiting",instance="api-2"')]: 7,
@@ -52,15 +54,15 @@ it('it is jobs that wait and jobs that run, however many processes tell of them'
   expect(await gives(series, 20)).toMatchObject({ code: 1 });
 });
 
-it('an empty queue is 0, and a Prometheus that knows nothing gives nothing', async () => {
+it.skipIf(noHelm)('an empty queue is 0, and a Prometheus that knows nothing gives nothing', async () => {
   const empty = { [jobs('queue="extract",state="waiting"')]: 0, [jobs('queue="extract",state="active"')]: 0 };
   expect(await gives(empty, 0)).toMatchObject({ code: 0 });
   // Which KEDA takes for an error, and not for 0, where it is told so.
   expect(await gives({}, undefined)).toMatchObject({ code: 0 });
-  expect(scaled.spec.triggers[0].metadata.ignoreNullValues).toBe('false');
+  expect(scaled?.spec.triggers[0].metadata.ignoreNullValues).toBe('false');
 });
 
-it('the jobs of another Soundpost start no worker of this one', async () => {
+it.skipIf(noHelm)('the jobs of another Soundpost start no worker of this one', async () => {
   const series = {
     [jobs('queue="extract",state="waiting"')]: 2,
     [jobs('queue="extract",state="active"')]: 1,

@@ -1,5 +1,5 @@
 /**
- * Whether manifests are what Kubernetes and KEDA take, by what the packages kubernetes-models and @kubernetes-models/keda make of their OpenAPI descriptions: validators, which
+ * Whether manifests are what Kubernetes, KEDA and the Prometheus Operator take, by what the packages of kubernetes-models make of their OpenAPI descriptions: validators, which
  * let fields pass that nobody knows, and types, which do not.
  */
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -8,14 +8,23 @@ import type { Json } from '../client.ts';
 import { projectFolder } from '../docs/markdown.ts';
 import { run } from '../house/command.ts';
 
-const packageOf = (apiVersion: string): string =>
-  apiVersion.startsWith('keda.sh/')
-    ? `@kubernetes-models/keda/${apiVersion}`
-    : `kubernetes-models/${apiVersion}`;
+/** The packages with the schemas of two versions of Kubernetes; a test says what tells them apart. */
+export const kubernetesVersions = { older: 'kubernetes-models-1.33', newer: 'kubernetes-models' } as const;
+export type KubernetesVersion = keyof typeof kubernetesVersions;
+
+const ofOthers: Readonly<Record<string, string>> = {
+  'keda.sh': '@kubernetes-models/keda',
+  'monitoring.coreos.com': '@kubernetes-models/prometheus-operator',
+};
+
+function packageOf(apiVersion: string, version: KubernetesVersion): string {
+  const [group = ''] = apiVersion.split('/');
+  return `${ofOthers[group] ?? kubernetesVersions[version]}/${apiVersion}`;
+}
 
 /** What the validator of its kind says; empty: nothing. Rejects where nobody knows the kind. */
-export async function schemaFaults(manifest: Json): Promise<string[]> {
-  const models = await import(packageOf(manifest.apiVersion));
+export async function schemaFaults(manifest: Json, version: KubernetesVersion): Promise<string[]> {
+  const models = await import(packageOf(manifest.apiVersion, version));
   try {
     new models[manifest.kind](manifest).validate();
     return [];
@@ -25,7 +34,7 @@ export async function schemaFaults(manifest: Json): Promise<string[]> {
 }
 
 /** What the compiler says when each manifest stands in a program as an object of its kind; empty: nothing. */
-export async function typeFaults(manifests: readonly Json[]): Promise<string> {
+export async function typeFaults(manifests: readonly Json[], version: KubernetesVersion): Promise<string> {
   // Where the packages are found.
   const cache = join(projectFolder, 'node_modules/.cache');
   await mkdir(cache, { recursive: true });
@@ -34,7 +43,7 @@ export async function typeFaults(manifests: readonly Json[]): Promise<string> {
     const file = join(folder, 'manifests.ts');
     const lines = manifests.map(
       (manifest) =>
-        `import('${packageOf(manifest.apiVersion)}').I${manifest.kind} = ${JSON.stringify(manifest)};`,
+        `import('${packageOf(manifest.apiVersion, version)}').I${manifest.kind} = ${JSON.stringify(manifest)};`,
     );
     await writeFile(file, lines.map((line, nth) => `export const manifest${nth}: ${line}\n`).join(''));
     const options = ['--noEmit', '--strict', '--skipLibCheck', '--module', 'nodenext', '--target', 'esnext'];

@@ -14,9 +14,9 @@ it('has at most 600 words outside of code', () => {
   expect(words.length).toBeLessThanOrEqual(MOST_WORDS);
 });
 
-it('shows the two commands, one request and a picture', () => {
+it('shows the two commands, those for one file, one request and a picture', () => {
   const commands = codeBlocks('README.md').map(({ text }) => text.trim().split(/[ \n]/)[0]);
-  expect(commands).toEqual(['./script/demo', './script/test', 'curl']);
+  expect(commands).toEqual(['./script/demo', './script/test', 'docker', 'curl']);
   expect(readPage('README.md')).toMatch(/^!\[[^\]]+\]\(docs\/images\/[\w-]+\.png\)$/m);
 });
 

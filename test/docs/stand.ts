@@ -81,12 +81,13 @@ async function makeVideo(folder: string): Promise<void> {
   await succeed('ffmpeg', ['-v', 'error', ...inputs, ...outputs]);
 }
 
-/** What `npm install` of Soundpost and of the examples' packages would put there. */
+/** What `npm install` of the client and of the examples' packages would put there. */
 async function buildClient(folder: string): Promise<void> {
   const packages = join(folder, 'node_modules');
-  await mkdir(join(packages, 'soundpost'), { recursive: true });
-  await cp(join(projectFolder, 'package.json'), join(packages, 'soundpost/package.json'));
-  await succeed(join(projectFolder, 'script/build-client'), [join(packages, 'soundpost/dist')]);
+  const client = join(packages, 'soundpost-client');
+  await mkdir(client, { recursive: true });
+  await cp(join(projectFolder, 'packages/client/package.json'), join(client, 'package.json'));
+  await succeed(join(projectFolder, 'script/build-client'), [join(client, 'dist')]);
   for (const name of PACKAGES) {
     await symlink(join(projectFolder, 'node_modules', name), join(packages, name));
   }

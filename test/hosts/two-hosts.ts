@@ -15,20 +15,27 @@ export type Cut = 'down' | 'silent';
 /** Nobody has this one, so that what is sent there is dropped by who gets it. */
 const NOBODY = '02:00:00:00:00:99';
 
+/**
+ * Of the network for measurements (RFC 2544 appendix C.2.2), so that no real one has it: 16 addresses for each process of the tests, of which two
+ * run side by side.
+ */
+function addressOf(host: number): string {
+  const number = (process.pid % 8192) * 16 + host;
+  return `198.${18 + (number >> 16)}.${(number >> 8) & 255}.${number & 255}`;
+}
+
 export class TwoHosts implements Hosts {
   readonly world: string;
   readonly api: Hosts['api'];
   readonly workers: Hosts['workers'];
   readonly apiFromWorkers: string;
   readonly #name = `sp${process.pid}${randomInt(100)}`;
-  /** For measurements (RFC 2544 appendix C.2.2), so that no real network has it. */
-  readonly #net = `198.18.${process.pid % 256}`;
 
   private constructor() {
-    this.world = `${this.#net}.5`;
-    this.api = { prefix: this.#inside('a'), address: `${this.#net}.2` };
-    this.workers = { prefix: this.#inside('b'), address: `${this.#net}.6` };
-    this.apiFromWorkers = `${this.#net}.9`;
+    this.world = addressOf(5);
+    this.api = { prefix: this.#inside('a'), address: addressOf(2) };
+    this.workers = { prefix: this.#inside('b'), address: addressOf(6) };
+    this.apiFromWorkers = addressOf(9);
   }
 
   static async make(): Promise<TwoHosts> {
@@ -55,15 +62,15 @@ export class TwoHosts implements Hosts {
       await ip('link', 'set', `${host}w`, 'up');
     }
     await ip('-n', a, 'link', 'add', 'other', 'type', 'veth', 'peer', 'name', 'other', 'netns', b);
-    await ip('address', 'add', `${this.#net}.1/30`, 'dev', `${a}w`);
-    await ip('address', 'add', `${this.#net}.5/30`, 'dev', `${b}w`);
+    await ip('address', 'add', `${addressOf(1)}/30`, 'dev', `${a}w`);
+    await ip('address', 'add', `${addressOf(5)}/30`, 'dev', `${b}w`);
     for (const [host, device, end] of [
       [a, 'world', 2],
       [b, 'world', 6],
       [a, 'other', 9],
       [b, 'other', 10],
     ] as const) {
-      await ip('-n', host, 'address', 'add', `${this.#net}.${end}/30`, 'dev', device);
+      await ip('-n', host, 'address', 'add', `${addressOf(end)}/30`, 'dev', device);
       await ip('-n', host, 'link', 'set', device, 'up');
     }
   }
@@ -94,8 +101,8 @@ export class TwoHosts implements Hosts {
 
   async #eachEnd(command: (host: string, peer: string) => string[]): Promise<void> {
     await Promise.all([
-      ip(...command(`${this.#name}a`, `${this.#net}.10`)),
-      ip(...command(`${this.#name}b`, `${this.#net}.9`)),
+      ip(...command(`${this.#name}a`, addressOf(10))),
+      ip(...command(`${this.#name}b`, addressOf(9))),
     ]);
   }
 

@@ -29,8 +29,9 @@ export class Machine {
       }
     }
     await cp(join(projectFolder, 'script'), machine.path('script'), { recursive: true });
-    // Has tests of its own below.
-    await writeFile(machine.path('script/scalar'), '#!/bin/sh\n');
+    // They have tests of their own.
+    for (const script of ['scalar', 'pages', 'helm'])
+      await writeFile(machine.path(`script/${script}`), '#!/bin/sh\n');
     // The real policy belongs to the machine that runs the tests.
     const script = await readFile(machine.path('script/bootstrap'), 'utf8');
     await writeFile(

@@ -23,7 +23,9 @@ const settings = [
   'script/bullmq-internals.grit',
   'script/tally-reporter.ts',
   'script/test',
+  'script/no-browser-types.d.ts',
   'tsconfig.json',
+  'web/tsconfig.json',
   'vitest.config.ts',
 ];
 

@@ -59,10 +59,12 @@ describe('what JSON may be', () => {
     ['backslashes', `"${'\\'.repeat(24 * MIB)}"`],
     ['brackets', '['.repeat(24 * MIB)],
     ['spaces', ' '.repeat(24 * MIB)],
-  ])('24 MiB of %s are looked through in less than a second', (_what, text) => {
+  ])('24 MiB of %s are looked through within seconds', (_what, text) => {
     const bytes = Buffer.from(text);
-    const startedMs = performance.now();
+    const before = process.threadCpuUsage();
     verdict(bytes);
-    expect(performance.now() - startedMs).toBeLessThan(1000);
+    const { user, system } = process.threadCpuUsage(before);
+    // Half a second on an idle machine; what looks at parts again and again takes hours. Of the processor's time: others have it meanwhile.
+    expect((user + system) / 1e6).toBeLessThan(5);
   });
 });

@@ -38,9 +38,9 @@ function isAlive(pid: number): boolean {
 }
 
 async function until(condition: () => boolean): Promise<void> {
-  const end = Date.now() + 10_000;
+  const end = Date.now() + 60_000;
   while (!condition()) {
-    if (Date.now() > end) throw new Error('it did not come to that within 10 s');
+    if (Date.now() > end) throw new Error('it did not come to that within 60 s');
     await delay(10);
   }
 }

@@ -31,7 +31,10 @@ function setOwnClock(byMs: number): void {
   vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + byMs });
 }
 
-const redisMs = async (): Promise<number> => Number((await redis.time())[0]) * 1000;
+const redisMs = async (): Promise<number> => {
+  const [seconds, micros] = await redis.time();
+  return Number(seconds) * 1000 + Number(micros) / 1000;
+};
 
 it.each([25, -1])('is kept by a process whose clock is set %i h further', async (hours) => {
   await watch.look();

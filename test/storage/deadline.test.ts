@@ -2,7 +2,7 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
-import { setTimeout as delay } from 'node:timers/promises';
+import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { StorageLate, withDeadline } from '../../src/storage/deadline.ts';
 import { createFileStorage } from '../../src/storage/file-storage.ts';
@@ -65,19 +65,21 @@ describe('a storage that does not answer', () => {
 
   test('what is opened too late is closed again', async () => {
     const opened = Readable.from(['x']);
-    const storage = withDeadline({ ...hanging, read: () => delay(2 * MS, opened) }, MS);
+    const late = Promise.withResolvers<Readable>();
+    const storage = withDeadline({ ...hanging, read: () => late.promise }, MS);
     await expect(storage.read('a')).rejects.toThrow(StorageLate);
     expect(opened.destroyed).toBe(false);
+    late.resolve(opened);
     await new Promise((resolve) => opened.once('close', resolve));
   });
 
   test('what is refused too late bothers nobody', async () => {
-    const failing = async (): Promise<never> => {
-      await delay(2 * MS);
-      throw new Error('refused');
-    };
-    await expect(withDeadline({ ...hanging, remove: failing }, MS).remove('a')).rejects.toThrow(StorageLate);
-    await delay(2 * MS);
+    const late = Promise.withResolvers<never>();
+    const storage = withDeadline({ ...hanging, remove: () => late.promise }, MS);
+    await expect(storage.remove('a')).rejects.toThrow(StorageLate);
+    late.reject(new Error('refused'));
+    // What nobody handles is told by the next turn, and fails the run.
+    await turn();
   });
 });
 

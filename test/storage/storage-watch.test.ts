@@ -1,8 +1,8 @@
 /** What is known of a storage that goes away, and who waits for it. The storage is a real one; what it answers is held or refused before it. */
-import { setImmediate as turn } from 'node:timers/promises';
+import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises';
 import { afterEach, expect, test } from 'vitest';
 import { createLogger } from '../../src/observe/logger.ts';
-import { inTime, watchedInTime, withDeadline } from '../../src/storage/deadline.ts';
+import { watchedInTime, withDeadline } from '../../src/storage/deadline.ts';
 import { StorageWatch } from '../../src/storage/storage-watch.ts';
 import { until } from '../until.ts';
 import { type StorageOnS3, storageOnS3 } from './s3-fixture.ts';
@@ -50,8 +50,8 @@ test('one that hangs is away after its deadline, and asked once at a time', asyn
 
 test('one that is slow is not away', async () => {
   await watched(10_000);
-  const until = inTime('wait', 10_000, new Promise((resolve) => setTimeout(resolve, 1200)));
-  on.server.fault = () => ({ kind: 'late', until });
+  // From when it was asked.
+  on.server.fault = () => ({ kind: 'late', until: delay(1200) });
   expect(await watch.look()).toBe(true);
   expect(watch.state).toBe('slow');
   expect(watch.answerSeconds).toBeGreaterThan(1);

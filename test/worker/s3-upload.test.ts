@@ -89,9 +89,7 @@ it('that is cancelled while it is fetched ends, and leaves nothing', async () =>
   running.catch(() => undefined);
   await until('it is being fetched', () => fetched() > before);
   cancelled.abort(new Error('cancelled'));
-  const startedMs = performance.now();
-  await expect(running).rejects.toThrow();
-  expect(performance.now() - startedMs).toBeLessThan(2000);
+  await expect(running).rejects.toThrow('aborted');
   expect(around.left()).toEqual([]);
   on.server.fault = () => undefined;
 });

@@ -4,7 +4,7 @@
  */
 import { useEffect, useState } from 'preact/hooks';
 import type { Job } from '../../src/contract/job.ts';
-import { api, isAborted } from './session.ts';
+import { api } from './session.ts';
 
 export interface LiveListener {
   /** A job that is new or has changed. */
@@ -55,16 +55,14 @@ export function useLive(): boolean {
 
 async function follow(signal: AbortSignal): Promise<void> {
   try {
-    for await (const event of api().events({ signal })) {
-      if (event.type === 'job') {
-        tellJob(event.job);
-      } else {
-        isLive = event.type !== 'lost';
-        for (const { onFresh, onLost } of [...listeners]) (isLive ? onFresh : onLost)?.();
-      }
-    }
-  } catch (error) {
-    // A key without the scope `read` has no stream; what it may do works without.
-    if (!isAborted(error)) isLive = false;
+    const events = api().events({ signal, onReset: () => tellLive(true), onLost: () => tellLive(false) });
+    for await (const job of events) tellJob(job);
+  } catch {
+    // Ended on purpose, or by a key without the scope `read`: what that may do works without.
   }
+}
+
+function tellLive(live: boolean): void {
+  isLive = live;
+  for (const { onFresh, onLost } of [...listeners]) (live ? onFresh : onLost)?.();
 }

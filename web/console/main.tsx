@@ -11,6 +11,7 @@ import { Component, type ComponentChildren, render } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { forgetGateway } from './gateway.ts';
 import { lazyView } from './lazy-view.tsx';
+import { forgetRecipients } from './recipients.ts';
 import { type Route, useRoute, type ViewName } from './route.ts';
 import { isSignedIn, signOut, whenKeyIsRefused } from './session.ts';
 import { Shell } from './shell.tsx';
@@ -75,6 +76,7 @@ function App() {
 function forgetAll(): void {
   forgetNewJob();
   forgetGateway();
+  forgetRecipients();
 }
 
 function SignedIn({ onSignOut }: { readonly onSignOut: () => void }) {

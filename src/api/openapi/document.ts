@@ -5,8 +5,11 @@ import {
   AcceptedJob,
   BatchState,
   Delivery,
+  DeliveryList,
+  JobList,
   UploadAnswer,
   Usage,
+  VoiceMessageAccepted,
 } from '../../contract/answers.ts';
 import { KeyState, KeyWithSecret, NewKeyRequest } from '../../contract/api-keys.ts';
 import { DeliveryAttempt } from '../../contract/deliveries.ts';
@@ -82,7 +85,8 @@ const TAGS = [
   { name: 'Service', description: 'The service itself.' },
 ];
 
-const schemas = {
+/** What the document names; programs that use our client know the types by the same names (script/client-declarations.ts). */
+export const schemas = {
   JobOptions: RequestedOptions,
   JobRequest,
   UploadedJobRequest,
@@ -117,6 +121,9 @@ const schemas = {
   AcceptedBatch,
   BatchState,
   BatchId,
+  JobList,
+  DeliveryList,
+  VoiceMessageAccepted,
   UploadAnswer,
   UploadId,
   Delivery,
@@ -141,7 +148,10 @@ const pathParameters = {
   batchId: BatchId,
   uploadId: UploadId,
   keyId: TenantId,
-  deliveryId: z.string().meta({ description: 'As the list of deliveries names it' }),
+  deliveryId: z.string().meta({
+    description: 'As the list of deliveries names it',
+    example: 'job_5f0c2a9be41d7783-webhook',
+  }),
 };
 
 const securitySchemes: ServerDocs<ErrorCode>['securitySchemes'] = {

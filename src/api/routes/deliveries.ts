@@ -20,6 +20,7 @@ export const deliveryRoutes: readonly Route[] = [
     access: { by: 'key', scope: 'read', rate: 'read' },
     docs: {
       operationId: 'listDeliveries',
+      client: 'deliveries({jobId})',
       summary: 'What was sent to the webhook of a job, with every try',
       tag: 'Webhooks',
       answers: { 200: { description: 'The notifications, oldest first', data: DeliveryList } },
@@ -37,6 +38,7 @@ export const deliveryRoutes: readonly Route[] = [
     access: { by: 'key', scope: 'webhooks', rate: 'read' },
     docs: {
       operationId: 'replayDelivery',
+      client: 'replayDelivery({jobId}, {deliveryId})',
       summary: 'Send a notification again, at once and under the same webhook-id',
       tag: 'Webhooks',
       answers: { 202: { description: 'It is being sent', data: DeliveryList } },
@@ -50,6 +52,7 @@ export const deliveryRoutes: readonly Route[] = [
     access: { by: 'key', scope: 'webhooks', rate: 'read' },
     docs: {
       operationId: 'resendDeliveries',
+      client: 'resendDeliveries({body.since})',
       summary: 'Send the notifications again that were given up since a time, of all jobs of the key',
       tag: 'Webhooks',
       body: { 'application/json': ResendRequest },

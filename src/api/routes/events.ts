@@ -32,7 +32,6 @@ async function watch(context: RouteContext): Promise<void> {
   const unwatch = services.changes.watchKey(keyOf(context).id, {
     changed: (jobId) => pending.changed(jobId),
     missed: () => pending.reset(),
-    revoked: () => events.revoke(),
   });
   events.ended.addEventListener('abort', () => pending.wake(), { once: true });
   try {

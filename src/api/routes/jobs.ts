@@ -37,6 +37,7 @@ export const jobRoutes: readonly Route[] = [
     access: { by: 'key', scope: 'read', rate: 'read' },
     docs: {
       operationId: 'listJobs',
+      client: 'jobs()',
       summary: 'List jobs, newest first',
       description:
         'A page may hold fewer jobs than `limit`, even none, although more follow: only a `nextCursor` of null is the end.',
@@ -60,6 +61,7 @@ export const jobRoutes: readonly Route[] = [
     reads: 'job',
     docs: {
       operationId: 'getJob',
+      client: 'job({jobId})',
       summary: 'A job in every state, a failed one with its error inside',
       tag: 'Jobs',
       answers: { 200: { description: 'The job', data: Job } },
@@ -75,6 +77,7 @@ export const jobRoutes: readonly Route[] = [
     access: { by: 'key', scope: 'extract', rate: 'read' },
     docs: {
       operationId: 'deleteJob',
+      client: 'cancel({jobId})',
       summary: 'Cancel an unfinished job, or erase the files of a finished one',
       description:
         'An unfinished job ends failed with JOB_CANCELLED and its job.failed is sent. Of a finished one the files are erased at once; downloads then answer 410.',
@@ -90,6 +93,7 @@ export const jobRoutes: readonly Route[] = [
     access: { by: 'key', scope: 'extract', rate: 'submit' },
     docs: {
       operationId: 'retryJob',
+      client: 'retry({jobId})',
       summary: 'Try a failed job again, as a new job',
       tag: 'Jobs',
       headers: IdempotencyHeaders,

@@ -12,6 +12,7 @@ export const usageRoutes: readonly Route[] = [
     access: { by: 'key', scope: 'read', rate: 'read' },
     docs: {
       operationId: 'getUsage',
+      client: 'usage()',
       summary: 'What the key used and may use',
       tag: 'Service',
       answers: { 200: { description: 'The key, its rates and its unfinished jobs', data: Usage } },

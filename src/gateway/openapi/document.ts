@@ -91,7 +91,10 @@ const pathParameters = {
   file: z
     .string()
     .regex(/^[0-9a-f]{32}\.enc$/)
-    .meta({ description: 'As it stands in `directPath`' }),
+    .meta({
+      description: 'As it stands in `directPath`',
+      example: '5f0c2a9be41d47839c4e2b7d1a6f0e35.enc',
+    }),
 };
 
 const headers: ServerDocs<GatewayErrorCode>['headers'] = {

@@ -12,6 +12,11 @@ import {
 } from 'zod-openapi';
 import type { Content, Operation, ServerDocs } from './description.ts';
 import { contentOf, Responses } from './responses.ts';
+import { DescribedOperation, sampleRequest } from './sample-request.ts';
+import { samplesOf } from './samples.ts';
+
+/** Ends the name of what an answer holds, where a request calls another thing so. */
+const IN_FORCE = 'InForce';
 
 type OpenApiDocument = ReturnType<typeof createDocument>;
 
@@ -42,7 +47,7 @@ export function assemble<Code extends string>(server: ServerDocs<Code>): OpenApi
       components: { schemas, responses: responses.shared, securitySchemes, headers },
     },
     {
-      outputIdSuffix: 'InForce',
+      outputIdSuffix: IN_FORCE,
       override: (context) => {
         server.override?.(context);
         adjust(context, is30);
@@ -51,7 +56,10 @@ export function assemble<Code extends string>(server: ServerDocs<Code>): OpenApi
   );
   // The name that tools give to webhooks in OpenAPI 3.0, which has none.
   const whole = { ...document, [is30 ? 'x-webhooks' : 'webhooks']: webhooks } as OpenApiDocument;
-  return withoutUnused(is30 ? (typedNulls(whole) as OpenApiDocument) : whole);
+  return withSamples(
+    withPlainNames(withoutUnused(is30 ? (typedNulls(whole) as OpenApiDocument) : whole)),
+    server,
+  );
 }
 
 function operationObject<Code extends string>(
@@ -182,4 +190,45 @@ function withoutUnused({ components = {}, ...document }: OpenApiDocument): OpenA
   follow([document, others]);
   const kept = Object.fromEntries(Object.entries(schemas).filter(([name]) => used.has(name)));
   return { ...document, components: { schemas: kept, ...others } };
+}
+
+/** zod-openapi keeps a name for requests as soon as another named schema refers to it, be it in no request. */
+function withPlainNames(document: OpenApiDocument): OpenApiDocument {
+  const names = Object.keys(document.components?.schemas ?? {});
+  const nameOf = (name: string): string => {
+    const plain = name.endsWith(IN_FORCE) ? name.slice(0, -IN_FORCE.length) : name;
+    return names.includes(plain) ? name : plain;
+  };
+  const text = JSON.stringify(document).replaceAll(
+    /"#\/components\/schemas\/(\w+)"/g,
+    (_, name: string) => `"#/components/schemas/${nameOf(name)}"`,
+  );
+  const { components = {}, ...others } = JSON.parse(text) as OpenApiDocument;
+  const schemas = Object.entries(components.schemas ?? {}).map(([name, schema]) => [nameOf(name), schema]);
+  return { ...others, components: { ...components, schemas: Object.fromEntries(schemas) } };
+}
+
+/** Each operation with the code that requests it, in the languages that most callers write. */
+function withSamples<Code extends string>(
+  document: OpenApiDocument,
+  { operations, servers = [], securitySchemes }: ServerDocs<Code>,
+): OpenApiDocument {
+  const { apiKey } = securitySchemes;
+  const surroundings = {
+    baseUrl: servers[0]?.url ?? '',
+    keyHeader: apiKey !== undefined && 'name' in apiKey ? (apiKey.name ?? '') : '',
+    schemas: document.components?.schemas ?? {},
+  };
+  const clients = new Map(operations.map(({ docs }) => [docs.operationId, docs.client]));
+  for (const [path, item] of Object.entries(document.paths ?? {})) {
+    for (const method of ['get', 'post', 'patch', 'delete'] as const) {
+      const operation = item[method];
+      if (operation === undefined) continue;
+      const described = DescribedOperation.parse(operation);
+      const client = clients.get(described.operationId);
+      const request = sampleRequest(method, path, described, { ...surroundings, client });
+      Object.assign(operation, { 'x-codeSamples': samplesOf(request) });
+    }
+  }
+  return document;
 }

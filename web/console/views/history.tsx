@@ -237,7 +237,7 @@ function BulkActions({ jobs, work, onDone }: BulkProps) {
   return (
     <fieldset class="bulk card">
       <legend class="visually-hidden">Chosen jobs</legend>
-      <strong>{jobs.length} chosen</strong>
+      <strong class="bulk-count">{jobs.length} chosen</strong>
       {running.length === 0 ? null : (
         <Button
           class="small danger"

@@ -1,8 +1,9 @@
 /** The request that makes a job, for a terminal. */
 import type { Job } from '../../../../src/contract/job.ts';
+import { postCommand } from '../new/curl.ts';
 
 /**
- * With the key from `$SOUNDPOST_KEY`. Of the address of a source the service keeps no query, and of a destination nothing that could be used again; both are
+ * Of the address of a source the service keeps no query, and of a destination nothing that could be used again; both are
  * left out.
  */
 export function curlOf({ source, output, outputs, options }: Job): string {
@@ -12,12 +13,7 @@ export function curlOf({ source, output, outputs, options }: Job): string {
     ...(outputs === undefined ? {} : { outputs: outputs.map(withoutDestination) }),
     ...(Object.keys(options).length === 0 ? {} : { options }),
   };
-  return [
-    `curl ${quoted(new URL('v1/extract', document.baseURI).href)}`,
-    '-H "X-API-Key: $SOUNDPOST_KEY"',
-    "-H 'Content-Type: application/json'",
-    `-d ${quoted(JSON.stringify(body))}`,
-  ].join(' \\\n  ');
+  return postCommand('/v1/extract', body);
 }
 
 function withoutDestination<Asked extends { readonly destination?: unknown }>({
@@ -26,6 +22,3 @@ function withoutDestination<Asked extends { readonly destination?: unknown }>({
 }: Asked): Omit<Asked, 'destination'> {
   return output;
 }
-
-/** One word of a POSIX shell, whatever is in it. */
-const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;

@@ -154,7 +154,7 @@ function DeliveryItem({ jobId, delivery, onDeliveries, onFault }: ItemProps) {
       </ol>
       <DeliveryBody delivery={delivery} />
       {nextAttemptAt === null ? null : <p class="hint">Next try at {shortTime(nextAttemptAt)}</p>}
-      {host === undefined ? null : (
+      {host === undefined || status !== 'pending' ? null : (
         <p class="hint">
           The receiver’s host has been failing since {shortTime(host.since)}; it is asked by one try at a
           time.

@@ -57,7 +57,7 @@ const causes: readonly Cause[] = [
   },
   { told: /redirects more than/, remedy: `The address leads round in circles. ${ANOTHER_ADDRESS}` },
   {
-    told: /sends the file compressed|did not send the part|no longer sends|does not speak HTTP|not HTTP/,
+    told: /sends the file compressed|did not send the part|no longer sends|answer in valid HTTP/,
     remedy: `The server does not answer as it should. ${ANOTHER_ADDRESS}`,
   },
   // EXTRACTION_FAILED
@@ -107,8 +107,13 @@ const causes: readonly Cause[] = [
     told: /is a playlist, without the sound/,
     remedy: 'Give the address of the playlist instead of the file.',
   },
+  { told: /^live stream/, remedy: 'Wait until the stream has ended, then begin again.' },
+  {
+    told: /^encrypted/,
+    remedy: 'It is copy-protected, and cannot be read. Choose another video.',
+  },
   { told: /playlist lists files/, remedy: 'Give the address of one of the files that it lists.' },
-  { told: /playlist|manifest|stream|segment/, remedy: STREAM_AT_FAULT },
+  { told: /playlist|manifest|stream|segment|EXT-X|IV of a key|has no URI/, remedy: STREAM_AT_FAULT },
   // INTERNAL_ERROR
   {
     told: /ran out of disk space/,
@@ -128,7 +133,7 @@ const causes: readonly Cause[] = [
 const byCode: Readonly<Record<string, string>> = {
   DOWNLOAD_FAILED: 'See that the address opens for everybody, then try again.',
   EXTRACTION_FAILED: 'Begin again with another track, format or part.',
-  INVALID_VIDEO: 'See whether the file plays. If it does, convert it with another program and upload that.',
+  INVALID_VIDEO: 'See whether the file plays, or take another copy of it.',
   JOB_CANCELLED: 'Try it again if it was cancelled by mistake.',
   INTERNAL_ERROR: 'Try again. If it happens again, tell whoever runs the service which job it was.',
 };

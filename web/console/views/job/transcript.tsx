@@ -34,7 +34,11 @@ export function Transcript({ job: { transcripts = [], outputFiles }, file, sound
       <p id="transcript-status" class="soft" role="status">
         {fault || (lines?.length === 0 ? 'Nobody speaks.' : statusOf(state, text))}
       </p>
-      <Lines lines={lines ?? []} sound={sound} />
+      <Lines
+        lines={lines ?? []}
+        isLoading={text !== undefined && lines === undefined && fault === ''}
+        sound={sound}
+      />
     </div>
   );
 }
@@ -82,7 +86,13 @@ async function loadLines(address: string, isJson: boolean, signal: AbortSignal):
   return isJson ? (await response.json()).segments : linesOf(await response.text());
 }
 
-function Lines({ lines, sound }: { readonly lines: readonly Line[]; readonly sound: Sound }) {
+interface LinesProps {
+  readonly lines: readonly Line[];
+  readonly isLoading: boolean;
+  readonly sound: Sound;
+}
+
+function Lines({ lines, isLoading, sound }: LinesProps) {
   const list = useRef<HTMLOListElement>(null);
   const [current, setCurrent] = useState(-1);
   useEffect(() => sound.listen({ onPosition: (at) => setCurrent(lineAt(lines, at)) }), [sound, lines]);
@@ -96,7 +106,13 @@ function Lines({ lines, sound }: { readonly lines: readonly Line[]; readonly sou
     }
   }, [current]);
   return (
-    <ol id="transcript-lines" class="transcript-lines" aria-labelledby="transcript-title" ref={list}>
+    <ol
+      id="transcript-lines"
+      class="transcript-lines"
+      aria-labelledby="transcript-title"
+      aria-busy={isLoading}
+      ref={list}
+    >
       {lines.map(({ start, text }, index) => (
         <li key={index} aria-current={index === current ? 'true' : undefined}>
           <button

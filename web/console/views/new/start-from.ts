@@ -1,8 +1,11 @@
-/** Beginning another job from one that was. */
+/** The first view with what another job came from and what was made of it, for who wants the like. */
 import type { Job } from '../../../../src/contract/job.ts';
 import { goTo } from '../../route.ts';
+import { chooseAsOf } from './choices.ts';
+import { replaceBySourceOf } from './sources.ts';
 
-/** Shows the job's source and choices in the first view. */
-export function startFrom(_job: Job): void {
+export function startFrom(job: Job): void {
+  replaceBySourceOf(job);
+  chooseAsOf(job);
   goTo('#/');
 }

@@ -1,0 +1,2 @@
+/** Stands for preact where tsconfig.json says so. */
+export {};

@@ -1,0 +1,67 @@
+/** What the page says of the failure of a job: each cause that the worker can name has a remedy of its own, which holds with the button below it. */
+import { globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { type ErrorCode, jobFailureCodes } from '../../src/contract/errors.ts';
+import type { Job } from '../../src/contract/job.ts';
+import { remedyFor } from '../../web/console/views/job/remedy.ts';
+
+const SRC = join(import.meta.dirname, '../../src');
+const FOLDERS = ['media', 'streams', 'outbound', 'worker'];
+/** A failure that is made there, and its details: the last of its texts. */
+const MADE =
+  /(?:MediaFailure|OutboundFailed|blameInput|unusable|unsupported)\(\s*(?:(?:error|code|'[A-Z_a-z-]+'),\s*){0,2}(['`])([^'`]{8,})\1/g;
+/** Of what is sent to a receiver or a destination, of a file that no source can be, and what the details of the job say in other words. */
+const OF_NO_SOURCE = [
+  'the file is not as long as it was said to be',
+  'not a regular file',
+  'the server answered with status 7',
+];
+
+const failed = (code: ErrorCode, told: string, type: 'url' | 'upload' = 'url'): Job =>
+  ({ error: { code, message: 'It failed.', details: told }, source: { type } }) as Job;
+
+/** As the worker words them, each variable part as a number. */
+function wordings(): string[] {
+  const files = FOLDERS.flatMap((folder) => globSync(`${SRC}/${folder}/**/*.ts`));
+  const found = files.flatMap((file) =>
+    [...readFileSync(file, 'utf8').matchAll(MADE)].map(([, , text = '']) =>
+      text.replaceAll(/\$\{[^}]*\}/g, '7'),
+    ),
+  );
+  return [...new Set(found)].filter((text) => text.includes(' ') && !OF_NO_SOURCE.includes(text));
+}
+
+describe('the remedy of a failed job', () => {
+  it('is one of its own for each cause that the worker can name', () => {
+    const told = wordings();
+    expect(told.length).toBeGreaterThan(60);
+    const general = jobFailureCodes.map((code) => remedyFor(failed(code, 'nobody knows')).remedy);
+    const without = told.filter((text) =>
+      general.includes(remedyFor(failed('DOWNLOAD_FAILED', text)).remedy),
+    );
+    expect(without).toEqual([]);
+  });
+
+  it('is there for each code, whatever the cause', () => {
+    for (const code of jobFailureCodes) expect(remedyFor(failed(code, 'nobody knows')).remedy).not.toBe('');
+  });
+
+  it('does not tell to try again where that does not help, nor offers it', () => {
+    const rows: [ErrorCode, string, 'url' | 'upload'][] = [
+      ['DOWNLOAD_FAILED', 'the upload has expired', 'upload'],
+      ['DOWNLOAD_FAILED', 'the address is not allowed', 'url'],
+      ['DOWNLOAD_FAILED', 'the file is larger than allowed', 'url'],
+      ['EXTRACTION_FAILED', 'no audio stream', 'url'],
+      ['INVALID_VIDEO', 'the first bytes are of no known container', 'upload'],
+    ];
+    for (const [code, text, type] of rows) {
+      const { remedy, mayRetry } = remedyFor(failed(code, text, type));
+      expect({ text, mayRetry, says: /try again/i.test(remedy) }).toEqual({
+        text,
+        mayRetry: false,
+        says: false,
+      });
+    }
+  });
+});

@@ -1,0 +1,16 @@
+/** The API reference. Nothing is asked of anybody but this server, and nothing of a reader is kept. */
+declare const Scalar: {
+  createApiReference(selector: string, options: Readonly<Record<string, unknown>>): unknown;
+};
+
+Scalar.createApiReference('#reference', {
+  url: 'openapi.json',
+  agent: { disabled: true },
+  defaultOpenAllTags: true,
+  hideClientButton: true,
+  mcp: { disabled: true },
+  persistAuth: false,
+  showDeveloperTools: 'never',
+  telemetry: false,
+  withDefaultFonts: false,
+});
