@@ -75,7 +75,7 @@ export function sentence(error: unknown): string {
 }
 
 /** What helps against an error, in the words of the catalogue. */
-export function remedyOf(code: string | undefined): string | undefined {
+function remedyOf(code: string | undefined): string | undefined {
   return code !== undefined && Object.hasOwn(errorCatalogue, code)
     ? errorCatalogue[code as keyof typeof errorCatalogue].remedy
     : undefined;
