@@ -220,8 +220,8 @@ describe('the waveform of one file', () => {
     await page.mouse.down();
     await page.mouse.move(wave.x + wave.width * 0.25, middle, { steps: 8 });
     await page.mouse.up();
-    expect(await page.getByLabel('Start').inputValue()).toBe('0:00.5');
-    expect(await page.getByLabel('End', { exact: true }).inputValue()).toBe('0:01.5');
+    expect(await page.getByLabel('Start').inputValue()).toMatch(/^0:00\.[4-7]$/);
+    expect(await page.getByLabel('End', { exact: true }).inputValue()).toMatch(/^0:01\.[4-8]$/);
     const right = await handle.boundingBox();
     expect(right?.x).toBeCloseTo(wave.x + wave.width * 0.75, -2);
     await removeAll();

@@ -65,7 +65,14 @@ export const outputsOf = ({ output, outputs }: Pick<Job, 'output' | 'outputs'>):
 /** What the job is about: the chosen name, the file, or the end of the address. */
 export function nameOf(job: Job): string {
   const address = job.source.url?.split('/').filter(Boolean).at(-1);
-  return job.outputFile?.filename ?? job.options.filename ?? job.inputFile?.name ?? job.source.name ?? address ?? job.jobId;
+  return (
+    job.outputFile?.filename ??
+    job.options.filename ??
+    job.inputFile?.name ??
+    job.source.name ??
+    address ??
+    job.jobId
+  );
 }
 
 /** Whether the same job may succeed now: what lies in an upload, or in what was chosen, fails again. At an address there may be another file by now. */

@@ -106,7 +106,12 @@ export function addAddresses(text: string): boolean {
 export function replaceBySourceOf({ source, inputFile }: Job): void {
   leaveAll();
   if (source.type === 'url') type(source.url ?? '');
-  else add({ name: inputFile?.name ?? source.name ?? source.file ?? '', uploaded: source.file ?? '', fault: '' });
+  else
+    add({
+      name: inputFile?.name ?? source.name ?? source.file ?? '',
+      uploaded: source.file ?? '',
+      fault: '',
+    });
 }
 
 export function addressFault(text: string): string {
