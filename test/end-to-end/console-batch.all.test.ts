@@ -12,7 +12,7 @@ import { ffmpeg } from '../media/oracle.ts';
 import { until } from '../until.ts';
 import { everyFault, makeTalk, signIn, type Watch, watchPage } from './console-page.ts';
 
-const PATIENCE_MS = 15_000;
+const PATIENCE_MS = 60_000;
 const GOOD = Array.from({ length: 26 }, (_, index) => `talk ${index + 1}.mp4`);
 const BROKEN = ['empty.mp4', 'text.mp4', 'cut off.mp4', 'silent.mp4'];
 
