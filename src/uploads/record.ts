@@ -123,6 +123,22 @@ export async function beginUpload(
   return limit === undefined ? undefined : { limit, retryAfterSeconds };
 }
 
+const used = new RedisScript(`
+local time = redis.call('TIME')
+local files = redis.call('ZRANGEBYSCORE', KEYS[1], '(' .. time[1] * 1000, '+inf')
+local bytes = 0
+for _, file in ipairs(files) do
+  bytes = bytes + tonumber(redis.call('HGET', '${recordKey('')}' .. file, 'sizeBytes') or '0')
+end
+return {#files, bytes}
+`);
+
+/** What of its budget a tenant has taken. */
+export async function usedUploads(redis: Redis, tenant: string): Promise<UploadBudget> {
+  const [uploads, bytes] = (await used.run(redis, [countedKey(tenant)], [])) as [number, number];
+  return { uploads, bytes };
+}
+
 const TENANT_S_COUNTED = `
 local function countedOf(record)
   return '${countedKey('')}' .. (redis.call('HGET', record, 'tenant') or '')
