@@ -32,6 +32,8 @@ it('one more is refused, until one of them is closed; other keys have their own'
   const jobId = await submit();
   for (let nth = 0; nth < LIMIT; nth += 1) expect((await watch(jobId)).response.statusCode).toBe(200);
   const refused = await service().call('GET', `/v1/jobs/${jobId}/events`);
+  const { body } = await service().call('GET', '/v1/usage');
+  expect(body.data.eventStreams).toEqual({ limit: LIMIT, used: LIMIT });
   expect(refused).toMatchObject({ status: 429, body: { error: { code: 'RATE_LIMITED' } } });
   expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0);
 

@@ -36,6 +36,12 @@ vi.mock('baileys', async (original) => {
 
 const folder = await mkdtemp(join(tmpdir(), 'soundpost-manage-'));
 const server = await startTrustedServer(PHONE, folder);
+const ada = server.addPerson('4915100000001');
+const GROUP = 'The Sound Society';
+server.addGroup('120363000000000001', GROUP, {
+  [`${PHONE}@s.whatsapp.net`]: 'superadmin',
+  [ada.jid]: undefined,
+});
 whatsapp.url = `wss://${server.host}/ws/chat`;
 const gatewayPort = await freePort();
 const service = useService({
@@ -175,7 +181,6 @@ describe('instances', () => {
 
 describe('an instance on WhatsApp', () => {
   it('is paired by the picture in the page, which is renewed until the phone has scanned it', async () => {
-    const ada = server.addPerson('4915100000001');
     await button('New instance').click();
     await page.getByLabel('Name', { exact: true }).fill('phone');
     await page.getByRole('radio', { name: /^WhatsApp/ }).check();
@@ -191,7 +196,22 @@ describe('an instance on WhatsApp', () => {
     await instance('phone').locator('.status', { hasText: 'Connected' }).waitFor();
     await instance('phone').getByText(`WhatsApp · +${PHONE}`).waitFor();
     await button('Done').click();
-    expect(ada.jid).toContain('4915100000001');
+  });
+
+  it('lists its groups, and a result is sent to one that is picked', async () => {
+    await button('People of phone').click();
+    await page.getByRole('list', { name: 'People of phone' }).getByText(GROUP).waitFor();
+    const url = await service().outside.file('said.mp4', await makeTalk(folder, 'said.mp4', 2));
+    const { jobId } = await service().run({ source: { type: 'url', url }, output: { format: 'voice' } });
+    await page.evaluate(`location.hash = '#/jobs/${jobId}'`);
+    await page.locator('select#instance').selectOption('phone');
+    await page.getByRole('combobox', { name: 'To', exact: true }).click();
+    await page.getByRole('option', { name: new RegExp(GROUP) }).click();
+    await button('Send').click();
+    await page.locator('#send-status', { hasText: /Sent|Delivered/ }).waitFor();
+    const got = await until('Ada hears it', () => server.received.find(({ by }) => by === ada.jid));
+    expect(got.message.audioMessage).toMatchObject({ ptt: true });
+    await open('Instances');
   });
 
   it('is paired anew after it was logged out', async () => {
@@ -333,7 +353,7 @@ describe('for everybody', () => {
   const opened = async (view: string): Promise<void> => {
     await open(view);
     await page.getByRole('heading', { name: view, level: 1 }).waitFor();
-    await page.locator('.card').first().waitFor();
+    await page.locator('.card:visible').first().waitFor();
   };
 
   it('nothing that axe-core finds is serious, light and dark', async () => {

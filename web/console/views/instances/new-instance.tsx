@@ -59,9 +59,9 @@ export function NewInstanceForm({
       </Field>
       <fieldset>
         <legend>Network</legend>
-        <div class="options">
+        <div class="pick-list">
           {order.map((kind) => (
-            <label key={kind} class="option">
+            <label key={kind} class="pick">
               <input
                 type="radio"
                 name="transport"

@@ -55,7 +55,7 @@ function NoAdmin() {
         This key may not manage keys, since it lacks the scope <code>admin</code>. Sign in with one that has
         it; on the machine that the service runs on, this makes one:
       </span>
-      <code class="command">
+      <code class="shell-command">
         soundpost keys create --name admin --scopes {scopes.join(',')} --instances '*'
       </code>
     </p>

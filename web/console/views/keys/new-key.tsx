@@ -53,7 +53,7 @@ export function NewKeyForm({ own, onMade, onCancel }: NewKeyProps) {
       </Field>
       <fieldset>
         <legend>It may</legend>
-        <div class="options scopes">
+        <div class="pick-list scopes">
           {scopes.map((scope) => (
             <ScopeChoice
               key={scope}
@@ -103,7 +103,7 @@ interface ScopeProps {
 
 function ScopeChoice({ scope, isChosen, canBeGiven, onChoose }: ScopeProps) {
   return (
-    <label class="option">
+    <label class="pick">
       <input
         type="checkbox"
         name="scope"
