@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { ServiceError } from '../contract/errors.ts';
+import { redisNow } from '../redis/clock.ts';
 import type { Redis } from '../redis/connection.ts';
 import { ownKey } from '../redis/keys.ts';
 import { RedisScript } from '../redis/script.ts';
@@ -47,6 +48,11 @@ export async function openStream(redis: Redis, keyId: string, limit: number): Pr
     renew: () => quietly(take()),
     close: () => quietly(redis.zrem(streams, stream)),
   };
+}
+
+/** How many the key has open, on all processes of the API together. */
+export async function openStreams(redis: Redis, keyId: string): Promise<number> {
+  return redis.zcount(ownKey('streams', keyId), Math.floor(redisNow() / 1000), '+inf');
 }
 
 /** Answers all who ask within one turn of the event loop with one reading, which begins after they asked. */

@@ -101,6 +101,9 @@ export const VoiceMessageAccepted = z.object({ jobId: JobId, voiceMessage: Voice
 /** What is left of a minute's requests. */
 const Allowance = z.object({ limit: z.int(), remaining: z.int(), resetSeconds: z.int() });
 
+/** What there may be at a time, and is. */
+const Budget = z.object({ limit: z.int().min(0), used: z.int().min(0) });
+
 /** GET /v1/usage. */
 export const Usage = z.object({
   key: z.object({
@@ -111,5 +114,11 @@ export const Usage = z.object({
   }),
   submissions: Allowance.meta({ example: { limit: 60, remaining: 58, resetSeconds: 41 } }),
   reads: Allowance.meta({ example: { limit: 3600, remaining: 3590, resetSeconds: 41 } }),
-  unfinishedJobs: z.object({ limit: z.int(), used: z.int() }).meta({ example: { limit: 100, used: 2 } }),
+  unfinishedJobs: Budget.meta({ example: { limit: 100, used: 2 } }),
+  uploads: Budget.meta({ description: 'That are unfinished or kept', example: { limit: 200, used: 3 } }),
+  uploadBytes: Budget.meta({
+    description: 'Of those uploads together, as they were announced',
+    example: { limit: 53_687_091_200, used: 73_400_320 },
+  }),
+  eventStreams: Budget.meta({ description: 'That are open now', example: { limit: 50, used: 1 } }),
 });

@@ -123,6 +123,13 @@ export async function beginUpload(
   return limit === undefined ? undefined : { limit, retryAfterSeconds };
 }
 
+/** What counts against the tenant's budget at the moment. */
+export async function uploadsOf(redis: Redis, tenant: string): Promise<UploadBudget> {
+  const files = await redis.zrangebyscore(countedKey(tenant), `(${redisNow()}`, '+inf');
+  const sizes = await Promise.all(files.map((file) => redis.hget(recordKey(file), 'sizeBytes')));
+  return { uploads: files.length, bytes: sizes.reduce((sum, size) => sum + Number(size ?? 0), 0) };
+}
+
 const TENANT_S_COUNTED = `
 local function countedOf(record)
   return '${countedKey('')}' .. (redis.call('HGET', record, 'tenant') or '')

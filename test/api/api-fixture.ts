@@ -166,6 +166,8 @@ export interface ServiceSetting {
   readonly environment?: Readonly<Record<string, string>>;
   /** What runs besides the API. Default: a worker. */
   readonly parts?: readonly ('worker' | 'gateway')[];
+  /** Rules of OUTBOUND_ALLOW besides the one for `outside`. */
+  readonly allow?: readonly string[];
   /** What names resolve to, in place of DNS; an empty list: there is never an answer. */
   readonly names?: Readonly<Record<string, readonly string[]>>;
   /** What is to be between the service and its storage. */
@@ -211,7 +213,7 @@ export class TestService {
   }
 
   static async start(setting: ServiceSetting = {}): Promise<TestService> {
-    const { environment = {}, parts = ['worker'], names, storage } = setting;
+    const { environment = {}, parts = ['worker'], allow = [], names, storage } = setting;
     const dataDir = await mkdtemp(join(tmpdir(), 'soundpost-api-'));
     const redis = await startTestRedis();
     const outside = await Outside.open();
@@ -223,7 +225,7 @@ export class TestService {
       REDIS_URL: redis.url,
       SECRET_KEY,
       GATEWAY_API_KEY,
-      OUTBOUND_ALLOW: `127.0.0.1:${outside.port}`,
+      OUTBOUND_ALLOW: [`127.0.0.1:${outside.port}`, ...allow].join(','),
       RATE_SUBMIT_PER_MINUTE: '100000',
       RATE_READ_PER_MINUTE: '1000000',
       UNFINISHED_PER_KEY: '100000',

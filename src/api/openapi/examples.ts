@@ -187,7 +187,12 @@ const bySchema = new Map<z.ZodType, Examples>([
               },
               { at: '2026-01-01T00:00:47.322Z', httpStatus: 204, latencyMs: 64, error: null },
             ],
-            body: { event: 'job.completed', jobId, status: 'completed', timestamp: '2026-01-01T00:00:42.000Z' },
+            body: {
+              event: 'job.completed',
+              jobId,
+              status: 'completed',
+              timestamp: '2026-01-01T00:00:42.000Z',
+            },
           },
         ],
       },

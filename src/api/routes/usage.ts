@@ -2,7 +2,9 @@
 import { Usage } from '../../contract/answers.ts';
 import { unfinishedIds } from '../../queue/job-index.ts';
 import { lookAtRate, type RateState } from '../../redis/rate.ts';
+import { uploadsOf } from '../../uploads/record.ts';
 import { sendData } from '../answer.ts';
+import { openStreams } from '../event-streams.ts';
 import { keyOf, type Route, type RouteContext } from '../route.ts';
 
 export const usageRoutes: readonly Route[] = [
@@ -15,7 +17,7 @@ export const usageRoutes: readonly Route[] = [
       client: 'usage()',
       summary: 'What the key used and may use',
       tag: 'Service',
-      answers: { 200: { description: 'The key, its rates and its unfinished jobs', data: Usage } },
+      answers: { 200: { description: 'The key, its rates, and what it has at the moment', data: Usage } },
       errors: [],
     },
     handle: usage,
@@ -26,10 +28,12 @@ async function usage(context: RouteContext): Promise<void> {
   const { response, services } = context;
   const { id, name, scopes, instances } = keyOf(context);
   const { redis, settings, jobs } = services;
-  const [submit, read, ids] = await Promise.all([
+  const [submit, read, ids, uploads, streams] = await Promise.all([
     lookAtRate(redis, 'submit', id, settings.submitPerMinute),
     lookAtRate(redis, 'read', id, settings.readPerMinute),
     unfinishedIds(redis, id),
+    uploadsOf(redis, id),
+    openStreams(redis, id),
   ]);
   const unfinished = (await jobs.readMany(ids)).filter(({ finishedAtMs }) => finishedAtMs === null);
   response.set('Cache-Control', 'no-store');
@@ -38,6 +42,9 @@ async function usage(context: RouteContext): Promise<void> {
     submissions: rateOf(submit),
     reads: rateOf(read),
     unfinishedJobs: { limit: settings.unfinishedPerKey, used: unfinished.length },
+    uploads: { limit: settings.uploadsPerKey, used: uploads.uploads },
+    uploadBytes: { limit: settings.uploadBytesPerKey, used: uploads.bytes },
+    eventStreams: { limit: settings.eventStreamsPerKey, used: streams },
   });
 }
 

@@ -4,6 +4,7 @@ import type { z } from 'zod';
 import type { Usage as UsageAnswer } from '../../../src/contract/answers.ts';
 import { api, isAborted, sentence } from '../session.ts';
 import { Facts, Fault, ViewHead } from '../ui.tsx';
+import { size } from '../words.ts';
 
 const LOOK_MS = 5000;
 
@@ -50,17 +51,16 @@ function useUsage(): { readonly usage: Told | undefined; readonly fault: string 
   return { usage, fault };
 }
 
-function Meters({ usage: { submissions, reads, unfinishedJobs } }: { readonly usage: Told }) {
+function Meters({ usage }: { readonly usage: Told }) {
+  const { submissions, reads, unfinishedJobs, uploads, uploadBytes, eventStreams } = usage;
   return (
     <>
       <Meter name="Submissions this minute" {...perMinute(submissions)} />
       <Meter name="Requests this minute" {...perMinute(reads)} />
-      <Meter
-        name="Unfinished jobs"
-        used={unfinishedJobs.used}
-        limit={unfinishedJobs.limit}
-        about="at a time"
-      />
+      <Meter name="Unfinished jobs" {...unfinishedJobs} about="at a time" />
+      <Meter name="Uploads" {...uploads} about="unfinished, or kept" />
+      <Meter name="Size of uploads" {...uploadBytes} show={size} about="together" />
+      <Meter name="Event streams" {...eventStreams} about="open now" />
     </>
   );
 }
@@ -76,15 +76,17 @@ interface MeterProps {
   readonly used: number;
   readonly limit: number;
   readonly about: string;
+  /** Default: as a number. */
+  readonly show?: (amount: number) => string;
 }
 
-function Meter({ name, used, limit, about }: MeterProps) {
+function Meter({ name, used, limit, about, show = (amount) => amount.toLocaleString() }: MeterProps) {
   const id = `meter-${name.toLowerCase().replaceAll(' ', '-')}`;
   return (
     <section class="card meter" aria-labelledby={id}>
       <h2 id={id}>{name}</h2>
       <p class="meter-number">
-        <strong>{used.toLocaleString()}</strong> of {limit.toLocaleString()}
+        <strong>{show(used)}</strong> of {show(limit)}
       </p>
       <progress max={limit} value={used} aria-labelledby={id} />
       <p class="hint">{about}</p>

@@ -2,13 +2,10 @@
  * The gateway on WhatsApp with Baileys as it is, over a real WebSocket and the real encryption, down to what the devices of the other side decrypt. Only the
  * server is ours (whatsapp-server.ts), so it proves nothing of what phones and WhatsApp's own servers make of it.
  */
-import { execFile } from 'node:child_process';
 import { createHash, randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import tls from 'node:tls';
-import { promisify } from 'node:util';
-import { type UserFacingSocketConfig, WA_CERT_DETAILS } from 'baileys';
+import type { UserFacingSocketConfig } from 'baileys';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { GatewayOptions, RunningGateway } from '../../../../src/gateway/gateway-options.ts';
 import { startGateway } from '../../../../src/gateway/start.ts';
@@ -20,7 +17,8 @@ import { startTestRedis, type TestRedis } from '../../../redis-server.ts';
 import { until } from '../../../until.ts';
 import { decrypted } from '../../decrypted.ts';
 import { type Answer, API_KEY, caller, gatewayOptions, makeFolder, makeTone } from '../../gateway-fixture.ts';
-import { type Group, type Person, type Received, WhatsAppServer } from './whatsapp-server.ts';
+import { startTrustedServer } from './trusted-server.ts';
+import type { Group, Person, Received, WhatsAppServer } from './whatsapp-server.ts';
 
 const OWN = '4915112345678';
 const OLD = [2, 3000, 1] as const;
@@ -76,17 +74,8 @@ beforeAll(async () => {
   redis = await startTestRedis();
   folder = await makeFolder();
   const at = (name: string): string => join(folder.path, name);
-  await promisify(execFile)('openssl', [
-    ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2'],
-    ...['-subj', '/CN=127.0.0.1', '-addext', 'subjectAltName=IP:127.0.0.1'],
-    ...['-keyout', at('server.key'), '-out', at('server.crt')],
-  ]);
-  const [cert, key] = await Promise.all([readFile(at('server.crt')), readFile(at('server.key'))]);
-  tls.setDefaultCACertificates([...tls.getCACertificates(), cert.toString()]);
-  server = new WhatsAppServer(OWN, { cert, key });
-  await server.start();
+  server = await startTrustedServer(OWN, folder.path);
   current.url = `wss://${server.host}/ws/chat`;
-  WA_CERT_DETAILS.PUBLIC_KEY = Buffer.from(server.authority.publicKey);
   ada = server.addPerson('4915100000001');
   hedy = server.addPerson('4915100000002');
   group = server.addGroup('120363000000000001', 'The Sound Society', {

@@ -100,7 +100,7 @@ export function InstanceCard({ instance, isPairing, onPairing, onChange }: CardP
           Webhook
         </PartButton>
         {status === 'close' ? null : (
-          <Button class="small" aria-label={`Log ${name} out`} busy={busy} onClick={() => void logout()}>
+          <Button class="small" aria-label={`Log out ${name}`} busy={busy} onClick={() => void logout()}>
             Log out
           </Button>
         )}

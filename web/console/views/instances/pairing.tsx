@@ -1,5 +1,5 @@
 /** Pairing with a phone: the picture that it scans, renewed until it has, or a code that is typed on it. */
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { announce } from '../../announcements.ts';
 import { connectInstance, type InstanceState, instanceState, type Pairing } from '../../gateway.ts';
 import { isAborted, sentence } from '../../session.ts';
@@ -28,16 +28,20 @@ export function PairingPanel({
   const [turn, setTurn] = useState(0);
   const shown = usePairing(instance, turn, onConnected);
   const titleId = `pairing-${instance}`;
+  const title = useRef<HTMLHeadingElement>(null);
+  useEffect(() => title.current?.focus(), []);
   return (
     <section class="pairing" aria-labelledby={titleId} data-at={shown.at}>
-      <h3 id={titleId}>{shown.at === 'connected' ? 'Connected' : 'Pair it with the phone'}</h3>
+      <h3 id={titleId} tabIndex={-1} ref={title}>
+        {shown.at === 'connected' ? 'Connected' : 'Pair it with the phone'}
+      </h3>
       {shown.at === 'pairing' ? <Picture instance={instance} pairing={shown.pairing} /> : null}
       {shown.at === 'waiting' ? <p role="status">Asking WhatsApp for a picture…</p> : null}
       {shown.at === 'joining' ? <p role="status">Connecting. This takes a few seconds.</p> : null}
       {shown.at === 'connected' ? (
         <p role="status">
-          {instance} is paired. It can send now: open a finished job, choose it under “Send as a voice
-          message”, and pick somebody.
+          {instance} is paired. It can send now: open a finished job in the <a href="#/jobs">history</a>,
+          choose {instance} there, and pick somebody.
         </p>
       ) : null}
       {shown.at === 'ended' ? <Fault text={shown.reason} /> : null}
