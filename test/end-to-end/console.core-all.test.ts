@@ -195,9 +195,9 @@ describe.runIf(currentRun === 'all')('a job that takes its time', () => {
 
     await page.evaluate(`(() => {
       globalThis.steps = [];
-      const bar = document.querySelector('#progress-bar');
       new MutationObserver(() => {
         const step = document.querySelector('[aria-current="step"]')?.dataset.step;
+        const bar = document.querySelector('#progress-bar');
         if (step !== undefined) globalThis.steps.push([step, bar.value]);
       }).observe(document.querySelector('#content'), { subtree: true, childList: true, characterData: true });
     })()`);
@@ -475,7 +475,7 @@ describe.runIf(currentRun === 'all')('for everybody', () => {
     expect(watch.requests.filter((url) => url.includes(service().key))).toEqual([]);
     expect(watch.complaints).toEqual([]);
     const scriptBytes = [...watch.scripts.values()].reduce((sum, bytes) => sum + bytes, 0);
-    expect(watch.scripts.size).toBeGreaterThan(15);
+    expect(watch.scripts.size).toBeGreaterThan(5);
     expect(scriptBytes).toBeGreaterThan(30_000);
     expect(scriptBytes).toBeLessThan(SCRIPT_BUDGET_BYTES);
   });
