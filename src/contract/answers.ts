@@ -104,9 +104,6 @@ const Share = z.object({ limit: z.int(), used: z.int() });
 /** What is left of a minute's requests. */
 const Allowance = z.object({ limit: z.int(), remaining: z.int(), resetSeconds: z.int() });
 
-/** What there may be at a time, and is. */
-const Budget = z.object({ limit: z.int().min(0), used: z.int().min(0) });
-
 /** GET /v1/usage. */
 export const Usage = z.object({
   key: z.object({

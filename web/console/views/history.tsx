@@ -11,6 +11,8 @@ import { isUnfinished, mayHelpToRetry, nameOf } from '../words.ts';
 
 const PAGE = 20;
 const TYPING_MS = 250;
+/** After a list that did not come. */
+const AGAIN_MS = 3000;
 
 interface Query {
   readonly q: string;
@@ -26,6 +28,7 @@ function useJobs(query: Query) {
   const { q, status } = query;
   useEffect(() => {
     const aborting = new AbortController();
+    let again: ReturnType<typeof setTimeout> | undefined;
     loadPage({ q, status }, null, aborting.signal).then(
       (page) => {
         setJobs(page.jobs);
@@ -33,10 +36,15 @@ function useJobs(query: Query) {
         setFault('');
       },
       (error: unknown) => {
-        if (!isAborted(error)) setFault(sentence(error));
+        if (isAborted(error)) return;
+        setFault(sentence(error));
+        again = setTimeout(() => refresh((times) => times + 1), AGAIN_MS);
       },
     );
-    return () => aborting.abort();
+    return () => {
+      aborting.abort();
+      clearTimeout(again);
+    };
   }, [q, status, freshness]);
   useEffect(
     () =>

@@ -14,7 +14,7 @@ interface RowProps {
 }
 
 export function SourceRow({ source, isOnly }: RowProps) {
-  const { id, name, job, jobId, upload } = source;
+  const { id, jobId, upload } = source;
   const fault = faultOf(source) || jobFault(source);
   const isWrong = isRefused(source) || jobFault(source) !== '';
   return (
@@ -26,15 +26,7 @@ export function SourceRow({ source, isOnly }: RowProps) {
     >
       <Icon name={source.url === undefined ? 'file' : 'link'} />
       <div class="source-what">
-        {jobId === undefined ? (
-          <strong id={isOnly ? 'chosen-name' : undefined} title={name}>
-            {name}
-          </strong>
-        ) : (
-          <a href={`#/jobs/${jobId}`} title={name}>
-            {name}
-          </a>
-        )}
+        <Name source={source} isOnly={isOnly} />
         <span class="soft" id={isOnly ? 'chosen-size' : undefined}>
           {aboutSource(source, isOnly)}
         </span>
@@ -44,13 +36,7 @@ export function SourceRow({ source, isOnly }: RowProps) {
         {isOnly || upload === undefined ? null : <RoundUploadButton source={source} upload={upload} />}
         {jobId === undefined ? <RemoveButton source={source} isOnly={isOnly} /> : null}
       </div>
-      {isOnly && upload !== undefined ? <OnlyUpload source={source} upload={upload} /> : null}
-      {!isOnly && upload !== undefined && isUnderWay(upload) ? (
-        <progress max={100} value={percentOf(source)} aria-label={`Upload of ${name}`} />
-      ) : null}
-      {job?.status === 'processing' ? (
-        <progress max={100} value={job.progress} aria-label={`Progress of ${name}`} />
-      ) : null}
+      <Progress source={source} isOnly={isOnly} />
       {fault === '' || isOnly ? null : <p class="source-fault">{fault}</p>}
       {source.mayTryAgain === true ? (
         <Button class="small source-again" icon="retry" onClick={() => tryAgain(source)}>
@@ -59,6 +45,31 @@ export function SourceRow({ source, isOnly }: RowProps) {
       ) : null}
     </li>
   );
+}
+
+function Name({ source: { name, jobId }, isOnly }: RowProps) {
+  return jobId === undefined ? (
+    <strong id={isOnly ? 'chosen-name' : undefined} title={name}>
+      {name}
+    </strong>
+  ) : (
+    <a href={`#/jobs/${jobId}`} title={name}>
+      {name}
+    </a>
+  );
+}
+
+/** Of the upload, and then of the job. */
+function Progress({ source, isOnly }: RowProps) {
+  const { name, upload, job } = source;
+  if (job?.status === 'processing') {
+    return <progress max={100} value={job.progress} aria-label={`Progress of ${name}`} />;
+  }
+  if (upload === undefined) return null;
+  if (isOnly) return <OnlyUpload source={source} upload={upload} />;
+  return isUnderWay(upload) ? (
+    <progress max={100} value={percentOf(source)} aria-label={`Upload of ${name}`} />
+  ) : null;
 }
 
 const jobFault = ({ job }: Source): string => (job?.error === undefined ? '' : sentence(job.error));
