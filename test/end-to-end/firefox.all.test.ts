@@ -97,12 +97,10 @@ describe('a page whose scripts run', () => {
   });
 
   it('shows a chat in the inbox', async () => {
-    const audio = (await service().call('GET', '/v1/jobs?status=completed&limit=1')).body.data.jobs[0];
     const sent = await service().gateway('POST', '/message/sendText/main', {
       number: ada.number,
       text: 'On my way, says Firefox.',
     });
-    expect([sent.status, audio.status]).toEqual([201, 'completed']);
     const inbox = await open(`${service().gatewayUrl}/inbox`);
     await inbox.locator('#key').fill(GATEWAY_API_KEY);
     await inbox.keyboard.press('Enter');
