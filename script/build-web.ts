@@ -67,6 +67,8 @@ await build({
   entryPoints: entries({ 'reference/reference': 'reference/reference.ts' }),
   format: 'iife',
 });
+await build({ ...shared, entryPoints: entries({ 'inbox/inbox': 'inbox/inbox.ts' }), format: 'esm' });
+await cp(new URL('inbox/index.html', WEB), new URL('inbox/index.html', OUT));
 // In the page itself, where it is run before anything is shown.
 const { outputFiles } = await build({
   ...shared,
@@ -79,7 +81,9 @@ await writeFile(
   new URL('console/index.html', OUT),
   html.replace('FIRST_PAINT', outputFiles[0]?.text.trim() ?? ''),
 );
-await cp(new URL('shared/icon.svg', WEB), new URL('console/icon.svg', OUT));
+for (const page of ['console', 'inbox']) {
+  await cp(new URL('shared/icon.svg', WEB), new URL(`${page}/icon.svg`, OUT));
+}
 // By its age script/pages sees whether something was changed since.
 await writeFile(new URL('made', OUT), '');
 

@@ -190,6 +190,34 @@ describe('the service, or the moment', () => {
     await Promise.all(late.map((route) => route.abort()));
   });
 
+  it('an answer that the stream of events has overtaken takes no job back', async () => {
+    const [one, other] = [
+      await service().outside.stalling('one.mp4', talk),
+      await service().outside.stalling('other.mp4', talk),
+    ];
+    const late: (() => Promise<void>)[] = [];
+    await page.route(/\/v1\/jobs\/job_\w+$/, async (route) => {
+      const response = await route.fetch();
+      late.push(() => route.fulfill({ response }));
+    });
+    await go('#/');
+    for (const { url: address } of [one, other]) {
+      await page.getByLabel('Address of a video').fill(address);
+      await page.getByRole('button', { name: 'Add', exact: true }).click();
+    }
+    await extract();
+    await until('both were asked for', () => late.length === 2);
+    one.letGo();
+    other.letGo();
+    await page.locator('#batch-title', { hasText: '2 completed' }).waitFor();
+    const answered = page.waitForResponse((answer) => /\/v1\/jobs\/job_\w+$/.test(answer.url()));
+    await Promise.all(late.map((answer) => answer()));
+    await (await answered).finished();
+    await page.getByRole('button', { name: 'Start another' }).waitFor();
+    expect(await page.locator('#batch-title').textContent()).toBe('2 sources: 2 completed');
+    await page.unrouteAll();
+  });
+
   it('nothing of it was an error of the page', () => {
     expect(watch.complaints).toEqual([]);
   });

@@ -1,6 +1,7 @@
 /** One job in a list: what it is, how far it has come, and what can be done with it. */
 import { useEffect } from 'preact/hooks';
 import type { Job } from '../../src/contract/job.ts';
+import { shortTime } from '../shared/time.ts';
 import { cancel, retry } from './job-actions.ts';
 import { goTo } from './route.ts';
 import { Button, Icon, StatusBadge, useWork } from './ui.tsx';
@@ -10,7 +11,6 @@ import {
   nameOf,
   outputsOf,
   type ShownStatus,
-  shortTime,
   size,
   statusOf,
   stepWord,

@@ -41,6 +41,24 @@ function closeUnused(): void {
   isLive = false;
 }
 
+/**
+ * Asks the service about jobs. What the stream tells while the answer is under way is newer than the answer.
+ * @returns the answer, and the jobs that have moved meanwhile, by id
+ */
+export async function withMoves<Answer>(
+  ask: () => Promise<Answer>,
+): Promise<{ readonly answer: Answer; readonly moved: ReadonlyMap<string, Job> }> {
+  const moved = new Map<string, Job>();
+  const listener: LiveListener = { onJob: (job) => moved.set(job.jobId, job) };
+  listeners.add(listener);
+  try {
+    return { answer: await ask(), moved };
+  } finally {
+    listeners.delete(listener);
+    closeUnused();
+  }
+}
+
 /** Tells of a job that this page has changed itself, without waiting for the stream. */
 export function tellJob(job: Job): void {
   for (const { onJob } of listeners) onJob?.(job);

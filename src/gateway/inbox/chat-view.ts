@@ -1,5 +1,6 @@
 /** What the inbox page shows of chats and messages. */
-import { type ChatOverview, listChats } from '../chat-records.ts';
+import type { InboxChat, InboxMessage } from '../../contract/inbox.ts';
+import { listChats } from '../chat-records.ts';
 import type { Instance } from '../instances.ts';
 import type { MessageLog } from '../message-log.ts';
 import type { LoggedMessage } from '../message-record.ts';
@@ -8,18 +9,8 @@ import type { Session } from '../transport.ts';
 /** A page shows this many of a chat's last messages. */
 const PAGE_MESSAGES = 200;
 
-interface ChatView extends ChatOverview {
-  readonly lastMessage: MessageView | null;
-}
-
-interface MessageView
-  extends Pick<
-    LoggedMessage,
-    'key' | 'authorJid' | 'authorName' | 'message' | 'context' | 'status' | 'edited' | 'timestampSeconds'
-  > {}
-
 /** Chats with messages first, the newest at the top; then the rest of the address book. */
-export async function chatViews(instance: Instance, session: Session, log: MessageLog): Promise<ChatView[]> {
+export async function chatViews(instance: Instance, session: Session, log: MessageLog): Promise<InboxChat[]> {
   const chats = await listChats(instance, session, log);
   return Promise.all(
     chats.map(async (chat) => {
@@ -34,7 +25,7 @@ export async function listMessages(
   instance: Instance,
   chatJid: string,
   log: MessageLog,
-): Promise<MessageView[]> {
+): Promise<InboxMessage[]> {
   const messages = await log.messages(instance.id, chatJid, PAGE_MESSAGES);
   return messages.map(messageView);
 }
@@ -48,7 +39,7 @@ function messageView({
   status,
   edited,
   timestampSeconds,
-}: LoggedMessage): MessageView {
+}: LoggedMessage): InboxMessage {
   return {
     key,
     ...(authorJid === undefined ? {} : { authorJid }),

@@ -1,14 +1,18 @@
-/** The files of the inbox page, as they lie in web/inbox and web/shared. Everything that they show comes from the data routes. */
+/** The files of the inbox page, which `script/build-web.ts` makes of web/inbox. Everything that they show comes from the data routes. */
+import { existsSync } from 'node:fs';
 import type { Router } from 'express';
 import { newRouter } from '../../http/routes.ts';
 import { filesIn, staticFiles } from '../../http/static-files.ts';
 
-const PAGE = new URL('../../../web/inbox/', import.meta.url);
-const SHARED = new URL('../../../web/shared/', import.meta.url);
+const PAGE = new URL('../../../web/dist/inbox/', import.meta.url);
 
+/** @throws where the page was not built */
 export function inboxPage(): Router {
+  if (!existsSync(PAGE)) {
+    throw new Error('web/dist is missing, which the voice inbox is served from: script/bootstrap builds it');
+  }
   const router = newRouter({ isExact: false });
-  const files = new Map([...filesIn(PAGE, ''), ...filesIn(SHARED, 'shared/')]);
+  const files = new Map(filesIn(PAGE, ''));
   const page = staticFiles(new Map([['', new URL('index.html', PAGE)]]));
   router.get('/', (request, response, next) => {
     // The page's addresses are relative to its own, so that a proxy may put it anywhere; a slash would shift them.

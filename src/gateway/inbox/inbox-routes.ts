@@ -1,6 +1,6 @@
 /** The data behind the inbox page. The page is the only client, so this is no part of the gateway's contract. */
 import type { Router } from 'express';
-import { z } from 'zod';
+import { type InboxInstance, type InboxSession, RedeemRequest } from '../../contract/inbox.ts';
 import { newRouter } from '../../http/routes.ts';
 import { unauthorized } from '../middleware/access.ts';
 import { jsonBodyUpTo } from '../middleware/json-body.ts';
@@ -11,7 +11,6 @@ import { peopleRoutes } from './people-routes.ts';
 
 /** Anybody may ask for a session, so nobody is listened to for long. */
 const MAX_REDEEM_BYTES = 4096;
-const RedeemRequest = z.object({ code: z.string().min(1).max(128) });
 
 export function inboxRoutes(services: GatewayServices): Router {
   const { viewers, sessions, log, inboxSessions, wrongKeys } = services;
@@ -29,7 +28,8 @@ export function inboxRoutes(services: GatewayServices): Router {
     if (session === undefined) {
       throw unauthorized();
     }
-    response.status(201).json({ session });
+    const answer: InboxSession = { session };
+    response.status(201).json(answer);
   });
 
   router.use(viewers.require);
@@ -37,16 +37,17 @@ export function inboxRoutes(services: GatewayServices): Router {
 
   router.get('/instances', async (request, response) => {
     const all = await viewers.instances(request);
-    response.json(
-      (await sessions.states(all)).map(({ instance, state, ownJid }) => ({
+    const instances = (await sessions.states(all)).map(
+      ({ instance, state, ownJid }): InboxInstance => ({
         id: instance.id,
         name: instance.name,
         transport: instance.transport,
         state,
         ownJid,
         readOnly: !sessions.hasOtherSide(instance),
-      })),
+      }),
     );
+    response.json(instances);
   });
 
   router.get('/instances/:instance/chats/:jid/messages', async (request, response) => {

@@ -3,20 +3,22 @@ import { createWriteStream } from 'node:fs';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import type { Request, RequestHandler, Router } from 'express';
-import { z } from 'zod';
 import type { MessageContent } from '../../contract/gateway.ts';
 import { GatewayError } from '../../contract/gateway-errors.ts';
-import { Presence } from '../../contract/gateway-operations.ts';
+import {
+  BlockRequest,
+  type CallAnswer,
+  CallRequest,
+  type InboxPerson,
+  JoinRequest,
+  type ReplyAnswer,
+  ReplyRequest,
+  TypingRequest,
+} from '../../contract/inbox.ts';
 import { newRouter } from '../../http/routes.ts';
 import { jsonBody } from '../middleware/json-body.ts';
 import type { GatewayServices } from '../services.ts';
 import { type OtherSide, UnsupportedOperation } from '../transport.ts';
-
-const ReplyRequest = z.object({ as: z.string(), text: z.string().trim().min(1).max(4096) });
-const TypingRequest = z.object({ as: z.string(), presence: Presence });
-const CallRequest = z.object({ as: z.string() });
-const BlockRequest = z.object({ as: z.string(), blocked: z.boolean() });
-const JoinRequest = z.object({ inviteCode: z.string().min(1).max(128) });
 
 /** A recording of the page's microphone; some minutes. */
 const MAX_RECORDING_BYTES = 16 * 1024 * 1024;
@@ -38,7 +40,8 @@ export function peopleRoutes(services: GatewayServices): Router {
   router.get(`${chat}/people`, async (request, response) => {
     const instance = await viewers.instance(request);
     const { otherSide } = await sessions.of(instance);
-    response.json((await otherSide?.people(String(request.params.jid))) ?? []);
+    const people: readonly InboxPerson[] = (await otherSide?.people(String(request.params.jid))) ?? [];
+    response.json(people);
   });
 
   router.post(`${chat}/opened`, async (request, response) => {
@@ -56,7 +59,8 @@ export function peopleRoutes(services: GatewayServices): Router {
   router.post(`${chat}/replies`, jsonUnlessSound, async (request, response) => {
     const otherSide = await otherSideOf(request);
     const { as, content } = await readReply(request, services);
-    response.status(201).json(await otherSide.reply(String(request.params.jid), as, content));
+    const answer: ReplyAnswer = await otherSide.reply(String(request.params.jid), as, content);
+    response.status(201).json(answer);
   });
 
   router.post(`${chat}/typing`, jsonBody, async (request, response) => {
@@ -69,7 +73,8 @@ export function peopleRoutes(services: GatewayServices): Router {
   router.post('/instances/:instance/calls', jsonBody, async (request, response) => {
     const { as } = CallRequest.parse(request.body);
     const otherSide = await otherSideOf(request);
-    response.status(201).json(await otherSide.call(as));
+    const answer: CallAnswer = await otherSide.call(as);
+    response.status(201).json(answer);
   });
 
   router.delete('/instances/:instance/calls/:call', async (request, response) => {

@@ -4,7 +4,7 @@ import type { Job } from '../../../src/contract/job.ts';
 import { announce } from '../announcements.ts';
 import { cancel, erase, retry } from '../job-actions.ts';
 import { JobRow } from '../job-row.tsx';
-import { listen } from '../live.ts';
+import { listen, withMoves } from '../live.ts';
 import { api, isAborted, sentence } from '../session.ts';
 import { Button, confirmed, Fault, Icon, useWork, ViewHead } from '../ui.tsx';
 import { isUnfinished, mayHelpToRetry, nameOf } from '../words.ts';
@@ -29,9 +29,9 @@ function useJobs(query: Query) {
   useEffect(() => {
     const aborting = new AbortController();
     let again: ReturnType<typeof setTimeout> | undefined;
-    loadPage({ q, status }, null, aborting.signal).then(
-      (page) => {
-        setJobs(page.jobs);
+    withMoves(() => loadPage({ q, status }, null, aborting.signal)).then(
+      ({ answer: page, moved }) => {
+        setJobs([...moved.values()].reduce((list, job) => placed(list, job, { q, status }), page.jobs));
         setCursor(page.cursor);
         setFault('');
       },
@@ -71,7 +71,11 @@ function useJobs(query: Query) {
 }
 
 /** A page may hold fewer than were asked for, even none, although more follow. */
-async function loadPage({ q, status }: Query, from: string | null, signal: AbortSignal | undefined) {
+async function loadPage(
+  { q, status }: Query,
+  from: string | null,
+  signal: AbortSignal | undefined,
+): Promise<{ readonly jobs: readonly Job[]; readonly cursor: string | null }> {
   const jobs: Job[] = [];
   let cursor = from;
   do {

@@ -2,11 +2,12 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { Delivery } from '../../../../src/contract/answers.ts';
 import type { Job } from '../../../../src/contract/job.ts';
+import { shortTime } from '../../../shared/time.ts';
 import { announce } from '../../announcements.ts';
 import { DeliveryBody } from '../../delivery-body.tsx';
 import { api, isAborted, sentence } from '../../session.ts';
 import { Button, Fault, useWork } from '../../ui.tsx';
-import { isUnfinished, type ShownStatus, shortTime } from '../../words.ts';
+import { isUnfinished, type ShownStatus } from '../../words.ts';
 
 const LOOK_MS = 2000;
 /** What a change of the job brings about is sent soon after. */

@@ -1,6 +1,7 @@
 /** The result as a waveform that can be played. The position is a real slider over it, so that it works by keyboard and is read aloud. */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { AnyOutputFile, OutputFile } from '../../../../src/contract/job.ts';
+import { spoken } from '../../../shared/time.ts';
 import { reachable } from '../../session.ts';
 import { Fault, Icon } from '../../ui.tsx';
 import {
@@ -12,7 +13,7 @@ import {
   peaksOf,
   peaksOfWaveform,
 } from '../../waveform.ts';
-import { spoken, time } from '../../words.ts';
+import { time } from '../../words.ts';
 import type { Sound } from './sound.ts';
 
 interface PlayerProps {

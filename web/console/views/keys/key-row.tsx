@@ -1,9 +1,10 @@
 /** One key, and what can be done with it. */
 import type { KeyState, KeyWithSecret } from '../../../../src/contract/api-keys.ts';
+import { shortTime } from '../../../shared/time.ts';
 import { announce } from '../../announcements.ts';
 import { api } from '../../session.ts';
 import { Button, confirmed, Facts, Fault, useWork } from '../../ui.tsx';
-import { type ShownStatus, shortTime } from '../../words.ts';
+import type { ShownStatus } from '../../words.ts';
 
 const words: Readonly<Record<KeyState['status'], string>> = {
   active: 'Active',

@@ -2,6 +2,7 @@
 import { SoundpostError } from '../../../../src/client/error.ts';
 import { MAX_BATCH_JOBS } from '../../../../src/contract/job-request.ts';
 import { announce } from '../../announcements.ts';
+import { withMoves } from '../../live.ts';
 import { api, sentence } from '../../session.ts';
 import { choices, keepOutputs, type Wanted, wantedOf } from './choices.ts';
 import { change, isReady, leaveAll, letGo, type Source, sourceOfJob, sources, whenReady } from './sources.ts';
@@ -91,9 +92,9 @@ function faultsOf(details: string): Map<number, string> {
 export async function refresh(jobIds: readonly string[]): Promise<void> {
   await Promise.allSettled(
     jobIds.map(async (jobId) => {
-      const job = await api().job(jobId);
+      const { answer, moved } = await withMoves(() => api().job(jobId));
       const source = sources.get().list.find((one) => one.jobId === jobId);
-      if (source !== undefined) change(source.id, { job });
+      if (source !== undefined) change(source.id, { job: moved.get(jobId) ?? answer });
     }),
   );
 }

@@ -2,9 +2,10 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { Delivery } from '../../../../src/contract/answers.ts';
 import type { Job } from '../../../../src/contract/job.ts';
+import { shortTime } from '../../../shared/time.ts';
 import { api, isAborted, sentence } from '../../session.ts';
 import { Button, Fault, Icon, useWork } from '../../ui.tsx';
-import { nameOf, shortTime } from '../../words.ts';
+import { nameOf } from '../../words.ts';
 import { Deliveries } from '../job/deliveries.tsx';
 
 /** Jobs looked at for one page; most of them may name no webhook. */

@@ -1,60 +1,76 @@
-// One voice message: play button, waveform that is also the position slider, time, tick.
-import { fromBase64, openVoiceNote } from './decrypt.js';
-import { messageFrame } from './message-frame.js';
-import { clock, element, icon, spoken, svg } from './shared/elements.js';
+/** One voice message: play button, waveform that is also the position slider, time, tick. */
+import type { AudioMessage, MessageContent } from '../../src/contract/gateway.ts';
+import type { InboxMessage } from '../../src/contract/inbox.ts';
+import type { MessageStatus } from '../../src/contract/job.ts';
+import { spoken } from '../shared/time.ts';
+import { fromBase64, openVoiceNote } from './decrypt.ts';
+import { clock, element, icon, svg } from './elements.ts';
+import { type MessageFrame, messageFrame } from './message-frame.ts';
 
 const BARS = 64;
 const TALLEST = 30;
-const SPEEDS = [1, 1.5, 2];
+const SPEEDS = [1, 1.5, 2] as const;
 
 /** Only one message sounds at a time. */
-let playing = null;
+let playing: HTMLAudioElement | null = null;
+
+interface Parts {
+  readonly frame: MessageFrame;
+  readonly play: HTMLElement;
+  readonly position: HTMLInputElement;
+  readonly wave: HTMLElement;
+  readonly speed: HTMLElement;
+  readonly length: HTMLElement;
+  readonly caption: HTMLElement;
+  readonly fault: HTMLElement;
+}
 
 export class VoiceBubble {
-  #message;
-  #onPlayed;
-  #audio = null;
+  readonly #voice: AudioMessage;
+  readonly #onPlayed: () => void;
+  readonly #parts: Parts;
+  #status: MessageStatus;
+  #audio: HTMLAudioElement | null = null;
   #loading = false;
   #speed = 0;
-  #parts;
 
-  /** @param message as the data route gives it @param {() => void} onPlayed called once, when the player starts */
-  constructor(message, onPlayed) {
-    this.#message = message;
+  /** @param onPlayed called once, when the player starts */
+  constructor(message: InboxMessage, voice: AudioMessage, onPlayed: () => void) {
+    this.#voice = voice;
     this.#onPlayed = onPlayed;
-    this.#parts = this.#build();
-    this.setStatus(message.status);
+    this.#status = message.status;
+    this.#parts = this.#build(message);
   }
 
-  get node() {
+  get node(): HTMLElement {
     return this.#parts.frame.item;
   }
 
-  get status() {
-    return this.#message.status;
+  get status(): MessageStatus {
+    return this.#status;
   }
 
-  setStatus(status) {
-    this.#message.status = status;
+  setStatus(status: MessageStatus): void {
+    this.#status = status;
     this.#parts.frame.setStatus(status);
   }
 
   /** A voice message keeps its sound; its caption may change. */
-  setContent({ audioMessage }) {
-    this.#parts.caption.textContent = audioMessage?.caption ?? '';
+  setContent(content: MessageContent): void {
+    this.#parts.caption.textContent = 'audioMessage' in content ? (content.audioMessage.caption ?? '') : '';
     this.#parts.frame.markEdited();
   }
 
   /** Ends the sound and frees the decrypted file. */
-  dispose() {
+  dispose(): void {
     if (this.#audio !== null) {
       this.#audio.pause();
       URL.revokeObjectURL(this.#audio.src);
     }
   }
 
-  #build() {
-    const { seconds, waveform, caption } = this.#message.message.audioMessage;
+  #build(message: InboxMessage): Parts {
+    const { seconds, waveform, caption } = this.#voice;
     const play = element('button', {
       type: 'button',
       class: 'play',
@@ -86,7 +102,7 @@ export class VoiceBubble {
     const fault = element('p', { class: 'fault', role: 'alert' });
     const wave = element('div', { class: 'wave' }, ...bars, position);
     const captionPlace = element('p', { class: 'text', textContent: caption ?? '' });
-    const frame = messageFrame(this.#message, 'Voice message', {
+    const frame = messageFrame(message, 'Voice message', {
       content: [element('div', { class: 'player' }, play, wave, speed), captionPlace],
       beforeTime: length,
       after: fault,
@@ -94,7 +110,7 @@ export class VoiceBubble {
     return { frame, play, position, wave, speed, length, caption: captionPlace, fault };
   }
 
-  async #toggle() {
+  async #toggle(): Promise<void> {
     if (this.#loading) {
       return;
     }
@@ -111,19 +127,19 @@ export class VoiceBubble {
       playing = this.#audio;
       await this.#audio.play();
     } catch (error) {
-      this.#parts.fault.textContent = `Cannot play: ${error.message}.`;
+      this.#parts.fault.textContent = `Cannot play: ${error instanceof Error ? error.message : error}.`;
     }
   }
 
-  async #load() {
+  async #load(): Promise<HTMLAudioElement> {
     this.#loading = true;
     this.#showButton('wait', 'Loading');
     try {
-      const audio = new Audio(URL.createObjectURL(await openVoiceNote(this.#message.message.audioMessage)));
+      const audio = new Audio(URL.createObjectURL(await openVoiceNote(this.#voice)));
       audio.preservesPitch = true;
       audio.currentTime = Number(this.#parts.position.value);
       audio.addEventListener('play', () => this.#onPlay(), { once: true });
-      audio.addEventListener('playing', () => this.#follow());
+      audio.addEventListener('playing', () => this.#follow(audio));
       audio.addEventListener('pause', () => this.#showButton('play', 'Play voice message'));
       audio.addEventListener('ended', () => this.#showPosition(0));
       return audio;
@@ -133,57 +149,60 @@ export class VoiceBubble {
     }
   }
 
-  #onPlay() {
+  #onPlay(): void {
     this.#parts.speed.hidden = false;
     this.#onPlayed();
   }
 
   /** Keeps the position in step with the sound while it plays. */
-  #follow() {
+  #follow(audio: HTMLAudioElement): void {
     this.#showButton('pause', 'Pause');
-    const step = () => {
-      if (!this.#audio.paused) {
-        this.#showPosition(this.#audio.currentTime);
+    const step = (): void => {
+      if (!audio.paused) {
+        this.#showPosition(audio.currentTime);
         requestAnimationFrame(step);
       }
     };
     step();
   }
 
-  #seek(seconds) {
+  #seek(seconds: number): void {
     if (this.#audio !== null) {
       this.#audio.currentTime = seconds;
     }
     this.#showPosition(seconds);
   }
 
-  #faster() {
+  #faster(): void {
     this.#speed = (this.#speed + 1) % SPEEDS.length;
-    this.#audio.playbackRate = SPEEDS[this.#speed];
-    this.#parts.speed.textContent = `${SPEEDS[this.#speed]}×`;
-    this.#parts.speed.setAttribute('aria-label', `Speed ${SPEEDS[this.#speed]} times`);
+    const times = SPEEDS[this.#speed] ?? 1;
+    if (this.#audio !== null) {
+      this.#audio.playbackRate = times;
+    }
+    this.#parts.speed.textContent = `${times}×`;
+    this.#parts.speed.setAttribute('aria-label', `Speed ${times} times`);
   }
 
-  #showPosition(at) {
+  #showPosition(at: number): void {
     const { position, wave, length } = this.#parts;
-    const { seconds } = this.#message.message.audioMessage;
+    const { seconds } = this.#voice;
     position.value = String(at);
     position.setAttribute('aria-valuetext', `${spoken(at)} of ${spoken(seconds)}`);
     wave.style.setProperty('--heard', `${Math.min(100, (at / seconds) * 100)}%`);
     length.textContent = clock(at > 0 ? at : seconds);
   }
 
-  #showButton(name, label) {
+  #showButton(name: 'play' | 'pause' | 'wait', label: string): void {
     const { play } = this.#parts;
     play.replaceChildren(icon(name));
     play.classList.toggle('waiting', name === 'wait');
-    const { seconds } = this.#message.message.audioMessage;
+    const { seconds } = this.#voice;
     play.setAttribute('aria-label', name === 'play' ? `${label}, ${spoken(seconds)}` : label);
   }
 }
 
 /** The same bars twice: what is still to come, and over it what has been heard, cut off at the position. */
-function waveBars(values) {
+function waveBars(values: Uint8Array): SVGSVGElement[] {
   return ['coming', 'heard'].map((part) =>
     svg(
       'svg',

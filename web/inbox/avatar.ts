@@ -1,10 +1,11 @@
-// The round sign of a chat.
-import { icon } from './shared/elements.js';
+/** The round sign of a chat. */
+import type { InboxChat } from '../../src/contract/inbox.ts';
+import { icon } from './elements.ts';
 
 const HUES = 6;
 
 /** A round sign for a chat: initials on a colour that its address chooses. */
-export function dressAvatar(node, { jid, name, isGroup }) {
+export function dressAvatar(node: HTMLElement, { jid, name, isGroup }: InboxChat): void {
   const sum = [...jid].reduce((total, character) => total + character.charCodeAt(0), 0);
   node.className = `avatar hue-${sum % HUES}`;
   if (isGroup) {

@@ -1,25 +1,35 @@
-// The voice inbox: signs in, chooses an instance, and keeps everything that it shows live.
-import { loadChats, showList } from './chats.js';
-import * as connection from './connection.js';
-import { closeChat, openChat, refreshConversation } from './conversation.js';
-import { answerInvitation } from './invitation.js';
-import { handleEvent } from './live.js';
-import { element } from './shared/elements.js';
-import { askForKey, attempt, begin, showConnection, showInbox, showLost } from './sign-in.js';
-import { byId, state } from './state.js';
+/** The voice inbox: signs in, chooses an instance, and keeps everything that it shows live. */
+import '../shared/foundation.css';
+import './style/base.css';
+import './style/sign-in.css';
+import './style/sidebar.css';
+import './style/conversation.css';
+import './style/messages.css';
+import './style/composer.css';
+import type { InboxInstance } from '../../src/contract/inbox.ts';
+import { focusOn, loadChats, showList } from './chats.ts';
+import * as connection from './connection.ts';
+import { closeChat, openChat, refreshConversation } from './conversation.ts';
+import { element } from './elements.ts';
+import { answerInvitation } from './invitation.ts';
+import { handleEvent } from './live.ts';
+import { askForKey, attempt, begin, showConnection, showInbox, showLost } from './sign-in.ts';
+import { byId, state } from './state.ts';
+
+const choice = byId('instances', HTMLSelectElement);
 
 /** Ends what was begun for whoever has signed in. */
 let signedIn = new AbortController();
 /** Whether events are coming. */
 let isLive = false;
 
-function openInbox() {
+function openInbox(): Promise<void> {
   signedIn.abort();
   signedIn = new AbortController();
   isLive = false;
   const { signal } = signedIn;
   return attempt(async () => {
-    showInstances(await patiently(() => connection.get('instances')));
+    showInstances(await patiently(() => connection.get<InboxInstance[]>('instances')));
     showInbox();
     followEvents(signal);
     await chooseInstance(state.instances[0]);
@@ -28,43 +38,43 @@ function openInbox() {
 }
 
 /** Nothing of theirs stays on the page. */
-function forget() {
+function forget(): void {
   signedIn.abort();
   showInstances([]);
   void attempt(chooseInstance);
 }
 
-function showInstances(instances) {
+function showInstances(instances: readonly InboxInstance[]): void {
   state.instances = instances;
-  const choice = byId('instances');
   choice.replaceChildren(
     ...instances.map(({ id, name }) => element('option', { value: id, textContent: name })),
   );
   choice.hidden = instances.length < 2;
 }
 
-byId('instances').addEventListener('change', (event) => {
-  void attempt(() => chooseInstance(state.instances.find(({ id }) => id === event.target.value)));
+choice.addEventListener('change', () => {
+  void attempt(() => chooseInstance(state.instances.find(({ id }) => id === choice.value)));
 });
 
-async function chooseInstance(instance) {
+async function chooseInstance(instance?: InboxInstance): Promise<void> {
   state.instance = instance ?? null;
-  byId('instances').value = instance?.id ?? '';
+  choice.value = instance?.id ?? '';
   closeChat();
   await patiently(() => loadChats(open));
 }
 
-const open = (jid) => attempt(() => openChat(jid));
+const open = (jid: string): void => void attempt(() => openChat(jid));
 
 byId('back').addEventListener('click', () => {
   const left = state.chat?.jid;
   closeChat();
   showList();
-  [...byId('chats').querySelectorAll('button')].find((button) => button.dataset.jid === left)?.focus();
+  if (left !== undefined) {
+    focusOn(left);
+  }
 });
 
-/** @param {AbortSignal} signal */
-function followEvents(signal) {
+function followEvents(signal: AbortSignal): void {
   void connection.follow({
     signal,
     onOpen: () => {
@@ -81,20 +91,16 @@ function followEvents(signal) {
       showConnection('lost', 'Connection lost, trying again…');
     },
     onSignedOut: () => askForKey('This key does not open the inbox any more.'),
-    onEvent: (name, { instanceId, envelope }) => {
+    onEvent: ({ instanceId, envelope }) => {
       if (instanceId === state.instance?.id) {
-        void attempt(() => handleEvent(name, envelope.data));
+        void attempt(() => handleEvent(envelope));
       }
     },
   });
 }
 
-/**
- * Asks the gateway until it answers, and says so meanwhile.
- * @template T
- * @param {() => Promise<T>} ask
- */
-async function patiently(ask) {
+/** Asks the gateway until it answers, and says so meanwhile. */
+async function patiently<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
   const answer = await connection.untilAnswered(ask, { signal: signedIn.signal, onLost: showLost });
   if (isLive) {
     showConnection('live', 'Live');
@@ -102,4 +108,5 @@ async function patiently(ask) {
   return answer;
 }
 
+byId('not-started').remove();
 void begin({ onSignedIn: openInbox, onSignedOut: forget });

@@ -1,18 +1,32 @@
-// What every message has around what it says: author, quoted message, mentions, time, tick, and that it was changed.
+/** What every message has around what it says: author, quoted message, mentions, time, tick, and that it was changed. */
+import type { InboxMessage } from '../../src/contract/inbox.ts';
+import type { MessageStatus } from '../../src/contract/job.ts';
+import { shortTime } from '../shared/time.ts';
+import { element } from './elements.ts';
+import { nameOf } from './people.ts';
+import { tick } from './status.ts';
 
-import { nameOf } from './people.js';
-import { element, shortTime } from './shared/elements.js';
-import { tick } from './status.js';
+interface Parts {
+  readonly content: readonly Node[];
+  /** Beside the time. */
+  readonly beforeTime?: Node;
+  readonly after?: Node;
+}
 
-/**
- * @param message as the data route gives it
- * @param {string} kind such as `Voice message`
- * @param {{ content: Node[], beforeTime?: Node, after?: Node }} parts
- */
-export function messageFrame(message, kind, { content, beforeTime = null, after = null }) {
+export interface MessageFrame {
+  readonly item: HTMLLIElement;
+  setStatus(status: MessageStatus): void;
+  markEdited(): void;
+}
+
+export function messageFrame(
+  message: InboxMessage,
+  kind: 'Message' | 'Voice message',
+  { content, beforeTime, after }: Parts,
+): MessageFrame {
   const { key, authorName, context, timestampSeconds, edited } = message;
-  const sentAt = new Date(timestampSeconds * 1000);
-  const time = element('time', { dateTime: sentAt.toISOString(), textContent: shortTime(sentAt) });
+  const sentAt = new Date(timestampSeconds * 1000).toISOString();
+  const time = element('time', { dateTime: sentAt, textContent: shortTime(sentAt) });
   const editedPlace = element('span', { class: 'edited', textContent: edited ? 'edited' : '' });
   const tickPlace = element('span', { class: 'tick-place' });
   const item = element(
@@ -27,12 +41,12 @@ export function messageFrame(message, kind, { content, beforeTime = null, after 
       key.fromMe ? null : element('p', { class: 'author', textContent: authorName ?? '' }),
       quotedBlock(context.quoted),
       ...content,
-      element('p', { class: 'meta' }, beforeTime, mentions(context), editedPlace, time, tickPlace),
-      after,
+      element('p', { class: 'meta' }, beforeTime ?? null, mentions(context), editedPlace, time, tickPlace),
+      after ?? null,
     ),
   );
   item.dataset.messageId = key.id;
-  const setStatus = (status) => {
+  const setStatus = (status: MessageStatus): void => {
     item.dataset.status = status;
     tickPlace.replaceChildren(...(key.fromMe ? [tick(status)] : []));
   };
@@ -46,13 +60,13 @@ export function messageFrame(message, kind, { content, beforeTime = null, after 
   };
 }
 
-function quotedBlock(quoted) {
+function quotedBlock(quoted: InboxMessage['context']['quoted']): HTMLElement | null {
   return quoted === undefined
     ? null
     : element('blockquote', { class: 'quoted', textContent: quoted.text ?? 'Earlier message' });
 }
 
-function mentions({ mentioned, mentionsEveryOne }) {
+function mentions({ mentioned, mentionsEveryOne }: InboxMessage['context']): HTMLElement | null {
   const names = mentionsEveryOne ? ['everyone'] : mentioned.map((address) => nameOf(address));
   return names.length === 0
     ? null

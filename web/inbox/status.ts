@@ -1,7 +1,8 @@
-// The words of a message's way, how each is drawn, and which comes after which.
-import { element, icon } from './shared/elements.js';
+/** The words of a message's way, how each is drawn, and which comes after which. */
+import type { MessageStatus } from '../../src/contract/job.ts';
+import { element, icon } from './elements.ts';
 
-const statuses = {
+const statuses: Readonly<Record<MessageStatus, { icon: string; text: string; rank: number }>> = {
   PENDING: { icon: 'clock', text: 'Waiting', rank: 1 },
   SERVER_ACK: { icon: 'sent', text: 'Sent', rank: 2 },
   ERROR: { icon: 'failed', text: 'Not delivered', rank: 3 },
@@ -11,12 +12,12 @@ const statuses = {
 };
 
 /** Events may come twice or late; a status only moves forward. */
-export function isLater(status, than) {
-  return (statuses[status]?.rank ?? 0) > (statuses[than]?.rank ?? 0);
+export function isLater(status: MessageStatus, than: MessageStatus): boolean {
+  return statuses[status].rank > statuses[than].rank;
 }
 
-export function tick(status) {
-  const { icon: name, text } = statuses[status] ?? statuses.PENDING;
+export function tick(status: MessageStatus): HTMLElement {
+  const { icon: name, text } = statuses[status];
   const node = element('span', { class: `tick tick-${status.toLowerCase()}`, title: text }, icon(name));
   node.append(element('span', { class: 'visually-hidden', textContent: text }));
   return node;

@@ -1,17 +1,22 @@
-// Opens an encrypted voice note in the browser: HKDF-SHA256 over the media key gives the keys, the last ten bytes of
-// the file are a MAC over iv and ciphertext, the rest is AES-256-CBC. Nothing is played that does not verify.
+/**
+ * Opens an encrypted voice note in the browser: HKDF-SHA256 over the media key gives the keys, the last ten bytes of
+ * the file are a MAC over iv and ciphertext, the rest is AES-256-CBC. Nothing is played that does not verify.
+ */
+import type { AudioMessage } from '../../src/contract/gateway.ts';
 
 const KEY_INFO = new TextEncoder().encode('WhatsApp Audio Keys');
 const MAC_BYTES = 10;
 
-/** @param {string} base64 */
-export function fromBase64(base64) {
+type Bytes = Uint8Array<ArrayBuffer>;
+
+export function fromBase64(base64: string): Bytes {
   return Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
 }
 
-/** @returns {Promise<Blob>} the Ogg Opus file */
-export async function openVoiceNote(audioMessage) {
-  if (crypto.subtle === undefined) {
+/** @returns the Ogg Opus file. @throws with a message that ends the sentence `Cannot play: …` */
+export async function openVoiceNote(audioMessage: AudioMessage): Promise<Blob> {
+  // Without https a page has no such thing, whatever the types say.
+  if (!('subtle' in crypto)) {
     throw new Error('this browser only decrypts on https or localhost');
   }
   // By its name below this page: the host of `url` may be one that only other machines use.
@@ -26,14 +31,14 @@ export async function openVoiceNote(audioMessage) {
   await verifyHash(file, audioMessage.fileEncSha256);
   const { iv, cipherKey, macKey } = await expand(fromBase64(audioMessage.mediaKey));
   const ciphertext = file.subarray(0, -MAC_BYTES);
-  await verifyMac(macKey, iv, ciphertext, file.subarray(-MAC_BYTES));
+  await verifyMac(macKey, { iv, ciphertext, expected: file.subarray(-MAC_BYTES) });
   const plain = await crypto.subtle.decrypt({ name: 'AES-CBC', iv }, cipherKey, ciphertext);
-  await verifyHash(plain, audioMessage.fileSha256);
+  await verifyHash(new Uint8Array(plain), audioMessage.fileSha256);
   // Safari plays Ogg Opus from 18.4 on.
   return new Blob([plain], { type: audioMessage.mimetype });
 }
 
-async function expand(mediaKey) {
+async function expand(mediaKey: Bytes): Promise<{ iv: Bytes; cipherKey: CryptoKey; macKey: CryptoKey }> {
   const secret = await crypto.subtle.importKey('raw', mediaKey, 'HKDF', false, ['deriveBits']);
   const bits = await crypto.subtle.deriveBits(
     { name: 'HKDF', hash: 'SHA-256', salt: new Uint8Array(32), info: KEY_INFO },
@@ -54,7 +59,10 @@ async function expand(mediaKey) {
   };
 }
 
-async function verifyMac(macKey, iv, ciphertext, expected) {
+async function verifyMac(
+  macKey: CryptoKey,
+  { iv, ciphertext, expected }: { iv: Bytes; ciphertext: Bytes; expected: Bytes },
+): Promise<void> {
   const signed = new Uint8Array(iv.length + ciphertext.length);
   signed.set(iv);
   signed.set(ciphertext, iv.length);
@@ -64,7 +72,7 @@ async function verifyMac(macKey, iv, ciphertext, expected) {
   }
 }
 
-async function verifyHash(bytes, base64) {
+async function verifyHash(bytes: Bytes, base64: string): Promise<void> {
   const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', bytes));
   const expected = fromBase64(base64);
   if (!digest.every((byte, index) => byte === expected[index])) {
