@@ -29,7 +29,7 @@ export function gatewayAddress(): string | undefined {
 }
 
 export const gatewayKey = (): string | undefined => sessionStorage.getItem(STORE) ?? undefined;
-export const keepGatewayKey = (key: string): void => sessionStorage.setItem(STORE, key);
+const keepGatewayKey = (key: string): void => sessionStorage.setItem(STORE, key);
 
 /** When somebody signs out. */
 export function forgetGateway(): void {
