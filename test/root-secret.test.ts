@@ -175,6 +175,17 @@ describe('processes', () => {
     await home.remove();
   });
 
+  it('keys waits for a Redis that is late', async () => {
+    await agreed({ SECRET_KEY: OLD });
+    const home = await ServiceHome.make({ REDIS_URL: redis.url, SECRET_KEY: OLD });
+    process.kill(redis.pid, 'SIGSTOP');
+    const listing = home.run([...soundpost, 'keys', 'list', '--json']);
+    await listing.says(/timed out/);
+    process.kill(redis.pid, 'SIGCONT');
+    expect([await listing.exited, listing.output()]).toEqual([0, expect.stringMatching(/^\[\]$/m)]);
+    await home.remove();
+  });
+
   it('serve with its own Redis, keys and doctor refuse a lost secret until it is accepted', async () => {
     const home = await ServiceHome.make({ BOOTSTRAP_API_KEY: '' });
     const data = join(home.folder, 'data');

@@ -39,6 +39,7 @@ const sections: readonly Section[] = [
       'docs/console.md',
       'docs/command-line.md',
       'docs/api.md',
+      'packages/client/README.md',
       'docs/timeline.md',
       'docs/webhooks.md',
       'docs/errors.md',

@@ -4,12 +4,16 @@ import { join, resolve } from 'node:path';
 
 export const projectFolder = resolve(import.meta.dirname, '../..');
 
-/** What of the project is no page: everything outside of the root, `docs` and `examples`. */
-export const notPages = ['!(docs|examples|*.md)/**', 'examples/**/node_modules/**'];
+/** What of the project is no page: everything outside of the root, `docs`, `examples` and the page of the client's package. */
+export const notPages = [
+  '!(docs|examples|packages|*.md)/**',
+  'examples/**/node_modules/**',
+  'packages/*/!(README.md)/**',
+];
 
 /** All pages of the site, sorted. */
 export function sitePages(): string[] {
-  return globSync(['*.md', 'docs/**/*.md', 'examples/**/*.md'], {
+  return globSync(['*.md', 'docs/**/*.md', 'examples/**/*.md', 'packages/*/README.md'], {
     cwd: projectFolder,
     exclude: (name) => name === 'node_modules',
   }).sort();

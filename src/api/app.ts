@@ -66,6 +66,8 @@ export function createApp(services: ApiServices): Express {
   app.use('/docs', referenceAssets());
   if (settings.console !== undefined) {
     app.use(consolePage(settings.console));
+  } else {
+    app.get('/', (_request, response) => response.redirect('docs'));
   }
   app.use(answerUnknown(services));
   app.use(answerUndecodable(services));

@@ -1,6 +1,6 @@
 /**
  * The console at `/`: a page that is a client of the API like any other, with a key that somebody types in. `script/build-web.ts` makes its files of
- * web/console (docs/decisions/0040-console-in-typescript.md). It has no data of its own.
+ * web/console (docs/decisions/0041-console-in-typescript.md). It has no data of its own.
  */
 import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';

@@ -4,7 +4,7 @@ import { type Config, loadConfig } from '../config.ts';
 import { ServiceError } from '../contract/errors.ts';
 import { ordinaryScopes, Scope, scopes } from '../contract/scopes.ts';
 import { type AuditLog, type AuditRecord, createAuditLog, type Logger } from '../observe/logger.ts';
-import { closeRedis, type Redis } from '../redis/connection.ts';
+import { closeRedis, pingRedis, type Redis } from '../redis/connection.ts';
 import { runningEmbeddedRedis } from '../redis/embedded.ts';
 import { type Foundation, openFoundation, openRedis, openStores, withSecrets } from '../resources.ts';
 import { acceptRootSecret } from '../root-secret.ts';
@@ -168,10 +168,25 @@ async function withRedis<Result>(
   const foundation = await openFoundation({ ...config, REDIS_URL: running }, []);
   const redis = openRedis(foundation);
   try {
+    await untilHeard(redis);
     return await work(foundation, redis);
   } finally {
     await closeRedis(redis);
     await foundation.close();
+  }
+}
+
+/** On a busy machine, as at the first start of containers, the first answer may come later than a command waits. */
+const TRIES = 10;
+
+async function untilHeard(redis: Redis): Promise<void> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await pingRedis(redis);
+    } catch (error) {
+      const isLate = error instanceof Error && /timed? ?out/i.test(error.message);
+      if (!isLate || tries === TRIES) throw error;
+    }
   }
 }
 

@@ -56,6 +56,8 @@ export function createApp(options: AppOptions): Express {
   app.get('/health/ready', ready({ redis, storageState, sandbox, serves: true }));
   app.route('/media/:file').get(media(storage)).all(otherMethods('GET, HEAD'));
   app.use(docsRoutes(routes, publicUrl));
+  // The address that `serve` prints, opened in a browser.
+  app.get('/', (_request, response) => response.redirect('docs'));
   app.route('/i/:code').get(openInvitation).all(otherMethods('GET, HEAD'));
   app.use('/inbox/api', inboxRoutes(services));
   app.use('/inbox', inboxPage());

@@ -1,5 +1,6 @@
 /** The page at /docs in a browser. */
 import { expect, it } from 'vitest';
+import { startChromium } from '../chromium.ts';
 import { lookAtReference } from '../reference-page.ts';
 import { useService } from './api-fixture.ts';
 
@@ -26,3 +27,32 @@ it.each([
   },
   120_000,
 );
+
+it('sends a request of its reader to this server, by no proxy, and shows the code for it', async () => {
+  const browser = await startChromium({ width: 1400, height: 1000 });
+  try {
+    const page = await browser.context.newPage();
+    const asked: string[] = [];
+    page.on('request', (request) => asked.push(`${request.method()} ${request.url()}`));
+    const complaints: string[] = [];
+    page.on('console', (message) => {
+      if (['error', 'warning'].includes(message.type())) complaints.push(message.text());
+    });
+    await page.goto(`${service().url}/docs#tag/service/GET/v1/usage`);
+    await page.getByText(`curl '${service().url}/v1/usage'`).first().waitFor();
+    await page
+      .getByRole('button', { name: /Test Request.*\/v1\/usage/ })
+      .first()
+      .click();
+    const dialog = page.getByRole('dialog');
+    await dialog.locator('input[placeholder][autocomplete=off]').first().fill(service().key);
+    asked.length = 0;
+    await dialog.getByRole('button', { name: /^Send/ }).first().click();
+    // The name of the key that was typed in.
+    await dialog.getByText('"everything"').first().waitFor();
+    expect(asked).toEqual([`GET ${service().url}/v1/usage`]);
+    expect(complaints).toEqual([]);
+  } finally {
+    await browser.close();
+  }
+}, 120_000);

@@ -6,6 +6,7 @@ import { bestMs, msOf } from '../best-ms.ts';
 import { descendants, programOf } from '../processes.ts';
 import { until } from '../until.ts';
 import { type Answer, type Json, useClips, useService } from './api-fixture.ts';
+import { Stream } from './event-stream.ts';
 
 const clip = useClips('tone.mp4', 'long.wav');
 const service = useService({
@@ -259,6 +260,11 @@ describe('A4. GET /v1/usage', () => {
     const url = `http://127.0.0.1:${quiet().outside.port}/a`;
     const ids = [await quiet().submit(job(url), { key }), await quiet().submit(job(url), { key })];
     await quiet().call('DELETE', `/v1/jobs/${ids[0]}`, { key });
+    const upload = { 'Tus-Resumable': '1.0.0', 'Upload-Length': '1000' };
+    for (let nth = 0; nth < 2; nth += 1) {
+      expect((await quiet().call('POST', '/v1/uploads', { key, headers: upload })).status).toBe(201);
+    }
+    const stream = await Stream.ofKey({ url: quiet().url, key });
     const { status, body } = await quiet().call('GET', '/v1/usage', { key });
     expect(status).toBe(200);
     expect(body).toEqual({
@@ -266,16 +272,17 @@ describe('A4. GET /v1/usage', () => {
       data: {
         key: { id: key.split('_')[1], name: 'usage', scopes: ['extract', 'read'], instances: ['main'] },
         submissions: { limit: 100_000, remaining: 99_998, resetSeconds: expect.any(Number) },
-        // The cancellation and this very request.
-        reads: { limit: 1_000_000, remaining: 999_998, resetSeconds: expect.any(Number) },
+        // The cancellation, two uploads, the stream, and this very request.
+        reads: { limit: 1_000_000, remaining: 999_995, resetSeconds: expect.any(Number) },
         unfinishedJobs: { limit: 100_000, used: 1 },
-        uploads: { limit: 200, used: 0 },
-        uploadBytes: { limit: 53_687_091_200, used: 0 },
-        eventStreams: { limit: 50, used: 0 },
+        uploads: { limit: 200, used: 2 },
+        uploadBytes: { limit: 50 * 1024 ** 3, used: 2000 },
+        eventStreams: { limit: 50, used: 1 },
       },
     });
     expect(body.data.submissions.resetSeconds).toBeGreaterThan(0);
     expect(body.data.submissions.resetSeconds).toBeLessThanOrEqual(60);
+    stream.response.destroy();
   });
 });
 

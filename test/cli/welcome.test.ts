@@ -37,10 +37,10 @@ it('the first start shows addresses, a key, and a line that makes an MP3; later 
   const line = await first.process.says(/^In another terminal this makes an MP3 of a sample:\n(.+)$/m);
   expect(line).toContain(`KEY=${key};`);
   expect(line).toContain('curl ');
-  const addresses = [...first.process.output().matchAll(/^(?:Console|Docs) +(http\S+)$/gm)].map(
-    ([, url = '']) => url,
-  );
-  expect(addresses).toEqual([`${first.api}/`, `${first.api}/docs`]);
+  const lines = [...first.process.output().matchAll(/^(Console|API|Docs|Gateway|Inbox) +(http\S+)/gm)];
+  expect(lines.map(([, name]) => name)).toEqual(['Console', 'API', 'Docs', 'Gateway', 'Inbox']);
+  const addresses = lines.map(([, , url = '']) => url);
+  expect(addresses.slice(0, 3)).toEqual([`${first.api}/`, first.api, `${first.api}/docs`]);
   for (const address of addresses) expect((await fetch(address)).status, address).toBe(200);
   expect(await paste(line, 'first')).toEqual(['sample.mp3']);
   expect(await codecOf('first/sample.mp3')).toBe('mp3');

@@ -89,9 +89,10 @@ describe.each(await composes())('$name', ({ command }) => {
     expect(commands).toHaveLength(2);
     await shell(commands[0] ?? '');
     const { stdout } = await shell(`(${commands[1]}) 2>shown`);
-    [key = ''] = /sp_\w+/.exec(await readFile(join(folder, 'shown'), 'utf8')) ?? [];
+    const shown = await readFile(join(folder, 'shown'), 'utf8');
+    [key = ''] = /sp_\w+/.exec(shown) ?? [];
     const answer: Json = JSON.parse(stdout);
-    expect(answer).toMatchObject({ success: true });
+    expect(answer, stdout + shown).toMatchObject({ success: true });
     const client = new Client(api, key);
     const { outputFile } = await client.completed(answer.data.jobId);
     expect(outputFile).toMatchObject({ filename: 'talk.mp3' });

@@ -51,7 +51,7 @@ export async function render(values: Json): Promise<Manifest[]> {
   return parseManifests(output);
 }
 
-export function parseManifests(text: string): Manifest[] {
+function parseManifests(text: string): Manifest[] {
   return parseAllDocuments(text)
     .map((document): Manifest => {
       // A repeated key is one of the errors.

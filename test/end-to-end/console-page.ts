@@ -62,13 +62,19 @@ export async function signIn(page: Page, address: string, key: string): Promise<
 }
 
 /** What axe-core finds that is serious or critical, in the colours that the page has now. */
-export async function seriousFaults(page: Page): Promise<string[]> {
+export const seriousFaults = (page: Page): Promise<string[]> => faultsOf(page, ['serious', 'critical']);
+
+/** All that axe-core finds, however small. */
+export const everyFault = (page: Page): Promise<string[]> =>
+  faultsOf(page, ['minor', 'moderate', 'serious', 'critical']);
+
+async function faultsOf(page: Page, impacts: readonly string[]): Promise<string[]> {
   await page.evaluate(axe.source);
   const { violations } = await page.evaluate<{
     violations: { id: string; impact: string; nodes: { target: string[]; failureSummary: string }[] }[];
   }>('axe.run(document, { resultTypes: ["violations"] })');
   return violations
-    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .filter(({ impact }) => impacts.includes(impact))
     .flatMap(({ id, nodes }) =>
       nodes.map(({ target, failureSummary }) => `${id} ${target.join(' ')} ${failureSummary}`),
     );

@@ -199,7 +199,7 @@ describe.runIf(currentRun === 'all')('a job that takes its time', () => {
       new MutationObserver(() => {
         const step = document.querySelector('[aria-current="step"]')?.dataset.step;
         if (step !== undefined) globalThis.steps.push([step, bar.value]);
-      }).observe(document.querySelector('#view-job'), { subtree: true, childList: true, characterData: true });
+      }).observe(document.querySelector('#content'), { subtree: true, childList: true, characterData: true });
     })()`);
     await page.getByRole('link', { name: 'History' }).first().click();
     await page.getByLabel('Search by name, address or id').fill('lecture');

@@ -197,12 +197,12 @@ describe.runIf(currentRun === 'core').each(servers)('on the %s, large ones', (se
       const many = Array.from({ length: 100_000 }, (_, index) => `x-${index}: y\r\n`).join('');
       for (const headers of [many, `x: ${'y'.repeat(10 * MIB)}\r\n`, `${'x'.repeat(10 * MIB)}: y\r\n`]) {
         const connection = await connected(server, `GET / HTTP/1.1\r\nHost: x\r\n${headers}\r\n`);
-        await closed(connection, 5000);
+        await closed(connection, 20_000);
         // Of who is still sending, the system may drop the answer.
         expect(['', '431']).toContain(connection.statuses.join());
       }
       const path = await connected(server, `GET /${'x'.repeat(10 * MIB)} HTTP/1.1\r\nHost: x\r\n\r\n`);
-      await closed(path, 5000);
+      await closed(path, 20_000);
       expect(['', '431']).toContain(path.statuses.join());
     });
   });
@@ -223,10 +223,10 @@ describe.runIf(currentRun === 'core').each(servers)('on the %s, large ones', (se
     expect(await answered(tooMuch)).toBe(413);
     tooMuch.close();
     const moreThanSaid = await connected(server, `${post(server, 'Content-Length: 2')}{}${'x'.repeat(MIB)}`);
-    await closed(moreThanSaid, 5000);
+    await closed(moreThanSaid, 20_000);
     expect(['400', '400,400']).toContain(moreThanSaid.statuses.join());
     const negative = await connected(server, post(server, 'Content-Length: -1'));
-    await closed(negative, 5000);
+    await closed(negative, 20_000);
     expect(negative.statuses).toEqual([400]);
   });
 
@@ -235,7 +235,7 @@ describe.runIf(currentRun === 'core').each(servers)('on the %s, large ones', (se
       const connection = await connected(server);
       const flood = head(server, 'GET', statusPath[server]).repeat(500);
       for (let sent = 0; sent < 200 && connection.isOpen; sent += 1) await connection.send(flood);
-      await closed(connection, 5000);
+      await closed(connection, 20_000);
       expect(connection.statuses.length).toBeLessThan(100);
     });
   });
@@ -402,7 +402,7 @@ describe.runIf(currentRun === 'core')('paths that lead elsewhere', () => {
           ];
           const connection = await connected(server, head(server, method, filled, ...headers) + body);
           const status = await answered(connection);
-          await closed(connection, 5000);
+          await closed(connection, 20_000);
           const isRefused = status !== undefined && status >= 400 && status < 500;
           if (!isRefused || /root:x|"name": "soundpost"|at \S+ \(|\/work\//.test(connection.received)) {
             wrong.push([server, method, filled.slice(0, 200), status]);
@@ -417,7 +417,7 @@ describe.runIf(currentRun === 'core')('paths that lead elsewhere', () => {
   it('lead from an invitation to the inbox alone', async () => {
     for (const way of [...ways, '//evil.example', '%2f%2fevil.example', '%0d%0aX-Injected: 1']) {
       const connection = await connected('gateway', head('gateway', 'GET', `/i/${way}`, 'Connection: close'));
-      await closed(connection, 5000);
+      await closed(connection, 20_000);
       const location = /^location: (.*)\r$/im.exec(connection.received)?.[1];
       expect([way, location ?? '../inbox?invite=']).toEqual([
         way,
@@ -485,7 +485,7 @@ describe.runIf(currentRun === 'core')('file names', () => {
       'api',
       head('api', 'HEAD', `/v1/download/${jobId}`, 'Connection: close'),
     );
-    await closed(connection, 5000);
+    await closed(connection, 20_000);
     expect(connection.statuses).toEqual([200]);
     expect(connection.received).not.toMatch(/^X-Injected/im);
     const disposition = /^content-disposition: (.*)\r$/im.exec(connection.received)?.[1] ?? '';

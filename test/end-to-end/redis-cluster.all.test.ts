@@ -40,7 +40,8 @@ it('goes on with the same processes when a replica takes the place of the node t
     async () => {
       const startedMs = performance.now();
       const answer = await tour.client.upload(videos.talk, { output: { format: 'mp3' } }, once);
-      expect(performance.now() - startedMs).toBeLessThan(3500);
+      // Half a second on an idle machine; what has no deadline waits for a node that is gone.
+      expect(performance.now() - startedMs).toBeLessThan(10_000);
       return answer.status === 202 && answer.body.data;
     },
     30_000,

@@ -1,14 +1,18 @@
 /** The gateway's OpenAPI document against its routes, its answers and judges that know nothing of ours. */
+import { execFile } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { gatewayErrorCatalogue } from '../../src/contract/gateway-errors.ts';
+import { sampledOperations } from '../api/code-samples.ts';
 import { DocumentChecks } from '../api/openapi-checks.ts';
 import { startTestRedis, type TestRedis } from '../redis-server.ts';
 import { lookAtReference } from '../reference-page.ts';
 import {
   type Answer,
+  API_KEY,
   ada,
   makeFolder,
   makeTone,
@@ -134,9 +138,9 @@ describe('the document', () => {
 
 describe('routes and document', () => {
   it('agree in both directions', () => {
-    // Where an invitation leads people is no operation, and the inbox is for its page alone.
+    // Where people are led is no operation, and the inbox is for its page alone.
     const routes = mountedRoutes()
-      .filter((route) => route !== 'GET /i/:code' && !route.includes(' /inbox/'))
+      .filter((route) => !['GET /', 'GET /i/:code'].includes(route) && !route.includes(' /inbox/'))
       .map((route) => route.replaceAll(/:(\w+)/g, '{$1}'));
     expect(routes.length).toBeGreaterThan(25);
     expect(routes.toSorted()).toEqual(
@@ -246,3 +250,25 @@ it('GET /docs is a page with every operation and error that asks nobody else, ab
   expect(seen.origins).toEqual([new URL(gateway.url).origin]);
   expect(seen.width).toBe(1280);
 }, 120_000);
+
+it('shows each operation in curl, JavaScript and Python, which ask for it', async () => {
+  const sampled = sampledOperations(document);
+  expect(sampled).toHaveLength(operations().length);
+  for (const { operationId, labels, samples } of sampled) {
+    expect(labels, operationId).toEqual(['curl', 'JavaScript', 'Python']);
+    for (const source of Object.values(samples)) {
+      expect(source, operationId).toContain(gateway.url);
+      expect(source, operationId).not.toMatch(/soundpost-client|\{\w+\}/);
+    }
+  }
+  const list = sampled.find(({ operationId }) => operationId === 'fetchInstances');
+  for (const [program, option, source] of [
+    [process.execPath, '--input-type=module', list?.samples.JavaScript],
+    ['python3', '-c', list?.samples.Python],
+  ] as const) {
+    const text = String(source).replaceAll('YOUR_API_KEY', API_KEY);
+    const args = option === '-c' ? [option, text] : [option, '--eval', text];
+    const { stdout } = await promisify(execFile)(program, args);
+    expect(stdout).toContain('instanceName');
+  }
+}, 30_000);

@@ -257,3 +257,31 @@ describe('the file that shows the API references', () => {
     expect(await stat(machine.path('web/reference/scalar.js')).catch(() => undefined)).toBe(undefined);
   });
 });
+
+describe('the Helm that renders the chart', () => {
+  it('is fetched by bootstrap --test alone', async () => {
+    await writeFile(machine.path('script/helm'), `#!/bin/sh\necho helm >> "${machine.folder}/calls"\n`);
+    await machine.bootstrap();
+    expect(await machine.calls()).not.toContain('helm');
+    await machine.bootstrap('--test');
+    expect(await machine.calls()).toContain('helm');
+  });
+
+  it('is of the package that the script knows, or of none', async () => {
+    await cp(join(projectFolder, 'script/helm'), machine.path('script/helm'));
+    await machine.installer('npm', `echo '[{ "integrity": "sha512-other" }]'`);
+    await machine.command('uname', 'case $1 in -s) echo Linux ;; *) echo x86_64 ;; esac');
+    const { code, output } = await machine.run('script/helm');
+    expect(code).toBe(1);
+    expect(output).toContain('got sha512-other');
+    expect(await stat(machine.path('.cache/helm/helm')).catch(() => undefined)).toBe(undefined);
+  });
+
+  it('is the machine’s own where there is none to fetch', async () => {
+    await cp(join(projectFolder, 'script/helm'), machine.path('script/helm'));
+    await machine.command('uname', 'case $1 in -s) echo Darwin ;; *) echo arm64 ;; esac');
+    const { code, output } = await machine.run('script/helm');
+    expect([code, output]).toEqual([0, expect.stringContaining('the tests of the chart are left out')]);
+    expect(await machine.calls()).toEqual([]);
+  });
+});

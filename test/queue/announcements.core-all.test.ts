@@ -247,13 +247,13 @@ describe('voice messages that wait', () => {
       complete();
       await submitVoices(20, TENANT, 'hangs', 0);
       await submitVoices(32, TENANT, 'waits', 60_000);
-      await until('all delays run', () => begun.filter((one) => one === 'waits 60000').length === 32, 15_000);
+      await until('all delays run', () => begun.filter((one) => one === 'waits 60000').length === 32);
       await submitVoices(1, TENANT, 'alive', 0);
       await submitVoices(1, 'tenant02', 'hangs', 0);
       await until('another instance of the key is served', () => begun.includes('alive 0'));
       expect(begun.filter((one) => one === 'hangs 0')).toHaveLength(8);
       release();
-      await until('all are sent', () => begun.length === 54, 15_000);
+      await until('all are sent', () => begun.length === 54);
     },
   );
 });
@@ -287,7 +287,7 @@ describe('a webhook', () => {
         return { status: nth < 3 ? 500 : 204 };
       });
       await expect
-        .poll(() => states(jobId), { timeout: 10_000 })
+        .poll(() => states(jobId))
         .toMatchObject({
           webhook: { status: 'delivered', lastError: null },
         });
@@ -302,9 +302,7 @@ describe('a webhook', () => {
     'is given up when its tries are used up, and the job stays completed',
     async () => {
       const { jobId, tries } = await tellOne([0, 0.05, 0.1], (nth) => ({ status: 500 + nth }));
-      await expect
-        .poll(() => states(jobId), { timeout: 10_000 })
-        .toMatchObject({ webhook: { status: 'failed' } });
+      await expect.poll(() => states(jobId)).toMatchObject({ webhook: { status: 'failed' } });
       expect((await states(jobId)).webhook?.lastError).toBe('WEBHOOK_FAILED: the receiver answered 503');
       expect(tries).toHaveLength(3);
       expect(await queue().jobs.read(jobId)).toMatchObject({ status: 'completed' });
@@ -348,9 +346,7 @@ describe('a webhook', () => {
     });
     complete();
     const jobId = await queue().submit(TENANT, HOOK);
-    await expect
-      .poll(() => states(jobId), { timeout: 5000 })
-      .toMatchObject({ webhook: { status: 'delivered' } });
+    await expect.poll(() => states(jobId)).toMatchObject({ webhook: { status: 'delivered' } });
     expect(tries).toBe(2);
   });
 });

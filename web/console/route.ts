@@ -16,7 +16,7 @@ const plain: Readonly<Record<string, ViewName>> = {
   usage: 'usage',
 };
 
-export function routeOf(hash: string): Route {
+function routeOf(hash: string): Route {
   const [, name = '', id = ''] = hash.split('/');
   if (name === 'jobs') return id === '' ? { view: 'history' } : { view: 'job', id };
   return { view: (Object.hasOwn(plain, name) ? plain[name] : undefined) ?? 'new' };

@@ -65,7 +65,8 @@ interface Told {
 /** What is wrong and what to do, as one text: of an error of the API, of a job that has failed, and of anything else that was thrown. */
 export function sentence(error: unknown): string {
   if (error instanceof SoundpostError && error.code === 'NETWORK_ERROR') return AWAY;
-  const { code, message, details } = (error ?? {}) as Told;
+  const { code, details } = (error ?? {}) as Told;
+  const message = messageOf((error ?? {}) as Told);
   if (message === undefined || message === '') return 'The service gave no reason. Try again in a moment.';
   const remedy = code === 'UNAUTHORIZED' ? undefined : remedyOf(code);
   return [message, details, remedy]
@@ -74,8 +75,14 @@ export function sentence(error: unknown): string {
     .join(' ');
 }
 
+/** An error of the client says its code and details in its message too. */
+function messageOf(error: Told): string | undefined {
+  if (!(error instanceof SoundpostError)) return error.message;
+  return error.message.replace(`${error.code}: `, '').replace(` (${error.details})`, '');
+}
+
 /** What helps against an error, in the words of the catalogue. */
-export function remedyOf(code: string | undefined): string | undefined {
+function remedyOf(code: string | undefined): string | undefined {
   return code !== undefined && Object.hasOwn(errorCatalogue, code)
     ? errorCatalogue[code as keyof typeof errorCatalogue].remedy
     : undefined;

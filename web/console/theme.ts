@@ -7,7 +7,7 @@ const STORE = 'soundpost.theme';
 const system = matchMedia('(prefers-color-scheme: dark)');
 const listeners = new Set<() => void>();
 
-export function isDark(): boolean {
+function isDark(): boolean {
   const { theme } = document.documentElement.dataset;
   return theme === undefined ? system.matches : theme === 'dark';
 }

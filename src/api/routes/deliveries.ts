@@ -67,6 +67,7 @@ export const deliveryRoutes: readonly Route[] = [
     access: { by: 'key', scope: 'webhooks', rate: 'read' },
     docs: {
       operationId: 'testWebhook',
+      client: 'testWebhook({body.url})',
       summary: 'Send one signed webhook.test to an address',
       tag: 'Webhooks',
       body: { 'application/json': WebhookTestRequest },

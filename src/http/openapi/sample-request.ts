@@ -49,7 +49,9 @@ export function sampleRequest(
     .filter((parameter) => parameter.required)
     .map(({ in: place, name, schema }) => ({ place, name, value: exampleOf(schema, schemas) ?? name }));
   const inPath = Object.fromEntries(required.filter(at('path')).map(({ name, value }) => [name, value]));
-  const query = new URLSearchParams(required.filter(at('query')).map(({ name, value }) => [name, value]));
+  const query = new URLSearchParams(
+    required.filter(at('query')).map(({ name, value }): [string, string] => [name, value]),
+  );
   const isKeyed = operation.security.some((way) => 'apiKey' in way);
   const body = bodyOf(operation);
   return {

@@ -89,12 +89,10 @@ function useList(recipients: readonly Recipient[], value: string, onValue: (type
 /** All of them while nothing is typed, or after one was picked. */
 function matching(recipients: readonly Recipient[], value: string): readonly Recipient[] {
   const typed = value.trim().toLowerCase();
+  const number = typed.replace(/^\+/, '');
   const isPicked = recipients.some(({ label }) => label.toLowerCase() === typed);
-  const digits = typed.replace(/^\+/, '');
   return recipients
-    .filter(
-      ({ label, to }) => isPicked || label.toLowerCase().includes(typed) || to.toLowerCase().includes(digits),
-    )
+    .filter(({ label, about }) => isPicked || label.toLowerCase().includes(typed) || about.startsWith(number))
     .slice(0, MOST_SHOWN);
 }
 
@@ -108,7 +106,7 @@ function Options({ shown, active, onPick }: OptionsProps) {
   const list = useRef<HTMLDivElement>(null);
   useEffect(() => list.current?.children[active]?.scrollIntoView({ block: 'nearest' }), [active]);
   return (
-    <div id="recipients" role="listbox" class="options" aria-label="People and groups" ref={list}>
+    <div id="recipients" role="listbox" class="suggestions" aria-label="People and groups" ref={list}>
       {shown.map((recipient, index) => (
         // Keys go to the field, which keeps the focus (aria-activedescendant).
         // biome-ignore lint/a11y/useKeyWithClickEvents: see above
@@ -117,7 +115,7 @@ function Options({ shown, active, onPick }: OptionsProps) {
           key={recipient.to}
           id={optionId(index)}
           role="option"
-          class="option"
+          class="suggestion"
           aria-selected={index === active}
           onMouseDown={(event) => event.preventDefault()}
           onClick={() => onPick(recipient)}

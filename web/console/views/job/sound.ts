@@ -1,6 +1,6 @@
 /** A sound that plays, for whoever shows where it is. */
 
-export interface SoundListener {
+interface SoundListener {
   /** @param at seconds */
   readonly onPosition?: (at: number) => void;
   readonly onPlaying?: (isPlaying: boolean) => void;

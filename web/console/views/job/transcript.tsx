@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import type { AnyOutputFile, Job, OutputFile, TranscriptFile } from '../../../../src/contract/job.ts';
 import type { TranscriptState } from '../../../../src/contract/transcripts.ts';
 import { reachable } from '../../session.ts';
-import { time } from '../../words.ts';
+import { outputsOf, time } from '../../words.ts';
 import type { Sound } from './sound.ts';
 
 /** On the player's clock, in seconds. */
@@ -20,16 +20,18 @@ interface TranscriptProps {
   readonly sound: Sound;
 }
 
-export function Transcript({ job: { transcripts = [], outputFiles }, file, sound }: TranscriptProps) {
+export function Transcript({ job, file, sound }: TranscriptProps) {
+  const { transcripts = [], outputFiles } = job;
   const state = transcripts.find(({ status }) => status !== 'failed') ?? transcripts[0];
-  const text = outputFiles.find((one) => isTimed(one) && one.name === state?.name) as
-    | TranscriptFile
-    | undefined;
+  const text = outputFiles.filter(isTimed).find(({ name }) => name === state?.name);
   // Times are the source's, and the player's sound may begin later.
   const { lines, fault } = useLines(text, file.timeline?.startOffset ?? 0);
+  const isWaiting = state?.status === 'pending' && willBeTimed(job, state.name);
+  const hasWaited = useRef(isWaiting);
+  if (isWaiting) hasWaited.current = true;
   if (state === undefined) return null;
   return (
-    <div id="transcript" class="transcript">
+    <div id="transcript" class={`transcript${hasWaited.current ? ' waited-for' : ''}`}>
       <h3 id="transcript-title">Transcript</h3>
       <p id="transcript-status" class="soft" role="status">
         {fault || (lines?.length === 0 ? 'Nobody speaks.' : statusOf(state, text))}
@@ -42,6 +44,11 @@ export function Transcript({ job: { transcripts = [], outputFiles }, file, sound
     </div>
   );
 }
+
+const willBeTimed = (job: Job, wanted: string): boolean =>
+  outputsOf(job).some(
+    (output) => output.format === 'transcript' && output.name === wanted && output.subtitles !== 'txt',
+  );
 
 const isTimed = (file: AnyOutputFile): file is TranscriptFile =>
   file.format === 'transcript' && file.subtitles !== 'txt';

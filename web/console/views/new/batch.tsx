@@ -1,5 +1,6 @@
 /** Several sources on their way: each row becomes its job, and keeps its place. */
 import { useEffect } from 'preact/hooks';
+import { announce } from '../../announcements.ts';
 import { listen, useLive } from '../../live.ts';
 import { Button, confirmed, Fault } from '../../ui.tsx';
 import { isUnfinished } from '../../words.ts';
@@ -16,12 +17,15 @@ const MOST_LOOKED_AT = 10;
 export function Batch({ fault }: { readonly fault: string }) {
   const { list, pause } = useStore(sources);
   useJobs(list);
+  const heading = headingOf(list);
+  const isOver = list.every((source) => isRefused(source) || isEnded(source));
+  useEffect(() => {
+    if (isOver) announce(heading);
+  }, [isOver]);
   return (
     <section class="card batch" aria-labelledby="batch-title">
       <div class="card-head">
-        <h2 id="batch-title">
-          <span role="status">{headingOf(list)}</span>
-        </h2>
+        <h2 id="batch-title">{heading}</h2>
         <Button id="start-another" icon="new" onClick={() => void clear(list)}>
           Start another
         </Button>
@@ -80,6 +84,8 @@ function useJobs(list: readonly Source[]): void {
     return () => clearInterval(looking);
   }, [isLive, hasUnfinished]);
 }
+
+const isEnded = ({ job }: Source): boolean => job !== undefined && !isUnfinished(job);
 
 const isMoving = ({ jobId, job }: Source): boolean =>
   jobId !== undefined && (job === undefined || isUnfinished(job));
