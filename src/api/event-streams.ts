@@ -50,9 +50,9 @@ export async function openStream(redis: Redis, keyId: string, limit: number): Pr
   };
 }
 
-/** How many the key has open. */
-export function countStreams(redis: Redis, keyId: string): Promise<number> {
-  return redis.zcount(ownKey('streams', keyId), `(${Math.floor(redisNow() / 1000)}`, '+inf');
+/** How many the key has open, on all processes of the API together. */
+export async function openStreams(redis: Redis, keyId: string): Promise<number> {
+  return redis.zcount(ownKey('streams', keyId), Math.floor(redisNow() / 1000), '+inf');
 }
 
 /** Answers all who ask within one turn of the event loop with one reading, which begins after they asked. */

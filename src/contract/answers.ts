@@ -98,11 +98,11 @@ export const WebhookTest = z.object({
 });
 export const VoiceMessageAccepted = z.object({ jobId: JobId, voiceMessage: VoiceMessageState });
 
-/** What a key has of something that it may have only so much of at a time. */
-const Share = z.object({ limit: z.int(), used: z.int() });
-
 /** What is left of a minute's requests. */
 const Allowance = z.object({ limit: z.int(), remaining: z.int(), resetSeconds: z.int() });
+
+/** What there may be at a time, and is. */
+const Budget = z.object({ limit: z.int().min(0), used: z.int().min(0) });
 
 /** GET /v1/usage. */
 export const Usage = z.object({
@@ -114,14 +114,11 @@ export const Usage = z.object({
   }),
   submissions: Allowance.meta({ example: { limit: 60, remaining: 58, resetSeconds: 41 } }),
   reads: Allowance.meta({ example: { limit: 3600, remaining: 3590, resetSeconds: 41 } }),
-  unfinishedJobs: Share.meta({ example: { limit: 100, used: 2 } }),
-  uploads: Share.meta({
-    description: 'Uploads that are unfinished or have not expired',
-    example: { limit: 200, used: 1 },
+  unfinishedJobs: Budget.meta({ example: { limit: 100, used: 2 } }),
+  uploads: Budget.meta({ description: 'That are unfinished or kept', example: { limit: 200, used: 3 } }),
+  uploadBytes: Budget.meta({
+    description: 'Of those uploads together, as they were announced',
+    example: { limit: 53_687_091_200, used: 73_400_320 },
   }),
-  uploadBytes: Share.meta({
-    description: 'Bytes of those uploads',
-    example: { limit: 53_687_091_200, used: 734_003_200 },
-  }),
-  eventStreams: Share.meta({ description: 'Event streams that are open', example: { limit: 50, used: 1 } }),
+  eventStreams: Budget.meta({ description: 'That are open now', example: { limit: 50, used: 1 } }),
 });

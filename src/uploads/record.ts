@@ -123,20 +123,11 @@ export async function beginUpload(
   return limit === undefined ? undefined : { limit, retryAfterSeconds };
 }
 
-const used = new RedisScript(`
-local time = redis.call('TIME')
-local files = redis.call('ZRANGEBYSCORE', KEYS[1], '(' .. time[1] * 1000, '+inf')
-local bytes = 0
-for _, file in ipairs(files) do
-  bytes = bytes + tonumber(redis.call('HGET', '${recordKey('')}' .. file, 'sizeBytes') or '0')
-end
-return {#files, bytes}
-`);
-
-/** What of its budget a tenant has taken. */
-export async function usedUploads(redis: Redis, tenant: string): Promise<UploadBudget> {
-  const [uploads, bytes] = (await used.run(redis, [countedKey(tenant)], [])) as [number, number];
-  return { uploads, bytes };
+/** What counts against the tenant's budget at the moment. */
+export async function uploadsOf(redis: Redis, tenant: string): Promise<UploadBudget> {
+  const files = await redis.zrangebyscore(countedKey(tenant), `(${redisNow()}`, '+inf');
+  const sizes = await Promise.all(files.map((file) => redis.hget(recordKey(file), 'sizeBytes')));
+  return { uploads: files.length, bytes: sizes.reduce((sum, size) => sum + Number(size ?? 0), 0) };
 }
 
 const TENANT_S_COUNTED = `

@@ -275,9 +275,9 @@ describe('A4. GET /v1/usage', () => {
         // The cancellation, two uploads, the stream, and this very request.
         reads: { limit: 1_000_000, remaining: 999_995, resetSeconds: expect.any(Number) },
         unfinishedJobs: { limit: 100_000, used: 1 },
-        uploads: { limit: 200, used: 0 },
-        uploadBytes: { limit: 53_687_091_200, used: 0 },
-        eventStreams: { limit: 50, used: 0 },
+        uploads: { limit: 200, used: 2 },
+        uploadBytes: { limit: 50 * 1024 ** 3, used: 2000 },
+        eventStreams: { limit: 50, used: 1 },
       },
     });
     expect(body.data.submissions.resetSeconds).toBeGreaterThan(0);

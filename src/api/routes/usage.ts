@@ -2,9 +2,9 @@
 import { Usage } from '../../contract/answers.ts';
 import { unfinishedIds } from '../../queue/job-index.ts';
 import { lookAtRate, type RateState } from '../../redis/rate.ts';
-import { usedUploads } from '../../uploads/record.ts';
+import { uploadsOf } from '../../uploads/record.ts';
 import { sendData } from '../answer.ts';
-import { countStreams } from '../event-streams.ts';
+import { openStreams } from '../event-streams.ts';
 import { keyOf, type Route, type RouteContext } from '../route.ts';
 
 export const usageRoutes: readonly Route[] = [
@@ -17,12 +17,7 @@ export const usageRoutes: readonly Route[] = [
       client: 'usage()',
       summary: 'What the key used and may use',
       tag: 'Service',
-      answers: {
-        200: {
-          description: 'The key, its rates, and what it has at the moment of what it may have',
-          data: Usage,
-        },
-      },
+      answers: { 200: { description: 'The key, its rates, and what it has at the moment', data: Usage } },
       errors: [],
     },
     handle: usage,
@@ -37,8 +32,8 @@ async function usage(context: RouteContext): Promise<void> {
     lookAtRate(redis, 'submit', id, settings.submitPerMinute),
     lookAtRate(redis, 'read', id, settings.readPerMinute),
     unfinishedIds(redis, id),
-    usedUploads(redis, id),
-    countStreams(redis, id),
+    uploadsOf(redis, id),
+    openStreams(redis, id),
   ]);
   const unfinished = (await jobs.readMany(ids)).filter(({ finishedAtMs }) => finishedAtMs === null);
   response.set('Cache-Control', 'no-store');

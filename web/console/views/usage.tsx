@@ -58,9 +58,9 @@ function Meters({ usage }: { readonly usage: Told }) {
       <Meter name="Submissions this minute" {...perMinute(submissions)} />
       <Meter name="Requests this minute" {...perMinute(reads)} />
       <Meter name="Unfinished jobs" {...unfinishedJobs} about="at a time" />
-      <Meter name="Uploads" {...uploads} about="that have not expired" />
-      <Meter name="Bytes of uploads" {...uploadBytes} about="of those that have not expired" word={size} />
-      <Meter name="Event streams" {...eventStreams} about="open at a time, such as this page’s" />
+      <Meter name="Uploads" {...uploads} about="unfinished, or kept" />
+      <Meter name="Size of uploads" {...uploadBytes} show={size} about="together" />
+      <Meter name="Event streams" {...eventStreams} about="open now" />
     </>
   );
 }
@@ -76,19 +76,17 @@ interface MeterProps {
   readonly used: number;
   readonly limit: number;
   readonly about: string;
-  /** How an amount is written. */
-  readonly word?: (amount: number) => string;
+  /** Default: as a number. */
+  readonly show?: (amount: number) => string;
 }
 
-const plain = (amount: number): string => amount.toLocaleString();
-
-function Meter({ name, used, limit, about, word = plain }: MeterProps) {
+function Meter({ name, used, limit, about, show = (amount) => amount.toLocaleString() }: MeterProps) {
   const id = `meter-${name.toLowerCase().replaceAll(' ', '-')}`;
   return (
     <section class="card meter" aria-labelledby={id}>
       <h2 id={id}>{name}</h2>
       <p class="meter-number">
-        <strong>{word(used)}</strong> of {word(limit)}
+        <strong>{show(used)}</strong> of {show(limit)}
       </p>
       <progress max={limit} value={used} aria-labelledby={id} />
       <p class="hint">{about}</p>
