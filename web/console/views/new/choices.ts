@@ -7,7 +7,7 @@ import { type Output, outputsOf, time } from '../../words.ts';
 import { createStore } from './store.ts';
 
 export type FormatName = keyof typeof formats;
-export type WantedJob = z.input<typeof JobRequest>;
+type WantedJob = z.input<typeof JobRequest>;
 /** A job but for its source. */
 export type Wanted = Omit<WantedJob, 'source'>;
 

@@ -54,7 +54,7 @@ export const isRefused = ({ upload, fault, mayTryAgain }: Source): boolean =>
   (fault !== '' && mayTryAgain !== true) || upload?.phase === 'refused';
 
 /** Whether it moves by itself: it will be ready, or not. */
-export const isComing = ({ upload, fault }: Source): boolean =>
+const isComing = ({ upload, fault }: Source): boolean =>
   fault === '' &&
   upload !== undefined &&
   ['queued', 'starting', 'uploading', 'waiting'].includes(upload.phase);

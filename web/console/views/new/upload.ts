@@ -16,7 +16,7 @@ const REMEMBERED_MS = 48 * 3600 * 1000;
 const SPEED_EVERY_MS = 500;
 const NOT_LOADED = 'A part of this page did not load. Check the connection.';
 
-export type UploadPhase =
+type UploadPhase =
   | 'queued'
   | 'starting'
   | 'uploading'
