@@ -91,12 +91,13 @@ it('the templates use every value, and none that there is not', () => {
 describe('the variables of the service', () => {
   const config: string[] = valuesSchema.properties.config.propertyNames.enum;
   const secret: string[] = valuesSchema.properties.secret.properties.values.propertyNames.enum;
-  /** Fixed by the image and the ports of the chart, or of the command line. */
+  /** Fixed by the image and the ports of the chart, in the place of a Secret, or of the command line. */
   const fixed = [
     'API_PORT',
     'GATEWAY_PORT',
     'WORKER_PORT',
     'DATA_DIR',
+    'SECRET_KEY_FILE',
     'SOUNDPOST_SERVER',
     'SOUNDPOST_API_KEY',
   ];

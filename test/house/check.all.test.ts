@@ -23,6 +23,7 @@ const printsDocument = (operation: object): string => {
 const inOrder: Readonly<Record<string, string>> = {
   'script/bootstrap': '#!/bin/sh\n',
   'script/site.ts': '',
+  'web/reference/reference.ts': "document.title = 'House';\n",
   'script/openapi-document.ts': printsDocument({ responses: { 200: { description: 'It is open' } } }),
   'package.json': `${JSON.stringify(
     {
@@ -84,6 +85,7 @@ function verdicts(output: string): Record<string, string> {
 
 const allOk = {
   types: 'ok',
+  'types of pages': 'ok',
   'lint, format': 'ok',
   'import rules': 'ok',
   'dead code': 'ok',
@@ -105,6 +107,7 @@ describe('script/check', () => {
 
   it.each([
     ['types', 'src/contract/id.ts', 'export const id: number = "1";\n'],
+    ['types of pages', 'web/reference/reference.ts', 'document.title = 1;\n'],
     ['lint, format', 'src/contract/id.ts', 'export const id =   1;\n'],
     ['import rules', 'src/contract/id.ts', "import { sep } from 'node:path';\n\nexport const id = sep;\n"],
     ['dead code', 'src/contract/id.ts', 'export const id = 1;\n\nexport const unused = 2;\n'],
@@ -186,7 +189,7 @@ describe('script/check', () => {
   it('refuses the name of a check that there is not, and says which there are', async () => {
     await using tree = await plantTree(inOrder);
     const { code, output } = await run(tree.folder, 'script/check', ['lint']);
-    expect(output).toContain('there is no check "lint"; there are: types; lint, format; import rules; ');
+    expect(output).toContain('there is no check "lint"; there are: types; types of pages; lint, format; ');
     expect(code).toBe(2);
   });
 });
