@@ -3,7 +3,7 @@
  * scripts of their own. Takes a fifth of a second, and `script/bootstrap` has it done where something has changed (docs/decisions/0041-console-in-typescript.md).
  */
 import { cp, readFile, rm, writeFile } from 'node:fs/promises';
-import { resolve } from 'node:path';
+import { relative, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { type BuildOptions, build, type Plugin } from 'esbuild';
 
@@ -36,6 +36,28 @@ const contractTables: Plugin = {
   },
 };
 
+const MAIN = fileURLToPath(new URL('console/main.tsx', WEB));
+
+/**
+ * A view that is fetched when it is opened uses what the page has anyway. esbuild makes a file for each set of views that have something in common, and
+ * each is a request before anything is seen; where every view is said to need all of the page's own modules, these are one file.
+ */
+const onePage: Plugin = {
+  name: 'one page',
+  setup({ onLoad, onResolve }) {
+    const views = new Set<string>();
+    onResolve({ filter: /^\.\.?\/.*\.tsx$/ }, ({ kind, path, resolveDir }) => {
+      if (kind === 'dynamic-import') views.add(resolve(resolveDir, path));
+      return undefined;
+    });
+    onLoad({ filter: /\.tsx$/ }, async ({ path }) =>
+      views.has(path)
+        ? { contents: `${await readFile(path, 'utf8')}\nimport ${JSON.stringify(MAIN)};`, loader: 'tsx' }
+        : undefined,
+    );
+  },
+};
+
 function isData(value: unknown): boolean {
   if (typeof value === 'function') return false;
   if (typeof value !== 'object' || value === null) return true;
@@ -49,18 +71,24 @@ const shared: BuildOptions = {
   minify: true,
   target: ['es2022', 'chrome123', 'firefox120', 'safari17.5'],
   plugins: [contractTables],
+  loader: { '.svg': 'dataurl' },
   logLevel: 'warning',
 };
 
 await rm(OUT, { recursive: true, force: true });
-await build({
+const { metafile } = await build({
   ...shared,
-  entryPoints: entries({ 'console/console': 'console/main.tsx' }),
+  entryPoints: [
+    { in: MAIN, out: 'console/console' },
+    { in: fileURLToPath(new URL('console/style/console.css', WEB)), out: 'console/console' },
+  ],
   format: 'esm',
   splitting: true,
   jsx: 'automatic',
   jsxImportSource: 'preact',
   chunkNames: 'console/parts/[name]-[hash]',
+  plugins: [contractTables, onePage],
+  metafile: true,
 });
 await build({
   ...shared,
@@ -77,15 +105,32 @@ const { outputFiles } = await build({
   write: false,
 });
 const html = await readFile(new URL('console/index.html', WEB), 'utf8');
+const icon = await readFile(new URL('shared/icon.svg', WEB), 'base64');
 await writeFile(
   new URL('console/index.html', OUT),
-  html.replace('FIRST_PAINT', outputFiles[0]?.text.trim() ?? ''),
+  html
+    .replace('FIRST_PAINT', outputFiles[0]?.text.trim() ?? '')
+    .replace('SCRIPT', scriptOfConsole())
+    .replace('ICON', `data:image/svg+xml;base64,${icon}`),
 );
-for (const page of ['console', 'inbox']) {
-  await cp(new URL('shared/icon.svg', WEB), new URL(`${page}/icon.svg`, OUT));
-}
+await rm(new URL('console/console.js', OUT));
+await cp(new URL('shared/icon.svg', WEB), new URL('inbox/icon.svg', OUT));
 // By its age script/pages sees whether something was changed since.
 await writeFile(new URL('made', OUT), '');
+
+/** Address of the file that has the page's own modules. What esbuild writes as the entry only imports it, and would be one more way there and back. */
+function scriptOfConsole(): string {
+  const main = relative('.', MAIN);
+  const [path, { imports }] = Object.entries(metafile.outputs).find(([, { inputs }]) => main in inputs) ?? [
+    '',
+    { imports: [] },
+  ];
+  const needed = imports.filter(({ kind }) => kind === 'import-statement');
+  if (path === '' || needed.length > 0) {
+    throw new Error(`the console's script is not one file: it imports ${needed.map((one) => one.path)}`);
+  }
+  return relative(fileURLToPath(OUT), path);
+}
 
 /** @param files by what each becomes, both without the folder */
 function entries(files: Readonly<Record<string, string>>): Record<string, string> {

@@ -1,12 +1,4 @@
 /** The console: signs in, and shows the view that the address names. */
-import '../shared/foundation.css';
-import './style/base.css';
-import './style/shell.css';
-import './style/controls.css';
-import './style/new-job.css';
-import './style/job.css';
-import './style/lists.css';
-import './style/manage.css';
 import { Component, type ComponentChildren, render } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { forgetGateway } from './gateway.ts';

@@ -1,6 +1,7 @@
 /** What stands around every view: the name, the ways to the views, colours, signing out. */
 import type { ComponentChildren } from 'preact';
 import { useRef } from 'preact/hooks';
+import appIcon from '../shared/icon.svg';
 import type { ViewName } from './route.ts';
 import { chooseTheme, useDark } from './theme.ts';
 import { Icon } from './ui.tsx';
@@ -36,12 +37,18 @@ export function Shell({ view, onSignOut, children }: ShellProps) {
       </button>
       <header class="top">
         <a class="brand" href="#/">
-          <img src="console/icon.svg" width="30" height="30" alt="" />
+          <img src={appIcon} width="30" height="30" alt="" />
           <span>Soundpost</span>
         </a>
         <nav class="views" aria-label="Views">
           {ways.map(({ view: name, href, icon, label }) => (
-            <a key={name} href={href} data-view={name} aria-current={name === shown ? 'page' : undefined}>
+            <a
+              key={name}
+              href={href}
+              title={label}
+              data-view={name}
+              aria-current={name === shown ? 'page' : undefined}
+            >
               <Icon name={icon} />
               <span>{label}</span>
             </a>

@@ -1,6 +1,7 @@
 /** Signing in with an API key. Which one it is is asked of the service, so that a wrong key is said at once. */
 import { useEffect, useRef } from 'preact/hooks';
 import { SoundpostError } from '../../src/client/error.ts';
+import appIcon from '../shared/icon.svg';
 import { api, signIn, signOut } from './session.ts';
 import { Button, Fault, useWork } from './ui.tsx';
 
@@ -35,7 +36,7 @@ export function SignIn({ reason, onSignedIn }: { readonly reason: string; readon
           void run(submit);
         }}
       >
-        <img src="console/icon.svg" width="56" height="56" alt="" />
+        <img src={appIcon} width="56" height="56" alt="" />
         <h1>Soundpost</h1>
         <p class="soft">The audio of any video, in the format you need.</p>
         <div class="field">
