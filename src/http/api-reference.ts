@@ -57,19 +57,17 @@ export function referencePage(title: string, files = 'docs/'): Document {
     <title>${title}</title>
     <link rel="icon" href="data:," />
     <style>
-      .not-started { max-width: 34rem; margin: 15vh auto; padding: 1.25rem; font-family: system-ui, sans-serif; animation: appear 0s 1.5s backwards; }
+      .not-started { max-width: 34rem; margin: 0 auto; padding: 15vh 1.25rem; font-family: system-ui, sans-serif; animation: appear 0s 1.5s backwards; }
       @keyframes appear { from { visibility: hidden; } }
     </style>
   </head>
   <body>
-    <div id="reference">
-      <!-- The reference takes its place; it is seen where a script was blocked or did not arrive. -->
-      <main class="not-started">
-        <h1>${title}</h1>
-        <p>The reference has not started. It needs JavaScript: allow scripts for this page, check the connection, and reload.</p>
-        <p><a href="openapi.json">The OpenAPI document</a> needs no script.</p>
-      </main>
-    </div>
+    <div id="reference"></div>
+    <main id="not-started" class="not-started">
+      <h1>${title}</h1>
+      <p>The reference has not started. It needs JavaScript: allow scripts for this page, check the connection, and reload.</p>
+      <p><a href="openapi.json">The OpenAPI document</a> needs no script.</p>
+    </main>
     <script src="${files}scalar.js"></script>
     <script src="${files}reference.js"></script>
   </body>

@@ -13,13 +13,14 @@ describe('the console', () => {
     const named = [...bytes.toString().matchAll(/(?:src|href)="(console\/[^"]+)"/g)].map(
       ([, path = '']) => path,
     );
-    expect(named.toSorted()).toEqual(['console/console.css', 'console/console.js', 'console/icon.svg']);
+    expect(named).toEqual(['console/console.css', expect.stringMatching(/^console\/parts\/[\w-]+\.js$/)]);
     for (const path of new Set(named)) expect([path, (await get(`/${path}`)).status]).toEqual([path, 200]);
     expect((await service().call('HEAD', '/', { key: null })).status).toBe(200);
   });
 
   it('every module that a module names is there too, libraries among them', async () => {
-    const known = new Map([['/console/console.js', '']]);
+    const [, first = ''] = /src="(console[^"]+)"/.exec((await get('/')).bytes.toString()) ?? [];
+    const known = new Map([[`/${first}`, '']]);
     for (const [path] of known) {
       const { status, bytes } = await get(path);
       expect([path, status]).toEqual([path, 200]);
@@ -48,9 +49,9 @@ describe('the console', () => {
     expect(directives).toMatchObject({
       'default-src': "'none'",
       'script-src': `'self' 'nonce-${nonce}'`,
-      'connect-src': `'self' ${new URL(service().gatewayUrl).origin}`,
+      'connect-src': "'self'",
     });
-    expect(policy.replace(directives['connect-src'] ?? '', '')).not.toMatch(/unsafe|\*|https?:/);
+    expect(policy).not.toMatch(/unsafe|\*|https?:/);
     expect(page).not.toMatch(/ style=|<style|<script(?! [^>]*nonce=)|\son\w+=/);
   });
 
@@ -69,10 +70,10 @@ describe('the console', () => {
   });
 
   it('is asked for again with its tag, and not sent again', async () => {
-    const { headers } = await get('/console/console.js', { 'accept-encoding': 'br' });
+    const { headers } = await get('/console/console.css', { 'accept-encoding': 'br' });
     expect(headers['content-encoding']).toBe('br');
     const known = { 'accept-encoding': 'br', 'if-none-match': headers.etag };
-    expect((await get('/console/console.js', known)).status).toBe(304);
+    expect((await get('/console/console.css', known)).status).toBe(304);
   });
 
   it.each(['/console', '/console/', '/console/nothing.js', '/console/../src/main.ts', '/index.html'])(
@@ -97,7 +98,7 @@ describe('with CONSOLE=off', () => {
   const service = useService({ parts: [], environment: { CONSOLE: 'off' } });
 
   it('there is none, and the root leads to the reference', async () => {
-    expect((await service().call('GET', '/console/console.js')).body.error.code).toBe('NOT_FOUND');
+    expect((await service().call('GET', '/console/console.css')).body.error.code).toBe('NOT_FOUND');
     const { status, headers } = await service().call('GET', '/', { key: null });
     expect([status, headers.location]).toEqual([302, 'docs']);
   });

@@ -164,7 +164,8 @@ describe('the service, or the moment', () => {
     const fault = page.locator('#history-error', { hasText: 'does not answer' });
     await fault.waitFor();
     await isOffline(false);
-    for (const _look of [1, 2]) await page.waitForResponse((answer) => answer.url().endsWith(stuck));
+    const newer = await service().submit(url(missing));
+    await page.locator(`[data-job="${newer}"]`, { hasText: 'Failed' }).waitFor();
     expect(await fault.count()).toBe(1);
 
     await again.dblclick();
@@ -173,21 +174,26 @@ describe('the service, or the moment', () => {
     const retries = jobs.filter(({ retryOf }: { retryOf: string | null }) => retryOf === failed.jobId);
     expect(retries).toHaveLength(1);
 
-    // The list is late: what it still offers to cancel has ended, and cancelling that would erase its file.
+    // What is still offered to be cancelled has ended by the time that the press arrives, and cancelling that would erase its file.
     await go('#/jobs');
-    const cancel = page.locator(`[data-job="${stuck}"]`).getByRole('button', { name: /^Cancel/ });
-    await cancel.waitFor();
-    const late: Route[] = [];
-    let isLate = true;
-    await page.route(`**/v1/jobs/${stuck}`, (route) => (isLate ? late.push(route) : route.continue()));
-    await until('the list looks', () => late.length > 0);
+    const ended = Promise.withResolvers<void>();
+    const asked = Promise.withResolvers<void>();
+    await page.route(`**/v1/jobs/${stuck}`, async (route) => {
+      asked.resolve();
+      await ended.promise;
+      await route.continue();
+    });
+    await page
+      .locator(`[data-job="${stuck}"]`)
+      .getByRole('button', { name: /^Cancel/ })
+      .click();
+    await asked.promise;
     stalling.letGo();
     await service().ended(stuck);
-    isLate = false;
-    await cancel.click();
+    ended.resolve();
     await page.locator(`[data-job="${stuck}"]`, { hasText: 'Completed' }).waitFor();
     expect((await service().call('GET', `/v1/download/${stuck}`)).status).toBe(200);
-    await Promise.all(late.map((route) => route.abort()));
+    await page.unroute(`**/v1/jobs/${stuck}`);
   });
 
   it('an answer that the stream of events has overtaken takes no job back', async () => {

@@ -14,3 +14,5 @@ Scalar.createApiReference('#reference', {
   telemetry: false,
   withDefaultFonts: false,
 });
+// Seen where a script was blocked or did not arrive.
+document.getElementById('not-started')?.remove();
