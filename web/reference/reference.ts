@@ -3,7 +3,10 @@ declare const Scalar: {
   createApiReference(selector: string, options: Readonly<Record<string, unknown>>): unknown;
 };
 
-Scalar.createApiReference('#reference', {
+// Throws where the library did not arrive, and what the page says then stays.
+const { createApiReference } = Scalar;
+document.getElementById('reference')?.replaceChildren();
+createApiReference('#reference', {
   url: 'openapi.json',
   agent: { disabled: true },
   defaultOpenAllTags: true,
