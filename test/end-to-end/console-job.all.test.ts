@@ -11,7 +11,7 @@ import { GATEWAY_API_KEY, type Json, useClips, useService } from '../api/api-fix
 import { startChromium, type TestBrowser } from '../chromium.ts';
 import { freePort } from '../ports.ts';
 import { until } from '../until.ts';
-import { makeTalk, seriousFaults, signIn, type Watch, watchPage } from './console-page.ts';
+import { makeTalk, everyFault, signIn, type Watch, watchPage } from './console-page.ts';
 import { ada, messagesTo } from './inbox.ts';
 
 const PATIENCE_MS = 60_000;
@@ -167,7 +167,7 @@ describe('sending', () => {
     expect(await messages()).toBe(1);
     await page.getByLabel('To', { exact: true }).click();
     expect(await options().count()).toBeGreaterThan(2);
-    expect(await seriousFaults(page)).toEqual([]);
+    expect(await everyFault(page)).toEqual([]);
     await options('Ada Lovelace').click();
     await page.getByRole('button', { name: 'Send again' }).click();
     await until('it has come again', async () => (await messages()) === 2);
@@ -190,7 +190,7 @@ describe('sending', () => {
     await send().click();
     await page.locator('#send-status', { hasText: 'Not sent' }).waitFor();
     await page.locator('#send-note', { hasText: 'Check the number with its country code' }).waitFor();
-    expect(await seriousFaults(page)).toEqual([]);
+    expect(await everyFault(page)).toEqual([]);
   });
 });
 

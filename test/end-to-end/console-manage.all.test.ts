@@ -12,7 +12,7 @@ import { freePort } from '../ports.ts';
 import { until } from '../until.ts';
 import {
   makeTalk,
-  seriousFaults,
+  everyFault,
   shiftsBeyondBudget,
   signIn,
   type Watch,
@@ -189,7 +189,7 @@ describe('an instance on WhatsApp', () => {
     await picture.waitFor();
     const { body } = await service().gateway('GET', '/instance/connect/phone');
     expect(await picture.getAttribute('src')).toBe(body.base64);
-    expect(await seriousFaults(page)).toEqual([]);
+    expect(await everyFault(page)).toEqual([]);
 
     server.scan(body.code);
     await instance('phone').getByRole('heading', { name: 'Connected' }).waitFor();
@@ -363,7 +363,7 @@ describe('for everybody', () => {
         await opened(view);
         if (view === 'Instances') await button('Settings of main').click();
         if (view === 'Keys') await button('New key').click();
-        expect(await seriousFaults(page), `${view}, ${colours}`).toEqual([]);
+        expect(await everyFault(page), `${view}, ${colours}`).toEqual([]);
       }
     }
   });

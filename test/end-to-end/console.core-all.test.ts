@@ -14,7 +14,7 @@ import { until } from '../until.ts';
 import {
   makeTalk,
   padTo,
-  seriousFaults,
+  everyFault,
   shiftsBeyondBudget,
   signIn,
   tabTo,
@@ -439,7 +439,7 @@ describe.runIf(currentRun === 'all')('for everybody', () => {
       for (const [address, shown] of Object.entries(views)) {
         await page.evaluate(`location.hash = ${JSON.stringify(address)}`);
         await page.locator(shown).filter({ visible: true }).first().waitFor();
-        expect({ address, faults: await seriousFaults(page) }).toEqual({ address, faults: [] });
+        expect({ address, faults: await everyFault(page) }).toEqual({ address, faults: [] });
       }
       stuck.letGo();
     },
@@ -463,7 +463,7 @@ describe.runIf(currentRun === 'all')('for everybody', () => {
     expect(await page.evaluate<number>('sessionStorage.length')).toBeGreaterThan(0);
     await page.getByRole('button', { name: 'Sign out' }).click();
     await page.getByLabel('API key').waitFor();
-    expect(await seriousFaults(page)).toEqual([]);
+    expect(await everyFault(page)).toEqual([]);
     const left = await page.evaluate<string>('JSON.stringify({ ...sessionStorage, ...localStorage })');
     expect(left).not.toContain(service().key);
     expect(left).not.toContain('interview');
