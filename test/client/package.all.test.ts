@@ -257,11 +257,13 @@ describe('the types of soundpost-client', () => {
       type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
       type Called<F> = F extends (...args: infer Given) => infer Answer ? [Given, Answer] : F;
       type AllSame<A, B> = { [Name in keyof A]: Name extends keyof B ? Same<Called<A[Name]>, Called<B[Name]>> : false };
-      type Operations<Client> = Omit<Client, 'uploads'>;
+      type Operations<Client> = Omit<Client, 'uploads' | 'keys'>;
       declare const operations: AllSame<Operations<source.SoundpostClient>, Operations<plain.SoundpostClient>>;
       export const isSame: Record<keyof typeof operations, true> = operations;
       declare const uploads: AllSame<source.Uploads, plain.Uploads>;
       export const isSameForUploads: Record<keyof typeof uploads, true> = uploads;
+      declare const keys: AllSame<source.SoundpostClient['keys'], plain.SoundpostClient['keys']>;
+      export const isSameForKeys: Record<keyof typeof keys, true> = keys;
       export const isSameEvent: Same<source.WebhookEvent, plain.WebhookEvent> = true;
       export const isSameCode: Same<source.SoundpostErrorCode, plain.SoundpostErrorCode> = true;`,
     );

@@ -185,9 +185,12 @@ describe('`npx soundpost serve`', () => {
     expect((await stat(join(folder, 'talk.mp3'))).size).toBeGreaterThan(10_000);
     expect(await codecOf(join(folder, 'talk.mp3'))).toBe('mp3');
     const gateway = await served.says(/^Gateway\s+(http\S+)/m);
+    const index = await (await fetch(`${api}/`)).text();
+    const [, script = ''] = /src="(console\/parts\/[^"]+)"/.exec(index) ?? [];
     for (const page of [
       `${api}/`,
-      `${api}/console/lib/wavesurfer.js`,
+      `${api}/console/console.css`,
+      `${api}/${script}`,
       `${api}/docs`,
       `${gateway}/docs`,
       `${gateway}/inbox`,
