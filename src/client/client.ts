@@ -76,7 +76,7 @@ export interface Uploads {
 export interface Keys {
   list(options?: CallOptions): Promise<z.infer<typeof KeyList>>;
   /** The answer has the key itself, which is not shown again. The key that asks must have what it gives. */
-  create(request: NewKeyRequest, options?: CallOptions): Promise<KeyWithSecret>;
+  create(request: z.input<typeof NewKeyRequest>, options?: CallOptions): Promise<KeyWithSecret>;
   /** A new secret; the old one works 24 hours more. */
   rotate(keyId: string, options?: CallOptions): Promise<KeyWithSecret>;
   revoke(keyId: string, options?: CallOptions): Promise<KeyState>;

@@ -27,7 +27,6 @@ export const NewKeyRequest = z.strictObject({
       example: ['support'],
     }),
 });
-export type NewKeyRequest = z.input<typeof NewKeyRequest>;
 
 /** A key without its secret. */
 export const KeyState = z.object({
