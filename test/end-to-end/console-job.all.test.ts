@@ -11,7 +11,7 @@ import { GATEWAY_API_KEY, type Json, useClips, useService } from '../api/api-fix
 import { startChromium, type TestBrowser } from '../chromium.ts';
 import { freePort } from '../ports.ts';
 import { until } from '../until.ts';
-import { makeTalk, everyFault, signIn, type Watch, watchPage } from './console-page.ts';
+import { everyFault, makeTalk, signIn, type Watch, watchPage } from './console-page.ts';
 import { ada, messagesTo } from './inbox.ts';
 
 const PATIENCE_MS = 60_000;

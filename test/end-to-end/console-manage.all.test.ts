@@ -10,14 +10,7 @@ import { startChromium, type TestBrowser } from '../chromium.ts';
 import { startTrustedServer } from '../gateway/whatsapp/noise/trusted-server.ts';
 import { freePort } from '../ports.ts';
 import { until } from '../until.ts';
-import {
-  makeTalk,
-  everyFault,
-  shiftsBeyondBudget,
-  signIn,
-  type Watch,
-  watchPage,
-} from './console-page.ts';
+import { everyFault, makeTalk, shiftsBeyondBudget, signIn, type Watch, watchPage } from './console-page.ts';
 
 const PHONE = '4915112345678';
 const PATIENCE_MS = 30_000;

@@ -12,9 +12,9 @@ import { decodedSeconds, ffmpeg } from '../media/oracle.ts';
 import { sendJson, startTranscriber } from '../transcripts/transcriber-stub.ts';
 import { until } from '../until.ts';
 import {
+  everyFault,
   makeTalk,
   padTo,
-  everyFault,
   shiftsBeyondBudget,
   signIn,
   tabTo,
