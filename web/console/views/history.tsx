@@ -229,7 +229,7 @@ interface BulkProps {
 function BulkActions({ jobs, work, onDone }: BulkProps) {
   const running = jobs.filter(isUnfinished);
   const again = jobs.filter(mayHelpToRetry);
-  const finished = jobs.filter(({ status }) => status === 'completed');
+  const finished = jobs.filter(({ outputFile }) => outputFile?.url !== undefined);
 
   /** All at once; the first that fails is said, and the rest is done all the same. */
   function all(chosen: readonly Job[], what: string, act: (job: Job) => Promise<unknown>): void {
