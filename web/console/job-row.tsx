@@ -75,8 +75,9 @@ function aboutJob(job: Job, status: ShownStatus): string {
 function progressOf({ outputFile, currentStep, progress, error }: Job, status: ShownStatus): string {
   switch (status) {
     case 'completed':
-      return outputFile === null
-        ? ''
+      if (outputFile === null) return '';
+      return outputFile.url === undefined
+        ? 'no longer kept'
         : `${time(Math.round(outputFile.duration ?? 0))} · ${size(outputFile.size)}`;
     case 'processing':
       return `${stepWord(currentStep)} · ${progress} %`;

@@ -90,7 +90,7 @@ function remedyOf(code: string | undefined): string | undefined {
 
 /** Not of the name of a field: `source.url: …` */
 function capital(part: string): string {
-  return /^[\w.]+:/.test(part) ? part : `${part.charAt(0).toUpperCase()}${part.slice(1)}`;
+  return /^[\w.[\]]+:/.test(part) ? part : `${part.charAt(0).toUpperCase()}${part.slice(1)}`;
 }
 
 /** Whether somebody aborted it on purpose. */

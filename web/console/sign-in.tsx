@@ -6,7 +6,7 @@ import { api, signIn, signOut } from './session.ts';
 import { Button, Fault, useWork } from './ui.tsx';
 
 const UNKNOWN_KEY =
-  'The service does not know this key. Check that all of it was pasted, from sp_ on, or have a new one made with: keys create';
+  'The service does not know this key. Check that all of it was pasted, from sp_ on, or have a new one made with: soundpost keys create';
 
 export function SignIn({ reason, onSignedIn }: { readonly reason: string; readonly onSignedIn: () => void }) {
   const { busy, fault, run } = useWork();
@@ -58,8 +58,8 @@ export function SignIn({ reason, onSignedIn }: { readonly reason: string; readon
           Sign in
         </Button>
         <p id="key-hint" class="hint">
-          The first start of the service printed one. Others are made with <code>keys create</code>. The key
-          stays in this tab and is forgotten when you close it.
+          The first start of the service printed one. Others are made with <code>soundpost keys create</code>.
+          The key stays in this tab and is forgotten when you close it.
         </p>
       </form>
     </main>

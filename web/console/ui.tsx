@@ -13,6 +13,14 @@ export function Icon({ name }: { readonly name: string }) {
   );
 }
 
+/**
+ * Moves the focus once what was changed is drawn: what had it is gone, and it would begin at the top of the page again.
+ * @param id of what can have it
+ */
+export function focusNext(id: string): void {
+  requestAnimationFrame(() => document.getElementById(id)?.focus());
+}
+
 export function Fault({ text, id }: { readonly text: string; readonly id?: string }) {
   return (
     <p class="fault" role="alert" id={id}>
@@ -151,9 +159,14 @@ export function ViewHead({
   readonly title: string;
   readonly children?: ComponentChildren;
 }) {
+  const heading = useRef<HTMLHeadingElement>(null);
+  useEffect(() => {
+    // The script of a view may come after the view was opened.
+    if (document.activeElement?.closest('main') == null) heading.current?.focus({ preventScroll: true });
+  }, []);
   return (
     <header class="view-head">
-      <h1 id={`${id}-title`} tabIndex={-1}>
+      <h1 id={`${id}-title`} tabIndex={-1} ref={heading}>
         {title}
       </h1>
       {children}

@@ -6,7 +6,7 @@ import { cancel, erase, retry } from '../job-actions.ts';
 import { JobRow } from '../job-row.tsx';
 import { listen, withMoves } from '../live.ts';
 import { api, isAborted, sentence } from '../session.ts';
-import { Button, confirmed, Fault, Icon, useWork, ViewHead } from '../ui.tsx';
+import { Button, confirmed, Fault, focusNext, Icon, useWork, ViewHead } from '../ui.tsx';
 import { isUnfinished, mayHelpToRetry, nameOf } from '../words.ts';
 
 const PAGE = 20;
@@ -119,20 +119,23 @@ export function History() {
     requestAnimationFrame(() => list.current?.children[first]?.querySelector('a')?.focus());
   }
 
+  function chooseNone(): void {
+    setChosen(new Set());
+    focusNext('history-title');
+  }
+
   const picked = (jobs ?? []).filter(({ jobId }) => chosen.has(jobId));
   return (
     <section id="view-history" class="view" aria-labelledby="history-title">
       <ViewHead id="history" title="History">
-        <p class="soft">Your jobs, newest first. The list moves by itself.</p>
+        <p class="soft">Your jobs, newest first. The list updates itself.</p>
       </ViewHead>
       <Filters query={query} onQuery={setQuery} />
       <p id="history-note" class="visually-hidden" role="status">
-        {jobs === undefined ? '' : jobs.length === 0 ? 'No jobs' : `${jobs.length} jobs shown`}
+        {jobs === undefined ? '' : jobs.length === 0 ? 'No jobs' : `${counted(jobs.length)} shown`}
       </p>
       <Fault text={fault || work.fault} id="history-error" />
-      {picked.length === 0 ? null : (
-        <BulkActions jobs={picked} work={work} onDone={() => setChosen(new Set())} />
-      )}
+      {picked.length === 0 ? null : <BulkActions jobs={picked} work={work} onDone={chooseNone} />}
       <ul id="jobs" class="rows" aria-label="Jobs" ref={list}>
         {jobs?.map((job) => (
           <JobRow
@@ -153,6 +156,8 @@ export function History() {
     </section>
   );
 }
+
+const counted = (jobs: number): string => (jobs === 1 ? '1 job' : `${jobs} jobs`);
 
 function withOrWithout(chosen: ReadonlySet<string>, jobId: string, isChosen: boolean): ReadonlySet<string> {
   const next = new Set(chosen);
@@ -224,9 +229,9 @@ interface BulkProps {
 function BulkActions({ jobs, work, onDone }: BulkProps) {
   const running = jobs.filter(isUnfinished);
   const again = jobs.filter(mayHelpToRetry);
-  const finished = jobs.filter(({ status }) => status === 'completed');
+  const finished = jobs.filter(({ outputFile }) => outputFile?.url !== undefined);
 
-  /** One after the other; the first that fails is said, and the rest is done all the same. */
+  /** All at once; the first that fails is said, and the rest is done all the same. */
   function all(chosen: readonly Job[], what: string, act: (job: Job) => Promise<unknown>): void {
     void work.run(async () => {
       const results = await Promise.allSettled(chosen.map(act));
@@ -239,7 +244,7 @@ function BulkActions({ jobs, work, onDone }: BulkProps) {
 
   async function eraseAll(): Promise<void> {
     const sure = await confirmed({
-      title: `Erase the files of ${finished.length} jobs?`,
+      title: `Erase the files of ${counted(finished.length)}?`,
       text: 'The files are removed from the service, and their addresses no longer work. The jobs stay in the history.',
       yes: 'Erase them',
     });

@@ -3,7 +3,7 @@ import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import { announce } from '../../announcements.ts';
 import { connectInstance, deleteInstance, logoutInstance } from '../../gateway.ts';
-import { Button, confirmed, Fault, useWork } from '../../ui.tsx';
+import { Button, confirmed, Fault, focusNext, useWork } from '../../ui.tsx';
 import { InstanceWebhook } from './instance-webhook.tsx';
 import { networks, stateSigns, stateWords } from './network-words.ts';
 import { PairingPanel } from './pairing.tsx';
@@ -64,6 +64,7 @@ export function InstanceCard({ instance, isPairing, onPairing, onChange }: CardP
     changing(async () => {
       await deleteInstance(name);
       announce(`${name} is deleted`);
+      focusNext('instances-title');
     });
   }
 
@@ -71,7 +72,9 @@ export function InstanceCard({ instance, isPairing, onPairing, onChange }: CardP
     <li class="card instance" aria-labelledby={titleId} data-instance={name} data-state={status}>
       <div class="card-head">
         <div class="instance-name">
-          <h2 id={titleId}>{name}</h2>
+          <h2 id={titleId} tabIndex={-1}>
+            {name}
+          </h2>
           <p class="soft">{[networks[transport].name, accountOf(ownerJid)].filter(Boolean).join(' · ')}</p>
         </div>
         <span class={`status status-${stateSigns[status]}`}>{stateWords[status]}</span>

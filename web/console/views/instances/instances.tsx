@@ -2,7 +2,7 @@
 import { useState } from 'preact/hooks';
 import { forgetGateway, gatewayAddress, gatewayKey } from '../../gateway.ts';
 import { SecretValue } from '../../secret-value.tsx';
-import { Button, Fault, Icon, ViewHead } from '../../ui.tsx';
+import { Button, Fault, focusNext, Icon, ViewHead } from '../../ui.tsx';
 import { GatewayKeyForm } from './gateway-key-form.tsx';
 import { InstanceCard } from './instance-card.tsx';
 import { type MadeInstance, NewInstanceForm } from './new-instance.tsx';
@@ -18,12 +18,17 @@ export function Instances() {
     setHasKey(false);
   }
 
+  function accepted(): void {
+    setHasKey(true);
+    focusNext('instances-title');
+  }
+
   return (
     <section id="view-instances" class="view" aria-labelledby="instances-title">
       <ViewHead id="instances" title="Instances">
         <p class="soft">Accounts on chat networks that voice messages are sent as.</p>
       </ViewHead>
-      <Content hasKey={hasKey} reason={reason} onKey={() => setHasKey(true)} onRefused={refused} />
+      <Content hasKey={hasKey} reason={reason} onKey={accepted} onRefused={refused} />
     </section>
   );
 }
@@ -56,20 +61,37 @@ function InstanceList({ onRefused }: { readonly onRefused: (reason: string) => v
   function taken(one: MadeInstance): void {
     setMade(one);
     setMaking(false);
+    // The panel for pairing takes the focus itself.
     if (one.transport === 'whatsapp') setPairing(one.name);
+    else focusNext('token-title');
     refresh();
+  }
+
+  function open(): void {
+    setMaking(true);
+    focusNext('new-instance-name');
+  }
+
+  function cancel(): void {
+    setMaking(false);
+    focusNext('new-instance-open');
+  }
+
+  function kept(): void {
+    setMade(undefined);
+    focusNext('new-instance-open');
   }
 
   return (
     <>
       {isMaking ? (
-        <NewInstanceForm onMade={taken} onCancel={() => setMaking(false)} />
+        <NewInstanceForm onMade={taken} onCancel={cancel} />
       ) : (
-        <Button id="new-instance-open" class="primary head-action" icon="new" onClick={() => setMaking(true)}>
+        <Button id="new-instance-open" class="primary head-action" icon="new" onClick={open}>
           New instance
         </Button>
       )}
-      {made === undefined ? null : <Token made={made} onKept={() => setMade(undefined)} />}
+      {made === undefined ? null : <Token made={made} onKept={kept} />}
       <Fault text={fault} id="instances-error" />
       {instances?.length === 0 && !isMaking ? <Empty /> : null}
       <ul id="instances" class="rows" aria-label="Instances">
@@ -80,6 +102,7 @@ function InstanceList({ onRefused }: { readonly onRefused: (reason: string) => v
             isPairing={pairing === instance.name}
             onPairing={(isPairing) => {
               setPairing(isPairing ? instance.name : undefined);
+              if (!isPairing) focusNext(`instance-${instance.name}`);
               refresh();
             }}
             onChange={refresh}
@@ -93,7 +116,9 @@ function InstanceList({ onRefused }: { readonly onRefused: (reason: string) => v
 function Token({ made, onKept }: { readonly made: MadeInstance; readonly onKept: () => void }) {
   return (
     <section class="card secret-card" aria-labelledby="token-title">
-      <h2 id="token-title">{made.name} is made</h2>
+      <h2 id="token-title" tabIndex={-1}>
+        {made.name} is made
+      </h2>
       <p class="soft">
         This is its token, for programs that call the gateway as this instance alone. It is not shown again;
         the console does not need it.

@@ -43,7 +43,11 @@ export function NewInstanceForm({
       }}
     >
       <h2 id="new-instance-title">New instance</h2>
-      <Field label="Name" hint="Letters, digits, - and _. Jobs and keys name it by this.">
+      <Field
+        label="Name"
+        id="new-instance-name"
+        hint="Letters, digits, - and _. Jobs and keys name it by this."
+      >
         {(attributes) => (
           <input
             {...attributes}

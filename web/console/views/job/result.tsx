@@ -83,7 +83,7 @@ function factsOf(file: OutputFile): [string, string | undefined][] {
   const levelled =
     loudness && `${loudness.outputLufs.toFixed(1)} LUFS, from ${loudness.inputLufs.toFixed(1)}`;
   return [
-    ['Format', `${format.toUpperCase()} · ${codec}`],
+    ['Format', format === codec ? format.toUpperCase() : `${format.toUpperCase()} · ${codec}`],
     ['Length', time(duration)],
     ['Size', size(file.size)],
     ['Bitrate', bitrate.replace('k', ' kbit/s')],

@@ -5,7 +5,7 @@ import type { KeyState, KeyWithSecret } from '../../../../src/contract/api-keys.
 import { scopes } from '../../../../src/contract/scopes.ts';
 import { SecretValue } from '../../secret-value.tsx';
 import { api, isAborted, keyHeaders, sentence, signIn } from '../../session.ts';
-import { Button, Fault, ViewHead } from '../../ui.tsx';
+import { Button, Fault, focusNext, ViewHead } from '../../ui.tsx';
 import { KeyRow } from './key-row.tsx';
 import { NewKeyForm } from './new-key.tsx';
 
@@ -82,6 +82,7 @@ function KeyList({ keys, onChange }: { readonly keys: readonly KeyState[]; reado
     setShown({ key, isRotated: false });
     setMaking(false);
     onChange();
+    focusNext('new-secret-title');
   }
 
   function rotated(key: KeyWithSecret): void {
@@ -89,23 +90,50 @@ function KeyList({ keys, onChange }: { readonly keys: readonly KeyState[]; reado
     if (key.id === ownId()) signIn(key.key);
     setShown({ key, isRotated: true });
     onChange();
+    focusNext('new-secret-title');
+  }
+
+  function open(): void {
+    setMaking(true);
+    focusNext('new-key-name');
+  }
+
+  function cancel(): void {
+    setMaking(false);
+    focusNext('new-key-open');
+  }
+
+  function kept(): void {
+    setShown(undefined);
+    focusNext('new-key-open');
+  }
+
+  function revokedOne(): void {
+    onChange();
+    focusNext('keys-title');
   }
 
   const rows = (some: readonly KeyState[]) =>
     some.map((key) => (
-      <KeyRow key={key.id} apiKey={key} isOwn={key.id === own?.id} onRotated={rotated} onRevoked={onChange} />
+      <KeyRow
+        key={key.id}
+        apiKey={key}
+        isOwn={key.id === own?.id}
+        onRotated={rotated}
+        onRevoked={revokedOne}
+      />
     ));
   return (
     <>
       {isMaking ? (
-        <NewKeyForm own={own} onMade={made} onCancel={() => setMaking(false)} />
+        <NewKeyForm own={own} onMade={made} onCancel={cancel} />
       ) : (
-        <Button id="new-key-open" class="primary head-action" icon="new" onClick={() => setMaking(true)}>
+        <Button id="new-key-open" class="primary head-action" icon="new" onClick={open}>
           New key
         </Button>
       )}
       {shown === undefined ? null : (
-        <NewSecret shown={shown} isOwn={shown.key.id === own?.id} onKept={() => setShown(undefined)} />
+        <NewSecret shown={shown} isOwn={shown.key.id === own?.id} onKept={kept} />
       )}
       <ul id="keys" class="rows" aria-label="Keys">
         {rows(good)}
@@ -137,7 +165,9 @@ interface NewSecretProps {
 function NewSecret({ shown: { key, isRotated }, isOwn, onKept }: NewSecretProps) {
   return (
     <section class="card secret-card" aria-labelledby="new-secret-title">
-      <h2 id="new-secret-title">{isRotated ? `${key.name} has a new secret` : `${key.name} is made`}</h2>
+      <h2 id="new-secret-title" tabIndex={-1}>
+        {isRotated ? `${key.name} has a new secret` : `${key.name} is made`}
+      </h2>
       <p class="soft" role="status">
         Copy the key now: it is not shown again.
         {isRotated ? ' The old one works 24 hours more.' : ''}

@@ -38,7 +38,7 @@ export function NewKeyForm({ own, onMade, onCancel }: NewKeyProps) {
       }}
     >
       <h2 id="new-key-title">New key</h2>
-      <Field label="Name" hint="What it is for, such as the program that will have it.">
+      <Field label="Name" id="new-key-name" hint="What it is for, such as the program that will have it.">
         {(attributes) => (
           <input
             {...attributes}
@@ -68,7 +68,10 @@ export function NewKeyForm({ own, onMade, onCancel }: NewKeyProps) {
         </div>
       </fieldset>
       {chosen.includes('voice') ? (
-        <Field label="Send as" hint="Names of instances, separated by commas, or * for any. Empty: as none.">
+        <Field
+          label="Send as"
+          hint="Names of instances, separated by commas, or * for any. Left empty: none."
+        >
           {(attributes) => (
             <input
               {...attributes}
