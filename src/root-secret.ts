@@ -8,6 +8,7 @@ import type { Logger } from './observe/logger.ts';
 import { isRedisAway, type Redis } from './redis/connection.ts';
 import { ownKey } from './redis/keys.ts';
 import { deriveSecrets, readSecretKey, savedSecretKey } from './secrets.ts';
+import { webhookSecretKey } from './tenants/webhook-secrets.ts';
 
 const FINGERPRINT_KEY = ownKey('secret-fingerprint');
 /** Of src/tenants/api-keys.ts; it is there as soon as there was a key. */
@@ -84,6 +85,11 @@ export async function acceptRootSecret(
   const saved = config.SECRET_KEY ?? (await readSecretKey(secretKeyPath(config)));
   const { fingerprint } = deriveSecrets(saved ?? (await madeSecret(config, logger)));
   await redis.set(FINGERPRINT_KEY, fingerprint);
+  if (before !== fingerprint) {
+    // Nobody can read them any more; each tenant's next webhook makes another.
+    const tenants = await redis.smembers(API_KEYS_KEY);
+    await Promise.all(tenants.map((id) => redis.del(webhookSecretKey(id))));
+  }
   return { before: before && shown(before), now: shown(fingerprint) };
 }
 
@@ -109,7 +115,7 @@ function compared(secret: string, origin: string, known: string | undefined): Ro
   if (known === fingerprint) return { kind: 'same', secret, origin };
   return {
     kind: 'refused',
-    problem: `${origin} (fingerprint ${shown(fingerprint)}) is not the SECRET_KEY that the data in Redis was made with (fingerprint ${shown(known)} in ${FINGERPRINT_KEY})`,
+    problem: `${origin} (fingerprint ${shown(fingerprint)}) is not the SECRET_KEY that Redis knows (fingerprint ${shown(known)} in ${FINGERPRINT_KEY})`,
     remedy: `set SECRET_KEY to that one again; ${TO_GO_ON}`,
   };
 }

@@ -50,9 +50,7 @@ describe('a SECRET_KEY', () => {
     const refused = await agreed({ SECRET_KEY: OTHER }).catch((error: Error) => error);
     expect(refused).toMatchObject({ name: 'ConfigurationError' });
     const said = String(refused);
-    expect(said).toMatch(
-      /SECRET_KEY \(fingerprint \w{8}\) is not the SECRET_KEY that the data in Redis was made with/,
-    );
+    expect(said).toMatch(/SECRET_KEY \(fingerprint \w{8}\) is not the SECRET_KEY that Redis knows/);
     expect(said).toContain(`fingerprint ${fingerprint?.slice(0, 8)} in ${KEY}`);
     expect(said).toMatch(/set SECRET_KEY to that one again.*soundpost accept-secret/);
     expect(said).not.toContain(OTHER);
@@ -228,6 +226,49 @@ describe('processes', () => {
     await writeFile(file, secret);
     expect(await home.run([...soundpost, 'accept-secret']).exited).toBe(0);
     expect((await asked((await home.serve()).api)).status).toBe(200);
+    await home.remove();
+  });
+
+  it('what was encrypted under a lost one is made anew, and keeps nothing else from working', async () => {
+    const apikey = 'gateway-key-of-these-tests';
+    const home = await ServiceHome.make({
+      REDIS_URL: redis.url,
+      GATEWAY_API_KEY: apikey,
+      OUTBOUND_ALLOW: '127.0.0.1:9',
+    });
+    const at = (url: string, headers: Record<string, string>) => async (path: string, json?: object) => {
+      const post = { method: 'POST', body: JSON.stringify(json) };
+      const response = await fetch(`${url}${path}`, {
+        ...(json === undefined ? {} : post),
+        headers: { 'Content-Type': 'application/json', ...headers },
+      });
+      return { status: response.status, body: (await response.json()) as { data: { secret: string } } };
+    };
+    const before = await home.serve({ SECRET_KEY: OLD });
+    const secretOf = async (api: string, key: string) =>
+      (await at(api, { 'X-API-Key': key })('/v1/webhooks/secret')).body.data.secret;
+    const oldSecret = await secretOf(before.api, home.key);
+    const gateway = at(before.gateway, { apikey });
+    const connection = { jid: 'ada@127.0.0.1', password: 'wrong', service: 'xmpp://127.0.0.1:9' };
+    const created = await gateway('/instance/create', { instanceName: 'far', transport: 'xmpp', connection });
+    expect(created.status).toBe(201);
+    const webhook = { enabled: true, url: 'http://127.0.0.1:9/hook', events: ['messages.upsert'] };
+    expect((await gateway('/webhook/set/main', { webhook })).status).toBe(201);
+    before.process.signal('SIGTERM');
+    expect(await before.process.exited).toBe(0);
+
+    expect(await home.run([...soundpost, 'accept-secret'], { SECRET_KEY: OTHER }).exited).toBe(0);
+    const made = await home.run([...soundpost, 'keys', 'rotate', home.key.split('_')[1] ?? ''], {
+      SECRET_KEY: OTHER,
+    });
+    const newKey = await made.says(/(sp_\w+)/);
+    const after = await home.serve({ SECRET_KEY: OTHER, BOOTSTRAP_API_KEY: '' });
+    expect(await secretOf(after.api, newKey)).not.toBe(oldSecret);
+    const again = at(after.gateway, { apikey });
+    const listed = await again('/instance/fetchInstances');
+    expect(listed.status).toBe(200);
+    expect(JSON.stringify(listed.body)).toContain('far');
+    expect((await again('/webhook/set/main', { webhook })).status).toBe(201);
     await home.remove();
   });
 });

@@ -47,9 +47,9 @@ export async function beginEvents(context: RouteContext): Promise<EventAnswer> {
   const heartbeat = setInterval(() => {
     if (!response.writableNeedDrain) response.write(':\n\n');
     stream.renew();
-    // The message that told of it may have been lost.
-    keys.isRevoked(id).then(
-      (isRevoked) => isRevoked && leave(),
+    // The message that told of a revocation may have been lost; and a secret that was replaced ends after its day.
+    keys.authenticate(context.request.get('x-api-key') ?? '').then(
+      (key) => key === undefined && leave(),
       () => undefined,
     );
   }, HEARTBEAT_MS);

@@ -47,7 +47,13 @@ async function* oneStream(
       retries: 0,
       signal: signal ? AbortSignal.any([signal, silence.signal]) : silence.signal,
     });
-    if (response.body !== null) yield* readEvents(response.body, () => watchdog.feed());
+    if (response.body === null) return;
+    for await (const event of readEvents(response.body, () => watchdog.feed())) {
+      // The time that the reader takes for an event is no silence.
+      watchdog.stop();
+      yield event;
+      watchdog.feed();
+    }
   } catch (error) {
     signal?.throwIfAborted();
     if (error instanceof SoundpostError && isRefusal(error)) throw error;

@@ -4,6 +4,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { GatewayError, gatewayErrorCatalogue } from '../contract/gateway-errors.ts';
 import type { ConnectionState, TransportKind } from '../contract/gateway-instances.ts';
 import type { Logger } from '../observe/logger.ts';
+import { SealBroken } from '../signing/sealer.ts';
 import type { Instance, Instances } from './instances.ts';
 import type { Lease } from './lease/lease.ts';
 import { type Session, type Transport, type TransportReports, UnsupportedOperation } from './transport.ts';
@@ -145,8 +146,15 @@ export class Sessions {
   states(instances: readonly Instance[]): Promise<InstanceState[]> {
     return Promise.all(
       instances.map(async (instance) => {
-        const session = await this.of(instance);
-        return { instance, state: this.stateOf(instance, session), ownJid: session.ownJid };
+        try {
+          const session = await this.of(instance);
+          return { instance, state: this.stateOf(instance, session), ownJid: session.ownJid };
+        } catch (error) {
+          // Its password is lost (`accept-secret`); the others are listed, and this one can be deleted.
+          if (!(error instanceof SealBroken)) throw error;
+          this.#reasons.set(instance.id, error.message);
+          return { instance, state: 'close', ownJid: '' };
+        }
       }),
     );
   }

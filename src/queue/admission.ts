@@ -74,13 +74,13 @@ end
 local taken, remaining, reset = take(rate, limit, cost, windowMs)
 local fields = {}
 if job then fields = readRecord(job) end
-return {'known', taken and 1 or 0, remaining, reset, stored[5], stored[6], stored[7], stored[8], stored[10] or '', fields}
+return {'known', taken and 1 or 0, remaining, reset, stored[5], stored[6], stored[7], stored[8], stored[10] or '', isCurrent and 1 or 0, fields}
 `);
 
 type Answer =
   | ['blocked', number]
   | ['no-key']
-  | ['known', 0 | 1, number, number, string, string, string, string, string, (string | null)[]];
+  | ['known', 0 | 1, number, number, string, string, string, string, string, 0 | 1, (string | null)[]];
 
 export async function admitRequest(
   redis: Redis,
@@ -98,11 +98,16 @@ export async function admitRequest(
     case 'no-key':
       return { outcome: 'no-key' };
     case 'known': {
-      const [, allowed, remaining, resetMs, name, scopes, instances, createdAtMs, paused, fields] = answer;
+      const [, allowed, remaining, resetMs, name, scopes, instances, createdAtMs, paused, isCurrent, fields] =
+        answer;
       const pausedAtMs = paused === '' ? undefined : paused;
       return {
         outcome: 'known',
-        key: { id, ...readPublicFields({ name, scopes, instances, createdAtMs, pausedAtMs }) },
+        key: {
+          id,
+          ...readPublicFields({ name, scopes, instances, createdAtMs, pausedAtMs }),
+          ...(isCurrent === 1 ? {} : { isReplaced: true }),
+        },
         allowed: allowed === 1,
         rate: { limit, remaining: Math.max(0, remaining), resetSeconds: Math.ceil(resetMs / 1000) },
         record: hashOf(fields),

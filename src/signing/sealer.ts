@@ -28,6 +28,15 @@ export class Sealer {
       .setAAD(Buffer.from(label))
       .setAuthTag(bytes.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES));
     const opened = decipher.update(bytes.subarray(NONCE_BYTES + TAG_BYTES));
-    return Buffer.concat([opened, decipher.final()]).toString('utf8');
+    try {
+      return Buffer.concat([opened, decipher.final()]).toString('utf8');
+    } catch (cause) {
+      throw new SealBroken(`${label} cannot be read: it was encrypted under another SECRET_KEY`, { cause });
+    }
   }
+}
+
+/** What was sealed under another root secret, or is something else. */
+export class SealBroken extends Error {
+  override readonly name = 'SealBroken';
 }

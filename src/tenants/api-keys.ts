@@ -23,6 +23,8 @@ export interface ApiKey {
   readonly createdAtMs: number;
   /** Since when it only reads and removes, and none of its jobs begins; undefined while it is not paused. */
   readonly pausedAtMs?: number | undefined;
+  /** Whoever asks has a secret that was replaced, and works for what is left of its day. */
+  readonly isReplaced?: true;
 }
 
 export interface StoredApiKey extends ApiKey {
@@ -117,11 +119,11 @@ export class ApiKeys {
   }
 
   /** Returns the key's text: the only time that it can be seen. */
-  async create(key: NewApiKey): Promise<string> {
+  async create(key: NewApiKey, createdAtMs = redisNow()): Promise<string> {
     for (;;) {
       const id = randomText(LOWER, 8);
       const secret = randomText(MIXED, SECRET_LENGTH);
-      if (await this.#store(id, secret, key)) {
+      if (await this.#store(id, secret, key, createdAtMs)) {
         return `sp_${id}_${secret}`;
       }
     }
@@ -142,7 +144,9 @@ export class ApiKeys {
     const created = await this.#store(id, secret, { name: 'bootstrap', scopes, instances: ['*'] });
     if (!created && (await this.authenticate(text)) === undefined) {
       throw new ApiKeyConflict(
-        `BOOTSTRAP_API_KEY: the key ${id} exists with another secret; give the right one, or choose another id`,
+        (await this.find(id))?.revoked === true
+          ? `BOOTSTRAP_API_KEY: the key ${id} was revoked; choose another id, or leave the variable out`
+          : `BOOTSTRAP_API_KEY: the key ${id} exists with another secret, or was made under another SECRET_KEY; give the right one, or choose another id`,
       );
     }
     return created ? id : undefined;
@@ -165,13 +169,9 @@ export class ApiKeys {
       return false;
     }
     await this.#redis.hset(apiKeyKey(id), REVOKED_FIELD, redisNow());
-    // Those who are let in for long; the others ask each time.
-    await this.#redis.publish(REVOKED_CHANNEL, id);
+    // Those who are let in for long; the others ask each time. It is revoked also where this is not heard: they look now and then.
+    await this.#redis.publish(REVOKED_CHANNEL, id).catch(() => undefined);
     return true;
-  }
-
-  async isRevoked(id: string): Promise<boolean> {
-    return (await this.#redis.hexists(apiKeyKey(id), REVOKED_FIELD)) === 1;
   }
 
   /** Answers false when there is no such key. What runs goes on. */
@@ -203,13 +203,13 @@ export class ApiKeys {
     return `sp_${id}_${secret}`;
   }
 
-  async #store(id: string, secret: string, key: NewApiKey): Promise<boolean> {
+  async #store(id: string, secret: string, key: NewApiKey, createdAtMs = redisNow()): Promise<boolean> {
     const fields = {
       mac: this.#mac(id, secret),
       name: key.name,
       scopes: key.scopes.join(','),
       instances: key.instances.join(','),
-      createdAtMs: String(redisNow()),
+      createdAtMs: String(createdAtMs),
     };
     const stored = await create.run(
       this.#redis,

@@ -32,7 +32,7 @@ export class WebhookSecrets {
 
   /** The secrets to sign with, the current one first, then each that was replaced less than a day ago. */
   async of(tenant: string): Promise<readonly string[]> {
-    const key = ownKey('webhook-secret', tenant);
+    const key = webhookSecretKey(tenant);
     let stored = Stored.parse(await this.#redis.hgetall(key));
     if (stored.current === undefined) {
       // Of two who make the first one at once, the second reads the first's.
@@ -49,7 +49,7 @@ export class WebhookSecrets {
   async rotate(tenant: string): Promise<string> {
     const secret = newSecret();
     const fields = { current: 'current', previous: 'previous' };
-    await rotateSecret(this.#redis, ownKey('webhook-secret', tenant), fields, this.#encrypt(secret));
+    await rotateSecret(this.#redis, webhookSecretKey(tenant), fields, this.#encrypt(secret));
     return secret;
   }
 
@@ -68,6 +68,9 @@ export class WebhookSecrets {
     return Buffer.concat([opened, decipher.final()]).toString('utf8');
   }
 }
+
+/** The hash that a tenant's secrets are stored in. */
+export const webhookSecretKey = (tenant: string): string => ownKey('webhook-secret', tenant);
 
 function newSecret(): string {
   return `whsec_${randomBytes(SECRET_BYTES).toString('base64')}`;

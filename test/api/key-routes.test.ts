@@ -67,13 +67,15 @@ it.each([
     const count = (await call('GET', '/v1/keys')).body.data.keys.length;
     const made = await make({ name: 'more', ...wanted }, { key });
     expect([made.status, made.body.error.code]).toEqual([403, 'FORBIDDEN']);
-    expect(made.body.error.message).toContain(` ${named},`);
+    expect(made.body.error.message).toContain(` ${named}:`);
     expect((await call('GET', '/v1/keys')).body.data.keys).toHaveLength(count);
 
     const strong = (await make({ name: 'strong', ...wanted })).body.data;
     const rotated = await call('POST', `/v1/keys/${strong.id}/rotate`, { key });
     expect([rotated.status, rotated.body.error.code]).toEqual([403, 'FORBIDDEN']);
-    expect(rotated.body.error.message).toContain(` ${named},`);
+    expect(rotated.body.error.message).toContain(` ${named}:`);
+    expect((await call('DELETE', `/v1/keys/${strong.id}`, { key })).status).toBe(403);
+    expect(await listed(strong.id)).toMatchObject({ status: 'active' });
 
     const within = await make({ name: 'as much', scopes: ['admin', 'read'], instances: ['main'] }, { key });
     expect(within.status).toBe(201);
@@ -88,6 +90,16 @@ it('a key may rotate and revoke itself, and is told so', async () => {
   const revoked = await call('DELETE', `/v1/keys/${idOf(key)}`, { key: rotated.body.data.key });
   expect([revoked.status, revoked.body.message]).toEqual([200, expect.stringContaining('revoked itself')]);
   expect(await statusWith(key)).toBe(401);
+});
+
+it('a secret that was replaced opens what it opened, and no longer changes keys', async () => {
+  const key = await service().newKey({ scopes: ['admin', 'read'] });
+  const rotated = (await call('POST', `/v1/keys/${idOf(key)}/rotate`, { key })).body.data.key;
+  expect(await statusWith(key)).toBe(200);
+  expect((await make({ name: 'kept', scopes: ['admin'] }, { key })).status).toBe(403);
+  expect((await call('POST', `/v1/keys/${idOf(key)}/rotate`, { key })).status).toBe(403);
+  expect((await call('DELETE', `/v1/keys/${idOf(key)}`, { key })).status).toBe(403);
+  expect((await make({ name: 'mine', scopes: ['admin'] }, { key: rotated })).status).toBe(201);
 });
 
 it('a paused key looks at keys and changes none', async () => {

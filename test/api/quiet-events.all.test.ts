@@ -1,4 +1,7 @@
 import { expect, it } from 'vitest';
+import { createLogger } from '../../src/observe/logger.ts';
+import { closeRedis, connectRedis } from '../../src/redis/connection.ts';
+import { apiKeyKey } from '../../src/tenants/api-keys.ts';
 import { until } from '../until.ts';
 import { useService } from './api-fixture.ts';
 import { Stream } from './event-stream.ts';
@@ -13,4 +16,17 @@ it('a quiet stream carries a comment each 15 s', async () => {
   await until('the first comment', () => stream.comments > 0);
   expect(stream.events.map(({ data }) => data.status)).toEqual(['queued']);
   stream.close();
+});
+
+it('a stream ends with the day of a secret that was replaced', async () => {
+  const { url, redis } = service();
+  const key = await service().newKey();
+  const id = key.split('_')[1] ?? '';
+  expect((await service().call('POST', `/v1/keys/${id}/rotate`)).status).toBe(200);
+  const stream = await Stream.ofKey({ url, key });
+  const connection = connectRedis({ url: redis.url, role: 'request', logger: createLogger('silent') });
+  await connection.hset(apiKeyKey(id), 'previousUntilMs', Date.now() - 1000);
+  await closeRedis(connection);
+  await stream.ended;
+  expect((await service().call('GET', '/v1/jobs', { key })).status).toBe(401);
 });

@@ -168,6 +168,12 @@ describe('the service, or the moment', () => {
     await page.locator(`[data-job="${newer}"]`, { hasText: 'Failed' }).waitFor();
     expect(await fault.count()).toBe(1);
 
+    // Choosing one stays in the list.
+    await page.locator(`[data-job="${newer}"] .row-choice`).click();
+    await page.getByText('1 chosen').waitFor();
+    expect(new URL(page.url()).hash).toBe('#/jobs');
+    await page.getByRole('button', { name: 'Choose none' }).click();
+
     await again.dblclick();
     await page.locator('#job-status', { hasText: 'Failed' }).waitFor();
     const { jobs } = (await service().call('GET', '/v1/jobs?limit=100')).body.data;

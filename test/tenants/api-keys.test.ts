@@ -142,6 +142,7 @@ describe('the key that the operator chose', () => {
   it('that was revoked is not brought back by a restart', async () => {
     await store().bootstrap(BOOTSTRAP);
     await store().revoke('operator');
+    await expect(store().bootstrap(BOOTSTRAP)).rejects.toThrow('was revoked');
     await expect(store().bootstrap(BOOTSTRAP)).rejects.toThrow(ApiKeyConflict);
     expect(await store().authenticate(BOOTSTRAP)).toBeUndefined();
   });

@@ -36,6 +36,7 @@ function App() {
   }, []);
 
   function leave(told: string): void {
+    forgetAll();
     signOut();
     setReason(told);
     setIn(false);
@@ -44,12 +45,7 @@ function App() {
   return (
     <>
       {isIn ? (
-        <SignedIn
-          onSignOut={() => {
-            forgetAll();
-            leave('');
-          }}
-        />
+        <SignedIn onSignOut={() => leave('')} />
       ) : (
         <SignIn
           reason={reason}

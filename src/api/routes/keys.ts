@@ -2,6 +2,7 @@
 import { KeyList, KeyState, KeyWithSecret, NewKeyRequest } from '../../contract/api-keys.ts';
 import { ServiceError } from '../../contract/errors.ts';
 import type { AuditRecord } from '../../observe/logger.ts';
+import { redisNow } from '../../redis/clock.ts';
 import { type ApiKey, claimedId, type StoredApiKey } from '../../tenants/api-keys.ts';
 import { sendData } from '../answer.ts';
 import { readJson } from '../json-body.ts';
@@ -28,7 +29,7 @@ export const keyRoutes: readonly Route[] = [
   {
     method: 'post',
     path: '/v1/keys',
-    access,
+    access: { ...access, rate: 'submit' },
     docs: {
       operationId: 'createKey',
       client: 'keys.create({body})',
@@ -51,7 +52,7 @@ export const keyRoutes: readonly Route[] = [
       client: 'keys.rotate({keyId})',
       summary: 'Give a key a new secret',
       description:
-        'The answer has the key with its new secret, this once. The old secret works 24 hours more; up to five old ones work at a time, and a further rotation is answered 429 until the oldest has ended. Whoever gets the secret may do what the key may, so the caller must have its scopes and instances; a key may rotate itself.',
+        'The answer has the key with its new secret, this once. The old secret works 24 hours more; up to five old ones work at a time, and a further rotation is answered 429 until the oldest has ended. Whoever gets the secret reads and does all that the key may, so the caller must have its scopes and instances; a key may rotate itself, with the secret that it has now.',
       tag: 'Keys',
       answers: { 200: { description: 'The key with its new secret', data: KeyWithSecret } },
       errors: ['NOT_FOUND'],
@@ -67,7 +68,7 @@ export const keyRoutes: readonly Route[] = [
       client: 'keys.revoke({keyId})',
       summary: 'Revoke a key for good',
       description:
-        'It is refused from the next request on, and its event streams end; its jobs go on. A key may revoke itself, and the message of the answer says so; another one is made on the command line.',
+        'It is refused from the next request on, and its event streams end; its jobs go on. The caller must have its scopes and instances. A key may revoke itself, and the message of the answer says so; another one is made on the command line.',
       tag: 'Keys',
       answers: { 200: { description: 'The key, revoked', data: KeyState } },
       errors: ['NOT_FOUND'],
@@ -91,10 +92,11 @@ async function create(context: RouteContext): Promise<void> {
   const scopes = [...new Set(wanted.scopes)];
   const instances = [...new Set(wanted.instances)];
   demandGrantable(caller, { scopes, instances });
-  const key = await services.keys.create({ name, scopes, instances });
+  const createdAtMs = redisNow();
+  const key = await services.keys.create({ name, scopes, instances }, createdAtMs);
   const id = claimedId(key) ?? '';
   record(context, 'key created', id);
-  await sendSecret(context, 201, id, key);
+  sendSecret(context, 201, { id, name, scopes, instances, createdAtMs, revoked: false }, key);
 }
 
 async function rotate(context: RouteContext): Promise<void> {
@@ -104,13 +106,14 @@ async function rotate(context: RouteContext): Promise<void> {
   const key = await context.services.keys.rotate(known.id);
   if (key === undefined) throw unknownKey();
   record(context, 'key rotated', known.id);
-  await sendSecret(context, 200, known.id, key);
+  sendSecret(context, 200, known, key);
 }
 
 async function revoke(context: RouteContext): Promise<void> {
   const { response, services } = context;
   const caller = managing(context);
   const known = await namedKey(context);
+  if (known.id !== caller.id) demandGrantable(caller, known);
   await services.keys.revoke(known.id);
   record(context, 'key revoked', known.id);
   const message =
@@ -124,6 +127,10 @@ function managing(context: RouteContext): ApiKey {
   const key = keyOf(context);
   if (key.pausedAtMs !== undefined) {
     throw new ServiceError('FORBIDDEN', 'this key is paused: it changes no keys');
+  }
+  // Whoever found an old secret must not come by a new one with it.
+  if (key.isReplaced === true) {
+    throw new ServiceError('FORBIDDEN', 'this secret was replaced: keys are changed with the new one');
   }
   return key;
 }
@@ -139,11 +146,14 @@ function unknownKey(): ServiceError {
   return new ServiceError('NOT_FOUND', 'there is no such key, or it is revoked');
 }
 
-/** Throws FORBIDDEN: nobody comes by a key that may do more than their own. */
+/** Throws FORBIDDEN: nobody gives, renews or takes away a key that may do more than their own. */
 function demandGrantable(caller: ApiKey, wanted: Pick<ApiKey, 'scopes' | 'instances'>): void {
   const scope = wanted.scopes.find((one) => !caller.scopes.includes(one));
   if (scope !== undefined) {
-    throw new ServiceError('FORBIDDEN', `this key lacks the scope ${scope}, so it cannot give it`);
+    throw new ServiceError(
+      'FORBIDDEN',
+      `this key lacks the scope ${scope}: it can neither give it nor change a key that has it`,
+    );
   }
   const instance = caller.instances.includes('*')
     ? undefined
@@ -151,17 +161,15 @@ function demandGrantable(caller: ApiKey, wanted: Pick<ApiKey, 'scopes' | 'instan
   if (instance !== undefined) {
     throw new ServiceError(
       'FORBIDDEN',
-      `this key may not send as the instance ${instance}, so it cannot give it`,
+      `this key may not send as the instance ${instance}: it can neither give it nor change a key that may`,
     );
   }
 }
 
-async function sendSecret(context: RouteContext, httpStatus: number, id: string, key: string): Promise<void> {
-  const { response, services } = context;
-  const stored = await services.keys.find(id);
-  if (stored === undefined) throw unknownKey();
+/** Without another question to Redis, which may be away by now: the secret is known here alone. */
+function sendSecret({ response }: RouteContext, httpStatus: number, state: StoredApiKey, key: string): void {
   response.set('Cache-Control', 'no-store');
-  sendData(response, httpStatus, { ...keyState(stored), key });
+  sendData(response, httpStatus, { ...keyState(state), key });
 }
 
 function keyState({ id, name, scopes, instances, createdAtMs, pausedAtMs, revoked }: StoredApiKey): KeyState {

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import { gatewayEventNames } from '../../contract/gateway-events.ts';
 import type { Redis } from '../../redis/connection.ts';
-import type { Sealer } from '../../signing/sealer.ts';
+import { SealBroken, type Sealer } from '../../signing/sealer.ts';
 import { gatewayKey } from '../redis-keys.ts';
 
 const Webhook = z.object({
@@ -32,9 +32,14 @@ export class Webhooks {
   /** Addresses and headers hold their owner's secrets, so all of it is sealed. */
   async of(instanceId: string): Promise<Webhook | undefined> {
     const sealed = await this.#redis.hget(WEBHOOKS, instanceId);
-    return sealed === null
-      ? undefined
-      : Webhook.parse(JSON.parse(this.#sealer.open(labelOf(instanceId), sealed)));
+    if (sealed === null) return undefined;
+    try {
+      return Webhook.parse(JSON.parse(this.#sealer.open(labelOf(instanceId), sealed)));
+    } catch (error) {
+      // After `accept-secret`: it is lost, and may be set anew.
+      if (error instanceof SealBroken) return undefined;
+      throw error;
+    }
   }
 
   /** The secret stays what it was, so that receivers need not be told of a changed address. */
