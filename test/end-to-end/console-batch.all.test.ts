@@ -1,6 +1,6 @@
 /** Many sources at once at the console, among them broken ones: none vanishes, each says what is wrong with it, and the others go on. */
 import { execFile } from 'node:child_process';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -8,35 +8,33 @@ import type { Page, Route } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { useService } from '../api/api-fixture.ts';
 import { startChromium, type TestBrowser } from '../chromium.ts';
-import { ffmpeg } from '../media/oracle.ts';
 import { until } from '../until.ts';
-import { everyFault, makeTalk, signIn, type Watch, watchPage } from './console-page.ts';
+import {
+  BROKEN_FILES,
+  type Dropped,
+  dropping,
+  everyFault,
+  GOOD_FILES,
+  signIn,
+  thirtyFiles,
+  type Watch,
+  watchPage,
+} from './console-page.ts';
 
 const PATIENCE_MS = 60_000;
-const GOOD = Array.from({ length: 26 }, (_, index) => `talk ${index + 1}.mp4`);
-const BROKEN = ['empty.mp4', 'text.mp4', 'cut off.mp4', 'silent.mp4'];
-
 const service = useService();
 const run = promisify(execFile);
 let folder = '';
 let talk = '';
+let files: readonly Dropped[];
 let browser: TestBrowser;
 let page: Page;
 let watch: Watch;
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'soundpost-batch-'));
-  talk = await makeTalk(folder, 'talk.mp4', 2);
-  await writeFile(join(folder, 'empty.mp4'), '');
-  await writeFile(join(folder, 'text.mp4'), 'no video at all\n'.repeat(100));
-  // Its index stands at the front, so that it says itself how much is missing.
-  const whole = join(folder, 'whole.mp4');
-  await ffmpeg('-v', 'error', '-i', talk, '-c', 'copy', '-movflags', '+faststart', whole);
-  await writeFile(join(folder, 'cut off.mp4'), (await readFile(whole)).subarray(0, -8000));
-  await ffmpeg(
-    ...['-v', 'error', '-f', 'lavfi', '-i', 'color=c=teal:s=64x64:r=5', '-t', '1', '-c:v', 'mpeg4'],
-    join(folder, 'silent.mp4'),
-  );
+  files = await thirtyFiles(folder);
+  talk = join(folder, 'talk.mp4');
   browser = await startChromium({ width: 1180, height: 800 });
   await browser.context.grantPermissions(['clipboard-read', 'clipboard-write']);
   page = await browser.context.newPage();
@@ -57,20 +55,7 @@ const removeAll = async () => {
 };
 const fits = () => page.evaluate<boolean>('document.documentElement.scrollWidth <= innerWidth');
 
-/** Drops files beside every field. */
-async function drop(files: readonly { readonly name: string; readonly bytes: Buffer }[]): Promise<void> {
-  const sent = files.map(({ name, bytes }) => ({ name, text: bytes.toString('base64') }));
-  await page.evaluate(`(() => {
-    const carried = new DataTransfer();
-    for (const { name, text } of ${JSON.stringify(sent)}) {
-      const bytes = Uint8Array.from(atob(text), (sign) => sign.charCodeAt(0));
-      carried.items.add(new File([bytes], name, { type: 'video/mp4', lastModified: 1 }));
-    }
-    const event = (name) => new DragEvent(name, { dataTransfer: carried, bubbles: true, cancelable: true });
-    document.body.dispatchEvent(event('dragover'));
-    document.body.dispatchEvent(event('drop'));
-  })()`);
-}
+const drop = (dropped: readonly Dropped[]) => page.evaluate(dropping(dropped));
 
 async function namesInHistory(): Promise<string[]> {
   const { jobs } = (await service().call('GET', '/v1/jobs?limit=100')).body.data;
@@ -79,12 +64,10 @@ async function namesInHistory(): Promise<string[]> {
 
 describe('30 files, four of them broken', () => {
   it('are uploaded once they are dropped; each has its row, and one of which nothing will come its reason', async () => {
-    const good = await readFile(talk);
-    const broken = BROKEN.map(async (name) => ({ name, bytes: await readFile(join(folder, name)) }));
-    await drop([...GOOD.map((name) => ({ name, bytes: good })), ...(await Promise.all(broken))]);
+    await drop(files);
     await heading('30 sources, 2 not taken').waitFor();
     const names = await page.locator('.source-row strong').allInnerTexts();
-    expect(names).toEqual([...GOOD, ...BROKEN]);
+    expect(names).toEqual([...GOOD_FILES, ...BROKEN_FILES]);
     await row('empty.mp4').getByText('The file is empty').waitFor();
     await row('text.mp4').getByText('no video or audio that the service knows').waitFor();
     await page.getByText('28 of 28 files uploaded').waitFor();
@@ -100,7 +83,9 @@ describe('30 files, four of them broken', () => {
     await row('cut off.mp4').getByText('truncated').waitFor();
     await row('silent.mp4').getByText('No audio').waitFor();
     await row('text.mp4').getByText('no video or audio that the service knows').waitFor();
-    expect((await namesInHistory()).toSorted()).toEqual([...GOOD, 'cut off.mp4', 'silent.mp4'].toSorted());
+    expect((await namesInHistory()).toSorted()).toEqual(
+      [...GOOD_FILES, 'cut off.mp4', 'silent.mp4'].toSorted(),
+    );
     for (const colorScheme of ['dark', 'light'] as const) {
       await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
       expect(await everyFault(page)).toEqual([]);

@@ -1,5 +1,5 @@
 /** The console in a real browser: what a test sees of a page that it must not complain of, and the steps that several journeys have in common. */
-import { open } from 'node:fs/promises';
+import { open, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import axe from 'axe-core';
 import type { Page } from 'playwright-core';
@@ -115,4 +115,52 @@ export async function padTo(file: string, sizeBytes: number): Promise<void> {
   } finally {
     await handle.close();
   }
+}
+
+export const GOOD_FILES = Array.from({ length: 26 }, (_, index) => `talk ${index + 1}.mp4`);
+export const BROKEN_FILES = ['empty.mp4', 'text.mp4', 'cut off.mp4', 'silent.mp4'];
+
+export interface Dropped {
+  readonly name: string;
+  readonly bytes: Buffer;
+}
+
+/** Those 30, made in the folder. */
+export async function thirtyFiles(folder: string): Promise<Dropped[]> {
+  const talk = await makeTalk(folder, 'talk.mp4', 2);
+  const good = await readFile(talk);
+  // Its index stands at the front, so that it says itself how much is missing.
+  const [whole, silent] = [join(folder, 'whole.mp4'), join(folder, 'silent.mp4')];
+  await ffmpeg('-v', 'error', '-i', talk, '-c', 'copy', '-movflags', '+faststart', whole);
+  await ffmpeg(
+    ...['-v', 'error', '-f', 'lavfi', '-i', 'color=c=teal:s=64x64:r=5', '-t', '1', '-c:v', 'mpeg4'],
+    silent,
+  );
+  const broken = [
+    Buffer.alloc(0),
+    Buffer.from('no video at all\n'.repeat(100)),
+    (await readFile(whole)).subarray(0, -8000),
+    await readFile(silent),
+  ];
+  const files = [
+    ...GOOD_FILES.map((name) => ({ name, bytes: good })),
+    ...BROKEN_FILES.map((name, index) => ({ name, bytes: broken[index] ?? good })),
+  ];
+  for (const { name, bytes } of files) await writeFile(join(folder, name), bytes);
+  return files;
+}
+
+/** A script for a page: files are dropped on it, beside every field. */
+export function dropping(files: readonly Dropped[]): string {
+  const sent = files.map(({ name, bytes }) => ({ name, text: bytes.toString('base64') }));
+  return `(() => {
+    const carried = new DataTransfer();
+    for (const { name, text } of ${JSON.stringify(sent)}) {
+      const bytes = Uint8Array.from(atob(text), (sign) => sign.charCodeAt(0));
+      carried.items.add(new File([bytes], name, { type: 'video/mp4', lastModified: 1 }));
+    }
+    const event = (name) => new DragEvent(name, { dataTransfer: carried, bubbles: true, cancelable: true });
+    document.body.dispatchEvent(event('dragover'));
+    document.body.dispatchEvent(event('drop'));
+  })()`;
 }

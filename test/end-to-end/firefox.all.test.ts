@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { GATEWAY_API_KEY, useClips, useService } from '../api/api-fixture.ts';
 import { startFirefox, type TestFirefox } from '../firefox.ts';
 import { until } from '../until.ts';
-import { makeTalk } from './console-page.ts';
+import { BROKEN_FILES, dropping, GOOD_FILES, thirtyFiles } from './console-page.ts';
 import { ada } from './inbox.ts';
 
 const PATIENCE_MS = 60_000;
@@ -15,7 +15,7 @@ const PATIENCE_MS = 60_000;
 const LIVE_WITHIN_MS = 2000;
 
 const service = useService({ parts: ['worker', 'gateway'] });
-const clips = useClips('tone.mp4', 'silent.mp4');
+const clips = useClips('tone.mp4');
 let folder = '';
 
 beforeAll(async () => {
@@ -67,24 +67,20 @@ describe('a page whose scripts run', () => {
     await page.waitForSelector('#new-title');
   });
 
-  it('makes jobs of three files, and says by name why one has failed', async () => {
-    const talk = await makeTalk(folder, 'talk.mp4', 3);
-    const field = await page.waitForSelector('input#file');
-    await field?.uploadFile(talk, clips('tone.mp4'), clips('silent.mp4'));
-    await shows(page, 'talk.mp4', 'tone.mp4', 'silent.mp4');
+  it('makes jobs of 30 files that are dropped, and says by name why one has failed', async () => {
+    await page.evaluate(dropping(await thirtyFiles(folder)));
+    await shows(page, '30 sources, 2 not taken', '28 of 28 files uploaded');
     await page.locator('#extract').click();
-    await shows(page, '3 sources: 2 completed, 1 failed');
+    await shows(page, '30 sources: 26 completed, 4 failed');
     const rows = await page.$$eval('[data-source]', (found) =>
       found.map((row) => [row.querySelector('.source-what > :first-child')?.textContent, row.textContent]),
     );
-    expect(rows.map(([name]) => name)).toEqual(['talk.mp4', 'tone.mp4', 'silent.mp4']);
-    expect(rows[2]?.[1]).toContain('a video without sound has none to extract');
-    const { body } = await service().call('GET', '/v1/jobs');
-    expect(body.data.jobs.map(({ status }: { status: string }) => status).sort()).toEqual([
-      'completed',
-      'completed',
-      'failed',
-    ]);
+    const said = new Map(rows.map(([name, text]) => [name, text]));
+    expect([...said.keys()]).toEqual([...GOOD_FILES, ...BROKEN_FILES]);
+    expect(said.get('empty.mp4')).toContain('The file is empty');
+    expect(said.get('text.mp4')).toContain('no video or audio that the service knows');
+    expect(said.get('cut off.mp4')).toContain('truncated');
+    expect(said.get('silent.mp4')).toContain('No audio');
   });
 
   it(`shows in the open history a job that somebody submits elsewhere, within ${LIVE_WITHIN_MS} ms`, async () => {
