@@ -12,9 +12,10 @@ import { filesIn, staticFiles } from '../http/static-files.ts';
 
 const PAGE = new URL('../../web/dist/console/', import.meta.url);
 
-/** Stand in index.html where each answer has a nonce of its own, and where the gateway's address goes. */
+/** Stand in index.html where each answer has a nonce of its own, and where it is told what this service has. */
 const NONCE = 'NONCE';
 const GATEWAY = 'GATEWAY';
+const TRANSCRIBER = 'TRANSCRIBER';
 const compress = promisify<string, Buffer>(gzip);
 
 export interface ConsoleOptions {
@@ -22,6 +23,8 @@ export interface ConsoleOptions {
   readonly downloadOrigins: readonly string[];
   /** Where browsers reach the gateway, without a slash at the end; undefined: there is none of ours. */
   readonly gatewayUrl?: string | undefined;
+  /** Whether transcripts may be asked for. */
+  readonly hasTranscriber: boolean;
 }
 
 /** @throws where the page was not built */
@@ -41,10 +44,9 @@ export function consolePage(options: ConsoleOptions): Router {
  * answer; so the answer is never kept: a 304 would bring a policy with another nonce than the kept page has.
  */
 function page(options: ConsoleOptions): RequestHandler {
-  const html = readFileSync(new URL('index.html', PAGE), 'utf8').replace(
-    GATEWAY,
-    attribute(options.gatewayUrl ?? ''),
-  );
+  const html = readFileSync(new URL('index.html', PAGE), 'utf8')
+    .replace(GATEWAY, attribute(options.gatewayUrl ?? ''))
+    .replace(TRANSCRIBER, options.hasTranscriber ? 'yes' : 'no');
   return async (request, response) => {
     const nonce = randomBytes(16).toString('base64');
     response.set({

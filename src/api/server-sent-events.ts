@@ -57,7 +57,8 @@ export async function beginEvents(context: RouteContext): Promise<EventAnswer> {
   return {
     ended,
     async send(event) {
-      if (ended.aborted || response.write(event)) return;
+      // A stream that begins while the server stops still tells the state of now.
+      if (leaving.signal.aborted || response.write(event) || ended.aborted) return;
       await once(response, 'drain', { signal: ended }).catch(() => undefined);
     },
     close() {

@@ -112,7 +112,13 @@ export async function startApi(
       trustProxy: config.TRUST_PROXY,
       corsOrigins: config.CORS_ORIGINS,
       ...(config.CONSOLE === 'on'
-        ? { console: { downloadOrigins: downloadOriginsOf(config), gatewayUrl: gatewayUrlOf(config) } }
+        ? {
+            console: {
+              downloadOrigins: downloadOriginsOf(config),
+              gatewayUrl: gatewayUrlOf(config),
+              hasTranscriber: config.TRANSCRIBER_URL !== undefined,
+            },
+          }
         : {}),
       gatewayEventsSecret: secrets.gatewayEventsSecret,
       gatewayEventsToken: config.GATEWAY_EVENTS_TOKEN,

@@ -9,12 +9,12 @@ import { type SampledOperation, type SampleFolder, sampledOperations, sampleFold
 const NOT_RUN = [
   // A failed job; a gateway; the gateway's signature; a delivery that was given up; a receiver at a public address.
   ...['retryJob', 'sendVoiceMessage', 'receiveGatewayEvent', 'replayDelivery', 'testWebhook'],
-  // An upload that was begun by tus.
-  'appendToUpload',
+  // An upload that was begun by tus; events without an end.
+  ...['appendToUpload', 'watchJobs'],
 ];
 /** What the others look at comes before, and what ends it after them. */
 const FIRST = ['createUpload', 'extractAudio', 'submitBatch'];
-const LAST = ['deleteUpload', 'deleteJob'];
+const LAST = ['deleteUpload', 'deleteJob', 'revokeKey'];
 
 const clip = useClips('tone.mp4');
 
@@ -29,6 +29,7 @@ describe.each(['curl', 'JavaScript', 'Python'] as const)('the samples in %s', (l
     const video = await service.outside.file('tone.mp4', clip('tone.mp4'));
     own.push(
       [/YOUR_API_KEY/g, service.key],
+      [/(?<=keys\/|rotate\(["']|revoke\(["'])\w+/g, (await service.newKey()).split('_')[1] ?? ''],
       [/https:\/\/example\.com\/hooks\/\w+/g, service.outside.hook('hook').url],
       [/https:\/\/example\.com\/\w+\.(mp4|mkv)/g, video],
     );

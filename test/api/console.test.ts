@@ -17,6 +17,7 @@ describe('the console', () => {
     expect(named).toEqual(['console/console.css', expect.stringMatching(/^console\/parts\/[\w-]+\.js$/)]);
     for (const path of named) expect([path, (await get(`/${path}`)).status]).toEqual([path, 200]);
     expect((await service().call('HEAD', '/', { key: null })).status).toBe(200);
+    expect(bytes.toString()).toContain('<meta name="soundpost-transcriber" content="no" />');
   });
 
   it('every module that a module names is there too, libraries among them', async () => {

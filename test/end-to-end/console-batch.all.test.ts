@@ -92,6 +92,10 @@ describe('30 files, four of them broken', () => {
     }
   });
 
+  it('are offered no transcript where the service makes none', async () => {
+    await page.locator('#subtitles[disabled]').waitFor({ state: 'attached' });
+  });
+
   it('fit a phone of 320 pixels without moving sideways, and make room for another', async () => {
     await page.setViewportSize({ width: 320, height: 700 });
     expect(await fits()).toBe(true);

@@ -151,6 +151,7 @@ const openRoutes: Readonly<Record<string, number>> = {
   'GET /health/live': 200,
   'GET /health/ready': 200,
   'GET /openapi.json': 200,
+  'GET /': 302,
   'GET /docs': 200,
   'GET /media/:file': 404,
   'GET /i/:code': 302,

@@ -77,7 +77,7 @@ it('workspaces that a killed gateway left go at the next start, those of others 
   const ofDeadProcess = `gateway-${hostname()}.1.7-abc123`;
   const ofAnotherHost = 'gateway-elsewhere.1.7-abc123';
   for (const name of ['gateway-old', ofAnotherHost, ofDeadProcess, 'worker-old']) {
-    await mkdir(join(workspaces, name));
+    await mkdir(join(workspaces, name), { recursive: true });
     await writeFile(join(workspaces, name, 'voice.ogg'), '');
   }
   for (const name of ['gateway-old', 'worker-old']) {

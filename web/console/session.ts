@@ -51,6 +51,10 @@ async function watched(input: RequestInfo | URL, init?: RequestInit): Promise<Re
   return response;
 }
 
+/** Whether the service makes transcripts. */
+export const hasTranscriber = (): boolean =>
+  document.querySelector<HTMLMetaElement>('meta[name="soundpost-transcriber"]')?.content === 'yes';
+
 /** An address of the API as this page reaches it, whatever the service believes its own to be. @param address absolute or a path, with `/v1/` in it */
 export function reachable(address: string): string {
   return new URL(address.slice(address.indexOf('/v1/') + 1), document.baseURI).href;

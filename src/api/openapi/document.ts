@@ -147,7 +147,7 @@ const pathParameters = {
   jobId: JobId,
   batchId: BatchId,
   uploadId: UploadId,
-  keyId: TenantId,
+  keyId: TenantId.meta({ example: 'k3v9x0qa' }),
   deliveryId: z.string().meta({
     description: 'As the list of deliveries names it',
     example: 'job_5f0c2a9be41d7783-webhook',

@@ -280,6 +280,9 @@ function BulkActions({ jobs, work, onDone }: BulkProps) {
           Erase {finished.length}
         </Button>
       )}
+      {running.length + again.length + finished.length === 0 ? (
+        <span class="soft">Nothing can be done with these.</span>
+      ) : null}
       <Button class="small plain" onClick={onDone}>
         Choose none
       </Button>

@@ -1,5 +1,6 @@
 /** The fields of what is to be made: format, quality, loudness, and what few need. */
 import { formats, qualities } from '../../../../src/contract/formats.ts';
+import { hasTranscriber } from '../../session.ts';
 import { Field } from '../../ui.tsx';
 import { type Choices, choices, choose, type FormatName } from './choices.ts';
 import { useStore } from './store.ts';
@@ -128,11 +129,16 @@ function MoreChoices({ chosen, isForOne }: { readonly chosen: Choices; readonly 
           </select>
         )}
       </Field>
-      <Field label="Transcript" id="subtitles">
+      <Field
+        label="Transcript"
+        id="subtitles"
+        {...(hasTranscriber() ? {} : { hint: 'This service has no transcriber (TRANSCRIBER_URL).' })}
+      >
         {(attributes) => (
           <select
             {...attributes}
             value={chosen.subtitles}
+            disabled={!hasTranscriber()}
             onChange={({ currentTarget }) => choose({ subtitles: currentTarget.value })}
           >
             <option value="">None</option>
