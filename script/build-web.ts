@@ -1,6 +1,6 @@
 /**
  * Makes of web/ what browsers get, in web/dist: one folder a page, with its HTML, one style sheet and one script; what a page needs only in some views is in
- * scripts of their own. Takes a fifth of a second, and `script/bootstrap` has it done where something has changed (docs/decisions/0041-console-in-typescript.md).
+ * scripts of their own. Takes half a second, and `script/bootstrap` has it done where something has changed (docs/decisions/0041-console-in-typescript.md).
  */
 import { cp, readFile, rm, writeFile } from 'node:fs/promises';
 import { join, relative, resolve, sep } from 'node:path';
