@@ -139,10 +139,12 @@ describe('a file', () => {
 
 describe('pipes', () => {
   it.runIf(currentRun === 'core')('carry the video in and nothing but the audio out', async () => {
+    // Whoever reads it reads all: ffprobe would leave in the middle, which fails the command (see `streams`).
     const ended = await desk().shell(
-      `soundpost extract - -o - -f opus < '${videos.talk}' | ffprobe -v error -show_entries stream=codec_name -of csv=p=0 -`,
+      `soundpost extract - -o - -f opus < '${videos.talk}' | cat > heard.opus`,
     );
-    expect([ended.stdout.toString(), ended.code]).toEqual(['opus\n', 0]);
+    expect([ended.stdout.length, ended.code]).toEqual([0, 0]);
+    expect((await probed(path('heard.opus'))).codec).toBe('opus');
   });
 
   it.runIf(currentRun === 'all')('carry a substituted process in, and JSON into jq', async () => {
@@ -167,9 +169,10 @@ describe('pipes', () => {
       });
       expect(await Promise.all(waiting)).toEqual([130, 130]);
       const through = await desk().shell(
-        `soundpost extract in.pipe -f opus -o out.pipe --quiet & cat '${videos.talk}' > in.pipe; ffprobe -v error -show_entries stream=codec_name -of csv=p=0 - < out.pipe; wait $!`,
+        `soundpost extract in.pipe -f opus -o out.pipe --quiet & cat '${videos.talk}' > in.pipe; cat out.pipe > heard.opus; wait $!`,
       );
-      expect([through.stdout.toString(), through.code]).toEqual(['opus\n', 0]);
+      expect(through.code).toBe(0);
+      expect((await probed(path('heard.opus'))).codec).toBe('opus');
     },
   );
 

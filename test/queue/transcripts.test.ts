@@ -9,6 +9,7 @@ import { consumeTranscripts, type Turn } from '../../src/queue/transcript-consum
 import { TranscriptQueue } from '../../src/queue/transcript-queue.ts';
 import { readTranscripts } from '../../src/queue/transcript-state.ts';
 import { failingSinceMs } from '../../src/queue/try-places.ts';
+import { ownKey } from '../../src/redis/keys.ts';
 import { subscribe } from '../../src/redis/subscription.ts';
 import { until } from '../until.ts';
 import { resultOf } from './job-result.ts';
@@ -189,14 +190,13 @@ describe('the turns of a transcript', () => {
 
   it('of two keys alternate where there is one place', async () => {
     const taken: string[] = [];
+    const waiting = ownKey('places', 'transcript', 'groups');
     const { transcripts } = consume(
       async ({ tenant }) => {
         taken.push(tenant);
-        // The other one has asked for the place before it is free.
-        if (taken.length === 1) {
-          await until('the other one waits', async () => {
-            return (await queue().queue('transcript').getDelayedCount()) === 1;
-          });
+        // The other one, which has turns left until the eighth, has asked for the place before it is free.
+        if (taken.length < 8) {
+          await until('the other one waits', async () => (await queue().redis.zcard(waiting)) === 1);
         }
         return taken.filter((one) => one === tenant).length < 4 ? more : done;
       },
