@@ -112,8 +112,19 @@ export function fetchExtraction(redis: Redis, jobId: string): Promise<Record<str
   return redis.hgetall(recordKey('extract', jobId));
 }
 
+// Where a failover lost the job, a field of ours alone would pass for it: BullMQ adds no id that has a hash.
+const note = new RedisScript(`
+if redis.call('EXISTS', KEYS[1]) == 0 then return 'absent' end
+return redis.call('HSET', KEYS[1], ARGV[1], ARGV[2]) == 1 and 'new' or 'known'
+`);
+
+/** Writes a field of ours in the hash of a job that is there. `known`: it had the field. */
+async function noteField(redis: Redis, key: string, field: string, value: string) {
+  return (await note.run(redis, [key], [field, value])) as 'new' | 'known' | 'absent';
+}
+
 export async function noteErased(redis: Redis, jobId: string): Promise<void> {
-  await redis.hset(recordKey('extract', jobId), own.erased, '1');
+  await noteField(redis, recordKey('extract', jobId), own.erased, '1');
 }
 
 export async function isErased(redis: Redis, jobId: string): Promise<boolean> {
@@ -121,7 +132,7 @@ export async function isErased(redis: Redis, jobId: string): Promise<boolean> {
 }
 
 export async function noteVoiceSend(redis: Redis, jobId: string, sendId: string): Promise<void> {
-  await redis.hset(recordKey('extract', jobId), own.voiceSend, sendId);
+  await noteField(redis, recordKey('extract', jobId), own.voiceSend, sendId);
 }
 
 /** Field of ours in a voice message's hash, set while a request to the gateway is under way. */
@@ -147,9 +158,9 @@ export async function fetchSequel(redis: Redis, queue: 'voice' | 'transcript' | 
   };
 }
 
-/** Answers whether it was noted already. */
-export async function noteSending(redis: Redis, sendId: string): Promise<boolean> {
-  return (await redis.hset(recordKey('voice', sendId), SENDING, '1')) === 0;
+/** Answers whether it was noted already; `absent`: Redis has lost the voice message. */
+export function noteSending(redis: Redis, sendId: string): Promise<'new' | 'known' | 'absent'> {
+  return noteField(redis, recordKey('voice', sendId), SENDING, '1');
 }
 
 export async function clearSending(redis: Redis, sendId: string): Promise<void> {
@@ -353,7 +364,7 @@ export async function startAttempt(
 const serve = new RedisScript(`
 local hash, time = unpack(KEYS)
 local attempt = ARGV[1]
-if attempt ~= '' then
+if attempt ~= '' and redis.call('EXISTS', hash) == 1 then
   local attempts = redis.call('HGET', hash, '${own.attempts}')
   redis.call('HSET', hash, '${own.attempts}', attempts and attempts .. ',' .. attempt or attempt)
 end

@@ -109,9 +109,12 @@ function notTried(stopped: number): Omit<PartState, 'attempts'> {
 /**
  * Notes that a request to the gateway is about to leave. Answers whether one was under way already: then an earlier
  * try was cut off, and nobody knows whether its message was sent.
+ * @throws when Redis has lost the voice message, which the completion of its job asks for again
  */
 export async function beginSending(redis: Redis, sendId: string): Promise<{ wasSending: boolean }> {
-  return { wasSending: await noteSending(redis, sendId) };
+  const noted = await noteSending(redis, sendId);
+  if (noted === 'absent') throw new Error('Redis has lost this voice message');
+  return { wasSending: noted === 'known' };
 }
 
 /** Notes that the gateway did not take the message, so that another try is no second message. */

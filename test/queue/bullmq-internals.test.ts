@@ -13,6 +13,7 @@ import {
   hashOf,
   markCancelled,
   noteErased,
+  noteSending,
   noteServed,
   noteVoiceSend,
   QUEUE_PLACES,
@@ -30,7 +31,7 @@ import type { Redis } from '../../src/redis/connection.ts';
 import { RedisScript } from '../../src/redis/script.ts';
 import { apiKeyKey, PAUSED_FIELD } from '../../src/tenants/api-keys.ts';
 import { resultOf } from './job-result.ts';
-import { TENANT, useQueue } from './queue-fixture.ts';
+import { newJobId, payloadOf, TENANT, useQueue } from './queue-fixture.ts';
 
 const queue = useQueue();
 
@@ -109,6 +110,22 @@ describe("a job's record", () => {
     const along = readExtraction(hashOf(values as (string | null)[]));
     expect(along).toEqual(readExtraction(await fetchExtraction(redis, jobId)));
     expect(along).toMatchObject({ isErased: true, voiceSendId: 'send-1' });
+  });
+
+  it('is none of what is noted of a job that Redis has lost', async () => {
+    const { redis } = queue();
+    const jobId = newJobId();
+    await noteServed(redis, jobId, 'a');
+    await noteErased(redis, jobId);
+    await noteVoiceSend(redis, jobId, 'send-1');
+    expect(await noteSending(redis, jobId)).toBe('absent');
+    expect([
+      await queue().queue('extract').getJob(jobId),
+      await queue().queue('voice').getJob(jobId),
+    ]).toEqual([undefined, undefined]);
+    // So it can be submitted again under its id.
+    await queue().jobs.submit(TENANT, [{ jobId, payload: payloadOf(TENANT) }]);
+    await queue().reaches(jobId, 'queued');
   });
 
   it('has its times for scripts', async () => {
