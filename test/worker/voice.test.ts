@@ -43,7 +43,9 @@ beforeEach(async () => {
   await around.storage.write(VOICE_KEY, Readable.from([Buffer.from('OggS voice')]));
   seen = [];
   const server = createServer(async (incoming, response) => {
-    const body = Buffer.concat(await incoming.toArray());
+    const body = await incoming.toArray().then(Buffer.concat, () => undefined);
+    // Whoever asked has given up meanwhile.
+    if (body === undefined) return;
     seen.push({ path: incoming.url ?? '', headers: incoming.headers, body });
     answer(response, seen.length);
   });
