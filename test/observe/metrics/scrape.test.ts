@@ -211,7 +211,12 @@ it('what is transcribed is counted, part by part and in the end', async () => {
     const counted = async (name: string, labels: Record<string, string> = {}) =>
       amountOf(await scraped(), `soundpost_${name}`, labels) ?? 0;
     const ends = (status: string, count: number) =>
-      until(`${count} ${status}`, async () => (await counted('transcripts_total', { status })) === count);
+      until(
+        `${count} ${status}`,
+        async () => (await counted('transcripts_total', { status })) === count,
+        // Patience alone: the transcriber is asked again after some seconds.
+        60_000,
+      );
     const url = await own.outside.file('tone.mp4', clip('tone.mp4'));
     const outputs = [
       { name: 'full', format: 'mp3' },
