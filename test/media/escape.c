@@ -31,10 +31,10 @@
 static void tell(const char *what, long had) { printf("%s %ld\n", what, had); fflush(stdout); }
 static long was(long result) { return result >= 0; }
 
-/* Touched, so that it is there; never more than 2 GiB. */
+/* Touched, so that it is there; never more than 1 GiB, twice what a run may have. */
 static long memory(int flags, int descriptor) {
   long had = 0;
-  for (; had < 2048; had += 32) {
+  for (; had < 1024; had += 32) {
     char *piece = mmap(NULL, 32 * MIB, PROT_READ | PROT_WRITE, flags, descriptor, 0);
     if (piece == MAP_FAILED) break;
     for (long at = 0; at < 32 * MIB; at += 4096) piece[at] = 1;

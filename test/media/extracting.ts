@@ -10,7 +10,7 @@ import { mediaTools } from '../media-tools.ts';
 /** Without a sandbox, for tools that are scripts of a test. */
 export const bareTools: MediaTools = mediaTools;
 
-export const tools: MediaTools = { ...bareTools, sandbox: await detectSandbox(bareTools) };
+export const tools: MediaTools = { ...bareTools, sandbox: await detectSandbox(bareTools, 60_000) };
 
 /** The tools after a launcher of the test's, and without what would start them otherwise. */
 export function startedBy(launcher: readonly string[]): MediaTools {

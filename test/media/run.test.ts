@@ -7,7 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { ToolFailure } from '../../src/media/failure.ts';
-import { type RunOptions, requireRegularFile, runFfmpeg } from '../../src/media/run.ts';
+import { type RunOptions, requireRegularFile, runFfmpeg, runFfprobe } from '../../src/media/run.ts';
 import { systemTools as tools } from '../media-tools.ts';
 import { noAbort } from './extracting.ts';
 import { mediaFolder } from './sources.ts';
@@ -56,16 +56,24 @@ it('tells what it used: processor time when it ended well, time by the clock whe
   };
   await runFfmpeg(watched, ['-re', '-f', 'lavfi', '-t', '2', '-i', 'anullsrc', '-f', 'null', '-'], limits);
   const ending = new AbortController();
-  const aborted = runFfmpeg(watched, ENDLESS, { ...limits, signal: ending.signal });
-  await delay(1000);
-  ending.abort(new Error('enough'));
+  let heardMs = 0;
+  const aborted = runFfmpeg(watched, ENDLESS, {
+    ...{ ...limits, signal: ending.signal },
+    onProgress: ({ outSeconds = 0 }) => {
+      if (outSeconds < 2 || ending.signal.aborted) return;
+      heardMs = performance.now();
+      ending.abort(new Error('enough'));
+    },
+  });
+  const begunMs = performance.now();
   await expect(aborted).rejects.toThrow('enough');
   const [[, processor] = ['', 0], [, clock] = ['', 0]] = used;
   expect(used.map(([how]) => how)).toEqual(['completed', 'aborted']);
   // It waits for the clock for nearly two seconds.
   expect(processor).toBeGreaterThan(0);
   expect(processor).toBeLessThan(1);
-  expect(clock).toBeGreaterThanOrEqual(1);
+  expect(clock).toBeGreaterThan(1);
+  expect(clock).toBeGreaterThanOrEqual((heardMs - begunMs) / 1000);
 });
 
 describe('an ending', () => {
@@ -170,11 +178,13 @@ describe('an abort', () => {
   });
 
   it('is the reason also when another one comes before the end', async () => {
-    const slow = await script('slow', "trap '' TERM", 'echo $$ > "$0.pid"', 'while :; do sleep 0.1; done');
+    // It says more than it may between SIGTERM and its end.
+    const lines = ["trap 'echo too much; exit' TERM", 'echo $$ > "$0.pid"', 'while :; do sleep 0.1; done'];
+    const { ffmpegPath } = await script('talking', ...lines);
     const abort = new AbortController();
-    // The wall limit falls into the two seconds between SIGTERM and SIGKILL.
-    const run = runFfmpeg(slow, [], { signal: abort.signal, wallLimitMs: 1900 });
-    await until(() => existsSync(folder.at('slow.pid')));
+    const said = { ...limits, signal: abort.signal, maxStdoutBytes: 1 };
+    const run = runFfprobe({ ...tools, ffprobePath: ffmpegPath }, [], said);
+    await until(() => existsSync(folder.at('talking.pid')));
     abort.abort(reason);
     await expect(run).rejects.toBe(reason);
   });

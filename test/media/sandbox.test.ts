@@ -17,7 +17,9 @@ import { bareTools, noAbort } from './extracting.ts';
 import { mediaFolder } from './sources.ts';
 
 const folder = mediaFolder();
-const limits: RunLimits = { signal: noAbort, wallLimitMs: 20_000 };
+/** Of each run. Patience alone: the system's tools load a hundred libraries and more. */
+const PATIENCE_MS = 60_000;
+const limits: RunLimits = { signal: noAbort, wallLimitMs: PATIENCE_MS };
 
 const pathOf = (program: string): string =>
   execFileSync('/bin/sh', ['-c', `command -v ${program}`], { encoding: 'utf8' }).trim();
@@ -51,7 +53,7 @@ describe('the sandbox that is taken', () => {
   const isScoped = Number.parseFloat(release()) > 6 && !/^6\.\d\.|^6\.1[01]\./.test(release());
 
   it('is Landlock where the starter is and the kernel has all of it, and shows the system to tools that need it', async () => {
-    expect(await detectSandbox(systemTools)).toEqual({
+    expect(await detectSandbox(systemTools, PATIENCE_MS)).toEqual({
       level: isScoped ? 'landlock' : 'bubblewrap',
       hasLimits: true,
       showsSystem: true,
@@ -60,7 +62,11 @@ describe('the sandbox that is taken', () => {
 
   it('is bubblewrap where the kernel has no Landlock', async () => {
     const tools = { ...systemTools, starterPath: await starterWithoutLandlock() };
-    expect(await detectSandbox(tools)).toEqual({ level: 'bubblewrap', hasLimits: true, showsSystem: true });
+    expect(await detectSandbox(tools, PATIENCE_MS)).toEqual({
+      level: 'bubblewrap',
+      hasLimits: true,
+      showsSystem: true,
+    });
   });
 
   it.each([
@@ -69,24 +75,28 @@ describe('the sandbox that is taken', () => {
     // Without limits it would be none.
     [['bwrap'], { level: 'none', hasLimits: false }],
   ])('without the starter, with %j, is %j', async (programs, expected) => {
-    expect(await detectSandbox(await machineWith(programs))).toMatchObject(expected);
+    expect(await detectSandbox(await machineWith(programs), PATIENCE_MS)).toMatchObject(expected);
   });
 
   it('has limits also at none', async () => {
-    expect(await limitsAlone(systemTools)).toEqual({ level: 'none', hasLimits: true, showsSystem: true });
+    expect(await limitsAlone(systemTools, PATIENCE_MS)).toEqual({
+      level: 'none',
+      hasLimits: true,
+      showsSystem: true,
+    });
   });
 
   it('is not one that is installed and does not work', async () => {
     const tools = await machineWith(['prlimit', 'false']);
     await symlink(pathOf('false'), `${tools.launcher[1]?.slice('PATH='.length)}/bwrap`);
-    expect(await detectSandbox(tools)).toMatchObject({ level: 'none' });
+    expect(await detectSandbox(tools, PATIENCE_MS)).toMatchObject({ level: 'none' });
   });
 
   it('is the same for somebody who is not root', async () => {
     const becomeNobody = ['--reuid=65534', '--regid=65534', '--clear-groups'];
     const launcher = ['setpriv', ...(process.getuid?.() === 0 ? becomeNobody : []), '--'];
     const tools = { ...systemTools, starterPath: undefined, launcher };
-    expect(await detectSandbox(tools)).toMatchObject({ level: 'bubblewrap' });
+    expect(await detectSandbox(tools, PATIENCE_MS)).toMatchObject({ level: 'bubblewrap' });
   });
 });
 
@@ -148,7 +158,7 @@ describe('somebody who has taken ffprobe over', () => {
       unshare: 1,
       children: 64,
       memfd: 1,
-      'shared-memory-mib': 2048,
+      'shared-memory-mib': 1024,
       'other-files': 40,
       file: 1,
       environment: 1,

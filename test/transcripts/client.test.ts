@@ -1,13 +1,11 @@
 /** What a transcriber is sent for a part, and what each of its answers means. */
-import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { wavHead } from '../../src/media/notes/pcm-file.ts';
 import { type PartAnswer, transcribePart } from '../../src/transcripts/client.ts';
+import { freePort } from '../ports.ts';
 import { sendJson, startTranscriber, type TranscriberStub } from './transcriber-stub.ts';
 
 const KEY = 'sk-secret-of-the-transcriber';
@@ -132,12 +130,7 @@ test('a server that is away, one that breaks off, and one that is too slow', asy
     kind: 'not-now',
     error: 'the transcriber did not answer in time',
   });
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  expect(await ask({ url: `http://127.0.0.1:${port}/v1` })).toMatchObject({
+  expect(await ask({ url: `http://127.0.0.1:${await freePort()}/v1` })).toMatchObject({
     kind: 'not-now',
     error: 'the transcriber could not be reached',
   });

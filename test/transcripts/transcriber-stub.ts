@@ -39,7 +39,9 @@ export function sendJson(response: ServerResponse, status: number, body: unknown
 export async function startTranscriber(): Promise<TranscriberStub> {
   const asked: Asked[] = [];
   const server = createServer(async (request, response) => {
-    const body = Buffer.concat(await request.toArray());
+    const body = await request.toArray().then(Buffer.concat, () => undefined);
+    // Whoever asked has given up meanwhile.
+    if (body === undefined) return;
     const type = request.headers['content-type'] ?? '';
     const form = await new Response(body, { headers: { 'content-type': type } }).formData();
     const file = form.get('file');

@@ -3,16 +3,18 @@ import { createHash, randomBytes } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
-import { basename, join } from 'node:path';
+import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { ExtractPayload, ExtractProgress, ExtractResult } from '../../src/queue/payloads.ts';
 import { ExtractPayload as Payload } from '../../src/queue/payloads.ts';
 import { Semaphore, type Wish } from '../../src/queue/semaphore.ts';
 import { uploadStorageKey } from '../../src/uploads/record.ts';
 import { runExtraction } from '../../src/worker/extraction.ts';
+import type { WorkerServices } from '../../src/worker/step.ts';
 import { ffmpeg } from '../media/oracle.ts';
 import { mediaFolder } from '../media/sources.ts';
-import { descendants, isAlive, processesOver, programOf } from '../processes.ts';
+import { stoppingTools } from '../media-tools.ts';
+import { descendants, isAlive, isStopped, processesOver, programOf } from '../processes.ts';
 import { until } from '../until.ts';
 import { serveVideos, type VideoServer } from '../video-server.ts';
 import { makeSurroundings, type Surroundings } from './worker-fixture.ts';
@@ -49,8 +51,11 @@ function start(
   source: string | ExtractPayload['source'],
   output: object,
   options: object = {},
-  queue: { order: number; encoding?: Semaphore } = { order: 1 },
+  queue: { order: number; onTurn?: () => void } & Partial<Pick<WorkerServices, 'encoding' | 'tools'>> = {
+    order: 1,
+  },
 ): Run {
+  const { order, onTurn, ...instead } = queue;
   const reports: ExtractProgress[] = [];
   let hasTurn = false;
   const controller = new AbortController();
@@ -59,11 +64,12 @@ function start(
     {
       jobId,
       attemptToken: 'thisattempt',
-      order: queue.order,
+      order,
       signal: controller.signal,
       report: (state) => reports.push(state),
       async takeTurn() {
         hasTurn = true;
+        onTurn?.();
       },
       payload: Payload.parse({
         version: 1,
@@ -75,7 +81,7 @@ function start(
         retryOf: null,
       }),
     },
-    queue.encoding === undefined ? around.services : { ...around.services, encoding: queue.encoding },
+    { ...around.services, ...instead },
     around.workspaces,
   );
   result.catch(() => undefined);
@@ -196,10 +202,12 @@ describe('while the core is busy', () => {
   async function busyCore() {
     const encoding = new CountingSemaphore(1);
     const free = await encoding.acquire({ signal: new AbortController().signal });
-    const submit = (order: number) => start('speech.mp4', { format: 'mp3' }, {}, { order, encoding });
+    const turns: number[] = [];
+    const submit = (order: number) =>
+      start('speech.mp4', { format: 'mp3' }, {}, { order, encoding, onTurn: () => turns.push(order) });
     const areWaiting = (jobs: number) =>
       until('they wait for the core with what they have', () => encoding.asked === 1 + jobs);
-    return { free, submit, areWaiting };
+    return { free, submit, areWaiting, turns };
   }
 
   it('a job downloads, waits with what it has, and goes on when the core is free', async () => {
@@ -215,14 +223,12 @@ describe('while the core is busy', () => {
   });
 
   it('jobs that are downloaded are encoded in the order of the queue', async () => {
-    const { free, submit, areWaiting } = await busyCore();
-    const runs = [9, 5, 7].map((order) => ({ order, ...submit(order) }));
+    const { free, submit, areWaiting, turns } = await busyCore();
+    const runs = [9, 5, 7].map(submit);
     await areWaiting(3);
-    const ended: number[] = [];
-    const endings = runs.map(({ order, result }) => result.then(() => ended.push(order)));
     free();
-    await Promise.all(endings);
-    expect(ended).toEqual([5, 7, 9]);
+    await Promise.all(runs.map(({ result }) => result));
+    expect(turns).toEqual([5, 7, 9]);
   });
 
   it('a job that is given up leaves its place to the next', async () => {
@@ -302,33 +308,41 @@ describe('a long output', () => {
     );
   });
 
-  /** How many encoders of the job ran at the most, and the places that it held meanwhile. */
-  async function encodersOf(output: object, encoding: Semaphore) {
-    const seen = { encoders: 0, free: encoding.capacity };
-    const { result } = start('long.wav', output, {}, { order: 1, encoding });
-    const timer = setInterval(() => {
-      const running = processesOver(around.folder).filter(
-        ({ words }) => basename(words[0] ?? '') === 'ffmpeg',
-      ).length;
-      const { weight, release } = encoding.takeFree(encoding.capacity);
-      release();
-      if (running > seen.encoders) Object.assign(seen, { encoders: running, free: weight });
-    }, 2);
-    const { outputFile } = await result.finally(() => clearInterval(timer));
-    expect(outputFile.duration).toBe(SECONDS);
-    return seen;
+  /**
+   * Runs the job, its encoders all at the same time.
+   * @param encoders how many there are
+   * @returns the places that nobody held meanwhile
+   */
+  async function freeBeside(encoders: number, encoding: Semaphore): Promise<number> {
+    let runs = 0;
+    const watch = (tool: string) => {
+      if (tool === 'ffmpeg') runs += 1;
+      return () => undefined;
+    };
+    const tools = { ...stoppingTools, watch };
+    const { result } = start('long.wav', long, {}, { order: 1, encoding, tools });
+    const stopped = await until(`${encoders} run`, () => {
+      const found = processesOver(around.folder).filter(({ pid }) => isStopped(pid));
+      return found.length === encoders && found;
+    });
+    const { weight, release } = encoding.takeFree(encoding.capacity);
+    release();
+    for (const { pid } of stopped) process.kill(pid, 'SIGCONT');
+    expect((await result).outputFile.duration).toBe(SECONDS);
+    expect(runs).toBe(encoders);
+    return weight;
   }
 
   it('is encoded over places that nobody waits for, and gives them back', async () => {
     const encoding = new Semaphore(2);
-    expect(await encodersOf(long, encoding)).toEqual({ encoders: 2, free: 0 });
+    expect(await freeBeside(2, encoding)).toBe(0);
     expect(encoding.takeFree(2).weight).toBe(2);
   });
 
   it('is encoded in one while others have the places', async () => {
     const encoding = new Semaphore(2);
     const leave = await encoding.acquire({ signal: new AbortController().signal });
-    expect(await encodersOf(long, encoding)).toEqual({ encoders: 1, free: 0 });
+    expect(await freeBeside(1, encoding)).toBe(0);
     leave();
   });
 
@@ -336,7 +350,7 @@ describe('a long output', () => {
     const cores = availableParallelism();
     const encoding = new Semaphore(cores + 1);
     const others = encoding.takeFree(cores - 1);
-    expect(await encodersOf(long, encoding)).toEqual({ encoders: 1, free: 1 });
+    expect(await freeBeside(1, encoding)).toBe(1);
     others.release();
   });
 });

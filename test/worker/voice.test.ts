@@ -43,7 +43,9 @@ beforeEach(async () => {
   await around.storage.write(VOICE_KEY, Readable.from([Buffer.from('OggS voice')]));
   seen = [];
   const server = createServer(async (incoming, response) => {
-    const body = Buffer.concat(await incoming.toArray());
+    const body = await incoming.toArray().then(Buffer.concat, () => undefined);
+    // Whoever asked has given up meanwhile.
+    if (body === undefined) return;
     seen.push({ path: incoming.url ?? '', headers: incoming.headers, body });
     answer(response, seen.length);
   });
@@ -152,7 +154,8 @@ describe('an answer of the gateway', () => {
     ['429 with Retry-After', json(429, {}, { 'retry-after': '7' }), retry(7), retry(7)],
     [
       '503 with Retry-After as a date',
-      json(503, {}, { 'retry-after': new Date(Date.now() + 3_600_000).toUTCString() }),
+      (response: ServerResponse) =>
+        json(503, {}, { 'retry-after': new Date(Date.now() + 3_600_000).toUTCString() })(response),
       { outcome: 'retry', retryAfterSeconds: expect.closeTo(3_600, -2) },
       { outcome: 'retry', retryAfterSeconds: expect.closeTo(3_600, -2) },
     ],

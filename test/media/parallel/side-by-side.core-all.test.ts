@@ -6,7 +6,8 @@ import { OutputRequest } from '../../../src/contract/output-request.ts';
 import { planOutput, planVoiceRendition } from '../../../src/media/plan.ts';
 import { probe } from '../../../src/media/probe.ts';
 import { currentRun, rowsOfRun } from '../../by-run.ts';
-import { processesOver } from '../../processes.ts';
+import { realTimeTools, stoppingTools } from '../../media-tools.ts';
+import { isStopped, processesOver } from '../../processes.ts';
 import { until } from '../../until.ts';
 import { extractOne, noAbort, type OneExtraction, type OneOptions, startedBy, tools } from '../extracting.ts';
 import { ffmpeg } from '../oracle.ts';
@@ -37,10 +38,17 @@ async function both(name: string, request: object, options: Partial<OneOptions>)
 /** ffmpeg itself, not the launchers before it: which of the outputs each run writes. */
 function running(name: string): string[] {
   const ffmpegs = processesOver(folder.path).filter(({ words }) => basename(words[0] ?? '') === 'ffmpeg');
-  return ffmpegs.map(({ words }) =>
-    ['out', 'ogg'].filter((end) => words.some((word) => word.endsWith(`${name}.${end}`))).join(' and '),
-  );
+  return ffmpegs.map(({ words }) => writtenBy(words, name));
 }
+
+/** Runs that stand still before they begin, and what each writes. */
+function stopped(name: string): { readonly pid: number; readonly writes: string }[] {
+  const runs = processesOver(folder.path).filter(({ pid }) => isStopped(pid));
+  return runs.map(({ pid, words }) => ({ pid, writes: writtenBy(words, name) }));
+}
+
+const writtenBy = (words: readonly string[], name: string): string =>
+  ['out', 'ogg'].filter((end) => words.some((word) => word.endsWith(`${name}.${end}`))).join(' and ');
 
 const leftovers = async (name: string): Promise<string[]> =>
   (await readdir(folder.path)).filter((file) => file.startsWith('extract-') || file.startsWith(`${name}.`));
@@ -75,13 +83,20 @@ it.each(
 it.runIf(currentRun === 'core')(
   'runs both at the same time, and one decode for both where no core is idle',
   async () => {
-    const apart = both('apart', { format: 'mp3' }, { parallel: cores(2) });
-    await until('both run', () => running('apart').toSorted().join() === 'ogg,out');
+    const whatRuns = async (name: string, count: number): Promise<string[]> => {
+      const runs = await until(`${count} run`, () => {
+        const found = stopped(name);
+        return found.length >= count && found;
+      });
+      for (const { pid } of runs) process.kill(pid, 'SIGCONT');
+      return runs.map(({ writes }) => writes).toSorted();
+    };
+    const apart = both('apart', { format: 'mp3' }, { parallel: cores(2), tools: stoppingTools });
+    expect(await whatRuns('apart', 2)).toEqual(['ogg', 'out']);
     await apart;
     const { held, takeIdle } = cores(1);
-    const one = both('one', { format: 'mp3' }, { parallel: { takeIdle } });
-    await until('one runs', () => running('one').length > 0);
-    expect(running('one')).toEqual(['out and ogg']);
+    const one = both('one', { format: 'mp3' }, { parallel: { takeIdle }, tools: stoppingTools });
+    expect(await whatRuns('one', 1)).toEqual(['out and ogg']);
     await one;
     expect(held).toEqual({ asked: 2, now: 0 });
   },
@@ -109,7 +124,11 @@ it.runIf(currentRun === 'core')('that is cancelled leaves no process and no file
   const { held, takeIdle } = cores(2);
   const abort = new AbortController();
   const reason = new Error('cancelled');
-  const made = both('end', { format: 'mp3' }, { parallel: { takeIdle }, signal: abort.signal });
+  const made = both(
+    'end',
+    { format: 'mp3' },
+    { parallel: { takeIdle }, signal: abort.signal, tools: realTimeTools },
+  );
   const cancelled = expect(made).rejects.toBe(reason);
   await until('both run', () => running('end').length === 2);
   abort.abort(reason);
@@ -119,18 +138,14 @@ it.runIf(currentRun === 'core')('that is cancelled leaves no process and no file
   expect(held.now).toBe(0);
 });
 
-it.runIf(currentRun === 'core')(
-  'one of whose outputs fails ends the other and fails with it',
-  async () => {
-    const { held, takeIdle } = cores(2);
-    const breaking =
-      'for word; do case $word in *end.ogg) echo "Error while decoding: planted" >&2; exit 3;; *end.out) exec sleep 60;; esac; done; exec "$@"';
-    const broken = startedBy(['/bin/sh', '-c', breaking, 'sh', ...tools.launcher]);
-    await expect(
-      both('end', { format: 'mp3' }, { parallel: { takeIdle }, tools: broken }),
-    ).rejects.toMatchObject({ code: 'EXTRACTION_FAILED' });
-    expect(await leftovers('end')).toEqual([]);
-    expect(held.now).toBe(0);
-  },
-  10_000,
-);
+it.runIf(currentRun === 'core')('one of whose outputs fails ends the other and fails with it', async () => {
+  const { held, takeIdle } = cores(2);
+  const breaking =
+    'for word; do case $word in *end.ogg) echo "Error while decoding: planted" >&2; exit 3;; *end.out) exec sleep 600;; esac; done; exec "$@"';
+  const broken = startedBy(['/bin/sh', '-c', breaking, 'sh', ...tools.launcher]);
+  await expect(
+    both('end', { format: 'mp3' }, { parallel: { takeIdle }, tools: broken }),
+  ).rejects.toMatchObject({ code: 'EXTRACTION_FAILED' });
+  expect(await leftovers('end')).toEqual([]);
+  expect(held.now).toBe(0);
+});

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { type MetricRow, metricTable } from '../../../src/observe/metrics/table.ts';
 import { TestService, useClips, useService } from '../../api/api-fixture.ts';
 import { bestMs, msOf } from '../../best-ms.ts';
-import { descendants, programOf } from '../../processes.ts';
+import { descendants, isStopped, programOf, signalIfThere } from '../../processes.ts';
 import { hear, sendJson, startTranscriber } from '../../transcripts/transcriber-stub.ts';
 import { until } from '../../until.ts';
 import { rawRequest } from './raw-get.ts';
@@ -128,10 +128,11 @@ describe('a job', () => {
   it('shows while its ffmpeg works: as a process, and as a place that is taken', async () => {
     const url = await service().outside.file('long.wav', clip('long.wav'));
     const jobId = await service().submit(job(url, { format: 'flac', normalize: true }));
-    const pid = await until('ffmpeg works', () =>
-      descendants(process.pid).find((one) => programOf(one) === 'ffmpeg'),
-    );
-    kill(pid, 'SIGSTOP');
+    const pid = await until('ffmpeg works, and stands still', () => {
+      const found = descendants(process.pid).find((one) => programOf(one) === 'ffmpeg');
+      if (found !== undefined) signalIfThere(found, 'SIGSTOP');
+      return found !== undefined && isStopped(found) && found;
+    });
     const shows = (text: string) => ({
       ffmpeg: amountOf(text, 'soundpost_ffmpeg_processes', { tool: 'ffmpeg' }),
       busy: amountOf(text, 'soundpost_worker_encoding_places', { state: 'busy' }),
@@ -165,11 +166,11 @@ describe('a job', () => {
       );
       await service().ended(jobId);
       await hook.got(2);
-      await until(
-        'the second was counted',
-        async () =>
-          (amountOf(await scrape(), 'soundpost_webhook_attempts_total', { outcome: 'delivered' }) ?? 0) > 0,
-      );
+      await until('both were counted', async () => {
+        const text = await scrape();
+        const delivered = amountOf(text, 'soundpost_webhook_attempts_total', { outcome: 'delivered' }) ?? 0;
+        return delivered > 0 && (amountOf(text, 'soundpost_webhooks_given_up_total') ?? 0) > 0;
+      });
     });
     const webhooks = (outcome: string) => grown('soundpost_webhook_attempts_total', { kind: 'job', outcome });
     expect([webhooks('gone'), webhooks('delivered'), webhooks('rejected')]).toEqual([1, 1, 0]);
@@ -210,7 +211,12 @@ it('what is transcribed is counted, part by part and in the end', async () => {
     const counted = async (name: string, labels: Record<string, string> = {}) =>
       amountOf(await scraped(), `soundpost_${name}`, labels) ?? 0;
     const ends = (status: string, count: number) =>
-      until(`${count} ${status}`, async () => (await counted('transcripts_total', { status })) === count);
+      until(
+        `${count} ${status}`,
+        async () => (await counted('transcripts_total', { status })) === count,
+        // Patience alone: the transcriber is asked again after some seconds.
+        60_000,
+      );
     const url = await own.outside.file('tone.mp4', clip('tone.mp4'));
     const outputs = [
       { name: 'full', format: 'mp3' },

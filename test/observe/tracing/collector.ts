@@ -46,7 +46,10 @@ export async function startCollector(status = 200): Promise<Collector> {
   const texts: string[] = [];
   const headers: Record<string, unknown>[] = [];
   const server = createServer(async (request, response) => {
-    const text = Buffer.concat(await request.toArray()).toString('utf8');
+    const body = await request.toArray().then(Buffer.concat, () => undefined);
+    // Whoever sent it was ended meanwhile.
+    if (body === undefined) return;
+    const text = body.toString('utf8');
     headers.push({ ...request.headers, ':path': request.url });
     texts.push(text);
     const { resourceSpans } = JSON.parse(text) as Export;
