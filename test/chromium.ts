@@ -3,6 +3,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type BrowserContext, chromium } from 'playwright-core';
+import { descendants, isAlive, processesOver } from './processes.ts';
+import { until } from './until.ts';
 
 const EXECUTABLE = '/usr/bin/chromium';
 
@@ -36,7 +38,10 @@ export async function startChromium(viewport: { width: number; height: number })
   return {
     context,
     async close() {
+      const pids = processesOver(profile).flatMap(({ pid }) => [pid, ...descendants(pid)]);
       await context.close();
+      // Its processes may end after it, and write into the profile until then.
+      await until('no process of the browser is left', () => !pids.some(isAlive));
       await rm(profile, { recursive: true, force: true });
     },
   };

@@ -3,6 +3,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { launch, type Page } from 'puppeteer-core';
+import { descendants, isAlive } from './processes.ts';
+import { until } from './until.ts';
 
 const EXECUTABLE = '/usr/bin/firefox-esr';
 /** The first start writes a profile, on a machine that may be busy. */
@@ -31,7 +33,11 @@ export async function startFirefox(
   return {
     newPage: () => browser.newPage(),
     async close() {
+      const main = browser.process()?.pid;
+      const pids = main === undefined ? [] : [main, ...descendants(main)];
       await browser.close();
+      // Its processes may end after it, and write into the folder until then.
+      await until('no process of the browser is left', () => !pids.some(isAlive));
       await rm(home, { recursive: true, force: true });
     },
   };

@@ -10,14 +10,35 @@ import { createServer } from 'node:net';
 const FIRST = 20_000;
 const END = 32_768;
 
-/** Ports of 127.0.0.1 that nobody listens on at the moment. */
+/** Between finding a port and listening on it another file of this run may look as well: each of those that run at the same time has a share. */
+const SHARES = 8;
+const SHARE = Math.floor((END - FIRST) / SHARES);
+const share = Number(process.env.VITEST_POOL_ID ?? 0) % SHARES;
+
+/** By this file: what it is to be used for may not listen yet, or be away. */
+const given = new Set<number>();
+
+/** Ports of 127.0.0.1 that nobody listens on at the moment, each of them given once. */
 export async function freePorts(count: number): Promise<number[]> {
-  const ports = new Set<number>();
-  while (ports.size < count) {
-    const port = randomInt(FIRST, END);
-    if (await isFree(port)) ports.add(port);
+  const ports: number[] = [];
+  while (ports.length < count) {
+    const port = FIRST + share * SHARE + randomInt(SHARE);
+    if (given.has(port)) continue;
+    given.add(port);
+    if (await isFree(port)) ports.push(port);
   }
-  return [...ports];
+  return ports;
+}
+
+/** Two of them that stand side by side. */
+export async function freeNeighbours(): Promise<readonly [number, number]> {
+  for (;;) {
+    const [port = 0] = await freePorts(1);
+    if (!given.has(port + 1) && (await isFree(port + 1))) {
+      given.add(port + 1);
+      return [port, port + 1];
+    }
+  }
 }
 
 export async function freePort(): Promise<number> {

@@ -27,7 +27,7 @@ export interface RunningProcess {
   /** The first group of what the pattern finds in the output; waits until it is there. */
   says(pattern: RegExp): Promise<string>;
   signal(signal: NodeJS.Signals): void;
-  /** The exit code; null when a signal ended it. */
+  /** The exit code, once all that it wrote is in `output`; null when a signal ended it. */
   readonly exited: Promise<number | null>;
 }
 
@@ -49,14 +49,19 @@ export function startProcess(
       output += text;
     });
   }
-  const exited = once(child, 'exit').then(() => child.exitCode);
+  // `close` comes after `exit`, once all that it wrote has been read.
+  let isClosed = false;
+  const exited = once(child, 'close').then(() => {
+    isClosed = true;
+    return child.exitCode;
+  });
   return {
     pid: child.pid ?? 0,
     output: () => output,
     async says(pattern) {
       const look = (): RegExpExecArray | undefined => {
         const match = pattern.exec(output);
-        if (match === null && (child.exitCode !== null || child.signalCode !== null)) {
+        if (match === null && isClosed) {
           throw new Error(`${command.join(' ')} ended before it said ${pattern}:\n${output}`);
         }
         return match ?? undefined;

@@ -196,12 +196,25 @@ static void end_all(void) {
   exit(0);
 }
 
+static int look_at_parent(void);
+static int looks_in_vain;
+
+/* A parent that stands still takes nothing, and tools may have more to say than the way to it holds. */
+static void wait_for_parent(void) {
+  struct pollfd way = {.fd = 1, .events = POLLOUT};
+  if (poll(&way, 1, look_at_parent()) > 0) looks_in_vain = 0;
+}
+
 static void send_frame(uint32_t kind, uint32_t number, const void *bytes, uint32_t length) {
   struct header header = {.length = length, .kind = kind, .number = number};
   struct iovec parts[] = {{&header, sizeof header}, {(void *)bytes, length}};
   for (int at = 0; at < 2;) {
     ssize_t sent = writev(1, parts + at, 2 - at);
     if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0 && errno == EAGAIN) {
+      wait_for_parent();
+      continue;
+    }
     if (sent < 0) end_all();
     for (; at < 2 && (size_t)sent >= parts[at].iov_len; at++) sent -= parts[at].iov_len;
     if (at < 2) {
@@ -263,7 +276,6 @@ static void start(uint32_t number, const char *words, const char *end) {
 
 enum { LOOKS = 10 };
 static uint32_t patience_ms; /* 0: nobody asked for a watch */
-static int looks_in_vain;
 
 static int64_t now_ms(clockid_t clock) {
   struct timespec now;
@@ -357,6 +369,7 @@ int main(void) {
   sigprocmask(SIG_BLOCK, &children, NULL);
   signal(SIGPIPE, SIG_IGN);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
+  fcntl(1, F_SETFL, fcntl(1, F_GETFL) | O_NONBLOCK);
   int ended = signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
   static struct pollfd waited[2 + MOST_RUNS * PIPES];
   for (;;) {

@@ -13,6 +13,7 @@ import { type Json, useService } from '../api/api-fixture.ts';
 import { Bucket } from '../bucket.ts';
 import { currentRun } from '../by-run.ts';
 import { useVideos } from '../end-to-end/videos.ts';
+import { freePort } from '../ports.ts';
 import { until } from '../until.ts';
 import { type Ended, MAIN, useDesk } from './command-line.ts';
 
@@ -204,12 +205,7 @@ describe('extract', () => {
   );
 
   it.runIf(currentRun === 'all')('names a service that is not there, and a key that is none', async () => {
-    const nobody = createServer();
-    nobody.listen(0, '127.0.0.1');
-    await once(nobody, 'listening');
-    const gone = `http://127.0.0.1:${(nobody.address() as AddressInfo).port}`;
-    nobody.close();
-    await once(nobody, 'close');
+    const gone = `http://127.0.0.1:${await freePort()}`;
     const [away, wrongKey] = await Promise.all([
       desk().soundpost(['jobs', 'show', 'job_0000000000000000', '--server', gone]),
       desk().start([process.execPath, MAIN, 'jobs', 'list'], 'ignore', { SOUNDPOST_API_KEY: 'sp_no' }).ended,
@@ -273,6 +269,10 @@ describe('deliveries', () => {
       options: { webhook: hook.url },
     });
     await hook.got(1);
+    await until('its answer is known', async () => {
+      const { body } = await service().call('GET', `/v1/jobs/${jobId}/deliveries`);
+      return body.data.deliveries[0]?.attempts.length === 1;
+    });
     const all = await desk().soundpost(['deliveries', 'list', '--json']);
     const { deliveryId } = json(all).deliveries.find((delivery: Json) => delivery.jobId === jobId);
     const replayed = await desk().soundpost(['deliveries', 'replay', deliveryId]);

@@ -91,13 +91,22 @@ export class Desk {
     // A command that ends before it has read everything is the test's to judge by its exit code.
     child.stdin?.on('error', () => undefined);
     const output = (): string => Buffer.concat([...stdout, ...stderr]).toString('utf8');
+    let isClosed = false;
+    const ended = once(child, 'close').then(() => {
+      isClosed = true;
+      return {
+        code: child.exitCode,
+        stdout: Buffer.concat(stdout),
+        stderr: Buffer.concat(stderr).toString('utf8'),
+      };
+    });
     return {
       pid: child.pid ?? 0,
       stdin: child.stdin,
       output,
       says: async (pattern) => {
         await until(`${args.join(' ')} says ${pattern}`, () => {
-          if (child.exitCode !== null && !pattern.test(output())) {
+          if (isClosed && !pattern.test(output())) {
             throw new Error(`it ended with ${child.exitCode} before it said ${pattern}:\n${output()}`);
           }
           return pattern.test(output());
@@ -109,11 +118,7 @@ export class Desk {
       signal: (signal) => {
         child.kill(signal);
       },
-      ended: once(child, 'close').then(() => ({
-        code: child.exitCode,
-        stdout: Buffer.concat(stdout),
-        stderr: Buffer.concat(stderr).toString('utf8'),
-      })),
+      ended,
     };
   }
 

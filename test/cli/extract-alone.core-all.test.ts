@@ -205,13 +205,17 @@ it.runIf(currentRun === 'core')(
 );
 
 describe.runIf(currentRun === 'core')('a video that is none', () => {
+  // Once, and not by each of those that run at the same time: one would read what another is writing.
+  beforeAll(async () => {
+    await writeFile(path('notes.mp4'), 'This is no video.\n'.repeat(100));
+    await writeFile(path('empty.mp4'), '');
+  });
+
   it.concurrent.each<[what: string, args: () => string[], sentence: RegExp]>([
     ['is a text', () => ['notes.mp4'], /^soundpost: INVALID_VIDEO: .*\n {2}Check that the file plays/m],
     ['is empty', () => ['empty.mp4'], /^soundpost: INVALID_VIDEO: /m],
     ['lacks the track', () => [videos.talk, '-t', 'fr'], /^soundpost: EXTRACTION_FAILED: .*fr/m],
   ])('%s', async (_what, args, sentence) => {
-    await writeFile(path('notes.mp4'), 'This is no video.\n'.repeat(100));
-    await writeFile(path('empty.mp4'), '');
     const ended = await desk().soundpost(['extract', ...args(), '-o', 'never.mp3']);
     expect(ended.stderr).toMatch(sentence);
     expect([ended.code, ended.stdout.length]).toEqual([1, 0]);

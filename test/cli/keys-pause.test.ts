@@ -8,19 +8,21 @@ import { ServiceHome, soundpost } from '../service.ts';
 import { until } from '../until.ts';
 
 let home: ServiceHome;
-let silent: Server;
+let slow: Server;
 let api = '';
 let url = '';
 const asked: string[] = [];
 
 beforeAll(async () => {
-  // Begins a file, and sends no more of it.
-  silent = createServer(({ url: path = '' }, response) => {
+  // Sends a file for hours, quickly enough not to be given up; one that stands still would be.
+  slow = createServer(({ url: path = '' }, response) => {
     asked.push(path);
-    response.writeHead(200, { 'content-length': 1_000_000 }).write('begun');
+    response.writeHead(200, { 'content-length': 100_000_000 }).write('begun');
+    const dripping = setInterval(() => response.write(Buffer.alloc(20_000)), 1000);
+    response.once('close', () => clearInterval(dripping));
   }).listen(0, '127.0.0.1');
-  await once(silent, 'listening');
-  const { port } = silent.address() as AddressInfo;
+  await once(slow, 'listening');
+  const { port } = slow.address() as AddressInfo;
   url = `http://127.0.0.1:${port}`;
   home = await ServiceHome.make({
     OUTBOUND_ALLOW: `127.0.0.1:${port}`,
@@ -30,7 +32,7 @@ beforeAll(async () => {
   ({ api } = await home.serve());
 }, 120_000);
 afterAll(async () => {
-  silent.closeAllConnections();
+  slow.closeAllConnections();
   await home.remove();
 });
 
@@ -49,9 +51,7 @@ const statusOf = async (client: Client, jobId: string): Promise<string> => {
   return body.data.status;
 };
 
-it('a stopped key only reads and removes; what runs is cancelled, and what waits begins when it is resumed', {
-  timeout: 90_000,
-}, async () => {
+it('a stopped key only reads and removes; what runs is cancelled, and what waits begins when it is resumed', async () => {
   const key = await keys('create', '--name', 'guest');
   const id = key.split('_')[1] ?? '';
   const client = new Client(api, key);

@@ -58,5 +58,4 @@ it('the first start shows addresses, a key, and a line that makes an MP3; later 
     /"code":"UNAUTHORIZED".*JOB: was not made/s,
   );
   expect(await readdir(join(home.folder, 'third'))).toEqual([]);
-  // Two starts and three jobs on a machine that is busy with other tests.
-}, 90_000);
+});

@@ -49,7 +49,7 @@ beforeAll(async () => {
   await writeFile(join(project, 'package.json'), '{"private":true}');
   const install = ['npm', 'install', '--offline', '--no-audit', '--no-fund', tarball];
   expect((await run(install))[0]).toBe(0);
-}, 60_000);
+});
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
 async function run(command: readonly string[], more: Readonly<Record<string, string>> = {}) {

@@ -2,6 +2,7 @@ import { Webhook } from 'standardwebhooks';
 import { describe, expect, it } from 'vitest';
 import { createClient, verifyWebhook, WebhookSignatureError } from '../../src/client/index.ts';
 import { useClips, useService } from '../api/api-fixture.ts';
+import { until } from '../until.ts';
 
 const SECRET = `whsec_${Buffer.from('a secret of thirty-two bytes or so').toString('base64')}`;
 const OTHER = `whsec_${Buffer.from('another secret of about as many').toString('base64')}`;
@@ -95,7 +96,9 @@ describe('a webhook of the service', () => {
       // What the type says is there.
       expect(event.outputFile.sha256).toBe((await client.job(jobId)).outputFile?.sha256);
     }
-    const [delivery] = (await client.deliveries(jobId)).deliveries;
-    expect(delivery?.status).toBe('delivered');
+    await until('the answer to it is known', async () => {
+      const [delivery] = (await client.deliveries(jobId)).deliveries;
+      return delivery?.status === 'delivered';
+    });
   });
 });

@@ -4,7 +4,16 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ada } from '../end-to-end/inbox.ts';
 import { useVideos } from '../end-to-end/videos.ts';
 import { until } from '../until.ts';
-import { composes, docker, dockerTries, evaluateIn, healthIs, inspect, isEncoding } from './engine.ts';
+import {
+  composes,
+  docker,
+  dockerTries,
+  evaluateIn,
+  healthIs,
+  inspect,
+  isEncoding,
+  LONG_WORK,
+} from './engine.ts';
 import { Stack } from './stack.ts';
 
 const videos = useVideos({ long: true });
@@ -84,7 +93,7 @@ describe.each(await composes())('$name', ({ command }) => {
     expect(workers).toHaveLength(3);
     for (const id of workers) await healthIs(id, 'healthy');
     const answers = await Promise.all(
-      [1, 2, 3].map(() => stack.client.upload(videos.long, { output: { format: 'flac', normalize: true } })),
+      [1, 2, 3].map(() => stack.client.upload(videos.long, { output: LONG_WORK })),
     );
     const busy = new Set<string>();
     await until(

@@ -60,6 +60,9 @@ async function programsOf(id: string): Promise<string[]> {
   return lines.map((line) => line.trim().replace(/^\d+\s+/, ''));
 }
 
+/** Output of a job of which ffmpeg has something for seconds, so that nobody misses it who asks a little late. */
+export const LONG_WORK = { format: 'flac', normalize: true, sampleRate: 48_000, channels: 2 };
+
 /** Whether an ffmpeg of its own runs in it, by whatever path it was called. */
 export async function isEncoding(id: string): Promise<boolean> {
   return (await programsOf(id)).some((program) => /^(\S*\/)?ffmpeg /.test(program));

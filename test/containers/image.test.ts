@@ -6,7 +6,17 @@ import { LIMIT_BYTES, MIB, measureUpload, ways } from '../api/upload-memory.ts';
 import type { Client, Json } from '../client.ts';
 import { useVideos } from '../end-to-end/videos.ts';
 import { until } from '../until.ts';
-import { docker, dockerTries, evaluateIn, healthIs, IMAGE, inspect, isEncoding, ROOT } from './engine.ts';
+import {
+  docker,
+  dockerTries,
+  evaluateIn,
+  healthIs,
+  IMAGE,
+  inspect,
+  isEncoding,
+  LONG_WORK,
+  ROOT,
+} from './engine.ts';
 import { ServiceContainers } from './service.ts';
 
 /** As the engine counts them: the files of all layers, unpacked. */
@@ -159,7 +169,8 @@ describe('a container', () => {
 
   it('ends when its event loop stands still, so that the engine starts another one', async () => {
     const file = join(ROOT, 'test', 'end-to-end', 'stands-still.ts');
-    const environment = { WATCHDOG_SECONDS: '1', NODE_OPTIONS: '--import=/stands-still.ts' };
+    // More than a process of a busy machine stands still by itself.
+    const environment = { WATCHDOG_SECONDS: '5', NODE_OPTIONS: '--import=/stands-still.ts' };
     const container = await service.run('worker', {
       name: 'worker-to-stall',
       environment,
@@ -172,7 +183,7 @@ describe('a container', () => {
 
   it('with a job under way ends within its grace at SIGTERM, and hands the job to another', async () => {
     const first = await service.run('worker', { name: 'worker-1', environment: { SHUTDOWN_SECONDS: '1' } });
-    const { body } = await client.upload(videos.long, { output: { format: 'flac', normalize: true } });
+    const { body } = await client.upload(videos.long, { output: LONG_WORK });
     await until('it encodes', () => isEncoding(first.getId()));
     await docker('stop', '--time', '20', first.getId());
     // Not 137, which the engine's SIGKILL would leave.

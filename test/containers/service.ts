@@ -102,7 +102,8 @@ export class ServiceContainers {
         BOOTSTRAP_API_KEY: this.key,
         GATEWAY_URL: `http://${this.hostOf('gateway')}:8081`,
         GATEWAY_EVENTS_URL: `http://${this.hostOf('api')}:8080/hooks/gateway`,
-        JOB_LOCK_SECONDS: '2',
+        // Short, and not so short that it runs out while a busy machine lets a worker wait.
+        JOB_LOCK_SECONDS: '5',
         ...this.#environment,
         ...environment,
       })

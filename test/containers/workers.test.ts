@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Client, Json } from '../client.ts';
 import { useVideos } from '../end-to-end/videos.ts';
 import { until } from '../until.ts';
-import { docker, inspect, isEncoding } from './engine.ts';
+import { docker, inspect, isEncoding, LONG_WORK } from './engine.ts';
 import { ServiceContainers } from './service.ts';
 
 /** Prints each webhook as a line. */
@@ -41,7 +41,7 @@ async function webhooksOf(jobId: string): Promise<Json[]> {
 }
 
 it('the job of a killed worker is done by another one, once', async () => {
-  const request = { output: { format: 'flac', normalize: true }, options: { webhook: hookUrl } };
+  const request = { output: LONG_WORK, options: { webhook: hookUrl } };
   const { body } = await client.upload(videos.long, request);
   const jobId: string = body.data.jobId;
   const victim = await until('one of them encodes it', async () => {
@@ -54,8 +54,10 @@ it('the job of a killed worker is done by another one, once', async () => {
   expect((await client.call('GET', `/v1/status/${jobId}`)).body.data.status).not.toBe('completed');
 
   const heirs = workers.filter((worker) => worker !== victim);
-  await until('another one encodes it', async () =>
-    (await Promise.all(heirs.map((heir) => isEncoding(heir.getId())))).includes(true),
+  await until(
+    'another one encodes it',
+    async () => (await Promise.all(heirs.map((heir) => isEncoding(heir.getId())))).includes(true),
+    60_000,
   );
   const { outputFile } = await client.completed(jobId, 120_000);
   const { bytes } = await client.bytes(`/v1/download/${jobId}`);

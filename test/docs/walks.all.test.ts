@@ -33,7 +33,7 @@ describe('the pages', () => {
   let stand: Stand;
   beforeAll(async () => {
     stand = await Stand.open();
-  }, 60_000);
+  });
   afterAll(() => stand[Symbol.asyncDispose]());
 
   /** What the last block printed, and what runs beside by now. */

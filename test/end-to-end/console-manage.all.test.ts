@@ -55,7 +55,7 @@ beforeAll(async () => {
   watch = await watchPage(page);
   // By a name of this machine that is not the one of PUBLIC_URL.
   await signIn(page, service().url.replace('127.0.0.1', 'localhost'), service().key);
-}, 60_000);
+});
 afterAll(async () => {
   await browser?.close();
   await server.close();

@@ -61,6 +61,15 @@ export async function signIn(page: Page, address: string, key: string): Promise<
   await page.getByRole('heading', { name: 'New extraction' }).waitFor();
 }
 
+/** Whether any bar reaches half of the way up: before the sound is decoded, a line is drawn. As text, since it speaks of what a browser has and Node has not. */
+export const isDrawn = (page: Page, drawing: string): Promise<boolean> =>
+  page.evaluate(`(() => {
+    const canvas = document.querySelector('${drawing} > div')?.shadowRoot.querySelector('canvas');
+    if (!canvas) return false;
+    const { data } = canvas.getContext('2d').getImageData(0, Math.round(canvas.height / 4), canvas.width, 1);
+    return data.some((value) => value > 0);
+  })()`);
+
 /** What axe-core finds that is serious or critical, in the colours that the page has now. */
 export const seriousFaults = (page: Page): Promise<string[]> => faultsOf(page, ['serious', 'critical']);
 

@@ -5,12 +5,11 @@
 import { copyFile, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { useService } from '../api/api-fixture.ts';
 import { startChromium, type TestBrowser } from '../chromium.ts';
 import { until } from '../until.ts';
-import { makeTalk, signIn } from './console-page.ts';
+import { isDrawn, makeTalk, signIn } from './console-page.ts';
 import { ada } from './inbox.ts';
 
 const IMAGES = join(import.meta.dirname, '../../docs/images');
@@ -36,15 +35,6 @@ async function sizeOf(picture: string): Promise<{ width: number; height: number 
   const bytes = await readFile(picture);
   return { width: bytes.readUInt32BE(16), height: bytes.readUInt32BE(20) };
 }
-
-/** Whether any bar reaches half of the way up: before the sound is decoded, a line is drawn. As text, since it speaks of what a browser has and Node has not. */
-const isDrawn = (page: Page, drawing: string): Promise<boolean> =>
-  page.evaluate(`(() => {
-    const canvas = document.querySelector('${drawing} > div')?.shadowRoot.querySelector('canvas');
-    if (!canvas) return false;
-    const { data } = canvas.getContext('2d').getImageData(0, Math.round(canvas.height / 4), canvas.width, 1);
-    return data.some((value) => value > 0);
-  })()`);
 
 it('a new extraction on a phone, and a finished job in light and dark', async () => {
   const picture = (name: string): string => join(folder, `console-${name}.png`);

@@ -13,6 +13,7 @@ import { sendJson, startTranscriber } from '../transcripts/transcriber-stub.ts';
 import { until } from '../until.ts';
 import {
   everyFault,
+  isDrawn,
   makeTalk,
   padTo,
   shiftsBeyondBudget,
@@ -105,6 +106,14 @@ describe('the way of one video', () => {
 
   it('is trimmed on the waveform and by its fields, which say the same', async () => {
     const drawing = page.locator('#trim-drawing');
+    // The drawing, and with it the handle, is made anew once the sound is decoded, and a drag over that moment would be lost.
+    await until(
+      'what there is to draw is drawn',
+      async () =>
+        (await isDrawn(page, '#trim-drawing')) ||
+        (await page.locator('#trim-note', { hasText: 'is not drawn' }).count()) === 1,
+      PATIENCE_MS,
+    );
     const handle = drawing.locator('[part~="region-handle-right"]');
     const box = await until('the handle is drawn', () => handle.boundingBox());
     const wave = await until('the drawing is there', () => drawing.boundingBox());
@@ -233,6 +242,8 @@ describe.runIf(currentRun === 'all')('a job that takes its time', () => {
     await page.getByText('Nothing found').waitFor();
     await page.getByLabel('Search by name, address or id').fill('');
     await page.getByLabel('State', { exact: true }).selectOption('');
+    // What was typed right before does not bring the last state back.
+    await row.waitFor();
     stuck.letGo();
   });
 

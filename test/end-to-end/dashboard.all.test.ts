@@ -2,8 +2,11 @@
  * The dashboard, the alerts and the table of metrics against the real thing: three processes that do some of everything, scraped by a real Prometheus,
  * which is asked every query that there is.
  */
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -61,6 +64,7 @@ const videos = useVideos();
 let redis: TestRedis;
 let home: ServiceHome;
 let web: VideoServer;
+let slow: Server;
 let hooks: WebhookReceiver;
 let prometheus: Prometheus;
 let client: Client;
@@ -70,12 +74,13 @@ let servers: Record<'api' | 'worker' | 'gateway', string>;
 beforeAll(async () => {
   redis = await startTestRedis();
   web = await serveVideos(videos.folder);
+  slow = await startSlowSource();
   hooks = await receiveWebhooks((nth) => (nth === 1 ? 500 : 204));
   home = await ServiceHome.make({
     REDIS_URL: redis.url,
     SECRET_KEY: 'a secret that three processes share, of 32 bytes or more',
     GATEWAY_API_KEY: GATEWAY_KEY,
-    OUTBOUND_ALLOW: `${web.allow},${hooks.allow}`,
+    OUTBOUND_ALLOW: `${web.allow},${hooks.allow},127.0.0.1:${portOf(slow)}`,
     WEBHOOK_SCHEDULE_SECONDS: '0,1',
   });
   const api = await home.start('api').says(/^API\s+http:\/\/(\S+)/m);
@@ -94,6 +99,8 @@ afterAll(async () => {
   await home?.remove();
   await hooks?.close();
   await web?.close();
+  slow?.closeAllConnections();
+  slow?.close();
   await redis?.close();
 });
 
@@ -127,9 +134,22 @@ async function doSomeOfEverything(): Promise<void> {
   });
   await askAround();
   // What is in the queues is told of the moment alone, so something stays there until the end.
-  web.hold();
-  await client.submit({ source, output: { format: 'wav' } });
+  const url = `http://127.0.0.1:${portOf(slow)}/slow.wav`;
+  await client.submit({ source: { type: 'url', url }, output: { format: 'wav' } });
 }
+
+/** Sends a source for hours, quickly enough not to be given up; one that stands still would be. */
+async function startSlowSource(): Promise<Server> {
+  const server = createServer((_request, response) => {
+    response.writeHead(200, { 'content-length': 100_000_000 });
+    const dripping = setInterval(() => response.write(Buffer.alloc(20_000)), 1000);
+    response.once('close', () => clearInterval(dripping));
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return server;
+}
+
+const portOf = (server: Server): number => (server.address() as AddressInfo).port;
 
 async function askAround(): Promise<void> {
   await client.call('GET', '/v1/status/job_0000000000000000');

@@ -1,8 +1,10 @@
 /** `script/demo --once`, as somebody runs it who has just cloned the project. */
+import { execFile } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { currentRun } from '../by-run.ts';
 import { descendants, isAlive } from '../processes.ts';
@@ -95,7 +97,11 @@ it.runIf(currentRun === 'all')(
 );
 
 it.runIf(currentRun === 'all')('leaves no process when it is ended before the job is', async () => {
-  const running = startProcess([DEMO, '--once', videos.talk], { TMPDIR: folder }, folder);
+  // Hours of silence, so that the job is not done before anybody has seen that it was submitted.
+  const hours = join(videos.folder, 'hours.mka');
+  const silence = ['-f', 'lavfi', '-i', 'anullsrc=r=48000:cl=stereo:d=7200'];
+  await promisify(execFile)('ffmpeg', ['-v', 'error', ...silence, '-c:a', 'flac', hours]);
+  const running = startProcess([DEMO, '--once', hours], { TMPDIR: folder }, folder);
   started.push(running);
   await running.says(/▸ submitting/);
   const pids = [running.pid, ...descendants(running.pid)];

@@ -89,15 +89,19 @@ const newKey = (): Promise<string> =>
 const usedBytes = async (): Promise<number> =>
   Number(/^used_memory:(\d+)/m.exec(await redis.info('memory'))?.[1]);
 
-/** From the submission to the answer that says completed, ms. */
-async function jobMs(client: Client): Promise<number> {
+/** From the submission to the event that says completed, ms. Whoever asks again and again until then comes near to the reads that a key has in a minute. */
+async function jobMs(client: Client, key: string): Promise<number> {
   const startMs = performance.now();
   const jobId = await client.submit({
     source: { type: 'url', url: `http://127.0.0.1:${port}/clip.mkv` },
     output: { format: 'mp3' },
   });
-  await client.completed(jobId, 60_000);
-  return performance.now() - startMs;
+  // The stream ends with the job.
+  const events = await fetch(`${api}/v1/jobs/${jobId}/events`, { headers: { 'X-API-Key': key } });
+  await events.text();
+  const tookMs = performance.now() - startMs;
+  await client.completed(jobId);
+  return tookMs;
 }
 
 const median = (values: readonly number[]): number =>
@@ -183,7 +187,7 @@ async function attack(key: string): Promise<Attack> {
 }
 
 /** What another key does in a turn, and how long its job took. */
-async function turn(client: Client, statuses: Statuses): Promise<number> {
+async function turn(client: Client, key: string, statuses: Statuses): Promise<number> {
   const asking = async (): Promise<void> => {
     for (let nth = 0; nth < REQUESTS_PER_TURN; nth += 1) {
       const { status } = await client.call('GET', ['/v1/jobs', '/v1/usage'][nth % 2] ?? '');
@@ -191,14 +195,14 @@ async function turn(client: Client, statuses: Statuses): Promise<number> {
       await sleep(20);
     }
   };
-  const [tookMs] = await Promise.all([jobMs(client), asking()]);
+  const [tookMs] = await Promise.all([jobMs(client, key), asking()]);
   return tookMs;
 }
 
 it('hurts nobody else', { timeout: 240_000 }, async () => {
   const [hostile, other] = [await newKey(), await newKey()];
   const client = new Client(api, other);
-  await jobMs(client);
+  await jobMs(client, other);
 
   const bytesBefore = await usedBytes();
   const { answers, flood } = await attack(hostile);
@@ -207,9 +211,9 @@ it('hurts nobody else', { timeout: 240_000 }, async () => {
   const between: number[] = [];
   for (let nth = 0; nth < TURNS; nth += 1) {
     const ebb = flood();
-    flooded.push(await turn(client, statuses));
+    flooded.push(await turn(client, other, statuses));
     await ebb();
-    between.push(await turn(client, new Map()));
+    between.push(await turn(client, other, new Map()));
   }
   const grownBytes = (await usedBytes()) - bytesBefore;
   stop.abort();

@@ -57,7 +57,7 @@ it('while ffmpeg runs: another worker completes the job, with one webhook and on
   const jobId = await client.submit({
     source: { type: 'url', url: web.url('long.wav') },
     // Enough for ffmpeg to be busy for seconds.
-    output: { format: 'flac', normalize: true, end: 200 },
+    output: { format: 'flac', normalize: true, sampleRate: 48_000, channels: 2 },
     options: { webhook: hooks.url, voiceMessage: { instance: 'main', number: ada.number } },
   });
   // Nothing is awaited between the look at its ffmpeg and the signal: a job has several, and none between them.

@@ -12,7 +12,7 @@ import { z } from 'zod';
 import { LIMIT_BYTES, MIB, measureUpload, statusOf, ways } from '../api/upload-memory.ts';
 import { currentRun } from '../by-run.ts';
 import { useVideos } from '../end-to-end/videos.ts';
-import { descendants, isAlive } from '../processes.ts';
+import { descendants, signalIfThere } from '../processes.ts';
 import { type RunningProcess, ServiceHome, startProcess } from '../service.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
@@ -155,11 +155,11 @@ describe('`npx soundpost serve`', () => {
     );
     api = await served.says(/^API\s+(http\S+)/m);
     key = await served.says(/^API key\s+(sp_\S+)/m);
-  }, 60_000);
+  });
   afterAll(async () => {
     // npx, its shell, the service and what that has started; the service ends the last of them.
     const pids = descendants(served.pid);
-    for (const pid of pids.filter((each) => isAlive(each))) process.kill(pid, 'SIGTERM');
+    for (const pid of pids) signalIfThere(pid, 'SIGTERM');
     await served.exited;
   });
 

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { ACL_RULE } from '../../../src/cli/doctor/redis.ts';
 import { readPage } from '../../docs/markdown.ts';
-import { freePorts } from '../../ports.ts';
+import { freeNeighbours, freePorts } from '../../ports.ts';
 import { startTestRedis, type TestRedis } from '../../redis-server.ts';
 import { ServiceHome } from '../../service.ts';
 import { MIB, makeSmallVolume } from '../../small-volume.ts';
@@ -26,8 +26,8 @@ async function redisWith(...settings: string[]): Promise<TestRedis> {
 }
 
 /** An HTTP server that is not Soundpost. */
-async function stranger(): Promise<number> {
-  const server = createServer((_request, response) => response.end('hello')).listen(0, '127.0.0.1');
+async function stranger(port = 0): Promise<number> {
+  const server = createServer((_request, response) => response.end('hello')).listen(port, '127.0.0.1');
   await once(server, 'listening');
   closing.push(async () => {
     server.closeAllConnections();
@@ -69,17 +69,19 @@ describe('the disk', () => {
 
 describe('a port', () => {
   it('that another program has is a fault with a free one; the same port twice too', async () => {
-    const port = await stranger();
+    const [port, next] = await freeNeighbours();
+    await stranger(port);
+    const [both = 0] = await freePorts(1);
     const [taken, twice, elsewhere] = await Promise.all([
-      diagnose({ API_PORT: String(port), WORKER_PORT: String(port + 1) }),
-      diagnose({ API_PORT: '18080', GATEWAY_PORT: '18080' }),
+      diagnose({ API_PORT: String(port), WORKER_PORT: String(next) }),
+      diagnose({ API_PORT: String(both), GATEWAY_PORT: String(both) }),
       // An address of another machine.
       diagnose({ HOST: '203.0.113.1' }),
     ]);
     expect(taken.faults).toEqual([`Ports: API_PORT=${port} is taken by another program`]);
     const [, free = ''] = /^export API_PORT=(\d+)$/.exec(taken.of('Ports')[0]?.command ?? '') ?? [];
     expect(Number(free)).toBeGreaterThan(port);
-    expect(twice.faults).toEqual(['Ports: API_PORT and GATEWAY_PORT are both 18080']);
+    expect(twice.faults).toEqual([`Ports: API_PORT and GATEWAY_PORT are both ${both}`]);
     expect(elsewhere.faults).toContainEqual(
       expect.stringContaining('HOST=203.0.113.1 is no address of this machine'),
     );

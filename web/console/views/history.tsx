@@ -130,7 +130,7 @@ export function History() {
       <ViewHead id="history" title="History">
         <p class="soft">Your jobs, newest first. The list updates itself.</p>
       </ViewHead>
-      <Filters query={query} onQuery={setQuery} />
+      <Filters query={query} onQuery={(change) => setQuery((now) => ({ ...now, ...change }))} />
       <p id="history-note" class="visually-hidden" role="status">
         {jobs === undefined ? '' : jobs.length === 0 ? 'No jobs' : `${counted(jobs.length)} shown`}
       </p>
@@ -166,10 +166,16 @@ function withOrWithout(chosen: ReadonlySet<string>, jobId: string, isChosen: boo
   return next;
 }
 
-function Filters({ query, onQuery }: { readonly query: Query; readonly onQuery: (query: Query) => void }) {
+interface FiltersProps {
+  readonly query: Query;
+  /** What is typed is told a little later: by then the state may be another one, and stays. */
+  readonly onQuery: (change: Partial<Query>) => void;
+}
+
+function Filters({ query, onQuery }: FiltersProps) {
   const typing = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
   const search = useRef<HTMLInputElement>(null);
-  const apply = (): void => onQuery({ ...query, q: search.current?.value.trim() ?? '' });
+  const apply = (): void => onQuery({ q: search.current?.value.trim() ?? '' });
   useEffect(() => () => clearTimeout(typing.current), []);
   return (
     <search aria-label="Jobs">
@@ -205,9 +211,7 @@ function Filters({ query, onQuery }: { readonly query: Query; readonly onQuery: 
         <select
           id="status-filter"
           value={query.status}
-          onChange={({ currentTarget }) =>
-            onQuery({ ...query, status: currentTarget.value as Query['status'] })
-          }
+          onChange={({ currentTarget }) => onQuery({ status: currentTarget.value as Query['status'] })}
         >
           <option value="">All states</option>
           <option value="queued">Waiting</option>
