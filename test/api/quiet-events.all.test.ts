@@ -13,7 +13,7 @@ it('a quiet stream carries a comment each 15 s', async () => {
   const source = { type: 'url', url: `http://127.0.0.1:${service().outside.port}/a.mp4` };
   const jobId = await service().submit({ source, output: { format: 'mp3' } });
   const stream = await Stream.open(jobId, service());
-  await until('the first comment', () => stream.comments > 0, 60_000);
+  await until('the first comment', () => stream.comments > 0);
   expect(stream.events.map(({ data }) => data.status)).toEqual(['queued']);
   stream.close();
 });
