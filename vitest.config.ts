@@ -25,7 +25,7 @@ export default defineConfig({
     testTimeout: 120_000,
     hookTimeout: 120_000,
     // As long as `until` waits: vitest's own second is less than a busy machine may need.
-    expect: { poll: { timeout: 20_000 } },
+    expect: { poll: { timeout: 60_000 } },
     reporters: ['default', './script/tally-reporter.ts'],
     // On two cores: many of them wait for Redis, for sockets and for other processes.
     maxWorkers: 3,

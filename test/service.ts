@@ -8,6 +8,7 @@ import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { inherited } from './inherited.ts';
 import { descendants, isAlive } from './processes.ts';
 import { until } from './until.ts';
@@ -27,7 +28,7 @@ export interface RunningProcess {
   /** The first group of what the pattern finds in the output; waits until it is there. */
   says(pattern: RegExp): Promise<string>;
   signal(signal: NodeJS.Signals): void;
-  /** The exit code, once all that it wrote is in `output`; null when a signal ended it. */
+  /** The exit code, once all of its output is there; null when a signal ended it. */
   readonly exited: Promise<number | null>;
 }
 
@@ -49,10 +50,10 @@ export function startProcess(
       output += text;
     });
   }
-  // `close` comes after `exit`, once all that it wrote has been read.
-  let isClosed = false;
-  const exited = once(child, 'close').then(() => {
-    isClosed = true;
+  let hasEnded = false;
+  const exited = once(child, 'exit').then(async () => {
+    await whatWasWritten();
+    hasEnded = true;
     return child.exitCode;
   });
   return {
@@ -61,7 +62,7 @@ export function startProcess(
     async says(pattern) {
       const look = (): RegExpExecArray | undefined => {
         const match = pattern.exec(output);
-        if (match === null && isClosed) {
+        if (match === null && hasEnded) {
           throw new Error(`${command.join(' ')} ended before it said ${pattern}:\n${output}`);
         }
         return match ?? undefined;
@@ -74,6 +75,15 @@ export function startProcess(
     },
     exited,
   };
+}
+
+/**
+ * The end of a process may be told before what it wrote last was read. Not `close` of its streams: its children may hold them longer.
+ * The second turn of the loop reads what was there when it ended.
+ */
+async function whatWasWritten(): Promise<void> {
+  await nextTurn();
+  await nextTurn();
 }
 
 /** A folder in which a service has lived, and may live again. */

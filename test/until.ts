@@ -15,7 +15,7 @@ type Truthy<T> = Exclude<T, false | null | undefined>;
 export async function until<T>(
   what: string,
   ask: () => T | Promise<T>,
-  timeoutMs = 20_000,
+  timeoutMs = 60_000,
 ): Promise<Truthy<T>> {
   const start = Date.now();
   for (;;) {

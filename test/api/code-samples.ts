@@ -72,7 +72,7 @@ export async function sampleFolder(video: string): Promise<SampleFolder> {
         JavaScript: [process.execPath, file],
         Python: ['python3', '-c', source],
       }[language];
-      return (await execute(program ?? '', args, { cwd: path, timeout: 30_000 })).stdout;
+      return (await execute(program ?? '', args, { cwd: path, timeout: 120_000 })).stdout;
     },
     [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }),
   };

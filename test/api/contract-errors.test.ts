@@ -92,6 +92,7 @@ const cases: Record<ErrorCode, Case> = {
       const jobId = await service().submit(job(slow.url));
       const answer = await get(`/v1/download/${jobId}`);
       slow.letGo();
+      await service().ended(jobId);
       return answer;
     },
   },
@@ -136,8 +137,11 @@ const cases: Record<ErrorCode, Case> = {
     how: 'another body under the same key',
     async produce() {
       const headers = { 'idempotency-key': 'mismatch' };
-      await extract(job(), { headers });
-      return extract({ ...job(), output: { format: 'flac' } }, { headers });
+      const { body } = await extract(job(), { headers });
+      const answer = await extract({ ...job(), output: { format: 'flac' } }, { headers });
+      // INTERNAL_ERROR takes the storage away from whatever still runs.
+      await service().ended(body.data.jobId);
+      return answer;
     },
   },
   IDEMPOTENCY_IN_PROGRESS: {

@@ -1,15 +1,20 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { createLogger } from '../../src/observe/logger.ts';
+import { closeRedis, connectRedis } from '../../src/redis/connection.ts';
 import { deriveSecrets } from '../../src/secrets.ts';
 import { UrlSigner } from '../../src/signing/signed-url.ts';
-import { until } from '../until.ts';
+import { jobKey } from '../queue/bullmq-keys.ts';
 import { type Answer, type Ask, type Json, SECRET_KEY, useClips, useService } from './api-fixture.ts';
 
 const clip = useClips('tone.mp4');
 const service = useService();
-/** Where results and records are kept for a moment only. */
-const brief = useService({ environment: { OUTPUT_TTL_SECONDS: '3', JOB_TTL_SECONDS: '9' } });
+const OUTPUT_TTL_SECONDS = 600;
+const JOB_TTL_SECONDS = 1800;
+const brief = useService({
+  environment: { OUTPUT_TTL_SECONDS: `${OUTPUT_TTL_SECONDS}`, JOB_TTL_SECONDS: `${JOB_TTL_SECONDS}` },
+});
 
 let request: Json;
 let job: Json;
@@ -315,19 +320,24 @@ describe('A4. Downloads: before and after', () => {
     const mine = await brief().run({ ...request, source: { type: 'url', url } });
     const ask = (): Promise<Answer> => brief().call('GET', `/v1/download/${mine.jobId}`);
     expect((await ask()).status).toBe(200);
-    const gone = await until('the file has expired', async () => {
-      const answer = await ask();
-      return answer.status !== 200 && answer;
-    });
+    const { expiresAt } = mine.outputFile;
+    const keptSeconds = (Date.parse(expiresAt) - Date.parse(mine.finishedAt)) / 1000;
+    expect(Math.abs(keptSeconds - OUTPUT_TTL_SECONDS)).toBeLessThan(60);
+    // When the time of the file is over.
+    const redis = connectRedis({ url: brief().redis.url, role: 'request', logger: createLogger('silent') });
+    const record = jobKey('extract', mine.jobId);
+    const result = (await redis.hget(record, 'returnvalue')) ?? '';
+    const over = new Date(Date.now() - 5000).toISOString();
+    await redis.hset(record, 'returnvalue', result.replaceAll(expiresAt, over));
+    const gone = await ask();
     expect([gone.status, gone.body.error.code]).toEqual([410, 'FILE_EXPIRED']);
-    expect(Date.now()).toBeGreaterThanOrEqual(Date.parse(mine.outputFile.expiresAt));
     const bySignature = await brief().call('GET', mine.outputFile.url, { key: null });
     expect([bySignature.status, bySignature.body.error.code]).toEqual([410, 'FILE_EXPIRED']);
     expect((await brief().call('GET', `/v1/status/${mine.jobId}`)).status).toBe(200);
-    const forgotten = await until('the record has expired', async () => {
-      const answer = await ask();
-      return answer.status !== 410 && answer;
-    });
+    // When that of its record is.
+    await redis.hset(record, 'finishedOn', Date.now() - (JOB_TTL_SECONDS + 5) * 1000);
+    await closeRedis(redis);
+    const forgotten = await ask();
     expect([forgotten.status, forgotten.body.error.code]).toEqual([404, 'JOB_NOT_FOUND']);
     expect((await brief().call('GET', `/v1/status/${mine.jobId}`)).status).toBe(404);
     expect((await brief().call('GET', '/v1/jobs')).body.data.jobs).toEqual([]);

@@ -200,7 +200,7 @@ describe('A8. A job of several outputs', () => {
     for (const file of body.data.outputFiles) expect(file).not.toHaveProperty('url');
     const gone = await service().call('GET', `/v1/download/${jobId}?name=small`);
     expect([gone.status, gone.body.error.code]).toEqual([410, 'FILE_EXPIRED']);
-    const folder = join(service().dataDir, 'files', 'files', jobId);
+    const folder = join(service().dataDir, 'files', jobId);
     await until('no file is left', async () => (await readdir(folder).catch(() => [])).length === 0);
   });
 

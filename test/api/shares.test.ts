@@ -1,7 +1,8 @@
 /** Places that one key holds with slow sources, at default limits: what others get of them, and what becomes of the downloads that make room. */
 
-import { readFile } from 'node:fs/promises';
+import { readdir, readFile, stat } from 'node:fs/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { join } from 'node:path';
 import { afterEach, expect, it } from 'vitest';
 import { ffmpeg } from '../media/oracle.ts';
 import { until } from '../until.ts';
@@ -23,6 +24,21 @@ const gates: PromiseWithResolvers<void>[] = [];
 afterEach(() => {
   for (const gate of gates) gate.resolve();
 });
+
+/** How many files of this size the jobs have. */
+async function filesOf(sizeBytes: number): Promise<number> {
+  const folder = join(service().dataDir, 'workspaces');
+  const entries = await readdir(folder, { recursive: true }).catch(() => []);
+  const sizes = await Promise.all(
+    entries.map((entry) =>
+      stat(join(folder, entry)).then(
+        ({ size }) => size,
+        () => 0,
+      ),
+    ),
+  );
+  return sizes.filter((size) => size === sizeBytes).length;
+}
 
 /** Sends half of a file, and the rest when it is let go; continues it where it is asked to. */
 async function slowSource(name: string, gate: PromiseWithResolvers<void>): Promise<SlowSource> {
@@ -49,9 +65,7 @@ async function slowSource(name: string, gate: PromiseWithResolvers<void>): Promi
   return { url, ranges };
 }
 
-it('downloads that make room for another key are continued where they were, and their jobs complete', {
-  timeout: 60_000,
-}, async () => {
+it('downloads that make room for another key are continued where they were, and their jobs complete', async () => {
   const [slow, other] = [await service().newKey(), await service().newKey()];
   const gate = Promise.withResolvers<void>();
   const sources = await Promise.all(
@@ -61,6 +75,8 @@ it('downloads that make room for another key are continued where they were, and 
   for (const { url } of sources) jobs.push(await service().submit(job(url), { key: slow }));
   const begun = () => sources.filter(({ ranges }) => ranges.length > 0).length;
   await until('all places are held', () => begun() === 6);
+  const half = (await readFile(clip('tone.mp4'))).length >> 1;
+  await until('half of each is there', async () => (await filesOf(half)) === 6);
   const others = Promise.withResolvers<void>();
   const two = await Promise.all(['one', 'two'].map((name) => slowSource(`other-${name}.mp4`, others)));
   const theirs = [];
@@ -72,13 +88,13 @@ it('downloads that make room for another key are continued where they were, and 
 
   await until(
     'what was put back is fetched again',
-    () => sources.filter(({ ranges }) => ranges.length === 2).length === 2,
+    () => sources.filter(({ ranges }) => ranges.length > 1).length >= 2,
   );
   gate.resolve();
   for (const jobId of jobs) expect((await service().ended(jobId, { key: slow })).status).toBe('completed');
-  const again = sources.filter(({ ranges }) => ranges.length > 1).map(({ ranges }) => ranges.slice(1));
-  const half = (await readFile(clip('tone.mp4'))).length >> 1;
-  expect(again).toEqual([[`bytes=${half}-`], [`bytes=${half}-`]]);
+  // Two are enough; of a machine that is slow to begin the others more may be put back.
+  const again = sources.flatMap(({ ranges }) => ranges.slice(1));
+  expect(new Set(again)).toEqual(new Set([`bytes=${half}-`]));
 });
 
 /** A stream of two segments, of which the second waits. */
@@ -108,9 +124,7 @@ async function slowStream(
   return { url: at('index.m3u8', [...lines, '1.ts', '#EXT-X-ENDLIST'].join('\n')), requests };
 }
 
-it('streams that make room for another key are continued behind the segments that have come', {
-  timeout: 60_000,
-}, async () => {
+it('streams that make room for another key are continued behind the segments that have come', async () => {
   const [slow, other] = [await service().newKey(), await service().newKey()];
   const { stdout: segment } = await ffmpeg(
     '-v',
@@ -147,5 +161,8 @@ it('streams that make room for another key are continued behind the segments tha
   const again = streams.map(({ requests }) => requests.filter((path) => path !== 'index.m3u8'));
   const putBack = again.filter((paths) => paths.length > 2);
   expect(putBack.length).toBeGreaterThan(0);
-  for (const paths of putBack) expect(paths.toSorted()).toEqual(['0.ts', '1.ts', '1.ts']);
+  for (const [first, ...others] of putBack) {
+    expect(first).toBe('0.ts');
+    expect(new Set(others)).toEqual(new Set(['1.ts']));
+  }
 });

@@ -286,12 +286,12 @@ describe('A8. With a transcriber', () => {
   it('its events go on until the transcript has ended', async () => {
     const jobId = await service.submit(withWords());
     await service.ended(jobId);
-    const watching = service.call('GET', `/v1/jobs/${jobId}/events`);
+    const stream = await Stream.open(jobId, service);
+    await stream.got(1);
     transcriber.answer = hear;
-    const { bytes } = await watching;
-    const states = [...bytes.toString().matchAll(/^data: (.*)$/gm)].map(([, data = '']) => JSON.parse(data));
-    expect(states.map(({ transcripts }) => transcripts[0].status)).toEqual(['pending', 'completed']);
-    const ids = [...bytes.toString().matchAll(/^id: (\d+)$/gm)].map(([, id]) => Number(id));
+    await stream.ended;
+    expect(stream.events.map(({ data }) => data.transcripts[0].status)).toEqual(['pending', 'completed']);
+    const ids = stream.events.map(({ id }) => id);
     expect(ids[1]).toBeGreaterThan(ids[0] ?? 0);
     const again = await service.call('GET', `/v1/jobs/${jobId}/events`, {
       headers: { 'last-event-id': String(ids[1]) },

@@ -509,7 +509,12 @@ describe('two requests for one upload', () => {
 });
 
 describe('expiration', () => {
-  const brief = useService({ environment: { UPLOAD_TTL_SECONDS: '1' }, parts: [] });
+  const brief = useService({ environment: { UPLOAD_TTL_SECONDS: '600' }, parts: [] });
+  let records: Redis;
+  beforeAll(() => {
+    records = connectRedis({ url: brief().redis.url, role: 'request', logger: createLogger('silent') });
+  });
+  afterAll(() => closeRedis(records));
 
   it('makes an unfinished and a finished upload unknown', async () => {
     const bytes = await video();
@@ -518,12 +523,19 @@ describe('expiration', () => {
         headers: { 'tus-resumable': '1.0.0', 'upload-length': String(bytes.length), ...headers },
         ...(body ? { body } : {}),
       });
-      return answer.body.data.file;
+      const { file, expiresAt } = answer.body.data;
+      const leftMs = Date.parse(expiresAt) - Date.now();
+      expect(leftMs).toBeGreaterThan(300_000);
+      expect(leftMs).toBeLessThan(601_000);
+      return file;
     };
     const files = [await begin({}), await begin({ 'content-type': CHUNK }, bytes)];
     for (const file of files) {
       const path = `/v1/uploads/${file}`;
-      await until(`${file} is unknown`, async () => (await brief().call('GET', path)).status === 404);
+      expect((await brief().call('GET', path)).status).toBe(200);
+      // When its time is over.
+      await records.hset(recordKey(file), 'expiresAtMs', Date.now() - 5000);
+      expect((await brief().call('GET', path)).status).toBe(404);
       const headers = { 'tus-resumable': '1.0.0' };
       expect((await brief().call('HEAD', path, { headers })).status).toBe(404);
       const chunk = { ...headers, 'content-type': CHUNK, 'upload-offset': '0' };

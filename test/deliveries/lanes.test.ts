@@ -6,6 +6,7 @@ import { DeliveryWorker } from '../../src/deliveries/delivery-worker.ts';
 import { doubling, scheduled } from '../../src/deliveries/schedule.ts';
 import type { Redis } from '../../src/redis/connection.ts';
 import { startRedisProxy } from '../gateway/redis-proxy.ts';
+import { jobKey } from '../queue/bullmq-keys.ts';
 import { logger, useQueue } from '../queue/queue-fixture.ts';
 import { until } from '../until.ts';
 
@@ -186,11 +187,16 @@ describe('the next process', () => {
     );
     await add('b-1');
     await proxy.stopped;
+    const lock = `${jobKey('gateway-webhook', 'a-1')}:lock`;
+    // It runs out when the test says so, however long the rest takes.
+    expect(await queue().redis.pexpire(lock, 600_000)).toBe(1);
     await add('c-1');
     const receiver = new Receiver();
     await deliver(kindOf(receiver), { lockSeconds: 2 });
-    await until('all of the lane are heard', () => receiver.of('a').length === 5, 20_000);
+    await until('the other lane is told', () => receiver.of('c').length === 1);
+    expect(receiver.of('a')).toEqual([]);
+    await queue().redis.pexpire(lock, 1);
+    await until('all of the lane are heard', () => receiver.of('a').length === 5);
     expect(receiver.of('a')).toEqual(['1', '2', '3', '4', '5']);
-    expect(receiver.heard[0]).toBe('c 1');
   });
 });

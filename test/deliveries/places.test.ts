@@ -5,6 +5,7 @@ import { DeliveryWorker } from '../../src/deliveries/delivery-worker.ts';
 import { hostOf, type Post } from '../../src/deliveries/post-webhook.ts';
 import { scheduled } from '../../src/deliveries/schedule.ts';
 import { failingSinceMs, TryPlaces } from '../../src/queue/try-places.ts';
+import { ownKey } from '../../src/redis/keys.ts';
 import { logger, useQueue } from '../queue/queue-fixture.ts';
 import { until } from '../until.ts';
 
@@ -142,10 +143,11 @@ it('a host that keeps failing is probed by one try at a time, until it answers',
   for (let failures = 0; failures < PER_HOST; failures++) receivers.answer('hole', 503);
   await until('it is known to fail', async () => (await failingSince()) !== undefined);
   expect(await failingSince()).toBeGreaterThanOrEqual(startedAtMs);
-  // Up to two failures do not count, so that some others were begun meanwhile.
+  // Up to two failures do not count, so that some others were begun meanwhile. Who has a place may be about to post.
+  const places = `${ownKey('places', 'webhook')}:host:https://hole.example`;
   await until('what was begun before is over', async () => {
     if (receivers.underWay() > 1) receivers.answer('hole', 503);
-    return receivers.underWay() === 1;
+    return (await queue().redis.zcard(places)) === 1 && receivers.underWay() === 1;
   });
   const heard = receivers.heard.length;
   receivers.answer('hole', 503);
@@ -169,17 +171,17 @@ it('a host that answers 404 works', async () => {
 });
 
 it('the place of a process that died comes back by itself', async () => {
-  const places = new TryPlaces({
-    redis: queue().redis,
-    name: 'webhook',
-    perKey: 1,
-    perHost: 1,
-    leaseMs: 200,
-    promote: async () => true,
-  });
-  const claim = (jobId: string) => ({ jobId, key: 'key1', host: 'https://one.example' });
-  const park = async () => undefined;
-  expect(await places.take(claim('dead'), park)).toBe(true);
-  expect(await places.take(claim('next'), park)).toBe(false);
-  await until('it is free', () => places.take(claim('next'), park));
+  const take = (jobId: string, leaseMs: number): Promise<boolean> =>
+    new TryPlaces({
+      redis: queue().redis,
+      name: 'webhook',
+      perKey: 1,
+      perHost: 1,
+      leaseMs,
+      promote: async () => true,
+    }).take({ jobId, key: `key${leaseMs}`, host: `https://host${leaseMs}.example` }, async () => undefined);
+  expect(await take('lives', 60_000)).toBe(true);
+  expect(await take('waits', 60_000)).toBe(false);
+  expect(await take('dead', 1)).toBe(true);
+  await until('it is free', () => take('next', 1));
 });
