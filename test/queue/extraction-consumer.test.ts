@@ -147,7 +147,11 @@ describe('closing a worker', () => {
     });
     await first.close(0);
     // One that was not woken would still be blocked, with the job waiting: it looks by itself after 5 s.
-    const looks = await queue().redis.multi().client('LIST').hget(jobKey('extract', jobId), 'finishedOn').exec();
+    const looks = await queue()
+      .redis.multi()
+      .client('LIST')
+      .hget(jobKey('extract', jobId), 'finishedOn')
+      .exec();
     const [clients, finishedOn] = (looks ?? []).map(([, answer]) => answer);
     expect(finishedOn !== null || !isBlocked(clients)).toBe(true);
     await queue().reaches(jobId, 'completed');
