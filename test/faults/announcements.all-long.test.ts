@@ -115,10 +115,7 @@ describe('after an outage of everything', () => {
     const jobIds = await Promise.all(
       Array.from({ length: JOBS_IN_OUTAGE }, () => stand.submit({ webhook: true, voice: true })),
     );
-    const jobs = (): Promise<Json[]> =>
-      Promise.all(
-        jobIds.map(async (jobId) => (await stand.client.call('GET', `/v1/jobs/${jobId}`)).body.data),
-      );
+    const jobs = (): Promise<Json[]> => Promise.all(jobIds.map((jobId) => stand.ask(`/v1/jobs/${jobId}`)));
     await until(
       'each was tried',
       async () =>

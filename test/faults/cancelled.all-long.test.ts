@@ -38,8 +38,7 @@ beforeAll(async () => {
 });
 afterAll(() => stand.close());
 
-const jobOf = async (jobId: string): Promise<Json> =>
-  (await stand.client.call('GET', `/v1/jobs/${jobId}`)).body.data;
+const jobOf = (jobId: string): Promise<Json> => stand.ask(`/v1/jobs/${jobId}`);
 
 /** What works for a job and what lies on the disk for it: nothing else runs meanwhile. */
 async function traces(jobId: string): Promise<string[]> {
