@@ -69,7 +69,7 @@ it('says how long a job will take from its own place, with others queued', { tim
   const inQueue = byRun({ core: 200, all: 1000 });
   const tenants = Array.from({ length: 20 }, (_, nth) => `tenant${String(nth).padStart(2, '0')}`);
   await noteJobSeconds(redis, seconds);
-  const submit = (tenant: string) => jobs.submit(tenant, [{ jobId: newJobId(), payload: payloadOf(tenant) }]);
+  const submit = (tenant: string) => queue().take(tenant, { jobId: newJobId(), payload: payloadOf(tenant) });
   for (let nth = 0; nth < inQueue; nth += tenants.length) await Promise.all(tenants.map(submit));
 
   /** In the order in which they ended: by so many the estimates are measured, since a busy machine is slower than they know. */
