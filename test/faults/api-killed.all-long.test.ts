@@ -79,9 +79,7 @@ async function listed(of: string): Promise<string[]> {
   const ids: string[] = [];
   let cursor: string | null = null;
   do {
-    const page: Json = (
-      await stand.clientOf(of).call('GET', `/v1/jobs?limit=100${cursor === null ? '' : `&cursor=${cursor}`}`)
-    ).body.data;
+    const page: Json = await stand.ask(`/v1/jobs?limit=100${cursor === null ? '' : `&cursor=${cursor}`}`, of);
     ids.push(...page.jobs.map(({ jobId }: Json) => jobId));
     cursor = page.nextCursor;
   } while (cursor !== null);

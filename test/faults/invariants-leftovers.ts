@@ -8,8 +8,8 @@ import type { Stand } from './stand.ts';
 
 /** What a process may hold more than after its warm-up, bytes: caches, compiled code, connections kept for later. */
 const MEMORY_TOLERANCE = 32 * 1024 * 1024;
-/** How long the last steps of an end may take: a folder that is removed, a lock that is given back. */
-const SETTLE_MS = 5000;
+/** How long the last steps of an end may take: a folder that is removed, a lock that is given back. Patience: a machine may stand still for seconds. */
+const SETTLE_MS = 15_000;
 
 /** Waits a moment for what is just ending. */
 export async function leftovers(stand: Stand): Promise<string[]> {

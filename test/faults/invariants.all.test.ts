@@ -5,12 +5,12 @@ import { mkdir, open, readdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { violations } from './invariants.ts';
-import { type AcceptedJob, Stand } from './stand.ts';
+import { type AcceptedJob, LONG_LOCKS, Stand } from './stand.ts';
 
 let stand: Stand;
 let ids: string[] = [];
 beforeAll(async () => {
-  stand = await Stand.start();
+  stand = await Stand.start({ environment: LONG_LOCKS });
   await stand.warmUp();
 });
 afterAll(() => stand.close());

@@ -7,7 +7,7 @@ import { afterEach, expect, it } from 'vitest';
 import { byRun } from '../by-run.ts';
 import { debianPackages, programOf } from '../debian-packages.ts';
 import { until } from '../until.ts';
-import { percentile, report } from './runs.ts';
+import { percentile, report, runs } from './runs.ts';
 import { SentinelSet } from './sentinel-set.ts';
 import { LONG_LOCKS, Stand } from './stand.ts';
 
@@ -27,7 +27,8 @@ const servers: readonly Server[] = byRun<readonly Server[]>({
   ],
 });
 const EVERY_MS = 250;
-const RECOVERED_WITHIN_MS = 10_000;
+/** The promise is 10 s, measured alone (--long); beside other tests it is patience. */
+const RECOVERED_WITHIN_MS = runs(30_000, 10_000);
 
 let redis: SentinelSet;
 let stand: Stand;
@@ -57,7 +58,7 @@ const gatewayIsReady = async (): Promise<boolean> => {
 
 // Broken by hand (src/redis/clients.ts): nothing done about the end of a connection. Reported: no job is accepted any more after the eighth kill or so.
 it.each(servers)(
-  '$name: jobs are accepted and done again within 10 s of each of $kills failovers',
+  `$name: jobs are accepted and done again within ${RECOVERED_WITHIN_MS / 1000} s of each of $kills failovers`,
   {
     timeout: 120 * 60_000,
   },

@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { Client, type Json } from '../client.ts';
 import { processesOver, signalIfThere } from '../processes.ts';
 import { type Environment, ServiceHome } from '../service.ts';
+import { until } from '../until.ts';
 import { serveVideos, type VideoServer } from '../video-server.ts';
 import { GatewayRecorder } from './gateway-recorder.ts';
 import { HookReceiver } from './hook-receiver.ts';
@@ -175,14 +176,25 @@ export class Stand {
   async #admit(key: string): Promise<void> {
     const client = new Client(this.apiUrl, key);
     this.#clients.set(key, client);
-    this.hooks.trust((await client.call('GET', '/v1/webhooks/secret')).body.data.secret);
+    this.hooks.trust((await this.ask('/v1/webhooks/secret', key)).secret);
   }
 
-  /** Submits once. Throws when the answer is not 202, or when there is none. */
+  /** What the API tells, `data` of its answer. A busy machine lets it say first that it cannot. @param key default the stand's own */
+  async ask(path: string, key = this.home.key): Promise<Json> {
+    return until(`GET ${path} is answered`, async () => {
+      const { status, body } = await this.clientOf(key).call('GET', path);
+      return status !== 503 && body.data;
+    });
+  }
+
+  /** Submits until the job is taken: what a busy machine lets the API answer 503 never runs. Throws at any other answer, or when there is none. */
   async submit(submission: Submission = {}): Promise<string> {
-    const answer = await this.trySubmit(submission);
-    if (answer.status !== 202) throw new Error(`the job was not taken: ${JSON.stringify(answer.body)}`);
-    return answer.body.data.jobId;
+    const { jobId } = await until('the job is taken', async () => {
+      const { status, body } = await this.trySubmit(submission);
+      if (status !== 202 && status !== 503) throw new Error(`the job was not taken: ${JSON.stringify(body)}`);
+      return status === 202 && body.data;
+    });
+    return jobId;
   }
 
   /** Submits once and remembers the job when it was accepted; answers whatever the API answered. */

@@ -32,8 +32,7 @@ afterAll(() => stand.close());
 const request = { instance: 'main', number: ada.number, split: true };
 
 async function voiceOf(jobId: string): Promise<Json> {
-  const { body } = await stand.client.call('GET', `/v1/jobs/${jobId}`);
-  return body.data?.voiceMessage;
+  return (await stand.ask(`/v1/jobs/${jobId}`)).voiceMessage;
 }
 
 const untilSent = (jobId: string): Promise<Json> =>

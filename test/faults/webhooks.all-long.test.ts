@@ -49,7 +49,7 @@ beforeAll(async () => {
     Stand.start(options),
     Stand.start({ ...options, workerPreloads: [`${import.meta.dirname}/sabotage/hasty-webhooks.ts`] }),
   ]);
-  const secret = (await stand.client.call('GET', '/v1/webhooks/secret')).body.data.secret;
+  const { secret } = await stand.ask('/v1/webhooks/secret');
   for (const receiver of [gone, moved]) receiver.trust(secret);
   // To the endpoint all tries of an event are one, whatever their ids say.
   hasty.hooks.answer = (call) => hastyEndpoint.answer({ ...call, id: call.json.jobId });
@@ -75,8 +75,7 @@ async function submitAll(): Promise<void> {
 }
 
 async function deliveriesOf(jobId: string): Promise<Json[]> {
-  const { body } = await stand.client.call('GET', `/v1/jobs/${jobId}/deliveries`);
-  return body.data.deliveries;
+  return (await stand.ask(`/v1/jobs/${jobId}/deliveries`)).deliveries;
 }
 
 /** What the record of a notification says that its receiver did not see, as sentences. */

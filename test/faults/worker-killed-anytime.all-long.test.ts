@@ -55,9 +55,7 @@ async function killOnce(on: Stand, withinSeconds: number): Promise<Killed[]> {
   const jobIds = await submitTogether(on);
   await delay(random() * withinSeconds * 1000);
   const [worker] = on.workers;
-  const states = await Promise.all(
-    jobIds.map(async (jobId) => (await on.client.call('GET', `/v1/jobs/${jobId}`)).body.data),
-  );
+  const states = await Promise.all(jobIds.map((jobId) => on.ask(`/v1/jobs/${jobId}`)));
   const killing = worker?.kill();
   const killedAtMs = Date.now();
   await killing;

@@ -6,12 +6,17 @@ import { startWorkerProcess } from './worker-child.ts';
 
 const queue = useQueue();
 
-/** No worker loses one of these because its machine is busy for a while. */
 const SHORT_LOCK = { lockSeconds: 2 };
+/** No worker loses one of these because its machine is busy for a while: others take its jobs up once it has died. */
+const LONG_LOCK = { lockSeconds: 60 };
 
 describe('a job whose worker is killed', () => {
   const startWorker = (concurrency?: number, deadly?: string) =>
-    startWorkerProcess(queue(), { ...SHORT_LOCK, concurrency, deadly });
+    startWorkerProcess(queue(), {
+      ...(concurrency === undefined ? SHORT_LOCK : LONG_LOCK),
+      concurrency,
+      deadly,
+    });
 
   const endings = async (jobIds: string[]) =>
     Promise.all(jobIds.map(async (jobId) => (await queue().reaches(jobId, 'completed', 'failed')).status));
@@ -61,7 +66,7 @@ describe('a job whose worker is killed', () => {
         runs.push(job.jobId);
         return resultOf(job.jobId);
       },
-      { ...SHORT_LOCK, concurrency: 3 },
+      { ...LONG_LOCK, concurrency: 3 },
     );
     expect(await endings([bystander, deadly, another])).toEqual(['completed', 'failed', 'completed']);
     expect(runs).not.toContain(deadly);

@@ -52,7 +52,7 @@ function consume(put: Put) {
 
 async function submit(options: Record<string, unknown> = {}): Promise<string> {
   const jobId = newJobId();
-  await queue().jobs.submit(TENANT, [{ jobId, payload: destinedPayload(jobId, options) }]);
+  await queue().take(TENANT, { jobId, payload: destinedPayload(jobId, options) });
   return jobId;
 }
 

@@ -11,14 +11,21 @@ import {
   type ExtractionConsumerOptions,
   type ExtractionJob,
 } from '../../src/queue/extraction-consumer.ts';
-import { JobQueue } from '../../src/queue/job-queue.ts';
-import type { JobRecord } from '../../src/queue/job-record.ts';
+import { JobQueue, type NewJob } from '../../src/queue/job-queue.ts';
+import { findJobRecord, type JobRecord } from '../../src/queue/job-record.ts';
 import { type QueueName, queueNames } from '../../src/queue/names.ts';
 import { closeQueues, openQueues } from '../../src/queue/open-queue.ts';
 import { ExtractPayload, type ExtractResult } from '../../src/queue/payloads.ts';
 import type { SubmissionLimits } from '../../src/queue/reservation.ts';
 import { WorkerRegistry } from '../../src/queue/worker-registry.ts';
-import { closeRedis, connectRedis, type Redis, type RedisRole } from '../../src/redis/connection.ts';
+import {
+  closeRedis,
+  connectRedis,
+  isRedisAway,
+  pingRedis,
+  type Redis,
+  type RedisRole,
+} from '../../src/redis/connection.ts';
 import { KEY_PREFIX } from '../../src/redis/keys.ts';
 import { Sealer } from '../../src/signing/sealer.ts';
 import { startTestRedis, type TestRedis } from '../redis-server.ts';
@@ -72,11 +79,14 @@ export class TestQueue {
   /** For looking at what stands in Redis. */
   readonly redis: Redis;
   readonly jobs: JobQueue;
+  /** For asking again and again: without the deadline of a request, which a busy machine may miss. */
+  readonly #patient: Redis;
   readonly #closing: (() => Promise<unknown>)[] = [];
 
   constructor(server: TestRedis, limits: Partial<SubmissionLimits>) {
     this.server = server;
     this.redis = this.connect('request');
+    this.#patient = this.connect('worker');
     this.jobs = this.jobQueue(limits);
   }
 
@@ -128,13 +138,32 @@ export class TestQueue {
       jobId: newJobId(),
       payload: payloadOf(tenant, options),
     }));
-    for (const job of jobs) {
-      const { outcome } = await this.jobs.submit(tenant, [job]);
-      if (outcome !== 'reserved') {
-        throw new Error(`the job was not taken: ${outcome}`);
-      }
-    }
+    for (const job of jobs) await this.take(tenant, job);
     return jobs.map(({ jobId }) => jobId);
+  }
+
+  /** Submits one job. What a busy machine did not take in time was not accepted, and is submitted again under its id, as clients do. */
+  async take(tenant: string, job: NewJob): Promise<void> {
+    let repeated = false;
+    const { outcome } = await until('the job is answered', () => {
+      const answer = this.jobs.submit(tenant, [job], { repeated });
+      repeated = true;
+      return answer.catch((error: Error) => {
+        if (!isRedisAway(error)) throw error;
+        return undefined;
+      });
+    });
+    if (outcome !== 'reserved') throw new Error(`the job was not taken: ${outcome}`);
+  }
+
+  /** Resolves once a submission has its deadline for itself, and not for a connection. */
+  async ready(): Promise<void> {
+    await until('Redis answers', () =>
+      pingRedis(this.redis).then(
+        () => true,
+        () => false,
+      ),
+    );
   }
 
   /** A worker whose steps are `run`; each job has its turn at once, unless `takesTurns` says that they see to it. */
@@ -172,7 +201,7 @@ export class TestQueue {
   /** The job's record once it is in one of the states. */
   async reaches(jobId: string, ...states: JobRecord['status'][]): Promise<JobRecord> {
     return until(`${jobId} is ${states.join(' or ')}`, async () => {
-      const record = await this.jobs.read(jobId);
+      const record = await findJobRecord(this.#patient, jobId);
       return record !== undefined && states.includes(record.status) && record;
     });
   }
@@ -194,6 +223,7 @@ export function useQueue(limits: Partial<SubmissionLimits> = {}): () => TestQueu
   let queue: TestQueue | undefined;
   beforeEach(async () => {
     queue = new TestQueue(await startTestRedis(), limits);
+    await queue.ready();
   });
   afterEach(async () => {
     await queue?.close();

@@ -47,7 +47,7 @@ it('take jobs as soon as it goes on', async () => {
   };
   await until('a job is taken', () => submitted(alone, {}));
   await until('a flow is taken', () => submitted(announced, { webhook: 'https://client.example/hook' }));
-  expect(await jobs.waiting()).toBe(2);
+  await until('both wait', async () => (await jobs.waiting().catch(() => 0)) === 2);
   expect(await jobs.cancel(alone)).toBe('claimed');
 });
 
@@ -79,6 +79,8 @@ it('are shown on the board as soon as it goes on', async () => {
   await expect(redis.ping()).rejects.toSatisfy(isRedisAway);
   process.kill(queue().server.pid, 'SIGCONT');
 
-  const counts = await Promise.all(Object.values(queues).map((one) => one.getJobCounts()));
+  const counts = await until('all are shown', () =>
+    Promise.all(Object.values(queues).map((one) => one.getJobCounts())).catch(() => undefined),
+  );
   expect(counts).toHaveLength(Object.keys(queueNames).length);
 });

@@ -77,7 +77,7 @@ async function take(turns: readonly Turn[], jobId = newJobId()): Promise<unknown
 async function withAudio(): Promise<string> {
   const jobId = newJobId();
   const payload = destinedPayload(jobId, { webhook: 'https://client.example/hook' });
-  await queue().jobs.submit(TENANT, [{ jobId, payload }]);
+  await queue().take(TENANT, { jobId, payload });
   const audio = { name: 'words', storageKey: `files/${jobId}/a.wav`, filename: 'words.vtt' };
   const timeline = { startOffset: 0, filledSeconds: 0 };
   queue().consume(async () => ({

@@ -51,7 +51,7 @@ it.runIf(currentRun === 'core')(
     await until('the worker is full', async () => (await takenUp()) === 5);
     const newcomer = await queue().submit('bbbbbbbb');
     await until('the newcomer asks for an encoder', () => asking.has(newcomer));
-    expect(await takenUp()).toBe(5);
+    await until('the worker is full again', async () => (await takenUp()) === 5);
 
     while (ended.length < 9) {
       const [jobId, gate] = await until('a job has its turn', () => [...gates][ended.length]);
@@ -62,38 +62,39 @@ it.runIf(currentRun === 'core')(
   },
 );
 
-it('says how long a job will take from its own place, with others queued', { timeout: 90_000 }, async () => {
+it('says how long a job will take from its own place, with others queued', { timeout: 240_000 }, async () => {
   const { jobs, redis } = queue();
   const settings = { workerConcurrency: 8, downloadsAhead: 4 };
   const seconds = { fetching: 0, encoding: 0.2 };
   const inQueue = byRun({ core: 200, all: 1000 });
   const tenants = Array.from({ length: 20 }, (_, nth) => `tenant${String(nth).padStart(2, '0')}`);
   await noteJobSeconds(redis, seconds);
-  const submit = (tenant: string) => jobs.submit(tenant, [{ jobId: newJobId(), payload: payloadOf(tenant) }]);
+  const submit = (tenant: string) => queue().take(tenant, { jobId: newJobId(), payload: payloadOf(tenant) });
   for (let nth = 0; nth < inQueue; nth += tenants.length) await Promise.all(tenants.map(submit));
 
-  const endedAtMs = new Map<string, number>();
+  /** In the order in which they ended: by so many the estimates are measured, since a busy machine is slower than they know. */
+  const ended: string[] = [];
   openWorker(settings.workerConcurrency, settings.downloadsAhead, async ({ jobId }) => {
     await work(seconds.encoding * 1000);
     await noteJobSeconds(redis, seconds);
-    endedAtMs.set(jobId, performance.now());
+    ended.push(jobId);
   });
 
-  const asked: { readonly jobId: string; readonly estimate: number; readonly atMs: number }[] = [];
+  const asked: { readonly jobId: string; readonly estimate: number; readonly endedBefore: number }[] = [];
   for (const [nth, tenant] of [...tenants, ...tenants].entries()) {
     // Keys that have none, keys that come again and again, and now and then one that has many waiting.
     const newcomer = `newone${String(nth).padStart(2, '0')}`;
     const own = nth % 8 === 0 ? tenant : nth % 2 === 0 ? newcomer : `again0${tenant.slice(-1)}a`;
     const jobId = newJobId();
-    const atMs = performance.now();
+    const endedBefore = ended.length;
     const reservation = await jobs.submit(own, [{ jobId, payload: payloadOf(own) }]);
     if (reservation.outcome !== 'reserved') throw new Error(reservation.outcome);
-    asked.push({ jobId, estimate: estimateOf(reservation.outlook, settings), atMs });
-    await work(50);
+    asked.push({ jobId, estimate: estimateOf(reservation.outlook, settings), endedBefore });
+    await until('two more have ended', () => ended.length >= endedBefore + 2);
   }
-  await until('all have ended', () => asked.every(({ jobId }) => endedAtMs.has(jobId)), 60_000);
-  const wrong = asked.flatMap(({ jobId, estimate, atMs }) => {
-    const took = ((endedAtMs.get(jobId) ?? 0) - atMs) / 1000;
+  await until('all have ended', () => asked.every(({ jobId }) => ended.includes(jobId)), 180_000);
+  const wrong = asked.flatMap(({ jobId, estimate, endedBefore }) => {
+    const took = ((ended.indexOf(jobId) + 1 - endedBefore) / settings.workerConcurrency) * seconds.encoding;
     return estimate < took / 2 || estimate > took * 2
       ? [`${estimate} s said, ${took.toFixed(2)} s taken`]
       : [];

@@ -14,40 +14,66 @@ const queue = useQueue();
 const LONG_LOCK = { lockSeconds: 300 };
 const ELSEWHERE = 'another machine';
 
-/** From now until another worker begins the job, seconds. */
-async function begunAgain(jobId: string): Promise<number> {
-  const since = performance.now();
-  const begun = Promise.withResolvers<number>();
-  const consumer = queue().consume(async (job) => {
-    expect(job.jobId).toBe(jobId);
-    begun.resolve((performance.now() - since) / 1000);
-    return resultOf(job.jobId);
-  }, LONG_LOCK);
-  const seconds = await begun.promise;
-  await queue().reaches(jobId, 'completed');
-  await consumer.close(0);
-  return seconds;
+interface BegunAgain {
+  readonly seconds: number;
+  /** Of the worker that began it, one a second: it stands still where the machine does. */
+  readonly beats: number;
 }
 
-/** Kills a worker with a job as often as this run does, and says how long it took until another one had begun it, seconds. */
-async function killedAndBegunAgain(row: string, home?: string): Promise<number> {
+/** From now until another worker begins the job. */
+async function begunAgain(jobId: string): Promise<BegunAgain> {
+  const since = performance.now();
+  let seconds: number | undefined;
+  const consumer = queue().consume(async (job) => {
+    expect(job.jobId).toBe(jobId);
+    seconds = (performance.now() - since) / 1000;
+    return resultOf(job.jobId);
+  }, LONG_LOCK);
+  const beats = new Set<string>();
+  const took = await until(
+    'it is begun again',
+    async () => {
+      const [, latest = ''] = await queue().redis.zrange(WORKER_BEATS_KEY, '-1', '-1', 'WITHSCORES');
+      beats.add(latest);
+      return seconds;
+    },
+    100_000,
+  );
+  await queue().reaches(jobId, 'completed');
+  await consumer.close(0);
+  return { seconds: took, beats: beats.size };
+}
+
+/** Kills a worker with a job as often as this run does, and says how long it took until another one had begun it. */
+async function killedAndBegunAgain(row: string, home?: string): Promise<BegunAgain> {
   const seconds: number[] = [];
+  let most = 0;
   for (let kills = 0; kills < byRun({ core: 1, all: 1, long: 20 }); kills += 1) {
     const jobId = await queue().submit();
     const worker = startWorkerProcess(queue(), { ...LONG_LOCK, home });
     expect(await worker.killWithJobs()).toEqual([jobId]);
-    seconds.push(await begunAgain(jobId));
+    const again = await begunAgain(jobId);
+    seconds.push(again.seconds);
+    most = Math.max(most, again.beats);
   }
   const p95 = percentile(seconds, 0.95);
   report(row, { kills: seconds.length, p50: percentile(seconds, 0.5), p95, max: percentile(seconds, 1) });
-  return p95;
+  return { seconds: p95, beats: most };
+}
+
+/** The promise is in seconds, measured alone (--long). Beside other tests the beats are counted, and some more are borne: who heard nothing for 3 s listens anew. */
+function expectWithin({ seconds, beats }: BegunAgain, longest: number, most: number): void {
+  if (currentRun === 'long') expect(seconds).toBeLessThan(longest);
+  else expect(beats).toBeLessThan(most);
 }
 
 // Without fateOf in src/queue/worker-registry.ts it takes 60 s; with `handOn` of nothing it waits for the lock.
 it.skipIf(currentRun === 'all')(
   "a dead neighbour's job is begun again within 5 s",
   async () => {
-    expect(await killedAndBegunAgain('SIGKILL of a worker, another one on the same machine')).toBeLessThan(5);
+    const row = 'SIGKILL of a worker, another one on the same machine';
+    // Of another machine it takes nine at least.
+    expectWithin(await killedAndBegunAgain(row), 5, 9);
   },
   300_000,
 );
@@ -56,7 +82,7 @@ it.skipIf(currentRun === 'core')(
   'one of another machine, within 12 s',
   async () => {
     const row = 'SIGKILL of a worker, another one elsewhere';
-    expect(await killedAndBegunAgain(row, ELSEWHERE)).toBeLessThan(12);
+    expectWithin(await killedAndBegunAgain(row, ELSEWHERE), 12, 30);
   },
   600_000,
 );
@@ -99,6 +125,7 @@ it.runIf(currentRun === 'all')('a worker that is busy for long keeps its job', a
   await until(
     'it has beaten for longer than the longest silence that is borne',
     async () => (await heardMs()) - firstMs > 12_000,
+    60_000,
   );
   expect(begun).toBe(0);
 });

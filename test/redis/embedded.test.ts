@@ -58,8 +58,9 @@ async function startProcess(
   return { child, url: String(url).trim(), servers };
 }
 
+/** Of a role that waits: a disk that is busy keeps a Redis that writes everything down from answering. */
 function connect(url: string): Redis {
-  const redis = connectRedis({ url, role: 'request', logger });
+  const redis = connectRedis({ url, role: 'worker', logger });
   closing.push(async () => redis.disconnect());
   return redis;
 }
