@@ -14,6 +14,8 @@ export interface PutOptions extends Omit<PostOptions, 'body' | 'timeoutMs'> {
   readonly sizeBytes: number;
   /** What may pass until the receiver takes the next bytes, and from the last ones to the answer's headers. */
   readonly idleMs: number;
+  /** How long a server may take to say that it wants a file of a MiB or more, before it is sent all the same. Default 1 s. */
+  readonly askFirstMs?: number;
 }
 
 /** curl asks from this size on; a smaller file has gone by the time an answer could come. */
@@ -56,7 +58,7 @@ export async function put(route: SendRoute, options: PutOptions): Promise<PostAn
 
 async function exchange(
   sending: ClientRequest,
-  { body, sizeBytes }: PutOptions,
+  { body, sizeBytes, askFirstMs = ASK_FIRST_MS }: PutOptions,
   asksFirst: boolean,
   deadline: Deadline,
 ): Promise<IncomingMessage> {
@@ -70,7 +72,7 @@ async function exchange(
   sending.on('error', () => {});
   const stop = AbortSignal.any([deadline.signal, over.signal]);
   try {
-    if (asksFirst) await goAhead(sending, stop);
+    if (asksFirst) await goAhead(sending, stop, askFirstMs);
     const sentBytes = stop.aborted ? 0 : await sendBody(sending, body, sizeBytes, deadline, stop);
     deadline.signal.throwIfAborted();
     if (!stop.aborted) {
@@ -87,9 +89,9 @@ async function exchange(
 }
 
 /** Sends the head alone, so that an answer to it comes before the file has gone. */
-async function goAhead(sending: ClientRequest, stop: AbortSignal): Promise<void> {
+async function goAhead(sending: ClientRequest, stop: AbortSignal, ms: number): Promise<void> {
   sending.flushHeaders();
-  const signal = AbortSignal.any([stop, AbortSignal.timeout(ASK_FIRST_MS)]);
+  const signal = AbortSignal.any([stop, AbortSignal.timeout(ms)]);
   await once(sending, 'continue', { signal }).catch(() => undefined);
 }
 

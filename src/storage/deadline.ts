@@ -72,8 +72,10 @@ export function watchedInTime(ms: number, watch: Watch): InTime {
   };
 }
 
+const STEPS = 10;
+
 /**
- * What the work resolves to, when that is within `ms`; else throws {@link StorageLate}. Nothing can call a system call back: the work
+ * What the work resolves to, when that is within `ms` of this process' own time; else throws {@link StorageLate}. Nothing can call a system call back: the work
  * goes on, and what it comes to in the end is given to `discard`.
  */
 export async function inTime<Result>(
@@ -84,21 +86,26 @@ export async function inTime<Result>(
 ): Promise<Result> {
   return new Promise((resolve, reject) => {
     let isLate = false;
-    const timer = setTimeout(() => {
-      // Timers come before answers in a turn of the event loop: a process that was busy must not blame the storage.
+    // In steps: a process that was busy or stood still, for however long, has waited for one of them, and must not blame the storage.
+    let stepsLeft = STEPS;
+    const timer = setInterval(() => {
+      stepsLeft -= 1;
+      if (stepsLeft > 0) return;
+      clearInterval(timer);
+      // Timers come before answers in a turn of the event loop.
       setImmediate(() => {
         isLate = true;
         reject(new StorageLate(operation, ms));
       });
-    }, ms);
+    }, ms / STEPS);
     work.then(
       (result) => {
-        clearTimeout(timer);
+        clearInterval(timer);
         if (isLate) discard?.(result);
         else resolve(result);
       },
       (error: unknown) => {
-        clearTimeout(timer);
+        clearInterval(timer);
         reject(error);
       },
     );

@@ -103,8 +103,9 @@ export class StorageWatch extends EventEmitter<{ down: []; up: [] }> {
   async #ask(): Promise<boolean> {
     const { storage, deadlineMs } = this.#options;
     const startedMs = performance.now();
+    const late = new AbortController();
     // A ping of a volume that hangs keeps a thread and cannot be called back: no second one is sent beside it.
-    this.#ping ??= storage.ping(AbortSignal.timeout(deadlineMs)).finally(() => {
+    this.#ping ??= storage.ping(late.signal).finally(() => {
       this.#ping = undefined;
     });
     try {
@@ -113,6 +114,7 @@ export class StorageWatch extends EventEmitter<{ down: []; up: [] }> {
       this.#note(this.#answerMs > SLOW_MS ? 'slow' : 'up', undefined);
       return true;
     } catch (error) {
+      late.abort();
       this.#note('down', error);
       return false;
     }

@@ -16,7 +16,9 @@ class SoundpostContainer extends GenericContainer {
   constructor(image: string, healthTest: ['CMD', ...string[]]) {
     super(image);
     this.hostConfig.ReadonlyRootfs = true;
-    this.withHealthCheck({ test: healthTest, interval: 1000, timeout: 5000, retries: 2 });
+    // A busy machine takes longer for a start than for two of these checks.
+    const startPeriod = 120_000;
+    this.withHealthCheck({ test: healthTest, interval: 1000, timeout: 5000, retries: 2, startPeriod });
   }
 }
 

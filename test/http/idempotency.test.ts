@@ -72,7 +72,8 @@ it('whoever lost the key to another one leaves its record alone', async () => {
   const { promise, resolve } = Promise.withResolvers<string>();
   const slow = run(() => promise);
   await until('it has begun', async () => (await redis.hget(record, 'until')) ?? undefined);
-  await redis.hset(record, 'until', 0);
+  // Its lease is over, and it cannot renew it any more.
+  await redis.hset(record, { until: 0, owner: 'another one' });
   expect(await run(async () => 'second')).toEqual({ answer: 'second', replayed: false });
   resolve('first');
   await slow;

@@ -1,4 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
+import { EventEmitter } from 'node:events';
 import { mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
@@ -12,6 +13,8 @@ import { parseAllowRules } from '../../src/outbound/allow-rules.ts';
 import type { BegunDownload } from '../../src/outbound/download.ts';
 import { OutboundFailed } from '../../src/outbound/errors.ts';
 import { createOutbound, type Outbound } from '../../src/outbound/outbound.ts';
+import { freePort } from '../ports.ts';
+import { until } from '../until.ts';
 import { type HostileServer, httpServer, tcpServer } from './hostile-server.ts';
 
 type Limits = NonNullable<Parameters<Outbound['download']>[0]['limits']>;
@@ -23,8 +26,11 @@ const half = content.length / 2;
 let folder: string;
 let file: string;
 let closers: (() => Promise<void>)[];
+/** Emits the number of bytes that a download has taken, as a name, with each piece. */
+let taken: EventEmitter;
 
 beforeEach(async () => {
+  taken = new EventEmitter();
   folder = await mkdtemp(join(tmpdir(), 'outbound-'));
   file = join(folder, 'source');
   closers = [() => rm(folder, { recursive: true })];
@@ -68,12 +74,16 @@ interface Attempt {
 }
 
 function downloadFrom({ port }: { port: number }, attempt: Attempt = {}) {
-  const { path = '/video.mp4', limits, ...options } = attempt;
+  const { path = '/video.mp4', limits, onProgress, ...options } = attempt;
   return outboundTo(port).download({
     url: `http://127.0.0.1:${port}${path}`,
     file,
     maxBytes: 10_000_000,
     limits: { backoffMs: 1, ...limits },
+    onProgress(progress) {
+      taken.emit(`${progress.receivedBytes}`);
+      onProgress?.(progress);
+    },
     ...options,
   });
 }
@@ -99,10 +109,16 @@ async function expectWholeFile(expected: Uint8Array = content): Promise<void> {
   expect(sha256(await readFile(file))).toBe(sha256(expected));
 }
 
+/** Cuts the connection once so many bytes were taken: of what has arrived a break discards whatever the reader, on its way to the disk, has not. */
+function cutAt(takenBytes: number, response: ServerResponse): void {
+  taken.once(`${takenBytes}`, () => response.socket?.destroySoon());
+}
+
 /** Sends the head and the first half of the content, then cuts the connection. */
 function cutAfterHalf(response: ServerResponse, headers: Record<string, string>): void {
   response.writeHead(200, { 'content-length': content.length, ...headers });
-  response.write(content.subarray(0, half), () => setImmediate(() => response.socket?.destroySoon()));
+  response.write(content.subarray(0, half));
+  cutAt(half, response);
 }
 
 function rest(
@@ -257,7 +273,8 @@ describe('a source that breaks off', () => {
         'content-range': `bytes ${half}-${content.length - 1}/${content.length}`,
         'content-length': content.length - half,
       });
-      response.write(content.subarray(half, half + 1_000), () => response.socket?.destroySoon());
+      response.write(content.subarray(half, half + 1_000));
+      cutAt(half + 1_000, response);
     });
     await downloadFrom(server);
     await expectWholeFile();
@@ -345,8 +362,9 @@ describe('a source that breaks off', () => {
 
   test('in the middle of a chunked body is noticed', async () => {
     const server = await serve((_request, response, nth) => {
-      if (nth === 1) response.write(content.subarray(0, half), () => response.socket?.destroySoon());
-      else response.end(content);
+      if (nth > 1) return response.end(content);
+      response.write(content.subarray(0, half));
+      cutAt(half, response);
     });
     await downloadFrom(server);
     await expectWholeFile();
@@ -425,9 +443,8 @@ describe('a source that lies about its length', () => {
   test('counts what came before a break towards the limit', async () => {
     const server = await serve((request, response, nth) => {
       if (nth === 1) {
-        response
-          .writeHead(200, { etag: '"one"' })
-          .write(content.subarray(0, half), () => response.socket?.destroySoon());
+        response.writeHead(200, { etag: '"one"' }).write(content.subarray(0, half));
+        cutAt(half, response);
         return;
       }
       const start = Number(/\d+/.exec(request.headers.range ?? '')?.[0]);
@@ -467,6 +484,8 @@ describe('a source that is slow', () => {
     const server = await serve(() => {});
     const attempt = downloadFrom(server, { limits: { headersTimeoutMs: 50 } });
     expect(await failureOf(attempt)).toMatchObject({ kind: 'timeout', retryable: true });
+    // A connection that was given up may still lie before the server, with its request.
+    await until('all have come', () => server.requests.length >= 3);
     expect(server.requests).toHaveLength(3);
   });
 
@@ -479,7 +498,8 @@ describe('a source that is slow', () => {
       kind: 'timeout',
       retryable: false,
     });
-    expect(server.requests).toHaveLength(1);
+    // None where this process stood still before it asked.
+    expect(server.requests.length).toBeLessThanOrEqual(1);
   });
 });
 
@@ -563,9 +583,8 @@ describe('a source that speaks otherwise', () => {
 });
 
 test('a port without a server is tried three times', async () => {
-  const server = await httpServer(() => {});
-  await server.close();
-  expect(await failureOf(downloadFrom(server))).toMatchObject({ kind: 'connect', retryable: true });
+  const port = await freePort();
+  expect(await failureOf(downloadFrom({ port }))).toMatchObject({ kind: 'connect', retryable: true });
 });
 
 test.each(['before the answer', 'in the body', 'between two tries'])(

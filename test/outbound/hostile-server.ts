@@ -29,14 +29,14 @@ export async function httpServer(handle: Handler): Promise<HostileServer> {
   };
 }
 
-/** A server below HTTP: `answer` gets the connection once the request's head is there. */
+/** A server below HTTP: `answer` gets the connection once the request's head is there, and what has come by then. */
 export async function tcpServer(
-  answer: (socket: Socket) => void,
+  answer: (socket: Socket, received: Buffer) => void,
 ): Promise<{ port: number; close(): Promise<void> }> {
   const sockets = new Set<Socket>();
   const server = createTcpServer((socket) => {
     sockets.add(socket);
-    socket.on('error', () => {}).once('data', () => answer(socket));
+    socket.on('error', () => {}).once('data', (received) => answer(socket, received));
   });
   const port = await listen(server);
   return {

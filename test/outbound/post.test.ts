@@ -83,14 +83,14 @@ test.each([[100], [102], [103], [103, 100]])('1xx answers are skipped: %s %s', a
 });
 
 test.each([
-  ['120', 120],
-  ['0', 0],
-  [new Date(Date.now() + 60_000).toUTCString(), expect.closeTo(60, -1)],
-  [new Date(Date.now() - 60_000).toUTCString(), 0],
-  ['soon', undefined],
-  ['-5', undefined],
-])('Retry-After "%s" is told in seconds', async (value, seconds) => {
-  handle = (_request, response) => response.writeHead(503, { 'retry-after': value }).end();
+  ['120', () => '120', 120],
+  ['0', () => '0', 0],
+  ['an hour from now', () => new Date(Date.now() + 3_600_000).toUTCString(), expect.closeTo(3600, -2)],
+  ['a minute ago', () => new Date(Date.now() - 60_000).toUTCString(), 0],
+  ['soon', () => 'soon', undefined],
+  ['-5', () => '-5', undefined],
+])('Retry-After "%s" is told in seconds', async (_when, value, seconds) => {
+  handle = (_request, response) => response.writeHead(503, { 'retry-after': value() }).end();
   expect((await deliver()).retryAfterSeconds).toEqual(seconds);
 });
 
@@ -120,7 +120,7 @@ test('control characters of an answer do not reach the record', async () => {
 
 test('an answer whose body never ends counts by its status', async () => {
   handle = (_request, response) => response.writeHead(200).write('half');
-  expect(await deliver({ timeoutMs: 2000 })).toMatchObject({ status: 200, bodySnippet: 'half' });
+  expect(await deliver()).toMatchObject({ status: 200, bodySnippet: 'half' });
 });
 
 test('an answer whose body breaks off counts by its status', async () => {

@@ -37,6 +37,7 @@ export class BlobStore {
   readonly #bucket: string;
   readonly #objects = new Map<string, Blob>();
   readonly #unfinished = new Map<string, Unfinished>();
+  readonly #keeping = new Set<Promise<Blob>>();
 
   /** @param bucket the only one there is */
   constructor(folder: string, bucket: string) {
@@ -68,6 +69,11 @@ export class BlobStore {
 
   abort(uploadId: string | undefined): void {
     this.#unfinished.delete(this.uploadOf(uploadId).uploadId);
+  }
+
+  /** Resolves when nothing is written any more. */
+  async settled(): Promise<void> {
+    while (this.#keeping.size > 0) await Promise.allSettled(this.#keeping);
   }
 
   // From here on what s3rver's controllers call.
@@ -165,8 +171,18 @@ export class BlobStore {
     return object;
   }
 
-  /** Whole, or not at all: a body that ends early makes nothing, and one that is not what was signed is refused. */
   async #keep(content: Readable): Promise<Blob> {
+    const keeping = this.#write(content);
+    this.#keeping.add(keeping);
+    try {
+      return await keeping;
+    } finally {
+      this.#keeping.delete(keeping);
+    }
+  }
+
+  /** Whole, or not at all: a body that ends early makes nothing, and one that is not what was signed is refused. */
+  async #write(content: Readable): Promise<Blob> {
     const path = join(this.#folder, randomUUID());
     const [md5, sha256] = [createHash('md5'), createHash('sha256')];
     let size = 0;

@@ -105,6 +105,8 @@ export class S3Server {
     const closed = this.#server.close();
     this.cutConnections();
     await closed;
+    // A body that was broken off may just be beginning its file.
+    await this.store.settled();
     await rm(this.#folder, { recursive: true });
   }
 

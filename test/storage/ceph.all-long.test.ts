@@ -81,7 +81,7 @@ describe.skipIf('missing' in found)('Ceph', () => {
         });
         expect(counting.listings).toBeLessThanOrEqual(2 + bytes.length / PART_BYTES / 1000);
         const extraction = { source: { type: 'upload', file }, output: { format: 'mp3' } };
-        const job = await service.run(extraction, {}, byRun({ all: 20_000, long: 300_000 }));
+        const job = await service.run(extraction, {}, byRun({ all: 100_000, long: 300_000 }));
         expect([job.status, job.inputFile?.size]).toEqual(['completed', bytes.length]);
         const { status, bytes: result } = await service.call('GET', `/v1/download/${job.jobId}`);
         expect([status, result.length]).toEqual([200, job.outputFile.size]);

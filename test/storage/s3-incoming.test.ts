@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { createLogger } from '../../src/observe/logger.ts';
 import { closeRedis, connectRedis, type Redis } from '../../src/redis/connection.ts';
-import { inTime } from '../../src/storage/deadline.ts';
+import { inTime, StorageLate } from '../../src/storage/deadline.ts';
 import { S3Incoming } from '../../src/storage/s3-incoming.ts';
 import { ObjectNotFound } from '../../src/storage/storage.ts';
 import { IncomingStates } from '../../src/uploads/incoming-states.ts';
@@ -45,7 +45,7 @@ const incoming = (patienceMs = 10_000): S3Incoming =>
 
 async function begun(sizeBytes: number): Promise<string> {
   const file = newUploadId();
-  const expiresAtMs = Date.now() + 60_000;
+  const expiresAtMs = Date.now() + 3_600_000;
   await beginUpload(redis, { file, tenant: 't', name: 'n', sizeBytes, expiresAtMs });
   await incoming().create(file);
   return file;
@@ -210,13 +210,12 @@ test('an upload that a rule of the bucket has removed is not there', async () =>
 test('a bucket that hangs fails a request in time', async () => {
   const file = await begun(1000);
   on.server.fault = () => ({ kind: 'hang' });
-  const startedMs = performance.now();
   const impatient = incoming(200);
   const bytes = Readable.from([randomBytes(10)]);
-  await expect(impatient.write(file, bytes, 0)).rejects.toMatchObject({ code: 'ETIMEDOUT' });
-  await expect(impatient.create(newUploadId())).rejects.toMatchObject({ code: 'ETIMEDOUT' });
-  await expect(impatient.remove(file)).rejects.toMatchObject({ code: 'ETIMEDOUT' });
-  expect(performance.now() - startedMs).toBeLessThan(5000);
+  // Of the request's own patience: the bucket itself waits for much longer, and fails otherwise.
+  await expect(impatient.write(file, bytes, 0)).rejects.toThrow(StorageLate);
+  await expect(impatient.create(newUploadId())).rejects.toThrow(StorageLate);
+  await expect(impatient.remove(file)).rejects.toThrow(StorageLate);
 });
 
 test('a bucket that answers, but slowly, takes the bytes: they are not what is given up in time', async () => {

@@ -140,8 +140,11 @@ describe('a large object', () => {
     const ranges = server.requests.flatMap(({ method, headers }) =>
       method === 'GET' ? [headers.range] : [],
     );
-    expect(ranges.slice(0, 2)).toEqual([undefined, expect.stringMatching(/^bytes=\d+-17825791$/)]);
     expect(ranges.length).toBeGreaterThanOrEqual(4);
+    // Until some of it has come the whole is asked for, from then on the rest.
+    const began = ranges.findIndex((range) => range !== undefined);
+    expect(began).toBeGreaterThan(0);
+    for (const range of ranges.slice(began)) expect(range).toMatch(/^bytes=\d+-17825791$/);
   });
 
   test('copied to a workspace is whole, or not said to be', async () => {
@@ -208,7 +211,10 @@ describe('a download that breaks off', () => {
         ? { kind: 'cut', afterBytes: MIB }
         : { kind: 'answer', status: 503, code: 'SlowDown' };
     };
-    await expect(buffer(await impatient().read('large'))).rejects.toThrow('SlowDown');
+    const bucket = new S3Bucket({ ...bucketOptions(server), tries: 3 });
+    onTestFinished(() => bucket.close());
+    const reading = createS3Storage(bucket, { largestWriteBytes: 1 }).read('large');
+    await expect(buffer(await reading)).rejects.toThrow('SlowDown');
     expect(asked).toBe(1 + 3);
   });
 });
@@ -344,10 +350,10 @@ describe('a server that hangs', () => {
     const bucket = new S3Bucket({ ...bucketOptions(server), endpoint, connectMs: 300, tries: 2 });
     onTestFinished(() => bucket.close());
     const unreachable = createS3Storage(bucket, { largestWriteBytes: 1 });
-    const startedMs = performance.now();
-    await expect(unreachable.ping()).rejects.toMatchObject({ code: 'ETIMEDOUT' });
-    await expect(unreachable.write('a', Readable.from(['x']))).rejects.toMatchObject({ code: 'ETIMEDOUT' });
-    expect(performance.now() - startedMs).toBeLessThan(5000);
+    // By this limit: the system itself tries for minutes, and fails otherwise.
+    const late = { code: 'ETIMEDOUT', cause: { message: 'no connection within 300 ms' } };
+    await expect(unreachable.ping()).rejects.toMatchObject(late);
+    await expect(unreachable.write('a', Readable.from(['x']))).rejects.toMatchObject(late);
   });
 });
 
@@ -370,7 +376,7 @@ async function portThatTakesNobody(): Promise<number> {
 }
 
 test('more writes than there are connections wait their turn, and keep nobody from asking', async () => {
-  const bucket = new S3Bucket({ ...bucketOptions(server), connectMs: 2000, tries: 1 });
+  const bucket = new S3Bucket({ ...bucketOptions(server), connectMs: 5000, tries: 1 });
   onTestFinished(() => bucket.close());
   const crowded = createS3Storage(bucket, { largestWriteBytes: 1 });
   const { promise: later, resolve: release } = Promise.withResolvers<void>();
@@ -380,7 +386,7 @@ test('more writes than there are connections wait their turn, and keep nobody fr
   written.catch(() => undefined);
   await until('all connections are taken', () => server.requests.length === 64);
   // Longer than a connection may take to come about.
-  await sleep(3000);
+  await sleep(6000);
   // Who had to wait for the writes would wait until they are released.
   await inTime('ping', 20_000, crowded.ping());
   expect(await inTime('stat', 20_000, crowded.stat('object-69'))).toBeUndefined();

@@ -102,8 +102,12 @@ export function aWorkerOverOldData(service: () => SecondEdition): void {
       for (const secret of [jobs.secrets.rotated, jobs.secrets.rotatedBefore]) {
         new Webhook(secret).verify(refused?.text ?? '', { ...refused?.headers });
       }
-      const { body } = await rotated.call('GET', `/v1/jobs/${webhookRefused}/deliveries`);
-      expect(body.data.deliveries).toMatchObject([
+      // What was told is noted once its answer has come.
+      const deliveries = await until('its delivery to be noted', async () => {
+        const { body } = await rotated.call('GET', `/v1/jobs/${webhookRefused}/deliveries`);
+        return body.data.deliveries[0]?.attempts.length > 1 && body.data.deliveries;
+      });
+      expect(deliveries).toMatchObject([
         { status: 'delivered', attempts: [{ httpStatus: 503 }, { httpStatus: 204 }] },
       ]);
     });
