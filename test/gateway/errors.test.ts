@@ -19,6 +19,7 @@ import {
   startTestGateway,
   type TestGateway,
 } from './gateway-fixture.ts';
+import { type HeldAudio, startHeldAudio } from './held-audio.ts';
 
 const SEND = '/message/sendMessengerAudio/main';
 const MIB = 1024 * 1024;
@@ -27,17 +28,25 @@ let redis: TestRedis;
 let folder: Awaited<ReturnType<typeof makeFolder>>;
 let gateway: TestGateway;
 let audio: string;
+let held: HeldAudio;
 
 beforeAll(async () => {
   redis = await startTestRedis();
   folder = await makeFolder();
-  gateway = await startTestGateway({ redisUrl: redis.url, dataDir: folder.path });
   await makeTone(join(folder.path, 'tone.ogg'), 1);
-  audio = (await readFile(join(folder.path, 'tone.ogg'))).toString('base64');
+  const tone = await readFile(join(folder.path, 'tone.ogg'));
+  audio = tone.toString('base64');
+  held = await startHeldAudio(tone);
+  gateway = await startTestGateway({
+    redisUrl: redis.url,
+    dataDir: folder.path,
+    outboundAllow: held.allow,
+  });
 });
 
 afterAll(async () => {
   await gateway.close();
+  held.close();
   await redis.close();
   await folder.remove();
 });
@@ -261,9 +270,14 @@ const cases: Case[] = [
     name: 'the first request with an Idempotency-Key still runs',
     code: 'idempotency_in_progress',
     async ask() {
-      const body = { number: ada.number, audio, delay: 300 };
-      const both = await Promise.all([1, 2].map(() => send(body, { 'Idempotency-Key': 'running' })));
-      return both.find(({ status }) => status === 409) as Answer;
+      const again = (): Promise<Answer> =>
+        send({ number: ada.number, audio: held.url }, { 'Idempotency-Key': 'running' });
+      const first = again();
+      await held.asked;
+      const second = await again();
+      held.give();
+      await first;
+      return second;
     },
     says: /^Idempotency-Key: /,
   },

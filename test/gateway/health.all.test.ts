@@ -18,7 +18,12 @@ let gateway: TestGateway;
 beforeEach(async () => {
   redis = await startTestRedis();
   folder = await makeFolder();
-  gateway = await startTestGateway({ redisUrl: redis.url, dataDir: folder.path });
+  gateway = await startTestGateway({
+    redisUrl: redis.url,
+    dataDir: folder.path,
+    // It shall not stand by meanwhile.
+    election: { timing: { leaseMs: 60_000 } },
+  });
 });
 
 afterEach(async () => {

@@ -16,6 +16,7 @@ import {
   startTestGateway,
   type TestGateway,
 } from './gateway-fixture.ts';
+import { type HeldAudio, startHeldAudio } from './held-audio.ts';
 
 const SEND = '/message/sendMessengerAudio/main';
 
@@ -26,6 +27,7 @@ let folder: Awaited<ReturnType<typeof makeFolder>>;
 let gateway: TestGateway;
 let tone: Buffer;
 let audio: string;
+let held: HeldAudio;
 
 beforeAll(async () => {
   redis = await startTestRedis();
@@ -34,13 +36,16 @@ beforeAll(async () => {
   await makeTone(join(folder.path, 'tone.ogg'), 1);
   tone = await readFile(join(folder.path, 'tone.ogg'));
   audio = tone.toString('base64');
+  held = await startHeldAudio(tone);
   gateway = await start();
 });
 
-const start = (): Promise<TestGateway> => startTestGateway({ redisUrl: redis.url, dataDir: folder.path });
+const start = (): Promise<TestGateway> =>
+  startTestGateway({ redisUrl: redis.url, dataDir: folder.path, outboundAllow: held.allow });
 
 afterAll(async () => {
   await gateway.close();
+  held.close();
   keys.disconnect();
   await redis.close();
   await folder.remove();
@@ -83,11 +88,13 @@ describe('the same Idempotency-Key', () => {
   });
 
   it('while the first request runs is refused with 409 and Retry-After', async () => {
-    const both = await Promise.all([send('twice', { delay: 300 }), send('twice', { delay: 300 })]);
-    const [first, second] = both.toSorted((a, b) => a.status - b.status);
-    expect([first?.status, second?.status]).toEqual([200, 409]);
-    expect(second?.body.code).toBe('idempotency_in_progress');
-    expect(Number(second?.headers.get('retry-after'))).toBeGreaterThan(0);
+    const first = send('twice', { audio: held.url });
+    await held.asked;
+    const second = await send('twice', { audio: held.url });
+    held.give();
+    expect([(await first).status, second.status]).toEqual([200, 409]);
+    expect(second.body.code).toBe('idempotency_in_progress');
+    expect(Number(second.headers.get('retry-after'))).toBeGreaterThan(0);
   });
 
   it('stays refused for as long as the first request runs, longer than a lease', async () => {

@@ -5,6 +5,7 @@ import type { Locator, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { currentRun } from '../by-run.ts';
 import { startChromium, type TestBrowser } from '../chromium.ts';
+import { freePort } from '../ports.ts';
 import { startTestRedis, type TestRedis } from '../redis-server.ts';
 import {
   API_KEY,
@@ -30,9 +31,12 @@ const complaints: string[] = [];
 beforeAll(async () => {
   redis = await startTestRedis();
   folder = await makeFolder();
-  await makeTone(join(folder.path, 'tone.ogg'), 2);
+  // Long enough for a browser that stands still for a while to show some of it.
+  await makeTone(join(folder.path, 'tone.ogg'), 5);
   audio = (await readFile(join(folder.path, 'tone.ogg'))).toString('base64');
-  gateway = await startTestGateway({ redisUrl: redis.url, dataDir: folder.path });
+  // It comes back on the same one.
+  const port = await freePort();
+  gateway = await startTestGateway({ redisUrl: redis.url, dataDir: folder.path, port });
   browser = await startChromium({ width: 1180, height: 760 });
 });
 
@@ -99,7 +103,7 @@ describe('the inbox', () => {
       // Somebody has the chat open, so it is read at once.
       await page.locator(`[data-message-id="${id}"][data-status="READ"]`).waitFor();
       await follow(bubble(id));
-      await page.getByRole('button', { name: 'Play voice message, 2 seconds' }).click();
+      await page.getByRole('button', { name: 'Play voice message, 5 seconds' }).click();
       await page.locator(`[data-message-id="${id}"][data-status="PLAYED"]`).waitFor();
       expect(await bubble(id).locator('.tick').innerText()).toBe('Played');
       // It really sounds: the position moves on its own, to the end.
@@ -107,7 +111,7 @@ describe('the inbox', () => {
         () => farthest(bubble(id)),
         (seconds) => seconds > 1,
       );
-      await bubble(id).getByRole('button', { name: 'Play voice message, 2 seconds' }).waitFor();
+      await bubble(id).getByRole('button', { name: 'Play voice message, 5 seconds' }).waitFor();
       expect(loads).toBe(0);
       expect(complaints).toEqual([]);
     },
@@ -256,7 +260,8 @@ describe('playing somebody', () => {
       await page.getByRole('button', { name: 'Record a voice message' }).click();
       await page
         .getByRole('timer')
-        .getByText(/0:0[1-9]/)
+        // As above.
+        .getByText(/0:0[5-9]/)
         .waitFor();
       await page.getByRole('button', { name: 'Send the recording' }).click();
       const voice = page.getByRole('article', { name: `Voice message from ${ada.name}` }).last();
@@ -494,7 +499,7 @@ it.runIf(currentRun === 'all')('on a phone there is one half at a time', async (
   await page.setViewportSize({ width: 390, height: 780 });
   await openInbox();
   await chat(ada.name).click();
-  expect(await chat(ada.name).isVisible()).toBe(false);
+  await chat(ada.name).waitFor({ state: 'hidden' });
   expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(390);
   await page.getByRole('button', { name: 'Back to the chats' }).click();
   await chat(ada.name).waitFor();

@@ -49,14 +49,16 @@ async function send() {
 }
 
 it('a message and its media go when they have been kept long enough', async () => {
-  await restart({ mediaTtlSeconds: 1 });
+  // Longer than a send takes.
+  const mediaTtlSeconds = 5;
+  await restart({ mediaTtlSeconds });
   const { body } = await send();
   const { directPath } = body.message.audioMessage;
   const media = async () => (await fetch(`${gateway.url}${directPath}`)).status;
   expect(await media()).toBe(200);
   await eventually(
     async () => {
-      await restart({ mediaTtlSeconds: 1 });
+      await restart({ mediaTtlSeconds });
       return media();
     },
     (status) => status === 404,
@@ -107,7 +109,8 @@ it('audio that does not come in time is 504', async () => {
   await once(silent, 'listening');
   const address = silent.address();
   const port = typeof address === 'object' && address !== null ? address.port : 0;
-  await restart({ sendTimeoutMs: 300, outboundAllow: `127.0.0.1:${port}` });
+  // Long enough for the number to be looked up.
+  await restart({ sendTimeoutMs: 4000, outboundAllow: `127.0.0.1:${port}` });
   const answer = await gateway.call('POST', '/message/sendMessengerAudio/main', {
     number: ada.number,
     audio: `http://127.0.0.1:${port}/never.mp3`,

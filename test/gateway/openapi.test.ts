@@ -271,4 +271,4 @@ it('shows each operation in curl, JavaScript and Python, which ask for it', asyn
     const { stdout } = await promisify(execFile)(program, args);
     expect(stdout).toContain('instanceName');
   }
-}, 30_000);
+});

@@ -334,7 +334,8 @@ it('every brand has its path', async () => {
 
 it('leaves nothing in the workspaces', async () => {
   await gateway.call('POST', SEND, { number: ada.number, audio: Buffer.from('no').toString('base64') });
-  expect(await readdir(join(folder.path, 'workspaces'))).toEqual([]);
+  // A send is answered before its folder goes.
+  await expect.poll(() => readdir(join(folder.path, 'workspaces'))).toEqual([]);
 });
 
 describe('the encrypted file', () => {

@@ -6,8 +6,8 @@ import type { TestRedis } from '../../redis-server.ts';
 import { until } from '../../until.ts';
 import { caller, type GatewaySetting, type TestGateway } from '../gateway-fixture.ts';
 
-/** Shorter than in production, and long enough for a machine that is busy. */
-export const timing = { leaseMs: 4000, retryMs: 250, marginMs: 1000 };
+/** Long enough for a machine that is busy: who stands still for some seconds keeps it. */
+export const timing = { leaseMs: 8000, retryMs: 250, marginMs: 1000 };
 
 export interface GatewayProcess {
   readonly url: string;

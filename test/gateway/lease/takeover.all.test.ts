@@ -58,7 +58,7 @@ beforeAll(async () => {
 
 afterEach(async () => {
   while (gateways.running.length < 2) await gateways.start();
-}, 60_000);
+});
 
 afterAll(async () => {
   await gateways.close();

@@ -245,8 +245,8 @@ describe('the connection of the WhatsApp transport, against a typed fake socket'
       await connecting;
       expect(setting.network.sockets).toHaveLength(before);
       expect(session.state()).toBe('close');
-      // Within less than what connecting may take.
-    }, 10_000);
+      // Within less than what connecting may take: 20 s.
+    }, 18_000);
 
     it('says nothing more once another process has the lease, and leaves the session to it', async () => {
       const session = await setting.openSession();

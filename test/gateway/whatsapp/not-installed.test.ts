@@ -11,6 +11,7 @@ import { caller, type GatewaySetting, makeFolder, type TestGateway } from '../ga
 let redis: TestRedis;
 let folder: Awaited<ReturnType<typeof makeFolder>>;
 let child: ReturnType<typeof fork>;
+let ended: Promise<unknown>;
 let call: TestGateway['call'];
 
 beforeAll(async () => {
@@ -20,12 +21,16 @@ beforeAll(async () => {
     execArgv: ['--import', pathToFileURL(join(import.meta.dirname, 'without-baileys.ts')).href],
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
   });
-  const [{ port }] = await once(child, 'message');
+  ended = once(child, 'exit');
+  const [{ port }] = (await Promise.race([
+    once(child, 'message'),
+    ended.then(() => Promise.reject(new Error('the gateway process ended at once'))),
+  ])) as [{ port: number }];
   call = caller(`http://127.0.0.1:${port}`);
 });
 afterAll(async () => {
   child.kill('SIGKILL');
-  await once(child, 'exit');
+  await ended;
   await redis.close();
   await folder.remove();
 });

@@ -1,5 +1,6 @@
 /** What happens to messages and to the connection when something between gateway and server breaks. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { freePort } from '../../ports.ts';
 import { until } from '../../until.ts';
 import type { PeerEvent, XmppPeer } from '../../xmpp-peer.ts';
 import { type CuttableLine, startCuttableLine } from './cuttable-line.ts';
@@ -45,6 +46,7 @@ describe('a connection that breaks', () => {
         .map((report) => 'state' in report && report.state),
     ).toEqual(['connecting', 'open', 'connecting', 'open']);
     expect(line.received()).toContain('<resumed');
+    await until('the login to be logged', () => logins() > loginsBefore);
     expect(logins()).toBe(loginsBefore + 1);
     await instance.session.privacySettings?.();
     expect(occurrences(line.received(), '<body>before the break</body>')).toBe(1);
@@ -119,8 +121,9 @@ describe('on a server without stream management', () => {
     await sending;
     await ada.do('round_trip');
     expect(messagesWithId(ada, id)).toHaveLength(1);
-    expect(occurrences(world.prosody.log(), `Authenticated as ${instance.session.ownJid}`)).toBeGreaterThan(
-      1,
+    await until(
+      'the second login to be logged',
+      () => occurrences(world.prosody.log(), `Authenticated as ${instance.session.ownJid}`) > 1,
     );
   });
 
@@ -241,9 +244,7 @@ describe('a login', () => {
   });
 
   it('waits for a server that is not there yet', async () => {
-    const line = await startCuttableLine(world.prosody.port);
-    await line.close();
-    const early = await world.connect({ port: line.port, waitUntilOpen: false });
+    const early = await world.connect({ port: await freePort(), waitUntilOpen: false });
     expect(early.session.state()).toBe('connecting');
     await early.session.logout();
     expect(early.session.state()).toBe('close');

@@ -87,7 +87,7 @@ beforeAll(async () => {
   await makeNativeNote(at('tone.wav'), at('note.ogg'));
   note = await readFile(at('note.ogg'));
   gateway = await start();
-}, 60_000);
+});
 afterAll(async () => {
   await gateway.close();
   await server.close();
@@ -267,9 +267,7 @@ it(`${SENDS} messages over ${CUTS} cuts of the line reach the device, each under
   expect([...texts.values()]).toEqual(Array.from({ length: SENDS }, (_, nth) => `Message ${nth}`));
 });
 
-it('a version that WhatsApp refuses says so, and is mended by the setting alone', {
-  timeout: 60_000,
-}, async () => {
+it('a version that WhatsApp refuses says so, and is mended by the setting alone', async () => {
   const wanted: [number, number, number] = [2, 3000, 1_099_999_999];
   server.refusesVersion = (version) => version.join() !== wanted.join();
   await gateway.close();
