@@ -7,6 +7,7 @@ const diskSpace = 'storage/disk-(claim|full|space)\\.ts$';
 // What is told of the work, without who listens: handed in like a logger.
 const observer = 'observe/(metrics/observer|tracing/tracing)\\.ts$';
 const processHome = 'process-home\\.ts$';
+const ownTime = 'own-time\\.ts$';
 
 /** What the files of a folder may import of ours, besides their own folder. `start.ts` is not among them: see below. */
 const mayImport = {
@@ -14,13 +15,13 @@ const mayImport = {
   settings: ['contract/'],
   signing: [],
   client: ['contract/'],
-  redis: [],
+  redis: [ownTime],
   tenants: ['contract/', 'redis/'],
-  queue: ['contract/', 'signing/', 'redis/', 'tenants/', observer, processHome],
+  queue: ['contract/', 'signing/', 'redis/', 'tenants/', observer, ownTime, processHome],
   uploads: ['redis/', 'queue/bullmq-internals\\.ts$'],
   janitor: ['contract/', 'redis/', 'queue/', 'uploads/'],
   deliveries: ['contract/', 'signing/', 'redis/', 'queue/', 'outbound/', observer],
-  storage: ['contract/', processHome],
+  storage: ['contract/', ownTime, processHome],
   outbound: ['contract/'],
   http: ['redis/'],
   'observe/metrics': ['contract/', 'signing/', 'http/'],
@@ -129,7 +130,7 @@ const optionalParts = [
 const compositionRoots =
   '^src/(main|backing-services|resources|root-secret|(processes|cli)/[^/]+|[^/]+/start)\\.ts$';
 const besidesFolders =
-  '(cli|processes)/[^/]+|backing-services|config|launcher|observe/logger|main|process-home|resources|root-secret|secrets';
+  '(cli|processes)/[^/]+|backing-services|config|launcher|observe/logger|main|own-time|process-home|resources|root-secret|secrets';
 const homes = `^src/((${Object.keys(mayImport).join('|')})/|(${besidesFolders})\\.ts$)`;
 
 /** @type {import('dependency-cruiser').IForbiddenRuleType[]} */

@@ -6,6 +6,7 @@ import { FlowProducer, type Queue, type Telemetry, UnrecoverableError } from 'bu
 import { transcriptsOf } from '../contract/output-request.ts';
 import type { Logger } from '../observe/logger.ts';
 import { type Observer, type SubmissionOutcome, silentObserver } from '../observe/metrics/observer.ts';
+import { afterOwnTime } from '../own-time.ts';
 import { redisNow } from '../redis/clock.ts';
 import type { Redis } from '../redis/connection.ts';
 import type { Replication } from '../redis/replication.ts';
@@ -102,12 +103,14 @@ function hasSequel({ options: { webhook, voiceMessage }, destinations, ...asked 
 }
 
 /** For several things in a row: whatever is not done in time is told as what Redis did not answer. */
-function timeLimit(ms: number): <T>(work: Promise<T>) => Promise<T> {
-  const late = wait(ms, undefined, { ref: false }).then(() => {
-    throw new Error('Command timed out');
-  });
-  late.catch(() => undefined);
-  return (work) => Promise.race([work, late]);
+function timeLimit(ms: number) {
+  const late = Promise.withResolvers<never>();
+  late.promise.catch(() => undefined);
+  const end = afterOwnTime(ms, () => late.reject(new Error('Command timed out')));
+  return {
+    inTime: <T>(work: Promise<T>): Promise<T> => Promise.race([work, late.promise]),
+    [Symbol.dispose]: end,
+  };
 }
 
 export class JobQueue {
@@ -145,7 +148,8 @@ export class JobQueue {
     jobs: readonly NewJob[],
     { repeated = false, alongside }: SubmitOptions = {},
   ): Promise<Reservation> {
-    const inTime = timeLimit(SUBMITTED_WITHIN_MS);
+    using limit = timeLimit(SUBMITTED_WITHIN_MS);
+    const { inTime } = limit;
     const jobIds = jobs.map(idOf);
     const fresh = repeated ? await inTime(this.#unknown(jobs)) : jobs;
     try {

@@ -1,5 +1,6 @@
 /** ioredis' two clients, changed where a request that waits, or a worker that must not give up, needs something else. */
 import { Cluster, type ClusterNode, type Command, Redis, type RedisOptions } from 'ioredis';
+import { afterOwnTime } from '../own-time.ts';
 
 /** A request may meet it twice, in what it does and in what it does about that. */
 export const COMMAND_TIMEOUT_MS = 900;
@@ -73,28 +74,15 @@ export class RequestRedis extends LastingRedis {
   }
 }
 
-const DEADLINE_STEPS = 5;
-
 const limited = new WeakSet<Command>();
 
-/**
- * The deadline counts from the first sending, also while there is nobody to send to. ioredis' own would blame Redis where the process was busy: timers
- * come before answers in a turn of the event loop, so this one looks again after the answers of its turn. And it goes in steps: a process that
- * stood still, for however long, has waited for one of them, so what it asked for while it connected can still be answered.
- */
+/** The deadline counts from the first sending, also while there is nobody to send to. ioredis' own would blame Redis where the process was busy. */
 function giveDeadline(command: Command): void {
   if (limited.has(command)) return;
   limited.add(command);
-  let stepsLeft = DEADLINE_STEPS;
-  const timer = setInterval(() => {
-    stepsLeft -= 1;
-    if (stepsLeft > 0) return;
-    clearInterval(timer);
-    setImmediate(() => {
-      if (!command.isSettled) command.reject(new Error('Command timed out'));
-    });
-  }, COMMAND_TIMEOUT_MS / DEADLINE_STEPS);
-  const end = (): void => clearInterval(timer);
+  const end = afterOwnTime(COMMAND_TIMEOUT_MS, () => {
+    if (!command.isSettled) command.reject(new Error('Command timed out'));
+  });
   command.promise.then(end, end);
 }
 

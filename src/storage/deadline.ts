@@ -3,6 +3,7 @@
  * and whoever asked would wait as long.
  */
 import type { Readable } from 'node:stream';
+import { afterOwnTime } from '../own-time.ts';
 import type { InTime } from './incoming.ts';
 import { ObjectNotFound, type Storage } from './storage.ts';
 
@@ -72,8 +73,6 @@ export function watchedInTime(ms: number, watch: Watch): InTime {
   };
 }
 
-const STEPS = 10;
-
 /**
  * What the work resolves to, when that is within `ms` of this process' own time; else throws {@link StorageLate}. Nothing can call a system call back: the work
  * goes on, and what it comes to in the end is given to `discard`.
@@ -86,26 +85,18 @@ export async function inTime<Result>(
 ): Promise<Result> {
   return new Promise((resolve, reject) => {
     let isLate = false;
-    // In steps: a process that was busy or stood still, for however long, has waited for one of them, and must not blame the storage.
-    let stepsLeft = STEPS;
-    const timer = setInterval(() => {
-      stepsLeft -= 1;
-      if (stepsLeft > 0) return;
-      clearInterval(timer);
-      // Timers come before answers in a turn of the event loop.
-      setImmediate(() => {
-        isLate = true;
-        reject(new StorageLate(operation, ms));
-      });
-    }, ms / STEPS);
+    const end = afterOwnTime(ms, () => {
+      isLate = true;
+      reject(new StorageLate(operation, ms));
+    });
     work.then(
       (result) => {
-        clearInterval(timer);
+        end();
         if (isLate) discard?.(result);
         else resolve(result);
       },
       (error: unknown) => {
-        clearInterval(timer);
+        end();
         reject(error);
       },
     );
