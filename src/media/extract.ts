@@ -14,6 +14,7 @@ import type { RenderedFile } from './render.ts';
 import type { Rendition } from './rendition.ts';
 import type { MediaTools } from './run.ts';
 import { fitBubble, renderAnew, settle } from './settle.ts';
+import { onUniformSound } from './uniform.ts';
 
 interface WantedFile {
   readonly plan: OutputPlan;
@@ -101,7 +102,12 @@ export async function extractAudio(options: ExtractOptions): Promise<Extraction>
   try {
     const truncated = await truncationOf(job);
     if (truncated !== null && !first.plan.acceptTruncated) throw new MediaFailure('INVALID_VIDEO', truncated);
-    return { ...(await extract(job, options, wanted, voiceWish)), truncated };
+    const report = progressReport(null, options.onProgress);
+    const plans = [...wanted, ...(voiceWish === undefined ? [] : [voiceWish])].map(({ plan }) => plan);
+    const extraction = await onUniformSound(job, plans, (uniform) =>
+      extract(uniform, { ...options, report }, wanted, voiceWish),
+    );
+    return { ...extraction, truncated };
   } catch (error) {
     const paths = [...wanted, ...(voiceWish === undefined ? [] : [voiceWish])].map(({ path }) => path);
     await Promise.all(paths.map((path) => rm(path, { force: true })));
@@ -161,12 +167,11 @@ interface Made {
 
 async function extract(
   job: Job,
-  options: ExtractOptions,
+  options: ExtractOptions & { readonly report: ProgressReport },
   wanted: readonly Rendition[],
   voiceWish: Rendition | undefined,
 ): Promise<Omit<Extraction, 'truncated'>> {
-  const { onStep, voice, outputs } = options;
-  const report = progressReport(null, options.onProgress);
+  const { onStep, voice, outputs, report } = options;
   onStep?.('extracting_audio');
   const ends = new TrackEnds(job);
   const made = new Map<Rendition, Made>();

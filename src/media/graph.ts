@@ -22,6 +22,24 @@ export interface Branch {
   readonly filters: string;
 }
 
+/** Sound that a command has as its second input, to be decoded in place of the source's. */
+export interface UniformStreams {
+  /** Places in the source of the tracks that it holds, in its order. */
+  readonly streams: readonly number[];
+}
+
+interface Decoded {
+  readonly uniform?: UniformStreams;
+}
+
+/** A track's name in a command that decodes it: the number of the input, and the place among its streams. */
+export function decodedFrom(
+  { uniform }: Decoded,
+  { streamIndex }: Pick<OutputPlan['track'], 'streamIndex'>,
+): string {
+  return uniform === undefined ? `0:${streamIndex}` : `1:${uniform.streams.indexOf(streamIndex)}`;
+}
+
 /** Which clock each output goes by, counted from 0: those of the same part of the same track share one. */
 export function clockNumbers(plans: readonly Pick<OutputPlan, 'track' | 'trim'>[]): number[] {
   const keys = plans.map(({ track, trim }) =>
@@ -35,17 +53,17 @@ export function clockNumbers(plans: readonly Pick<OutputPlan, 'track' | 'trim'>[
  * Each track, decoded once, on the source's clock; each branch cuts it there and fills or closes what is missing.
  * @returns a graph with an output pad `[out0]`, `[out1]` … for each branch.
  */
-export function filterGraph(branches: readonly Branch[]): string {
+export function filterGraph(decoded: Decoded, branches: readonly Branch[]): string {
   const clocks = clockNumbers(branches.map(({ plan }) => plan));
   const legs = branches.map(({ plan: { timeline, trim }, filters }, index) => {
     const fill = timeline === 'source' ? [FILL_FILTER] : [];
     return { index, leg: [...fill, ...trimFilters(trim), RESTAMP, filters].join(',') };
   });
   const chains: string[] = [];
-  for (const stream of new Set(branches.map(({ plan }) => plan.track.streamIndex))) {
-    const ofTrack = legs.filter(({ index }) => branches[index]?.plan.track.streamIndex === stream);
+  for (const track of tracksOf(branches.map(({ plan }) => plan))) {
+    const ofTrack = legs.filter(({ index }) => branches[index]?.plan.track.streamIndex === track.streamIndex);
     const numbers = [...new Set(ofTrack.map(({ index }) => clocks[index] ?? 0))];
-    const sources = split(`[0:${stream}]`, numbers, 'clock', chains);
+    const sources = split(`[${decodedFrom(decoded, track)}]`, numbers, 'clock', chains);
     for (const [nth, number] of numbers.entries()) {
       const ofClock = ofTrack.filter(({ index }) => clocks[index] === number);
       const [first] = ofClock;
@@ -61,6 +79,34 @@ export function filterGraph(branches: readonly Branch[]): string {
     }
   }
   return chains.join(';');
+}
+
+type Sound = Pick<OutputPlan, 'track' | 'encode'>;
+
+/** Each track that the plans take, once. */
+export function tracksOf(plans: readonly Pick<OutputPlan, 'track'>[]): OutputPlan['track'][] {
+  const tracks = new Map(plans.map(({ track }) => [track.streamIndex, track]));
+  return [...tracks.values()];
+}
+
+/**
+ * Each track at its own rate, with as many channels as the plans take of it at the most: by filters that hold back nothing that has to do with time, so that they
+ * may be set up anew at any frame. What comes before second 0 is put there, as {@link clockFilter} does.
+ * @returns a graph with an output pad for each track, in the order of {@link tracksOf}
+ */
+export function uniformGraph(plans: readonly Sound[]): string {
+  const chains = tracksOf(plans).map(({ streamIndex, sampleRate }, nth) => {
+    const ofTrack = plans.filter(({ track }) => track.streamIndex === streamIndex);
+    const channels = Math.max(...ofTrack.map(({ encode }) => encode.channels));
+    const mix = `aresample=${sampleRate}:rematrix_maxval=1.0,aformat=channel_layouts=${layoutOf(channels)}`;
+    return `[0:${streamIndex}]asetpts='max(PTS,0)',${mix}[out${nth}]`;
+  });
+  return chains.join(';');
+}
+
+/** ffmpeg's name; of many channels its usual order of them. */
+function layoutOf(channels: number): string {
+  return { 1: 'mono', 2: 'stereo' }[channels] ?? `${channels}c`;
 }
 
 /** A pad for each: of one alone the pad itself. */
@@ -128,9 +174,7 @@ function convert(track: OutputPlan['track'], encode: EncodePlan): string {
   }
   const resample = `aresample=${options.join(':')}`;
   // aresample mixes to what the filter after it takes.
-  return isMix
-    ? `${resample},aformat=channel_layouts=${encode.channels === 1 ? 'mono' : 'stereo'}`
-    : resample;
+  return isMix ? `${resample},aformat=channel_layouts=${layoutOf(encode.channels)}` : resample;
 }
 
 function gainFilters({ gainDb, ceilingDbtp }: Gain, sampleRate: number): string[] {

@@ -1,8 +1,10 @@
 /** Runs of ffmpeg over a caller's file, and whose fault it is when one fails. */
 import { accessOf, type Command, type CommandInput, composeArguments } from './command.ts';
 import { blameInput } from './failure.ts';
+import type { UniformStreams } from './graph.ts';
 import type { Probe } from './probe.ts';
 import { type MediaTools, type RunLimits, runFfmpeg } from './run.ts';
+import { graphReader } from './tool-output.ts';
 
 /** What each run needs besides its command. */
 interface MediaRun extends Pick<RunLimits, 'signal' | 'wallLimitMs'> {
@@ -24,6 +26,13 @@ export interface Job extends MediaRun {
   readonly maxAudioSeconds: number;
   /** Largest file that may be written. */
   readonly maxOutputBytes: number;
+  /** What is decoded in place of the source, see uniform.ts; default the source itself. */
+  readonly uniform?: UniformStreams & { readonly input: CommandInput };
+}
+
+/** The sound changed its sample rate or channels, and the run was ended: its filters had forgotten what came before. */
+export class SoundChanged extends Error {
+  override readonly name = 'SoundChanged';
 }
 
 /** The source as ffmpeg is told of it. */
@@ -31,16 +40,26 @@ export function inputOf({ input, probe }: Pick<Job, 'input' | 'probe'>): Command
   return { file: input, demuxer: probe.container.demuxer, startSeconds: probe.startSeconds };
 }
 
-/** Runs a command over the input and gives the blame for a failure to it, unless it was this machine's. */
+/** The source, and behind it what is decoded in its place where there is such. */
+export function inputsOf(job: Pick<Job, 'input' | 'probe' | 'uniform'>): CommandInput[] {
+  return [inputOf(job), ...(job.uniform === undefined ? [] : [job.uniform.input])];
+}
+
+/**
+ * Runs a command over the input and gives the blame for a failure to it, unless it was this machine's.
+ * @throws {SoundChanged} when the graph was set up anew, unless the command takes that
+ */
 export async function runOnInput(
   { tools, signal, wallLimitMs, maxOutputBytes }: MediaRun,
   command: Command,
   onSeconds: (seconds: number) => void,
   onStdout?: (chunk: Buffer) => void,
 ): Promise<{ stderr: string; outSeconds: number | undefined }> {
+  const changed = new AbortController();
+  const isWatched = command.graph !== undefined && command.takesChanges !== true;
   try {
     const { stderr, lastProgress } = await runFfmpeg(tools, composeArguments(command), {
-      signal,
+      signal: isWatched ? AbortSignal.any([signal, changed.signal]) : signal,
       wallLimitMs,
       access: accessOf(command),
       maxFileBytes: maxOutputBytes === undefined ? 0 : maxOutputBytes + OVERSHOOT_BYTES,
@@ -48,10 +67,11 @@ export async function runOnInput(
         if (outSeconds !== undefined) onSeconds(outSeconds);
       },
       ...(onStdout === undefined ? {} : { onStdout }),
+      ...(isWatched ? { onStderr: graphReader(() => changed.abort(new SoundChanged())) } : {}),
     });
     return { stderr, outSeconds: lastProgress.outSeconds };
   } catch (error) {
-    throw signal.aborted
+    throw signal.aborted || error instanceof SoundChanged
       ? error
       : blameInput(
           error,

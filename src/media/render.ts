@@ -3,6 +3,7 @@ import { rename, rm, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { Command } from './command.ts';
 import { MediaFailure } from './failure.ts';
+import { decodedFrom } from './graph.ts';
 import { type Job, runOnInput } from './input-run.ts';
 import { Peaks } from './peaks.ts';
 import type { OutputPlan } from './plan.ts';
@@ -79,7 +80,7 @@ export async function render(
     const onClock =
       rendition.mode === 'copy'
         ? { sourceSeconds: endOfCopy(job, endSeconds), filledSeconds: 0 }
-        : clockOf(rendition, stderr, file.durationSeconds, clock);
+        : clockOf(job, rendition, stderr, file.durationSeconds, clock);
     files.push({ ...file, ...onClock, isInForm: form.isInForm });
   }
   return files;
@@ -151,6 +152,7 @@ function endOfCopy({ probe }: Job, endSeconds: number | undefined): number | nul
  * @param clock the rendition's number in the run's graph
  */
 export function clockOf(
+  job: Pick<Job, 'uniform'>,
   { plan, pcm }: Pick<Rendition, 'plan' | 'pcm'>,
   stderr: string,
   durationSeconds: number,
@@ -158,7 +160,7 @@ export function clockOf(
 ): { sourceSeconds: number; filledSeconds: number } {
   if (pcm !== null) return pcm;
   const { track, timeline } = plan;
-  const samples = decodedSamples(stderr, track.streamIndex);
+  const samples = decodedSamples(stderr, decodedFrom(job, track));
   if (samples === undefined) return { sourceSeconds: durationSeconds, filledSeconds: 0 };
   const missing = filledSamples(stderr, samples, clock) / track.sampleRate;
   return {
@@ -269,7 +271,7 @@ async function countCopied(
     outputs: [{ muxer: 'null', options: ['-map', '0:a:0', ...(byPackets ? ['-c', 'copy'] : [])] }],
   };
   const { stderr, outSeconds } = await runOnInput(job, command, () => {});
-  return byPackets ? (outSeconds ?? 0) : (decodedSamples(stderr, 0) ?? 0) / encode.sampleRate;
+  return byPackets ? (outSeconds ?? 0) : (decodedSamples(stderr, '0:0') ?? 0) / encode.sampleRate;
 }
 
 const DEMUXERS: Readonly<Record<OutputPlan['format']['muxer'], string>> = {

@@ -12,7 +12,7 @@ import {
   type Stretch,
   stretchFilters,
 } from './graph.ts';
-import { inputOf, type Job, runOnInput } from './input-run.ts';
+import { inputOf, inputsOf, type Job, runOnInput } from './input-run.ts';
 import { type CoverImage, hasChapterTags, metadataFile } from './metadata.ts';
 import type { OutputPlan } from './plan.ts';
 import type { Probe } from './probe.ts';
@@ -56,7 +56,7 @@ export async function renditionCommand(
   job: Job,
   renditions: readonly Rendition[],
 ): Promise<RenditionCommand> {
-  const inputs = [inputOf(job)];
+  const inputs = inputsOf(job);
   const branches: Branch[] = [];
   const outputs: CommandOutput[] = [];
   const placed: { output: number; branch: number | undefined }[] = [];
@@ -96,7 +96,7 @@ export async function renditionCommand(
   const clocks = clockNumbers(branches.map(({ plan }) => plan));
   const places = placed.map(({ output, branch }) => ({ output, clock: clocks[branch ?? 0] ?? 0 }));
   if (branches.length === 0) return { inputs, outputs, places };
-  return { inputs, outputs, places, graph: filterGraph(branches) };
+  return { inputs, outputs, places, graph: filterGraph(job, branches) };
 }
 
 /** Whether it is made of PCM that comes through standard output, in place of a file. */

@@ -7,6 +7,7 @@ import { ebur128 } from './loudness/measure.ts';
 import { type OutputPlan, planAny, planOutput } from './plan.ts';
 import type { Probe } from './probe.ts';
 import { containers } from './sniff.ts';
+import { UNIFORM_MUXER } from './uniform.ts';
 
 /** A version from which on the limiter can take its look-ahead out again (`alimiter=latency`), which a levelled output needs. */
 export const OLDEST_FFMPEG = '5.1';
@@ -24,8 +25,8 @@ interface Requirements {
   readonly bitstreamFilters: readonly string[];
 }
 
-/** Besides those of the formats: to measure, for waveforms, and to read a cover. */
-const OTHER_MUXERS = ['null', 's16le', 'data'];
+/** Besides those of the formats: to measure, for waveforms, to read a cover, and for sound that changes its form. */
+const OTHER_MUXERS = ['null', 's16le', 'data', UNIFORM_MUXER];
 /** Besides those of sources: tags and chapters are handed over in one. */
 const OTHER_DEMUXERS = ['ffmetadata'];
 /**
@@ -116,7 +117,10 @@ function filtersOf(plan: OutputPlan): string[] {
   const levelled = `${branchFilters(plan, { gainDb: 1, ceilingDbtp: -1 })},${ebur128('true')}`;
   const stretched = stretchFilters({ startSample: 1, endSample: null });
   const wanted = { ...plan, timeline: 'source' } as const;
-  const graph = filterGraph([levelled, stretched].map((filters) => ({ plan: wanted, filters })));
+  const graph = filterGraph(
+    {},
+    [levelled, stretched].map((filters) => ({ plan: wanted, filters })),
+  );
   const filters = graph.replaceAll(/\[[^\]]*\]|'[^']*'/g, '').split(/[,;]/);
   return filters.map((filter) => filter.split('=')[0] ?? '');
 }

@@ -82,6 +82,8 @@ export interface RunOptions extends RunLimits {
   readonly onProgress?: (progress: Progress) => void;
   /** Takes what the tool writes to standard output; left out, it is thrown away. */
   readonly onStdout?: (chunk: Buffer) => void;
+  /** Takes what the tool writes to standard error, besides what is kept of it. */
+  readonly onStderr?: (chunk: Buffer) => void;
 }
 
 interface RunResult {
@@ -200,7 +202,10 @@ async function supervise(
   let stdoutBytes = 0;
   const stderr = new Tail();
   const listeners = {
-    onStderr: (bytes: Buffer) => stderr.add(bytes),
+    onStderr: (bytes: Buffer) => {
+      stderr.add(bytes);
+      options.onStderr?.(bytes);
+    },
     onProgress: progressReader((progress) => {
       lastSign = Date.now();
       lastProgress = progress;

@@ -26,11 +26,14 @@ export function outputStatistics(stderr: string, output: number): TrackStatistic
 
 // `Input stream #0:1 (audio): 169 packets read (57361 bytes); 168 frames decoded (172032 samples);`
 const INPUT =
-  /Input stream #0:(\d+) \(audio\): \d+ packets read \(\d+ bytes\); \d+ frames decoded[^(\n]*\((\d+) samples\)/g;
+  /Input stream #(\d+:\d+) \(audio\): \d+ packets read \(\d+ bytes\); \d+ frames decoded[^(\n]*\((\d+) samples\)/g;
 
-/** Samples of one channel that were decoded of a stream of the first input; undefined where none were. */
-export function decodedSamples(stderr: string, streamIndex: number): number | undefined {
-  const match = [...stderr.matchAll(INPUT)].findLast(([, stream]) => Number(stream) === streamIndex);
+/**
+ * Samples of one channel that were decoded of a stream; undefined where none were.
+ * @param stream its input and its place there, such as `0:1`
+ */
+export function decodedSamples(stderr: string, stream: string): number | undefined {
+  const match = [...stderr.matchAll(INPUT)].findLast(([, name]) => name === stream);
   return match === undefined ? undefined : Number(match[2]);
 }
 

@@ -45,3 +45,29 @@ export function progressReader(report: (progress: Progress) => void): (bytes: Bu
     }
   };
 }
+
+/** `[graph_0_in_0_1 @ 0x55b4] tb:1/48000 samplefmt:fltp …`: an input of a graph, with its number in it, is set up. */
+const GRAPH_INPUT = /^\[(graph_\w+_in_\S+) @ \w+\] tb:/;
+/** Longer than what is looked at of a line. */
+const LINE_START = 256;
+
+/**
+ * ffmpeg sets a graph up anew where the frames that go into it change, and says nothing else of it.
+ * @param onRebuilt told each time that a graph is set up anew
+ * @returns takes what was written to standard error, in pieces as they come
+ */
+export function graphReader(onRebuilt: () => void): (bytes: Buffer) => void {
+  const decoder = new StringDecoder('utf8');
+  const inputs = new Set<string>();
+  let rest = '';
+  return (bytes) => {
+    const lines = (rest + decoder.write(bytes)).split('\n');
+    rest = (lines.pop() ?? '').slice(0, LINE_START);
+    for (const line of lines) {
+      const name = GRAPH_INPUT.exec(line)?.[1];
+      if (name === undefined) continue;
+      if (inputs.has(name)) onRebuilt();
+      inputs.add(name);
+    }
+  };
+}

@@ -144,3 +144,14 @@ export async function packetsOf(file: string): Promise<{ at: number; bytes: numb
   const { packets } = JSON.parse(stdout) as { packets: { pos: string; size: string }[] };
   return packets.map(({ pos, size }) => ({ at: Number(pos), bytes: Number(size) }));
 }
+
+/** When the packets of the first audio track are presented, and how long each is, by ffprobe's word. */
+export async function packetTimes(file: string): Promise<{ at: number; seconds: number }[]> {
+  const entries = ['-select_streams', 'a:0', '-show_entries', 'packet=pts_time,duration_time', '-of', 'json'];
+  const { stdout } = await run('ffprobe', ['-v', 'error', ...entries, file], { maxBuffer: MAX_BUFFER });
+  const { packets } = JSON.parse(stdout) as { packets: { pts_time: string; duration_time: string }[] };
+  return packets.map(({ pts_time, duration_time }) => ({
+    at: Number(pts_time),
+    seconds: Number(duration_time),
+  }));
+}

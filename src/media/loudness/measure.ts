@@ -1,7 +1,7 @@
 /** Runs that measure loudness and peaks (ITU-R BS.1770, by ffmpeg's ebur128). */
 import { stat } from 'node:fs/promises';
 import { branchFilters, filterGraph, type Gain } from '../graph.ts';
-import { inputOf, type Job, runOnInput } from '../input-run.ts';
+import { inputsOf, type Job, runOnInput } from '../input-run.ts';
 import type { OutputPlan } from '../plan.ts';
 import { clockOf, demuxerOf } from '../render.ts';
 import type { LevelledPcm, Rendition } from '../rendition.ts';
@@ -53,8 +53,8 @@ async function runTrack(
   const { stderr } = await runOnInput(
     job,
     {
-      inputs: [inputOf(job)],
-      graph: filterGraph([{ plan, filters: `${branchFilters(plan, gain)},${meter}` }]),
+      inputs: inputsOf(job),
+      graph: filterGraph(job, [{ plan, filters: `${branchFilters(plan, gain)},${meter}` }]),
       outputs: [
         path === null
           ? { muxer: 'null', options: bound }
@@ -65,7 +65,7 @@ async function runTrack(
   );
   return {
     measured: loudnessSummary(stderr),
-    clock: clockOf({ plan, pcm: null }, stderr, 0),
+    clock: clockOf(job, { plan, pcm: null }, stderr, 0),
   };
 }
 

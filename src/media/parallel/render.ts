@@ -237,7 +237,7 @@ async function encodePart(
   for (const [nth, other] of beside.entries()) {
     const { output, clock } = places[nth + 1] ?? { output: nth + 1, clock: 0 };
     const file = await measureRendition(job, other, outputStatistics(stderr, output));
-    files.push({ ...file, ...clockOf(other, stderr, file.durationSeconds, clock), isInForm: true });
+    files.push({ ...file, ...clockOf(job, other, stderr, file.durationSeconds, clock), isInForm: true });
   }
-  return { samples, clock: clockOf(rendition, stderr, 0), beside: files };
+  return { samples, clock: clockOf(job, rendition, stderr, 0), beside: files };
 }

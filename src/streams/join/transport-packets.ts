@@ -21,21 +21,6 @@ export function earliestSeconds(bytes: Buffer): number | undefined {
   return ticks === undefined ? undefined : ticks / TICKS_PER_SECOND;
 }
 
-/**
- * How the first AAC in the packets is coded: sample rate and channels, by its ADTS header (ISO/IEC 14496-3 section 1.A.2); undefined where none begins with
- * one.
- */
-export function aacFormat(bytes: Buffer): string | undefined {
-  for (const packet of packetsOf(bytes)) {
-    const pes = pesOf(packet);
-    if (pes === undefined || ((pes[3] ?? 0) & 0xe0) !== 0xc0) continue; // stream_id of sound
-    const [sync = 0, layer = 0, rate = 0, channels = 0] = pes.subarray(9 + (pes[8] ?? 0));
-    if (sync === 0xff && (layer & 0xf6) === 0xf0)
-      return `${(rate >> 2) & 15}/${((rate & 1) << 2) | (channels >> 6)}`;
-  }
-  return undefined;
-}
-
 /** In place: the highest of the 33 bits of PCR (section 2.4.3.4), PTS and DTS (section 2.4.3.6). */
 export function flipTimestamps(packet: Buffer): void {
   const [sync, , , control = 0, adaptationBytes = 0] = packet;

@@ -1,7 +1,7 @@
 /** MPEG transport streams (ISO/IEC 13818-1): one behind another they are one. */
-import { unsupported, unusable } from '../presentation.ts';
+import { unusable } from '../presentation.ts';
 import { copy, type Joiner, type Output, type Part, readAt } from './part.ts';
-import { aacFormat, earliestSeconds, flipTimestamps, PACKET_BYTES, packetsOf } from './transport-packets.ts';
+import { earliestSeconds, flipTimestamps, PACKET_BYTES, packetsOf } from './transport-packets.ts';
 
 const CHUNK_BYTES = 1024 * PACKET_BYTES;
 
@@ -15,8 +15,6 @@ const BEGINNING_BYTES = 512 * PACKET_BYTES;
  */
 export class TransportStreamJoiner implements Joiner {
   #startSeconds = 0;
-  /** Of its AAC, where it has any. */
-  #format: string | undefined;
   #isFirst = true;
   #isFlipped = false;
 
@@ -25,14 +23,12 @@ export class TransportStreamJoiner implements Joiner {
   }
 
   async append({ segment, file, sizeBytes }: Part, output: Output): Promise<void> {
-    const begins = segment.breaksClock || this.#isFirst;
-    const head = await readAt(file, 0, begins ? BEGINNING_BYTES : PACKET_BYTES + 1);
+    const head = await readAt(file, 0, this.#isFirst ? BEGINNING_BYTES : PACKET_BYTES + 1);
     if (head[0] !== 0x47 || (head[PACKET_BYTES] ?? 0x47) !== 0x47)
       throw unusable('a segment is no MPEG transport stream, unlike the first');
     if (this.#isFirst && segment.mediaZeroSeconds !== undefined)
       this.#startSeconds = Math.max(0, segment.mediaZeroSeconds + (earliestSeconds(head) ?? 0));
     if (segment.breaksClock && !this.#isFirst) this.#isFlipped = !this.#isFlipped;
-    if (begins) this.#requireFormat(aacFormat(head));
     this.#isFirst = false;
     if (!this.#isFlipped) return copy(file, 0, sizeBytes, output);
     for (let at = 0; at < sizeBytes; at += CHUNK_BYTES) {
@@ -40,12 +36,5 @@ export class TransportStreamJoiner implements Joiner {
       for (const packet of packetsOf(bytes)) flipTimestamps(packet);
       await output.write(bytes);
     }
-  }
-
-  /** ffmpeg begins its filters anew where the format of the samples changes, and the clock with them. */
-  #requireFormat(format: string | undefined): void {
-    this.#format ??= format;
-    if (format !== undefined && format !== this.#format)
-      throw unsupported('the stream changes how its sound is coded in the middle');
   }
 }
