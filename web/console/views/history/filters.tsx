@@ -1,0 +1,69 @@
+/** Which jobs the history shows: by what is typed, and by their state. */
+import { useEffect, useRef } from 'preact/hooks';
+import { Icon } from '../../ui.tsx';
+import type { JobQuery } from '../../use-jobs.ts';
+import { statusWord } from '../../words.ts';
+
+const TYPING_MS = 250;
+const states = ['queued', 'processing', 'completed', 'failed'] as const;
+
+export function Filters({
+  query,
+  onQuery,
+}: {
+  readonly query: JobQuery;
+  readonly onQuery: (query: JobQuery) => void;
+}) {
+  const typing = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
+  const search = useRef<HTMLInputElement>(null);
+  const apply = (): void => onQuery({ ...query, q: search.current?.value.trim() ?? '' });
+  useEffect(() => () => clearTimeout(typing.current), []);
+  return (
+    <search aria-label="Jobs">
+      <form
+        id="history-form"
+        class="filters"
+        onSubmit={(event) => {
+          event.preventDefault();
+          apply();
+        }}
+      >
+        <div class="search-field">
+          <Icon name="search" />
+          <label class="visually-hidden" for="search">
+            Search by name, address or id
+          </label>
+          <input
+            id="search"
+            type="search"
+            maxLength={200}
+            placeholder="Name, address or id"
+            autocomplete="off"
+            ref={search}
+            onInput={() => {
+              clearTimeout(typing.current);
+              typing.current = setTimeout(apply, TYPING_MS);
+            }}
+          />
+        </div>
+        <label class="visually-hidden" for="status-filter">
+          State
+        </label>
+        <select
+          id="status-filter"
+          value={query.status}
+          onChange={({ currentTarget }) =>
+            onQuery({ ...query, status: currentTarget.value as JobQuery['status'] })
+          }
+        >
+          <option value="">All states</option>
+          {states.map((state) => (
+            <option key={state} value={state}>
+              {statusWord(state)}
+            </option>
+          ))}
+        </select>
+      </form>
+    </search>
+  );
+}
