@@ -88,7 +88,7 @@ export function addDeliveries(program: Command, { say }: Terminal): void {
   onServer(
     deliveries
       .command('resend')
-      .description('send everything again that was given up since a time')
+      .description('send everything again that failed since a time')
       .requiredOption('--since <time>', 'such as 2026-11-23T14:00Z; without a zone: local time'),
   ).action(async (choices: ResendChoices) =>
     say(await (await import('./deliveries.ts')).resendDeliveries(choices)),

@@ -124,7 +124,7 @@ export interface SoundpostClient {
     deliveryId: string,
     options?: CallOptions,
   ): Promise<z.infer<typeof DeliveryList>>;
-  /** Sends again what was given up at this time or later. @param since ISO 8601 */
+  /** Sends again what failed at this time or later. @param since ISO 8601 */
   resendDeliveries(since: string, options?: CallOptions): Promise<z.infer<typeof Resent>>;
   /** Posts one signed `webhook.test` to an address; throws INVALID_WEBHOOK unless its receiver answers 2xx. */
   testWebhook(url: string, options?: CallOptions): Promise<z.infer<typeof WebhookTest>>;

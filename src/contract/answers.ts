@@ -79,7 +79,7 @@ export const DeliveryList = z.object({ deliveries: z.array(Delivery) });
 /** POST /v1/deliveries/resend. */
 export const ResendRequest = z.strictObject({
   since: z.iso.datetime({ offset: true }).meta({
-    description: 'Notifications that were given up at this time or later are sent again',
+    description: 'Notifications that failed at this time or later are sent again',
     example: '2026-11-23T14:00:00Z',
   }),
 });

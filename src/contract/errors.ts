@@ -223,7 +223,7 @@ export const errorCatalogue = {
     blame: 'receiver',
     retryable: false,
     meaning: 'The webhook could not be delivered; the job itself is not affected.',
-    remedy: 'Fix the receiver, then replay the delivery, or resend all that were given up since a time.',
+    remedy: 'Fix the receiver, then replay the delivery, or resend all that failed since a time.',
   },
   DESTINATION_FAILED: {
     httpStatus: 200,

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { useClips, useService } from '../api/api-fixture.ts';
 import { bestMs } from '../best-ms.ts';
 import { startChromium, type TestBrowser } from '../chromium.ts';
+import { until } from '../until.ts';
 import { signIn } from './console-page.ts';
 
 /** As a phone has it at the edge of a cell. */
@@ -90,13 +91,22 @@ async function firstView(): Promise<{ readonly tookMs: number; readonly told: st
   return { tookMs, told };
 }
 
-it('asks for nothing while an open history has nothing to tell', async () => {
+it.each(['History', 'Webhooks'])('asks for nothing while %s, open, has nothing to tell', async (view) => {
   const url = await service().outside.file('tone.mp4', clips('tone.mp4'));
-  const { jobId } = await service().run({ source: { type: 'url', url }, output: { format: 'mp3' } });
+  const hook = service().outside.hook('idle');
+  const { jobId } = await service().run({
+    source: { type: 'url', url },
+    output: { format: 'mp3' },
+    options: { webhook: hook.url },
+  });
+  await until('its webhook is delivered', async () => {
+    const { body } = await service().call('GET', `/v1/jobs/${jobId}/deliveries`);
+    return body.data.deliveries[0]?.status === 'delivered';
+  });
   const page = await browser.context.newPage();
   await signIn(page, service().url, service().key);
   const streams = page.waitForResponse((answer) => answer.url().endsWith('/v1/events'));
-  await page.getByRole('link', { name: 'History', exact: true }).click();
+  await page.getByRole('link', { name: view, exact: true }).click();
   await page.locator(`[data-job="${jobId}"]`).waitFor();
   await streams;
   const { requests } = await watchLine(page);

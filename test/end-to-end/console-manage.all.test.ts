@@ -180,9 +180,20 @@ describe('an instance on WhatsApp', () => {
     await button('Create and pair').click();
     const picture = instance('phone').getByRole('img', { name: /^QR code/ });
     await picture.waitFor();
+    // The token, which nobody shows again, beside the picture; first the one, then the other has the focus.
+    expect(await instance('phone').locator('.secret-value').isVisible()).toBe(true);
+    const focused = page.locator(':focus');
+    expect(await focused.innerText()).toBe('phone is made');
     const { body } = await service().gateway('GET', '/instance/connect/phone');
     expect(await picture.getAttribute('src')).toBe(body.base64);
     expect(await everyFault(page)).toEqual([]);
+    await page.setViewportSize(NARROW);
+    const wide = await page.evaluate('document.documentElement.scrollWidth - innerWidth');
+    await page.setViewportSize({ width: 1180, height: 800 });
+    expect(wide).toBeLessThanOrEqual(0);
+    await button('I have it').click();
+    await focused.getByText('Pair it with the phone').waitFor();
+    expect(await instance('phone').locator('.secret-value').count()).toBe(0);
 
     server.scan(body.code);
     await instance('phone').getByRole('heading', { name: 'Connected' }).waitFor();
@@ -207,9 +218,21 @@ describe('an instance on WhatsApp', () => {
     await open('Instances');
   });
 
-  it('is paired anew after it was logged out', async () => {
+  it('says what it means that WhatsApp refuses it and what helps, and offers nothing that does not', async () => {
     await button('Log out phone').click();
     await confirm('Log out');
+    server.refusesVersion = () => true;
+    await instance('phone').getByRole('button', { name: 'Pair with a phone' }).click();
+    const trouble = instance('phone').getByRole('alert').filter({ hasText: 'too old for WhatsApp' });
+    await trouble.getByText('Tell whoever runs the gateway').waitFor();
+    expect(await trouble.innerText()).toMatch(/The gateway says: .*WHATSAPP_VERSION/);
+    expect(await everyFault(page)).toEqual([]);
+    expect(await button('Show a new picture').count()).toBe(0);
+    server.refusesVersion = () => false;
+    await button('Not now').click();
+  });
+
+  it('is paired anew after it was logged out', async () => {
     await instance('phone').getByRole('button', { name: 'Pair with a phone' }).click();
     await instance('phone')
       .getByRole('img', { name: /^QR code/ })
@@ -286,6 +309,19 @@ describe('webhooks', () => {
   let hook: Hook;
   let isUp = false;
 
+  it('come by themselves, with the end of a job that is submitted meanwhile', async () => {
+    const quiet = service().outside.hook('quiet');
+    const url = await service().outside.file('short.mp4', await makeTalk(folder, 'short.mp4', 1));
+    await open('Webhooks');
+    await page.getByRole('heading', { name: 'No deliveries' }).waitFor();
+    const jobId = await service().submit({
+      source: { type: 'url', url },
+      output: { format: 'mp3' },
+      options: { webhook: quiet.url },
+    });
+    await page.locator(`[data-job="${jobId}"] .delivery`).getByText('Delivered').waitFor();
+  });
+
   it('are listed with what was sent, and what failed is sent again from a time on', async () => {
     hook = service().outside.hook('receiver', () => ({ status: isUp ? 204 : 503 }));
     const video = await makeTalk(folder, 'talk.mp4', 2);
@@ -301,25 +337,25 @@ describe('webhooks', () => {
     });
     await open('Webhooks');
     const delivery = page.locator(`[data-job="${jobId}"]`).locator('.delivery');
-    await delivery.getByText('Given up').waitFor();
+    await delivery.getByText('Failed').waitFor();
     await delivery.getByText('What was sent').click();
     await delivery.getByText('"event": "job.completed"').waitFor();
 
     await button('On their way').click();
     await page.getByRole('heading', { name: 'No deliveries' }).waitFor();
     await button('Failed').click();
-    await delivery.getByText('Given up').waitFor();
+    await delivery.getByText('Failed').waitFor();
 
     isUp = true;
     const before = hook.received.length;
-    await page.getByLabel('Given up since').fill('2026-01-01T00:00');
+    await page.getByLabel('Failed since').fill('2026-01-01T00:00');
     await button('Resend').click();
     await page.getByText('1 notification is being sent again.').waitFor();
     await hook.got(before + 1);
     await button('All').click();
     await delivery.getByText('Delivered').waitFor();
     await button('Resend').click();
-    await page.getByText('Nothing was given up since then.').waitFor();
+    await page.getByText('Nothing has failed since then.').waitFor();
   });
 
   it('show their secret on demand, and replace it', async () => {

@@ -1,9 +1,11 @@
-/** What the page says of the failure of a job: each cause that the worker can name has a remedy of its own, which holds with the button below it. */
+/** What the page says of the failure of a job, and of an instance that is not connected: each cause that can be named has a remedy of its own, which holds with the button below it. */
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { type ErrorCode, jobFailureCodes } from '../../src/contract/errors.ts';
 import type { Job } from '../../src/contract/job.ts';
+import { disconnectReasons } from '../../src/gateway/transports/whatsapp/disconnect-reasons.ts';
+import { troubleOf } from '../../web/console/views/instances/trouble.ts';
 import { remedyFor } from '../../web/console/views/job/remedy.ts';
 
 const SRC = join(import.meta.dirname, '../../src');
@@ -63,5 +65,22 @@ describe('the remedy of a failed job', () => {
         says: false,
       });
     }
+  });
+});
+
+describe('of an instance on WhatsApp that is not connected', () => {
+  const unknown = troubleOf('nobody knows');
+  const ofEach = disconnectReasons.map(({ meaning, consequence }) => ({ meaning, consequence }));
+
+  it.each(ofEach)('what it means and what helps is said: $meaning', ({ meaning, consequence }) => {
+    const [whilePaired, whilePairing] = [troubleOf(meaning), troubleOf(`not paired: ${meaning}`)];
+    expect(whilePaired).not.toEqual(unknown);
+    expect(whilePairing).not.toEqual(unknown);
+    // The gateway connects again by itself where there is a pairing, and only there.
+    const isTriedAgain = consequence === 'retry' || consequence === 'restart';
+    expect(/by itself|few minutes/.test(whilePaired.remedy)).toBe(isTriedAgain);
+    expect(whilePairing.remedy).not.toMatch(/by itself/);
+    // A new picture mends what is between the phone and WhatsApp, and not the gateway or a ban that ends.
+    expect(whilePairing.lasts === true).toBe(consequence === 'stay' || consequence === 'renew');
   });
 });

@@ -96,8 +96,13 @@ export async function peopleOf(instance: string, calling: Calling = {}): Promise
 }
 
 /** Its token is answered this once. */
-export const createInstance = (instance: NewInstance): Promise<z.infer<typeof MakeInstanceAnswer>> =>
-  ask('POST', '/instance/create', { json: instance });
+export async function createInstance(
+  wanted: NewInstance,
+): Promise<{ readonly instance: GatewayInstance; readonly token: string }> {
+  const answer = await ask<z.infer<typeof MakeInstanceAnswer>>('POST', '/instance/create', { json: wanted });
+  const { instanceName: name, transport, status } = answer.instance;
+  return { instance: { name, transport, status, ownerJid: null }, token: answer.hash };
+}
 
 /**
  * Connects the instance; where there is something to pair, what to pair it with.

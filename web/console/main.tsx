@@ -9,7 +9,7 @@ import { isSignedIn, signOut, whenKeyIsRefused } from './session.ts';
 import { Shell } from './shell.tsx';
 import { SignIn } from './sign-in.tsx';
 import { ConfirmDialog } from './ui.tsx';
-import { History } from './views/history.tsx';
+import { History } from './views/history/history.tsx';
 import { forgetNewJob, NewJob } from './views/new/new-job.tsx';
 
 const JobView = lazyView<{ jobId: string }>(async () => (await import('./views/job/job.tsx')).JobView);

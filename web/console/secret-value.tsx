@@ -1,5 +1,6 @@
-/** A secret: hidden until somebody wants to see it, and to be copied without being seen. */
-import { useState } from 'preact/hooks';
+/** Secrets: hidden until somebody wants to see one, or shown once in their life; to be copied without being seen. */
+import type { ComponentChildren } from 'preact';
+import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import { Button } from './ui.tsx';
 import { CopyNote, useCopy } from './views/job/copy.tsx';
 
@@ -13,7 +14,7 @@ interface SecretProps {
 export function SecretValue({ label, value, isShown = false }: SecretProps) {
   const [shown, setShown] = useState(isShown);
   const { copied, copy } = useCopy();
-  const id = `secret-${label.toLowerCase().replaceAll(/\W+/g, '-')}`;
+  const id = useId();
   return (
     <div class="secret">
       <span class="secret-label" id={id}>
@@ -34,5 +35,40 @@ export function SecretValue({ label, value, isShown = false }: SecretProps) {
       </div>
       <CopyNote copied={copied} id={`${id}-note`} />
     </div>
+  );
+}
+
+interface ShownOnceProps {
+  readonly title: string;
+  readonly label: string;
+  readonly value: string;
+  /** What it is for, and that it is not shown again. */
+  readonly children: ComponentChildren;
+  readonly onKept: () => void;
+  /** Whether it stands within a card, below its heading. */
+  readonly isInCard?: boolean;
+}
+
+/** A secret that nobody can ask for again. Takes the focus. */
+export function ShownOnce({ title, label, value, children, onKept, isInCard = false }: ShownOnceProps) {
+  const id = useId();
+  const heading = useRef<HTMLHeadingElement>(null);
+  useEffect(() => heading.current?.focus(), [value]);
+  const Heading = isInCard ? 'h3' : 'h2';
+  return (
+    <section class={`${isInCard ? 'instance-part' : 'card'} shown-once`} aria-labelledby={id}>
+      <Heading id={id} tabIndex={-1} ref={heading}>
+        {title}
+      </Heading>
+      <p class="soft" role="status">
+        {children}
+      </p>
+      <SecretValue key={value} label={label} value={value} isShown />
+      <div class="card-foot">
+        <Button class="small" onClick={onKept}>
+          I have it
+        </Button>
+      </div>
+    </section>
   );
 }

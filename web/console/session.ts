@@ -100,3 +100,7 @@ function capital(part: string): string {
 /** Whether somebody aborted it on purpose. */
 export const isAborted = (error: unknown): boolean =>
   error instanceof DOMException && error.name === 'AbortError';
+
+/** Whether the same request may succeed later. */
+export const isPassing = (error: unknown): boolean =>
+  error instanceof SoundpostError && (error.httpStatus === 0 || error.httpStatus >= 429);

@@ -62,6 +62,8 @@ export type Output = NonNullable<Job['outputs']>[number];
 export const outputsOf = ({ output, outputs }: Pick<Job, 'output' | 'outputs'>): Output[] =>
   outputs ?? [output as Output];
 
+export const counted = (jobs: number): string => (jobs === 1 ? '1 job' : `${jobs} jobs`);
+
 /** What the job is about: the chosen name, the file, or the end of the address. */
 export function nameOf(job: Job): string {
   const address = job.source.url?.split('/').filter(Boolean).at(-1);

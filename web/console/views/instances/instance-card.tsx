@@ -6,7 +6,7 @@ import { connectInstance, deleteInstance, logoutInstance } from '../../gateway.t
 import { Button, confirmed, Fault, focusNext, useWork } from '../../ui.tsx';
 import { InstanceWebhook } from './instance-webhook.tsx';
 import { networks, stateSigns, stateWords } from './network-words.ts';
-import { PairingPanel } from './pairing.tsx';
+import { NotConnected } from './not-connected.tsx';
 import { People } from './people.tsx';
 import { Settings } from './settings.tsx';
 import type { ShownInstance } from './use-instances.ts';
@@ -16,12 +16,14 @@ type Part = 'people' | 'settings' | 'webhook';
 interface CardProps {
   readonly instance: ShownInstance;
   readonly isPairing: boolean;
-  readonly onPairing: (isPairing: boolean) => void;
+  readonly onPair: () => void;
   /** Something about it has changed. */
   readonly onChange: () => void;
+  /** What it begins with: its token, its pairing. */
+  readonly children: ComponentChildren;
 }
 
-export function InstanceCard({ instance, isPairing, onPairing, onChange }: CardProps) {
+export function InstanceCard({ instance, isPairing, onPair, onChange, children }: CardProps) {
   const { name, status, transport, ownerJid, reason } = instance;
   const [part, setPart] = useState<Part>();
   const { busy, fault, run } = useWork();
@@ -38,7 +40,7 @@ export function InstanceCard({ instance, isPairing, onPairing, onChange }: CardP
   }
 
   function connect(): void {
-    if (transport === 'whatsapp') onPairing(true);
+    if (transport === 'whatsapp') onPair();
     else changing(() => connectInstance(name));
   }
 
@@ -79,9 +81,7 @@ export function InstanceCard({ instance, isPairing, onPairing, onChange }: CardP
         </div>
         <span class={`status status-${stateSigns[status]}`}>{stateWords[status]}</span>
       </div>
-      {status === 'open' || reason === undefined || isPairing ? null : (
-        <p class="reason">{sentenceOf(reason)}</p>
-      )}
+      {status === 'open' || reason === undefined || isPairing ? null : <NotConnected reason={reason} />}
       <div class="actions">
         {status === 'close' && !isPairing ? (
           <Button class="small primary" busy={busy} onClick={connect}>
@@ -89,7 +89,7 @@ export function InstanceCard({ instance, isPairing, onPairing, onChange }: CardP
           </Button>
         ) : null}
         {status === 'connecting' && transport === 'whatsapp' && !isPairing && ownerJid === null ? (
-          <Button class="small primary" onClick={() => onPairing(true)}>
+          <Button class="small primary" onClick={onPair}>
             Pair with a phone
           </Button>
         ) : null}
@@ -112,9 +112,7 @@ export function InstanceCard({ instance, isPairing, onPairing, onChange }: CardP
         </Button>
       </div>
       <Fault text={fault} />
-      {isPairing ? (
-        <PairingPanel instance={name} onConnected={onChange} onClose={() => onPairing(false)} />
-      ) : null}
+      {children}
       {part === undefined ? null : (
         <div class="instance-part" id={`${part}-of-${name}`}>
           {/* Whom it knows changes when it connects. */}
@@ -156,6 +154,3 @@ function accountOf(jid: string | null): string {
   if (jid === null) return '';
   return jid.endsWith('@s.whatsapp.net') ? `+${jid.replace(/[:@].*$/, '')}` : jid;
 }
-
-const sentenceOf = (reason: string): string =>
-  `${reason.charAt(0).toUpperCase()}${reason.slice(1)}`.replace(/\.?$/, '.');

@@ -1,11 +1,12 @@
 /** The gateway's instances: accounts on chat networks that voice messages are sent as. */
 import { useState } from 'preact/hooks';
-import { forgetGateway, gatewayAddress, gatewayKey } from '../../gateway.ts';
-import { SecretValue } from '../../secret-value.tsx';
+import { forgetGateway, type GatewayInstance, gatewayAddress, gatewayKey } from '../../gateway.ts';
+import { ShownOnce } from '../../secret-value.tsx';
 import { Button, Fault, focusNext, Icon, ViewHead } from '../../ui.tsx';
 import { GatewayKeyForm } from './gateway-key-form.tsx';
 import { InstanceCard } from './instance-card.tsx';
-import { type MadeInstance, NewInstanceForm } from './new-instance.tsx';
+import { NewInstanceForm } from './new-instance.tsx';
+import { PairingPanel } from './pairing.tsx';
 import { useInstances } from './use-instances.ts';
 
 export function Instances() {
@@ -52,19 +53,24 @@ function Content({ hasKey, reason, onKey, onRefused }: ContentProps) {
   return hasKey ? <InstanceList onRefused={onRefused} /> : <GatewayKeyForm reason={reason} onKey={onKey} />;
 }
 
+interface MadeInstance {
+  readonly name: string;
+  /** Shown this once. */
+  readonly token: string;
+}
+
 function InstanceList({ onRefused }: { readonly onRefused: (reason: string) => void }) {
-  const { instances, fault, refresh } = useInstances(onRefused);
+  const { instances, fault, refresh, add } = useInstances(onRefused);
   const [isMaking, setMaking] = useState(false);
   const [made, setMade] = useState<MadeInstance>();
   const [pairing, setPairing] = useState<string>();
 
-  function taken(one: MadeInstance): void {
-    setMade(one);
+  /** Its token takes the focus; the pairing stands beside it. */
+  function taken(instance: GatewayInstance, token: string): void {
+    setMade({ name: instance.name, token });
     setMaking(false);
-    // The panel for pairing takes the focus itself.
-    if (one.transport === 'whatsapp') setPairing(one.name);
-    else focusNext('token-title');
-    refresh();
+    if (instance.transport === 'whatsapp') setPairing(instance.name);
+    add(instance);
   }
 
   function open(): void {
@@ -77,9 +83,15 @@ function InstanceList({ onRefused }: { readonly onRefused: (reason: string) => v
     focusNext('new-instance-open');
   }
 
-  function kept(): void {
+  function kept({ name }: GatewayInstance): void {
     setMade(undefined);
-    focusNext('new-instance-open');
+    focusNext(`${pairing === name ? 'pairing' : 'instance'}-${name}`);
+  }
+
+  function pair({ name }: GatewayInstance, isPairing: boolean): void {
+    setPairing(isPairing ? name : undefined);
+    focusNext(`${isPairing ? 'pairing' : 'instance'}-${name}`);
+    refresh();
   }
 
   return (
@@ -91,7 +103,6 @@ function InstanceList({ onRefused }: { readonly onRefused: (reason: string) => v
           New instance
         </Button>
       )}
-      {made === undefined ? null : <Token made={made} onKept={kept} />}
       <Fault text={fault} id="instances-error" />
       {instances?.length === 0 && !isMaking ? <Empty /> : null}
       <ul id="instances" class="rows" aria-label="Instances">
@@ -100,13 +111,20 @@ function InstanceList({ onRefused }: { readonly onRefused: (reason: string) => v
             key={instance.name}
             instance={instance}
             isPairing={pairing === instance.name}
-            onPairing={(isPairing) => {
-              setPairing(isPairing ? instance.name : undefined);
-              if (!isPairing) focusNext(`instance-${instance.name}`);
-              refresh();
-            }}
+            onPair={() => pair(instance, true)}
             onChange={refresh}
-          />
+          >
+            <div class="cards">
+              {made?.name === instance.name ? <Token made={made} onKept={() => kept(instance)} /> : null}
+              {pairing === instance.name ? (
+                <PairingPanel
+                  instance={instance.name}
+                  onConnected={refresh}
+                  onClose={() => pair(instance, false)}
+                />
+              ) : null}
+            </div>
+          </InstanceCard>
         ))}
       </ul>
     </>
@@ -115,21 +133,10 @@ function InstanceList({ onRefused }: { readonly onRefused: (reason: string) => v
 
 function Token({ made, onKept }: { readonly made: MadeInstance; readonly onKept: () => void }) {
   return (
-    <section class="card secret-card" aria-labelledby="token-title">
-      <h2 id="token-title" tabIndex={-1}>
-        {made.name} is made
-      </h2>
-      <p class="soft">
-        This is its token, for programs that call the gateway as this instance alone. It is not shown again;
-        the console does not need it.
-      </p>
-      <SecretValue label="Token" value={made.token} isShown />
-      <div class="card-foot">
-        <Button class="small" onClick={onKept}>
-          I have it
-        </Button>
-      </div>
-    </section>
+    <ShownOnce title={`${made.name} is made`} label="Token" value={made.token} onKept={onKept} isInCard>
+      Programs that call the gateway as this instance alone need this token. It is not shown again; the
+      console does not need it.
+    </ShownOnce>
   );
 }
 

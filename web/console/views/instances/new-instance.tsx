@@ -1,16 +1,9 @@
 /** Making an instance: its name, its network, and what that network needs. */
 import { useRef, useState } from 'preact/hooks';
 import type { TransportKind } from '../../../../src/contract/gateway-instances.ts';
-import { createInstance, type NewInstance } from '../../gateway.ts';
+import { createInstance, type GatewayInstance, type NewInstance } from '../../gateway.ts';
 import { Button, Fault, Field, useWork } from '../../ui.tsx';
 import { networks } from './network-words.ts';
-
-export interface MadeInstance {
-  readonly name: string;
-  readonly transport: TransportKind;
-  /** Shown this once. */
-  readonly token: string;
-}
 
 const order: readonly TransportKind[] = ['whatsapp', 'xmpp', 'loopback'];
 
@@ -18,7 +11,8 @@ export function NewInstanceForm({
   onMade,
   onCancel,
 }: {
-  readonly onMade: (made: MadeInstance) => void;
+  /** @param token shown this once */
+  readonly onMade: (instance: GatewayInstance, token: string) => void;
   readonly onCancel: () => void;
 }) {
   const [transport, setTransport] = useState<TransportKind>('whatsapp');
@@ -27,8 +21,8 @@ export function NewInstanceForm({
 
   async function create(): Promise<void> {
     if (form.current === null) return;
-    const { instance, hash } = await createInstance(asked(new FormData(form.current), transport));
-    onMade({ name: instance.instanceName, transport: instance.transport, token: hash });
+    const { instance, token } = await createInstance(asked(new FormData(form.current), transport));
+    onMade(instance, token);
   }
 
   return (

@@ -1,9 +1,11 @@
-/** Pairing with a phone: the picture that it scans, renewed until it has, or a code that is typed on it. */
-import { useEffect, useRef, useState } from 'preact/hooks';
+/** Pairing with a phone: the picture that it scans, renewed until it has, or a code that is typed on it. Whoever opens it gives its heading the focus. */
+import { useEffect, useState } from 'preact/hooks';
 import { announce } from '../../announcements.ts';
 import { connectInstance, type InstanceState, instanceState, type Pairing } from '../../gateway.ts';
 import { isAborted, sentence } from '../../session.ts';
 import { Button, Fault, Field, useWork } from '../../ui.tsx';
+import { NotConnected } from './not-connected.tsx';
+import { troubleOf } from './trouble.ts';
 
 const LOOK_MS = 1000;
 /** The network replaces a picture after 20 seconds; each request for it is a line in the audit log. */
@@ -14,7 +16,10 @@ type Shown =
   | { readonly at: 'pairing'; readonly pairing: Pairing }
   | { readonly at: 'joining' }
   | { readonly at: 'connected' }
-  | { readonly at: 'ended'; readonly reason: string };
+  /** As the gateway says it; undefined: it said nothing. */
+  | { readonly at: 'ended'; readonly reason: string | undefined }
+  /** It could not be asked. */
+  | { readonly at: 'away'; readonly fault: string };
 
 export function PairingPanel({
   instance,
@@ -28,11 +33,9 @@ export function PairingPanel({
   const [turn, setTurn] = useState(0);
   const shown = usePairing(instance, turn, onConnected);
   const titleId = `pairing-${instance}`;
-  const title = useRef<HTMLHeadingElement>(null);
-  useEffect(() => title.current?.focus(), []);
   return (
-    <section class="pairing" aria-labelledby={titleId} data-at={shown.at}>
-      <h3 id={titleId} tabIndex={-1} ref={title}>
+    <section class="instance-part" aria-labelledby={titleId}>
+      <h3 id={titleId} tabIndex={-1}>
         {shown.at === 'connected' ? 'Connected' : 'Pair it with the phone'}
       </h3>
       {shown.at === 'pairing' ? <Picture instance={instance} pairing={shown.pairing} /> : null}
@@ -44,12 +47,13 @@ export function PairingPanel({
           choose {instance} there, and pick somebody.
         </p>
       ) : null}
-      {shown.at === 'ended' ? <Fault text={shown.reason} /> : null}
+      {shown.at === 'ended' ? <NotConnected reason={shown.reason} role="alert" /> : null}
+      {shown.at === 'away' ? <Fault text={shown.fault} /> : null}
       <div class="card-foot">
         <Button class="small" onClick={onClose}>
           {shown.at === 'connected' ? 'Done' : 'Not now'}
         </Button>
-        {shown.at === 'ended' ? (
+        {shown.at === 'away' || (shown.at === 'ended' && !troubleOf(shown.reason).lasts) ? (
           <Button class="small primary" icon="retry" onClick={() => setTurn(turn + 1)}>
             Show a new picture
           </Button>
@@ -98,7 +102,7 @@ async function lookAt(instance: string, times: number, signal: AbortSignal): Pro
     const state = await instanceState(instance, { signal });
     return state.state === 'connecting' ? undefined : shownOf(state);
   } catch (error) {
-    return isAborted(error) ? undefined : { at: 'ended', reason: sentence(error) };
+    return isAborted(error) ? undefined : { at: 'away', fault: sentence(error) };
   }
 }
 
@@ -109,7 +113,7 @@ function shownOf({ state, reason }: InstanceState): Shown {
     case 'connecting':
       return { at: 'joining' };
     case 'close':
-      return { at: 'ended', reason: `It did not connect${reason === undefined ? '' : `: ${reason}`}.` };
+      return { at: 'ended', reason };
   }
 }
 

@@ -1,4 +1,4 @@
-/** The instances as they are, asked for often while something moves. */
+/** The instances as they are, the newest first, asked for often while something moves. */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { type GatewayInstance, gatewayInstances, instanceState, isKeyRefused } from '../../gateway.ts';
 import { isAborted, sentence } from '../../session.ts';
@@ -18,6 +18,8 @@ export function useInstances(onRefused: (reason: string) => void): {
   readonly fault: string;
   /** Asks at once. */
   readonly refresh: () => void;
+  /** Puts one that was just made on top, before the gateway lists it. */
+  readonly add: (instance: ShownInstance) => void;
 } {
   const [instances, setInstances] = useState<readonly ShownInstance[]>();
   const [fault, setFault] = useState('');
@@ -30,7 +32,9 @@ export function useInstances(onRefused: (reason: string) => void): {
     async function look(): Promise<void> {
       let isMoving = false;
       try {
-        const found = await withReasons(await gatewayInstances({ signal: ending.signal }), ending.signal);
+        const listed = (await gatewayInstances({ signal: ending.signal })).reverse();
+        const found = await withReasons(listed, ending.signal);
+        if (ending.signal.aborted) return;
         isMoving = found.some(({ status }) => status === 'connecting');
         setInstances((shown) => (JSON.stringify(shown) === JSON.stringify(found) ? shown : found));
         setFault('');
@@ -47,7 +51,16 @@ export function useInstances(onRefused: (reason: string) => void): {
       clearTimeout(timer);
     };
   }, [turn]);
-  return { instances, fault, refresh: () => setTurn((turns) => turns + 1) };
+  const refresh = (): void => setTurn((turns) => turns + 1);
+  return {
+    instances,
+    fault,
+    refresh,
+    add(instance) {
+      setInstances((shown = []) => [instance, ...shown.filter(({ name }) => name !== instance.name)]);
+      refresh();
+    },
+  };
 }
 
 function withReasons(instances: readonly GatewayInstance[], signal: AbortSignal): Promise<ShownInstance[]> {

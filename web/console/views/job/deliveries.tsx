@@ -5,18 +5,15 @@ import type { Job } from '../../../../src/contract/job.ts';
 import { shortTime } from '../../../shared/time.ts';
 import { announce } from '../../announcements.ts';
 import { DeliveryBody } from '../../delivery-body.tsx';
-import { api, isAborted, sentence } from '../../session.ts';
+import { api } from '../../session.ts';
 import { Button, Fault, useWork } from '../../ui.tsx';
 import { isUnfinished, type ShownStatus } from '../../words.ts';
-
-const LOOK_MS = 2000;
-/** What a change of the job brings about is sent soon after. */
-const SETTLING_MS = 10_000;
+import { useDeliveries } from './use-deliveries.ts';
 
 const words: Readonly<Record<Delivery['status'], string>> = {
   pending: 'On its way',
   delivered: 'Delivered',
-  failed: 'Given up',
+  failed: 'Failed',
 };
 const signs: Readonly<Record<Delivery['status'], ShownStatus>> = {
   pending: 'processing',
@@ -45,39 +42,6 @@ export function JobDeliveries({ job }: { readonly job: Job }) {
       )}
     </section>
   );
-}
-
-/** Asked for when the job moves, and as long as one is on its way. */
-function useDeliveries(job: Job) {
-  const [deliveries, setDeliveries] = useState<readonly Delivery[]>();
-  const [fault, setFault] = useState('');
-  const isTold = job.options.webhook !== undefined && !isUnfinished(job);
-  useEffect(() => {
-    if (!isTold) return;
-    const ending = new AbortController();
-    const since = Date.now();
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    async function look(): Promise<void> {
-      let mayMove = true;
-      try {
-        const { deliveries: found } = await api().deliveries(job.jobId, { signal: ending.signal });
-        setDeliveries((shown) => (JSON.stringify(shown) === JSON.stringify(found) ? shown : found));
-        setFault('');
-        mayMove = found.length === 0 || found.some(({ status }) => status === 'pending');
-      } catch (error) {
-        if (isAborted(error)) return;
-        setFault(sentence(error));
-      }
-      if (mayMove || Date.now() - since < SETTLING_MS) timer = setTimeout(look, LOOK_MS);
-    }
-    void look();
-    return () => {
-      ending.abort();
-      clearTimeout(timer);
-    };
-    // A replay is on its way, too.
-  }, [job, isTold, deliveries?.some(({ status }) => status === 'pending')]);
-  return { deliveries, fault, setDeliveries };
 }
 
 interface DeliveriesProps {

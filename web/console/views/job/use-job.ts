@@ -3,10 +3,9 @@
  * everything while it is away, is asked for, as long as it may still move.
  */
 import { useEffect, useState } from 'preact/hooks';
-import { SoundpostError } from '../../../../src/client/error.ts';
 import type { Job, VoiceMessageState } from '../../../../src/contract/job.ts';
 import { listen } from '../../live.ts';
-import { api, isAborted, sentence } from '../../session.ts';
+import { api, isAborted, isPassing, sentence } from '../../session.ts';
 import { isUnfinished } from '../../words.ts';
 
 const LOOK_MS = 1500;
@@ -111,6 +110,3 @@ function pauseBeforeLook(job: Job, isLive: boolean, stillMs: number): number | u
 
 const mayTick = ({ status, messageStatus }: VoiceMessageState): boolean =>
   status !== 'failed' && status !== 'unknown' && messageStatus !== 'ERROR' && messageStatus !== 'PLAYED';
-
-const isPassing = (error: unknown): boolean =>
-  error instanceof SoundpostError && (error.httpStatus === 0 || error.httpStatus >= 429);

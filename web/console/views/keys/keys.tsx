@@ -3,7 +3,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { SoundpostError } from '../../../../src/client/error.ts';
 import type { KeyState, KeyWithSecret } from '../../../../src/contract/api-keys.ts';
 import { scopes } from '../../../../src/contract/scopes.ts';
-import { SecretValue } from '../../secret-value.tsx';
+import { ShownOnce } from '../../secret-value.tsx';
 import { api, isAborted, keyHeaders, sentence, signIn } from '../../session.ts';
 import { Button, Fault, focusNext, ViewHead } from '../../ui.tsx';
 import { KeyRow } from './key-row.tsx';
@@ -82,7 +82,6 @@ function KeyList({ keys, onChange }: { readonly keys: readonly KeyState[]; reado
     setShown({ key, isRotated: false });
     setMaking(false);
     onChange();
-    focusNext('new-secret-title');
   }
 
   function rotated(key: KeyWithSecret): void {
@@ -90,7 +89,6 @@ function KeyList({ keys, onChange }: { readonly keys: readonly KeyState[]; reado
     if (key.id === ownId()) signIn(key.key);
     setShown({ key, isRotated: true });
     onChange();
-    focusNext('new-secret-title');
   }
 
   function open(): void {
@@ -133,7 +131,16 @@ function KeyList({ keys, onChange }: { readonly keys: readonly KeyState[]; reado
         </Button>
       )}
       {shown === undefined ? null : (
-        <NewSecret shown={shown} isOwn={shown.key.id === own?.id} onKept={kept} />
+        <ShownOnce
+          title={`${shown.key.name} ${shown.isRotated ? 'has a new secret' : 'is made'}`}
+          label="Key"
+          value={shown.key.key}
+          onKept={kept}
+        >
+          Copy the key now: it is not shown again.
+          {shown.isRotated ? ' The old one works 24 hours more.' : ''}
+          {shown.isRotated && shown.key.id === own?.id ? ' This tab uses the new one already.' : ''}
+        </ShownOnce>
       )}
       <ul id="keys" class="rows" aria-label="Keys">
         {rows(good)}
@@ -153,32 +160,5 @@ function KeyList({ keys, onChange }: { readonly keys: readonly KeyState[]; reado
         </ul>
       ) : null}
     </>
-  );
-}
-
-interface NewSecretProps {
-  readonly shown: Shown;
-  readonly isOwn: boolean;
-  readonly onKept: () => void;
-}
-
-function NewSecret({ shown: { key, isRotated }, isOwn, onKept }: NewSecretProps) {
-  return (
-    <section class="card secret-card" aria-labelledby="new-secret-title">
-      <h2 id="new-secret-title" tabIndex={-1}>
-        {isRotated ? `${key.name} has a new secret` : `${key.name} is made`}
-      </h2>
-      <p class="soft" role="status">
-        Copy the key now: it is not shown again.
-        {isRotated ? ' The old one works 24 hours more.' : ''}
-        {isRotated && isOwn ? ' This tab uses the new one already.' : ''}
-      </p>
-      <SecretValue key={key.key} label="Key" value={key.key} isShown />
-      <div class="card-foot">
-        <Button class="small" onClick={onKept}>
-          I have it
-        </Button>
-      </div>
-    </section>
   );
 }

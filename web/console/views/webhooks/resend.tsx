@@ -1,4 +1,4 @@
-/** Sending again what was given up while a receiver was away. */
+/** Sending again what failed while a receiver was away. */
 import { useState } from 'preact/hooks';
 import { api } from '../../session.ts';
 import { Button, Fault, Field, useWork } from '../../ui.tsx';
@@ -28,7 +28,7 @@ export function Resend({ onResent }: { readonly onResent: () => void }) {
           void run(resend);
         }}
       >
-        <Field label="Given up since" id="resend-since">
+        <Field label="Failed since" id="resend-since">
           {(attributes) => (
             <input
               {...attributes}
@@ -52,7 +52,7 @@ export function Resend({ onResent }: { readonly onResent: () => void }) {
 }
 
 function wordsOf(resent: number): string {
-  if (resent === 0) return 'Nothing was given up since then.';
+  if (resent === 0) return 'Nothing has failed since then.';
   return resent === 1
     ? '1 notification is being sent again.'
     : `${resent} notifications are being sent again.`;

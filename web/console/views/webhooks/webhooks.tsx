@@ -12,7 +12,7 @@ export function Webhooks() {
   return (
     <section id="view-webhooks" class="view" aria-labelledby="webhooks-title">
       <ViewHead id="webhooks" title="Webhooks">
-        <p class="soft">What was sent when jobs ended, and to try a receiver.</p>
+        <p class="soft">What was sent when jobs ended, and to try a receiver. The list updates itself.</p>
       </ViewHead>
       <div class="cards">
         <Receiver />
