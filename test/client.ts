@@ -4,6 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { basename } from 'node:path';
+import { receivedBody } from './received-body.ts';
 import { until } from './until.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: a test reads the fields that it expects, and fails where they are not
@@ -114,7 +115,9 @@ export async function receiveWebhooks(
 ): Promise<WebhookReceiver> {
   const received: Notification[] = [];
   const server = createServer(async (request, response) => {
-    const text = Buffer.concat(await request.toArray()).toString('utf8');
+    const body = await receivedBody(request);
+    if (body === undefined) return;
+    const text = body.toString('utf8');
     const headers = Object.fromEntries(
       Object.entries(request.headers).map(([name, value]) => [name, String(value)]),
     );

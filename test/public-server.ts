@@ -6,6 +6,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { receivedBody } from './received-body.ts';
 
 export interface PublicServer {
   readonly url: string;
@@ -52,7 +53,7 @@ export async function startPublicServer(apiKey: string, webhook: () => string): 
     };
     const refuse = (...message: unknown[]): void =>
       answer(400, { status: 400, error: 'Bad Request', response: { message } });
-    const body = JSON.parse(Buffer.concat(await request.toArray()).toString() || '{}');
+    const body = JSON.parse((await receivedBody(request))?.toString() || '{}');
     if (request.headers.apikey !== apiKey) {
       return answer(401, { status: 401, error: 'Unauthorized', response: { message: 'Unauthorized' } });
     }

@@ -31,6 +31,7 @@ import { StorageWatch } from '../../src/storage/storage-watch.ts';
 import type { ApiKeys, NewApiKey } from '../../src/tenants/api-keys.ts';
 import { startWorker as startWorkerProcess } from '../../src/worker/start.ts';
 import { ffmpeg } from '../media/oracle.ts';
+import { receivedBody } from '../received-body.ts';
 import { startTestRedis, type TestRedis } from '../redis-server.ts';
 import { until } from '../until.ts';
 
@@ -139,7 +140,9 @@ export class Outside {
   hook(name: string, answer: (nth: number) => HookAnswer = () => ({ status: 204 })): Hook {
     const received: Notification[] = [];
     const url = this.on(`/${name}`, async (incoming, response) => {
-      const text = Buffer.concat(await incoming.toArray()).toString('utf8');
+      const body = await receivedBody(incoming);
+      if (body === undefined) return;
+      const text = body.toString('utf8');
       const headers = Object.fromEntries(
         Object.entries(incoming.headers).map(([header, value]) => [header, String(value)]),
       );

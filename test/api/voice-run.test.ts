@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { receivedBody } from '../received-body.ts';
 import { until } from '../until.ts';
 import { type Hook, type Json, TestService, useClips } from './api-fixture.ts';
 
@@ -22,7 +23,9 @@ let hook: Hook;
 
 beforeAll(async () => {
   theirs = createServer(async (request, response) => {
-    const body = JSON.parse(Buffer.concat(await request.toArray()).toString());
+    const bytes = await receivedBody(request);
+    if (bytes === undefined) return;
+    const body = JSON.parse(bytes.toString());
     const isRefused = sent.length >= refusesFrom;
     const key = { remoteJid: 'x@s.whatsapp.net', fromMe: true, id: `NOTE${sent.length}` };
     if (!isRefused) sent.push(body);

@@ -17,6 +17,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { TransportKind } from '../../src/contract/gateway-instances.ts';
 import { decrypted } from '../gateway/decrypted.ts';
 import { type Answer, caller } from '../gateway/gateway-fixture.ts';
+import { receivedBody } from '../received-body.ts';
 import { until } from '../until.ts';
 
 /** A network with people on it, and a gateway of the test's own that is connected to it. */
@@ -145,8 +146,9 @@ export function describeGateway(name: string, open: OpenNetwork, waitMs = 60_000
       await run('ffmpeg', ['-v', 'error', '-f', 'lavfi', '-i', 'sine=frequency=500:duration=2', tone]);
       audio = (await readFile(tone)).toString('base64');
       receiver = createServer(async (request, response) => {
-        let text = '';
-        for await (const chunk of request) text += chunk;
+        const body = await receivedBody(request);
+        if (body === undefined) return;
+        const text = body.toString();
         delivered.push({ headers: request.headers as Record<string, string>, text });
         response.writeHead(204).end();
       });

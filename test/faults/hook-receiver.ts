@@ -4,6 +4,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Webhook } from 'standardwebhooks';
 import type { Json } from '../client.ts';
+import { receivedBody } from '../received-body.ts';
 
 export interface HookCall {
   /** The webhook-id: the same for every try. */
@@ -32,10 +33,9 @@ export class HookReceiver {
   answer: (call: HookCall) => HookAnswer | Promise<HookAnswer> = () => 204;
   readonly #secrets: string[] = [];
   readonly #server = createServer(async (request, response) => {
-    const chunks = await request.toArray().catch(() => undefined);
-    // A sender that was killed in the middle has sent nothing.
-    if (chunks === undefined) return;
-    const text = Buffer.concat(chunks).toString('utf8');
+    const body = await receivedBody(request);
+    if (body === undefined) return;
+    const text = body.toString('utf8');
     const headers = Object.fromEntries(
       Object.entries(request.headers).map(([name, value]) => [name, String(value)]),
     );

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Json } from '../client.ts';
+import { receivedBody } from '../received-body.ts';
 
 /** `take` sends and answers; `lose` sends and hangs up; a status without `taken` sends nothing. */
 export type OtherBehaviour = 'take' | 'lose' | { readonly status: number; readonly taken: boolean };
@@ -15,7 +16,9 @@ export class OtherGateway {
   /** What to do with the nth request for a recipient, from 1; the message is sent before a promise of it is waited for. */
   behaviour: (number: string, nth: number) => OtherBehaviour | Promise<OtherBehaviour> = () => 'take';
   readonly #server = createServer(async (request, response) => {
-    const { number }: Json = JSON.parse(Buffer.concat(await request.toArray()).toString('utf8'));
+    const body = await receivedBody(request);
+    if (body === undefined) return;
+    const { number }: Json = JSON.parse(body.toString('utf8'));
     this.calls.push(number);
     const promised = this.behaviour(number, this.calls.filter((other) => other === number).length);
     if (promised instanceof Promise) this.sent.push(number);

@@ -7,6 +7,7 @@ import { Webhook } from 'standardwebhooks';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { z } from 'zod';
 import { GatewayEvent, gatewayEventData } from '../../src/contract/gateway-events.ts';
+import { receivedBody } from '../received-body.ts';
 import { startTestRedis, type TestRedis } from '../redis-server.ts';
 import {
   ada,
@@ -39,8 +40,9 @@ beforeAll(async () => {
   await makeTone(join(folder.path, 'tone.ogg'), 1);
   audio = (await readFile(join(folder.path, 'tone.ogg'))).toString('base64');
   receiver = createServer(async (request, response) => {
-    let text = '';
-    for await (const chunk of request) text += chunk;
+    const body = await receivedBody(request);
+    if (body === undefined) return;
+    const text = body.toString();
     received.push({ headers: request.headers, text });
     response.writeHead(answers.shift() ?? 204).end();
   });

@@ -4,6 +4,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Redis } from 'ioredis';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { receivedBody } from '../received-body.ts';
 import { startTestRedis, type TestRedis } from '../redis-server.ts';
 import { until } from '../until.ts';
 import { makeFolder, startTestGateway, type TestGateway } from './gateway-fixture.ts';
@@ -29,8 +30,9 @@ beforeEach(async () => {
   told = [];
   webhookIds = [];
   receiver = createServer(async (request, response) => {
-    let text = '';
-    for await (const chunk of request) text += chunk;
+    const body = await receivedBody(request);
+    if (body === undefined) return;
+    const text = body.toString();
     told.push(`${request.url} ${JSON.parse(text).data}`);
     webhookIds.push(request.headers['webhook-id']?.toString());
     response.writeHead(204).end();

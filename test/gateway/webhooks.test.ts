@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { Redis } from 'ioredis';
 import { Webhook } from 'standardwebhooks';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { receivedBody } from '../received-body.ts';
 import { startTestRedis, type TestRedis } from '../redis-server.ts';
 import {
   type Answer,
@@ -42,8 +43,9 @@ beforeAll(async () => {
   redis = await startTestRedis();
   folder = await makeFolder();
   receiver = createServer(async (request, response) => {
-    let text = '';
-    for await (const chunk of request) text += chunk;
+    const body = await receivedBody(request);
+    if (body === undefined) return;
+    const text = body.toString();
     const path = request.url ?? '';
     delivered.push({ path, headers: request.headers, text, at: Date.now() });
     const { status, headers, after }: Planned = answers.get(path)?.shift() ?? { status: 204 };

@@ -4,6 +4,7 @@ import type { IncomingMessage, RequestListener } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import { httpLimits, type Listener, listen } from '../../src/http/listener.ts';
+import { receivedBody } from '../received-body.ts';
 import { until } from '../until.ts';
 import { RawConnection } from './raw-request.ts';
 
@@ -53,8 +54,8 @@ const closed = (connection: RawConnection): Promise<number> =>
   until('the connection is closed', () => connection.closedAfterMs, 30_000);
 
 const echo: RequestListener = async (request, response) => {
-  const body = await request.toArray().catch(() => undefined);
-  if (body !== undefined) response.end(`${Buffer.concat(body).length} bytes`);
+  const body = await receivedBody(request);
+  if (body !== undefined) response.end(`${body.length} bytes`);
 };
 const POST = 'POST / HTTP/1.1\r\nHost: x\r\n';
 

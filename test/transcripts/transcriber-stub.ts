@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { receivedBody } from '../received-body.ts';
 
 export interface Asked {
   readonly path: string;
@@ -39,8 +40,7 @@ export function sendJson(response: ServerResponse, status: number, body: unknown
 export async function startTranscriber(): Promise<TranscriberStub> {
   const asked: Asked[] = [];
   const server = createServer(async (request, response) => {
-    const body = await request.toArray().then(Buffer.concat, () => undefined);
-    // Whoever asked has given up meanwhile.
+    const body = await receivedBody(request);
     if (body === undefined) return;
     const type = request.headers['content-type'] ?? '';
     const form = await new Response(body, { headers: { 'content-type': type } }).formData();

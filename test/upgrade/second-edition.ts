@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { Client } from '../client.ts';
 import { freePort } from '../ports.ts';
+import { receivedBody } from '../received-body.ts';
 import { startTestRedis } from '../redis-server.ts';
 import { type Environment, type RunningProcess, ServiceHome } from '../service.ts';
 import { type GatewayCall, gatewayCall } from './gateway-call.ts';
@@ -126,7 +127,8 @@ export async function openSecondEdition(): Promise<SecondEdition> {
 async function openRelay(api: string): Promise<{ url: string; ids: string[]; close(): Promise<void> }> {
   const ids: string[] = [];
   const server = createServer(async (request, response) => {
-    const body = Buffer.concat(await request.toArray());
+    const body = await receivedBody(request);
+    if (body === undefined) return;
     ids.push(String(request.headers['webhook-id']));
     const headers = Object.entries(request.headers).filter(
       ([name]) => name.startsWith('webhook-') || name === 'content-type',

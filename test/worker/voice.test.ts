@@ -13,6 +13,7 @@ import { UrlSigner } from '../../src/signing/signed-url.ts';
 import { deliverVoice } from '../../src/worker/completion/voice.ts';
 import { resultOf } from '../queue/job-result.ts';
 import { payloadOf } from '../queue/queue-fixture.ts';
+import { receivedBody } from '../received-body.ts';
 import { startTestRedis, type TestRedis } from '../redis-server.ts';
 import { logger, makeSurroundings, type Surroundings } from './worker-fixture.ts';
 
@@ -43,8 +44,7 @@ beforeEach(async () => {
   await around.storage.write(VOICE_KEY, Readable.from([Buffer.from('OggS voice')]));
   seen = [];
   const server = createServer(async (incoming, response) => {
-    const body = await incoming.toArray().then(Buffer.concat, () => undefined);
-    // Whoever asked has given up meanwhile.
+    const body = await receivedBody(incoming);
     if (body === undefined) return;
     seen.push({ path: incoming.url ?? '', headers: incoming.headers, body });
     answer(response, seen.length);

@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { receivedBody } from '../../received-body.ts';
 
 export interface Span {
   readonly service: string;
@@ -46,8 +47,7 @@ export async function startCollector(status = 200): Promise<Collector> {
   const texts: string[] = [];
   const headers: Record<string, unknown>[] = [];
   const server = createServer(async (request, response) => {
-    const body = await request.toArray().then(Buffer.concat, () => undefined);
-    // Whoever sent it was ended meanwhile.
+    const body = await receivedBody(request);
     if (body === undefined) return;
     const text = body.toString('utf8');
     headers.push({ ...request.headers, ':path': request.url });

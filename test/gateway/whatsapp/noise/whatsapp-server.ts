@@ -16,6 +16,7 @@ import {
   proto,
 } from 'baileys';
 import { WebSocketServer } from 'ws';
+import { receivedBody } from '../../../received-body.ts';
 import { Device } from './device.ts';
 import { type Authority, makeAuthority, NoiseLine } from './noise-line.ts';
 
@@ -76,7 +77,9 @@ export class WhatsAppServer {
     };
     this.#server = createServer(tls, async (request, response) => {
       const path = `/v${request.url?.split('?')[0]}`;
-      this.media.set(path, Buffer.concat(await request.toArray()));
+      const bytes = await receivedBody(request);
+      if (bytes === undefined) return;
+      this.media.set(path, bytes);
       response.setHeader('content-type', 'application/json');
       response.end(JSON.stringify({ url: `https://${this.host}${path}`, direct_path: path }));
     });
