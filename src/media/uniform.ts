@@ -11,7 +11,7 @@ import { inputOf, type Job, runOnInput, SoundChanged } from './input-run.ts';
 import type { OutputPlan } from './plan.ts';
 import { probe } from './probe.ts';
 
-/** A container that keeps the time of each packet of PCM, as do its fragments alone. Of 24 bits, since of 16 more than half of the sources are. */
+/** Its fragments keep the time of each packet of PCM, which MOV without them does not. */
 export const UNIFORM_MUXER = 'mov';
 const UNIFORM_ENCODER = 'pcm_s24le';
 const FRAGMENTS = ['-movflags', 'empty_moov+frag_discont', '-frag_duration', '10000000'];

@@ -39,8 +39,7 @@ describe.runIf(lean !== undefined && currentRun === 'core')('what is in it', () 
   it.each([
     { list: 'protocols', row: /^ {2}(\w+)$/, wanted: [...needs.protocols, ...needs.protocols] },
     { list: 'demuxers', row: /^ D[E ][d ]? {1,2}(\w+)/, wanted: needs.demuxers },
-    // The muxer of M4A is one of those that libavformat's MP4 muxer is.
-    { list: 'muxers', row: /^ [D ]E[d ]? {1,2}(\w+)/, wanted: [...needs.muxers, 'mov'] },
+    { list: 'muxers', row: /^ [D ]E[d ]? {1,2}(\w+)/, wanted: needs.muxers },
     {
       list: 'decoders',
       row: /^ [A-Z.]{6} (\w+) /,
