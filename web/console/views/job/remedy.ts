@@ -76,6 +76,11 @@ const causes: readonly Cause[] = [
     told: /^the output would be larger/,
     remedy: 'Begin again with a shorter part, or with a format or quality that takes less room.',
   },
+  {
+    told: /^the audio changes its sample rate or channels/,
+    remedy: 'Cut the video into shorter ones, or convert its sound to one sample rate with another program.',
+    lasts: true,
+  },
   { told: /^flac holds at most/, remedy: 'Begin again with another format, or with 1 or 2 channels.' },
   { told: / takes \d+k to \d+k/, remedy: 'Begin again with a bitrate in this range, or with none.' },
   { told: /takes one audio track/, remedy: 'Begin again with the same track in all outputs.' },
