@@ -22,7 +22,7 @@ export interface Lane {
   readonly name: string;
   /** Compared as text. */
   readonly order: string;
-  /** Until when the others wait: for the first try, or until it is delivered or given up. */
+  /** Until when the others wait: for the first try, or until it is delivered or has failed. */
   readonly until: 'first try' | 'end';
 }
 

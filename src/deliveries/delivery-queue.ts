@@ -101,7 +101,7 @@ export class DeliveryQueue {
     return job !== undefined && job.finishedOn === undefined;
   }
 
-  /** What was given up at this time or later, newest first. */
+  /** What failed at this time or later, newest first. */
   async *givenUpSince(sinceMs: number): AsyncGenerator<StoredDelivery> {
     for (let from = 0; ; from += PAGE) {
       const jobs = await this.#queue.getJobs(['failed'], from, from + PAGE - 1);
@@ -118,7 +118,7 @@ export class DeliveryQueue {
     return failingSinceMs(this.#options.redis, this.name, hostOf(url));
   }
 
-  /** Everything that was not delivered and not given up. */
+  /** Everything that was not delivered and has not failed. */
   async *unfinished(): AsyncGenerator<StoredDelivery> {
     for (const state of UNFINISHED) {
       for (let from = 0; ; from += PAGE) {

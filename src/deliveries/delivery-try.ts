@@ -18,7 +18,7 @@ export type TryOutcome =
       readonly delayMs: number;
       readonly host: HostVerdict;
     }
-  | { readonly outcome: 'given up'; readonly error: string; readonly host?: HostVerdict };
+  | { readonly outcome: 'failed'; readonly error: string; readonly host?: HostVerdict };
 
 /** What a try says of the host: one that answers 4xx works. */
 type HostVerdict = 'answered' | 'failed';
@@ -50,7 +50,7 @@ export async function tryDelivery(
   const prepared = await kind.prepare(data);
   signal.throwIfAborted();
   if (typeof prepared === 'string') {
-    return { outcome: 'given up', error: prepared };
+    return { outcome: 'failed', error: prepared };
   }
   const startedMs = Date.now();
   const { httpStatus, error, retryAfterSeconds, cause } = await send(kind, data, prepared, signal);
@@ -74,8 +74,8 @@ export async function tryDelivery(
     return { outcome: 'again', error, delayMs, host };
   }
   if (as !== undefined) observer?.webhookGivenUp(as);
-  logger.error({ ...kind.about(data), deliveryId }, 'a webhook was given up');
-  return { outcome: 'given up', error, host };
+  logger.error({ ...kind.about(data), deliveryId }, 'a webhook has failed for good');
+  return { outcome: 'failed', error, host };
 }
 
 function send(

@@ -100,7 +100,7 @@ export class DeliveryWorker {
         return { status: tried.status };
       case 'again':
         throw new TryAgain(tried.error, tried.delayMs);
-      case 'given up':
+      case 'failed':
         throw new UnrecoverableError(tried.error);
     }
   }

@@ -63,7 +63,7 @@ export class JobWebhooks {
     return current !== null && (await this.queue.replay(current));
   }
 
-  /** Sends again what was given up at this time or later; answers how many. */
+  /** Sends again what failed at this time or later; answers how many. */
   async resend(tenant: string, sinceMs: number): Promise<number> {
     const ids: string[] = [];
     // Read to the end first: what is sent again leaves the list.

@@ -38,6 +38,8 @@ export interface ExtractOptions {
   readonly maxAudioSeconds: number;
   /** Largest file that may be written, each; default 8 GiB. */
   readonly maxOutputBytes?: number;
+  /** Asks for so many bytes on the disk that the plans do not tell of (docs/timeline.md, sound that changes); default they are taken. */
+  readonly makeRoom?: (bytes: number) => Promise<void>;
   /** Where idle cores come from, for a long output or several of them; default none are used. */
   readonly parallel?: Parallelism;
   /** How much of the whole is done, 0 … 1, never going down. */
@@ -103,6 +105,7 @@ export async function extractAudio(options: ExtractOptions): Promise<Extraction>
     const truncated = await truncationOf(job);
     if (truncated !== null && !first.plan.acceptTruncated) throw new MediaFailure('INVALID_VIDEO', truncated);
     const report = progressReport(null, options.onProgress);
+    options.onStep?.('extracting_audio');
     const plans = [...wanted, ...(voiceWish === undefined ? [] : [voiceWish])].map(({ plan }) => plan);
     const extraction = await onUniformSound(job, plans, (uniform) =>
       extract(uniform, { ...options, report }, wanted, voiceWish),
@@ -171,8 +174,7 @@ async function extract(
   wanted: readonly Rendition[],
   voiceWish: Rendition | undefined,
 ): Promise<Omit<Extraction, 'truncated'>> {
-  const { onStep, voice, outputs, report } = options;
-  onStep?.('extracting_audio');
+  const { voice, outputs, report } = options;
   const ends = new TrackEnds(job);
   const made = new Map<Rendition, Made>();
   const stages = stagesOf(wanted, voiceWish);

@@ -18,7 +18,7 @@ const MAX_LIMITER_RATE = 192_000;
 
 /** What one output makes of a track. */
 export interface Branch {
-  readonly plan: Pick<OutputPlan, 'track' | 'trim' | 'timeline'>;
+  readonly plan: Pick<OutputPlan, 'track' | 'trim' | 'timeline' | 'encode'>;
   readonly filters: string;
 }
 
@@ -55,9 +55,11 @@ export function clockNumbers(plans: readonly Pick<OutputPlan, 'track' | 'trim'>[
  */
 export function filterGraph(decoded: Decoded, branches: readonly Branch[]): string {
   const clocks = clockNumbers(branches.map(({ plan }) => plan));
-  const legs = branches.map(({ plan: { timeline, trim }, filters }, index) => {
+  const legs = branches.map(({ plan: { timeline, trim, encode }, filters }, index) => {
     const fill = timeline === 'source' ? [FILL_FILTER] : [];
-    return { index, leg: [...fill, ...trimFilters(trim), RESTAMP, filters].join(',') };
+    // Uniform sound has as many channels as the output that has the most.
+    const mix = decoded.uniform === undefined ? [] : [mixTo(encode.channels)];
+    return { index, leg: [...fill, ...trimFilters(trim), RESTAMP, ...mix, filters].join(',') };
   });
   const chains: string[] = [];
   for (const track of tracksOf(branches.map(({ plan }) => plan))) {
@@ -90,18 +92,28 @@ export function tracksOf(plans: readonly Pick<OutputPlan, 'track'>[]): OutputPla
 }
 
 /**
- * Each track at its own rate, with as many channels as the plans take of it at the most: by filters that hold back nothing that has to do with time, so that they
+ * Each track at its own rate, with as many channels as the plans take of it at the most: by filters that remember nothing of time, so that they
  * may be set up anew at any frame. What comes before second 0 is put there, as {@link clockFilter} does.
  * @returns a graph with an output pad for each track, in the order of {@link tracksOf}
  */
 export function uniformGraph(plans: readonly Sound[]): string {
-  const chains = tracksOf(plans).map(({ streamIndex, sampleRate }, nth) => {
-    const ofTrack = plans.filter(({ track }) => track.streamIndex === streamIndex);
-    const channels = Math.max(...ofTrack.map(({ encode }) => encode.channels));
-    const mix = `aresample=${sampleRate}:rematrix_maxval=1.0,aformat=channel_layouts=${layoutOf(channels)}`;
-    return `[0:${streamIndex}]asetpts='max(PTS,0)',${mix}[out${nth}]`;
+  const chains = tracksOf(plans).map((track, nth) => {
+    const mix = mixTo(channelsTaken(plans, track), track.sampleRate);
+    return `[0:${track.streamIndex}]asetpts='max(PTS,0)',${mix}[out${nth}]`;
   });
   return chains.join(';');
+}
+
+/** The most channels that a plan takes of the track. */
+export function channelsTaken(plans: readonly Sound[], { streamIndex }: OutputPlan['track']): number {
+  const ofTrack = plans.filter(({ track }) => track.streamIndex === streamIndex);
+  return Math.max(...ofTrack.map(({ encode }) => encode.channels));
+}
+
+/** Without the limit a mix in floating point may exceed full scale, which the encoder would clip. */
+function mixTo(channels: number, sampleRate?: number): string {
+  const options = [...(sampleRate === undefined ? [] : [sampleRate]), 'rematrix_maxval=1.0'];
+  return `aresample=${options.join(':')},aformat=channel_layouts=${layoutOf(channels)}`;
 }
 
 /** ffmpeg's name; of many channels its usual order of them. */

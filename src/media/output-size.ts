@@ -1,4 +1,5 @@
 /** How much disk space the making of an output may take, as far as the plan can tell. */
+import { channelsTaken, tracksOf } from './graph.ts';
 import type { RunChoice } from './notes/run.ts';
 import { mostParts } from './parallel/parts.ts';
 import type { OutputPlan } from './plan.ts';
@@ -59,6 +60,25 @@ export function pcmBytesOf(plan: OutputPlan, source: Source): number {
   const { channels, sampleRate } = plan.encode;
   return secondsOf(plan, source) * channels * sampleRate * LEVELLED_SAMPLE_BYTES;
 }
+
+/** Of the tracks of these plans as uniform sound (uniform.ts), in samples of 32 bits, as far as `maxAudioSeconds`. */
+export function uniformBytes(
+  plans: readonly OutputPlan[],
+  {
+    sizeBytes,
+    durationSeconds,
+    maxAudioSeconds,
+  }: Pick<Probe, 'sizeBytes' | 'durationSeconds'> & Pick<Source, 'maxAudioSeconds'>,
+): number {
+  const ofTracks = tracksOf(plans).map((track) => {
+    const declared = track.declaredSeconds ?? durationSeconds ?? sizeBytes / FEWEST_BYTES_PER_SECOND;
+    const seconds = Math.min(maxAudioSeconds, track.startSeconds + declared);
+    return seconds * track.sampleRate * channelsTaken(plans, track) * UNIFORM_SAMPLE_BYTES;
+  });
+  return Math.ceil(ofTracks.reduce((sum, bytes) => sum + bytes, 0) * MARGIN);
+}
+
+const UNIFORM_SAMPLE_BYTES = 4;
 
 /** Of a run of voice notes, besides its own file: the recording, and once more what is left of it. */
 export function roomForRun(voice: OutputPlan, { split, trimSilence }: RunChoice, source: Source): number {

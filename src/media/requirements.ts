@@ -7,7 +7,7 @@ import { ebur128 } from './loudness/measure.ts';
 import { type OutputPlan, planAny, planOutput } from './plan.ts';
 import type { Probe } from './probe.ts';
 import { containers } from './sniff.ts';
-import { UNIFORM_MUXER } from './uniform.ts';
+import { UNIFORM_ENCODER, UNIFORM_MUXER } from './uniform.ts';
 
 /** A version from which on the limiter can take its look-ahead out again (`alimiter=latency`), which a levelled output needs. */
 export const OLDEST_FFMPEG = '5.1';
@@ -99,7 +99,7 @@ export function requirements(): Requirements {
     planAny(TranscriptRequest.parse({ format: 'transcript', name: 'words' }), SOURCE),
   ];
   return {
-    encoders: distinct(plans.map(({ encode }) => encode.encoder)),
+    encoders: distinct([...plans.map(({ encode }) => encode.encoder), UNIFORM_ENCODER]),
     muxers: distinct([...plans.map(({ format }) => format.muxer), ...OTHER_MUXERS]),
     demuxers: distinct([...containers.map(({ demuxer }) => demuxer), ...OTHER_DEMUXERS, ...INNER_DEMUXERS]),
     filters: distinct(plans.flatMap(filtersOf)),

@@ -52,7 +52,7 @@ const GRAPH_INPUT = /^\[(graph_\w+_in_\S+) @ \w+\] tb:/;
 const LINE_START = 256;
 
 /**
- * ffmpeg sets a graph up anew where the frames that go into it change, and says nothing else of it.
+ * ffmpeg sets a graph up anew where the frames that go into it change. 5.1 says nothing else of it.
  * @param onRebuilt told each time that a graph is set up anew
  * @returns takes what was written to standard error, in pieces as they come
  */

@@ -1,19 +1,21 @@
 /**
  * Sound that changes its sample rate or channels in the middle, as broadcasts do between a programme and its advertisements. ffmpeg sets its filters up anew
  * there, so that they forget where on the clock they are, what they measured and how many samples they cut. So the sound is first decoded to PCM of one form,
- * by filters that remember nothing, and all runs read that.
+ * by filters that remember nothing of time, and all runs read that.
  */
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { MediaFailure } from './failure.ts';
 import { tracksOf, uniformGraph } from './graph.ts';
 import { inputOf, type Job, runOnInput, SoundChanged } from './input-run.ts';
+import { uniformBytes } from './output-size.ts';
 import type { OutputPlan } from './plan.ts';
 import { probe } from './probe.ts';
 
 /** Its fragments keep the time of each packet of PCM, which MOV without them does not. */
 export const UNIFORM_MUXER = 'mov';
-const UNIFORM_ENCODER = 'pcm_s24le';
+/** A source of floating point may be over full scale until it is levelled. */
+export const UNIFORM_ENCODER = 'pcm_f32le';
 const FRAGMENTS = ['-movflags', 'empty_moov+frag_discont', '-frag_duration', '10000000'];
 
 /**
@@ -36,8 +38,13 @@ export async function onUniformSound<T>(
 async function withUniformSound(job: Job, plans: readonly OutputPlan[]): Promise<Job> {
   const file = join(job.scratch, 'uniform.mov');
   const streams = tracksOf(plans).map(({ streamIndex }) => streamIndex);
+  const untilSeconds = endOf(job, plans);
+  const roomBytes = uniformBytes(plans, { ...job.probe, maxAudioSeconds: untilSeconds });
+  await job.makeRoom?.(roomBytes);
+  // All tracks lie in it.
+  const maxOutputBytes = Math.max(job.maxOutputBytes, roomBytes);
   await runOnInput(
-    job,
+    { ...job, maxOutputBytes },
     {
       inputs: [inputOf(job)],
       graph: uniformGraph(plans),
@@ -49,19 +56,25 @@ async function withUniformSound(job: Job, plans: readonly OutputPlan[]): Promise
           options: [
             ...streams.flatMap((_, nth) => ['-map', `[out${nth}]`]),
             ...['-c:a', UNIFORM_ENCODER, ...FRAGMENTS, '-avoid_negative_ts', 'disabled'],
-            ...['-t', String(job.maxAudioSeconds + 2), '-fs', String(job.maxOutputBytes)],
+            ...['-t', String(untilSeconds), '-fs', String(maxOutputBytes)],
           ],
         },
       ],
     },
     () => {},
   );
-  if ((await stat(file)).size >= job.maxOutputBytes) {
+  if ((await stat(file)).size >= maxOutputBytes) {
     throw new MediaFailure(
       'EXTRACTION_FAILED',
-      `the audio changes its sample rate or channels, and would take more than ${job.maxOutputBytes} bytes uncompressed`,
+      `the audio changes its sample rate or channels, and would take more than ${maxOutputBytes} bytes uncompressed`,
     );
   }
   const { startSeconds } = await probe(job.tools, file, { signal: job.signal, known: { zeroSeconds: 0 } });
   return { ...job, uniform: { input: { file, demuxer: 'mov', startSeconds }, streams } };
+}
+
+/** How much of the source is taken, seconds: where all plans end earlier, no more than a little beyond that. Otherwise a source may be longer than it says. */
+function endOf({ maxAudioSeconds }: Job, plans: readonly OutputPlan[]): number {
+  const ends = plans.map(({ trim }) => trim?.endSeconds ?? Number.POSITIVE_INFINITY);
+  return Math.min(maxAudioSeconds + 2, Math.max(...ends) + 1);
 }

@@ -14,7 +14,7 @@ export interface PutOptions extends Omit<PostOptions, 'body' | 'timeoutMs'> {
   readonly sizeBytes: number;
   /** What may pass until the receiver takes the next bytes, and from the last ones to the answer's headers. */
   readonly idleMs: number;
-  /** How long a server may take to say that it wants a file of a MiB or more, before it is sent all the same. Default 1 s. */
+  /** How long to wait for 100 Continue before a file of a MiB or more is sent anyway. Default 1 s. */
   readonly askFirstMs?: number;
 }
 

@@ -10,7 +10,7 @@ import { type Announced, scheduleBackoff, type Try, tell } from './announcement-
 import type { DestinationQueue } from './destination-queue.ts';
 import { inTurn } from './in-turn.ts';
 import { findJobRecord, type JobRecord } from './job-record.ts';
-import { notePartId, voiceId, webhookId } from './names.ts';
+import { CHANGE_CHANNEL, notePartId, voiceId, webhookId } from './names.ts';
 import { closeWorker, openWorker, type WorkerSettings } from './open-worker.ts';
 import { CompletionPayload, type VoiceOutcome, VoicePayload } from './payloads.ts';
 import { type AddWebhook, tellWebhook } from './tell-webhook.ts';
@@ -48,28 +48,40 @@ export function consumeAnnouncements(options: AnnouncementConsumerOptions): Anno
   const places = new TryPlaces({ ...VOICE_PLACES, redis, name: 'voice', promote });
   const delayPlaces = new TryPlaces({ ...VOICE_DELAY_PLACES, redis, name: 'voice-delay', promote });
   const placesOf = ({ request }: VoicePayload) => (request.delay ? delayPlaces : places);
-  const workers = [
-    openWorker('completion', (job, token = '') => complete(job, token, options), options, {
-      concurrency: COMPLETIONS_AT_A_TIME,
-    }),
-    openWorker(
-      'voice',
-      (job, token = '') => {
-        const payload = VoicePayload.parse(job.data);
-        const turn = { key: payload.tenant, host: payload.request.instance };
-        return inTurn(job, token, placesOf(payload), turn, () => sendVoice(job, options));
-      },
-      options,
-      {
-        concurrency: VOICES_AT_A_TIME,
-        settings: { backoffStrategy: scheduleBackoff(VOICE_SCHEDULE_SECONDS) },
-      },
-    ),
-  ];
+  const completions = openWorker('completion', (job, token = '') => complete(job, token, options), options, {
+    concurrency: COMPLETIONS_AT_A_TIME,
+  });
+  const messages = openWorker(
+    'voice',
+    (job, token = '') => {
+      const payload = VoicePayload.parse(job.data);
+      const turn = { key: payload.tenant, host: payload.request.instance };
+      return inTurn(job, token, placesOf(payload), turn, () => sendVoice(job, options));
+    },
+    options,
+    {
+      concurrency: VOICES_AT_A_TIME,
+      settings: { backoffStrategy: scheduleBackoff(VOICE_SCHEDULE_SECONDS) },
+    },
+  );
+  const published = ({ data }: Job): void => {
+    const { success, data: payload } = VoicePayload.safeParse(data);
+    const warn = (error: Error): void =>
+      options.logger.warn({ error: error.message }, 'after a voice message');
+    if (success) redis.publish(CHANGE_CHANNEL, payload.jobId).catch(warn);
+  };
+  // Not before its end stands in its record, which whoever watches the job reads.
+  messages.on('completed', published);
+  messages.on('failed', (job) => {
+    // Otherwise another try follows.
+    if (job?.finishedOn !== undefined) published(job);
+  });
   return {
     async close(graceMs) {
       // There is nothing to give up: a try that is cut off is made again, and each kind knows how to do that once.
-      await Promise.all(workers.map((worker) => closeWorker(worker, graceMs, () => undefined)));
+      await Promise.all(
+        [completions, messages].map((worker) => closeWorker(worker, graceMs, () => undefined)),
+      );
     },
   };
 }

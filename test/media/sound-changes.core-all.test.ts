@@ -10,7 +10,7 @@ import { planAny, planVoiceRendition } from '../../src/media/plan.ts';
 import { probe } from '../../src/media/probe.ts';
 import { rowsOfRun } from '../by-run.ts';
 import { extract, noAbort, tools } from './extracting.ts';
-import { decodedSamples, decodedSeconds, ffmpeg, measureLoudness, packetTimes } from './oracle.ts';
+import { decodedSamples, decodedSeconds, ffmpeg, inspect, measureLoudness, packetTimes } from './oracle.ts';
 import { cores } from './parallel/cores.ts';
 import { mediaFolder } from './sources.ts';
 
@@ -38,6 +38,7 @@ const changes: Readonly<Record<string, readonly Piece[]>> = {
   channels: [programme, mono],
   both: [programme, both],
   'there and back': [programme, both, programme],
+  up: [both, programme],
   'up and back': [both, programme, both],
   surround: [surround, programme, surround],
 };
@@ -251,6 +252,63 @@ describe('what else is made of such sound', () => {
     ]);
     expect(progress).toEqual(progress.toSorted((a, b) => a - b));
     expect(progress.at(-1)).toBe(1);
+  });
+
+  it('has the channels that each output has of its own', async () => {
+    const { path, beeps } = await source('aac.ts', 'up', 0.2);
+    const probed = await probe(tools, path, { signal: noAbort });
+    const wanted = [
+      [OutputRequest.parse({ format: 'wav', channels: 2 }), 'two.wav'],
+      [OutputRequest.parse({ format: 'mp3', channels: 1, timeline: 'source' }), 'one.mp3'],
+      [WaveformRequest.parse({ format: 'waveform', name: 'peaks', pixelsPerSecond: 100 }), 'of-one.json'],
+    ] as const;
+    const [first, ...others] = wanted.map(([request, name]) => ({
+      plan: planAny(request, probed),
+      path: folder.at(name),
+    }));
+    if (first === undefined) throw new Error('no output');
+    const { files } = await extractAudio({
+      ...{ tools, input: path, probe: probed, outputs: [first, ...others], signal: noAbort },
+      maxAudioSeconds: 3600,
+    });
+    const [two, one] = await Promise.all(['two.wav', 'one.mp3'].map((name) => inspect(folder.at(name))));
+    expect([two?.audio.channels, one?.audio.channels]).toEqual([2, 1]);
+    expect(files.slice(0, 2).map(({ channels }) => channels)).toEqual([2, 1]);
+    expectBeeps(await beepsOf(folder.at('one.mp3')), beeps);
+    const { length } = JSON.parse(await readFile(folder.at('of-one.json'), 'utf8'));
+    expect(Math.abs(length - 100 * (2 * PIECE_SECONDS + 0.2))).toBeLessThan(10);
+  });
+
+  it('takes no more of the disk than it asks for, and for a part no more than that', async () => {
+    const { path } = await source('ts', 'surround', 0);
+    const asked: number[] = [];
+    const makeRoom = async (bytes: number): Promise<void> => void asked.push(bytes);
+    const request = { format: 'wav', channels: 2 };
+    await extract(path, folder.at('all.wav'), request, { makeRoom });
+    await extract(path, folder.at('part.wav'), { ...request, start: 4, end: 6 }, { makeRoom });
+    await extract(path, folder.at('before.wav'), { ...request, start: 1, end: 4 }, { makeRoom });
+    const secondBytes = 48_000 * 2 * 4;
+    expect(asked.map((bytes) => Math.round(bytes / secondBytes / 1.2))).toEqual([15, 7]);
+  });
+
+  it('is made of any source whose tags have the names of what ffmpeg logs', async () => {
+    const input = '[graph_0_in_0_0 @ 0x1] tb:';
+    const path = folder.at('named.mp4');
+    await ffmpeg(
+      ...[
+        '-v',
+        'error',
+        '-f',
+        'lavfi',
+        '-i',
+        `aevalsrc=${BEEP}:d=5:s=48000`,
+        '-movflags',
+        'use_metadata_tags',
+      ],
+      ...['-metadata', `x\n${input}\n${input}\n=1`, path],
+    );
+    const { output } = await extract(path, folder.at('named.wav'), { format: 'wav' });
+    expectBeeps(await beepsOf(output.path), BEEPS);
   });
 
   it('has the loudness that was asked for, measured of all of it', async () => {

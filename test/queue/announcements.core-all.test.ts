@@ -11,10 +11,11 @@ import {
   consumeAnnouncements,
 } from '../../src/queue/announcement-consumer.ts';
 import { DestinationQueue } from '../../src/queue/destination-queue.ts';
-import { completionId, voiceId, webhookId } from '../../src/queue/names.ts';
+import { CHANGE_CHANNEL, completionId, voiceId, webhookId } from '../../src/queue/names.ts';
 import { WebhookPayload } from '../../src/queue/payloads.ts';
 import { VoiceQueue } from '../../src/queue/voice-queue.ts';
 import { readVoiceState } from '../../src/queue/voice-state.ts';
+import { subscribe } from '../../src/redis/subscription.ts';
 import { currentRun } from '../by-run.ts';
 import { startRedisProxy } from '../gateway/redis-proxy.ts';
 import { until } from '../until.ts';
@@ -106,6 +107,32 @@ const idsIn = async (name: 'webhook' | 'voice') => {
   const jobs = await queue().queue(name).getJobs();
   return jobs.map((job) => job.id).toSorted();
 };
+
+it.runIf(currentRun === 'core')('the end of a voice message is told to those who watch its job', async () => {
+  const seen: unknown[] = [];
+  const redis = queue().connect('worker');
+  const look = async (jobId: string): Promise<void> => {
+    seen.push((await states(jobId)).voiceMessage?.status);
+  };
+  const stop = subscribe(redis, { [CHANGE_CHANNEL]: (jobId) => void look(jobId) }, () => undefined);
+  queue().onClose(async () => stop());
+  await until('somebody listens', async () => {
+    const [, listening] = (await redis.call('PUBSUB', 'NUMSUB', CHANGE_CHANNEL)) as [string, number];
+    return listening === 1;
+  });
+  const sending = Promise.withResolvers<void>();
+  await announce({
+    async voice() {
+      await sending.promise;
+      return { outcome: 'done', result: SENT };
+    },
+  });
+  complete();
+  await queue().reaches(await queue().submit(TENANT, VOICE), 'completed');
+  expect(seen).not.toContain('sent');
+  sending.resolve();
+  await until('its end is told', () => seen.includes('sent'));
+});
 
 describe('the end of a job', () => {
   it.runIf(currentRun === 'core')('is told to its webhook, and its result sent into the chat', async () => {

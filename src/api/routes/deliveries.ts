@@ -53,7 +53,7 @@ export const deliveryRoutes: readonly Route[] = [
     docs: {
       operationId: 'resendDeliveries',
       client: 'resendDeliveries({body.since})',
-      summary: 'Send the notifications again that failed since a time, of all jobs of the key',
+      summary: 'Resend all notifications of the key that have failed since a given time',
       tag: 'Webhooks',
       body: { 'application/json': ResendRequest },
       answers: { 202: { description: 'They are being sent', data: Resent } },

@@ -12,7 +12,7 @@ export const eventRoutes: readonly Route[] = [
       operationId: 'watchJobs',
       summary: 'Watch all jobs of the key',
       description:
-        'Server-Sent Events without an end: `event: job` with a job as GET /v1/jobs/{jobId} gives it, whenever one is new or has changed, also one that was submitted elsewhere; a comment each 15 s. `event: reset` comes first, and again when changes may have been lost: list the jobs then. Events have no `id`, since a new stream begins with `reset` anyway. A job may come twice in the same state, and several changes in a row as one. No event tells how its webhook and its voice message fare: ask for the job.',
+        'Server-Sent Events without an end: `event: job` with a job as GET /v1/jobs/{jobId} gives it, whenever one is new or has changed, also one that was submitted elsewhere; a comment each 15 s. `event: reset` comes first, and again when changes may have been lost: list the jobs then. Events have no `id`, since a new stream begins with `reset` anyway. A job may come twice in the same state, and several changes in a row as one. A job also changes when its voice message, a transcript or a put ends. No event tells of its webhook: ask for its deliveries.',
       tag: 'Jobs',
       answers: { 200: { description: 'The stream', content: { 'text/event-stream': 'binary' } } },
       errors: [],

@@ -72,7 +72,7 @@ export function webhookRoutes({ webhooks, deliveries, outbound }: GatewayService
         operationId: 'replayWebhookDelivery',
         summary: 'Send an event again, at once and under the same webhook-id',
         description:
-          'What was delivered or failed gets the whole schedule again, counted from now; what is pending is tried at once.',
+          'A delivery that has succeeded or failed gets the whole schedule again, counted from now; what is pending is tried at once.',
         tag: 'Webhooks',
         answer: { status: 200, description: 'It is being sent', body: InstanceDeliveries },
         errors: ['delivery_not_found'],

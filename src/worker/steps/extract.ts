@@ -49,6 +49,7 @@ export const extract: Step<AnalyzedVideo, ExtractedAudio> = async (analyzed, con
     ...(voicePlan === null ? {} : { voice: { plan: voicePlan, path: join(workspace, 'voice'), run } }),
     signal,
     maxAudioSeconds: services.limits.maxAudioSeconds,
+    makeRoom: (bytes) => context.space.grow(bytes, signal),
     ...(mayUseCores ? { parallel: idlePlaces(context) } : {}),
     onStep(next) {
       if (next !== step) {
