@@ -30,7 +30,10 @@ export function watchLoop(
 }
 
 function watchByStarter(patienceMs: number, starterPath: string): () => Promise<void> {
-  const timer = setInterval(() => beat(starterPath, patienceMs), patienceMs / BEATS_IN_PATIENCE).unref();
+  const say = (): void => beat(starterPath, patienceMs);
+  // At once: the starter does not look before it has heard of it.
+  say();
+  const timer = setInterval(say, patienceMs / BEATS_IN_PATIENCE).unref();
   return async () => {
     clearInterval(timer);
     // What is still to be closed may take its time.

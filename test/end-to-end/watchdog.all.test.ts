@@ -100,6 +100,13 @@ it('a process whose event loop stands still is killed, with its ffmpeg', async (
   await client.call('DELETE', `/v1/jobs/${jobId}`);
 });
 
+it('a process whose event loop stands still as soon as it is ready is killed', async () => {
+  const worker = await startWorker('stands-still.ts');
+  worker.signal('SIGUSR2');
+  await worker.exited;
+  expect(worker.output()).toContain(`the event loop stood still for ${PATIENCE_SECONDS * 1000} ms`);
+});
+
 it('a process that was stopped for longer than that goes on', async () => {
   const worker = await startWorker();
   worker.signal('SIGSTOP');
