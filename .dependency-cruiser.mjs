@@ -22,7 +22,7 @@ const mayImport = {
   janitor: ['contract/', 'redis/', 'queue/', 'uploads/'],
   deliveries: ['contract/', 'signing/', 'redis/', 'queue/', 'outbound/', observer],
   storage: ['contract/', ownTime, processHome],
-  outbound: ['contract/'],
+  outbound: ['contract/', ownTime],
   http: ['redis/'],
   'observe/metrics': ['contract/', 'signing/', 'http/'],
   'observe/tracing': ['http/'],

@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import { type ClientRequest, type IncomingMessage, request } from 'node:http';
 import type { Readable } from 'node:stream';
+import { afterOwnTime } from '../own-time.ts';
 import type { Deadline } from './deadline.ts';
 import { OutboundFailed } from './errors.ts';
 import { addressed, type PostAnswer, type PostOptions, type SendRoute, send } from './post.ts';
@@ -14,8 +15,6 @@ export interface PutOptions extends Omit<PostOptions, 'body' | 'timeoutMs'> {
   readonly sizeBytes: number;
   /** What may pass until the receiver takes the next bytes, and from the last ones to the answer's headers. */
   readonly idleMs: number;
-  /** How long to wait for 100 Continue before a file of a MiB or more is sent anyway. Default 1 s. */
-  readonly askFirstMs?: number;
 }
 
 /** curl asks from this size on; a smaller file has gone by the time an answer could come. */
@@ -58,7 +57,7 @@ export async function put(route: SendRoute, options: PutOptions): Promise<PostAn
 
 async function exchange(
   sending: ClientRequest,
-  { body, sizeBytes, askFirstMs = ASK_FIRST_MS }: PutOptions,
+  { body, sizeBytes }: PutOptions,
   asksFirst: boolean,
   deadline: Deadline,
 ): Promise<IncomingMessage> {
@@ -72,7 +71,7 @@ async function exchange(
   sending.on('error', () => {});
   const stop = AbortSignal.any([deadline.signal, over.signal]);
   try {
-    if (asksFirst) await goAhead(sending, stop, askFirstMs);
+    if (asksFirst) await goAhead(sending, stop);
     const sentBytes = stop.aborted ? 0 : await sendBody(sending, body, sizeBytes, deadline, stop);
     deadline.signal.throwIfAborted();
     if (!stop.aborted) {
@@ -89,10 +88,13 @@ async function exchange(
 }
 
 /** Sends the head alone, so that an answer to it comes before the file has gone. */
-async function goAhead(sending: ClientRequest, stop: AbortSignal, ms: number): Promise<void> {
+async function goAhead(sending: ClientRequest, stop: AbortSignal): Promise<void> {
   sending.flushHeaders();
-  const signal = AbortSignal.any([stop, AbortSignal.timeout(ms)]);
+  const late = new AbortController();
+  const end = afterOwnTime(ASK_FIRST_MS, () => late.abort());
+  const signal = AbortSignal.any([stop, late.signal]);
   await once(sending, 'continue', { signal }).catch(() => undefined);
+  end();
 }
 
 /** Resolves to how many bytes it read, which may be too many. */

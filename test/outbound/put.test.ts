@@ -64,7 +64,7 @@ async function digestOf(request: Readable): Promise<{ sizeBytes: number; sha256:
 type Options = Partial<Parameters<Outbound['put']>[0]>;
 
 /** For a server that is known to answer: this process may stand still for longer than a file is held back. */
-const PATIENT: Options = { askFirstMs: 60_000, idleMs: 60_000 };
+const PATIENT: Options = { idleMs: 60_000 };
 
 const put = (sizeBytes: number, options: Options = {}, through = outbound, port = server.port) =>
   through.put({
@@ -196,9 +196,15 @@ async function expectationServer(expected: Handler, handler: Handler) {
 }
 
 describe('the answer', () => {
-  test('before anything was sent costs nothing: the file is not read', async () => {
+  test.each([
+    ['costs nothing: the file is not read', 0],
+    ['is seen although this process stood still', 1200],
+  ])('before anything was sent %s', async (_what, standsStillMs) => {
     const refusing = await expectationServer(
-      (_request, response) => response.writeHead(403).end('<Error><Code>AccessDenied</Code></Error>'),
+      (_request, response) => {
+        for (const end = performance.now() + standsStillMs; performance.now() < end; );
+        response.writeHead(403).end('<Error><Code>AccessDenied</Code></Error>');
+      },
       (_request, response) => response.writeHead(500).end(),
     );
     const through = outboundTo(refusing.port);
