@@ -28,8 +28,6 @@ export interface Command {
   readonly inputs: readonly CommandInput[];
   /** A filter graph whose output pads the outputs map. */
   readonly graph?: string;
-  /** Whether the graph may be set up anew where its sound changes; default not. */
-  readonly takesChanges?: boolean;
   readonly outputs: readonly CommandOutput[];
 }
 

@@ -101,19 +101,19 @@ export async function extractAudio(options: ExtractOptions): Promise<Extraction>
   };
   const wanted = outputs.map(({ plan, path }) => rendition(plan, path));
   const voiceWish = voice && voiceRendition(voice, scratch);
+  const all = [...wanted, ...(voiceWish === undefined ? [] : [voiceWish])];
   try {
     const truncated = await truncationOf(job);
     if (truncated !== null && !first.plan.acceptTruncated) throw new MediaFailure('INVALID_VIDEO', truncated);
     const report = progressReport(null, options.onProgress);
     options.onStep?.('extracting_audio');
-    const plans = [...wanted, ...(voiceWish === undefined ? [] : [voiceWish])].map(({ plan }) => plan);
+    const plans = all.map(({ plan }) => plan);
     const extraction = await onUniformSound(job, plans, (uniform) =>
       extract(uniform, { ...options, report }, wanted, voiceWish),
     );
     return { ...extraction, truncated };
   } catch (error) {
-    const paths = [...wanted, ...(voiceWish === undefined ? [] : [voiceWish])].map(({ path }) => path);
-    await Promise.all(paths.map((path) => rm(path, { force: true })));
+    await Promise.all(all.map(({ path }) => rm(path, { force: true })));
     throw error;
   } finally {
     await rm(scratch, { recursive: true, force: true });

@@ -98,7 +98,7 @@ export function tracksOf(plans: readonly Pick<OutputPlan, 'track'>[]): OutputPla
  */
 export function uniformGraph(plans: readonly Sound[]): string {
   const chains = tracksOf(plans).map((track, nth) => {
-    const mix = mixTo(channelsTaken(plans, track), track.sampleRate);
+    const mix = mixTo(channelsTaken(plans, track), [track.sampleRate]);
     return `[0:${track.streamIndex}]asetpts='max(PTS,0)',${mix}[out${nth}]`;
   });
   return chains.join(';');
@@ -111,9 +111,10 @@ export function channelsTaken(plans: readonly Sound[], { streamIndex }: OutputPl
 }
 
 /** Without the limit a mix in floating point may exceed full scale, which the encoder would clip. */
-function mixTo(channels: number, sampleRate?: number): string {
-  const options = [...(sampleRate === undefined ? [] : [sampleRate]), 'rematrix_maxval=1.0'];
-  return `aresample=${options.join(':')},aformat=channel_layouts=${layoutOf(channels)}`;
+function mixTo(channels: number, options: readonly (string | number)[] = []): string {
+  const resample = `aresample=${[...options, 'rematrix_maxval=1.0'].join(':')}`;
+  // aresample mixes to what the filter after it takes.
+  return `${resample},aformat=channel_layouts=${layoutOf(channels)}`;
 }
 
 /** ffmpeg's name; of many channels its usual order of them. */
@@ -172,21 +173,18 @@ const AT_ONCE = 16_384;
  * channel of 16 bits, whose noise at −91 dB no recogniser hears.
  */
 function convertForTranscriber(track: OutputPlan['track'], { sampleRate }: EncodePlan): string {
-  const mix = `aresample=${track.sampleRate}:rematrix_maxval=1.0,aformat=channel_layouts=mono:sample_fmts=s16`;
+  const mix = `${mixTo(1, [track.sampleRate])}:sample_fmts=s16`;
   return `asetnsamples=${AT_ONCE}:p=0,${mix},aresample=${sampleRate}`;
 }
 
 function convert(track: OutputPlan['track'], encode: EncodePlan): string {
-  const isMix = encode.channels !== track.channels;
-  const options = [String(encode.sampleRate)];
-  // Without the limit a mix in floating point may exceed full scale, which the encoder would clip.
-  if (isMix) options.push('rematrix_maxval=1.0');
+  const options: (string | number)[] = [encode.sampleRate];
   if (encode.bitDepth === 16 && (track.bitDepth ?? 16) > 16) {
     options.push('out_sample_fmt=s16', 'dither_method=triangular');
   }
-  const resample = `aresample=${options.join(':')}`;
-  // aresample mixes to what the filter after it takes.
-  return isMix ? `${resample},aformat=channel_layouts=${layoutOf(encode.channels)}` : resample;
+  return encode.channels === track.channels
+    ? `aresample=${options.join(':')}`
+    : mixTo(encode.channels, options);
 }
 
 function gainFilters({ gainDb, ceilingDbtp }: Gain, sampleRate: number): string[] {

@@ -11,8 +11,11 @@ interface MediaRun extends Pick<RunLimits, 'signal' | 'wallLimitMs'> {
   readonly tools: MediaTools;
   /** Largest file that may be written; default none may. */
   readonly maxOutputBytes?: number;
-  /** What is decoded in place of the source, see uniform.ts; default the source itself. */
-  readonly uniform?: UniformStreams & { readonly input: CommandInput };
+  /**
+   * Whether its graph may be set up anew, because it remembers nothing, or its sound does not change. Names of tags stand in ffmpeg's log as they are, and
+   * could claim that it was. Default not.
+   */
+  readonly takesChanges?: boolean;
 }
 
 /** `-fs` is looked at between packets, and an index is written after it; what goes further is cut off by a signal. */
@@ -28,6 +31,8 @@ export interface Job extends MediaRun {
   readonly maxAudioSeconds: number;
   /** Largest file that may be written. */
   readonly maxOutputBytes: number;
+  /** What is decoded in place of the source, see uniform.ts; default the source itself. */
+  readonly uniform?: UniformStreams & { readonly input: CommandInput };
   /** Asks for so many bytes on the disk that nobody could know of before; default they are taken. */
   readonly makeRoom?: (bytes: number) => Promise<void>;
 }
@@ -49,17 +54,16 @@ export function inputsOf(job: Pick<Job, 'input' | 'probe' | 'uniform'>): Command
 
 /**
  * Runs a command over the input and gives the blame for a failure to it, unless it was this machine's.
- * @throws {SoundChanged} when the graph was set up anew, unless the command takes that or the sound is uniform
+ * @throws {SoundChanged} when the graph was set up anew, unless the run takes that
  */
 export async function runOnInput(
-  { tools, signal, wallLimitMs, maxOutputBytes, uniform }: MediaRun,
+  { tools, signal, wallLimitMs, maxOutputBytes, takesChanges = false }: MediaRun,
   command: Command,
   onSeconds: (seconds: number) => void,
   onStdout?: (chunk: Buffer) => void,
 ): Promise<{ stderr: string; outSeconds: number | undefined }> {
   const changed = new AbortController();
-  // Uniform sound does not change, whatever ffmpeg's log says: names of tags stand in it as they are.
-  const isWatched = command.graph !== undefined && command.takesChanges !== true && uniform === undefined;
+  const isWatched = command.graph !== undefined && !takesChanges;
   try {
     const { stderr, lastProgress } = await runFfmpeg(tools, composeArguments(command), {
       signal: isWatched ? AbortSignal.any([signal, changed.signal]) : signal,

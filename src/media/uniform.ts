@@ -43,12 +43,12 @@ async function withUniformSound(job: Job, plans: readonly OutputPlan[]): Promise
   await job.makeRoom?.(roomBytes);
   // All tracks lie in it.
   const maxOutputBytes = Math.max(job.maxOutputBytes, roomBytes);
+  const steady = { ...job, takesChanges: true };
   await runOnInput(
-    { ...job, maxOutputBytes },
+    { ...steady, maxOutputBytes },
     {
       inputs: [inputOf(job)],
       graph: uniformGraph(plans),
-      takesChanges: true,
       outputs: [
         {
           file,
@@ -70,7 +70,7 @@ async function withUniformSound(job: Job, plans: readonly OutputPlan[]): Promise
     );
   }
   const { startSeconds } = await probe(job.tools, file, { signal: job.signal, known: { zeroSeconds: 0 } });
-  return { ...job, uniform: { input: { file, demuxer: 'mov', startSeconds }, streams } };
+  return { ...steady, uniform: { input: { file, demuxer: 'mov', startSeconds }, streams } };
 }
 
 /** How much of the source is taken, seconds: where all plans end earlier, no more than a little beyond that. Otherwise a source may be longer than it says. */

@@ -109,7 +109,8 @@ function notTried(stopped: number): Omit<PartState, 'attempts'> {
 /**
  * Notes that a request to the gateway is about to leave. Answers whether one was under way already: then an earlier
  * try was cut off, and nobody knows whether its message was sent.
- * @throws when Redis has lost the voice message, which the completion of its job asks for again
+ * @throws when Redis has lost the voice message: the completion of its job asks for it again, or the note before it; nobody does for one that a caller had
+ * sent once more
  */
 export async function beginSending(redis: Redis, sendId: string): Promise<{ wasSending: boolean }> {
   const noted = await noteSending(redis, sendId);
