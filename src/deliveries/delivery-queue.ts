@@ -14,7 +14,7 @@ interface DeliveryQueueOptions {
   /** The caller closes it. */
   readonly redis: Redis;
   /** How long what has ended can be looked at and replayed. */
-  readonly keep: { readonly delivered: KeepJobs; readonly givenUp: KeepJobs };
+  readonly keep: { readonly delivered: KeepJobs; readonly failed: KeepJobs };
   readonly logger: Logger;
   readonly telemetry?: Telemetry | undefined;
 }
@@ -63,7 +63,7 @@ export class DeliveryQueue {
       timestamp: redisNow(),
       backoff: { type: 'schedule' },
       removeOnComplete: this.#options.keep.delivered,
-      removeOnFail: this.#options.keep.givenUp,
+      removeOnFail: this.#options.keep.failed,
       stackTraceLimit: 0,
     });
   }
@@ -102,7 +102,7 @@ export class DeliveryQueue {
   }
 
   /** What failed at this time or later, newest first. */
-  async *givenUpSince(sinceMs: number): AsyncGenerator<StoredDelivery> {
+  async *failedSince(sinceMs: number): AsyncGenerator<StoredDelivery> {
     for (let from = 0; ; from += PAGE) {
       const jobs = await this.#queue.getJobs(['failed'], from, from + PAGE - 1);
       for (const job of jobs) {

@@ -44,7 +44,7 @@ export class JobWebhooks {
     this.queue = new DeliveryQueue({
       name: 'webhook',
       redis,
-      keep: { delivered: keep, givenUp: keep },
+      keep: { delivered: keep, failed: keep },
       logger,
       telemetry,
     });
@@ -67,7 +67,7 @@ export class JobWebhooks {
   async resend(tenant: string, sinceMs: number): Promise<number> {
     const ids: string[] = [];
     // Read to the end first: what is sent again leaves the list.
-    for await (const { id, data } of this.queue.givenUpSince(sinceMs)) {
+    for await (const { id, data } of this.queue.failedSince(sinceMs)) {
       if (WebhookPayload.parse(data).tenant === tenant) ids.push(id);
     }
     let resent = 0;

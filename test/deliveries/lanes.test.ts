@@ -70,7 +70,7 @@ function open(redis: Redis): DeliveryQueue {
   const deliveries = new DeliveryQueue({
     name: 'gateway-webhook',
     redis,
-    keep: { delivered: KEEP, givenUp: KEEP },
+    keep: { delivered: KEEP, failed: KEEP },
     logger,
   });
   queue().onClose(() => deliveries.close());

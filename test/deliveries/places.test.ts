@@ -55,7 +55,7 @@ function open(role: 'request' | 'worker'): DeliveryQueue {
   const deliveries = new DeliveryQueue({
     name: 'webhook',
     redis,
-    keep: { delivered: KEEP, givenUp: KEEP },
+    keep: { delivered: KEEP, failed: KEEP },
     logger,
   });
   queue().onClose(() => deliveries.close());

@@ -36,7 +36,7 @@ const LOG_SECONDS = 8 * DAY_SECONDS;
 /** What is kept of all instances: about 2.5 KB each. */
 const KEEP = {
   delivered: { age: DAY_SECONDS, count: 5000, limit: 100 },
-  givenUp: { age: 7 * DAY_SECONDS, count: 5000, limit: 100 },
+  failed: { age: 7 * DAY_SECONDS, count: 5000, limit: 100 },
 };
 /** Deliveries of an instance that are shown. */
 const SHOWN = 100;
