@@ -9,6 +9,8 @@ import {
   gatewayErrorCatalogue,
 } from '../../src/contract/gateway-errors.ts';
 import { startTestRedis, type TestRedis } from '../redis-server.ts';
+import { until } from '../until.ts';
+import { serveVideos, type VideoServer } from '../video-server.ts';
 import {
   type Answer,
   API_KEY,
@@ -19,7 +21,6 @@ import {
   startTestGateway,
   type TestGateway,
 } from './gateway-fixture.ts';
-import { type HeldAudio, startHeldAudio } from './held-audio.ts';
 
 const SEND = '/message/sendMessengerAudio/main';
 const MIB = 1024 * 1024;
@@ -28,25 +29,24 @@ let redis: TestRedis;
 let folder: Awaited<ReturnType<typeof makeFolder>>;
 let gateway: TestGateway;
 let audio: string;
-let held: HeldAudio;
+let web: VideoServer;
 
 beforeAll(async () => {
   redis = await startTestRedis();
   folder = await makeFolder();
   await makeTone(join(folder.path, 'tone.ogg'), 1);
-  const tone = await readFile(join(folder.path, 'tone.ogg'));
-  audio = tone.toString('base64');
-  held = await startHeldAudio(tone);
+  audio = (await readFile(join(folder.path, 'tone.ogg'))).toString('base64');
+  web = await serveVideos(folder.path);
   gateway = await startTestGateway({
     redisUrl: redis.url,
     dataDir: folder.path,
-    outboundAllow: held.allow,
+    outboundAllow: web.allow,
   });
 });
 
 afterAll(async () => {
   await gateway.close();
-  held.close();
+  await web.close();
   await redis.close();
   await folder.remove();
 });
@@ -271,11 +271,12 @@ const cases: Case[] = [
     code: 'idempotency_in_progress',
     async ask() {
       const again = (): Promise<Answer> =>
-        send({ number: ada.number, audio: held.url }, { 'Idempotency-Key': 'running' });
+        send({ number: ada.number, audio: web.url('tone.ogg') }, { 'Idempotency-Key': 'running' });
+      web.hold();
       const first = again();
-      await held.asked;
+      await until('its sound is asked for', () => web.requests.length > 0);
       const second = await again();
-      held.give();
+      web.letGo();
       await first;
       return second;
     },

@@ -5,6 +5,7 @@ import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestRedis, type TestRedis } from '../redis-server.ts';
 import { until } from '../until.ts';
+import { serveVideos, type VideoServer } from '../video-server.ts';
 import {
   type Answer,
   ada,
@@ -16,7 +17,6 @@ import {
   startTestGateway,
   type TestGateway,
 } from './gateway-fixture.ts';
-import { type HeldAudio, startHeldAudio } from './held-audio.ts';
 
 const SEND = '/message/sendMessengerAudio/main';
 
@@ -27,7 +27,7 @@ let folder: Awaited<ReturnType<typeof makeFolder>>;
 let gateway: TestGateway;
 let tone: Buffer;
 let audio: string;
-let held: HeldAudio;
+let web: VideoServer;
 
 beforeAll(async () => {
   redis = await startTestRedis();
@@ -36,16 +36,16 @@ beforeAll(async () => {
   await makeTone(join(folder.path, 'tone.ogg'), 1);
   tone = await readFile(join(folder.path, 'tone.ogg'));
   audio = tone.toString('base64');
-  held = await startHeldAudio(tone);
+  web = await serveVideos(folder.path);
   gateway = await start();
 });
 
 const start = (): Promise<TestGateway> =>
-  startTestGateway({ redisUrl: redis.url, dataDir: folder.path, outboundAllow: held.allow });
+  startTestGateway({ redisUrl: redis.url, dataDir: folder.path, outboundAllow: web.allow });
 
 afterAll(async () => {
   await gateway.close();
-  held.close();
+  await web.close();
   keys.disconnect();
   await redis.close();
   await folder.remove();
@@ -88,10 +88,11 @@ describe('the same Idempotency-Key', () => {
   });
 
   it('while the first request runs is refused with 409 and Retry-After', async () => {
-    const first = send('twice', { audio: held.url });
-    await held.asked;
-    const second = await send('twice', { audio: held.url });
-    held.give();
+    web.hold();
+    const first = send('twice', { audio: web.url('tone.ogg') });
+    await until('its sound is asked for', () => web.requests.length > 0);
+    const second = await send('twice', { audio: web.url('tone.ogg') });
+    web.letGo();
     expect([(await first).status, second.status]).toEqual([200, 409]);
     expect(second.body.code).toBe('idempotency_in_progress');
     expect(Number(second.headers.get('retry-after'))).toBeGreaterThan(0);
