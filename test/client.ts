@@ -4,6 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { basename } from 'node:path';
+import { fetch } from './http.ts';
 import { receivedBody } from './received-body.ts';
 import { until } from './until.ts';
 

@@ -2,6 +2,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fetch } from './http.ts';
 import { freePort } from './ports.ts';
 import { startProcess } from './service.ts';
 import { until } from './until.ts';

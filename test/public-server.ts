@@ -6,6 +6,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { fetch } from './http.ts';
 import { receivedBody } from './received-body.ts';
 
 export interface PublicServer {

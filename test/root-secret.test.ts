@@ -8,6 +8,7 @@ import { createLogger } from '../src/observe/logger.ts';
 import { type Redis as Connection, connectRedis } from '../src/redis/connection.ts';
 import { acceptRootSecret, agreedRootSecret, lookAtRootSecret } from '../src/root-secret.ts';
 import { diagnose } from './cli/doctor/doctor-run.ts';
+import { fetch } from './http.ts';
 import { TestCluster } from './redis-cluster.ts';
 import { startTestRedis, type TestRedis } from './redis-server.ts';
 import { ServiceHome, soundpost } from './service.ts';

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { ConfigurationError, loadConfig } from '../src/config.ts';
+import { fetch } from './http.ts';
 import { startTestRedis } from './redis-server.ts';
 import { S3Server } from './s3/s3-server.ts';
 import { ServiceHome } from './service.ts';

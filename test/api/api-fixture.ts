@@ -30,7 +30,7 @@ import type { Storage } from '../../src/storage/storage.ts';
 import { StorageWatch } from '../../src/storage/storage-watch.ts';
 import type { ApiKeys, NewApiKey } from '../../src/tenants/api-keys.ts';
 import { startWorker as startWorkerProcess } from '../../src/worker/start.ts';
-import { ffmpeg } from '../media/oracle.ts';
+import { cachedMedia } from '../media-cache.ts';
 import { receivedBody } from '../received-body.ts';
 import { startTestRedis, type TestRedis } from '../redis-server.ts';
 import { until } from '../until.ts';
@@ -312,6 +312,8 @@ export class TestService {
         ...headers,
       },
       body: sent.body,
+      // A connection of its own: see test/http.ts.
+      reset: true,
     });
     const bytes = await bytesOf(path, answer);
     return {
@@ -488,13 +490,11 @@ const recipes = {
   'talk.m4a': [...sound(480, 'anoisesrc=a=0.2:r=16000:c=pink:seed=1'), '-c:a', 'aac', '-b:a', '48k'],
 } as const;
 
-/** Paths of short media, made for the tests of a file. */
+/** Paths of short media, for reading only. */
 export function useClips<Name extends keyof typeof recipes>(...names: Name[]): (name: Name) => string {
-  let folder = '';
+  const files = new Map<Name, string>();
   beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'soundpost-clips-'));
-    await Promise.all(names.map((name) => ffmpeg('-v', 'error', ...recipes[name], join(folder, name))));
+    for (const name of names) files.set(name, await cachedMedia(name, recipes[name]));
   });
-  afterAll(() => rm(folder, { recursive: true, force: true }));
-  return (name) => join(folder, name);
+  return (name) => files.get(name) ?? '';
 }

@@ -1,6 +1,7 @@
 /** The audit log (docs/operations.md "Audit"): who changed what with which key, and whose key was refused. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Json } from '../client.ts';
+import { fetch } from '../http.ts';
 import { ServiceHome, type Serving } from '../service.ts';
 import { until } from '../until.ts';
 

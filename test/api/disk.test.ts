@@ -5,6 +5,7 @@ import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { fetch } from '../http.ts';
 import { MIB, makeSmallVolume, type SmallVolume } from '../small-volume.ts';
 import { until } from '../until.ts';
 import { type Answer, TestService, useClips } from './api-fixture.ts';

@@ -5,6 +5,7 @@ import { createLogger } from '../../src/observe/logger.ts';
 import { closeRedis, connectRedis } from '../../src/redis/connection.ts';
 import { deriveSecrets } from '../../src/secrets.ts';
 import { UrlSigner } from '../../src/signing/signed-url.ts';
+import { fetch } from '../http.ts';
 import { jobKey } from '../queue/bullmq-keys.ts';
 import { type Answer, type Ask, type Json, SECRET_KEY, useClips, useService } from './api-fixture.ts';
 

@@ -94,6 +94,7 @@ async function send(
   const { bytes, type } = bodyOf(made);
   const before = performance.now();
   const answer = await request(`${service().url}${made.path}`, {
+    reset: true,
     method: made.method as 'GET',
     headers: {
       'x-api-key': service().key,

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { fetch } from '../http.ts';
 import { type S3Request, S3Server } from '../s3/s3-server.ts';
 import { until } from '../until.ts';
 import { type Answer, type Json, useClips, useService } from './api-fixture.ts';

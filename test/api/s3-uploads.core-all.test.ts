@@ -10,6 +10,7 @@ import { closeRedis, connectRedis } from '../../src/redis/connection.ts';
 import { ownKey } from '../../src/redis/keys.ts';
 import { bestMs, msOf } from '../best-ms.ts';
 import { currentRun, rowsOfRun } from '../by-run.ts';
+import { fetch } from '../http.ts';
 import { S3Server } from '../s3/s3-server.ts';
 import { ServiceHome } from '../service.ts';
 import { until } from '../until.ts';

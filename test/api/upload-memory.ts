@@ -53,7 +53,7 @@ function ask(
   path: string,
   headers: Readonly<Record<string, string>>,
 ) {
-  return request(`${address}${path}`, { method, headers: { 'x-api-key': key, ...headers } });
+  return request(`${address}${path}`, { method, headers: { 'x-api-key': key, ...headers }, agent: false });
 }
 
 /** A video of the size, made while it is sent. */

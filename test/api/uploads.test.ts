@@ -194,6 +194,7 @@ describe('an upload is refused', () => {
   it('that turns out too large on its way', async () => {
     const before = await filesOf(service());
     const answer = await request(`${service().url}/v1/uploads`, {
+      reset: true,
       method: 'POST',
       headers: { 'x-api-key': service().key, 'content-type': 'video/mp4' },
       body: Readable.from([await tooMuch()]),

@@ -4,6 +4,7 @@ import { mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { fetch } from '../http.ts';
 import { ServiceHome } from '../service.ts';
 
 const execute = promisify(execFile);

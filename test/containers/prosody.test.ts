@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Json } from '../client.ts';
 import { useVideos } from '../end-to-end/videos.ts';
+import { fetch } from '../http.ts';
 import { until } from '../until.ts';
 import { composes, healthIs } from './engine.ts';
 import { Stack } from './stack.ts';

@@ -17,6 +17,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { TransportKind } from '../../src/contract/gateway-instances.ts';
 import { decrypted } from '../gateway/decrypted.ts';
 import { type Answer, caller } from '../gateway/gateway-fixture.ts';
+import { fetch } from '../http.ts';
 import { receivedBody } from '../received-body.ts';
 import { until } from '../until.ts';
 

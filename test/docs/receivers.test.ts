@@ -5,6 +5,7 @@ import { createInterface } from 'node:readline';
 import { Webhook } from 'standardwebhooks';
 import { afterEach, describe, expect, it } from 'vitest';
 import { dieWithParent } from '../../src/launcher.ts';
+import { fetch } from '../http.ts';
 import { projectFolder } from './markdown.ts';
 
 const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;

@@ -8,6 +8,7 @@ import { routes } from '../../src/api/app.ts';
 import { type BucketServer, serveBucket } from '../bucket.ts';
 import { Client, type Json, receiveWebhooks, type WebhookReceiver } from '../client.ts';
 import { mountedRoutes } from '../gateway/mounted-routes.ts';
+import { fetch } from '../http.ts';
 import { DOMAIN, startTestProsody, type TestProsody } from '../prosody.ts';
 import { startTestRedis, type TestRedis } from '../redis-server.ts';
 import { type RunningProcess, ServiceHome } from '../service.ts';

@@ -14,6 +14,7 @@ import { parse } from 'yaml';
 import { metricTable } from '../../src/observe/metrics/table.ts';
 import { Client, receiveWebhooks, type WebhookReceiver } from '../client.ts';
 import { run } from '../house/command.ts';
+import { fetch } from '../http.ts';
 import { samplesOf } from '../observe/metrics/samples.ts';
 import { type Prometheus, startPrometheus } from '../prometheus.ts';
 import { startTestRedis, type TestRedis } from '../redis-server.ts';

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { currentRun } from '../by-run.ts';
+import { fetch } from '../http.ts';
 import { descendants, isAlive } from '../processes.ts';
 import { type RunningProcess, startProcess } from '../service.ts';
 import { until } from '../until.ts';

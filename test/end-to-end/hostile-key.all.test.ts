@@ -14,6 +14,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createLogger } from '../../src/observe/logger.ts';
 import { closeRedis, connectRedis, type Redis } from '../../src/redis/connection.ts';
 import { Client } from '../client.ts';
+import { fetch } from '../http.ts';
 import { ffmpeg } from '../media/oracle.ts';
 import { startTestRedis, type TestRedis } from '../redis-server.ts';
 import { ServiceHome, soundpost } from '../service.ts';

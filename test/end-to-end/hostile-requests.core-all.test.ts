@@ -12,6 +12,7 @@ import { currentRun } from '../by-run.ts';
 import { Client, type Json } from '../client.ts';
 import { mountedRoutes } from '../gateway/mounted-routes.ts';
 import { RawConnection } from '../http/raw-request.ts';
+import { fetch } from '../http.ts';
 import { ServiceHome, type Serving } from '../service.ts';
 import { until } from '../until.ts';
 import { useVideos } from './videos.ts';

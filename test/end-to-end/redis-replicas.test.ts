@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { bestMs, msOf } from '../best-ms.ts';
 import type { Json } from '../client.ts';
+import { fetch } from '../http.ts';
 import { freePorts } from '../ports.ts';
 import { startTestRedis, type TestRedis } from '../redis-server.ts';
 import { ServiceHome } from '../service.ts';

@@ -1,6 +1,7 @@
 /** API, worker and gateway on a Redis of whatever kind, and everything that they need Redis for, once: what a client sees must not depend on the kind. */
 import { expect } from 'vitest';
 import { Client, receiveWebhooks } from '../client.ts';
+import { fetch } from '../http.ts';
 import { type Environment, type RunningProcess, ServiceHome } from '../service.ts';
 import { until } from '../until.ts';
 import { serveVideos } from '../video-server.ts';

@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { detectSandbox } from '../../src/media/detect-sandbox.ts';
 import { currentRun, rowsOfRun } from '../by-run.ts';
+import { fetch } from '../http.ts';
 import { mediaTools } from '../media-tools.ts';
 import { ServiceHome, soundpost } from '../service.ts';
 

@@ -8,6 +8,7 @@ import { bestMs } from '../best-ms.ts';
 import { byRun } from '../by-run.ts';
 import { Client } from '../client.ts';
 import { report } from '../faults/runs.ts';
+import { fetch } from '../http.ts';
 import { startTestRedis, type TestRedis } from '../redis-server.ts';
 import { S3Server } from '../s3/s3-server.ts';
 import { ServiceHome } from '../service.ts';

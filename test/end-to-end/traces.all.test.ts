@@ -10,6 +10,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type BucketServer, serveBucket } from '../bucket.ts';
 import { Client, receiveWebhooks, type WebhookReceiver } from '../client.ts';
+import { fetch } from '../http.ts';
 import { type Collector, type Span, startCollector } from '../observe/tracing/collector.ts';
 import { startTestRedis, type TestRedis } from '../redis-server.ts';
 import { type RunningProcess, ServiceHome } from '../service.ts';

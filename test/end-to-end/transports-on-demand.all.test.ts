@@ -2,6 +2,7 @@
 import { appendFile, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { fetch } from '../http.ts';
 import { ServiceHome, type Serving } from '../service.ts';
 import { until } from '../until.ts';
 

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { bestMs } from '../best-ms.ts';
 import { Client } from '../client.ts';
+import { fetch } from '../http.ts';
 import { startTestRedis, type TestRedis } from '../redis-server.ts';
 import { ServiceHome } from '../service.ts';
 

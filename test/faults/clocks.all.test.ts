@@ -6,6 +6,7 @@ import { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { Client } from '../client.ts';
 import { useVideos } from '../end-to-end/videos.ts';
+import { fetch } from '../http.ts';
 import { startTestRedis, type TestRedis } from '../redis-server.ts';
 import { type RunningProcess, ServiceHome } from '../service.ts';
 import { until } from '../until.ts';

@@ -14,6 +14,7 @@ import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Json } from '../client.ts';
+import { fetch } from '../http.ts';
 import { MIB, makeSmallVolume, type SmallVolume } from '../small-volume.ts';
 import { until } from '../until.ts';
 import { violations } from './invariants.ts';

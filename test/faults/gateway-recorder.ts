@@ -1,6 +1,7 @@
 /** Stands before the real gateway: records every call of the workers with its answer, and loses or refuses as it is told. */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { fetch } from '../http.ts';
 import { freePort } from '../ports.ts';
 
 export interface GatewayCall {

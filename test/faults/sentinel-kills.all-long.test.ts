@@ -6,6 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, expect, it } from 'vitest';
 import { byRun } from '../by-run.ts';
 import { debianPackages, programOf } from '../debian-packages.ts';
+import { fetch } from '../http.ts';
 import { until } from '../until.ts';
 import { percentile, report, runs } from './runs.ts';
 import { SentinelSet } from './sentinel-set.ts';

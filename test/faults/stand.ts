@@ -7,6 +7,7 @@ import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client, type Json } from '../client.ts';
+import { fetch } from '../http.ts';
 import { processesOver, signalIfThere } from '../processes.ts';
 import { type Environment, ServiceHome } from '../service.ts';
 import { until } from '../until.ts';

@@ -1,4 +1,6 @@
 /** The live feed of the inbox, read by a test. */
+
+import { fetch } from '../http.ts';
 import { API_KEY } from './gateway-fixture.ts';
 
 export interface FeedEvent {

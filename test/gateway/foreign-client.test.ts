@@ -7,6 +7,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { resourceOperationsFunctions } from 'n8n-nodes-evolution-api/dist/nodes/EvolutionApi/execute/index.js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { fetch } from '../http.ts';
 import { startTestRedis, type TestRedis } from '../redis-server.ts';
 import {
   type Answer,

@@ -12,6 +12,7 @@ import { createOutbound } from '../../src/outbound/outbound.ts';
 import { withDeadline } from '../../src/storage/deadline.ts';
 import { createFileStorage } from '../../src/storage/file-storage.ts';
 import { StorageWatch } from '../../src/storage/storage-watch.ts';
+import { fetch } from '../http.ts';
 import { mediaTools } from '../media-tools.ts';
 
 export const API_KEY = 'gateway-key-of-the-tests-0123456789';

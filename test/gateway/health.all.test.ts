@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { fetch } from '../http.ts';
 import { startTestRedis, type TestRedis } from '../redis-server.ts';
 import {
   API_KEY,

@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { fetch } from '../http.ts';
 import { startTestRedis, type TestRedis } from '../redis-server.ts';
 import { decrypted } from './decrypted.ts';
 import {

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type AudioMessage, SentMessage } from '../../src/contract/gateway.ts';
 import type { RunningGateway } from '../../src/gateway/gateway-options.ts';
 import { startGateway } from '../../src/gateway/start.ts';
+import { fetch } from '../http.ts';
 import { mediaTools } from '../media-tools.ts';
 import { makeNativeNote } from '../native-note.ts';
 import { startTestRedis, type TestRedis } from '../redis-server.ts';

@@ -1,5 +1,6 @@
 /** The people of the loopback network as the contract suite wants them: seen and steered through the inbox's data. */
 import type { Furniture, NetworkUnderTest, Peer, Received } from '../contract/gateway-suite.ts';
+import { fetch } from '../http.ts';
 import { startTestRedis } from '../redis-server.ts';
 import { decrypted } from './decrypted.ts';
 import { type FeedEvent, followFeed } from './feed.ts';

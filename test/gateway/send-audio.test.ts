@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { SentMessage } from '../../src/contract/gateway.ts';
 import { packVoiceNote } from '../../src/media/ogg/voice-form.ts';
+import { fetch } from '../http.ts';
 import { makeNativeNote, SILK } from '../native-note.ts';
 import { startTestRedis, type TestRedis } from '../redis-server.ts';
 import { decrypted } from './decrypted.ts';

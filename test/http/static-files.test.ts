@@ -47,7 +47,11 @@ async function get(
   headers: Record<string, string> = {},
   method: 'GET' | 'HEAD' | 'POST' = 'GET',
 ) {
-  const { statusCode, headers: answered, body } = await request(`${base}/${path}`, { method, headers });
+  const {
+    statusCode,
+    headers: answered,
+    body,
+  } = await request(`${base}/${path}`, { method, headers, reset: true });
   return { status: statusCode, headers: answered, bytes: Buffer.from(await body.arrayBuffer()) };
 }
 

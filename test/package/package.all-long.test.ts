@@ -12,6 +12,7 @@ import { z } from 'zod';
 import { LIMIT_BYTES, MIB, measureUpload, statusOf, ways } from '../api/upload-memory.ts';
 import { currentRun } from '../by-run.ts';
 import { useVideos } from '../end-to-end/videos.ts';
+import { fetch } from '../http.ts';
 import { descendants, signalIfThere } from '../processes.ts';
 import { type RunningProcess, ServiceHome, startProcess } from '../service.ts';
 

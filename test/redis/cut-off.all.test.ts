@@ -2,6 +2,7 @@
 import { afterAll, expect, it, vi } from 'vitest';
 import { RequestRedis } from '../../src/redis/clients.ts';
 import { useService } from '../api/api-fixture.ts';
+import { fetch } from '../http.ts';
 
 const sent = vi.spyOn(RequestRedis.prototype, 'sendCommand');
 afterAll(() => sent.mockRestore());

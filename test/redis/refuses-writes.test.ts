@@ -7,6 +7,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { closeRedis, connectRedis, type Redis as OurRedis } from '../../src/redis/connection.ts';
 import { startHealthServer } from '../../src/worker/health.ts';
 import { useService } from '../api/api-fixture.ts';
+import { fetch } from '../http.ts';
 import { until } from '../until.ts';
 
 const service = useService({ parts: ['gateway'] });

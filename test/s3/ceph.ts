@@ -12,6 +12,7 @@ import { promisify } from 'node:util';
 import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
 import type { S3Options } from '../../src/storage/s3-bucket.ts';
 import { debianPackages } from '../debian-packages.ts';
+import { fetch } from '../http.ts';
 import { freePorts } from '../ports.ts';
 import { until } from '../until.ts';
 

@@ -17,6 +17,7 @@ import { presignedDownloads } from '../../src/storage/s3-signed-url.ts';
 import { createS3Storage } from '../../src/storage/s3-storage.ts';
 import { ObjectNotFound, type Storage, StorageUnavailable } from '../../src/storage/storage.ts';
 import { describeStorage } from '../contract/storage-suite.ts';
+import { fetch } from '../http.ts';
 import type { Fault, S3Request, S3Server } from '../s3/s3-server.ts';
 import { until } from '../until.ts';
 import { bucketOptions, PREFIX, type StorageOnS3, storageOnS3 } from './s3-fixture.ts';

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { ExtractPayload } from '../../src/queue/payloads.ts';
 import type { StepContext } from '../../src/worker/step.ts';
 import { fetchStream } from '../../src/worker/stream-source.ts';
+import { fetch } from '../http.ts';
 import { ffmpeg } from '../media/oracle.ts';
 import { mediaFolder } from '../media/sources.ts';
 import { recordConnects } from '../outbound/connect-recorder.ts';

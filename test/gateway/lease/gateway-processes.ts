@@ -2,6 +2,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
+import { fetch } from '../../http.ts';
 import type { TestRedis } from '../../redis-server.ts';
 import { until } from '../../until.ts';
 import { caller, type GatewaySetting, type TestGateway } from '../gateway-fixture.ts';
