@@ -26,7 +26,11 @@ export default defineConfig({
     hookTimeout: 120_000,
     // As long as `until` waits: vitest's own second is less than a busy machine may need.
     expect: { poll: { timeout: 60_000 } },
-    reporters: ['default', './script/tally-reporter.ts'],
+    setupFiles: ['script/measure-file.ts'],
+    reporters: [
+      'default',
+      ['./script/tally-reporter.ts', { endedFile: '.cache/failed-tests.json', again: process.env.TEST_AGAIN === '1' }],
+    ],
     projects: runs.map((run, groupOrder) => ({
       extends: true,
       test: {
@@ -36,8 +40,9 @@ export default defineConfig({
         exclude: ['test/containers/**'],
         provide: { run },
         sequence: { groupOrder },
-        // On two cores: many of them wait for Redis, for sockets and for other processes. With 4 the core keeps them busy for 73 % of its time; the others
-        // begin whole services and browsers.
+        // A process runs many files of the core and loads the code once: a fifth less processor time.
+        isolate: run !== 'core',
+        // On two cores: many of them wait for Redis, for sockets and for other processes.
         maxWorkers: run === 'core' ? 4 : 3,
       },
     })),
