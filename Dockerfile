@@ -5,21 +5,23 @@ FROM node:24-bookworm-slim AS node
 FROM node AS packages
 WORKDIR /app
 COPY package.json package-lock.json ./
-# TypeScript is an optional peer of a package below tus: types alone. What runs reads no declarations, maps or fluent-ffmpeg's records of its
+COPY web/package.json ./web/
+# Without the workspace of the pages, of which npm leaves esbuild. TypeScript is an optional peer of a package below tus: types alone. What runs reads no declarations, maps or fluent-ffmpeg's records of its
 # own tests, which are half of the bytes.
-RUN npm ci --omit=dev --ignore-scripts --no-audit --no-fund \
- && rm -rf node_modules/typescript node_modules/@typescript node_modules/fluent-ffmpeg/coverage \
+RUN npm ci --omit=dev --workspaces=false --ignore-scripts --no-audit --no-fund \
+ && rm -rf node_modules/typescript node_modules/@typescript node_modules/esbuild node_modules/@esbuild node_modules/fluent-ffmpeg/coverage \
  && find node_modules -type f \( -name '*.map' -o -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' \) -delete
 
 # What shows the API references.
 COPY script/scalar ./script/
 RUN script/scalar
 
-# What browsers get. With what only development needs, esbuild and Preact among it, so in a stage of its own.
+# What browsers get. Made with packages that the service does not need, so in a stage of its own.
 FROM node AS pages
 WORKDIR /app
 COPY package.json package-lock.json ./
-RUN npm ci --ignore-scripts --no-audit --no-fund
+COPY web/package.json ./web/
+RUN npm ci --omit=dev --ignore-scripts --no-audit --no-fund
 COPY script/build-web.ts ./script/
 COPY src/contract ./src/contract
 COPY src/client ./src/client
@@ -77,6 +79,6 @@ USER node
 VOLUME /data
 EXPOSE 8080 8081 8082
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 CMD ["node", "/app/src/cli/health.ts"]
-# The flag as in script/env.sh and in the first line of src/main.ts (docs/decisions/0009-young-generation.md).
+# The flag as in script/env.sh and in the first line of bin/soundpost.js (docs/decisions/0009-young-generation.md).
 ENTRYPOINT ["tini", "--", "node", "--max-semi-space-size=4", "/app/src/main.ts"]
 CMD ["api"]

@@ -3,11 +3,12 @@
 
 root=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)
 
-# Node 24 or newer, the first with `using`, and one that runs TypeScript as it is: a distribution may leave that out.
+# New enough for `engines` in package.json, and one that runs TypeScript as it is: a distribution may leave that out.
 node_is_new_enough() {
   node -e '
-    const isNew = Number.parseInt(process.versions.node) >= 24;
-    process.exit(isNew && process.features.typescript ? 0 : 1)' >/dev/null 2>&1
+    const { engines } = JSON.parse(require("fs").readFileSync(process.argv[1], "utf8"));
+    const isNew = Number.parseInt(process.versions.node) >= Number(/\d+/.exec(engines.node));
+    process.exit(isNew && process.features.typescript ? 0 : 1)' "$root/package.json" >/dev/null 2>&1
 }
 
 # The folder may still be empty: bootstrap fills it.
@@ -19,7 +20,7 @@ export NODE_COMPILE_CACHE="$root/.cache/node"
 
 # Becomes Soundpost's command line. V8 lets the space for new objects grow to 32 MiB and keeps it: with 4 MiB the API takes 40 % less memory
 # under load, and 4 % more time for a request (docs/performance.md); an upload raises its memory by less than 64 MiB
-# (docs/decisions/0009-young-generation.md). The image and the first line of src/main.ts, the bin, set it too.
+# (docs/decisions/0009-young-generation.md). The image and the first line of bin/soundpost.js set it too.
 soundpost() {
-  exec node --max-semi-space-size=4 "$root/src/main.ts" "$@"
+  exec node --max-semi-space-size=4 "$root/bin/soundpost.js" "$@"
 }

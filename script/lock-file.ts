@@ -9,7 +9,11 @@ const LockFile = z.object({
   lockfileVersion: z.literal(3),
   packages: z.record(
     z.string(),
-    z.object({ resolved: z.string().optional(), integrity: z.string().optional() }),
+    z.object({
+      resolved: z.string().optional(),
+      integrity: z.string().optional(),
+      link: z.boolean().optional(),
+    }),
   ),
 });
 
@@ -17,7 +21,10 @@ const LockFile = z.object({
 const SHA512 = /^sha512-[A-Za-z0-9+/]{86}==$/;
 
 const { packages } = LockFile.parse(JSON.parse(await readFile('package-lock.json', 'utf8')));
-const entries = Object.entries(packages).filter(([path]) => path !== '');
+// The project itself and its workspaces, in their folders and as links to them, are not fetched.
+const entries = Object.entries(packages).filter(
+  ([path, { link = false }]) => path.includes('node_modules/') && !link,
+);
 const faults = entries.flatMap(([path, { resolved, integrity = '' }]) => [
   ...(SHA512.test(integrity) ? [] : [`${path}: has no sha512 integrity`]),
   ...(resolved === undefined ? [] : [`${path}: names where it comes from: ${resolved}`]),

@@ -13,6 +13,9 @@ export function processorSeconds(): number | undefined {
     return undefined;
   }
   // Fields 14 to 17: utime, stime, cutime, cstime. The second field, the program's name, may hold spaces and ends with the last parenthesis.
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ').slice(11, 15);
+  const fields = stat
+    .slice(stat.lastIndexOf(')') + 2)
+    .split(' ')
+    .slice(11, 15);
   return fields.reduce((sum, ticks) => sum + Number(ticks), 0) / TICKS_PER_SECOND;
 }

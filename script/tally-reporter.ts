@@ -90,7 +90,9 @@ function leftOut(modules: readonly TestModule[]): string[] {
     if (result.state !== 'skipped' || !result.note) continue;
     counts.set(result.note, (counts.get(result.note) ?? 0) + 1);
   }
-  return [...counts].map(([reason, count]) => `left out: ${count} ${count === 1 ? 'test' : 'tests'}: ${reason}`);
+  return [...counts].map(
+    ([reason, count]) => `left out: ${count} ${count === 1 ? 'test' : 'tests'}: ${reason}`,
+  );
 }
 
 function mostExpensive(modules: readonly TestModule[]): string[] {
@@ -105,7 +107,9 @@ function mostExpensive(modules: readonly TestModule[]): string[] {
 function cost(): string {
   const wall = `${Math.round(performance.now() / 1000)} s`;
   const processor = processorSeconds();
-  return processor === undefined ? `${wall} in all` : `${wall} in all, ${Math.round(processor)} s of processor time`;
+  return processor === undefined
+    ? `${wall} in all`
+    : `${wall} in all, ${Math.round(processor)} s of processor time`;
 }
 
 function keep(file: string, ended: Ended): void {

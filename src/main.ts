@@ -1,4 +1,3 @@
-#!/usr/bin/env -S node --max-semi-space-size=4
 /** The command line. */
 import { errorAnswer, exitCodeOf, sentenceOf } from './cli/ending.ts';
 import { createProgram } from './cli/program.ts';
