@@ -11,7 +11,7 @@ declare module 'vitest' {
 const before = processorSeconds();
 
 // Registered first, and so run last: what a file started has ended by then.
-afterAll(({}, suite) => {
+afterAll((_context, suite) => {
   const after = processorSeconds();
   if (before !== undefined && after !== undefined) suite.file.meta.processorSeconds = after - before;
 });
