@@ -11,7 +11,8 @@ declare module 'vitest' {
 const before = processorSeconds();
 
 // Registered first, and so run last: what a file started has ended by then.
-afterAll((_context, suite) => {
+// biome-ignore lint/correctness/noEmptyPattern: vitest reads there which fixtures are asked for
+afterAll(({}, suite) => {
   const after = processorSeconds();
   if (before !== undefined && after !== undefined) suite.file.meta.processorSeconds = after - before;
 });
