@@ -73,24 +73,22 @@ const SAFE_FILENAME = /^[^\p{Cc}\p{Cs}/\\]+$/u;
 // Bidirectional controls (Unicode's property Bidi_Control) make a name read as another one.
 const UNAMBIGUOUS_FILENAME = /^(?!\.{1,2}$)[^\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]*$/u;
 
-export const JobOptions = z
-  .strictObject({
-    filename: z
-      .string()
-      .min(1)
-      .max(200)
-      .regex(SAFE_FILENAME, 'must not contain path separators, control characters or half characters')
-      .regex(UNAMBIGUOUS_FILENAME, 'must not be . or .., nor contain bidirectional controls')
-      .optional()
-      .meta({ description: 'Name without extension; default: the name of the source' }),
-    webhook: z.string().max(MAX_URL_LENGTH).optional().meta({ description: 'https URL at a public address' }),
-    priority: z
-      .enum(['low', 'normal', 'high'])
-      .default('normal')
-      .meta({ description: 'high needs a key with the scope priority' }),
-    voiceMessage: VoiceMessageRequest.optional(),
-  })
-  .meta({ id: 'JobOptions' });
+export const JobOptions = z.strictObject({
+  filename: z
+    .string()
+    .min(1)
+    .max(200)
+    .regex(SAFE_FILENAME, 'must not contain path separators, control characters or half characters')
+    .regex(UNAMBIGUOUS_FILENAME, 'must not be . or .., nor contain bidirectional controls')
+    .optional()
+    .meta({ description: 'Name without extension; default: the name of the source' }),
+  webhook: z.string().max(MAX_URL_LENGTH).optional().meta({ description: 'https URL at a public address' }),
+  priority: z
+    .enum(['low', 'normal', 'high'])
+    .default('normal')
+    .meta({ description: 'high needs a key with the scope priority' }),
+  voiceMessage: VoiceMessageRequest.optional(),
+});
 export type JobOptions = z.infer<typeof JobOptions>;
 export type Priority = JobOptions['priority'];
 
