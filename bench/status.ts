@@ -38,6 +38,7 @@ for (const [nth, jobId] of jobIds.entries()) {
   await bench.redis.hset(hash, { processedOn: now, progress: JSON.stringify(progress) });
   if (nth % 3 === 1) continue;
   const outputFile = {
+    name: 'audio',
     filename: 'talk-1080p.mp3',
     size: 86_697_600,
     duration: 3612.4,
@@ -48,12 +49,13 @@ for (const [nth, jobId] of jobIds.entries()) {
     sampleRate: 48_000,
     sha256: 'ab'.repeat(32),
     expiresAt: new Date(now + 86_400_000).toISOString(),
+    timeline: { startOffset: 0, filledSeconds: 0 },
     copied: false,
     storageKey: `results/${jobId}/0123456789abcdef.mp3`,
   };
   await bench.redis.hset(hash, {
     finishedOn: now,
-    returnvalue: JSON.stringify({ version: 1, inputFile, outputFile, voice: null }),
+    returnvalue: JSON.stringify({ version: 1, inputFile, warnings: [], outputFile, voice: null }),
   });
 }
 

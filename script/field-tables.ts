@@ -1,7 +1,7 @@
 /** The fields of a request, read out of the contract's schemas. */
 import { z } from 'zod';
 import { DestinationRequest } from '../src/contract/destination.ts';
-import { RequestedOptions, VoiceMessageRequest } from '../src/contract/job-request.ts';
+import { JobOptions, VoiceMessageRequest } from '../src/contract/job-request.ts';
 import { OutputRequest, TranscriptRequest, WaveformRequest } from '../src/contract/output-request.ts';
 import { code, markdownTable } from './markdown-table.ts';
 
@@ -10,7 +10,7 @@ type Rule = z.core.JSONSchema.BaseSchema;
 export const outputFieldTable = (): string => fieldTable('output', OutputRequest);
 export const waveformFieldTable = (): string => fieldTable('waveform', WaveformRequest);
 export const transcriptFieldTable = (): string => fieldTable('transcript', TranscriptRequest);
-export const optionFieldTable = (): string => fieldTable('options', RequestedOptions);
+export const optionFieldTable = (): string => fieldTable('options', JobOptions);
 export const destinationFieldTable = (): string => fieldTable('destination', DestinationRequest);
 export const voiceMessageFieldTable = (): string => fieldTable('voiceMessage', VoiceMessageRequest);
 

@@ -21,7 +21,6 @@ export function bodyHash({ request }: RouteContext): Hash | undefined {
   return request.get('idempotency-key') === undefined ? undefined : createHash('sha256');
 }
 
-/** As it is kept, also by the first edition. */
 const KeptAnswer = z.object({
   httpStatus: z.int(),
   headers: z.record(z.string(), z.string()),

@@ -2,7 +2,7 @@
 import { DestinationRequest } from '../contract/destination.ts';
 import { type FormatName, formats } from '../contract/formats.ts';
 import { ONLY_OUTPUT } from '../contract/ids.ts';
-import { type JobOptions, RequestedOptions, VoiceMessageRequest } from '../contract/job-request.ts';
+import { JobOptions, VoiceMessageRequest } from '../contract/job-request.ts';
 import { type AskedOutputs, OutputRequest, OutputsRequest } from '../contract/output-request.ts';
 import { alsoOutput } from './also-option.ts';
 import { UsageError } from './ending.ts';
@@ -74,7 +74,7 @@ export function extractRequest(choices: ExtractChoices): ExtractRequest {
       ? []
       : [transcriptOutput(first, choices.transcript, choices.language)]),
   ]);
-  const options = RequestedOptions.safeParse(
+  const options = JobOptions.safeParse(
     given({
       filename: choices.name,
       webhook: choices.webhook,

@@ -70,39 +70,27 @@ export type VoiceMessageRequest = z.infer<typeof VoiceMessageRequest>;
 
 // Control characters, path separators and halves of surrogate pairs can neither be shown nor stored as a name.
 const SAFE_FILENAME = /^[^\p{Cc}\p{Cs}/\\]+$/u;
-
-/** As a job has them. OpenAPI documents call those that may be asked for `JobOptions`, and these `JobOptionsInForce`. */
-export const JobOptions = z
-  .strictObject({
-    filename: z
-      .string()
-      .min(1)
-      .max(200)
-      .regex(SAFE_FILENAME, 'must not contain path separators, control characters or half characters')
-      .optional()
-      .meta({ description: 'Name without extension; default: the name of the source' }),
-    webhook: z.string().max(MAX_URL_LENGTH).optional().meta({ description: 'https URL at a public address' }),
-    priority: z
-      .enum(['low', 'normal', 'high'])
-      .default('normal')
-      .meta({ description: 'high needs a key with the scope priority' }),
-    voiceMessage: VoiceMessageRequest.optional(),
-  })
-  .meta({ id: 'KeptJobOptions', outputId: 'JobOptionsInForce' });
-export type JobOptions = z.infer<typeof JobOptions>;
-export type Priority = JobOptions['priority'];
-
 // Bidirectional controls (Unicode's property Bidi_Control) make a name read as another one.
 const UNAMBIGUOUS_FILENAME = /^(?!\.{1,2}$)[^\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]*$/u;
 
-/** As they may be asked for; those of earlier jobs are read by {@link JobOptions}. */
-export const RequestedOptions = JobOptions.extend({
-  filename: JobOptions.shape.filename
-    .unwrap()
+export const JobOptions = z.strictObject({
+  filename: z
+    .string()
+    .min(1)
+    .max(200)
+    .regex(SAFE_FILENAME, 'must not contain path separators, control characters or half characters')
     .regex(UNAMBIGUOUS_FILENAME, 'must not be . or .., nor contain bidirectional controls')
     .optional()
     .meta({ description: 'Name without extension; default: the name of the source' }),
+  webhook: z.string().max(MAX_URL_LENGTH).optional().meta({ description: 'https URL at a public address' }),
+  priority: z
+    .enum(['low', 'normal', 'high'])
+    .default('normal')
+    .meta({ description: 'high needs a key with the scope priority' }),
+  voiceMessage: VoiceMessageRequest.optional(),
 });
+export type JobOptions = z.infer<typeof JobOptions>;
+export type Priority = JobOptions['priority'];
 
 /** What is made of the source: exactly one of the two (decisions A8). */
 const asked = {
@@ -127,13 +115,13 @@ function refuseBothOrNeither(job: unknown, context: z.RefinementCtx): void {
 }
 
 export const JobRequest = z
-  .strictObject({ source: Source, ...asked, options: RequestedOptions.prefault({}) })
+  .strictObject({ source: Source, ...asked, options: JobOptions.prefault({}) })
   .superRefine(refuseBothOrNeither, { when: () => true });
 export type JobRequest = z.infer<typeof JobRequest>;
 
 /** The `request` part of a multipart submission: a job without its source, which is the `file` part. */
 export const UploadedJobRequest = z
-  .strictObject({ ...asked, options: RequestedOptions.prefault({}) })
+  .strictObject({ ...asked, options: JobOptions.prefault({}) })
   .superRefine(refuseBothOrNeither, { when: () => true });
 
 export const BatchRequest = z.strictObject({

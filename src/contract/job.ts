@@ -91,7 +91,7 @@ const file = {
     .regex(/^[0-9a-f]{64}$/)
     .meta({ example: '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08' }),
   expiresAt: z.iso.datetime().meta({ example: '2026-01-02T00:00:00.000Z' }),
-  timeline: OutputTimeline.optional().meta({ description: 'Left out of results of earlier versions' }),
+  timeline: OutputTimeline,
   destination: DestinationState.optional().meta({
     description: 'Where it has one, of its own or of the job',
   }),

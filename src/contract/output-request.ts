@@ -89,8 +89,6 @@ export const OutputRequest = z
       .optional()
       .meta({ description: 'Integrated loudness to reach, LUFS (EBU R128); implies normalize. Default −16' }),
     ...taken,
-    // Optional, as everything that came after the first edition: a default would stand in what Idempotency-Keys of the last
-    // day are bound to, and a repetition would be taken for another request.
     acceptTruncated: z.boolean().optional().meta({
       description:
         'Of a file that was cut off take what is there, with a warning, instead of failing. Default false',

@@ -5,7 +5,7 @@ import type { Redis } from '../redis/connection.ts';
 import { ownKey } from '../redis/keys.ts';
 
 const LoggedAttempt = DeliveryAttempt.extend({
-  /** When the next try was due; absent when there was none, and in what the first edition logged. */
+  /** When the next try was due; absent when there was none. */
   nextAtMs: z.number().optional(),
 });
 export type LoggedAttempt = z.infer<typeof LoggedAttempt>;

@@ -12,8 +12,6 @@ export const DeliveryData = z.looseObject({
   deliveryId: z.string(),
   /** When the event happened, ms since the epoch. */
   eventTimeMs: z.number(),
-  /** Tries that were made before the delivery came to this queue. */
-  earlierTries: z.int().default(0),
 });
 export type DeliveryData = z.infer<typeof DeliveryData>;
 

@@ -5,11 +5,11 @@ import type { LoggedAttempt } from './attempt-log.ts';
 import type { StoredDelivery } from './delivery-queue.ts';
 
 export function deliveryProgress(
-  { status, data, delayMs }: StoredDelivery,
+  { status, data }: StoredDelivery,
   attempts: readonly LoggedAttempt[],
   hostFailsSinceMs: number | undefined,
 ): DeliveryProgress {
-  const nextAtMs = status === 'pending' ? nextAttemptMs(attempts.at(-1), delayMs) : undefined;
+  const nextAtMs = status === 'pending' ? attempts.at(-1)?.nextAtMs : undefined;
   return {
     deliveryId: data.deliveryId,
     status,
@@ -20,9 +20,4 @@ export function deliveryProgress(
       host: { state: 'failing', since: new Date(hostFailsSinceMs).toISOString() },
     }),
   };
-}
-
-/** The first edition did not log when the next one is due: its delay counts from the end of the last one. */
-function nextAttemptMs(last: LoggedAttempt | undefined, delayMs: number): number | undefined {
-  return last && (last.nextAtMs ?? Date.parse(last.at) + last.latencyMs + delayMs);
 }

@@ -29,8 +29,6 @@ export interface StoredDelivery {
   readonly lastError: string | null;
   /** Those that have ended. */
   readonly tries: number;
-  /** For the next try, or for a turn in its lane; what BullMQ was asked for last. */
-  readonly delayMs: number;
   readonly isDelayed: boolean;
 }
 
@@ -49,17 +47,11 @@ export class DeliveryQueue {
     this.#queue = openQueue(name, redis, logger, telemetry);
   }
 
-  /** The id makes it one delivery, however often it is added. @param tries at most, made by this queue */
-  async add(
-    id: string,
-    name: string,
-    data: DeliveryData,
-    { tries, delayMs = 0 }: { readonly tries: number; readonly delayMs?: number },
-  ): Promise<void> {
+  /** The id makes it one delivery, however often it is added. @param tries at most */
+  async add(id: string, name: string, data: DeliveryData, tries: number): Promise<void> {
     await this.#queue.add(name, data, {
       jobId: id,
       attempts: tries,
-      delay: delayMs,
       timestamp: redisNow(),
       backoff: { type: 'schedule' },
       removeOnComplete: this.#options.keep.delivered,
@@ -83,7 +75,7 @@ export class DeliveryQueue {
       return false;
     }
     const state = await job.getState();
-    await job.updateData({ ...job.data, earlierTries: 0, notBeforeMs: undefined });
+    await job.updateData({ ...job.data, notBeforeMs: undefined });
     if (state === 'completed' || state === 'failed') {
       await job.retry(state, { resetAttemptsMade: true });
     } else if (state === 'delayed') {
@@ -149,8 +141,7 @@ function stored(job: Job, isDelayed: boolean): StoredDelivery {
     data,
     status: hasSucceeded ? 'delivered' : job.finishedOn === undefined ? 'pending' : 'failed',
     lastError: job.failedReason ?? null,
-    tries: data.earlierTries + job.attemptsMade,
-    delayMs: job.delay ?? 0,
+    tries: job.attemptsMade,
     isDelayed,
   };
 }

@@ -82,8 +82,7 @@ export class DeliveryWorker {
       await this.#lanes.wait(lane, jobId, (ms) => job.moveToDelayed(redisNow() + ms, token));
       throw new DelayedError();
     }
-    const tries = data.earlierTries + job.attemptsMade;
-    const attempt = () => tryDelivery(kind, data, tries, { redis, logger, signal });
+    const attempt = () => tryDelivery(kind, data, job.attemptsMade, { redis, logger, signal });
     const turn = await kind.turnOf?.(data);
     const park = (ms: number) => job.moveToDelayed(redisNow() + ms, token);
     const tried = await this.#inTurn(turn && { ...turn, jobId }, park, attempt).catch(
@@ -128,12 +127,11 @@ export class DeliveryWorker {
   }
 
   /** What failed by our own fault is made again as if the receiver had refused it. -1 ends the tries. */
-  #backoffMs(error: unknown, job: Pick<Job, 'name' | 'data' | 'attemptsMade'> | undefined): number {
+  #backoffMs(error: unknown, job: Pick<Job, 'name' | 'attemptsMade'> | undefined): number {
     if (error instanceof TryAgain || job === undefined) {
       return error instanceof TryAgain ? error.delayMs : -1;
     }
-    const { earlierTries } = DeliveryData.parse(job.data);
-    return this.#options.kindOf(job.name).schedule(earlierTries + job.attemptsMade + 1, 0) ?? -1;
+    return this.#options.kindOf(job.name).schedule(job.attemptsMade + 1, 0) ?? -1;
   }
 
   #leaveLane(job: Job, hasEnded: boolean): void {

@@ -27,7 +27,7 @@ const KEEP_LONGER_SECONDS = 24 * 60 * 60;
 /** Records that BullMQ removes at a time. */
 const REMOVE_LIMIT = 100;
 
-/** A hash: delivery → the BullMQ job that makes it. The first edition made each replay another job. */
+/** A set: the ids of the job's deliveries. */
 const indexKey = (jobId: string): string => ownKey('deliveries', jobId);
 
 export class JobWebhooks {
@@ -53,14 +53,14 @@ export class JobWebhooks {
   async add(payload: WebhookPayload): Promise<void> {
     const { jobId, deliveryId, event } = payload;
     const key = indexKey(jobId);
-    await this.#redis.multi().hset(key, deliveryId, deliveryId).expire(key, this.#keepSeconds).exec();
-    await this.queue.add(deliveryId, event, { earlierTries: 0, ...payload }, { tries: this.#tries });
+    await this.#redis.multi().sadd(key, deliveryId).expire(key, this.#keepSeconds).exec();
+    await this.queue.add(deliveryId, event, payload, this.#tries);
   }
 
   /** Answers false when the job has no such delivery. */
   async replay(jobId: string, deliveryId: string): Promise<boolean> {
-    const current = await this.#redis.hget(indexKey(jobId), deliveryId);
-    return current !== null && (await this.queue.replay(current));
+    const isOwn = (await this.#redis.sismember(indexKey(jobId), deliveryId)) === 1;
+    return isOwn && (await this.queue.replay(deliveryId));
   }
 
   /** Sends again what failed at this time or later; answers how many. */
@@ -80,11 +80,11 @@ export class JobWebhooks {
 
   /** Oldest first. @param bodyOf what is posted */
   async list(jobId: string, bodyOf: (payload: WebhookPayload) => Delivery['body']): Promise<Delivery[]> {
-    const index = await this.#redis.hgetall(indexKey(jobId));
+    const ids = await this.#redis.smembers(indexKey(jobId));
     const found = await Promise.all(
-      Object.entries(index).map(async ([deliveryId, current]) => {
+      ids.map(async (deliveryId) => {
         const [stored, attempts] = await Promise.all([
-          this.queue.find(current),
+          this.queue.find(deliveryId),
           readAttempts(this.#redis, deliveryId),
         ]);
         if (stored === undefined) return undefined;
@@ -102,9 +102,8 @@ export class JobWebhooks {
   /** How far the announcement of the job's end is. */
   async stateOf(jobId: string): Promise<WebhookState> {
     const deliveryId = webhookId(jobId);
-    const current = (await this.#redis.hget(indexKey(jobId), deliveryId)) ?? deliveryId;
     const [stored, attempts] = await Promise.all([
-      this.queue.find(current),
+      this.queue.find(deliveryId),
       countAttempts(this.#redis, deliveryId),
     ]);
     const { status = 'pending', lastError = null } = stored ?? {};

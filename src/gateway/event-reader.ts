@@ -18,7 +18,6 @@ import type { Lease } from './lease/lease.ts';
 import { gatewayKey } from './redis-keys.ts';
 import { untilAborted } from './until-aborted.ts';
 import type { EventDeliveries } from './webhooks/event-deliveries.ts';
-import { removeFirstEdition, takeOverFirstEdition } from './webhooks/first-edition.ts';
 
 interface EventReaderOptions {
   readonly redis: Redis;
@@ -52,13 +51,9 @@ export class EventReader {
 
   /** Resolves when nothing that is appended from now on is missed. */
   async start(): Promise<void> {
-    const { redis, deliveries } = this.#options;
-    this.#last =
-      (await redis.get(CURSOR)) ??
-      (await takeOverFirstEdition(redis, deliveries)) ??
-      (await newestEventId(redis));
+    const { redis } = this.#options;
+    this.#last = (await redis.get(CURSOR)) ?? (await newestEventId(redis));
     await this.#keepPosition();
-    await removeFirstEdition(redis);
     this.#running = this.#run();
   }
 

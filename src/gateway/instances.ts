@@ -28,7 +28,7 @@ const Instance = z.object({
   createdAt: z.iso.datetime(),
   tokenHash: z.string(),
   /** Somebody took it off its network; it stays off until it is told to connect. */
-  loggedOut: z.boolean().default(false),
+  loggedOut: z.boolean(),
   /** What its network needs, sealed; see {@link Instances.connectionOf}. */
   sealedConnection: z.string().optional(),
 });

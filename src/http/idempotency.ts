@@ -29,9 +29,9 @@ const LEASE_MS = 6000;
 const RENEW_MS = 2000;
 const RETRY_AFTER_SECONDS = 2;
 
-// By the clock of Redis, so that processes need not agree on the time. A gateway of the first edition kept its lease beside the record.
+// By the clock of Redis, so that processes need not agree on the time.
 const begin = new RedisScript(`
-local record, oldLease = KEYS[1], KEYS[2]
+local record = KEYS[1]
 local fingerprint, seed, owner, lease, keep = unpack(ARGV)
 local stored = redis.call('HMGET', record, 'fingerprint', 'seed', 'until', 'answer')
 if stored[1] and stored[1] ~= fingerprint then return {'mismatch'} end
@@ -39,7 +39,6 @@ if stored[4] then return {'replay', stored[4]} end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 if stored[3] and tonumber(stored[3]) > now then return {'in-progress'} end
-if redis.call('EXISTS', oldLease) == 1 then return {'in-progress'} end
 seed = stored[2] or seed
 redis.call('HSET', record, 'fingerprint', fingerprint, 'seed', seed, 'owner', owner, 'until', now + lease)
 if not stored[1] then redis.call('PEXPIRE', record, keep) end
@@ -77,7 +76,7 @@ export async function once<Answer>(
   const owner = randomUUID();
   const fresh = randomBytes(16).toString('hex');
   const [outcome, text = ''] = BeginReply.parse(
-    await begin.run(redis, [record, `${record}:lease`], [fingerprint, fresh, owner, LEASE_MS, KEEP_MS]),
+    await begin.run(redis, [record], [fingerprint, fresh, owner, LEASE_MS, KEEP_MS]),
   );
   if (outcome === 'replay') {
     return { answer: JSON.parse(text) as Answer, replayed: true };

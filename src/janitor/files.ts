@@ -178,7 +178,7 @@ async function readEnded(jobId: string, { redis, logger }: SweepContext): Promis
       attemptTokens,
     };
   } catch (error) {
-    // One record of another version must not keep all others from being swept.
+    // One record that cannot be read must not keep all others from being swept.
     logger.warn({ jobId, err: error }, 'the files of a job cannot be told from its record');
     return undefined;
   }

@@ -59,14 +59,13 @@ local mac, now, limit, cost = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ton
 local windowMs = ${RATE_WINDOW_SECONDS * 1000}
 ${RATE_FUNCTION}
 ${READ_RECORD}
-local stored = redis.call('HMGET', key, 'mac', 'previousMac', 'previousUntilMs', 'revokedAtMs',
-  'name', 'scopes', 'instances', 'createdAtMs', 'replaced', '${PAUSED_FIELD}')
-local isCurrent = stored[1] == mac
-local isPrevious = stored[2] == mac and now < tonumber(stored[3] or '0')
-for old, untilMs in string.gmatch(stored[9] or '', '([^: ]+):(%d+)') do
-  if old == mac and now < tonumber(untilMs) then isPrevious = true end
+local current, replaced, revoked, name, scopes, instances, created, paused = unpack(redis.call('HMGET', key, 'mac', 'replaced',
+  'revokedAtMs', 'name', 'scopes', 'instances', 'createdAtMs', '${PAUSED_FIELD}'))
+local isCurrent, isReplaced = current == mac, false
+for old, untilMs in string.gmatch(replaced or '', '([^: ]+):(%d+)') do
+  if old == mac and now < tonumber(untilMs) then isReplaced = true end
 end
-if mac == '' or stored[4] or not (isCurrent or isPrevious) then
+if mac == '' or revoked or not (isCurrent or isReplaced) then
   local counted, _, reset = take(failedKey, ${WRONG_KEYS_PER_MINUTE}, 1, windowMs)
   if not counted then return {'blocked', reset} end
   return {'no-key'}
@@ -74,7 +73,7 @@ end
 local taken, remaining, reset = take(rate, limit, cost, windowMs)
 local fields = {}
 if job then fields = readRecord(job) end
-return {'known', taken and 1 or 0, remaining, reset, stored[5], stored[6], stored[7], stored[8], stored[10] or '', isCurrent and 1 or 0, fields}
+return {'known', taken and 1 or 0, remaining, reset, name, scopes, instances, created, paused or '', isCurrent and 1 or 0, fields}
 `);
 
 type Answer =

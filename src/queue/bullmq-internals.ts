@@ -39,7 +39,7 @@ const lockOf = (jobId: string): string => keyOf('extract', `${jobId}:lock`);
 /** Where a job's record is, for those who ask whether it is there, or hand it to {@link READ_RECORD}. */
 export const recordKey = (queue: QueueName, jobId: string): string => keyOf(queue, jobId);
 
-/** Fields of ours in an extraction's hash. The first edition wrote them already, so their names stay. */
+/** Fields of ours in an extraction's hash. */
 const own = {
   cancelled: 'spCancelled',
   /** The highest progress written so far. */
@@ -100,7 +100,6 @@ export function readExtraction(hash: Readonly<Record<string, string>>) {
     attemptTokens: raw[own.attempts]?.split(',') ?? [],
     /** The caller had the files of a finished job erased. */
     isErased: raw[own.erased] !== undefined,
-    /** Of a provisional one. */
     isConfirmed: raw[own.confirmed] !== undefined,
     /** The latest sending as a voice message, when it is not the one of the submission. */
     voiceSendId: raw[own.voiceSend],
@@ -306,9 +305,9 @@ type StartState = AttemptState | 'unconfirmed' | 'refused' | 'paused';
 // A process that was heard of after it had left the job did not die of it; one that nobody knows any more has ended in order.
 const start = new RedisScript(`
 local hash, lock, beats, dead, key = unpack(KEYS)
-local token, isProvisional = unpack(ARGV)
+local token = ARGV[1]
 if redis.call('GET', lock) ~= token then return {'lost', 0, 0} end
-if isProvisional == '1' and redis.call('HEXISTS', hash, '${own.confirmed}') == 0 then
+if redis.call('HEXISTS', hash, '${own.confirmed}') == 0 then
   if redis.call('HEXISTS', hash, '${own.refused}') == 0 then return {'unconfirmed', 0, 0} end
   redis.call('HSET', hash, '${own.refused}', '${DROPPED}')
   return {'refused', 0, 0}
@@ -342,12 +341,7 @@ return {isCancelled and 'cancelled' or 'held', lost, unsure}
  */
 export async function startAttempt(
   redis: Redis,
-  {
-    jobId,
-    token,
-    tenant,
-    isProvisional,
-  }: Pick<Holder, 'jobId' | 'token'> & Pick<ExtractPayload, 'tenant' | 'isProvisional'>,
+  { jobId, token, tenant }: Pick<Holder, 'jobId' | 'token'> & Pick<ExtractPayload, 'tenant'>,
 ): Promise<{ readonly state: StartState; readonly lostStarts: number; readonly unsureStarts: number }> {
   const keys = [
     recordKey('extract', jobId),
@@ -356,8 +350,7 @@ export async function startAttempt(
     DEAD_WORKERS_KEY,
     apiKeyKey(tenant),
   ];
-  const args = [token, isProvisional ? '1' : '0'];
-  const answer = (await start.run(redis, keys, args)) as [StartState, number, number];
+  const answer = (await start.run(redis, keys, [token])) as [StartState, number, number];
   return { state: answer[0], lostStarts: answer[1], unsureStarts: answer[2] };
 }
 

@@ -223,7 +223,7 @@ async function attempt(
       controller.abort(new JobAborted(state));
     }
   };
-  const holder = { jobId, token, tenant: payload.tenant, isProvisional: payload.isProvisional };
+  const holder = { jobId, token, tenant: payload.tenant };
   const { state, lostStarts, unsureStarts } = await startConfirmed(redis, holder, signal);
   onState(state);
   if (lostStarts + unsureStarts >= MAX_LOST_STARTS) {

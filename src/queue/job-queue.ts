@@ -248,7 +248,7 @@ export class JobQueue {
       const extraction = {
         name: 'extract',
         queueName: queueNames.extract,
-        data: { ...payload, isProvisional: true },
+        data: payload,
         opts: {
           jobId,
           timestamp,

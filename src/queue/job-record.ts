@@ -37,11 +37,10 @@ export async function findJobRecord(redis: Redis, jobId: string): Promise<JobRec
   return readJobRecord(jobId, await fetchExtraction(redis, jobId));
 }
 
-/** See {@link findJobRecord}. Undefined also of a job that does not count yet. */
+/** See {@link findJobRecord}. Undefined also of a job that its API has not confirmed. */
 export function readJobRecord(jobId: string, hash: Readonly<Record<string, string>>): JobRecord | undefined {
   const stored = readExtraction(hash);
-  const record = stored && recordOf(jobId, stored);
-  return record?.payload.isProvisional && !stored?.isConfirmed ? undefined : record;
+  return stored?.isConfirmed ? recordOf(jobId, stored) : undefined;
 }
 
 export function recordOf(jobId: string, stored: StoredExtraction): JobRecord {

@@ -66,7 +66,7 @@ export function attemptFiles(
 ): AttemptFiles {
   const base = `files/${jobId}/${attemptToken}`;
   const files = outputs.map(({ name, format, subtitles }, index) => {
-    // The first has no name, as it had none when there was one alone. A transcript begins as audio.
+    // The first needs no name. A transcript begins as audio.
     const extension = subtitles === undefined ? outputFormats[format].extension : 'wav';
     const storageKey = `${base}${index === 0 ? '' : `-${name}`}.${extension}`;
     const beside = subtitles === undefined ? [] : Object.values(besideAudio({ storageKey, subtitles }));

@@ -5,7 +5,7 @@
 import { z } from 'zod';
 import { DestinationState } from '../contract/destination.ts';
 import { ErrorBody } from '../contract/errors.ts';
-import { BatchId, JobId, ONLY_OUTPUT, OutputName, TenantId, UploadId } from '../contract/ids.ts';
+import { BatchId, JobId, OutputName, TenantId, UploadId } from '../contract/ids.ts';
 import {
   InputFile,
   JobWarning,
@@ -34,8 +34,6 @@ export type QueuedSource = z.infer<typeof QueuedSource>;
 
 export const ExtractPayload = z.object({
   version,
-  /** It counts once its API has confirmed it (docs/decisions/0031-accepted-or-never.md). Jobs of the first edition count at once. */
-  isProvisional: z.boolean().optional(),
   tenant: TenantId,
   source: QueuedSource,
   /** As asked for, one of the two; {@link outputsOf} makes one list of them. */
@@ -67,8 +65,8 @@ const VoiceNotePart = z.object({
 });
 export type VoiceNotePart = z.infer<typeof VoiceNotePart>;
 
-/** A finished file as it is stored. Results of earlier versions have one, without a name. */
-const stored = { name: OutputName.default(ONLY_OUTPUT), storageKey: z.string() };
+/** A finished file as it is stored. */
+const stored = { storageKey: z.string() };
 const StoredAudio = OutputFile.omit({ url: true, destination: true }).extend(stored);
 const StoredFile = z.discriminatedUnion('format', [
   StoredAudio,
@@ -86,7 +84,7 @@ const TranscriptAudio = z.object({
   language: SpokenLanguage.optional(),
   /** Of the transcript. */
   filename: z.string(),
-  timeline: TranscriptFile.shape.timeline.unwrap(),
+  timeline: TranscriptFile.shape.timeline,
   /** Why there is no such file: the transcript fails with it. */
   notMade: z.string().optional(),
 });
@@ -101,7 +99,7 @@ export type StoredTranscript = z.infer<typeof StoredTranscript>;
 export const ExtractResult = z.object({
   version,
   inputFile: InputFile,
-  warnings: z.array(JobWarning).default([]),
+  warnings: z.array(JobWarning),
   /** Of the first output. */
   outputFile: StoredAudio,
   /** Of the other outputs, in order. */
@@ -180,9 +178,9 @@ export const VoicePayload = z.object({
   /** Names this sending: a result may be sent again. */
   sendId: z.string(),
   /** Which note of a run, counted from 0. */
-  part: z.int().min(0).default(0),
+  part: z.int().min(0),
   /** How often somebody had a stopped run go on from this note: each end is announced by itself. */
-  round: z.int().min(0).default(0),
+  round: z.int().min(0),
   request: VoiceMessageRequest,
 });
 export type VoicePayload = z.infer<typeof VoicePayload>;

@@ -60,8 +60,6 @@ const PublicFields = z.object({
 });
 const StoredKey = PublicFields.extend({
   mac: z.string(),
-  previousMac: z.string().optional(),
-  previousUntilMs: z.coerce.number().optional(),
   replaced: z.string().optional(),
   revokedAtMs: z.coerce.number().optional(),
 });
@@ -108,11 +106,10 @@ export class ApiKeys {
     }
     const { id, mac: given } = claim;
     const stored = await this.#read(id);
-    // These two comparisons are always made, also for an unknown id.
+    // This comparison is always made, also for an unknown id.
     const current = equal(given, stored?.mac ?? '');
-    const previous = equal(given, stored?.previousMac ?? '') && redisNow() < (stored?.previousUntilMs ?? 0);
-    const earlier = stillWorking(stored?.replaced).some((mac) => equal(given, mac));
-    if (stored === undefined || stored.revokedAtMs !== undefined || !(current || previous || earlier)) {
+    const replaced = stillWorking(stored?.replaced).some((mac) => equal(given, mac));
+    if (stored === undefined || stored.revokedAtMs !== undefined || !(current || replaced)) {
       return undefined;
     }
     return { id, ...publicPart(stored) };
@@ -198,8 +195,7 @@ export class ApiKeys {
       return undefined;
     }
     const secret = randomText(MIXED, SECRET_LENGTH);
-    const fields = { current: 'mac', previous: 'previousMac' };
-    await rotateSecret(this.#redis, apiKeyKey(id), fields, this.#mac(id, secret));
+    await rotateSecret(this.#redis, apiKeyKey(id), 'mac', this.#mac(id, secret));
     return `sp_${id}_${secret}`;
   }
 

@@ -8,45 +8,39 @@ const OVERLAP_MS = 24 * 60 * 60 * 1000;
 /** Replaced secrets that work at the same time. */
 const MAX_REPLACED = 5;
 
-/**
- * The one before the current stands in fields of its own, as the first edition wrote it. `replaced` holds those before that, the newest
- * first, each as `<secret>:<until, ms>` and a blank.
- */
+/** The field `replaced`: the newest first, each as `<secret>:<until, ms>`, with blanks between them. */
 const rotate = new RedisScript(`
-local currentField, previousField, secret, now, untilMs = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5]
-local current, previous, previousUntil, replaced =
-  unpack(redis.call('HMGET', KEYS[1], currentField, previousField, 'previousUntilMs', 'replaced'))
+local currentField, secret, now, untilMs = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
+local current, replaced = unpack(redis.call('HMGET', KEYS[1], currentField, 'replaced'))
 local kept = {}
 local firstEnd = math.huge
-local function keep(old, oldUntil)
-  if tonumber(oldUntil) <= now then return end
-  kept[#kept + 1] = old .. ':' .. oldUntil
-  firstEnd = math.min(firstEnd, tonumber(oldUntil))
+for old, oldUntil in string.gmatch(replaced or '', '([^: ]+):(%d+)') do
+  if tonumber(oldUntil) > now then
+    kept[#kept + 1] = old .. ':' .. oldUntil
+    firstEnd = math.min(firstEnd, tonumber(oldUntil))
+  end
 end
-if previous then keep(previous, previousUntil or '0') end
-for old, oldUntil in string.gmatch(replaced or '', '([^: ]+):(%d+)') do keep(old, oldUntil) end
 if #kept >= ${MAX_REPLACED} then return firstEnd - now end
 if current then
-  redis.call('HSET', KEYS[1], previousField, current, 'previousUntilMs', untilMs, 'replaced', table.concat(kept, ' '))
+  table.insert(kept, 1, current .. ':' .. untilMs)
+  redis.call('HSET', KEYS[1], 'replaced', table.concat(kept, ' '))
 end
 redis.call('HSET', KEYS[1], currentField, secret)
 return 0
 `);
 
 /**
- * @param fields names of the hash's fields that hold the current secret and the one before
+ * @param currentField name of the hash's field that holds the current secret
  * @throws ServiceError RATE_LIMITED when five replaced secrets still work
  */
 export async function rotateSecret(
   redis: Redis,
   key: string,
-  fields: { readonly current: string; readonly previous: string },
+  currentField: string,
   secret: string,
 ): Promise<void> {
   const now = redisNow();
-  const waitMs = Number(
-    await rotate.run(redis, [key], [fields.current, fields.previous, secret, now, now + OVERLAP_MS]),
-  );
+  const waitMs = Number(await rotate.run(redis, [key], [currentField, secret, now, now + OVERLAP_MS]));
   if (waitMs > 0) {
     throw new ServiceError(
       'RATE_LIMITED',

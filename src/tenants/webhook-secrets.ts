@@ -2,7 +2,6 @@
 
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { z } from 'zod';
-import { redisNow } from '../redis/clock.ts';
 import type { Redis } from '../redis/connection.ts';
 import { ownKey } from '../redis/keys.ts';
 import { rotateSecret, stillWorking } from './rotation.ts';
@@ -15,8 +14,6 @@ const TAG_BYTES = 16;
 
 const Stored = z.object({
   current: z.string().optional(),
-  previous: z.string().optional(),
-  previousUntilMs: z.coerce.number().optional(),
   replaced: z.string().optional(),
 });
 
@@ -39,8 +36,7 @@ export class WebhookSecrets {
       await this.#redis.hsetnx(key, 'current', this.#encrypt(newSecret()));
       stored = Stored.parse(await this.#redis.hgetall(key));
     }
-    const previous = (stored.previousUntilMs ?? 0) > redisNow() ? stored.previous : undefined;
-    return [stored.current, previous, ...stillWorking(stored.replaced)]
+    return [stored.current, ...stillWorking(stored.replaced)]
       .filter((text) => text !== undefined)
       .map((text) => this.#decrypt(text));
   }
@@ -48,8 +44,7 @@ export class WebhookSecrets {
   /** A new secret; the one that it replaces keeps signing for a day. Throws RATE_LIMITED when five still do. */
   async rotate(tenant: string): Promise<string> {
     const secret = newSecret();
-    const fields = { current: 'current', previous: 'previous' };
-    await rotateSecret(this.#redis, webhookSecretKey(tenant), fields, this.#encrypt(secret));
+    await rotateSecret(this.#redis, webhookSecretKey(tenant), 'current', this.#encrypt(secret));
     return secret;
   }
 

@@ -25,7 +25,8 @@ it('a stream ends with the day of a secret that was replaced', async () => {
   expect((await service().call('POST', `/v1/keys/${id}/rotate`)).status).toBe(200);
   const stream = await Stream.ofKey({ url, key });
   const connection = connectRedis({ url: redis.url, role: 'request', logger: createLogger('silent') });
-  await connection.hset(apiKeyKey(id), 'previousUntilMs', Date.now() - 1000);
+  const replaced = (await connection.hget(apiKeyKey(id), 'replaced')) ?? '';
+  await connection.hset(apiKeyKey(id), 'replaced', replaced.replace(/:\d+$/, `:${Date.now() - 1000}`));
   await closeRedis(connection);
   await stream.ended;
   expect((await service().call('GET', '/v1/jobs', { key })).status).toBe(401);

@@ -98,8 +98,8 @@ async function deliver(
 async function add(...deliveryIds: string[]): Promise<void> {
   const deliveries = open(queue().redis);
   for (const deliveryId of deliveryIds) {
-    const data = { deliveryId, eventTimeMs: Date.now(), earlierTries: 0 };
-    await deliveries.add(deliveryId, 'event', data, { tries: 100 });
+    const data = { deliveryId, eventTimeMs: Date.now() };
+    await deliveries.add(deliveryId, 'event', data, 100);
   }
 }
 

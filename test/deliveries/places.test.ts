@@ -85,8 +85,8 @@ async function deliver(receivers: Receivers): Promise<void> {
 async function add(count: number, tenant: string, urlOf: (nth: number) => string): Promise<void> {
   const deliveries = open('request');
   for (let nth = 1; nth <= count; nth++) {
-    const data = { deliveryId: `${tenant}-${nth}`, tenant, url: urlOf(nth), eventTimeMs: 0, earlierTries: 0 };
-    await deliveries.add(`${tenant}-${urlOf(nth).length}-${nth}`, 'event', data, { tries: 2 });
+    const data = { deliveryId: `${tenant}-${nth}`, tenant, url: urlOf(nth), eventTimeMs: 0 };
+    await deliveries.add(`${tenant}-${urlOf(nth).length}-${nth}`, 'event', data, 2);
   }
 }
 

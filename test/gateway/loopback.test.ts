@@ -155,31 +155,3 @@ it('takes nothing once the lease is lost', async () => {
   await expect(sendToAda('A')).rejects.toMatchObject({ code: 'standby' });
   expect([told, lease.isValid]).toEqual([[], false]);
 });
-
-it('delivers what a gateway of the first edition took and did not deliver, in order', async () => {
-  await network.start(reports);
-  await sendToAda('before');
-  told = [];
-  const key = '{soundpost}:gateway:loopback:work';
-  await redis.xgroup('CREATE', key, 'relay', '0', 'MKSTREAM');
-  for (const messageId of ['A', 'B', 'C']) {
-    const message = {
-      messageId,
-      from: { instanceId: instance.id, digits: '99900000001', name: 'alone' },
-      to: { digits: ada.number, isGroup: false },
-      timestampSeconds: 1_700_000_000,
-      content: { conversation: messageId },
-      context: { quoted: undefined, mentioned: [], mentionsEveryOne: false, linkPreview: false },
-      isEdit: false,
-    };
-    await redis.xadd(key, '*', 'message', JSON.stringify(message));
-  }
-  // One was with a process that died, and none of them is anything to the one that this edition cannot read.
-  await redis.xreadgroup('GROUP', 'relay', 'a-process-that-died', 'COUNT', 1, 'STREAMS', key, '>');
-  await redis.xadd(key, '*', 'message', 'not JSON');
-  network = connectNetwork();
-  await network.start(reports);
-  const acks = ['A', 'B', 'C'].flatMap((id) => [`${id} SERVER_ACK`, `${id} DELIVERY_ACK`]);
-  expect(told).toEqual(acks);
-  expect(await redis.xlen(key)).toBe(1);
-});

@@ -301,6 +301,7 @@ describe('results', () => {
     const file = {
       ...{ name: 'words', storageKey: text, filename: 'a.vtt', size: 1, duration: 1, sha256: '0'.repeat(64) },
       ...{ format: 'transcript', subtitles: 'vtt', language: 'en' },
+      timeline: { startOffset: 0, filledSeconds: 0 },
       expiresAt: new Date(Date.now() + HOUR * 1000).toISOString(),
     };
     const record = jobKey('transcript', transcriptId(jobId, 'words'));

@@ -5,7 +5,9 @@ export function resultOf(jobId: string): ExtractResult {
   return ExtractResult.parse({
     version: 1,
     inputFile: { name: 'talk.mp4', size: 1, duration: 1, format: 'mp4', tracks: [] },
+    warnings: [],
     outputFile: {
+      name: 'audio',
       storageKey: `files/${jobId}/one.mp3`,
       filename: 'talk.mp3',
       size: 1,
@@ -17,6 +19,7 @@ export function resultOf(jobId: string): ExtractResult {
       sampleRate: 48_000,
       sha256: '0'.repeat(64),
       expiresAt: '2100-01-01T00:00:00.000Z',
+      timeline: { startOffset: 0, filledSeconds: 0 },
       copied: false,
     },
     voice: null,

@@ -165,7 +165,7 @@ describe('a segment that the playlist says is missing', () => {
     const result = await extract(around, web.url(await withGaps(name, 2, 3)), WAV);
     expect(web.requests.filter((path) => /index[23]\./.test(path))).toEqual([]);
     expect(result.inputFile.duration).toBeCloseTo(SECONDS, 0);
-    expect(result.outputFile.timeline?.filledSeconds).toBeCloseTo(4, 1);
+    expect(result.outputFile.timeline.filledSeconds).toBeCloseTo(4, 1);
     const got = await decodedSamples(await fileOf(around, result), RATE);
     expect(rms(got.subarray(2 * RATE, 3 * RATE))).toBeGreaterThan(0.05);
     expect(rms(got.subarray(5 * RATE, 7 * RATE))).toBeLessThan(0.001);
@@ -174,10 +174,10 @@ describe('a segment that the playlist says is missing', () => {
 
   it.each(['ts', 'fmp4'])('in front is a late beginning, %s', async (name) => {
     const result = await extract(around, web.url(await withGaps(name, 0)), WAV);
-    expect(result.outputFile.timeline?.filledSeconds).toBeCloseTo(2, 1);
+    expect(result.outputFile.timeline.filledSeconds).toBeCloseTo(2, 1);
     expect(result.inputFile.duration).toBeCloseTo(SECONDS, 0);
     const closed = await extract(around, web.url(await withGaps(name, 0)), { ...WAV, timeline: 'audio' });
-    expect(closed.outputFile.timeline?.startOffset).toBeCloseTo(2, 1);
+    expect(closed.outputFile.timeline.startOffset).toBeCloseTo(2, 1);
     expect(closed.outputFile.duration).toBeCloseTo(SECONDS - 2, 0);
   });
 });

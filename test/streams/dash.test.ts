@@ -203,10 +203,10 @@ describe('the presentation has a clock', () => {
     web.texts.set('timeline/late.mpd', text);
     const { inputFile, outputFile } = await extract(around, web.url('timeline/late.mpd'), { format: 'flac' });
     expect(outputFile.timeline).toMatchObject({ startOffset: 0 });
-    expect(outputFile.timeline?.filledSeconds).toBeCloseTo(3, 1);
+    expect(outputFile.timeline.filledSeconds).toBeCloseTo(3, 1);
     expect(inputFile.duration).toBeCloseTo(SECONDS + 3, 0);
     const closed = await extract(around, web.url('timeline/late.mpd'), { format: 'flac', timeline: 'audio' });
-    expect(closed.outputFile.timeline?.startOffset).toBeCloseTo(3, 1);
+    expect(closed.outputFile.timeline.startOffset).toBeCloseTo(3, 1);
     expect(closed.outputFile.duration).toBeCloseTo(SECONDS, 0);
   });
 
@@ -241,10 +241,10 @@ describe('the presentation has a clock', () => {
       const job = (output: object) => extractSingle('late', output, period('start="PT3S"', ''));
       const { inputFile, outputFile } = await job({ format: 'flac' });
       expect(outputFile.timeline).toMatchObject({ startOffset: 0 });
-      expect(outputFile.timeline?.filledSeconds).toBeCloseTo(3, 1);
+      expect(outputFile.timeline.filledSeconds).toBeCloseTo(3, 1);
       expect(inputFile.duration).toBeCloseTo(SECONDS + 3, 0);
       const closed = await job({ format: 'flac', timeline: 'audio' });
-      expect(closed.outputFile.timeline?.startOffset).toBeCloseTo(3, 1);
+      expect(closed.outputFile.timeline.startOffset).toBeCloseTo(3, 1);
     });
 
     it('of which a period shows what lies behind its offset', async () => {
@@ -310,6 +310,6 @@ describe('the presentation has a clock', () => {
     expect(await samplesOf(around, result)).toBe(await samples(whole));
     web.texts.set('mp2t/late.mpd', list(start - 3));
     const late = await extract(around, web.url('mp2t/late.mpd'), WAV);
-    expect(late.outputFile.timeline?.filledSeconds).toBeCloseTo(3, 1);
+    expect(late.outputFile.timeline.filledSeconds).toBeCloseTo(3, 1);
   });
 });

@@ -118,7 +118,7 @@ describe('the samples are those that ffmpeg finds in the same stream', () => {
     const { inputFile, outputFile } = await expectSamplesOfFfmpeg(`${name}/index.m3u8`);
     expect(inputFile).toMatchObject({ name: 'index.m3u8', format });
     expect(inputFile.duration).toBeCloseTo(12, 0);
-    expect(outputFile.timeline?.filledSeconds ?? 0).toBeLessThan(0.05);
+    expect(outputFile.timeline.filledSeconds).toBeLessThan(0.05);
   });
 
   it('addresses may be absolute, and lead elsewhere', async () => {
@@ -302,13 +302,11 @@ describe('a stream with audio renditions', () => {
     it.each(Object.keys(kinds))('has silence up to there, %s', async (kind) => {
       const path = web.url(`late-${kind}/master.m3u8`);
       const result = await extract(around, path, WAV);
-      expect(result.outputFile.timeline?.startOffset).toBe(0);
-      expect(Math.abs((result.outputFile.timeline?.filledSeconds ?? 0) - (await lateBy(path)))).toBeLessThan(
-        0.03,
-      );
+      expect(result.outputFile.timeline.startOffset).toBe(0);
+      expect(Math.abs(result.outputFile.timeline.filledSeconds - (await lateBy(path)))).toBeLessThan(0.03);
       expect(result.inputFile.duration).toBeCloseTo(13.5, 0);
       const closed = await extract(around, path, { ...WAV, timeline: 'audio' });
-      expect(closed.outputFile.timeline?.startOffset).toBeCloseTo(1.5, 1);
+      expect(closed.outputFile.timeline.startOffset).toBeCloseTo(1.5, 1);
       expect(await samplesOf(around, closed)).toBe(await samples(web.url(`late-${kind}/1.m3u8`)));
     });
 

@@ -71,10 +71,10 @@ describe('a key', () => {
     expect(second.startsWith(`sp_${id}_`)).toBe(true);
     expect(await store().authenticate(first)).toMatchObject({ id });
     expect(await store().authenticate(second)).toMatchObject({ id, ...wanted });
-    const until = Number(await redis.hget(ownKey('key', id), 'previousUntilMs'));
-    expect(Math.abs(until - Date.now() - 86_400_000)).toBeLessThan(60_000);
+    const [mac, until] = (await redis.hget(ownKey('key', id), 'replaced'))?.split(':') ?? [];
+    expect(Math.abs(Number(until) - Date.now() - 86_400_000)).toBeLessThan(60_000);
     // When the day is over.
-    await redis.hset(ownKey('key', id), 'previousUntilMs', Date.now() - 5000);
+    await redis.hset(ownKey('key', id), 'replaced', `${mac}:${Date.now() - 5000}`);
     expect(await store().authenticate(first)).toBeUndefined();
     expect(await store().authenticate(second)).toMatchObject({ id });
     expect(await store().rotate('nobody00')).toBeUndefined();

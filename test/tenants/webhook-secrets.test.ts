@@ -30,9 +30,10 @@ describe('a tenant’s secret', () => {
     const second = await store().rotate(TENANT);
     expect(second).toMatch(FORM);
     expect(await store().of(TENANT)).toEqual([second, first]);
-    const until = Number(await redis.hget(ownKey('webhook-secret', TENANT), 'previousUntilMs'));
-    expect(Math.abs(until - Date.now() - 86_400_000)).toBeLessThan(60_000);
-    await redis.hset(ownKey('webhook-secret', TENANT), 'previousUntilMs', Date.now() - 5000);
+    const [sealed, until] =
+      (await redis.hget(ownKey('webhook-secret', TENANT), 'replaced'))?.split(':') ?? [];
+    expect(Math.abs(Number(until) - Date.now() - 86_400_000)).toBeLessThan(60_000);
+    await redis.hset(ownKey('webhook-secret', TENANT), 'replaced', `${sealed}:${Date.now() - 5000}`);
     expect(await store().of(TENANT)).toEqual([second]);
   });
 

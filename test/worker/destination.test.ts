@@ -46,6 +46,7 @@ function recordOf({
   return readJobRecord(JOB, {
     data: JSON.stringify({ ...payload, ...sealDestinations(sealer, JOB, { output, destination: { url } }) }),
     timestamp: '1',
+    spConfirmed: '1',
     processedOn: '2',
     finishedOn: '3',
     returnvalue: JSON.stringify(

@@ -53,6 +53,7 @@ function recordOf(
   return readJobRecord(JOB, {
     data: JSON.stringify(payloadOf('tenant01')),
     timestamp: '1',
+    spConfirmed: '1',
     processedOn: '2',
     finishedOn: '3',
     returnvalue: JSON.stringify(ExtractResult.parse({ ...resultOf(JOB), transcripts })),

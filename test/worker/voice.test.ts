@@ -103,6 +103,7 @@ async function deliver({
   const record = readJobRecord(JOB, {
     data: JSON.stringify(payloadOf('tenant01', { voiceMessage: request })),
     timestamp: '1',
+    spConfirmed: '1',
     processedOn: '2',
     finishedOn: '3',
     returnvalue: JSON.stringify(result),

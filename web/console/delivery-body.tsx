@@ -3,8 +3,6 @@ import type { Delivery } from '../../src/contract/answers.ts';
 
 export function DeliveryBody({ delivery }: { readonly delivery: Delivery }) {
   const { body, deliveryId } = delivery;
-  // A service of an earlier version does not tell it.
-  if (body === undefined) return null;
   return (
     <details class="more">
       <summary>What was sent</summary>

@@ -34,8 +34,8 @@ import {
 } from '../../contract/job.ts';
 import {
   BatchRequest,
+  JobOptions,
   JobRequest,
-  RequestedOptions,
   Source,
   UploadedJobRequest,
   UploadSource,
@@ -87,7 +87,7 @@ const TAGS = [
 
 /** What the document names; programs that use our client know the types by the same names (script/client-declarations.ts). */
 export const schemas = {
-  JobOptions: RequestedOptions,
+  JobOptions,
   JobRequest,
   UploadedJobRequest,
   BatchRequest,

@@ -93,18 +93,17 @@ export class EventDeliveries {
 
   /** To everybody who wants it. */
   async add(event: LiveEvent): Promise<void> {
-    await this.addToWebhook(event);
-    await this.addToRelay(event);
+    await this.#addToWebhook(event);
+    await this.#addToRelay(event);
   }
 
-  /** @param state of what was on its way before it came to this queue */
-  async addToWebhook(event: LiveEvent, state = { earlierTries: 0, delayMs: 0 }): Promise<void> {
+  async #addToWebhook(event: LiveEvent): Promise<void> {
     const { redis, webhooks, scheduleSeconds } = this.#options;
     const webhook = await webhooks.of(event.instanceId);
     if (!webhook?.enabled || !webhook.events.includes(event.event as GatewayEventName)) {
       return;
     }
-    const data = eventDelivery(event, state.earlierTries);
+    const data = eventDelivery(event);
     const { deliveryId, eventTimeMs } = data;
     const shown = shownKey(event.instanceId);
     await redis
@@ -113,14 +112,13 @@ export class EventDeliveries {
       .zremrangebyrank(shown, 0, -SHOWN - 1)
       .expire(shown, LOG_SECONDS)
       .exec();
-    const { delayMs } = state;
-    await this.#queue.add(deliveryId, 'instance', data, { tries: scheduleSeconds.length, delayMs });
+    await this.#queue.add(deliveryId, 'instance', data, scheduleSeconds.length);
   }
 
-  async addToRelay(event: LiveEvent): Promise<void> {
+  async #addToRelay(event: LiveEvent): Promise<void> {
     if (this.#options.relay !== undefined && event.event === RELAYED_EVENT) {
       const data = eventDelivery(event);
-      await this.#queue.add(`${data.deliveryId}-relay`, 'relay', data, { tries: RELAY_TRIES });
+      await this.#queue.add(`${data.deliveryId}-relay`, 'relay', data, RELAY_TRIES);
     }
   }
 

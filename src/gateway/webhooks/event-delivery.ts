@@ -13,10 +13,7 @@ export const EventDelivery = DeliveryData.extend({
 type EventDelivery = z.infer<typeof EventDelivery>;
 
 /** Its id is the event's place in the stream, so an event that is read twice is one delivery. */
-export function eventDelivery(
-  { id, instanceId, event, envelope }: LiveEvent,
-  earlierTries = 0,
-): EventDelivery {
+export function eventDelivery({ id, instanceId, event, envelope }: LiveEvent): EventDelivery {
   const eventTimeMs = Number.parseInt(id, 10);
-  return { version: 1, deliveryId: `evt_${id}`, eventTimeMs, earlierTries, instanceId, event, envelope };
+  return { version: 1, deliveryId: `evt_${id}`, eventTimeMs, instanceId, event, envelope };
 }

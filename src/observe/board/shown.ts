@@ -18,7 +18,7 @@ function address(text: string, shown: (url: URL) => string): string {
 
 const Voice = z.object({ instance: z.string(), number: hidden, delay: z.number().optional() }).partial();
 
-/** All payloads in one, every field optional: a job of another version is shown as far as it is known. */
+/** All payloads in one, so every field is optional. */
 const Data = z
   .object({
     version: z.number(),

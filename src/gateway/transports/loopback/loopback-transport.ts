@@ -30,7 +30,7 @@ export function createLoopbackTransport(options: LoopbackOptions): Transport {
   const directory = new Directory(redis);
   const groups = new Groups(redis);
   const archive = new Archive(redis, keepSeconds);
-  const relay = new Relay({ redis, directory, groups, archive, instances, lease, logger });
+  const relay = new Relay({ redis, directory, groups, archive, instances, lease });
   const calls = new Calls(redis);
   let reports: TransportReports | undefined;
   return {
@@ -77,7 +77,7 @@ export function createLoopbackTransport(options: LoopbackOptions): Transport {
     },
     async start(to) {
       reports = to;
-      await relay.start(to);
+      relay.start(to);
     },
     close: async () => undefined,
   };

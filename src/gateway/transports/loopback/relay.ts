@@ -5,10 +5,8 @@
 import { z } from 'zod';
 import { MessageContent } from '../../../contract/gateway.ts';
 import type { MessageStatus } from '../../../contract/job.ts';
-import type { Logger } from '../../../observe/logger.ts';
 import type { Redis } from '../../../redis/connection.ts';
 import { RedisScript } from '../../../redis/script.ts';
-import { parseEntries } from '../../event-stream.ts';
 import type { Instances } from '../../instances.ts';
 import { FencedScript } from '../../lease/fenced-script.ts';
 import type { Lease } from '../../lease/lease.ts';
@@ -35,8 +33,6 @@ export const Relayed = z.object({
 });
 export type Relayed = z.infer<typeof Relayed>;
 
-/** What the first edition had taken and not delivered yet. */
-const WORK = gatewayKey('loopback', 'work');
 /** Digits of instances that are logged out. */
 const AWAY = gatewayKey('loopback', 'away');
 const waitingKey = (digits: string): string => gatewayKey('loopback', 'waiting', digits);
@@ -58,7 +54,6 @@ interface RelayOptions {
   readonly archive: Archive;
   readonly instances: Instances;
   readonly lease: Lease;
-  readonly logger: Logger;
 }
 
 type Outcome = 'delivered' | 'waiting' | 'bounced';
@@ -73,10 +68,8 @@ export class Relay {
     this.#options = options;
   }
 
-  /** Resolves when what the first edition left is delivered. */
-  async start(reports: TransportReports): Promise<void> {
+  start(reports: TransportReports): void {
     this.#reports = reports;
-    await this.#inOrder(() => this.#deliverWorkOfFirstEdition());
   }
 
   /**
@@ -129,18 +122,6 @@ export class Relay {
     }
     if (!message.isEdit) {
       await redis.set(taken, '1', 'EX', REMEMBER_SECONDS);
-    }
-  }
-
-  async #deliverWorkOfFirstEdition(): Promise<void> {
-    const { redis, logger } = this.#options;
-    for (const { id, fields } of parseEntries(await redis.xrange(WORK, '-', '+'))) {
-      try {
-        await this.#deliver(Relayed.parse(JSON.parse(fields.message ?? '')));
-        await redis.xdel(WORK, id);
-      } catch (error) {
-        logger.error({ err: error, entry: id }, 'a message of the first edition was not delivered');
-      }
     }
   }
 

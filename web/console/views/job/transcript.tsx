@@ -25,7 +25,7 @@ export function Transcript({ job, file, sound }: TranscriptProps) {
   const state = transcripts.find(({ status }) => status !== 'failed') ?? transcripts[0];
   const text = outputFiles.filter(isTimed).find(({ name }) => name === state?.name);
   // Times are the source's, and the player's sound may begin later.
-  const { lines, fault } = useLines(text, file.timeline?.startOffset ?? 0);
+  const { lines, fault } = useLines(text, file.timeline.startOffset);
   const isWaiting = state?.status === 'pending' && willBeTimed(job, state.name);
   const hasWaited = useRef(isWaiting);
   if (isWaiting) hasWaited.current = true;
