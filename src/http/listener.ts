@@ -101,6 +101,7 @@ export async function listen(
       orderly.forget(response);
       ended?.(request, response, { url, atMs });
     });
+    slowBodies.watch(request, response);
     if (request.rawHeaders.length > limits.maxHeaders * 2) {
       response.writeHead(431, { connection: 'close' }).end();
       return;
@@ -110,7 +111,6 @@ export async function listen(
       return;
     }
     orderly.note(response);
-    slowBodies.watch(request, response);
     handle(request, response);
   });
   const looking = setInterval(() => slowBodies.look(), LOOK_EVERY_MS).unref();

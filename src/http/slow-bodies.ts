@@ -4,6 +4,7 @@
  * answered the rest of its body is read and dropped for a little, since a sender whose connection is cut may never see the answer.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Socket } from 'node:net';
 
 export interface SlowBodyLimits {
   readonly bodyWindowMs: number;
@@ -38,6 +39,7 @@ export class SlowBodies {
     }
     const watched = { response, isAnswered: false, fromMs: 0, bytesAtStart: 0 };
     this.#watched.set(request, begun(request, watched));
+    endsWithTheBody(request);
     request.once('close', () => this.#watched.delete(request));
     response.once('finish', () => {
       watched.isAnswered = true;
@@ -83,8 +85,25 @@ export class SlowBodies {
 
   #cut(request: IncomingMessage): void {
     this.#watched.delete(request);
-    request.socket.destroySoon();
+    Socket.prototype.destroySoon.call(request.socket);
   }
+}
+
+/**
+ * After the last answer of a connection (`Connection: close`) node destroys the socket, also in the middle of a body: the system resets the connection,
+ * and the sender loses the answer (RFC 9112, 9.6). Until the body has ended, only our half of the connection is closed.
+ */
+function endsWithTheBody(request: IncomingMessage): void {
+  const { socket } = request;
+  let isLast = false;
+  socket.destroySoon = () => {
+    isLast = true;
+    socket.end();
+  };
+  request.once('close', () => {
+    socket.destroySoon = Socket.prototype.destroySoon;
+    if (isLast) socket.destroySoon();
+  });
 }
 
 function begun({ socket }: IncomingMessage, watched: Watched): Watched {
