@@ -7,7 +7,9 @@ import { projectFolder } from './planted-tree.ts';
 
 /** What a bare system has: the tools that POSIX and Debian's essential packages bring. */
 const bareTools =
-  'bash sh env ln dirname mkdir mktemp cmp cp mv rm sed tr paste tar gzip uname chmod flock true'.split(' ');
+  'bash sh env ln dirname mkdir mktemp cmp cp cut mv rm sed sleep touch tr paste tar gzip uname chmod flock true'.split(
+    ' ',
+  );
 
 /** A checkout on a machine of which only the commands in `bin` exist. Each installer writes down how it was called. */
 export class Machine {
@@ -28,7 +30,8 @@ export class Machine {
           await symlink(path, join(folder, 'bare', tool)).catch(() => undefined);
       }
     }
-    await cp(join(projectFolder, 'script'), machine.path('script'), { recursive: true });
+    for (const name of ['script', 'package.json'])
+      await cp(join(projectFolder, name), machine.path(name), { recursive: true });
     // They have tests of their own.
     for (const script of ['scalar', 'pages', 'helm'])
       await writeFile(machine.path(`script/${script}`), '#!/bin/sh\n');

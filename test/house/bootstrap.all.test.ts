@@ -14,25 +14,45 @@ beforeEach(async () => {
 afterEach(() => rm(machine.folder, { recursive: true, force: true }));
 
 describe('script/bootstrap', () => {
-  it('installs the packages of the lock file, without their scripts, and prints the command first', async () => {
+  const FLAGS = '--ignore-scripts --no-audit --no-fund --no-progress';
+  const PRODUCTION = `npm ci --omit=dev ${FLAGS}`;
+  const EVERYTHING = `npm ci ${FLAGS}`;
+  const ADDED = `npm install --no-save ${FLAGS}`;
+
+  it('installs what production needs of the lock file, without install scripts, and prints the command first', async () => {
     const { code, output } = await machine.bootstrap();
-    expect(output).toBe('+ npm ci --ignore-scripts --no-audit --no-fund\n');
-    expect(await machine.calls()).toEqual(['npm ci --ignore-scripts --no-audit --no-fund']);
+    expect(output).toBe(`+ ${PRODUCTION}\n`);
+    expect(await machine.calls()).toEqual([PRODUCTION]);
     expect(code).toBe(0);
   });
 
-  it('does and says nothing the second time', async () => {
-    await machine.bootstrap();
+  it.each([[[]], [['--test']]])('does and says nothing the second time: %j', async (args) => {
+    await machine.bootstrap(...args);
     const before = await machine.calls();
-    expect(await machine.bootstrap()).toEqual({ code: 0, output: '' });
+    expect(await machine.bootstrap(...args)).toEqual({ code: 0, output: '' });
     expect(await machine.calls()).toEqual(before);
   });
 
-  it('installs the packages again when the lock file has changed', async () => {
+  it('adds the packages of the tests to those of production', async () => {
     await machine.bootstrap();
+    await machine.bootstrap('--test');
+    expect(await machine.calls()).toEqual([PRODUCTION, ADDED]);
+  });
+
+  it('leaves the packages of the tests where they are', async () => {
+    await machine.bootstrap('--test');
+    expect(await machine.bootstrap()).toEqual({ code: 0, output: '' });
+    expect(await machine.calls()).toEqual([EVERYTHING]);
+  });
+
+  it.each([
+    ['of production', [], PRODUCTION],
+    ['of the tests too', ['--test'], EVERYTHING],
+  ])('installs the packages again when the lock file has changed, those %s', async (_, first, command) => {
+    await machine.bootstrap(...first);
     await writeFile(machine.path('package-lock.json'), '{"changed":1}');
     await machine.bootstrap();
-    expect(await machine.calls()).toHaveLength(2);
+    expect(await machine.calls()).toEqual([command, command]);
   });
 
   it('installs the packages again when the last installation failed half-way', async () => {
@@ -40,7 +60,21 @@ describe('script/bootstrap', () => {
     expect((await machine.bootstrap()).code).not.toBe(0);
     await machine.installer('npm');
     await machine.bootstrap();
-    expect(await machine.calls()).toHaveLength(2);
+    expect(await machine.calls()).toEqual([PRODUCTION, PRODUCTION]);
+  });
+
+  it('says how much is there while a download takes its time', async () => {
+    await machine.installer(
+      'npm',
+      'mkdir -p node_modules; while [ ! -e node_modules/seen ]; do sleep 0.2; done',
+    );
+    await machine.command(
+      'du',
+      `touch "${machine.path('node_modules/seen')}"; printf '42\\tnode_modules\\n'`,
+    );
+    const { code, output } = await machine.bootstrap();
+    expect(output).toBe(`+ ${PRODUCTION}\n  42 MB\n`);
+    expect(code).toBe(0);
   });
 
   describe('where Node is too old', () => {
@@ -205,12 +239,15 @@ describe('script/bootstrap', () => {
     });
   });
 
-  it('adds what only the tests need when it is asked to', async () => {
-    const { output } = await machine.bootstrap('--test');
+  it('adds the programs that only some tests need when it is asked for everything', async () => {
+    await machine.bootstrap('--test');
+    expect(await machine.calls()).toEqual([EVERYTHING]);
+    const { output } = await machine.bootstrap('--all');
     expect(output).toMatch(/^\+ env .*apt-get .*install .*prosody chromium/m);
   });
 
-  it('brings what script/ffmpeg builds with, and nothing besides, when it is asked to', async () => {
+  it('brings what script/ffmpeg builds with, and nothing besides, when it is asked to, without Node', async () => {
+    await rm(join(machine.folder, 'bin/node'));
     for (const name of ['ffmpeg', 'redis-server']) await rm(join(machine.folder, 'bin', name));
     const { code } = await machine.bootstrap('--ffmpeg');
     const [update, install, ...rest] = await machine.calls();
@@ -230,7 +267,7 @@ describe('script/bootstrap', () => {
   it('refuses an option that it does not know', async () => {
     const { code, output } = await machine.bootstrap('--tset');
     expect(output).toBe(
-      'bootstrap: unknown option --tset; usage: script/bootstrap [--test | --ffmpeg | --containers]\n',
+      'bootstrap: unknown option --tset; usage: script/bootstrap [--test | --all | --ffmpeg | --containers]\n',
     );
     expect(code).toBe(1);
   });
@@ -259,11 +296,12 @@ describe('the file that shows the API references', () => {
 });
 
 describe('the Helm that renders the chart', () => {
-  it('is fetched by bootstrap --test alone', async () => {
+  it('is fetched by bootstrap --all alone', async () => {
     await writeFile(machine.path('script/helm'), `#!/bin/sh\necho helm >> "${machine.folder}/calls"\n`);
     await machine.bootstrap();
-    expect(await machine.calls()).not.toContain('helm');
     await machine.bootstrap('--test');
+    expect(await machine.calls()).not.toContain('helm');
+    await machine.bootstrap('--all');
     expect(await machine.calls()).toContain('helm');
   });
 
