@@ -14,7 +14,7 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { basename, dirname, join, relative, resolve } from 'node:path';
+import { dirname, join, relative, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import type { Fault } from '../test/planted/fault.ts';
 import { faults } from '../test/planted/faults.ts';
@@ -94,7 +94,8 @@ async function copyOf(): Promise<Copy> {
   const root = join(folder, 'copy');
   const listed = spawnSync('git', ['ls-files', '-co', '--exclude-standard', '-z'], { cwd: suite });
   for (const path of listed.stdout.toString().split('\0').filter(Boolean)) {
-    if (existsSync(join(suite, path))) await cp(join(suite, path), join(root, path), { verbatimSymlinks: true });
+    if (existsSync(join(suite, path)))
+      await cp(join(suite, path), join(root, path), { verbatimSymlinks: true });
   }
   await mkdir(join(folder, 'tmp'));
   for (const path of UNTRACKED.filter((one) => existsSync(join(suite, one)))) {
@@ -109,7 +110,11 @@ async function copyOf(): Promise<Copy> {
 }
 
 /** Runs a command in the copy to its end; whatever it leaves running is ended too. */
-async function run({ folder, root }: Copy, args: readonly string[], longestMs: number): Promise<'ended' | 'hung'> {
+async function run(
+  { folder, root }: Copy,
+  args: readonly string[],
+  longestMs: number,
+): Promise<'ended' | 'hung'> {
   const child = spawn(process.execPath, args, {
     cwd: root,
     detached: true,
@@ -147,7 +152,12 @@ interface Report {
 }
 
 /** @throws Error when vitest could not start */
-async function vitest(copy: Copy, project: Project, tests: readonly string[], isNamed: boolean): Promise<Outcome> {
+async function vitest(
+  copy: Copy,
+  project: Project,
+  tests: readonly string[],
+  isNamed: boolean,
+): Promise<Outcome> {
   const report = join(copy.folder, 'report.json');
   await rm(report, { force: true });
   const args = ['node_modules/vitest/vitest.mjs', 'run', '--project', project, '--bail', '1'];
@@ -209,7 +219,8 @@ async function main(): Promise<number> {
   if (first === undefined) throw new Error('--jobs: give 1 or more');
   if (!options.trust) {
     const { caught } = await runNamed(first, [...new Set(chosen.flatMap(testsOf))]);
-    if (caught !== undefined) throw new Error(`without any fault a test fails, so nothing would be proven: ${caught}`);
+    if (caught !== undefined)
+      throw new Error(`without any fault a test fails, so nothing would be proven: ${caught}`);
   }
   say('| Fault | Promise | Caught by | Seconds |\n|---|---|---|---|');
   const missed: string[] = [];
@@ -220,12 +231,16 @@ async function main(): Promise<number> {
       const { caught = 'MISSED' } = await tryFault(copy, fault, places.get(fault) as Planted);
       if (caught === 'MISSED') missed.push(fault.name);
       const seconds = Math.round((performance.now() - beganMs) / 1000);
-      const row = [fault.name, fault.promise, caught, seconds].map((cell) => String(cell).replaceAll('|', '\\|'));
+      const row = [fault.name, fault.promise, caught, seconds].map((cell) =>
+        String(cell).replaceAll('|', '\\|'),
+      );
       say(`| ${row.join(' | ')} |`);
     }
   };
   await Promise.all(copies.map(work));
-  say(`${chosen.length - missed.length} caught, ${missed.length} missed${missed.map((name) => `\n  ${name}`).join('')}`);
+  say(
+    `${chosen.length - missed.length} caught, ${missed.length} missed${missed.map((name) => `\n  ${name}`).join('')}`,
+  );
   return missed.length === 0 ? 0 : 1;
 }
 
@@ -234,7 +249,10 @@ async function clean(): Promise<void> {
   for (const folder of folders) await rm(folder, { recursive: true, force: true });
 }
 
-for (const [signal, code] of [['SIGINT', 130], ['SIGTERM', 143]] as const) {
+for (const [signal, code] of [
+  ['SIGINT', 130],
+  ['SIGTERM', 143],
+] as const) {
   process.once(signal, () => void clean().finally(() => process.exit(code)));
 }
 try {

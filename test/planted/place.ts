@@ -81,17 +81,20 @@ export function namedIn(text: string, isTsx: boolean): Named[] {
   const isAscii = bytes.length === text.length;
   const place = (at: number): number => (isAscii ? at - 1 : bytes.subarray(0, at - 1).toString().length);
   const named: Named[] = [];
+  const note = ({ type, span }: Node, name: string, ofClass: string): void => {
+    const isMember = /^(Class|Private)(Method|Property)$|^Constructor$/.test(type);
+    named.push({
+      name: isMember ? `${ofClass}.${name}` : name,
+      start: place(span.start),
+      end: place(span.end),
+    });
+  };
   const walk = (value: unknown, ofClass: string): void => {
-    if (Array.isArray(value)) for (const each of value) walk(each, ofClass);
     if (!isNode(value)) return;
     const name = nameOf(value);
-    const isMember = /^(Class|Private)(Method|Property)$|^Constructor$/.test(value.type);
-    if (name !== undefined) {
-      const { start, end } = value.span;
-      named.push({ name: isMember ? `${ofClass}.${name}` : name, start: place(start), end: place(end) });
-    }
+    if (name !== undefined) note(value, name, ofClass);
     const inner = value.type === 'ClassDeclaration' ? (name ?? '') : ofClass;
-    for (const child of Object.values(value)) if (typeof child === 'object') walk(child, inner);
+    for (const child of Object.values(value)) walk(child, inner);
   };
   walk(parseSync(text, { syntax: 'typescript', tsx: isTsx, target: 'es2024' }).body, '');
   return named;

@@ -36,7 +36,8 @@ export const queueFaults: readonly Fault[] = [
   },
   {
     name: 'accepted-job-not-remembered',
-    promise: 'failure.md "Redis\' master is replaced": what the new master has missed is submitted again by the API',
+    promise:
+      'failure.md "Redis\' master is replaced": what the new master has missed is submitted again by the API',
     in: 'JobQueue.#commit',
     search: 'this.#journal.note(accepted);',
     replace: '',
@@ -123,28 +124,12 @@ export const queueFaults: readonly Fault[] = [
     tests: ['test/queue/share-watch.test.ts', 'test/api/fairness.test.ts'],
   },
   {
-    name: 'encoders-by-age-alone',
-    promise: 'api.md "What a key may use": encoders are shared by keys',
-    in: 'Semaphore.#next',
-    search: 'this.#heldBy(key) < share',
-    replace: 'this.#heldBy(key) >= 0 * share',
-    tests: ['test/queue/semaphore.test.ts'],
-  },
-  {
     name: 'processor-time-uncharged',
     promise: 'api.md "What a key may use": above CPU_SECONDS_PER_MINUTE further jobs wait as those of low',
     in: 'runSteps',
     search: 'services.charge?.(job.payload.tenant, processorSeconds);',
     replace: 'services.charge?.(job.payload.tenant, 0);',
     tests: ['test/worker/extraction.test.ts', 'test/api/shares.test.ts'],
-  },
-  {
-    name: 'paused-key-starts-jobs',
-    promise: 'operations.md "Keys": none of the jobs of a paused key begins',
-    in: 'start',
-    search: "if not isCancelled and redis.call('HEXISTS', key,",
-    replace: "if isCancelled and redis.call('HEXISTS', key,",
-    tests: ['test/cli/keys-pause.test.ts', 'test/queue/extraction-consumer.test.ts'],
   },
   {
     name: 'full-disk-takes-jobs',
@@ -179,14 +164,6 @@ export const queueFaults: readonly Fault[] = [
     tests: ['test/redis/clock.test.ts', 'test/queue/too-early.test.ts', 'test/faults/clocks.all.test.ts'],
   },
   {
-    name: 'wrong-clock-sweeps',
-    promise: 'failure.md "The clock": a worker whose clock is wrong removes nothing',
-    in: 'Janitor.sweep',
-    search: 'if (!redisClock.isRight) { return undefined; } const lease',
-    replace: 'const lease',
-    tests: ['test/janitor/janitor.test.ts', 'test/redis/clock.test.ts'],
-  },
-  {
     name: 'results-kept-for-ever',
     promise: 'configuration.md OUTPUT_TTL_SECONDS: a result is removed after that time',
     in: 'walks',
@@ -206,17 +183,10 @@ export const queueFaults: readonly Fault[] = [
     name: 'workspace-left-behind',
     promise: 'failure.md "How that is tested": no temporary file is left',
     in: 'Workspaces.use',
-    search: 'mkdtemp(join(this.folder, `${name}-`)); try { return await work(folder); } finally { await rm(folder, { recursive: true, force: true }); }',
+    search:
+      'mkdtemp(join(this.folder, `${name}-`)); try { return await work(folder); } finally { await rm(folder, { recursive: true, force: true }); }',
     replace: 'mkdtemp(join(this.folder, `${name}-`)); return await work(folder);',
     tests: ['test/storage/workspaces.test.ts', 'test/worker/extraction.test.ts'],
-  },
-  {
-    name: 'dead-workers-files-stay',
-    promise: 'failure.md "A worker dies": its files are removed at the next start on that machine',
-    in: 'Workspaces.open',
-    search: '(await isOfDeadProcess(name)) ||',
-    replace: '',
-    tests: ['test/storage/workspaces.test.ts'],
   },
   {
     name: 'wrong-sha256',

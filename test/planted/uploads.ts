@@ -19,14 +19,6 @@ export const uploadFaults: readonly Fault[] = [
     tests: ['test/api/uploads-tus.test.ts'],
   },
   {
-    name: 'tus-keeps-unchecked-bytes',
-    promise: 'api.md "PATCH": a chunk counts when all of it is there and its checksum is right',
-    in: 'TusStore.#writeChecked',
-    search: 'await markUnchecked(redis, file, offset);',
-    replace: '',
-    tests: ['test/api/uploads-tus.test.ts'],
-  },
-  {
     name: 'uploads-without-budget',
     promise: 'api.md "What a key may use": above UPLOADS_PER_KEY or UPLOAD_BYTES_PER_KEY 429',
     in: 'beginWithinBudget',
@@ -51,14 +43,6 @@ export const uploadFaults: readonly Fault[] = [
     tests: ['test/api/uploads.test.ts', 'test/api/multipart.test.ts'],
   },
   {
-    name: 'tus-upload-not-sniffed',
-    promise: 'openapi "PATCH": the last chunk of a file that is no media answers 400, and the upload is gone',
-    in: 'TusStore.#complete',
-    search: 'demandContainer(await buffer(await storage.read(uploadStorageKey(file), head)));',
-    replace: 'await buffer(await storage.read(uploadStorageKey(file), head));',
-    tests: ['test/api/uploads-tus.test.ts'],
-  },
-  {
     name: 'upload-goes-under-its-job',
     promise: 'api.md "Upload first": a job that uses an upload keeps it until the job has ended',
     in: 'held',
@@ -67,27 +51,11 @@ export const uploadFaults: readonly Fault[] = [
     tests: ['test/janitor/janitor.test.ts', 'test/api/uploads.test.ts'],
   },
   {
-    name: 'direction-marks-in-names',
-    promise: 'api.md "Submit": names of sources and uploads are cleaned of bidirectional controls',
-    in: 'cleanName',
-    search: '/[\\p{Cc}\\p{Bidi_Control}]/gu',
-    replace: '/[\\p{Cc}]/gu',
-    tests: ['test/api/uploads.test.ts', 'test/api/multipart.test.ts'],
-  },
-  {
     name: 'full-disk-takes-bytes',
     promise: 'failure.md "The disk is full": uploads: 503 before their bytes are taken',
     in: 'withRoom',
     search: 'if (claim === undefined) { throw noRoom(); }',
     replace: 'if (claim === undefined) return take();',
     tests: ['test/api/disk.test.ts'],
-  },
-  {
-    name: 'body-above-the-limit',
-    promise: 'errors.md PAYLOAD_TOO_LARGE: a JSON body has at most 256 KiB',
-    in: 'answeringAtOnce',
-    search: "if (Number(request.get('content-length') ?? 0) > maxBytes) { done(tooLarge(maxBytes)); return; }",
-    replace: '',
-    tests: ['test/api/contract-requests.test.ts', 'test/api/lying-lengths.core-all.test.ts'],
   },
 ];
