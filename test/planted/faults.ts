@@ -4,6 +4,7 @@ import { clientFaults } from './client.ts';
 import type { Fault } from './fault.ts';
 import { gatewayFaults } from './gateway.ts';
 import { mediaFaults } from './media.ts';
+import { mutants } from './mutants-drawn.ts';
 import { outboundFaults } from './outbound.ts';
 import { queueFaults } from './queue.ts';
 import { securityFaults } from './security.ts';
@@ -20,4 +21,5 @@ export const faults: readonly Fault[] = [
   ...gatewayFaults,
   ...securityFaults,
   ...clientFaults,
+  ...mutants,
 ];

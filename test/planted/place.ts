@@ -14,6 +14,8 @@ export interface Planted {
 export interface Named {
   /** `name` or `Class.member`. */
   readonly name: string;
+  /** A function or method, and no other value. */
+  readonly isFunction: boolean;
   readonly start: number;
   readonly end: number;
 }
@@ -81,10 +83,14 @@ export function namedIn(text: string, isTsx: boolean): Named[] {
   const isAscii = bytes.length === text.length;
   const place = (at: number): number => (isAscii ? at - 1 : bytes.subarray(0, at - 1).toString().length);
   const named: Named[] = [];
-  const note = ({ type, span }: Node, name: string, ofClass: string): void => {
+  const note = (node: Node, name: string, ofClass: string): void => {
+    const { type, span } = node;
     const isMember = /^(Class|Private)(Method|Property)$|^Constructor$/.test(type);
     named.push({
       name: isMember ? `${ofClass}.${name}` : name,
+      isFunction: [type, typeOf(node.init), typeOf(node.value)].some((one) =>
+        /Function|Method|Constructor/.test(one),
+      ),
       start: place(span.start),
       end: place(span.end),
     });
@@ -103,6 +109,8 @@ export function namedIn(text: string, isTsx: boolean): Named[] {
 function isNode(value: unknown): value is Node {
   return typeof value === 'object' && value !== null;
 }
+
+const typeOf = (value: unknown): string => (isNode(value) ? String(value.type) : '');
 
 function nameOf(node: Node): string | undefined {
   switch (node.type) {
