@@ -35,15 +35,12 @@ const suite = resolve(options.suite);
 /** A run that hangs has noticed the fault as well, only late. */
 const LONGEST_NAMED_MS = 15 * 60_000;
 const LONGEST_RUN_MS = 60 * 60_000;
-/** What git does not know of and tests need. */
-const UNTRACKED = ['node_modules', '.node', '.ffmpeg', 'web/dist', 'web/reference/scalar.js'];
+/** What git does not know of and tests need: linked where the file system can, since nothing writes there, or copied. */
+const LINKED = ['node_modules', '.node', '.ffmpeg'];
+const COPIED = ['web/dist', 'web/reference/scalar.js'];
 
-type Project = 'core' | 'all';
-
-interface Outcome {
-  /** The file whose test failed, and how; undefined when none did. */
-  readonly caught: string | undefined;
-}
+/** The file and the test that failed; undefined when none did. */
+type Caught = string | undefined;
 
 interface Copy {
   readonly folder: string;
@@ -98,40 +95,32 @@ async function copyOf(): Promise<Copy> {
       await cp(join(suite, path), join(root, path), { verbatimSymlinks: true });
   }
   await mkdir(join(folder, 'tmp'));
-  for (const path of UNTRACKED.filter((one) => existsSync(join(suite, one)))) {
+  const untracked = [...LINKED, ...COPIED].filter((path) => existsSync(join(suite, path)));
+  for (const path of untracked) {
     const [from, to] = [join(suite, path), join(root, path)];
     await mkdir(dirname(to), { recursive: true });
-    // Linked where the file system can.
-    if (spawnSync('cp', ['-al', from, to]).status === 0) continue;
+    if (LINKED.includes(path) && spawnSync('cp', ['-al', from, to]).status === 0) continue;
     await rm(to, { recursive: true, force: true });
     if (spawnSync('cp', ['-a', from, to]).status !== 0) throw new Error(`${from} could not be copied`);
   }
   return { folder, root };
 }
 
-/** Runs a command in the copy to its end; whatever it leaves running is ended too. */
-async function run(
-  { folder, root }: Copy,
-  args: readonly string[],
-  longestMs: number,
-): Promise<'ended' | 'hung'> {
-  const child = spawn(process.execPath, args, {
-    cwd: root,
-    detached: true,
-    stdio: 'ignore',
-    env: { ...process.env, TMPDIR: join(folder, 'tmp'), NODE_COMPILE_CACHE: join(root, '.cache/node') },
-  });
+/** Runs a command in the copy, and ends what it leaves running. @returns whether it came to its end in time */
+async function run({ folder, root }: Copy, args: readonly string[], longestMs: number): Promise<boolean> {
+  const env = { ...process.env, TMPDIR: join(folder, 'tmp'), NODE_COMPILE_CACHE: join(root, '.cache/node') };
+  const child = spawn(process.execPath, args, { cwd: root, detached: true, stdio: 'ignore', env });
   children.add(child);
-  let ending: 'ended' | 'hung' = 'ended';
+  let isInTime = true;
   const patience = setTimeout(() => {
-    ending = 'hung';
+    isInTime = false;
     end(child);
   }, longestMs);
   await new Promise((done) => child.once('close', done));
   clearTimeout(patience);
   end(child);
   children.delete(child);
-  return ending;
+  return isInTime;
 }
 
 function end({ pid }: ChildProcess): void {
@@ -152,58 +141,47 @@ interface Report {
 }
 
 /** @throws Error when vitest could not start */
-async function vitest(
-  copy: Copy,
-  project: Project,
-  tests: readonly string[],
-  isNamed: boolean,
-): Promise<Outcome> {
+async function vitest(copy: Copy, project: 'core' | 'all', tests: readonly string[]): Promise<Caught> {
   const report = join(copy.folder, 'report.json');
   await rm(report, { force: true });
   const args = ['node_modules/vitest/vitest.mjs', 'run', '--project', project, '--bail', '1'];
   args.push('--reporter', 'json', '--outputFile', report, ...tests);
-  const ending = await run(copy, args, isNamed ? LONGEST_NAMED_MS : LONGEST_RUN_MS);
+  const isInTime = await run(copy, args, tests.length > 0 ? LONGEST_NAMED_MS : LONGEST_RUN_MS);
   await rm(join(copy.folder, 'tmp'), { recursive: true, force: true });
   await mkdir(join(copy.folder, 'tmp'));
-  if (ending === 'hung') return { caught: `${tests[0] ?? project} (did not end)` };
+  const what = tests.join(' ') || `the ${project}`;
+  if (!isInTime) return `${what} (did not end)`;
   const text = await readFile(report, 'utf8').catch(() => undefined);
-  if (text === undefined) throw new Error(`vitest said nothing of ${tests.join(' ') || `the ${project}`}`);
+  if (text === undefined) throw new Error(`vitest could not run ${what}`);
   const { success, testResults } = JSON.parse(text) as Report;
-  const isFailed = ({ status }: { readonly status: string }): boolean => status === 'failed';
+  if (testResults.length === 0) throw new Error(`vitest found no tests in ${what}`);
   const failed = testResults.filter(isFailed);
-  const file = failed.find(({ assertionResults }) => assertionResults.some(isFailed));
-  if (file !== undefined) {
-    const test = file.assertionResults.find(isFailed)?.fullName ?? '';
-    return { caught: `${relative(copy.root, file.name)}: ${test}` };
-  }
-  const [broken] = failed;
-  if (broken !== undefined) return { caught: `${relative(copy.root, broken.name)} (did not load)` };
-  if (testResults.length === 0) throw new Error(`vitest found no tests in ${tests.join(' ')}`);
-  return { caught: success ? undefined : `${tests[0] ?? project} (an error outside of any test)` };
+  const file = failed.find(({ assertionResults }) => assertionResults.some(isFailed)) ?? failed[0];
+  if (file === undefined) return success ? undefined : `${what} (an error outside of any test)`;
+  const test = file.assertionResults.find(isFailed)?.fullName ?? '(did not load)';
+  return `${relative(copy.root, file.name)}: ${test}`;
 }
+
+const isFailed = ({ status }: { readonly status: string }): boolean => status === 'failed';
 
 /** The named files that run in the core, and of the others those that run in `all`. */
-async function runNamed(copy: Copy, tests: readonly string[]): Promise<Outcome> {
+async function runNamed(copy: Copy, tests: readonly string[]): Promise<Caught> {
   const ofCore = tests.filter((test) => projectsOf(test).includes('core'));
   const others = tests.filter((test) => !ofCore.includes(test));
-  const inCore = ofCore.length === 0 ? { caught: undefined } : await vitest(copy, 'core', ofCore, true);
-  if (inCore.caught !== undefined || others.length === 0) return inCore;
-  return vitest(copy, 'all', others, true);
+  const inCore = ofCore.length === 0 ? undefined : await vitest(copy, 'core', ofCore);
+  return inCore !== undefined || others.length === 0 ? inCore : vitest(copy, 'all', others);
 }
 
-async function tryFault(copy: Copy, fault: Fault, { path, before, after }: Planted): Promise<Outcome> {
-  const file = join(copy.root, path);
-  const isPage = /(^|\/)web\//.test(path);
+async function tryFault(copy: Copy, fault: Fault, { path, before, after }: Planted): Promise<Caught> {
   const write = async (text: string): Promise<void> => {
-    await writeFile(file, text);
-    if (isPage) await run(copy, ['script/build-web.ts'], LONGEST_NAMED_MS);
+    await writeFile(join(copy.root, path), text);
+    if (/(^|\/)web\//.test(path)) await run(copy, ['script/build-web.ts'], LONGEST_NAMED_MS);
   };
   await write(after);
   try {
     const named = await runNamed(copy, testsOf(fault));
-    if (named.caught !== undefined || options['no-all']) return named;
-    const inCore = await vitest(copy, 'core', [], false);
-    return inCore.caught === undefined ? await vitest(copy, 'all', [], false) : inCore;
+    if (named !== undefined || options['no-all']) return named;
+    return (await vitest(copy, 'core', [])) ?? (await vitest(copy, 'all', []));
   } finally {
     await write(before);
   }
@@ -217,30 +195,29 @@ async function main(): Promise<number> {
   const copies = await Promise.all(Array.from({ length: Number(options.jobs) }, copyOf));
   const [first] = copies;
   if (first === undefined) throw new Error('--jobs: give 1 or more');
-  if (!options.trust) {
-    const { caught } = await runNamed(first, [...new Set(chosen.flatMap(testsOf))]);
-    if (caught !== undefined)
-      throw new Error(`without any fault a test fails, so nothing would be proven: ${caught}`);
-  }
+  const failing = options.trust ? undefined : await runNamed(first, [...new Set(chosen.flatMap(testsOf))]);
+  if (failing !== undefined)
+    throw new Error(`without any fault a test fails, so none proves anything: ${failing}`);
   say('| Fault | Promise | Caught by | Seconds |\n|---|---|---|---|');
   const missed: string[] = [];
   const rest = chosen.values();
   const work = async (copy: Copy): Promise<void> => {
     for (const fault of rest) {
       const beganMs = performance.now();
-      const { caught = 'MISSED' } = await tryFault(copy, fault, places.get(fault) as Planted);
-      if (caught === 'MISSED') missed.push(fault.name);
-      const seconds = Math.round((performance.now() - beganMs) / 1000);
-      const row = [fault.name, fault.promise, caught, seconds].map((cell) =>
-        String(cell).replaceAll('|', '\\|'),
+      const { name, promise } = fault;
+      // Without vitest nothing is proven, but the other faults may still be tried.
+      const caught = await tryFault(copy, fault, places.get(fault) as Planted).catch(
+        (error: Error) => void say(`${name}: ${error.message}`),
       );
-      say(`| ${row.join(' | ')} |`);
+      if (caught === undefined) missed.push(name);
+      const seconds = Math.round((performance.now() - beganMs) / 1000);
+      const cells = [name, promise, caught ?? 'MISSED', String(seconds)];
+      say(`| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`);
     }
   };
   await Promise.all(copies.map(work));
-  say(
-    `${chosen.length - missed.length} caught, ${missed.length} missed${missed.map((name) => `\n  ${name}`).join('')}`,
-  );
+  const names = missed.map((name) => `\n  ${name}`).join('');
+  say(`${chosen.length - missed.length} caught, ${missed.length} missed${names}`);
   return missed.length === 0 ? 0 : 1;
 }
 

@@ -273,4 +273,20 @@ export const apiFaults: readonly Fault[] = [
     replace: "!isSigned(request, body, gatewayEventsSecret) && body === ''",
     tests: ['test/api/authorisation.test.ts'],
   },
+  {
+    name: 'job-record-never-too-old',
+    promise: 'errors.md JOB_NOT_FOUND: records are kept for JOB_TTL_SECONDS',
+    in: 'unlessOld',
+    search: 'record.finishedAtMs < oldestMs',
+    replace: 'record.finishedAtMs < 0 * oldestMs',
+    tests: ['test/api/jobs.test.ts', 'test/api/downloads.test.ts'],
+  },
+  {
+    name: 'unfinished-job-retried',
+    promise: 'api.md "Change your mind": POST …/retry makes a new job of a failed one',
+    in: 'retry',
+    search: "failed.status !== 'failed'",
+    replace: "failed.status === 'completed'",
+    tests: ['test/api/jobs.test.ts', 'test/api/contract-errors.test.ts'],
+  },
 ];

@@ -24,7 +24,11 @@ export const queueFaults: readonly Fault[] = [
     in: 'JobQueue.submit',
     search: 'refuseSubmission(this.#redis, tenant, fresh.map(idOf)).catch(() => undefined);',
     replace: '',
-    tests: ['test/queue/confirmation.test.ts', 'test/api/deadlines.test.ts'],
+    tests: [
+      'test/queue/confirmation.test.ts',
+      'test/api/deadlines.test.ts',
+      'test/queue/reservation.test.ts',
+    ],
   },
   {
     name: 'submission-waits-for-ever',
