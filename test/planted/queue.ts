@@ -58,10 +58,10 @@ export const queueFaults: readonly Fault[] = [
   {
     name: 'cancelled-job-runs-on',
     promise: 'failure.md "A cancellation": ffmpeg ends, the disk is clean within 2 s',
-    in: 'consumeExtractions',
-    search: "running.get(jobId)?.controller.abort(new JobAborted('cancelled'))",
-    replace: 'running.get(jobId)',
-    tests: ['test/queue/cancel.test.ts', 'test/queue/extraction-consumer.test.ts'],
+    in: 'supervise',
+    search: "options.signal.addEventListener('abort', onAbort, { once: true });",
+    replace: '',
+    tests: ['test/media/run.test.ts', 'test/api/jobs.test.ts'],
   },
   {
     name: 'refused-source-tried-again',
@@ -69,7 +69,11 @@ export const queueFaults: readonly Fault[] = [
     in: 'asBullError',
     search: "error.code !== 'INTERNAL_ERROR'",
     replace: "error.code === 'INVALID_VIDEO'",
-    tests: ['test/queue/extraction-consumer.test.ts'],
+    tests: [
+      'test/queue/extraction-consumer.test.ts',
+      'test/api/contract-job.test.ts',
+      'test/faults/sources.all-long.test.ts',
+    ],
   },
   {
     name: 'two-tries-only',
@@ -77,7 +81,11 @@ export const queueFaults: readonly Fault[] = [
     in: 'ATTEMPTS',
     search: '3',
     replace: '2',
-    tests: ['test/queue/extraction-consumer.test.ts', 'test/worker/disk-full.core-all.test.ts'],
+    tests: [
+      'test/queue/extraction-consumer.test.ts',
+      'test/worker/disk-full.core-all.test.ts',
+      'test/faults/disk-full.all.test.ts',
+    ],
   },
   {
     name: 'deadly-job-for-ever',
