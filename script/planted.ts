@@ -9,6 +9,7 @@
  *   script/planted --jobs N        N copies at a time; default 1
  *   script/planted --suite DIR     in the code of another checkout, with its tests
  *   script/planted --trust         does not run the named tests without a fault first
+ *   script/planted --twice         counts a fault as caught when the named tests fail twice: a test that fails now and then proves nothing
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -27,6 +28,7 @@ const { values: options } = parseArgs({
     jobs: { type: 'string', default: '1' },
     check: { type: 'boolean', default: false },
     trust: { type: 'boolean', default: false },
+    twice: { type: 'boolean', default: false },
     'no-all': { type: 'boolean', default: false },
   },
 });
@@ -47,6 +49,7 @@ interface Copy {
   readonly root: string;
 }
 
+let isStopping = false;
 const children = new Set<ChildProcess>();
 const folders = new Set<string>();
 
@@ -164,12 +167,13 @@ async function vitest(copy: Copy, project: 'core' | 'all', tests: readonly strin
 
 const isFailed = ({ status }: { readonly status: string }): boolean => status === 'failed';
 
-/** The named files that run in the core, and of the others those that run in `all`. */
+/** The named files that run in the core, then those that have more rows, or all of theirs, in `all`. */
 async function runNamed(copy: Copy, tests: readonly string[]): Promise<Caught> {
-  const ofCore = tests.filter((test) => projectsOf(test).includes('core'));
-  const others = tests.filter((test) => !ofCore.includes(test));
+  const [ofCore = [], ofAll = []] = (['core', 'all'] as const).map((project) =>
+    tests.filter((test) => projectsOf(test).includes(project)),
+  );
   const inCore = ofCore.length === 0 ? undefined : await vitest(copy, 'core', ofCore);
-  return inCore !== undefined || others.length === 0 ? inCore : vitest(copy, 'all', others);
+  return inCore !== undefined || ofAll.length === 0 ? inCore : vitest(copy, 'all', ofAll);
 }
 
 async function tryFault(copy: Copy, fault: Fault, { path, before, after }: Planted): Promise<Caught> {
@@ -179,7 +183,8 @@ async function tryFault(copy: Copy, fault: Fault, { path, before, after }: Plant
   };
   await write(after);
   try {
-    const named = await runNamed(copy, testsOf(fault));
+    const first = await runNamed(copy, testsOf(fault));
+    const named = first !== undefined && options.twice ? await runNamed(copy, testsOf(fault)) : first;
     if (named !== undefined || options['no-all']) return named;
     return (await vitest(copy, 'core', [])) ?? (await vitest(copy, 'all', []));
   } finally {
@@ -203,6 +208,7 @@ async function main(): Promise<number> {
   const rest = chosen.values();
   const work = async (copy: Copy): Promise<void> => {
     for (const fault of rest) {
+      if (isStopping) return;
       const beganMs = performance.now();
       const { name, promise } = fault;
       // Without vitest nothing is proven, but the other faults may still be tried.
@@ -222,6 +228,7 @@ async function main(): Promise<number> {
 }
 
 async function clean(): Promise<void> {
+  isStopping = true;
   for (const child of children) end(child);
   for (const folder of folders) await rm(folder, { recursive: true, force: true });
 }

@@ -149,7 +149,7 @@ export const queueFaults: readonly Fault[] = [
     in: 'DiskWatch.#note',
     search: "consumer.pause('disk');",
     replace: '',
-    tests: ['test/worker/disk-full.core-all.test.ts', 'test/storage/disk-space.test.ts'],
+    tests: ['test/worker/disk-full.core-all.test.ts', 'test/faults/disk-full.all.test.ts'],
   },
   {
     name: 'storage-away-spends-tries',
