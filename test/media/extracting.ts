@@ -57,15 +57,14 @@ export async function extract(
 export async function extractSeveral(
   input: string,
   wanted: readonly { readonly path: string; readonly request: Record<string, unknown> }[],
-): Promise<Extraction['files']> {
+): Promise<Extraction> {
   const probed = await probe(tools, input, { signal: noAbort });
   const [first, ...others] = wanted.map(({ path, request }) => ({
     path,
     plan: planOutput(OutputRequest.parse(request), probed),
   }));
   if (first === undefined) throw new Error('no output was asked for');
-  const { files } = await extractAudio({
+  return extractAudio({
     ...{ tools, input, probe: probed, outputs: [first, ...others], signal: noAbort, maxAudioSeconds: 3600 },
   });
-  return files;
 }

@@ -56,7 +56,7 @@ describe.each(sources)('%s', (source) => {
     const input = await folder.source(source);
     const before = await examine(input);
     const paths = wanted.map(({ format }) => folder.at(`${source}.${format}`));
-    const files = await extractSeveral(
+    const { files } = await extractSeveral(
       input,
       wanted.map(({ request }, nth) => ({ request, path: paths[nth] ?? '' })),
     );
@@ -93,7 +93,7 @@ describe('quality', () => {
 
   it(`is the bitrate: ${wanted.map(({ format, quality }) => `${format} ${quality}`).join(', ')}`, async () => {
     const paths = wanted.map(({ format, quality }) => folder.at(`${quality}.${format}`));
-    const files = await extractSeveral(
+    const { files } = await extractSeveral(
       await folder.source('flac.mkv'),
       wanted.map((request, nth) => ({ request, path: paths[nth] ?? '' })),
     );
