@@ -52,3 +52,19 @@ export async function extract(
     ...options,
   });
 }
+
+/** Several outputs of one source, as one job makes them: the file of each at the path of the same place. */
+export async function extractSeveral(
+  input: string,
+  wanted: readonly { readonly path: string; readonly request: Record<string, unknown> }[],
+): Promise<Extraction> {
+  const probed = await probe(tools, input, { signal: noAbort });
+  const [first, ...others] = wanted.map(({ path, request }) => ({
+    path,
+    plan: planOutput(OutputRequest.parse(request), probed),
+  }));
+  if (first === undefined) throw new Error('no output was asked for');
+  return extractAudio({
+    ...{ tools, input, probe: probed, outputs: [first, ...others], signal: noAbort, maxAudioSeconds: 3600 },
+  });
+}

@@ -1,9 +1,9 @@
-/** Short media made by ffmpeg for the tests, each once for a test file. */
-import { mkdtemp, rm } from 'node:fs/promises';
+/** Short media made by ffmpeg for the tests, each once on this machine. */
+import { copyFile, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll } from 'vitest';
-import { ffmpeg } from './oracle.ts';
+import { cachedMedia } from '../media-cache.ts';
 
 const SECONDS = 4;
 
@@ -91,14 +91,15 @@ export interface MediaFolder {
   readonly path: string;
   /** Absolute path of a file in the folder. */
   at(name: string): string;
-  /** Path of a source, made when it is first asked for. */
+  /** Path of a source, to be read only. */
   source(name: SourceName): Promise<string>;
+  /** Copies sources into the folder. */
+  place(...names: readonly SourceName[]): Promise<void>;
 }
 
 /** A temporary folder for the tests of a file, removed after them. */
 export function mediaFolder(): MediaFolder {
   let path = '';
-  const made = new Map<SourceName, Promise<string>>();
   beforeAll(async () => {
     path = await mkdtemp(join(tmpdir(), 'soundpost-media-'));
   });
@@ -106,19 +107,15 @@ export function mediaFolder(): MediaFolder {
     await rm(path, { recursive: true, force: true });
   });
   const at = (name: string) => join(path, name);
-  const make = async (name: SourceName) => {
-    await ffmpeg('-v', 'error', ...recipes[name], at(name));
-    return at(name);
-  };
+  const source = (name: SourceName) => cachedMedia(name, recipes[name]);
   return {
     get path() {
       return path;
     },
     at,
-    source(name) {
-      const file = made.get(name) ?? make(name);
-      made.set(name, file);
-      return file;
+    source,
+    async place(...names) {
+      for (const name of names) await copyFile(await source(name), at(name));
     },
   };
 }

@@ -2,9 +2,11 @@
  * The source's clock (decisions A2a): a tone that sounds in the source's second n sounds in the output's second n, counted in decoded
  * samples, whatever the container, trimmed or not, copied or not.
  */
-import { readFile, writeFile } from 'node:fs/promises';
+import { copyFile, readFile, writeFile } from 'node:fs/promises';
+import { basename } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { rowsOfRun } from '../by-run.ts';
+import { cachedMedia } from '../media-cache.ts';
 import { extract } from './extracting.ts';
 import { decodedSamples, decodedSeconds, ffmpeg } from './oracle.ts';
 import { mediaFolder } from './sources.ts';
@@ -95,10 +97,14 @@ const rowsOf = (formats: readonly string[]) =>
       .flatMap(([damage]) => formats.map((format) => [container, damage, format] as const)),
   );
 
-/** In the core each format on a gap, and the other damages as a copy or an encode. */
-const CORE = new Set(['whole m4a', 'late opus', 'short m4a', 'hidden by an edit list m4a']);
+/** In the core a format of each way to mark where sound begins on a gap, and the other damages as a copy or an encode. */
+const CORE = new Set(
+  ['whole m4a', 'late opus', 'short m4a', 'hidden by an edit list m4a'].concat(
+    ['wav', 'm4a', 'mp3', 'voice'].map((format) => `gap ${format}`),
+  ),
+);
 const isCore = ([container, damage, format]: readonly [string, string, string]) =>
-  container === 'mp4' && (damage === 'gap' || CORE.has(`${damage} ${format}`));
+  container === 'mp4' && CORE.has(`${damage} ${format}`);
 /** Of eight formats `all` takes two or three for each damage in each container, and others for the next. */
 const rowsFor = (formats: readonly string[]) => rowsOfRun(rowsOf(formats), isCore, 3);
 
@@ -117,12 +123,16 @@ async function make(container: string, damage: string, path: string): Promise<st
   return path;
 }
 
-const encode = (options: readonly string[], { filter = 'anull', seconds = 12, first = 0 } = {}) =>
-  ffmpeg(
-    ...['-v', 'error', '-f', 'lavfi', '-i', `testsrc2=s=64x64:r=10:d=${seconds}`],
+/** @param options the last one is the path */
+async function encode(options: readonly string[], { filter = 'anull', seconds = 12, first = 0 } = {}) {
+  const path = options.at(-1) ?? '';
+  const made = await cachedMedia(basename(path), [
+    ...['-f', 'lavfi', '-i', `testsrc2=s=64x64:r=10:d=${seconds}`],
     ...['-f', 'lavfi', '-i', `aevalsrc='0.5*sin(2*PI*(400+200*floor(t+${first}))*t)':d=${seconds}:s=48000`],
-    ...['-filter:a', filter, ...options],
-  );
+    ...['-filter:a', filter, ...options.slice(0, -1)],
+  ]);
+  await copyFile(made, path);
+}
 
 /** Two transport streams one after the other, the second with other timestamps. */
 async function joined(path: string, offset: number): Promise<void> {

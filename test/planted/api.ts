@@ -74,8 +74,8 @@ export const apiFaults: readonly Fault[] = [
     name: 'revoked-key-admitted',
     promise: 'api.md "Keys": a revoked key is refused from the next request on',
     in: 'admit',
-    search: "if mac == '' or stored[4] or not (isCurrent or isPrevious) then",
-    replace: "if mac == '' or not (isCurrent or isPrevious) then",
+    search: "if mac == '' or revoked or not",
+    replace: "if mac == '' or not",
     tests: ['test/api/keys.test.ts', 'test/api/key-routes.test.ts'],
   },
   {

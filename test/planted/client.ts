@@ -96,7 +96,7 @@ export const clientFaults: readonly Fault[] = [
     in: 'isUnfinished',
     search: "status === 'queued' || status === 'processing'",
     replace: "status === 'queued'",
-    tests: ['test/end-to-end/console.core-all.test.ts'],
+    tests: ['test/end-to-end/console.all.test.ts'],
   },
   {
     name: 'inbox-plays-without-telling',

@@ -219,7 +219,7 @@ export const gatewayFaults: readonly Fault[] = [
     name: 'two-gateways-serve',
     promise: 'gateway.md "A second gateway": one of them serves',
     in: 'takeScript',
-    search: "if string.match(holder, '^%d+ (%S+)') ~= id then return {0, holder} end",
+    search: "if known and string.match(known, '^%d+ (%S+)') ~= id then return {0, known} end",
     replace: '',
     tests: ['test/gateway/lease/lease.test.ts', 'test/gateway/lease/standby.test.ts'],
   },

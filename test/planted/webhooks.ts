@@ -14,7 +14,7 @@ export const webhookFaults: readonly Fault[] = [
     name: 'replaced-secret-signs-no-more',
     promise: 'webhooks.md "Verify": a secret that was replaced signs for 24 hours more',
     in: 'WebhookSecrets.of',
-    search: '[stored.current, previous, ...stillWorking(stored.replaced)]',
+    search: '[stored.current, ...stillWorking(stored.replaced)]',
     replace: '[stored.current]',
     tests: ['test/tenants/webhook-secrets.test.ts', 'test/api/webhooks.test.ts'],
   },

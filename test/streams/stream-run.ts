@@ -1,8 +1,12 @@
 /** Jobs over streams, and what ffmpeg itself makes of the same stream. */
 import { randomBytes } from 'node:crypto';
+import { symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { ExtractPayload, type ExtractResult } from '../../src/queue/payloads.ts';
 import { runExtraction } from '../../src/worker/extraction.ts';
-import { ffmpeg } from '../media/oracle.ts';
+import { ffmpeg, sampleHash } from '../media/oracle.ts';
+import type { MediaFolder } from '../media/sources.ts';
+import { cachedFolder } from '../media-cache.ts';
 import type { Surroundings } from '../worker/worker-fixture.ts';
 
 /** A job over what lies at a URL. @param output several as a list */
@@ -49,23 +53,24 @@ export function fileOf(around: Surroundings, { outputFile }: ExtractResult): Pro
 
 /** MD5 of the samples of a job's result. The format has to be lossless. */
 export async function samplesOf(around: Surroundings, result: ExtractResult): Promise<string> {
-  return samples(await fileOf(around, result));
+  return sampleHash(await fileOf(around, result));
 }
 
-/** MD5 of the samples as ffmpeg decodes them, of a file or of a stream at a URL. */
-export async function samples(input: string, map = '0:a:0'): Promise<string> {
-  const { stdout } = await ffmpeg(
-    '-v',
-    'error',
-    '-i',
-    input,
-    '-map',
-    map,
-    '-c:a',
-    'pcm_s16le',
-    '-f',
-    'md5',
-    '-',
-  );
-  return stdout.toString().trim();
+/**
+ * Puts a stream that ffmpeg makes into a folder that is served.
+ * @param args of ffmpeg, with its output, for the place where it is made
+ * @returns where it lies, for questions whose answers are kept
+ */
+export async function placeStream(
+  folder: MediaFolder,
+  name: string,
+  args: (place: string) => readonly string[],
+): Promise<string> {
+  const made = await cachedFolder(['stream', args('.')], async (place) => {
+    await writeFile(join(place, 'key'), 'sixteen bytes...');
+    await writeFile(join(place, 'key-info'), `key\n${place}/key\n0123456789abcdef0123456789abcdef\n`);
+    await ffmpeg('-v', 'error', ...args(place));
+  });
+  await symlink(made, folder.at(name));
+  return made;
 }

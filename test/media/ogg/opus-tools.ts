@@ -29,8 +29,7 @@ async function heads(path: string): Promise<{ config: number; code: number; fram
 }
 
 /** By libopus, at 48 kHz, without what players add. */
-export async function libopusDecodes(path: string): Promise<Buffer> {
-  const out = `${path}.wav`;
+export async function libopusDecodes(path: string, out = `${path}.wav`): Promise<Buffer> {
   await run('opusdec', ['--quiet', '--no-dither', '--rate', '48000', path, out]);
   const wav = await readFile(out);
   return wav.subarray(wav.indexOf('data') + 8);

@@ -1,16 +1,14 @@
 /** A voice note has the form that phones make themselves, whatever it was made of; what is put together loses nothing (decisions A3). */
-import { execFile } from 'node:child_process';
 import { stat } from 'node:fs/promises';
-import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { packVoiceNote } from '../../../src/media/ogg/voice-form.ts';
 import { currentRun, rowsOfRun } from '../../by-run.ts';
+import { cachedMedia } from '../../media-cache.ts';
 import { extract } from '../extracting.ts';
-import { ffmpeg } from '../oracle.ts';
+import { decodedSeconds } from '../oracle.ts';
 import { mediaFolder } from '../sources.ts';
 import { expectForm, libopusDecodes } from './opus-tools.ts';
 
-const run = promisify(execFile);
 const folder = mediaFolder();
 
 const SPEECH = 'The sound post is a small piece of wood inside a violin, and it carries the sound.';
@@ -48,15 +46,15 @@ const rows = Object.entries(sounds).flatMap(([sound, source], nth) =>
 );
 
 async function sourceOf(source: string, rate: number, layout: string): Promise<string> {
-  const path = folder.at('source.wav');
   const graph = source.startsWith('flite') ? source : made(source);
   const shape = `aformat=channel_layouts=${layout},aresample=${rate}`;
-  await ffmpeg('-v', 'error', '-f', 'lavfi', '-i', `${graph},${shape}`, '-t', '5.013', path);
-  return path;
+  return cachedMedia('source.wav', ['-f', 'lavfi', '-i', `${graph},${shape}`, '-t', '5.013']);
 }
 
+const PHONE = '-ac 1 -ar 16000 -c:a libopus -application voip -compression_level 6'.split(' ');
+
 describe('a voice note', () => {
-  it.each(rowsOfRun(rows, 3))('of %s, %i Hz, %s, quality %s', async (_, rate, layout, quality, source) => {
+  it.each(rowsOfRun(rows, 1))('of %s, %i Hz, %s, quality %s', async (_, rate, layout, quality, source) => {
     const input = await sourceOf(source, rate, layout);
     const output = folder.at('note.ogg');
     const { output: said } = await extract(input, output, { format: 'voice', quality });
@@ -64,47 +62,22 @@ describe('a voice note', () => {
     // To the sample: what was put in, at 16 kHz, comes out at 48 kHz.
     const samples = (await libopusDecodes(output)).length / 2;
     expect(samples).toBe(Math.round(said.durationSeconds * 48_000));
-    expect(Math.abs(samples / 48_000 - Number(await probedSeconds(input)))).toBeLessThan(1 / 8000);
+    expect(Math.abs(samples / 48_000 - (await decodedSeconds(input)))).toBeLessThan(1 / 8000);
     expect(said).toMatchObject({ sampleRate: 16_000, channels: 1, codec: 'opus' });
   });
 });
 
-async function probedSeconds(path: string): Promise<string> {
-  const { stdout } = await run('ffprobe', [
-    '-v',
-    'error',
-    '-show_entries',
-    'format=duration',
-    '-of',
-    'csv=p=0',
-    path,
-  ]);
-  return stdout;
-}
-
 describe('putting frames together', () => {
-  it.each(rowsOfRun(rows, 3))('loses nothing of %s, %i Hz, %s', async (_, rate, layout, quality, source) => {
+  it.each(rowsOfRun(rows, 1))('loses nothing of %s, %i Hz, %s', async (_, rate, layout, quality, source) => {
     const kbps = { low: 12, medium: 16, high: 24, extreme: 40 }[quality];
-    const before = folder.at('before.ogg');
-    await ffmpeg(
-      ...[
-        '-v',
-        'error',
-        '-i',
-        await sourceOf(source, rate, layout),
-        '-ac',
-        '1',
-        '-ar',
-        '16000',
-        '-c:a',
-        'libopus',
-      ],
-      ...['-application', 'voip', '-compression_level', '6', '-b:a', `${kbps}k`, before],
-    );
+    const input = await sourceOf(source, rate, layout);
+    const before = await cachedMedia('before.ogg', ['-i', input, ...PHONE, '-b:a', `${kbps}k`]);
     const after = folder.at('after.ogg');
     expect(await packVoiceNote(before, after)).toMatchObject({ isNative: true, isUntouched: false });
     await expectForm(after);
-    expect((await libopusDecodes(after)).equals(await libopusDecodes(before))).toBe(true);
+    expect((await libopusDecodes(after)).equals(await libopusDecodes(before, folder.at('before.wav')))).toBe(
+      true,
+    );
     expect((await stat(after)).size).toBeLessThanOrEqual((await stat(before)).size);
     expect(await packVoiceNote(after, null)).toMatchObject({ isNative: true, isUntouched: true });
   });
@@ -115,22 +88,8 @@ describe('putting frames together', () => {
     ['two channels', ['-ac', '2']],
     ['frames of 10 ms', ['-frame_duration', '10']],
   ])('is not done to %s', async (_, options) => {
-    const before = folder.at('other.ogg');
-    await ffmpeg(
-      ...[
-        '-v',
-        'error',
-        '-i',
-        await folder.source('speech.wav'),
-        '-ac',
-        '1',
-        '-ar',
-        '16000',
-        '-c:a',
-        'libopus',
-      ],
-      ...['-application', 'voip', '-compression_level', '6', '-b:a', '24k', ...options, before],
-    );
+    const input = await folder.source('speech.wav');
+    const before = await cachedMedia('other.ogg', ['-i', input, ...PHONE, '-b:a', '24k', ...options]);
     expect(await packVoiceNote(before, null)).toMatchObject({ isNative: false, isUntouched: false });
   });
 });

@@ -1,27 +1,25 @@
 /** What a transcriber hears of a long output that is encoded in parts: made by the last part's run, and the same as one run makes. */
 import { readFile } from 'node:fs/promises';
-import { beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { OutputRequest, TranscriptRequest } from '../../../src/contract/output-request.ts';
 import { type Extraction, extractAudio } from '../../../src/media/extract.ts';
 import type { Parallelism } from '../../../src/media/parallel/render.ts';
 import { planAny, planOutput } from '../../../src/media/plan.ts';
 import { probe } from '../../../src/media/probe.ts';
+import { cachedMedia } from '../../media-cache.ts';
 import { noAbort, tools } from '../extracting.ts';
-import { decodedSamples, ffmpeg } from '../oracle.ts';
+import { decodedSamples } from '../oracle.ts';
 import { mediaFolder } from '../sources.ts';
 import { cores } from './cores.ts';
 
 const folder = mediaFolder();
 const SECONDS = 26;
 
-beforeAll(async () => {
-  const sound = "aevalsrc='0.3*sin(440*PI*t)*exp(-3*mod(t,0.5))|0.3*sin(660*PI*t)':s=44100";
-  const graph = ['-f', 'lavfi', '-t', String(SECONDS), '-i', sound];
-  await ffmpeg('-v', 'error', ...graph, '-c:a', 'aac', folder.at('chords.mp4'));
-});
+const SOUND = "aevalsrc='0.3*sin(440*PI*t)*exp(-3*mod(t,0.5))|0.3*sin(660*PI*t)':s=44100";
 
 async function both(name: string, parallel?: Parallelism): Promise<Extraction> {
-  const input = folder.at('chords.mp4');
+  const graph = ['-f', 'lavfi', '-t', String(SECONDS), '-i', SOUND];
+  const input = await cachedMedia('chords.mp4', [...graph, '-c:a', 'aac']);
   const probed = await probe(tools, input, { signal: noAbort });
   const words = TranscriptRequest.parse({ format: 'transcript', name: 'words', start: 2 });
   const outputs = [

@@ -35,6 +35,17 @@ it.each(cases)(
   },
 );
 
+it.each([
+  ['lossless formats', { formatName: 'flac' }],
+  ['AAC', { formatName: 'm4a' }],
+  ['Opus at a bitrate for speech', { formatName: 'opus', encode: { sampleRate: RATE, bitrateKbps: 64 } }],
+  ['a copy', { copy: { maxKbps: null } }],
+  ['an output that is too short', { expectedSeconds: 299 }],
+])('%s are made in one', (_what, odd) => {
+  expect(mostParts(planOf(3600))).toBeGreaterThan(2);
+  expect(mostParts({ ...planOf(3600), ...odd } as OutputPlan)).toBe(1);
+});
+
 it('of two parts the second is shorter by what its run decodes, and by what it makes besides', () => {
   const plan = planOf(600);
   const splicing = splicingOf(plan);
