@@ -29,7 +29,10 @@ export default defineConfig({
     setupFiles: ['script/measure-file.ts'],
     reporters: [
       'default',
-      ['./script/tally-reporter.ts', { endedFile: '.cache/failed-tests.json', again: process.env.TEST_AGAIN === '1' }],
+      [
+        './script/tally-reporter.ts',
+        { endedFile: '.cache/failed-tests.json', again: process.env.TEST_AGAIN === '1' },
+      ],
     ],
     projects: runs.map((run, groupOrder) => ({
       extends: true,

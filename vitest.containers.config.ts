@@ -9,6 +9,9 @@ export default defineConfig({
     hookTimeout: 240_000,
     // Each file starts a stack of its own, on two cores.
     maxWorkers: 1,
-    reporters: ['default', ['./script/tally-reporter.ts', { endedFile: '.cache/failed-container-tests.json', again: false }]],
+    reporters: [
+      'default',
+      ['./script/tally-reporter.ts', { endedFile: '.cache/failed-container-tests.json', again: false }],
+    ],
   },
 });
