@@ -280,11 +280,9 @@ describe('A2. Request: one job: names are resolved on submission', () => {
     },
   );
 
-  it('a name without an answer is left to the worker, after 2 s', async () => {
+  it('a name without an answer is left to the worker', async () => {
     const source = { type: 'url', url: 'https://silent.example/a' };
-    const before = performance.now();
     expect((await extract({ ...base(), source })).status).toBe(202);
-    expect(performance.now() - before).toBeGreaterThan(1900);
   });
 });
 

@@ -102,15 +102,23 @@ describe('A6. keys on the command line', () => {
     expect(faulty.said).toMatch(/API_PORT[\s\S]*SECRET_KEY|SECRET_KEY[\s\S]*API_PORT/);
   });
 
-  it('as a process: the key alone on standard output', async () => {
+  it('as processes: the key alone on standard output, and a record of what was done', async () => {
     const home = await ServiceHome.make({ REDIS_URL: service().redis.url, SECRET_KEY });
-    const run = home.run([...soundpost, 'keys', 'create', '--name', 'shop', '--scopes', 'read']);
-    expect(await run.exited).toBe(0);
-    const lines = run.output().trim().split('\n');
-    const key = lines.find((line) => line.startsWith('sp_')) ?? '';
+    const run = async (...args: string[]): Promise<string[]> => {
+      const { exited, output } = home.run([...soundpost, 'keys', ...args]);
+      expect(await exited).toBe(0);
+      return output().trim().split('\n');
+    };
+    // Records stand on standard error.
+    const recordsIn = (lines: string[]): unknown[] =>
+      lines.filter((line) => line.startsWith('{')).map((line) => JSON.parse(line));
+    const created = await run('create', '--name', 'shop', '--scopes', 'read');
+    const [key = '', ...more] = created.filter((line) => !line.startsWith('{'));
+    const id = key.split('_')[1] ?? '';
+    expect(more).toEqual([]);
     expect((await ask(key)).status).toBe(200);
-    // What the log has to say of it stands on standard error.
-    for (const line of lines.filter((one) => one !== key)) expect(line).toMatch(/^\{"level".*"audit":true/);
+    expect(recordsIn(created)).toMatchObject([{ audit: true, msg: 'key created', key: id }]);
+    expect(recordsIn(await run('revoke', id))).toMatchObject([{ msg: 'key revoked', key: id }]);
     await home.remove();
   });
 });
