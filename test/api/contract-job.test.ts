@@ -46,7 +46,6 @@ describe('A4. Answers: POST /v1/extract', () => {
     expect(body.data.estimatedTime).toBeGreaterThan(0);
     await service().ended(body.data.jobId);
   });
-
 });
 
 describe('Job', () => {
@@ -215,7 +214,11 @@ describe('Job', () => {
   it('takes the track that is flagged as default, or the one that was asked for', async () => {
     const { outputFiles } = await service().run({
       source: from(languages),
-      outputs: [undefined, 0, 1, 'en', 'de'].map((track, nth) => ({ name: `n${nth}`, format: 'flac', track })),
+      outputs: [undefined, 0, 1, 'en', 'de'].map((track, nth) => ({
+        name: `n${nth}`,
+        format: 'flac',
+        track,
+      })),
     });
     expect(outputFiles.map(({ channels }: Json) => channels)).toEqual([1, 2, 1, 2, 1]);
   });
@@ -332,7 +335,6 @@ describe('Job: a failed one', () => {
     });
     expect((await service().job(failed.jobId)).status).toBe('failed');
   });
-
 });
 
 describe('Batch', () => {
@@ -380,7 +382,6 @@ describe('Batch', () => {
       },
     ]);
   });
-
 });
 
 describe('Events', () => {

@@ -128,25 +128,28 @@ describe('A6. Redis unreachable', () => {
     }
   });
 
-  it.runIf(currentRun === 'all').each([1, 20, 40, 80, 160])('also when it hangs %i ms after they were asked', async (ms) => {
-    const answers = await promptly(service(), () =>
-      whileItHangs(async (subjects) => {
-        const requests = (await routeRequests(subjects)).filter(
-          (request) => request.method !== 'DELETE' && !isStream(request),
-        );
-        const askedMs = performance.now();
-        const asked = requests.map((request) => timed(service(), request));
-        await delay(ms);
-        process.kill(service().redis.pid, 'SIGSTOP');
-        const waitedMs = performance.now() - askedMs;
-        return (await Promise.all(asked)).map((one) => ({ ...one, tookMs: one.tookMs - waitedMs }));
-      }),
-    );
-    for (const answered of answers) {
-      expect(answered.answer.status, answered.what).not.toBe(500);
-      expectPrompt(answered);
-    }
-  });
+  it.runIf(currentRun === 'all').each([1, 20, 40, 80, 160])(
+    'also when it hangs %i ms after they were asked',
+    async (ms) => {
+      const answers = await promptly(service(), () =>
+        whileItHangs(async (subjects) => {
+          const requests = (await routeRequests(subjects)).filter(
+            (request) => request.method !== 'DELETE' && !isStream(request),
+          );
+          const askedMs = performance.now();
+          const asked = requests.map((request) => timed(service(), request));
+          await delay(ms);
+          process.kill(service().redis.pid, 'SIGSTOP');
+          const waitedMs = performance.now() - askedMs;
+          return (await Promise.all(asked)).map((one) => ({ ...one, tookMs: one.tookMs - waitedMs }));
+        }),
+      );
+      for (const answered of answers) {
+        expect(answered.answer.status, answered.what).not.toBe(500);
+        expectPrompt(answered);
+      }
+    },
+  );
 });
 
 describe('Storage unreachable', () => {
@@ -202,34 +205,39 @@ describe('Storage unreachable', () => {
     expect([...new Set(unavailable)].toSorted()).toEqual(needing);
   });
 
-  it.runIf(currentRun === 'all' && mayHangVolumes())('so does a volume that hangs, and all is well when it is back', async () => {
-    const answers = await promptly(service(), async () => {
-      const subjects = await makeSubjects(service(), clip('tone.mp4'));
-      const requests = (await routeRequests(subjects)).filter((request) => !isStream(request));
-      // Those that use the same upload wait for one another.
-      const last = requests.filter(({ method, route }) => method === 'DELETE' || route.includes(':uploadId'));
-      const letGo = hangVolume(service().dataDir);
-      try {
-        const first = requests.filter((request) => !last.includes(request));
-        const round = await Promise.all(first.map((request) => timed(service(), request)));
-        for (const request of last) round.push(await timed(service(), request));
-        return round;
-      } finally {
-        letGo();
-        subjects.letGo();
-        await until('it is ready again', () => isReady(service()));
+  it.runIf(currentRun === 'all' && mayHangVolumes())(
+    'so does a volume that hangs, and all is well when it is back',
+    async () => {
+      const answers = await promptly(service(), async () => {
+        const subjects = await makeSubjects(service(), clip('tone.mp4'));
+        const requests = (await routeRequests(subjects)).filter((request) => !isStream(request));
+        // Those that use the same upload wait for one another.
+        const last = requests.filter(
+          ({ method, route }) => method === 'DELETE' || route.includes(':uploadId'),
+        );
+        const letGo = hangVolume(service().dataDir);
+        try {
+          const first = requests.filter((request) => !last.includes(request));
+          const round = await Promise.all(first.map((request) => timed(service(), request)));
+          for (const request of last) round.push(await timed(service(), request));
+          return round;
+        } finally {
+          letGo();
+          subjects.letGo();
+          await until('it is ready again', () => isReady(service()));
+        }
+      });
+      for (const answered of answers) {
+        expectPrompt(answered);
+        if (answered.answer.status >= 500) expectUnavailable(answered);
       }
-    });
-    for (const answered of answers) {
-      expectPrompt(answered);
-      if (answered.answer.status >= 500) expectUnavailable(answered);
-    }
-    const unavailable = answers
-      .filter(({ answer }) => answer.status === 503)
-      .map(({ request }) => request.route);
-    expect([...new Set(unavailable)].toSorted()).toEqual(needing);
-    const url = await service().outside.file('later.mp4', clip('tone.mp4'));
-    const { jobId } = await service().run({ source: { type: 'url', url }, output: { format: 'mp3' } });
-    expect((await service().call('GET', `/v1/download/${jobId}`)).status).toBe(200);
-  });
+      const unavailable = answers
+        .filter(({ answer }) => answer.status === 503)
+        .map(({ request }) => request.route);
+      expect([...new Set(unavailable)].toSorted()).toEqual(needing);
+      const url = await service().outside.file('later.mp4', clip('tone.mp4'));
+      const { jobId } = await service().run({ source: { type: 'url', url }, output: { format: 'mp3' } });
+      expect((await service().call('GET', `/v1/download/${jobId}`)).status).toBe(200);
+    },
+  );
 });

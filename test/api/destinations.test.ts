@@ -239,7 +239,9 @@ describe('an answer of the bucket', () => {
   });
 
   /** A job whose outputs go to a bucket each, which answers as the statuses say, one after the other. */
-  async function answered(...rows: readonly (readonly number[])[]): Promise<{ ended: Json; tries: number[] }> {
+  async function answered(
+    ...rows: readonly (readonly number[])[]
+  ): Promise<{ ended: Json; tries: number[] }> {
     const places = rows.map((statuses) => {
       const to = place();
       to.bucket.answer = (time) => ({ status: statuses[time - 1] ?? 201 });
@@ -270,10 +272,7 @@ describe('an answer of the bucket', () => {
 
   it('of an outage, twice, is followed by a third try, and is a failure then', async () => {
     const statuses = [408, 425, 429, 500, 502, 504];
-    const { ended, tries } = await answered(
-      ...statuses.map((status) => [status, status]),
-      [503, 503, 503],
-    );
+    const { ended, tries } = await answered(...statuses.map((status) => [status, status]), [503, 503, 503]);
     const [, ...put] = ended.outputFiles;
     expect(put.map(({ destination }: Json) => destination.error?.message ?? destination.status)).toEqual([
       ...statuses.map(() => 'completed'),

@@ -89,9 +89,7 @@ function bodyOf({ body }: FuzzedRequest): { bytes: Uint8Array | string | null; t
 
 const quoted = (text: string): string => text.replaceAll(/["\r\n]/g, '');
 
-async function send(
-  made: FuzzedRequest,
-): Promise<{ status: number; type: string; text: string }> {
+async function send(made: FuzzedRequest): Promise<{ status: number; type: string; text: string }> {
   const { bytes, type } = bodyOf(made);
   const answer = await request(`${service().url}${made.path}`, {
     reset: true,

@@ -111,7 +111,6 @@ describe.runIf(currentRun === 'core')('a result in the bucket', () => {
     expect([answer.status, answer.body.error.code]).toEqual([410, 'FILE_EXPIRED']);
     expect(keysBelow('through').filter((key) => key.includes(jobId))).toEqual([]);
   });
-
 });
 
 describe('while the bucket', () => {
@@ -120,37 +119,40 @@ describe('while the bucket', () => {
     ['has an error of its own', { kind: 'answer', status: 500, code: 'InternalError' }],
     ['denies access', { kind: 'answer', status: 403, code: 'AccessDenied' }],
   ];
-  it.each(rowsOfRun(faults, 1))('%s, requests that need it are answered 503, and the others as ever', async (_what, fault) => {
-    const { jobId } = await madeBy(impatient, 'ready.mp4');
-    s3.fault = () => fault;
-    const ask = () =>
-      Promise.all([
-        impatient().call('GET', `/v1/download/${jobId}`),
-        impatient().call('POST', '/v1/uploads', { body: 'OggS', headers: { 'content-type': 'audio/ogg' } }),
-      ]);
-    const answers = await ask();
-    const ready = await until('it is known to be away', async () => {
-      const answer = await impatient().call('GET', '/health/ready', { key: null });
-      return answer.body.checks.storage === 'down' && answer;
-    });
-    const before = s3.requests.length;
-    const invocationOf = ({ headers }: S3Request) => headers['amz-sdk-invocation-id'];
-    const earlier = new Set(s3.requests.map(invocationOf));
-    answers.push(...(await ask()));
-    // What the first ones asked for is tried again, and what they left is removed, when they have been answered.
-    const asked = s3.requests
-      .slice(before)
-      .filter(({ key, method }) => key.startsWith('impatient/') && method !== 'DELETE')
-      .filter((request) => !earlier.has(invocationOf(request)));
-    const url = await impatient().outside.file('waits.mp4', clip('tone.mp4'));
-    const waiting = await impatient().submit({ source: { type: 'url', url }, output: { format: 'mp3' } });
-    s3.fault = () => undefined;
-    const told = answers.map(({ status, body }) => [status, body.error?.code]);
-    expect(told).toEqual(Array(4).fill([503, 'SERVICE_UNAVAILABLE']));
-    expect(asked).toEqual([]);
-    expect([ready.status, ready.body.status]).toEqual([200, 'ok']);
-    expect((await impatient().ended(waiting)).status).toBe('completed');
-  });
+  it.each(rowsOfRun(faults, 1))(
+    '%s, requests that need it are answered 503, and the others as ever',
+    async (_what, fault) => {
+      const { jobId } = await madeBy(impatient, 'ready.mp4');
+      s3.fault = () => fault;
+      const ask = () =>
+        Promise.all([
+          impatient().call('GET', `/v1/download/${jobId}`),
+          impatient().call('POST', '/v1/uploads', { body: 'OggS', headers: { 'content-type': 'audio/ogg' } }),
+        ]);
+      const answers = await ask();
+      const ready = await until('it is known to be away', async () => {
+        const answer = await impatient().call('GET', '/health/ready', { key: null });
+        return answer.body.checks.storage === 'down' && answer;
+      });
+      const before = s3.requests.length;
+      const invocationOf = ({ headers }: S3Request) => headers['amz-sdk-invocation-id'];
+      const earlier = new Set(s3.requests.map(invocationOf));
+      answers.push(...(await ask()));
+      // What the first ones asked for is tried again, and what they left is removed, when they have been answered.
+      const asked = s3.requests
+        .slice(before)
+        .filter(({ key, method }) => key.startsWith('impatient/') && method !== 'DELETE')
+        .filter((request) => !earlier.has(invocationOf(request)));
+      const url = await impatient().outside.file('waits.mp4', clip('tone.mp4'));
+      const waiting = await impatient().submit({ source: { type: 'url', url }, output: { format: 'mp3' } });
+      s3.fault = () => undefined;
+      const told = answers.map(({ status, body }) => [status, body.error?.code]);
+      expect(told).toEqual(Array(4).fill([503, 'SERVICE_UNAVAILABLE']));
+      expect(asked).toEqual([]);
+      expect([ready.status, ready.body.status]).toEqual([200, 'ok']);
+      expect((await impatient().ended(waiting)).status).toBe('completed');
+    },
+  );
 });
 
 describe.runIf(currentRun === 'core')('a result that has another size than its record says', () => {

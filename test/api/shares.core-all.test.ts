@@ -66,37 +66,41 @@ async function slowSource(name: string, gate: PromiseWithResolvers<void>): Promi
   return { url, ranges };
 }
 
-it.runIf(currentRun === 'core')('downloads that make room for another key are continued where they were, and their jobs complete', async () => {
-  const [slow, other] = [await service().newKey(), await service().newKey()];
-  const gate = Promise.withResolvers<void>();
-  const sources = await Promise.all(
-    Array.from({ length: 8 }, (_, nth) => slowSource(`slow-${nth}.mp4`, gate)),
-  );
-  const jobs = [];
-  for (const { url } of sources) jobs.push(await service().submit(job(url), { key: slow }));
-  const begun = () => sources.filter(({ ranges }) => ranges.length > 0).length;
-  await until('all places are held', () => begun() === 6);
-  const half = (await readFile(clip('tone.mp4'))).length >> 1;
-  await until('half of each is there', async () => (await filesOf(half)) === 6);
-  const others = Promise.withResolvers<void>();
-  const two = await Promise.all(['one', 'two'].map((name) => slowSource(`other-${name}.mp4`, others)));
-  const theirs = [];
-  for (const { url } of two) theirs.push(await service().submit(job(url), { key: other }));
-  await until('both are fetched', () => two.every(({ ranges }) => ranges.length > 0));
-  expect(begun()).toBe(6);
-  others.resolve();
-  for (const jobId of theirs) expect((await service().ended(jobId, { key: other })).status).toBe('completed');
+it.runIf(currentRun === 'core')(
+  'downloads that make room for another key are continued where they were, and their jobs complete',
+  async () => {
+    const [slow, other] = [await service().newKey(), await service().newKey()];
+    const gate = Promise.withResolvers<void>();
+    const sources = await Promise.all(
+      Array.from({ length: 8 }, (_, nth) => slowSource(`slow-${nth}.mp4`, gate)),
+    );
+    const jobs = [];
+    for (const { url } of sources) jobs.push(await service().submit(job(url), { key: slow }));
+    const begun = () => sources.filter(({ ranges }) => ranges.length > 0).length;
+    await until('all places are held', () => begun() === 6);
+    const half = (await readFile(clip('tone.mp4'))).length >> 1;
+    await until('half of each is there', async () => (await filesOf(half)) === 6);
+    const others = Promise.withResolvers<void>();
+    const two = await Promise.all(['one', 'two'].map((name) => slowSource(`other-${name}.mp4`, others)));
+    const theirs = [];
+    for (const { url } of two) theirs.push(await service().submit(job(url), { key: other }));
+    await until('both are fetched', () => two.every(({ ranges }) => ranges.length > 0));
+    expect(begun()).toBe(6);
+    others.resolve();
+    for (const jobId of theirs)
+      expect((await service().ended(jobId, { key: other })).status).toBe('completed');
 
-  await until(
-    'what was put back is fetched again',
-    () => sources.filter(({ ranges }) => ranges.length > 1).length >= 2,
-  );
-  gate.resolve();
-  for (const jobId of jobs) expect((await service().ended(jobId, { key: slow })).status).toBe('completed');
-  // Two are enough; of a machine that is slow to begin the others more may be put back.
-  const again = sources.flatMap(({ ranges }) => ranges.slice(1));
-  expect(new Set(again)).toEqual(new Set([`bytes=${half}-`]));
-});
+    await until(
+      'what was put back is fetched again',
+      () => sources.filter(({ ranges }) => ranges.length > 1).length >= 2,
+    );
+    gate.resolve();
+    for (const jobId of jobs) expect((await service().ended(jobId, { key: slow })).status).toBe('completed');
+    // Two are enough; of a machine that is slow to begin the others more may be put back.
+    const again = sources.flatMap(({ ranges }) => ranges.slice(1));
+    expect(new Set(again)).toEqual(new Set([`bytes=${half}-`]));
+  },
+);
 
 /** A stream of two segments, of which the second waits. */
 async function slowStream(
@@ -125,45 +129,48 @@ async function slowStream(
   return { url: at('index.m3u8', [...lines, '1.ts', '#EXT-X-ENDLIST'].join('\n')), requests };
 }
 
-it.runIf(currentRun === 'all')('streams that make room for another key are continued behind the segments that have come', async () => {
-  const [slow, other] = [await service().newKey(), await service().newKey()];
-  const { stdout: segment } = await ffmpeg(
-    '-v',
-    'error',
-    '-i',
-    clip('tone.mp4'),
-    '-vn',
-    '-c',
-    'copy',
-    '-f',
-    'mpegts',
-    '-',
-  );
-  const gate = Promise.withResolvers<void>();
-  const streams = await Promise.all(
-    Array.from({ length: 6 }, (_, nth) => slowStream(`stream-${nth}`, segment, gate)),
-  );
-  const jobs: string[] = [];
-  for (const { url } of streams) jobs.push(await service().submit(job(url), { key: slow }));
-  await until('each has its first segment', async () => {
-    const states = await Promise.all(jobs.map((jobId) => service().job(jobId, { key: slow })));
-    return states.every(({ progress }) => progress > 0);
-  });
-  const theirs = await slowSource('theirs.mp4', Promise.withResolvers<void>());
-  const second = await slowSource('second.mp4', Promise.withResolvers<void>());
-  for (const { url } of [theirs, second]) await service().submit(job(url), { key: other });
-  await until('both are fetched', () => [theirs, second].every(({ ranges }) => ranges.length > 0));
-  for (const open of gates) open.resolve();
-  for (const jobId of jobs) {
-    const { status, outputFile } = await service().ended(jobId, { key: slow });
-    expect(status).toBe('completed');
-    expect(outputFile?.duration).toBeGreaterThan(0);
-  }
-  const again = streams.map(({ requests }) => requests.filter((path) => path !== 'index.m3u8'));
-  const putBack = again.filter((paths) => paths.length > 2);
-  expect(putBack.length).toBeGreaterThan(0);
-  for (const [first, ...others] of putBack) {
-    expect(first).toBe('0.ts');
-    expect(new Set(others)).toEqual(new Set(['1.ts']));
-  }
-});
+it.runIf(currentRun === 'all')(
+  'streams that make room for another key are continued behind the segments that have come',
+  async () => {
+    const [slow, other] = [await service().newKey(), await service().newKey()];
+    const { stdout: segment } = await ffmpeg(
+      '-v',
+      'error',
+      '-i',
+      clip('tone.mp4'),
+      '-vn',
+      '-c',
+      'copy',
+      '-f',
+      'mpegts',
+      '-',
+    );
+    const gate = Promise.withResolvers<void>();
+    const streams = await Promise.all(
+      Array.from({ length: 6 }, (_, nth) => slowStream(`stream-${nth}`, segment, gate)),
+    );
+    const jobs: string[] = [];
+    for (const { url } of streams) jobs.push(await service().submit(job(url), { key: slow }));
+    await until('each has its first segment', async () => {
+      const states = await Promise.all(jobs.map((jobId) => service().job(jobId, { key: slow })));
+      return states.every(({ progress }) => progress > 0);
+    });
+    const theirs = await slowSource('theirs.mp4', Promise.withResolvers<void>());
+    const second = await slowSource('second.mp4', Promise.withResolvers<void>());
+    for (const { url } of [theirs, second]) await service().submit(job(url), { key: other });
+    await until('both are fetched', () => [theirs, second].every(({ ranges }) => ranges.length > 0));
+    for (const open of gates) open.resolve();
+    for (const jobId of jobs) {
+      const { status, outputFile } = await service().ended(jobId, { key: slow });
+      expect(status).toBe('completed');
+      expect(outputFile?.duration).toBeGreaterThan(0);
+    }
+    const again = streams.map(({ requests }) => requests.filter((path) => path !== 'index.m3u8'));
+    const putBack = again.filter((paths) => paths.length > 2);
+    expect(putBack.length).toBeGreaterThan(0);
+    for (const [first, ...others] of putBack) {
+      expect(first).toBe('0.ts');
+      expect(new Set(others)).toEqual(new Set(['1.ts']));
+    }
+  },
+);

@@ -94,17 +94,19 @@ describe('A8. With a transcriber', () => {
       return told;
     });
 
-  it.runIf(currentRun === 'core').each<[Json, string]>([
-    [wordsOf({ subtitles: 'ass' }), 'outputs[1].subtitles: '],
-    [wordsOf({ language: 'English, please' }), 'outputs[1].language: must be a BCP 47'],
-    [wordsOf({ start: 3, end: 2 }), 'outputs[1].end: '],
-    ...['timeline', 'quality', 'bitrate', 'channels', 'pixelsPerSecond', 'speed'].map(
-      (field): [Json, string] => [
-        wordsOf({ [field]: 'x' }),
-        `outputs[1].${field}: is not a field of a transcript`,
-      ],
-    ),
-  ])('%j is INVALID_OUTPUT', async (output, details) => {
+  it
+    .runIf(currentRun === 'core')
+    .each<[Json, string]>([
+      [wordsOf({ subtitles: 'ass' }), 'outputs[1].subtitles: '],
+      [wordsOf({ language: 'English, please' }), 'outputs[1].language: must be a BCP 47'],
+      [wordsOf({ start: 3, end: 2 }), 'outputs[1].end: '],
+      ...['timeline', 'quality', 'bitrate', 'channels', 'pixelsPerSecond', 'speed'].map(
+        (field): [Json, string] => [
+          wordsOf({ [field]: 'x' }),
+          `outputs[1].${field}: is not a field of a transcript`,
+        ],
+      ),
+    ])('%j is INVALID_OUTPUT', async (output, details) => {
     const { status, body } = await extract({ source, outputs: [{ name: 'full', format: 'mp3' }, output] });
     expect(status).toBe(400);
     expect(body.error).toMatchObject({ code: 'INVALID_OUTPUT', details: expect.stringContaining(details) });
@@ -118,109 +120,118 @@ describe('A8. With a transcriber', () => {
     });
   });
 
-  it.runIf(currentRun === 'all')('the words of the talk follow the audio, on the clock of the source, and are told to the webhook', async () => {
-    transcriber.answer = words;
-    const asked = transcriber.asked.length;
-    const hook = service.outside.hook('words', () => ({ status: 204 }));
-    const start = talk.words[3]?.start ?? 0;
-    const outputs = [
-      { name: 'full', format: 'mp3' },
-      wordsOf({ subtitles: 'json', start: start - 0.1, language: 'en-US' }),
-      wordsOf({ name: 'subtitles' }),
-    ];
-    const jobId = await service.submit({ source, outputs, options: { webhook: hook.url } });
-    const job = await transcribed(jobId);
-    expect(job).toMatchObject({
-      status: 'completed',
-      transcripts: [
-        { name: 'words', status: 'completed', language: 'en-US', error: null },
-        { name: 'subtitles', status: 'completed', language: 'en', error: null },
-      ],
-    });
-    expect(job.outputFiles.map(({ name, format }: Json) => [name, format])).toEqual([
-      ['full', 'mp3'],
-      ['words', 'transcript'],
-      ['subtitles', 'transcript'],
-    ]);
-    const [, file] = job.outputFiles;
-    expect(file).toMatchObject({ filename: 'talk-words.json', subtitles: 'json', language: 'en-US' });
+  it.runIf(currentRun === 'all')(
+    'the words of the talk follow the audio, on the clock of the source, and are told to the webhook',
+    async () => {
+      transcriber.answer = words;
+      const asked = transcriber.asked.length;
+      const hook = service.outside.hook('words', () => ({ status: 204 }));
+      const start = talk.words[3]?.start ?? 0;
+      const outputs = [
+        { name: 'full', format: 'mp3' },
+        wordsOf({ subtitles: 'json', start: start - 0.1, language: 'en-US' }),
+        wordsOf({ name: 'subtitles' }),
+      ];
+      const jobId = await service.submit({ source, outputs, options: { webhook: hook.url } });
+      const job = await transcribed(jobId);
+      expect(job).toMatchObject({
+        status: 'completed',
+        transcripts: [
+          { name: 'words', status: 'completed', language: 'en-US', error: null },
+          { name: 'subtitles', status: 'completed', language: 'en', error: null },
+        ],
+      });
+      expect(job.outputFiles.map(({ name, format }: Json) => [name, format])).toEqual([
+        ['full', 'mp3'],
+        ['words', 'transcript'],
+        ['subtitles', 'transcript'],
+      ]);
+      const [, file] = job.outputFiles;
+      expect(file).toMatchObject({ filename: 'talk-words.json', subtitles: 'json', language: 'en-US' });
 
-    const text = await service.call('GET', file.url, { key: null });
-    expect(text.headers).toMatchObject({
-      'content-type': 'application/json; charset=utf-8',
-      etag: `"${file.sha256}"`,
-    });
-    const { segments } = JSON.parse(text.bytes.toString());
-    const said = talk.words.slice(3);
-    expect(segments.map(({ text }: Json) => text)).toEqual(said.map(({ text }) => text));
-    for (const [index, word] of said.entries()) {
-      expect(Math.abs(segments[index].start - word.start)).toBeLessThan(0.2);
-    }
-    const vtt = await download(jobId, 'subtitles');
-    expect(vtt.headers['content-type']).toBe('text/vtt; charset=utf-8');
-    expect(vtt.bytes.toString()).toMatch(/^WEBVTT\n\n00:00:00\.\d{3} --> /);
+      const text = await service.call('GET', file.url, { key: null });
+      expect(text.headers).toMatchObject({
+        'content-type': 'application/json; charset=utf-8',
+        etag: `"${file.sha256}"`,
+      });
+      const { segments } = JSON.parse(text.bytes.toString());
+      const said = talk.words.slice(3);
+      expect(segments.map(({ text }: Json) => text)).toEqual(said.map(({ text }) => text));
+      for (const [index, word] of said.entries()) {
+        expect(Math.abs(segments[index].start - word.start)).toBeLessThan(0.2);
+      }
+      const vtt = await download(jobId, 'subtitles');
+      expect(vtt.headers['content-type']).toBe('text/vtt; charset=utf-8');
+      expect(vtt.bytes.toString()).toMatch(/^WEBVTT\n\n00:00:00\.\d{3} --> /);
 
-    expect(transcriber.asked[asked]?.headers.authorization).toBe(`Bearer ${KEY}`);
-    const told = await toldOf(hook, 'transcript.updated', 2);
-    expect(told).toHaveLength(2);
-    expect(told).toContainEqual({
-      event: 'transcript.updated',
-      jobId,
-      timestamp: expect.any(String),
-      transcript: job.transcripts[0],
-      outputFile: file,
-    });
-    // What it was made of is gone, the text stays.
-    await until('the audio is gone', async () => {
-      const files = await readdir(join(service.dataDir, 'files', jobId));
-      return files.length === 3;
-    });
-  });
+      expect(transcriber.asked[asked]?.headers.authorization).toBe(`Bearer ${KEY}`);
+      const told = await toldOf(hook, 'transcript.updated', 2);
+      expect(told).toHaveLength(2);
+      expect(told).toContainEqual({
+        event: 'transcript.updated',
+        jobId,
+        timestamp: expect.any(String),
+        transcript: job.transcripts[0],
+        outputFile: file,
+      });
+      // What it was made of is gone, the text stays.
+      await until('the audio is gone', async () => {
+        const files = await readdir(join(service.dataDir, 'files', jobId));
+        return files.length === 3;
+      });
+    },
+  );
 
-  it.runIf(currentRun === 'core')('while the transcriber is away the audio is there and the transcript pending; it follows', async () => {
-    const jobId = await service.submit(withWords());
-    const job = await service.ended(jobId);
-    expect(job).toMatchObject({
-      status: 'completed',
-      transcripts: [{ name: 'words', status: 'pending', language: null, error: null }],
-    });
-    expect(job.outputFiles.map(({ name }: Json) => name)).toEqual(['full']);
-    expect((await download(jobId, 'full')).status).toBe(200);
-    const early = await download(jobId);
-    expect(early.status).toBe(202);
-    expect(early.headers['retry-after']).toMatch(/^\d+$/);
-    expect(early.body).toMatchObject({ success: false, error: { code: 'JOB_NOT_COMPLETED' } });
-    transcriber.answer = hear;
-    expect(await transcribed(jobId)).toMatchObject({
-      transcripts: [{ status: 'completed', language: 'en' }],
-    });
-    expect((await download(jobId)).bytes.toString()).toContain(`Part ${transcriber.asked.length}.`);
-  });
+  it.runIf(currentRun === 'core')(
+    'while the transcriber is away the audio is there and the transcript pending; it follows',
+    async () => {
+      const jobId = await service.submit(withWords());
+      const job = await service.ended(jobId);
+      expect(job).toMatchObject({
+        status: 'completed',
+        transcripts: [{ name: 'words', status: 'pending', language: null, error: null }],
+      });
+      expect(job.outputFiles.map(({ name }: Json) => name)).toEqual(['full']);
+      expect((await download(jobId, 'full')).status).toBe(200);
+      const early = await download(jobId);
+      expect(early.status).toBe(202);
+      expect(early.headers['retry-after']).toMatch(/^\d+$/);
+      expect(early.body).toMatchObject({ success: false, error: { code: 'JOB_NOT_COMPLETED' } });
+      transcriber.answer = hear;
+      expect(await transcribed(jobId)).toMatchObject({
+        transcripts: [{ status: 'completed', language: 'en' }],
+      });
+      expect((await download(jobId)).bytes.toString()).toContain(`Part ${transcriber.asked.length}.`);
+    },
+  );
 
-  it.runIf(currentRun === 'core')('one that refuses the audio is believed: TRANSCRIPT_FAILED, and the job stays completed', async () => {
-    const asked = transcriber.asked.length;
-    transcriber.answer = (response) =>
-      sendJson(response, 400, { error: { message: `no such model for ${KEY}` } });
-    const hook = service.outside.hook('refused', () => ({ status: 204 }));
-    const jobId = await service.submit(withWords({}, { options: { webhook: hook.url } }));
-    const error = {
-      code: 'TRANSCRIPT_FAILED',
-      message: 'the transcript could not be made',
-      details: 'the transcriber answered 400',
-    };
-    expect(await transcribed(jobId)).toMatchObject({
-      status: 'completed',
-      transcripts: [{ status: 'failed', error }],
-    });
-    expect(transcriber.asked).toHaveLength(asked + 1);
-    const answer = await download(jobId);
-    expect(answer.status).toBe(200);
-    expect(answer.body).toMatchObject({ success: false, error });
-    expect(await toldOf(hook, 'transcript.updated', 1)).toMatchObject([
-      { transcript: { status: 'failed', error } },
-    ]);
-    expect(hook.received.map(({ text }) => text).join()).not.toContain(KEY);
-  });
+  it.runIf(currentRun === 'core')(
+    'one that refuses the audio is believed: TRANSCRIPT_FAILED, and the job stays completed',
+    async () => {
+      const asked = transcriber.asked.length;
+      transcriber.answer = (response) =>
+        sendJson(response, 400, { error: { message: `no such model for ${KEY}` } });
+      const hook = service.outside.hook('refused', () => ({ status: 204 }));
+      const jobId = await service.submit(withWords({}, { options: { webhook: hook.url } }));
+      const error = {
+        code: 'TRANSCRIPT_FAILED',
+        message: 'the transcript could not be made',
+        details: 'the transcriber answered 400',
+      };
+      expect(await transcribed(jobId)).toMatchObject({
+        status: 'completed',
+        transcripts: [{ status: 'failed', error }],
+      });
+      expect(transcriber.asked).toHaveLength(asked + 1);
+      const answer = await download(jobId);
+      expect(answer.status).toBe(200);
+      expect(answer.body).toMatchObject({ success: false, error });
+      expect(await toldOf(hook, 'transcript.updated', 1)).toMatchObject([
+        { transcript: { status: 'failed', error } },
+      ]);
+      expect(hook.received.map(({ text }) => text).join()).not.toContain(KEY);
+    },
+  );
 
   it.runIf(currentRun === 'core')('of a track that there is not it fails alone, and says so', async () => {
     const asked = transcriber.asked.length;
@@ -242,42 +253,48 @@ describe('A8. With a transcriber', () => {
     expect(transcriber.asked).toHaveLength(asked);
   });
 
-  it.runIf(currentRun === 'core')('nonsense and outages are tried again, and what was said then counts', async () => {
-    const answers = [
-      (response: Parameters<typeof hear>[0]) => response.end('<html>'),
-      (response: Parameters<typeof hear>[0]) => sendJson(response, 503, {}),
-      (response: Parameters<typeof hear>[0]) => response.destroy(),
-    ];
-    let times = 0;
-    transcriber.answer = (response, asked) => {
-      const answer = answers[times];
-      times += 1;
-      if (answer === undefined) hear(response, asked, times);
-      else answer(response);
-    };
-    const jobId = await service.submit(withWords({ subtitles: 'txt' }));
-    expect(await transcribed(jobId)).toMatchObject({ transcripts: [{ status: 'completed' }] });
-    expect((await download(jobId)).bytes.toString()).toBe('Part 4.\n');
-  });
+  it.runIf(currentRun === 'core')(
+    'nonsense and outages are tried again, and what was said then counts',
+    async () => {
+      const answers = [
+        (response: Parameters<typeof hear>[0]) => response.end('<html>'),
+        (response: Parameters<typeof hear>[0]) => sendJson(response, 503, {}),
+        (response: Parameters<typeof hear>[0]) => response.destroy(),
+      ];
+      let times = 0;
+      transcriber.answer = (response, asked) => {
+        const answer = answers[times];
+        times += 1;
+        if (answer === undefined) hear(response, asked, times);
+        else answer(response);
+      };
+      const jobId = await service.submit(withWords({ subtitles: 'txt' }));
+      expect(await transcribed(jobId)).toMatchObject({ transcripts: [{ status: 'completed' }] });
+      expect((await download(jobId)).bytes.toString()).toBe('Part 4.\n');
+    },
+  );
 
-  it.runIf(currentRun === 'core')('an erased job has nothing left, and its transcript is not waited for', async () => {
-    const hook = service.outside.hook('erased', () => ({ status: 204 }));
-    const jobId = await service.submit(withWords({}, { options: { webhook: hook.url } }));
-    await service.ended(jobId);
-    await service.call('DELETE', `/v1/jobs/${jobId}`);
-    expect(await service.job(jobId)).toMatchObject({ transcripts: [{ status: 'failed' }] });
-    expect((await download(jobId)).status).toBe(410);
-    // Its turn has found that out; that of a later one finds the transcriber.
-    await toldOf(hook, 'transcript.updated', 1);
-    let heard = 0;
-    transcriber.answer = (response, asked, nth) => {
-      heard += 1;
-      hear(response, asked, nth);
-    };
-    await transcribed(await service.submit(withWords()));
-    expect(heard).toBe(1);
-    expect(await readdir(join(service.dataDir, 'files', jobId)).catch(() => [])).toEqual([]);
-  });
+  it.runIf(currentRun === 'core')(
+    'an erased job has nothing left, and its transcript is not waited for',
+    async () => {
+      const hook = service.outside.hook('erased', () => ({ status: 204 }));
+      const jobId = await service.submit(withWords({}, { options: { webhook: hook.url } }));
+      await service.ended(jobId);
+      await service.call('DELETE', `/v1/jobs/${jobId}`);
+      expect(await service.job(jobId)).toMatchObject({ transcripts: [{ status: 'failed' }] });
+      expect((await download(jobId)).status).toBe(410);
+      // Its turn has found that out; that of a later one finds the transcriber.
+      await toldOf(hook, 'transcript.updated', 1);
+      let heard = 0;
+      transcriber.answer = (response, asked, nth) => {
+        heard += 1;
+        hear(response, asked, nth);
+      };
+      await transcribed(await service.submit(withWords()));
+      expect(heard).toBe(1);
+      expect(await readdir(join(service.dataDir, 'files', jobId)).catch(() => [])).toEqual([]);
+    },
+  );
 
   describe.runIf(currentRun === 'core')('and a destination', () => {
     let nth = 0;

@@ -2,7 +2,7 @@
 import { kill } from 'node:process';
 import { afterAll, describe, expect, it } from 'vitest';
 import { type MetricRow, metricTable } from '../../../src/observe/metrics/table.ts';
-import { useClips, useService } from '../../api/api-fixture.ts';
+import { TestService, useClips, useService } from '../../api/api-fixture.ts';
 import { descendants, isStopped, programOf, signalIfThere } from '../../processes.ts';
 import { hear, sendJson, startTranscriber } from '../../transcripts/transcriber-stub.ts';
 import { until } from '../../until.ts';
