@@ -104,21 +104,6 @@ describe('a finished file', () => {
     expect(destination.headers).toEqual(['Content-Type', 'x-ms-blob-type']);
   });
 
-  it('goes where its own output says, rather than where the job does', async () => {
-    const own = place();
-    const ofJob = place();
-    const jobId = await service().submit(
-      job({ url: ofJob.url }, { output: { format: 'mp3', destination: { url: own.url } } }),
-    );
-    const ended = await until('it is put', async () => {
-      const now = await service().job(jobId);
-      return now.outputFile?.destination.status === 'completed' && now;
-    });
-    expect(ended.outputFile.destination.url).toBe(own.url);
-    expect(ended.destination).toBeUndefined();
-    expect([own.bucket.objects.size, ofJob.bucket.begun]).toEqual([1, 0]);
-  });
-
   it('of the voice format is put, the rendition for a chat is not', async () => {
     const { bucket, url } = place('talk.ogg');
     const ended = await run(

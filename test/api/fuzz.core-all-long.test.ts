@@ -8,7 +8,7 @@ import { type Json, useClips, useService } from './api-fixture.ts';
 import { type FuzzedRequest, fuzzedRequests, type Known } from './request-fuzzer.ts';
 
 const run = byRun({
-  core: { count: 100, seed: 20_261_120 },
+  core: { count: 60, seed: 20_261_120 },
   all: { count: 3000, seed: 20_261_121 },
   long: { count: 20_000, seed: Date.now() % 2 ** 31 },
 });
@@ -170,7 +170,7 @@ describe('Fuzzing', () => {
       wanted.reduce((sum, status) => sum + (statuses.get(status) ?? 0), 0) / count;
     expect(share(200, 202, 204, 206)).toBeGreaterThan(0.1);
     expect(share(400)).toBeGreaterThan(0.1);
-    expect(statuses.size).toBeGreaterThan(8);
+    expect(statuses.size).toBeGreaterThan(6);
     // And the service is none the worse for it.
     expect((await service().call('GET', '/health/ready', { key: null })).status).toBe(200);
     const url = `http://127.0.0.1:${service().outside.port}/tone.mp4`;

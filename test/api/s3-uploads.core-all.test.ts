@@ -90,9 +90,9 @@ const offsetOf = async (base: string, file: string): Promise<number> =>
 it.runIf(currentRun === 'core')(
   'a client of tus goes on where it was cut, three times over, and the object is what it sent',
   async () => {
-    const bytes = await largeVideo(11 * MIB);
+    const bytes = await largeVideo(7 * MIB);
     const cuts = Array.from({ length: 3 }, () => ({
-      afterBytes: randomInt(1000, 3 * MIB),
+      afterBytes: randomInt(1000, 2 * MIB),
       serverHears: true,
     }));
     proxy.breakAfter(...cuts);
@@ -218,7 +218,7 @@ it.runIf(currentRun === 'all')('an unfinished upload that is deleted leaves noth
 it.each(rowsOfRun(['raw', 'form'], 1))(
   'a large file sent %s is one object, and two jobs read it',
   async (how) => {
-    const bytes = await largeVideo(11 * MIB);
+    const bytes = await largeVideo(6 * MIB);
     const form = new FormData();
     form.set('file', new Blob([new Uint8Array(bytes)]), 'talk.mp4');
     const ask = how === 'raw' ? { body: bytes, headers: { 'content-type': 'video/mp4' } } : { body: form };
