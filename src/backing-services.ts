@@ -1,7 +1,7 @@
 /** Redis and the storage, as the configuration has them. */
 import { readFile } from 'node:fs/promises';
 import { type Config, ConfigurationError } from './config.ts';
-import type { RedisTls } from './redis/connection.ts';
+import type { RedisAddress } from './redis/connection.ts';
 import { parseRedisUrl } from './redis/target.ts';
 import { createFileStorage } from './storage/file-storage.ts';
 import type { S3Service } from './storage/s3-open.ts';
@@ -46,7 +46,7 @@ type FileVariable = 'REDIS_CA_FILE' | 'REDIS_CERT_FILE' | 'REDIS_KEY_FILE';
 /** `url` is undefined where there is to be an embedded one. Throws a ConfigurationError. */
 export async function readRedisAddress(
   config: Config,
-): Promise<{ readonly url: string | undefined; readonly tls?: RedisTls }> {
+): Promise<Omit<RedisAddress, 'url'> & { readonly url: string | undefined }> {
   const url = config.REDIS_URL;
   if (url !== undefined) {
     try {
@@ -60,7 +60,7 @@ export async function readRedisAddress(
     pem('REDIS_CERT_FILE', config),
     pem('REDIS_KEY_FILE', config),
   ]);
-  return { url, tls: { ca, cert, key } };
+  return { url, tls: { ca, cert, key }, deadlineMs: config.REDIS_DEADLINE_SECONDS * 1000 };
 }
 
 async function pem(variable: FileVariable, config: Config): Promise<string | undefined> {

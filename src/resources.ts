@@ -113,7 +113,7 @@ export async function openFoundation(config: Config, of: readonly Part[]): Promi
  * Asks the storage for the first time. One that cannot be reached now is waited for.
  * @throws ConfigurationError when it answers, but not to us: wrong keys, no such bucket, another region, a wrong clock
  */
-export async function checkStorage({ storageWatch }: Resources): Promise<void> {
+export async function checkStorage({ storageWatch }: Pick<Foundation, 'storageWatch'>): Promise<void> {
   if (await storageWatch.look()) return;
   const { failure } = storageWatch;
   if (failure instanceof StorageUnavailable && ['EACCES', 'ENOENT', 'EIO'].includes(failure.code)) {

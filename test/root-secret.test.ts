@@ -1,5 +1,7 @@
 /** The fingerprint of the root secret in Redis: who leaves it there, and what is refused because of it. Redis, processes and files are real. */
+import { once } from 'node:events';
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { createConnection, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
@@ -7,11 +9,12 @@ import { loadConfig } from '../src/config.ts';
 import { createLogger } from '../src/observe/logger.ts';
 import { type Redis as Connection, connectRedis } from '../src/redis/connection.ts';
 import { acceptRootSecret, agreedRootSecret, lookAtRootSecret } from '../src/root-secret.ts';
+import { TestService } from './api/api-fixture.ts';
 import { diagnose } from './cli/doctor/doctor-run.ts';
-import { fetch } from './http.ts';
+import { runCommand } from './command.ts';
 import { TestCluster } from './redis-cluster.ts';
 import { startTestRedis, type TestRedis } from './redis-server.ts';
-import { ServiceHome, soundpost } from './service.ts';
+import { ServiceHome } from './service.ts';
 
 const OLD = 'the secret that everything was made with, 32 bytes';
 const OTHER = 'another secret, which is of 32 bytes or more as well';
@@ -75,7 +78,7 @@ describe('a SECRET_KEY', () => {
   });
 
   it('of two processes that start at the same moment with different ones stops one of them', async () => {
-    for (let round = 0; round < 10; round += 1) {
+    for (let round = 0; round < 3; round += 1) {
       await connection.flushall();
       const ends = await Promise.allSettled([OLD, OTHER].map((SECRET_KEY) => agreed({ SECRET_KEY })));
       expect(ends.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
@@ -164,112 +167,111 @@ it('is in the same slot as all else of a cluster, and looked at by changing noth
   }
 });
 
-describe('processes', () => {
-  it.each(['api', 'worker', 'gateway'])('%s does not start with another SECRET_KEY', async (command) => {
+it('another SECRET_KEY ends a process that serves, with 2', async () => {
+  await agreed({ SECRET_KEY: OLD });
+  const home = await ServiceHome.make({ REDIS_URL: redis.url, SECRET_KEY: OTHER });
+  const started = home.start('api');
+  expect(await started.exited).toBe(2);
+  expect(started.output()).toMatch(/SECRET_KEY \(fingerprint/);
+  await home.remove();
+});
+
+describe('on the command line', () => {
+  it('a command waits for a Redis that is late', async () => {
     await agreed({ SECRET_KEY: OLD });
-    const home = await ServiceHome.make({ REDIS_URL: redis.url, SECRET_KEY: OTHER });
-    const started = home.start(command);
-    expect(await started.exited).toBe(2);
-    expect(started.output()).toMatch(/SECRET_KEY \(fingerprint/);
-    await home.remove();
+    const late = await lateRedis(2);
+    const listed = await runCommand(['keys', 'list', '--json'], { REDIS_URL: late.url, SECRET_KEY: OLD });
+    expect(listed).toEqual({ code: 0, said: '[]' });
+    expect(late.asked()).toBeGreaterThan(1);
+    await late.close();
   });
 
-  it('keys waits for a Redis that is late', async () => {
-    await agreed({ SECRET_KEY: OLD });
-    const home = await ServiceHome.make({ REDIS_URL: redis.url, SECRET_KEY: OLD });
-    process.kill(redis.pid, 'SIGSTOP');
-    const listing = home.run([...soundpost, 'keys', 'list', '--json']);
-    await listing.says(/timed out/);
-    process.kill(redis.pid, 'SIGCONT');
-    expect([await listing.exited, listing.output()]).toEqual([0, expect.stringMatching(/^\[\]$/m)]);
-    await home.remove();
-  });
-
-  it('serve with its own Redis, keys and doctor refuse a lost secret until it is accepted', async () => {
-    const home = await ServiceHome.make({ BOOTSTRAP_API_KEY: '' });
-    const data = join(home.folder, 'data');
-    const file = join(data, 'secret-key');
-    const { process: first, api } = await home.serve();
-    const key = await first.says(/API key\s+(sp_\S+)/);
-    const asked = (url: string) => fetch(`${url}/v1/jobs`, { headers: { 'X-API-Key': key } });
-    expect((await asked(api)).status).toBe(200);
-    expect((await diagnose({ DATA_DIR: data })).of('Secret')).toEqual([
-      expect.objectContaining({ verdict: 'ok', found: expect.stringContaining(file) }),
-    ]);
+  it('a lost secret is refused until it is accepted, and can still be brought back', async () => {
+    const given = { DATA_DIR: folder, REDIS_URL: redis.url, ...shared() };
+    const keys = (...args: string[]) => runCommand(['keys', ...args], given);
+    const file = join(folder, 'secret-key');
+    expect((await keys('create', '--name', 'first')).code).toBe(0);
     const secret = await readFile(file, 'utf8');
     await rm(file);
-    const { faults, of } = await diagnose({ DATA_DIR: data });
+
+    expect(await keys('create', '--name', 'x')).toEqual({
+      code: 2,
+      said: expect.stringMatching(/restore the file, or set SECRET_KEY.*accept-secret/),
+    });
+    await expect(readFile(file)).rejects.toThrow('ENOENT');
+    const { faults, of } = await diagnose(given);
     expect(faults).toContainEqual(
       expect.stringMatching(/^Secret: SECRET_KEY is not set and .* is not there/),
     );
     expect(of('Secret')[0]?.remedy).toMatch(/restore the file.*accept-secret/);
-    first.signal('SIGTERM');
-    expect(await first.exited).toBe(0);
 
-    for (const command of [['serve'], ['keys', 'create', '--name', 'x']]) {
-      const refused = home.run([...soundpost, ...command]);
-      expect([command[0], await refused.exited]).toEqual([command[0], 2]);
-      expect(refused.output()).toMatch(/restore the file, or set SECRET_KEY.*accept-secret/);
-    }
-    await expect(readFile(file)).rejects.toThrow('ENOENT');
-
-    const accepted = home.run([...soundpost, 'accept-secret']);
-    expect(await accepted.exited).toBe(0);
-    expect(accepted.output()).toMatch(
-      /Redis takes the SECRET_KEY with the fingerprint \w{8} .* instead of \w{8}/,
-    );
-    const { process: second, api: again } = await home.serve();
-    expect((await asked(again)).status).toBe(401);
-    second.signal('SIGTERM');
-    expect(await second.exited).toBe(0);
-
-    // The old one can still be brought back.
+    expect(await runCommand(['accept-secret'], given)).toEqual({
+      code: 0,
+      said: expect.stringMatching(
+        /Redis takes the SECRET_KEY with the fingerprint \w{8} .* instead of \w{8}/,
+      ),
+    });
+    expect((await keys('list')).code).toBe(0);
     await writeFile(file, secret);
-    expect(await home.run([...soundpost, 'accept-secret']).exited).toBe(0);
-    expect((await asked((await home.serve()).api)).status).toBe(200);
-    await home.remove();
+    expect((await keys('list')).code).toBe(2);
+    expect((await runCommand(['accept-secret'], given)).code).toBe(0);
+    expect((await keys('list')).code).toBe(0);
   });
 
   it('what was encrypted under a lost one is made anew, and keeps nothing else from working', async () => {
-    const apikey = 'gateway-key-of-these-tests';
-    const home = await ServiceHome.make({
-      REDIS_URL: redis.url,
-      GATEWAY_API_KEY: apikey,
-      OUTBOUND_ALLOW: '127.0.0.1:9',
-    });
-    const at = (url: string, headers: Record<string, string>) => async (path: string, json?: object) => {
-      const post = { method: 'POST', body: JSON.stringify(json) };
-      const response = await fetch(`${url}${path}`, {
-        ...(json === undefined ? {} : post),
-        headers: { 'Content-Type': 'application/json', ...headers },
-      });
-      return { status: response.status, body: (await response.json()) as { data: { secret: string } } };
-    };
-    const before = await home.serve({ SECRET_KEY: OLD });
-    const secretOf = async (api: string, key: string) =>
-      (await at(api, { 'X-API-Key': key })('/v1/webhooks/secret')).body.data.secret;
-    const oldSecret = await secretOf(before.api, home.key);
-    const gateway = at(before.gateway, { apikey });
+    const environment = { REDIS_URL: redis.url, OUTBOUND_ALLOW: '127.0.0.1:9' };
+    const start = (SECRET_KEY: string) =>
+      TestService.start({ parts: ['gateway'], environment: { ...environment, SECRET_KEY } });
+    const secretOf = async (service: TestService, key: string) =>
+      (await service.call('POST', '/v1/webhooks/secret', { key })).body.data.secret;
+    const before = await start(OLD);
+    const oldSecret = await secretOf(before, before.key);
     const connection = { jid: 'ada@127.0.0.1', password: 'wrong', service: 'xmpp://127.0.0.1:9' };
-    const created = await gateway('/instance/create', { instanceName: 'far', transport: 'xmpp', connection });
-    expect(created.status).toBe(201);
+    const far = { instanceName: 'far', transport: 'xmpp', connection };
+    expect((await before.gateway('POST', '/instance/create', far)).status).toBe(201);
     const webhook = { enabled: true, url: 'http://127.0.0.1:9/hook', events: ['messages.upsert'] };
-    expect((await gateway('/webhook/set/main', { webhook })).status).toBe(201);
-    before.process.signal('SIGTERM');
-    expect(await before.process.exited).toBe(0);
+    expect((await before.gateway('POST', '/webhook/set/main', { webhook })).status).toBe(201);
+    await before.close();
 
-    expect(await home.run([...soundpost, 'accept-secret'], { SECRET_KEY: OTHER }).exited).toBe(0);
-    const made = await home.run([...soundpost, 'keys', 'rotate', home.key.split('_')[1] ?? ''], {
-      SECRET_KEY: OTHER,
-    });
-    const newKey = await made.says(/(sp_\w+)/);
-    const after = await home.serve({ SECRET_KEY: OTHER, BOOTSTRAP_API_KEY: '' });
-    expect(await secretOf(after.api, newKey)).not.toBe(oldSecret);
-    const again = at(after.gateway, { apikey });
-    const listed = await again('/instance/fetchInstances');
+    const other = { ...environment, SECRET_KEY: OTHER };
+    expect((await runCommand(['accept-secret'], other)).code).toBe(0);
+    const rotated = await runCommand(['keys', 'rotate', before.key.split('_')[1] ?? ''], other);
+    const after = await start(OTHER);
+    expect((await after.call('GET', '/v1/jobs', { key: before.key })).status).toBe(401);
+    expect(await secretOf(after, rotated.said)).not.toBe(oldSecret);
+    const listed = await after.gateway('GET', '/instance/fetchInstances');
     expect(listed.status).toBe(200);
     expect(JSON.stringify(listed.body)).toContain('far');
-    expect((await again('/webhook/set/main', { webhook })).status).toBe(201);
-    await home.remove();
+    expect((await after.gateway('POST', '/webhook/set/main', { webhook })).status).toBe(201);
+    await after.close();
   });
 });
+
+/** A way to Redis on which a question, and all behind it, is held back until it has come so many times. */
+async function lateRedis(
+  times: number,
+): Promise<{ url: string; asked: () => number; close: () => Promise<void> }> {
+  let asked = 0;
+  const path = join(folder, 'late.sock');
+  const server = createServer((client) => {
+    const upstream = createConnection(redis.socketPath);
+    const held: Buffer[] = [];
+    for (const socket of [client, upstream]) socket.on('error', () => socket.destroy());
+    client.on('close', () => upstream.destroy());
+    client.on('data', (chunk: Buffer) => {
+      asked += chunk.toString('latin1').split(/\r\nexists\r\n/i).length - 1;
+      held.push(chunk);
+      if (asked === 0 || asked >= times) upstream.write(Buffer.concat(held.splice(0)));
+    });
+    upstream.pipe(client);
+  }).listen(path);
+  await once(server, 'listening');
+  return {
+    url: `unix://${path}`,
+    asked: () => asked,
+    async close() {
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}

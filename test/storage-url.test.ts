@@ -1,10 +1,12 @@
 /** Where files are kept, as STORAGE_URL and its companions say. */
 import { execFile } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ConfigurationError, loadConfig } from '../src/config.ts';
-import { fetch } from './http.ts';
+import { checkStorage, openFoundation } from '../src/resources.ts';
 import { startTestRedis } from './redis-server.ts';
 import { S3Server } from './s3/s3-server.ts';
 import { ServiceHome } from './service.ts';
@@ -50,72 +52,75 @@ describe('STORAGE_URL', () => {
   });
 });
 
-/** Whether a process that has loaded all there is, and opened its storage, has loaded the SDK. */
-async function loadsSdk(environment: Record<string, string>): Promise<boolean> {
+test('the SDK is loaded where a bucket is used, and nowhere else', async () => {
   const source = (path: string) => JSON.stringify(new URL(`../src/${path}`, import.meta.url));
   const program = `
     import module from 'node:module';
     import { loadConfig } from ${source('config.ts')};
     import { openStorage } from ${source('backing-services.ts')};
     import ${source('cli/serve.ts')};
-    (await openStorage(loadConfig())).close();
-    const loaded = Object.keys(module._cache).filter((path) => path.includes('@aws-sdk'));
-    console.log(loaded.length > 0);
+    const isLoaded = () => Object.keys(module._cache).some((path) => path.includes('@aws-sdk'));
+    (await openStorage(loadConfig({}))).close();
+    const without = isLoaded();
+    (await openStorage(loadConfig({ STORAGE_URL: 's3://bucket' }))).close();
+    console.log(without, isLoaded());
   `;
-  const options = {
-    env: { PATH: process.env.PATH, ...environment },
-    cwd: join(import.meta.dirname, '..'),
-  };
-  const { stdout } = await run(process.execPath, ['--input-type=module', '--eval', program], options);
-  return stdout.trim() === 'true';
-}
-
-test('the SDK is loaded where a bucket is used, and nowhere else', async () => {
-  expect(await loadsSdk({})).toBe(false);
-  expect(await loadsSdk({ STORAGE_URL: 's3://bucket' })).toBe(true);
+  const cwd = join(import.meta.dirname, '..');
+  const { stdout } = await run(process.execPath, ['--input-type=module', '--eval', program], { cwd });
+  expect(stdout.trim()).toBe('false true');
 });
 
 describe('a bucket that is not ours to use stops the start, with the remedy', () => {
+  let s3: S3Server;
+  let folder = '';
+  beforeAll(async () => {
+    s3 = await S3Server.start();
+    folder = await mkdtemp(join(tmpdir(), 'soundpost-storage-'));
+  });
+  afterAll(async () => {
+    await s3.close();
+    await rm(folder, { recursive: true });
+  });
+  const SECRET_KEY = 'a secret of these tests, of 32 bytes or more';
+
+  /** As a process does before it serves. */
+  async function check(environment: Record<string, string>): Promise<void> {
+    const config = loadConfig({
+      ...{ DATA_DIR: folder, REDIS_URL: 'unix:///nowhere.sock', SECRET_KEY, LOG_LEVEL: 'silent' },
+      ...s3.environment(),
+      ...environment,
+    });
+    const foundation = await openFoundation(config, []);
+    try {
+      await checkStorage(foundation);
+    } finally {
+      await foundation.close();
+    }
+  }
+
   test.each([
     ['a wrong secret', { S3_SECRET_ACCESS_KEY: 'wrong' }, 'check S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY'],
     ['a bucket that does not exist', { STORAGE_URL: 's3://another' }, 'create it, or correct STORAGE_URL'],
     ['another region', { S3_REGION: 'us-west-2' }, 'S3_REGION'],
   ])('%s', async (_what, wrong, remedy) => {
-    const s3 = await S3Server.start();
+    const refusal = await check(wrong).catch((error: unknown) => error);
+    expect(refusal).toBeInstanceOf(ConfigurationError);
+    expect((refusal as Error).message).toContain(remedy);
+  });
+
+  test('of a process it is the end, with 2', async () => {
     const redis = await startTestRedis();
-    const home = await ServiceHome.make({
-      REDIS_URL: redis.url,
-      SECRET_KEY: 'a secret of these tests, of 32 bytes or more',
-      ...s3.environment(),
-      ...wrong,
-    });
-    try {
-      const api = home.start('api');
-      expect(await api.exited).toBe(2);
-      expect(api.output()).toContain(remedy);
-    } finally {
-      await home.remove();
-      await redis.close();
-      await s3.close();
-    }
+    const wrong = { ...s3.environment(), S3_SECRET_ACCESS_KEY: 'wrong' };
+    const home = await ServiceHome.make({ REDIS_URL: redis.url, SECRET_KEY, ...wrong });
+    const api = home.start('api');
+    expect(await api.exited).toBe(2);
+    expect(api.output()).toContain('S3_SECRET_ACCESS_KEY');
+    await home.remove();
+    await redis.close();
   });
 
   test('one that is away does not', async () => {
-    const s3 = await S3Server.start();
     s3.fault = () => ({ kind: 'cut' });
-    const redis = await startTestRedis();
-    const home = await ServiceHome.make({
-      REDIS_URL: redis.url,
-      SECRET_KEY: 'a secret of these tests, of 32 bytes or more',
-      ...s3.environment(),
-    });
-    try {
-      const api = await home.start('api').says(/^API\s+(http\S+)/m);
-      expect((await fetch(`${api}/health/ready`)).status).toBe(200);
-    } finally {
-      await home.remove();
-      await redis.close();
-      await s3.close();
-    }
+    await check({ STORAGE_DEADLINE_SECONDS: '1' });
   });
 });

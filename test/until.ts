@@ -1,10 +1,10 @@
 /** Waiting for a condition: the one place where tests ask again and again, with an end. */
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** What comes soon is noticed soon; for what takes seconds each question takes time from what is waited for. */
+/** What comes soon is noticed soon. Each question costs time of the processor, of which what is waited for has the less: the longer it takes, the less is asked. */
 const FIRST_POLL_MS = 10;
-const LAST_POLL_MS = 50;
-const POLLS_PER_WAIT = 20;
+const LAST_POLL_MS = 250;
+const OF_WAITED = 1 / 4;
 
 type Truthy<T> = Exclude<T, false | null | undefined>;
 
@@ -27,6 +27,6 @@ export async function until<T>(
     if (waitedMs > timeoutMs) {
       throw new Error(`waited ${timeoutMs} ms in vain: ${what}`);
     }
-    await delay(Math.min(LAST_POLL_MS, Math.max(FIRST_POLL_MS, waitedMs / POLLS_PER_WAIT)));
+    await delay(Math.min(LAST_POLL_MS, Math.max(FIRST_POLL_MS, waitedMs * OF_WAITED)));
   }
 }

@@ -52,6 +52,7 @@ export async function startApi(
       queueLimit: config.QUEUE_LIMIT,
     },
     recordSeconds: config.JOB_TTL_SECONDS,
+    deadlineMs: config.REDIS_DEADLINE_SECONDS * 1000,
     logger,
     observer: resources.metrics.observer,
     telemetry,

@@ -7,6 +7,7 @@ import { transcriptsOf } from '../contract/output-request.ts';
 import type { Logger } from '../observe/logger.ts';
 import { type Observer, type SubmissionOutcome, silentObserver } from '../observe/metrics/observer.ts';
 import { afterOwnTime } from '../own-time.ts';
+import { REQUEST_DEADLINE_MS } from '../redis/clients.ts';
 import { redisNow } from '../redis/clock.ts';
 import type { Redis } from '../redis/connection.ts';
 import type { Replication } from '../redis/replication.ts';
@@ -41,6 +42,8 @@ interface JobQueueOptions {
   readonly replication?: Replication | undefined;
   /** How long the record of an ended job is kept, seconds. */
   readonly recordSeconds: number;
+  /** How long Redis may take for a submission; default 900. */
+  readonly deadlineMs?: number;
   readonly logger: Logger;
   readonly observer?: Observer;
   readonly telemetry?: Telemetry | undefined;
@@ -77,8 +80,6 @@ const ATTEMPTS = 3;
 const REMOVE_LIMIT = 100;
 /** The janitor reads in the record which files there are, after it is no longer answered. */
 const RECORD_OUTLIVES_SECONDS = 24 * 60 * 60;
-/** Together with what a request asks before and after it an answer comes within 2 s (decisions A6). */
-const SUBMITTED_WITHIN_MS = 900;
 const CONFIRMED_WITHIN_MS = 100;
 const CONFIRM_AGAIN_MS = 500;
 /** Workers wait for less; by then they have dropped what nobody confirmed, and it is added again. */
@@ -148,7 +149,8 @@ export class JobQueue {
     jobs: readonly NewJob[],
     { repeated = false, alongside }: SubmitOptions = {},
   ): Promise<Reservation> {
-    using limit = timeLimit(SUBMITTED_WITHIN_MS);
+    // Together with what a request asks before and after it an answer comes within 2 s (decisions A6).
+    using limit = timeLimit(this.#options.deadlineMs ?? REQUEST_DEADLINE_MS);
     const { inTime } = limit;
     const jobIds = jobs.map(idOf);
     const fresh = repeated ? await inTime(this.#unknown(jobs)) : jobs;

@@ -2,8 +2,8 @@
 import { Cluster, type ClusterNode, type Command, Redis, type RedisOptions } from 'ioredis';
 import { afterOwnTime } from '../own-time.ts';
 
-/** A request may meet it twice, in what it does and in what it does about that. */
-export const COMMAND_TIMEOUT_MS = 900;
+/** The default of REDIS_DEADLINE_SECONDS. A request may meet it twice, in what it does and in what it does about that. */
+export const REQUEST_DEADLINE_MS = 900;
 
 type NetStream = Redis['stream'];
 type SendArguments = Parameters<Cluster['sendCommand']>;
@@ -57,7 +57,13 @@ export class LastingRedis extends Redis {
  * automatic pipelining no command waits for the answers of others, so each keeps its own deadline.
  */
 export class RequestRedis extends LastingRedis {
+  declare readonly options: LegacyOptions & { readonly deadlineMs?: number };
   #corked: NetStream | undefined;
+
+  /** @param options `deadlineMs`: how long a command may take. Copies have it too. */
+  constructor(options: LegacyOptions & { readonly deadlineMs: number }) {
+    super(options);
+  }
 
   override sendCommand(command: Command, stream?: Parameters<Redis['sendCommand']>[1]): unknown {
     if (this.#corked === undefined && this.status === 'ready') {
@@ -69,7 +75,7 @@ export class RequestRedis extends LastingRedis {
         corked.uncork();
       });
     }
-    giveDeadline(command);
+    giveDeadline(command, this.options.deadlineMs);
     return super.sendCommand(command, stream);
   }
 }
@@ -77,10 +83,10 @@ export class RequestRedis extends LastingRedis {
 const limited = new WeakSet<Command>();
 
 /** The deadline counts from the first sending, also while there is nobody to send to. ioredis' own would blame Redis where the process was busy. */
-function giveDeadline(command: Command): void {
+function giveDeadline(command: Command, ms = REQUEST_DEADLINE_MS): void {
   if (limited.has(command)) return;
   limited.add(command);
-  const end = afterOwnTime(COMMAND_TIMEOUT_MS, () => {
+  const end = afterOwnTime(ms, () => {
     if (!command.isSettled) command.reject(new Error('Command timed out'));
   });
   command.promise.then(end, end);
@@ -88,8 +94,15 @@ function giveDeadline(command: Command): void {
 
 /** Commands to a cluster's nodes have no deadline of their own: what a cluster does about a failure is part of the command. */
 export class RequestCluster extends Cluster {
+  readonly #deadlineMs: number;
+
+  constructor(nodes: ClusterNode[], options: ClusterArguments[1], deadlineMs: number) {
+    super(nodes, options);
+    this.#deadlineMs = deadlineMs;
+  }
+
   override sendCommand(...[command, ...rest]: SendArguments): unknown {
-    giveDeadline(command);
+    giveDeadline(command, this.#deadlineMs);
     return super.sendCommand(command, ...rest);
   }
 }

@@ -44,6 +44,12 @@ export class RedisClock extends EventEmitter<{ wrong: []; right: [] }> {
     return Math.abs(this.aheadMs) <= MOST_OFF_MS;
   }
 
+  /** Nobody asks Redis any more: the time is the process's own again. */
+  forget(): void {
+    this.#known = undefined;
+    this.#isRight = true;
+  }
+
   /** Takes what Redis said just now. */
   set(redisMs: number): void {
     this.#known = { redisMs, steadyMs: performance.now() };
@@ -104,6 +110,7 @@ export function watchClock(redis: Redis, logger: Logger, clock = redisClock): Cl
       isClosed = true;
       clearTimeout(timer);
       clock.off('wrong', onWrong).off('right', onRight);
+      clock.forget();
     },
   };
 }

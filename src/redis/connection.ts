@@ -3,7 +3,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Cluster, type ClusterOptions, type RedisOptions, type Redis as SingleRedis } from 'ioredis';
 import type { Logger } from '../observe/logger.ts';
-import { LastingRedis, RequestCluster, RequestRedis, WorkerCluster } from './clients.ts';
+import { LastingRedis, REQUEST_DEADLINE_MS, RequestCluster, RequestRedis, WorkerCluster } from './clients.ts';
 import { KEY_PREFIX, ownKey } from './keys.ts';
 import { parseRedisUrl, type RedisTarget } from './target.ts';
 
@@ -28,6 +28,8 @@ export interface RedisAddress {
   /** See {@link parseRedisUrl}. */
   readonly url: string;
   readonly tls?: RedisTls | undefined;
+  /** How long a command of the role `request` may take; default {@link REQUEST_DEADLINE_MS}. */
+  readonly deadlineMs?: number | undefined;
 }
 
 interface RedisConnectionOptions extends RedisAddress {
@@ -59,8 +61,8 @@ const REJECT_AND_RECONNECT = 1;
 const RECONNECT_AND_RESEND = 2;
 
 /** @throws RedisUrlError */
-export function connectRedis({ url, tls, role, logger }: RedisConnectionOptions): Redis {
-  const redis = connect(parseRedisUrl(url), tls, role);
+export function connectRedis({ url, role, logger, ...options }: RedisConnectionOptions): Redis {
+  const redis = connect(parseRedisUrl(url), role, options);
   // Without a listener ioredis prints to the console and an EventEmitter would throw.
   let reported = '';
   const report = (error: Error): void => {
@@ -84,8 +86,12 @@ interface Legacy {
 }
 type NodeOptions = NonNullable<ClusterOptions['redisOptions']> & Legacy;
 
-function connect(target: RedisTarget, tls: RedisTls | undefined, role: RedisRole): Redis {
-  const options = optionsOf(target, tls, role);
+function connect(
+  target: RedisTarget,
+  role: RedisRole,
+  { tls, deadlineMs = REQUEST_DEADLINE_MS }: Omit<RedisAddress, 'url'>,
+): Redis {
+  const options = optionsOf(target, tls, role, deadlineMs);
   if (target.kind === 'cluster') {
     const clusterOptions: ClusterOptions & { redisOptions: NodeOptions } = {
       clusterRetryStrategy: retryWithin(LONGEST_SEARCH_DELAY_MS),
@@ -98,7 +104,7 @@ function connect(target: RedisTarget, tls: RedisTls | undefined, role: RedisRole
     };
     const nodes = target.nodes.map((node) => ({ ...node }));
     return role === 'request'
-      ? new RequestCluster(nodes, clusterOptions)
+      ? new RequestCluster(nodes, clusterOptions, deadlineMs)
       : new WorkerCluster(nodes, clusterOptions);
   }
   const singleOptions: RedisOptions & Legacy = {
@@ -113,11 +119,18 @@ function connect(target: RedisTarget, tls: RedisTls | undefined, role: RedisRole
       return role === 'request' ? REJECT_AND_RECONNECT : RECONNECT_AND_RESEND;
     },
   };
-  return role === 'request' ? new RequestRedis(singleOptions) : new LastingRedis(singleOptions);
+  return role === 'request'
+    ? new RequestRedis({ ...singleOptions, deadlineMs })
+    : new LastingRedis(singleOptions);
 }
 
 /** What every connection has, also each one to a node of a cluster. */
-function optionsOf(target: RedisTarget, tls: RedisTls | undefined, role: RedisRole): NodeOptions {
+function optionsOf(
+  target: RedisTarget,
+  tls: RedisTls | undefined,
+  role: RedisRole,
+  deadlineMs: number,
+): NodeOptions {
   const login = target.kind === 'socket' ? {} : { username: target.username, password: target.password };
   const isOneOfMany = target.kind === 'sentinel' || target.kind === 'cluster';
   return {
@@ -125,7 +138,7 @@ function optionsOf(target: RedisTarget, tls: RedisTls | undefined, role: RedisRo
     // No enableAutoPipelining: commands would wait for the pipeline under way, and one to a Redis that hangs take twice as long (RequestRedis instead).
     maxRetriesPerRequest: role === 'request' ? 1 : null,
     connectTimeout: isOneOfMany ? CONNECT_TO_ONE_OF_MANY_MS : CONNECT_TIMEOUT_MS,
-    socketTimeout: SILENCE_MS[role],
+    socketTimeout: Math.max(SILENCE_MS[role], role === 'request' ? 2 * deadlineMs : 0),
     keepAlive: KEEP_ALIVE_MS,
     ...(target.kind !== 'socket' && target.tls ? { tls: { ...tls } } : {}),
   };

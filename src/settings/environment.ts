@@ -134,6 +134,11 @@ export const Environment = z.object({
     .optional()
     .describe('PEM file of the certificate shown to a rediss:// that asks for one; with REDIS_KEY_FILE'),
   REDIS_KEY_FILE: z.string().optional().describe('PEM file of the key of REDIS_CERT_FILE'),
+  REDIS_DEADLINE_SECONDS: seconds
+    .default(0.9)
+    .describe(
+      'How long Redis may take to answer a command of a request, seconds; after that the request is answered 503. A submission that Redis does not take in this time is never started',
+    ),
   REDIS_WAIT_REPLICAS: z.coerce
     .number()
     .int()

@@ -104,21 +104,6 @@ describe('a finished file', () => {
     expect(destination.headers).toEqual(['Content-Type', 'x-ms-blob-type']);
   });
 
-  it('goes where its own output says, rather than where the job does', async () => {
-    const own = place();
-    const ofJob = place();
-    const jobId = await service().submit(
-      job({ url: ofJob.url }, { output: { format: 'mp3', destination: { url: own.url } } }),
-    );
-    const ended = await until('it is put', async () => {
-      const now = await service().job(jobId);
-      return now.outputFile?.destination.status === 'completed' && now;
-    });
-    expect(ended.outputFile.destination.url).toBe(own.url);
-    expect(ended.destination).toBeUndefined();
-    expect([own.bucket.objects.size, ofJob.bucket.begun]).toEqual([1, 0]);
-  });
-
   it('of the voice format is put, the rendition for a chat is not', async () => {
     const { bucket, url } = place('talk.ogg');
     const ended = await run(
@@ -131,20 +116,6 @@ describe('a finished file', () => {
       ),
     );
     expect(bucket.puts.map(({ sha256 }) => sha256)).toEqual([ended.outputFile.sha256]);
-  });
-
-  it('sent along as a form, or in a batch, is put as well', async () => {
-    const { bucket, url } = place();
-    const form = new FormData();
-    form.append('request', JSON.stringify({ output: { format: 'mp3' }, destination: { url } }));
-    form.append('file', new Blob([(await service().call('GET', tone, { key: null })).bytes]), 'tone.mp4');
-    const sent = await service().call('POST', '/v1/extract', { body: form });
-    await settled(sent.body.data.jobId);
-    const batch = await service().call('POST', '/v1/batch', { json: { jobs: [job({ url }), job({ url })] } });
-    for (const { jobId } of batch.body.data.jobs) await settled(jobId);
-    expect(bucket.puts.map(({ isWhole, status }) => [isWhole, status])).toEqual(
-      Array.from({ length: 3 }, () => [true, 200]),
-    );
   });
 
   it('is followed by the event stream of the job to its end', async () => {
@@ -252,41 +223,47 @@ describe('an answer of the bucket', () => {
     expect([status, bytes.length]).toEqual([200, ended.outputFile.size]);
   });
 
-  it.each([400, 401, 404, 409, 411, 412])('%i is final', async (status) => {
-    const { bucket, url } = place();
-    bucket.answer = () => ({ status });
-    expect((await run(job({ url }))).destination.error.message).toBe(
-      `the destination answered with status ${status}`,
+  /** A job whose outputs go to a bucket each, which answers as the statuses say, one after the other. */
+  async function answered(
+    ...rows: readonly (readonly number[])[]
+  ): Promise<{ ended: Json; tries: number[] }> {
+    const places = rows.map((statuses) => {
+      const to = place();
+      to.bucket.answer = (time) => ({ status: statuses[time - 1] ?? 201 });
+      return to;
+    });
+    const outputs = [
+      { name: 'first', format: 'wav' },
+      ...places.map(({ url }, at) => ({ name: `n${at}`, format: 'waveform', destination: { url } })),
+    ];
+    const jobId = await service().submit({ source: { type: 'url', url: tone }, outputs });
+    const ended = await until('each is put, or is not', async () => {
+      const now = await service().job(jobId);
+      const [, ...put] = now.outputFiles;
+      return put.length > 0 && put.every((one: Json) => one.destination.status !== 'pending') && now;
+    });
+    return { ended, tries: places.map(({ bucket }) => bucket.puts.length) };
+  }
+
+  it('of a refusal is final', async () => {
+    const statuses = [400, 401, 404, 409, 411, 412];
+    const { ended, tries } = await answered(...statuses.map((status) => [status]));
+    const [, ...put] = ended.outputFiles;
+    expect(put.map(({ destination }: Json) => destination.error.message)).toEqual(
+      statuses.map((status) => `the destination answered with status ${status}`),
     );
-    expect(bucket.puts).toHaveLength(1);
+    expect(tries).toEqual(statuses.map(() => 1));
   });
 
-  it.each([[[408, 425, 429, 500, 502, 503, 504]]])(
-    'of %j, twice, is followed by a third try',
-    async (statuses) => {
-      await Promise.all(
-        statuses.map(async (status) => {
-          const { bucket, url } = place();
-          bucket.answer = (time) => ({ status: time < 3 ? status : 201 });
-          const { destination, outputFile } = await run(job({ url }));
-          expect(destination).toMatchObject({ status: 'completed', error: null });
-          expect(bucket.puts.map((put) => [put.status, put.sha256])).toEqual([
-            [status, outputFile.sha256],
-            [status, outputFile.sha256],
-            [201, outputFile.sha256],
-          ]);
-        }),
-      );
-    },
-  );
-
-  it('503 three times is a failure', async () => {
-    const { bucket, url } = place();
-    bucket.answer = () => ({ status: 503 });
-    expect((await run(job({ url }))).destination.error.message).toBe(
+  it('of an outage, twice, is followed by a third try, and is a failure then', async () => {
+    const statuses = [408, 425, 429, 500, 502, 504];
+    const { ended, tries } = await answered(...statuses.map((status) => [status, status]), [503, 503, 503]);
+    const [, ...put] = ended.outputFiles;
+    expect(put.map(({ destination }: Json) => destination.error?.message ?? destination.status)).toEqual([
+      ...statuses.map(() => 'completed'),
       'the destination answered with status 503',
-    );
-    expect(bucket.puts).toHaveLength(3);
+    ]);
+    expect(tries).toEqual([3, 3, 3, 3, 3, 3, 3]);
   });
 
   it('that leads elsewhere is a failure, and nothing goes there', async () => {

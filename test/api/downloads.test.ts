@@ -266,34 +266,9 @@ describe('A4. Downloads: who may', () => {
     expect([status, body.error.code]).toEqual([410, 'FILE_EXPIRED']);
     expect(headers['cache-control']).toBe('no-store');
   });
-
-  it('without key and signature it is 401', async () => {
-    const { status, body } = await get({}, { key: null });
-    expect([status, body.error.code]).toEqual([401, 'UNAUTHORIZED']);
-  });
-
-  it('a key needs the scope download, and to own the job', async () => {
-    const weak = await service().newKey({ scopes: ['read', 'extract'] });
-    expect((await get({}, { key: weak })).body.error.code).toBe('FORBIDDEN');
-    const stranger = await service().newKey({ scopes: ['download'] });
-    const foreign = await get({}, { key: stranger });
-    expect([foreign.status, foreign.body.error.code]).toEqual([404, 'JOB_NOT_FOUND']);
-  });
 });
 
 describe('A4. Downloads: before and after', () => {
-  it('not finished yet is 202 with Retry-After', async () => {
-    const slow = await service().outside.stalling('slow.mp4', clip('tone.mp4'));
-    const jobId = await service().submit({ ...request, source: { type: 'url', url: slow.url } });
-    const { status, headers, body } = await service().call('GET', `/v1/download/${jobId}`);
-    expect([status, body.success, body.error.code]).toEqual([202, false, 'JOB_NOT_COMPLETED']);
-    expect(headers['retry-after']).toMatch(/^[1-9]\d*$/);
-    expect(headers['cache-control']).toBe('no-store');
-    expect(headers).not.toHaveProperty('content-disposition');
-    slow.letGo();
-    await service().ended(jobId);
-  });
-
   it('erased is 410 at once, by key and by signature, and leaves no file', async () => {
     const mine = await service().run(request);
     const erased = await service().call('DELETE', `/v1/jobs/${mine.jobId}`);

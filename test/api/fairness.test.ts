@@ -11,11 +11,11 @@ const service = useService({
 });
 
 describe('A6. Fairness between keys', () => {
-  it('1,000 queued jobs of one key delay the one job of another by no more than those that run', async () => {
+  it('200 queued jobs of one key delay the one job of another by no more than those that run', async () => {
     const url = await service().outside.file('tone.mp4', clip('tone.mp4'));
     const job = { source: { type: 'url', url }, output: { format: 'aac' } };
     const [busy, other] = [await service().newKey(), await service().newKey()];
-    for (let n = 0; n < 100; n += 1) {
+    for (let n = 0; n < 20; n += 1) {
       const { status } = await service().call('POST', '/v1/batch', {
         key: busy,
         json: { jobs: Array.from({ length: 10 }, () => job) },
@@ -25,7 +25,7 @@ describe('A6. Fairness between keys', () => {
     await service().startWorker();
     await until('the first of them are done', async () => {
       const { body } = await service().call('GET', '/v1/usage', { key: busy });
-      return body.data.unfinishedJobs.used <= 996;
+      return body.data.unfinishedJobs.used <= 196;
     });
     const jobId = await service().submit(job, { key: other });
     const mine = await until('the other key’s job is done', async () => {
@@ -39,12 +39,12 @@ describe('A6. Fairness between keys', () => {
       theirs.push(...body.data.jobs);
       cursor = body.data.nextCursor;
     }
-    expect(theirs).toHaveLength(1000);
+    expect(theirs).toHaveLength(200);
     const overtaking = theirs.filter(
       ({ startedAt }) => startedAt !== null && startedAt > mine.createdAt && startedAt < mine.startedAt,
     );
     // Those that were just being handed to a worker.
     expect(overtaking.length).toBeLessThanOrEqual(CONCURRENCY);
-    expect(theirs.filter(({ status }) => status === 'queued').length).toBeGreaterThan(900);
+    expect(theirs.filter(({ status }) => status === 'queued').length).toBeGreaterThan(100);
   });
 });

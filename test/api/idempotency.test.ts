@@ -1,10 +1,8 @@
 import { once } from 'node:events';
-import { createConnection, createServer } from 'node:net';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { startTestRedis, type TestRedis } from '../redis-server.ts';
-import { ServiceHome } from '../service.ts';
+import { createConnection, createServer, type Socket } from 'node:net';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { until } from '../until.ts';
-import { type Answer, type Ask, type Json, useClips, useService } from './api-fixture.ts';
+import { type Answer, type Ask, type Json, TestService, useClips, useService } from './api-fixture.ts';
 
 const clip = useClips('tone.mp4');
 const service = useService({
@@ -188,89 +186,74 @@ describe('A6. Idempotency-Key: refusals', () => {
   });
 });
 
-describe('A6. Idempotency-Key: the process is killed between accepting and answering', () => {
-  let redis: TestRedis;
-  let home: ServiceHome;
-  beforeAll(async () => {
-    redis = await startTestRedis();
-    home = await ServiceHome.make({ SECRET_KEY: 'the root secret of these tests, 32 bytes or more' });
-  });
-  afterAll(async () => {
-    await home.remove();
-    await redis.close();
-  });
-
-  /** A way to Redis that is cut when a command with the text comes along: it and everything after it is lost. */
-  async function cutAt(text: string): Promise<{ url: string; cut: Promise<void>; close: () => void }> {
-    const { promise: cut, resolve } = Promise.withResolvers<void>();
-    let open = true;
-    const path = `${redis.socketPath}.cut`;
-    const server = createServer((api) => {
-      const upstream = createConnection(redis.socketPath);
-      for (const socket of [api, upstream]) socket.on('error', () => socket.destroy());
-      api.on('close', () => upstream.destroy());
-      api.on('data', (chunk) => {
-        if (open && chunk.includes(text)) {
-          open = false;
-          resolve();
-        }
-        if (open) upstream.write(chunk);
-      });
-      upstream.on('data', (chunk) => open && api.write(chunk));
+/** A way to Redis that is cut when a command with the text comes along: it and everything after it is lost. */
+async function cutAt(
+  socketPath: string,
+  text: string,
+): Promise<{ url: string; cut: Promise<void>; close: () => void }> {
+  const { promise: cut, resolve } = Promise.withResolvers<void>();
+  let open = true;
+  const sockets = new Set<Socket>();
+  const path = `${socketPath}.cut`;
+  const server = createServer((api) => {
+    const upstream = createConnection(socketPath);
+    for (const socket of [api, upstream]) sockets.add(socket.on('error', () => socket.destroy()));
+    api.on('close', () => upstream.destroy());
+    api.on('data', (chunk) => {
+      if (open && chunk.includes(text)) {
+        open = false;
+        resolve();
+      }
+      if (open) upstream.write(chunk);
     });
-    server.listen(path);
-    await once(server, 'listening');
-    return { url: `unix://${path}`, cut, close: () => server.close() };
-  }
-
-  it('the request sent again makes no second job, and its webhook is sent once', async () => {
-    const clipUrl = await service().outside.file('killed.mp4', clip('tone.mp4'));
-    const hook = service().outside.hook('killed');
-    const environment = { OUTBOUND_ALLOW: `127.0.0.1:${service().outside.port}` };
-    // Right after the job was queued its answer is kept.
-    const way = await cutAt('"httpStatus":202');
-    const doomed = home.start('api', { ...environment, REDIS_URL: way.url });
-    const address = await doomed.says(/^API\s+(http\S+)/m);
-    const ask = (base: string): Promise<Answer> =>
-      service().call('POST', `${base}/v1/extract`, {
-        key: home.key,
-        json: { ...job(clipUrl), options: { webhook: hook.url } },
-        headers: { 'idempotency-key': 'killed' },
-      });
-    const lost = ask(address).then(
-      ({ status }) => status,
-      () => 'no answer',
-    );
-    await way.cut;
-    doomed.signal('SIGKILL');
-    // It says that Redis is away where it is not killed within a second.
-    expect(['no answer', 503]).toContain(await lost);
-    way.close();
-
-    const api = await home.start('api', { ...environment, REDIS_URL: redis.url }).says(/^API\s+(http\S+)/m);
-    const list = async (): Promise<Json[]> =>
-      (await service().call('GET', `${api}/v1/jobs`, { key: home.key })).body.data.jobs;
-    const [queued, ...more] = await list();
-    expect([queued.status, more]).toEqual(['queued', []]);
-    // The job does not wait for its caller to come back.
-    await home.start('worker', { ...environment, REDIS_URL: redis.url, PUBLIC_URL: api }).says(/^Worker/m);
-    await hook.got(1);
-    const [completed] = await list();
-    expect(completed.status).toBe('completed');
-    const answer = await until('the killed request is given up', async () => {
-      const again = await ask(api);
-      return again.status !== 409 && again;
-    });
-    expect([answer.status, answer.body.data.jobId]).toEqual([202, queued.jobId]);
-    expect((await ask(api)).headers['idempotent-replayed']).toBe('true');
-    expect((await list()).map(({ jobId, finishedAt }) => [jobId, finishedAt])).toEqual([
-      [queued.jobId, completed.finishedAt],
-    ]);
-    const { body } = await service().call('GET', `${api}/v1/usage`, { key: home.key });
-    const { limit, remaining } = body.data.submissions;
-    expect(body.data.unfinishedJobs.used).toBe(0);
-    // None once the minute of the first one is over.
-    expect(limit - remaining).toBeLessThan(2);
-    expect(hook.received).toHaveLength(1);
+    upstream.on('data', (chunk) => open && api.write(chunk));
   });
+  server.listen(path);
+  await once(server, 'listening');
+  return {
+    url: `unix://${path}`,
+    cut,
+    close() {
+      server.close();
+      for (const socket of sockets) socket.destroy();
+    },
+  };
+}
+
+it('A6. Idempotency-Key: of a process that is lost between accepting and answering the request sent again makes no second job', async () => {
+  const { redis } = service();
+  // Right after the job was queued its answer is kept. What of it reaches Redis is what of a process that was killed there would.
+  const way = await cutAt(redis.socketPath, '"httpStatus":202');
+  const doomed = await TestService.start({
+    parts: [],
+    environment: { REDIS_URL: way.url, REDIS_DEADLINE_SECONDS: '' },
+    allow: [new URL(tone).host],
+  });
+  const key = await service().newKey();
+  const hook = service().outside.hook('lost');
+  const ask = (base: string): Promise<Answer> =>
+    service().call('POST', `${base}/v1/extract`, {
+      key,
+      json: { ...job(), options: { webhook: hook.url } },
+      headers: { 'idempotency-key': 'lost' },
+    });
+  const lost = ask(doomed.url);
+  await way.cut;
+  // The job does not wait for its caller to come back.
+  const told = await hook.got(1);
+  expect((await lost).status).toBe(503);
+  const answer = await until('the lost request is given up', async () => {
+    const again = await ask(service().url);
+    return again.status !== 409 && again;
+  });
+  expect([answer.status, answer.body.data.jobId]).toEqual([202, told[0]?.json.jobId]);
+  expect(isReplay(await ask(service().url))).toBe(true);
+  const { body } = await service().call('GET', '/v1/jobs', { key });
+  expect(body.data.jobs.map(({ jobId, status }: Json) => [jobId, status])).toEqual([
+    [answer.body.data.jobId, 'completed'],
+  ]);
+  expect((await service().call('GET', '/v1/usage', { key })).body.data.unfinishedJobs.used).toBe(0);
+  expect(hook.received).toHaveLength(1);
+  way.close();
+  await doomed.close();
 });

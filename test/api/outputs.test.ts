@@ -220,29 +220,6 @@ describe('A8. A job of several outputs', () => {
     });
     await service().ended(again.jobId);
   });
-
-  it('comes by a form and in a batch as well', async () => {
-    const form = new FormData();
-    form.append('request', JSON.stringify({ outputs: OUTPUTS.slice(0, 2) }));
-    const bytes = await service().call('GET', source.url, { key: null });
-    form.append('file', new Blob([Uint8Array.from(bytes.bytes)]), 'tone.mp4');
-    const sent = await service().call('POST', '/v1/extract', { body: form });
-    const ofForm = await service().ended(sent.body.data.jobId);
-    expect(ofForm.outputFiles.map(({ filename }: Json) => filename)).toEqual([
-      'tone-full.mp3',
-      'tone-small.opus',
-    ]);
-    const { body } = await service().call('POST', '/v1/batch', {
-      json: {
-        jobs: [
-          { source, outputs: OUTPUTS },
-          { source, output: { format: 'flac' } },
-        ],
-      },
-    });
-    const ended = await Promise.all(body.data.jobs.map(({ jobId }: Json) => service().ended(jobId)));
-    expect(ended.map(({ outputFiles }) => outputFiles.length)).toEqual([3, 1]);
-  });
 });
 
 it('an output alone is named audio, and its address needs no name', async () => {

@@ -7,7 +7,7 @@ import { type Json, TestService, useClips } from './api-fixture.ts';
 
 const TOKEN = 'the-token-of-the-other-server';
 const KEY = 'the-key-of-the-other-server';
-const JOBS = 50;
+const JOBS = 4;
 
 const clip = useClips('tone.mp4');
 let tone = '';

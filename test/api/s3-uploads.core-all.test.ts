@@ -8,7 +8,6 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createLogger } from '../../src/observe/logger.ts';
 import { closeRedis, connectRedis } from '../../src/redis/connection.ts';
 import { ownKey } from '../../src/redis/keys.ts';
-import { bestMs, msOf } from '../best-ms.ts';
 import { currentRun, rowsOfRun } from '../by-run.ts';
 import { fetch } from '../http.ts';
 import { S3Server } from '../s3/s3-server.ts';
@@ -91,9 +90,9 @@ const offsetOf = async (base: string, file: string): Promise<number> =>
 it.runIf(currentRun === 'core')(
   'a client of tus goes on where it was cut, three times over, and the object is what it sent',
   async () => {
-    const bytes = await largeVideo(17 * MIB);
+    const bytes = await largeVideo(7 * MIB);
     const cuts = Array.from({ length: 3 }, () => ({
-      afterBytes: randomInt(1000, 5 * MIB),
+      afterBytes: randomInt(1000, 2 * MIB),
       serverHears: true,
     }));
     proxy.breakAfter(...cuts);
@@ -155,35 +154,32 @@ describe.runIf(currentRun === 'all')('two API processes', () => {
   });
 });
 
-describe('a checksum that does not fit', () => {
+describe.runIf(currentRun === 'all')('a checksum that does not fit', () => {
   const sha1 = (bytes: Buffer): Record<string, string> => ({
     'upload-checksum': `sha1 ${createHash('sha1').update(bytes).digest('base64')}`,
   });
 
-  it.each(rowsOfRun([MIB, 5 * MIB, 9 * MIB], 1))(
-    'leaves the upload where it was, at byte %i',
-    async (offset) => {
-      const bytes = await largeVideo(13 * MIB);
-      const { url } = service();
-      const file = await created(bytes.length);
-      const before = bytes.subarray(0, offset);
-      expect((await patched(url, file, 0, before, sha1(before))).status).toBe(204);
-      const damaged = Buffer.from(bytes.subarray(offset));
-      damaged[500] = (damaged[500] ?? 0) ^ 1;
-      const refused = await patched(url, file, offset, damaged, sha1(bytes.subarray(offset)));
-      expect(refused.status).toBe(460);
-      expect(await offsetOf(url, file)).toBe(offset);
-      expect(
-        (await patched(url, file, offset, bytes.subarray(offset), sha1(bytes.subarray(offset)))).status,
-      ).toBe(204);
-      expect((await stored(file)).equals(bytes)).toBe(true);
-      await service().call('DELETE', `/v1/uploads/${file}`);
-      expect(below('ups')).toEqual([]);
-    },
-  );
+  it.each([MIB, 5 * MIB, 9 * MIB])('leaves the upload where it was, at byte %i', async (offset) => {
+    const bytes = await largeVideo(13 * MIB);
+    const { url } = service();
+    const file = await created(bytes.length);
+    const before = bytes.subarray(0, offset);
+    expect((await patched(url, file, 0, before, sha1(before))).status).toBe(204);
+    const damaged = Buffer.from(bytes.subarray(offset));
+    damaged[500] = (damaged[500] ?? 0) ^ 1;
+    const refused = await patched(url, file, offset, damaged, sha1(bytes.subarray(offset)));
+    expect(refused.status).toBe(460);
+    expect(await offsetOf(url, file)).toBe(offset);
+    expect(
+      (await patched(url, file, offset, bytes.subarray(offset), sha1(bytes.subarray(offset)))).status,
+    ).toBe(204);
+    expect((await stored(file)).equals(bytes)).toBe(true);
+    await service().call('DELETE', `/v1/uploads/${file}`);
+    expect(below('ups')).toEqual([]);
+  });
 });
 
-it.runIf(currentRun === 'core')('what is no media is refused with its last chunk, and gone', async () => {
+it.runIf(currentRun === 'all')('what is no media is refused with its last chunk, and gone', async () => {
   const page = Buffer.concat([Buffer.from('<html>'), Buffer.alloc(6 * MIB)]);
   const file = await created(page.length);
   const answer = await patched(service().url, file, 0, page);
@@ -192,7 +188,7 @@ it.runIf(currentRun === 'core')('what is no media is refused with its last chunk
   expect(below('ups')).toEqual([]);
 });
 
-it.runIf(currentRun === 'core')(
+it.runIf(currentRun === 'all')(
   'parts that a rule of the bucket has removed before they came together: the upload is gone, and said to be',
   async () => {
     const bytes = await largeVideo(6 * MIB);
@@ -222,7 +218,7 @@ it.runIf(currentRun === 'all')('an unfinished upload that is deleted leaves noth
 it.each(rowsOfRun(['raw', 'form'], 1))(
   'a large file sent %s is one object, and two jobs read it',
   async (how) => {
-    const bytes = await largeVideo(11 * MIB);
+    const bytes = await largeVideo(6 * MIB);
     const form = new FormData();
     form.set('file', new Blob([new Uint8Array(bytes)]), 'talk.mp4');
     const ask = how === 'raw' ? { body: bytes, headers: { 'content-type': 'video/mp4' } } : { body: form };
@@ -238,7 +234,7 @@ it.each(rowsOfRun(['raw', 'form'], 1))(
   },
 );
 
-it.runIf(currentRun === 'core')('a sender that hangs up in the middle of a file leaves nothing', async () => {
+it.runIf(currentRun === 'all')('a sender that hangs up in the middle of a file leaves nothing', async () => {
   const sending = service().call('POST', `${proxy.url}/v1/uploads`, {
     body: await largeVideo(11 * MIB),
     headers: { 'content-type': 'video/mp4' },
@@ -262,19 +258,12 @@ it.runIf(currentRun === 'core')(
     const file = await until('an upload is begun', async () => (await begin(bytes.length)).body.data?.file);
     const append = (): Promise<Answer> =>
       ask('PATCH', `/${file}`, { 'content-type': CHUNK, 'upload-offset': '0' }, bytes);
-    const askBoth = async (): Promise<void> => {
-      const answers = await Promise.all([append(), begin(1000)]);
-      expect(answers.map(({ status }) => status)).toEqual([503, 503]);
-    };
     const isReady = async (): Promise<boolean> =>
       (await fetch(`${impatient().url}/health/ready`)).status === 200;
-    const tookMs = await bestMs(2000, async () => {
-      s3.fault = () => undefined;
-      await until('the bucket is known to answer', isReady);
-      s3.fault = () => ({ kind: 'hang' });
-      return msOf(askBoth);
-    });
-    expect(tookMs).toBeLessThan(2000);
+    await until('the bucket is known to answer', isReady);
+    s3.fault = () => ({ kind: 'hang' });
+    const answers = await Promise.all([append(), begin(1000)]);
+    expect(answers.map(({ status }) => status)).toEqual([503, 503]);
     s3.fault = () => undefined;
     await until('the upload goes on', async () => (await append()).status === 204);
     expect((await stored(file, 'impatient')).equals(bytes)).toBe(true);

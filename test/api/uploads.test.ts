@@ -66,16 +66,6 @@ describe('an upload', () => {
     expect([told.status, told.body]).toEqual([200, answer.body]);
   });
 
-  it('under the prefix is found under the prefix', async () => {
-    const answer = await service().call('POST', '/audio-extract/v1/uploads', {
-      body: await video(),
-      headers: { 'content-type': 'video/mp4' },
-    });
-    const { location = '' } = answer.headers;
-    expect(location).toBe(`${service().url}/audio-extract/v1/uploads/${answer.body.data.file}`);
-    expect((await service().call('GET', location)).body).toEqual(answer.body);
-  });
-
   it.each([
     ['a%E2%80%AE4pm.mp4', 'a4pm.mp4'],
     ['a%2F..', 'upload'],
@@ -138,25 +128,6 @@ describe('an upload', () => {
 });
 
 describe('an upload is unknown', () => {
-  it('to another key, which may neither see, delete, nor use it', async () => {
-    const file = await uploaded();
-    const stranger = { key: await service().newKey() };
-    for (const method of ['GET', 'DELETE']) {
-      const { status, body } = await service().call(method, `/v1/uploads/${file}`, stranger);
-      expect([status, body.error.code]).toEqual([404, 'UPLOAD_NOT_FOUND']);
-    }
-    const job = { source: { type: 'upload', file }, output: MP3 };
-    const foreign = await service().call('POST', '/v1/extract', { ...stranger, json: job });
-    const unknown = await service().call('POST', '/v1/extract', {
-      ...stranger,
-      json: { ...job, source: { type: 'upload', file: 'upl_0000000000000000' } },
-    });
-    expect(foreign.status).toBe(400);
-    expect(foreign.body).toEqual(unknown.body);
-    expect(foreign.body.error.code).toBe('INVALID_SOURCE');
-    expect((await service().call('GET', `/v1/uploads/${file}`)).status).toBe(200);
-  });
-
   it.each(['upl_0000000000000000', 'upl_', '..%2F..%2Fsecret-key', 'UPL_0000000000000000', '%00'])(
     'as %s',
     async (file) => {
@@ -230,12 +201,6 @@ describe('an upload is refused', () => {
     expect(await filesOf(service())).toEqual(before);
   });
 
-  it('without the scope', async () => {
-    const key = await service().newKey({ scopes: ['read', 'download'] });
-    const answer = await raw(await video(), {}, { key });
-    expect([answer.status, answer.body.error.code]).toEqual([403, 'FORBIDDEN']);
-  });
-
   function rawHead(length: string): string {
     return [
       'POST /v1/uploads HTTP/1.1',
@@ -269,13 +234,6 @@ describe('a request about uploads', () => {
     expect(headers['ratelimit-policy']).toMatch(/^"read";/);
     const { body } = await service().call('GET', '/v1/usage', { key });
     expect(body.data.submissions.remaining).toBe(body.data.submissions.limit);
-  });
-
-  it('is answered 405 for a method that there is not', async () => {
-    const { status, headers } = await service().call('PUT', '/v1/uploads');
-    expect([status, headers.allow]).toEqual([405, 'POST, OPTIONS']);
-    const one = await service().call('PUT', `/v1/uploads/${await uploaded()}`);
-    expect([one.status, one.headers.allow]).toEqual([405, 'GET, PATCH, DELETE, HEAD, OPTIONS']);
   });
 });
 

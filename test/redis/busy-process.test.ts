@@ -3,14 +3,14 @@ import { execFileSync } from 'node:child_process';
 import { setImmediate } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { createLogger } from '../../src/observe/logger.ts';
-import { COMMAND_TIMEOUT_MS } from '../../src/redis/clients.ts';
+import { REQUEST_DEADLINE_MS } from '../../src/redis/clients.ts';
 import { closeRedis, connectRedis } from '../../src/redis/connection.ts';
 import { newJobId, payloadOf, TENANT, useQueue } from '../queue/queue-fixture.ts';
 
 const queue = useQueue();
 
 function standStill(): void {
-  for (const end = performance.now() + COMMAND_TIMEOUT_MS + 200; performance.now() < end; );
+  for (const end = performance.now() + REQUEST_DEADLINE_MS + 200; performance.now() < end; );
 }
 
 // Broken by hand (src/own-time.ts): without the setImmediate and in one step the deadline is over before the answer is looked at.

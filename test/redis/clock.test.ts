@@ -77,6 +77,14 @@ it('is the own time before Redis has told', () => {
   expect(clock.isRight).toBe(true);
 });
 
+it('is the process’s own again when nobody asks Redis any more', async () => {
+  await look();
+  watch.close();
+  setOwnClock(HOUR);
+  expect(clock.now()).toBe(Date.now());
+  expect(clock.isRight).toBe(true);
+});
+
 // Without LONGEST_ANSWER_MS in src/redis/clock.ts the time jumps by half of what the answer took.
 it('is not taken from an answer that was late', async () => {
   await look();

@@ -1,10 +1,9 @@
-/** The board of the queues: who may look, what is seen, and that looking is all that can be done; also in a real browser. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+/** The board of the queues: who may look, what is seen, and that looking is all that can be done. In a real browser: board-page.all.test.ts. */
+import { beforeAll, describe, expect, it } from 'vitest';
 import { createLogger } from '../../../src/observe/logger.ts';
 import { queueNames } from '../../../src/queue/names.ts';
 import { closeRedis, connectRedis } from '../../../src/redis/connection.ts';
 import { type Answer, useClips, useService } from '../../api/api-fixture.ts';
-import { startChromium, type TestBrowser } from '../../chromium.ts';
 import { jobKey } from '../../queue/bullmq-keys.ts';
 import { until } from '../../until.ts';
 
@@ -209,30 +208,5 @@ describe('what can be done', () => {
 
   it('is not asking for everything at once', async () => {
     expect((await look('/api/queues?activeQueue=extract&jobsPerPage=101')).status).toBe(400);
-  });
-});
-
-describe('in a browser', () => {
-  let browser: TestBrowser;
-  beforeAll(async () => {
-    browser = await startChromium({ width: 1200, height: 800 });
-  });
-  afterAll(() => browser?.close());
-
-  it('it shows the queues and a job, within its policy but for the font from elsewhere', async () => {
-    const page = await browser.context.newPage();
-    const refused: string[] = [];
-    page.on('console', (message) => {
-      if (/Content Security Policy/.test(message.text())) refused.push(message.text());
-    });
-    await page.setExtraHTTPHeaders({ authorization: basic(ADMIN_KEY) });
-    await page.goto(`${service().url}/admin/queues/queue/extract?status=completed`);
-    const shown = await until('the job is shown', async () => {
-      const text = await page.locator('body').innerText();
-      return text.includes(jobId) && text;
-    });
-    for (const name of Object.values(queueNames)) expect(shown.toLowerCase()).toContain(name);
-    expect(shown).not.toContain(SECRET_WORD);
-    expect(refused.filter((text) => !text.includes('fonts.googleapis.com'))).toEqual([]);
   });
 });

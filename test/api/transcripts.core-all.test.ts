@@ -5,10 +5,11 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { WebhookEvent } from '../../src/contract/webhook-events.ts';
 import { Bucket } from '../bucket.ts';
+import { currentRun } from '../by-run.ts';
 import { writeWav } from '../media/notes/talk.ts';
 import { makeScriptTalk, type ScriptTalk, VOCABULARY } from '../transcripts/script-talk.ts';
 import { startSphinx } from '../transcripts/sphinx-server.ts';
-import { hear, sendJson, type TranscriberStub } from '../transcripts/transcriber-stub.ts';
+import { hear, sendJson, startTranscriber, type TranscriberStub } from '../transcripts/transcriber-stub.ts';
 import { until } from '../until.ts';
 import { type Answer, type Hook, type Json, TestService, useClips, useService } from './api-fixture.ts';
 import { Stream } from './event-stream.ts';
@@ -21,7 +22,7 @@ const away: TranscriberStub['answer'] = (response) => response.destroy();
 
 const wordsOf = (more: Json = {}): Json => ({ name: 'words', format: 'transcript', ...more });
 
-describe('A8. Without TRANSCRIBER_URL', () => {
+describe.runIf(currentRun === 'core')('A8. Without TRANSCRIBER_URL', () => {
   const service = useService();
   it('a transcript is INVALID_OUTPUT, with the remedy', async () => {
     const source = { type: 'url', url: await service().outside.file('tone.mp4', clip('tone.mp4')) };
@@ -33,14 +34,6 @@ describe('A8. Without TRANSCRIBER_URL', () => {
       details:
         'outputs[1].format: transcripts are not set up here: leave this output out, or have the operator set TRANSCRIBER_URL',
     });
-  });
-
-  it('it is told together with the faults of other fields', async () => {
-    const source = { type: 'url', url: await service().outside.file('tone.mp4', clip('tone.mp4')) };
-    const outputs = [{ name: 'full', format: 'mp3', quality: 'best' }, wordsOf()];
-    const { body } = await service().call('POST', '/v1/extract', { json: { source, outputs } });
-    expect(body.error.details).toContain('outputs[0].quality: ');
-    expect(body.error.details).toContain('outputs[1].format: transcripts are not set up here');
   });
 });
 
@@ -54,10 +47,12 @@ describe('A8. With a transcriber', () => {
   let source: Json;
 
   beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'soundpost-test-transcripts-'));
-    talk = await makeScriptTalk(12);
-    await writeWav(join(folder, 'talk.wav'), talk.samples);
-    transcriber = await startSphinx(VOCABULARY);
+    if (currentRun === 'all') {
+      folder = await mkdtemp(join(tmpdir(), 'soundpost-test-transcripts-'));
+      talk = await makeScriptTalk(12);
+      await writeWav(join(folder, 'talk.wav'), talk.samples);
+    }
+    transcriber = currentRun === 'all' ? await startSphinx(VOCABULARY) : await startTranscriber();
     words = transcriber.answer;
     service = await TestService.start({
       environment: {
@@ -66,7 +61,8 @@ describe('A8. With a transcriber', () => {
         WEBHOOK_SCHEDULE_SECONDS: Array.from({ length: 100 }, (_, nth) => nth / 2).join(','),
       },
     });
-    source = { type: 'url', url: await service.outside.file('talk.wav', join(folder, 'talk.wav')) };
+    const video = currentRun === 'all' ? join(folder, 'talk.wav') : clip('tone.mp4');
+    source = { type: 'url', url: await service.outside.file('talk.wav', video) };
   });
   beforeEach(() => {
     transcriber.answer = away;
@@ -74,7 +70,7 @@ describe('A8. With a transcriber', () => {
   afterAll(async () => {
     await service.close();
     await transcriber.close();
-    await rm(folder, { recursive: true });
+    if (currentRun === 'all') await rm(folder, { recursive: true });
   });
 
   const extract = (json: Json): Promise<Answer> => service.call('POST', '/v1/extract', { json });
@@ -98,23 +94,25 @@ describe('A8. With a transcriber', () => {
       return told;
     });
 
-  it.each<[Json, string]>([
-    [wordsOf({ subtitles: 'ass' }), 'outputs[1].subtitles: '],
-    [wordsOf({ language: 'English, please' }), 'outputs[1].language: must be a BCP 47'],
-    [wordsOf({ start: 3, end: 2 }), 'outputs[1].end: '],
-    ...['timeline', 'quality', 'bitrate', 'channels', 'pixelsPerSecond', 'speed'].map(
-      (field): [Json, string] => [
-        wordsOf({ [field]: 'x' }),
-        `outputs[1].${field}: is not a field of a transcript`,
-      ],
-    ),
-  ])('%j is INVALID_OUTPUT', async (output, details) => {
+  it
+    .runIf(currentRun === 'core')
+    .each<[Json, string]>([
+      [wordsOf({ subtitles: 'ass' }), 'outputs[1].subtitles: '],
+      [wordsOf({ language: 'English, please' }), 'outputs[1].language: must be a BCP 47'],
+      [wordsOf({ start: 3, end: 2 }), 'outputs[1].end: '],
+      ...['timeline', 'quality', 'bitrate', 'channels', 'pixelsPerSecond', 'speed'].map(
+        (field): [Json, string] => [
+          wordsOf({ [field]: 'x' }),
+          `outputs[1].${field}: is not a field of a transcript`,
+        ],
+      ),
+    ])('%j is INVALID_OUTPUT', async (output, details) => {
     const { status, body } = await extract({ source, outputs: [{ name: 'full', format: 'mp3' }, output] });
     expect(status).toBe(400);
     expect(body.error).toMatchObject({ code: 'INVALID_OUTPUT', details: expect.stringContaining(details) });
   });
 
-  it('it cannot be the first output', async () => {
+  it.runIf(currentRun === 'core')('it cannot be the first output', async () => {
     const { body } = await extract({ source, outputs: [wordsOf(), { name: 'full', format: 'mp3' }] });
     expect(body.error).toMatchObject({
       code: 'INVALID_OUTPUT',
@@ -122,111 +120,120 @@ describe('A8. With a transcriber', () => {
     });
   });
 
-  it('the words of the talk follow the audio, on the clock of the source, and are told to the webhook', async () => {
-    transcriber.answer = words;
-    const asked = transcriber.asked.length;
-    const hook = service.outside.hook('words', () => ({ status: 204 }));
-    const start = talk.words[3]?.start ?? 0;
-    const outputs = [
-      { name: 'full', format: 'mp3' },
-      wordsOf({ subtitles: 'json', start: start - 0.1, language: 'en-US' }),
-      wordsOf({ name: 'subtitles' }),
-    ];
-    const jobId = await service.submit({ source, outputs, options: { webhook: hook.url } });
-    const job = await transcribed(jobId);
-    expect(job).toMatchObject({
-      status: 'completed',
-      transcripts: [
-        { name: 'words', status: 'completed', language: 'en-US', error: null },
-        { name: 'subtitles', status: 'completed', language: 'en', error: null },
-      ],
-    });
-    expect(job.outputFiles.map(({ name, format }: Json) => [name, format])).toEqual([
-      ['full', 'mp3'],
-      ['words', 'transcript'],
-      ['subtitles', 'transcript'],
-    ]);
-    const [, file] = job.outputFiles;
-    expect(file).toMatchObject({ filename: 'talk-words.json', subtitles: 'json', language: 'en-US' });
+  it.runIf(currentRun === 'all')(
+    'the words of the talk follow the audio, on the clock of the source, and are told to the webhook',
+    async () => {
+      transcriber.answer = words;
+      const asked = transcriber.asked.length;
+      const hook = service.outside.hook('words', () => ({ status: 204 }));
+      const start = talk.words[3]?.start ?? 0;
+      const outputs = [
+        { name: 'full', format: 'mp3' },
+        wordsOf({ subtitles: 'json', start: start - 0.1, language: 'en-US' }),
+        wordsOf({ name: 'subtitles' }),
+      ];
+      const jobId = await service.submit({ source, outputs, options: { webhook: hook.url } });
+      const job = await transcribed(jobId);
+      expect(job).toMatchObject({
+        status: 'completed',
+        transcripts: [
+          { name: 'words', status: 'completed', language: 'en-US', error: null },
+          { name: 'subtitles', status: 'completed', language: 'en', error: null },
+        ],
+      });
+      expect(job.outputFiles.map(({ name, format }: Json) => [name, format])).toEqual([
+        ['full', 'mp3'],
+        ['words', 'transcript'],
+        ['subtitles', 'transcript'],
+      ]);
+      const [, file] = job.outputFiles;
+      expect(file).toMatchObject({ filename: 'talk-words.json', subtitles: 'json', language: 'en-US' });
 
-    const text = await service.call('GET', file.url, { key: null });
-    expect(text.headers).toMatchObject({
-      'content-type': 'application/json; charset=utf-8',
-      etag: `"${file.sha256}"`,
-    });
-    const { segments } = JSON.parse(text.bytes.toString());
-    const said = talk.words.slice(3);
-    expect(segments.map(({ text }: Json) => text)).toEqual(said.map(({ text }) => text));
-    for (const [index, word] of said.entries()) {
-      expect(Math.abs(segments[index].start - word.start)).toBeLessThan(0.2);
-    }
-    const vtt = await download(jobId, 'subtitles');
-    expect(vtt.headers['content-type']).toBe('text/vtt; charset=utf-8');
-    expect(vtt.bytes.toString()).toMatch(/^WEBVTT\n\n00:00:00\.\d{3} --> /);
+      const text = await service.call('GET', file.url, { key: null });
+      expect(text.headers).toMatchObject({
+        'content-type': 'application/json; charset=utf-8',
+        etag: `"${file.sha256}"`,
+      });
+      const { segments } = JSON.parse(text.bytes.toString());
+      const said = talk.words.slice(3);
+      expect(segments.map(({ text }: Json) => text)).toEqual(said.map(({ text }) => text));
+      for (const [index, word] of said.entries()) {
+        expect(Math.abs(segments[index].start - word.start)).toBeLessThan(0.2);
+      }
+      const vtt = await download(jobId, 'subtitles');
+      expect(vtt.headers['content-type']).toBe('text/vtt; charset=utf-8');
+      expect(vtt.bytes.toString()).toMatch(/^WEBVTT\n\n00:00:00\.\d{3} --> /);
 
-    expect(transcriber.asked[asked]?.headers.authorization).toBe(`Bearer ${KEY}`);
-    const told = await toldOf(hook, 'transcript.updated', 2);
-    expect(told).toHaveLength(2);
-    expect(told).toContainEqual({
-      event: 'transcript.updated',
-      jobId,
-      timestamp: expect.any(String),
-      transcript: job.transcripts[0],
-      outputFile: file,
-    });
-    // What it was made of is gone, the text stays.
-    await until('the audio is gone', async () => {
-      const files = await readdir(join(service.dataDir, 'files', jobId));
-      return files.length === 3;
-    });
-  });
+      expect(transcriber.asked[asked]?.headers.authorization).toBe(`Bearer ${KEY}`);
+      const told = await toldOf(hook, 'transcript.updated', 2);
+      expect(told).toHaveLength(2);
+      expect(told).toContainEqual({
+        event: 'transcript.updated',
+        jobId,
+        timestamp: expect.any(String),
+        transcript: job.transcripts[0],
+        outputFile: file,
+      });
+      // What it was made of is gone, the text stays.
+      await until('the audio is gone', async () => {
+        const files = await readdir(join(service.dataDir, 'files', jobId));
+        return files.length === 3;
+      });
+    },
+  );
 
-  it('while the transcriber is away the audio is there and the transcript pending; it follows', async () => {
-    const jobId = await service.submit(withWords());
-    const job = await service.ended(jobId);
-    expect(job).toMatchObject({
-      status: 'completed',
-      transcripts: [{ name: 'words', status: 'pending', language: null, error: null }],
-    });
-    expect(job.outputFiles.map(({ name }: Json) => name)).toEqual(['full']);
-    expect((await download(jobId, 'full')).status).toBe(200);
-    const early = await download(jobId);
-    expect(early.status).toBe(202);
-    expect(early.headers['retry-after']).toMatch(/^\d+$/);
-    expect(early.body).toMatchObject({ success: false, error: { code: 'JOB_NOT_COMPLETED' } });
-    transcriber.answer = hear;
-    expect(await transcribed(jobId)).toMatchObject({
-      transcripts: [{ status: 'completed', language: 'en' }],
-    });
-    expect((await download(jobId)).bytes.toString()).toContain(`Part ${transcriber.asked.length}.`);
-  });
+  it.runIf(currentRun === 'core')(
+    'while the transcriber is away the audio is there and the transcript pending; it follows',
+    async () => {
+      const jobId = await service.submit(withWords());
+      const job = await service.ended(jobId);
+      expect(job).toMatchObject({
+        status: 'completed',
+        transcripts: [{ name: 'words', status: 'pending', language: null, error: null }],
+      });
+      expect(job.outputFiles.map(({ name }: Json) => name)).toEqual(['full']);
+      expect((await download(jobId, 'full')).status).toBe(200);
+      const early = await download(jobId);
+      expect(early.status).toBe(202);
+      expect(early.headers['retry-after']).toMatch(/^\d+$/);
+      expect(early.body).toMatchObject({ success: false, error: { code: 'JOB_NOT_COMPLETED' } });
+      transcriber.answer = hear;
+      expect(await transcribed(jobId)).toMatchObject({
+        transcripts: [{ status: 'completed', language: 'en' }],
+      });
+      expect((await download(jobId)).bytes.toString()).toContain(`Part ${transcriber.asked.length}.`);
+    },
+  );
 
-  it('one that refuses the audio is believed: TRANSCRIPT_FAILED, and the job stays completed', async () => {
-    const asked = transcriber.asked.length;
-    transcriber.answer = (response) =>
-      sendJson(response, 400, { error: { message: `no such model for ${KEY}` } });
-    const hook = service.outside.hook('refused', () => ({ status: 204 }));
-    const jobId = await service.submit(withWords({}, { options: { webhook: hook.url } }));
-    const error = {
-      code: 'TRANSCRIPT_FAILED',
-      message: 'the transcript could not be made',
-      details: 'the transcriber answered 400',
-    };
-    expect(await transcribed(jobId)).toMatchObject({
-      status: 'completed',
-      transcripts: [{ status: 'failed', error }],
-    });
-    expect(transcriber.asked).toHaveLength(asked + 1);
-    const answer = await download(jobId);
-    expect(answer.status).toBe(200);
-    expect(answer.body).toMatchObject({ success: false, error });
-    expect(await toldOf(hook, 'transcript.updated', 1)).toMatchObject([
-      { transcript: { status: 'failed', error } },
-    ]);
-    expect(hook.received.map(({ text }) => text).join()).not.toContain(KEY);
-  });
+  it.runIf(currentRun === 'core')(
+    'one that refuses the audio is believed: TRANSCRIPT_FAILED, and the job stays completed',
+    async () => {
+      const asked = transcriber.asked.length;
+      transcriber.answer = (response) =>
+        sendJson(response, 400, { error: { message: `no such model for ${KEY}` } });
+      const hook = service.outside.hook('refused', () => ({ status: 204 }));
+      const jobId = await service.submit(withWords({}, { options: { webhook: hook.url } }));
+      const error = {
+        code: 'TRANSCRIPT_FAILED',
+        message: 'the transcript could not be made',
+        details: 'the transcriber answered 400',
+      };
+      expect(await transcribed(jobId)).toMatchObject({
+        status: 'completed',
+        transcripts: [{ status: 'failed', error }],
+      });
+      expect(transcriber.asked).toHaveLength(asked + 1);
+      const answer = await download(jobId);
+      expect(answer.status).toBe(200);
+      expect(answer.body).toMatchObject({ success: false, error });
+      expect(await toldOf(hook, 'transcript.updated', 1)).toMatchObject([
+        { transcript: { status: 'failed', error } },
+      ]);
+      expect(hook.received.map(({ text }) => text).join()).not.toContain(KEY);
+    },
+  );
 
-  it('of a track that there is not it fails alone, and says so', async () => {
+  it.runIf(currentRun === 'core')('of a track that there is not it fails alone, and says so', async () => {
     const asked = transcriber.asked.length;
     transcriber.answer = hear;
     const hook = service.outside.hook('no-track', () => ({ status: 204 }));
@@ -246,60 +253,50 @@ describe('A8. With a transcriber', () => {
     expect(transcriber.asked).toHaveLength(asked);
   });
 
-  it('nonsense and outages are tried again, and what was said then counts', async () => {
-    const answers = [
-      (response: Parameters<typeof hear>[0]) => response.end('<html>'),
-      (response: Parameters<typeof hear>[0]) => sendJson(response, 503, {}),
-      (response: Parameters<typeof hear>[0]) => response.destroy(),
-    ];
-    let times = 0;
-    transcriber.answer = (response, asked) => {
-      const answer = answers[times];
-      times += 1;
-      if (answer === undefined) hear(response, asked, times);
-      else answer(response);
-    };
-    const jobId = await service.submit(withWords({ subtitles: 'txt' }));
-    expect(await transcribed(jobId)).toMatchObject({ transcripts: [{ status: 'completed' }] });
-    expect((await download(jobId)).bytes.toString()).toBe('Part 4.\n');
-  });
+  it.runIf(currentRun === 'core')(
+    'nonsense and outages are tried again, and what was said then counts',
+    async () => {
+      const answers = [
+        (response: Parameters<typeof hear>[0]) => response.end('<html>'),
+        (response: Parameters<typeof hear>[0]) => sendJson(response, 503, {}),
+        (response: Parameters<typeof hear>[0]) => response.destroy(),
+      ];
+      let times = 0;
+      transcriber.answer = (response, asked) => {
+        const answer = answers[times];
+        times += 1;
+        if (answer === undefined) hear(response, asked, times);
+        else answer(response);
+      };
+      const jobId = await service.submit(withWords({ subtitles: 'txt' }));
+      expect(await transcribed(jobId)).toMatchObject({ transcripts: [{ status: 'completed' }] });
+      expect((await download(jobId)).bytes.toString()).toBe('Part 4.\n');
+    },
+  );
 
-  it('an erased job has nothing left, and its transcript is not waited for', async () => {
-    const hook = service.outside.hook('erased', () => ({ status: 204 }));
-    const jobId = await service.submit(withWords({}, { options: { webhook: hook.url } }));
-    await service.ended(jobId);
-    await service.call('DELETE', `/v1/jobs/${jobId}`);
-    expect(await service.job(jobId)).toMatchObject({ transcripts: [{ status: 'failed' }] });
-    expect((await download(jobId)).status).toBe(410);
-    // Its turn has found that out; that of a later one finds the transcriber.
-    await toldOf(hook, 'transcript.updated', 1);
-    let heard = 0;
-    transcriber.answer = (response, asked, nth) => {
-      heard += 1;
-      hear(response, asked, nth);
-    };
-    await transcribed(await service.submit(withWords()));
-    expect(heard).toBe(1);
-    expect(await readdir(join(service.dataDir, 'files', jobId)).catch(() => [])).toEqual([]);
-  });
+  it.runIf(currentRun === 'core')(
+    'an erased job has nothing left, and its transcript is not waited for',
+    async () => {
+      const hook = service.outside.hook('erased', () => ({ status: 204 }));
+      const jobId = await service.submit(withWords({}, { options: { webhook: hook.url } }));
+      await service.ended(jobId);
+      await service.call('DELETE', `/v1/jobs/${jobId}`);
+      expect(await service.job(jobId)).toMatchObject({ transcripts: [{ status: 'failed' }] });
+      expect((await download(jobId)).status).toBe(410);
+      // Its turn has found that out; that of a later one finds the transcriber.
+      await toldOf(hook, 'transcript.updated', 1);
+      let heard = 0;
+      transcriber.answer = (response, asked, nth) => {
+        heard += 1;
+        hear(response, asked, nth);
+      };
+      await transcribed(await service.submit(withWords()));
+      expect(heard).toBe(1);
+      expect(await readdir(join(service.dataDir, 'files', jobId)).catch(() => [])).toEqual([]);
+    },
+  );
 
-  it('its events go on until the transcript has ended', async () => {
-    const jobId = await service.submit(withWords());
-    await service.ended(jobId);
-    const stream = await Stream.open(jobId, service);
-    await stream.got(1);
-    transcriber.answer = hear;
-    await stream.ended;
-    expect(stream.events.map(({ data }) => data.transcripts[0].status)).toEqual(['pending', 'completed']);
-    const ids = stream.events.map(({ id }) => id);
-    expect(ids[1]).toBeGreaterThan(ids[0] ?? 0);
-    const again = await service.call('GET', `/v1/jobs/${jobId}/events`, {
-      headers: { 'last-event-id': String(ids[1]) },
-    });
-    expect(again.status).toBe(204);
-  });
-
-  describe('and a destination', () => {
+  describe.runIf(currentRun === 'core')('and a destination', () => {
     let nth = 0;
     /** A bucket that takes the audio and the words of a job. */
     function destined(): { bucket: Bucket; destination: { url: string } } {

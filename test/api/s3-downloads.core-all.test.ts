@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { currentRun, rowsOfRun } from '../by-run.ts';
 import { fetch } from '../http.ts';
 import { type S3Request, S3Server } from '../s3/s3-server.ts';
 import { until } from '../until.ts';
@@ -16,7 +17,6 @@ const service = useService({ environment: s3.environment('through') });
 const impatient = useService({
   environment: { ...s3.environment('impatient'), STORAGE_DEADLINE_SECONDS: '1' },
 });
-const brief = useService({ environment: { ...s3.environment('brief'), OUTPUT_TTL_SECONDS: '1' } });
 const leading = useService({
   environment: { ...s3.environment('leading'), S3_PUBLIC_ENDPOINT: s3.endpoint },
 });
@@ -30,7 +30,7 @@ async function madeBy(of: typeof service, name = 'tone.mp4'): Promise<Json> {
   return job;
 }
 
-describe('a result in the bucket', () => {
+describe.runIf(currentRun === 'core')('a result in the bucket', () => {
   let job: Json;
   let whole: Buffer;
   let path = '';
@@ -111,56 +111,51 @@ describe('a result in the bucket', () => {
     expect([answer.status, answer.body.error.code]).toEqual([410, 'FILE_EXPIRED']);
     expect(keysBelow('through').filter((key) => key.includes(jobId))).toEqual([]);
   });
-
-  it('answers 410 after its time', async () => {
-    const { jobId } = await madeBy(brief);
-    const answer = await until('it has expired', async () => {
-      const got = await brief().call('GET', `/v1/download/${jobId}`);
-      return got.status === 410 && got;
-    });
-    expect([answer.status, answer.body.error.code]).toEqual([410, 'FILE_EXPIRED']);
-  });
 });
 
 describe('while the bucket', () => {
-  it.each<[string, NonNullable<ReturnType<typeof s3.fault>>]>([
+  const faults: [string, NonNullable<ReturnType<typeof s3.fault>>][] = [
     ['hangs', { kind: 'hang' }],
     ['has an error of its own', { kind: 'answer', status: 500, code: 'InternalError' }],
     ['denies access', { kind: 'answer', status: 403, code: 'AccessDenied' }],
-  ])('%s, requests that need it are answered 503, and the others as ever', async (_what, fault) => {
-    const { jobId } = await madeBy(impatient, 'ready.mp4');
-    s3.fault = () => fault;
-    const ask = () =>
-      Promise.all([
-        impatient().call('GET', `/v1/download/${jobId}`),
-        impatient().call('POST', '/v1/uploads', { body: 'OggS', headers: { 'content-type': 'audio/ogg' } }),
-      ]);
-    const answers = await ask();
-    const ready = await until('it is known to be away', async () => {
-      const answer = await impatient().call('GET', '/health/ready', { key: null });
-      return answer.body.checks.storage === 'down' && answer;
-    });
-    const before = s3.requests.length;
-    const invocationOf = ({ headers }: S3Request) => headers['amz-sdk-invocation-id'];
-    const earlier = new Set(s3.requests.map(invocationOf));
-    answers.push(...(await ask()));
-    // What the first ones asked for is tried again, and what they left is removed, when they have been answered.
-    const asked = s3.requests
-      .slice(before)
-      .filter(({ key, method }) => key.startsWith('impatient/') && method !== 'DELETE')
-      .filter((request) => !earlier.has(invocationOf(request)));
-    const url = await impatient().outside.file('waits.mp4', clip('tone.mp4'));
-    const waiting = await impatient().submit({ source: { type: 'url', url }, output: { format: 'mp3' } });
-    s3.fault = () => undefined;
-    const told = answers.map(({ status, body }) => [status, body.error?.code]);
-    expect(told).toEqual(Array(4).fill([503, 'SERVICE_UNAVAILABLE']));
-    expect(asked).toEqual([]);
-    expect([ready.status, ready.body.status]).toEqual([200, 'ok']);
-    expect((await impatient().ended(waiting)).status).toBe('completed');
-  });
+  ];
+  it.each(rowsOfRun(faults, 1))(
+    '%s, requests that need it are answered 503, and the others as ever',
+    async (_what, fault) => {
+      const { jobId } = await madeBy(impatient, 'ready.mp4');
+      s3.fault = () => fault;
+      const ask = () =>
+        Promise.all([
+          impatient().call('GET', `/v1/download/${jobId}`),
+          impatient().call('POST', '/v1/uploads', { body: 'OggS', headers: { 'content-type': 'audio/ogg' } }),
+        ]);
+      const answers = await ask();
+      const ready = await until('it is known to be away', async () => {
+        const answer = await impatient().call('GET', '/health/ready', { key: null });
+        return answer.body.checks.storage === 'down' && answer;
+      });
+      const before = s3.requests.length;
+      const invocationOf = ({ headers }: S3Request) => headers['amz-sdk-invocation-id'];
+      const earlier = new Set(s3.requests.map(invocationOf));
+      answers.push(...(await ask()));
+      // What the first ones asked for is tried again, and what they left is removed, when they have been answered.
+      const asked = s3.requests
+        .slice(before)
+        .filter(({ key, method }) => key.startsWith('impatient/') && method !== 'DELETE')
+        .filter((request) => !earlier.has(invocationOf(request)));
+      const url = await impatient().outside.file('waits.mp4', clip('tone.mp4'));
+      const waiting = await impatient().submit({ source: { type: 'url', url }, output: { format: 'mp3' } });
+      s3.fault = () => undefined;
+      const told = answers.map(({ status, body }) => [status, body.error?.code]);
+      expect(told).toEqual(Array(4).fill([503, 'SERVICE_UNAVAILABLE']));
+      expect(asked).toEqual([]);
+      expect([ready.status, ready.body.status]).toEqual([200, 'ok']);
+      expect((await impatient().ended(waiting)).status).toBe('completed');
+    },
+  );
 });
 
-describe('a result that has another size than its record says', () => {
+describe.runIf(currentRun === 'core')('a result that has another size than its record says', () => {
   it('is answered with an error, not as whole', async () => {
     const { jobId } = await madeBy(service, 'damaged.mp4');
     const key = keysBelow('through').find((one) => one.includes(jobId)) ?? '';
@@ -172,7 +167,7 @@ describe('a result that has another size than its record says', () => {
   });
 });
 
-describe('with S3_PUBLIC_ENDPOINT', () => {
+describe.runIf(currentRun === 'core')('with S3_PUBLIC_ENDPOINT', () => {
   let job: Json;
   let path = '';
   const get = (headers: Record<string, string> = {}): Promise<Answer> =>
