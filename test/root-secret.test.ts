@@ -3,14 +3,12 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { loadConfig, searchPath } from '../src/config.ts';
-import { dieWithParent } from '../src/launcher.ts';
+import { loadConfig } from '../src/config.ts';
 import { createLogger } from '../src/observe/logger.ts';
 import { type Redis as Connection, connectRedis } from '../src/redis/connection.ts';
-import { startEmbeddedRedis } from '../src/redis/embedded.ts';
 import { acceptRootSecret, agreedRootSecret, lookAtRootSecret } from '../src/root-secret.ts';
-import { TestService } from './api/api-fixture.ts';
-import { command } from './cli/in-process.ts';
+import { diagnose } from './cli/doctor/doctor-run.ts';
+import { fetch } from './http.ts';
 import { TestCluster } from './redis-cluster.ts';
 import { startTestRedis, type TestRedis } from './redis-server.ts';
 import { ServiceHome, soundpost } from './service.ts';
@@ -167,10 +165,10 @@ it('is in the same slot as all else of a cluster, and looked at by changing noth
 });
 
 describe('processes', () => {
-  it('one does not start with another SECRET_KEY', async () => {
+  it.each(['api', 'worker', 'gateway'])('%s does not start with another SECRET_KEY', async (command) => {
     await agreed({ SECRET_KEY: OLD });
     const home = await ServiceHome.make({ REDIS_URL: redis.url, SECRET_KEY: OTHER });
-    const started = home.start('gateway');
+    const started = home.start(command);
     expect(await started.exited).toBe(2);
     expect(started.output()).toMatch(/SECRET_KEY \(fingerprint/);
     await home.remove();
@@ -186,79 +184,92 @@ describe('processes', () => {
     expect([await listing.exited, listing.output()]).toEqual([0, expect.stringMatching(/^\[\]$/m)]);
     await home.remove();
   });
-});
 
-describe('commands', () => {
-  it('keys and doctor refuse a lost secret beside a Redis of their own until it is accepted', async () => {
-    const at = { DATA_DIR: folder, API_PORT: '0', GATEWAY_PORT: '0', WORKER_PORT: '0' };
-    const file = join(folder, 'secret-key');
-    expect((await command(['keys', 'create', '--name', 'before'], at)).code).toBe(0);
+  it('serve with its own Redis, keys and doctor refuse a lost secret until it is accepted', async () => {
+    const home = await ServiceHome.make({ BOOTSTRAP_API_KEY: '' });
+    const data = join(home.folder, 'data');
+    const file = join(data, 'secret-key');
+    const { process: first, api } = await home.serve();
+    const key = await first.says(/API key\s+(sp_\S+)/);
+    const asked = (url: string) => fetch(`${url}/v1/jobs`, { headers: { 'X-API-Key': key } });
+    expect((await asked(api)).status).toBe(200);
+    expect((await diagnose({ DATA_DIR: data })).of('Secret')).toEqual([
+      expect.objectContaining({ verdict: 'ok', found: expect.stringContaining(file) }),
+    ]);
     const secret = await readFile(file, 'utf8');
     await rm(file);
+    const { faults, of } = await diagnose({ DATA_DIR: data });
+    expect(faults).toContainEqual(
+      expect.stringMatching(/^Secret: SECRET_KEY is not set and .* is not there/),
+    );
+    expect(of('Secret')[0]?.remedy).toMatch(/restore the file.*accept-secret/);
+    first.signal('SIGTERM');
+    expect(await first.exited).toBe(0);
 
-    const own = await startEmbeddedRedis({
-      folder: join(folder, 'redis'),
-      launcher: dieWithParent('TERM', searchPath),
-    });
-    try {
-      const { said } = await command(['doctor', '--json'], at);
-      expect(JSON.parse(said).checks).toContainEqual({
-        check: 'Secret',
-        verdict: 'fault',
-        found: expect.stringMatching(/^SECRET_KEY is not set and .* is not there/),
-        remedy: expect.stringMatching(/restore the file.*accept-secret/),
-      });
-      const refused = await command(['keys', 'create', '--name', 'x'], at);
-      expect(refused.code).toBe(2);
-      expect(refused.said).toMatch(/restore the file, or set SECRET_KEY.*accept-secret/);
-      await expect(readFile(file)).rejects.toThrow('ENOENT');
-
-      const accepted = await command(['accept-secret'], at);
-      expect(accepted.code).toBe(0);
-      expect(accepted.said).toMatch(
-        /Redis takes the SECRET_KEY with the fingerprint \w{8} .* instead of \w{8}/,
-      );
-      expect(await readFile(file, 'utf8')).not.toBe(secret);
-      expect((await command(['keys', 'list'], at)).code).toBe(0);
-
-      // The old one can still be brought back.
-      await writeFile(file, secret);
-      expect((await command(['keys', 'list'], at)).code).toBe(2);
-      expect((await command(['accept-secret'], at)).code).toBe(0);
-      expect((await command(['keys', 'list'], at)).said).toContain('before');
-    } finally {
-      await own.close();
+    for (const command of [['serve'], ['keys', 'create', '--name', 'x']]) {
+      const refused = home.run([...soundpost, ...command]);
+      expect([command[0], await refused.exited]).toEqual([command[0], 2]);
+      expect(refused.output()).toMatch(/restore the file, or set SECRET_KEY.*accept-secret/);
     }
+    await expect(readFile(file)).rejects.toThrow('ENOENT');
+
+    const accepted = home.run([...soundpost, 'accept-secret']);
+    expect(await accepted.exited).toBe(0);
+    expect(accepted.output()).toMatch(
+      /Redis takes the SECRET_KEY with the fingerprint \w{8} .* instead of \w{8}/,
+    );
+    const { process: second, api: again } = await home.serve();
+    expect((await asked(again)).status).toBe(401);
+    second.signal('SIGTERM');
+    expect(await second.exited).toBe(0);
+
+    // The old one can still be brought back.
+    await writeFile(file, secret);
+    expect(await home.run([...soundpost, 'accept-secret']).exited).toBe(0);
+    expect((await asked((await home.serve()).api)).status).toBe(200);
+    await home.remove();
   });
 
   it('what was encrypted under a lost one is made anew, and keeps nothing else from working', async () => {
-    const start = (SECRET_KEY: string): Promise<TestService> =>
-      TestService.start({
-        parts: ['gateway'],
-        environment: { REDIS_URL: redis.url, SECRET_KEY, OUTBOUND_ALLOW: '127.0.0.1:9' },
+    const apikey = 'gateway-key-of-these-tests';
+    const home = await ServiceHome.make({
+      REDIS_URL: redis.url,
+      GATEWAY_API_KEY: apikey,
+      OUTBOUND_ALLOW: '127.0.0.1:9',
+    });
+    const at = (url: string, headers: Record<string, string>) => async (path: string, json?: object) => {
+      const post = { method: 'POST', body: JSON.stringify(json) };
+      const response = await fetch(`${url}${path}`, {
+        ...(json === undefined ? {} : post),
+        headers: { 'Content-Type': 'application/json', ...headers },
       });
-    const at = { DATA_DIR: folder, REDIS_URL: redis.url, SECRET_KEY: OTHER };
-    const secretOf = async (service: TestService, key: string): Promise<string> =>
-      (await service.call('GET', '/v1/webhooks/secret', { key })).body.data.secret;
-    const webhook = { enabled: true, url: 'http://127.0.0.1:9/hook', events: ['messages.upsert'] };
-
-    const before = await start(OLD);
-    const { key } = before;
-    const oldSecret = await secretOf(before, key);
+      return { status: response.status, body: (await response.json()) as { data: { secret: string } } };
+    };
+    const before = await home.serve({ SECRET_KEY: OLD });
+    const secretOf = async (api: string, key: string) =>
+      (await at(api, { 'X-API-Key': key })('/v1/webhooks/secret')).body.data.secret;
+    const oldSecret = await secretOf(before.api, home.key);
+    const gateway = at(before.gateway, { apikey });
     const connection = { jid: 'ada@127.0.0.1', password: 'wrong', service: 'xmpp://127.0.0.1:9' };
-    const far = { instanceName: 'far', transport: 'xmpp', connection };
-    expect((await before.gateway('POST', '/instance/create', far)).status).toBe(201);
-    expect((await before.gateway('POST', '/webhook/set/main', { webhook })).status).toBe(201);
-    await before.close();
+    const created = await gateway('/instance/create', { instanceName: 'far', transport: 'xmpp', connection });
+    expect(created.status).toBe(201);
+    const webhook = { enabled: true, url: 'http://127.0.0.1:9/hook', events: ['messages.upsert'] };
+    expect((await gateway('/webhook/set/main', { webhook })).status).toBe(201);
+    before.process.signal('SIGTERM');
+    expect(await before.process.exited).toBe(0);
 
-    expect((await command(['accept-secret'], at)).code).toBe(0);
-    const rotated = await command(['keys', 'rotate', key.split('_')[1] ?? ''], at);
-    const after = await start(OTHER);
-    expect((await after.call('GET', '/v1/jobs', { key })).status).toBe(401);
-    expect(await secretOf(after, rotated.said)).not.toBe(oldSecret);
-    const listed = await after.gateway('GET', '/instance/fetchInstances');
-    expect([listed.status, JSON.stringify(listed.body)]).toEqual([200, expect.stringContaining('far')]);
-    expect((await after.gateway('POST', '/webhook/set/main', { webhook })).status).toBe(201);
-    await after.close();
+    expect(await home.run([...soundpost, 'accept-secret'], { SECRET_KEY: OTHER }).exited).toBe(0);
+    const made = await home.run([...soundpost, 'keys', 'rotate', home.key.split('_')[1] ?? ''], {
+      SECRET_KEY: OTHER,
+    });
+    const newKey = await made.says(/(sp_\w+)/);
+    const after = await home.serve({ SECRET_KEY: OTHER, BOOTSTRAP_API_KEY: '' });
+    expect(await secretOf(after.api, newKey)).not.toBe(oldSecret);
+    const again = at(after.gateway, { apikey });
+    const listed = await again('/instance/fetchInstances');
+    expect(listed.status).toBe(200);
+    expect(JSON.stringify(listed.body)).toContain('far');
+    expect((await again('/webhook/set/main', { webhook })).status).toBe(201);
+    await home.remove();
   });
 });

@@ -94,12 +94,18 @@ describe('the API', () => {
   });
 
   it('records a key that lacks the scope, also where it only reads', async () => {
-    const made = await fetch(`${serving.api}/v1/keys`, {
-      method: 'POST',
-      headers: { 'x-api-key': home.key, 'content-type': 'application/json' },
-      body: JSON.stringify({ name: 'w', scopes: ['voice'] }),
-    });
-    const { key } = ((await made.json()) as Json).data;
+    const made = home.run([
+      process.execPath,
+      'src/main.ts',
+      'keys',
+      'create',
+      '--name',
+      'w',
+      '--scopes',
+      'voice',
+    ]);
+    await made.exited;
+    const key = /^sp_\S+/m.exec(made.output())?.[0] ?? '';
     const record = await recordOf(await api('GET', '/v1/jobs', { key }));
     expect(record).toMatchObject({ msg: 'key refused', key: key.split('_')[1], outcome: 403 });
   });
@@ -178,7 +184,7 @@ describe('keys', () => {
   /** By the API, and their secrets. */
   const answered: string[] = [];
 
-  it('that are made and revoked are recorded, by service and command line', async () => {
+  it('that are made, rotated and revoked are recorded, by service and command line', async () => {
     expect(recordsIn(serving.process.output())).toContainEqual(
       expect.objectContaining({ msg: 'key created', key: id }),
     );
@@ -190,6 +196,8 @@ describe('keys', () => {
     const made = await keys('create', '--name', 'shop');
     const shop = /^sp_([a-z0-9]{8})_/m.exec(made.said)?.[1];
     expect(made.records).toEqual([['key created', shop]]);
+    expect((await keys('rotate', shop ?? '')).records).toEqual([['key rotated', shop]]);
+    expect((await keys('list')).records).toEqual([]);
     expect((await keys('revoke', shop ?? '')).records).toEqual([['key revoked', shop]]);
   });
 

@@ -1,14 +1,9 @@
 /** API keys: their form, their rate of failure, and the command that makes them; what they open is in authorisation.test.ts. */
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { exitCodeOf } from '../../src/cli/ending.ts';
 import { ordinaryScopes } from '../../src/contract/scopes.ts';
-import { ApiKeyConflict } from '../../src/tenants/api-keys.ts';
-import { command } from '../cli/in-process.ts';
-import { ServiceHome } from '../service.ts';
-import { type Answer, SECRET_KEY, useService } from './api-fixture.ts';
+import { startTestRedis } from '../redis-server.ts';
+import { ServiceHome, type Serving } from '../service.ts';
+import { type Answer, type Ask, useService } from './api-fixture.ts';
 
 const service = useService({ parts: [], environment: { TRUST_PROXY: '1' } });
 
@@ -48,22 +43,30 @@ describe('A6. Keys', () => {
 });
 
 describe('A6. keys on the command line', () => {
-  let folder = '';
+  let home: ServiceHome;
+  let serving: Serving;
   beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'soundpost-keys-'));
+    home = await ServiceHome.make();
+    serving = await home.serve();
   });
-  afterAll(() => rm(folder, { recursive: true }));
+  afterAll(() => home.remove());
 
-  const beside = (): Record<string, string> => ({
-    DATA_DIR: folder,
-    REDIS_URL: service().redis.url,
-    SECRET_KEY,
-  });
-  const keys = (...args: string[]): ReturnType<typeof command> => command(['keys', ...args], beside());
-  const ask = (key: string, path = '/v1/jobs'): Promise<Answer> => service().call('GET', path, { key });
+  async function keys(
+    at: ServiceHome,
+    args: readonly string[],
+    environment = {},
+  ): Promise<{ code: number | null; said: string }> {
+    const run = at.run([process.execPath, 'src/main.ts', 'keys', ...args], environment);
+    const code = await run.exited;
+    // What the log has to say of it stands beside.
+    const said = run.output().replaceAll(/^\{"level".*\n/gm, '');
+    return { code, said: said.trim() };
+  }
+  const ask = (key: string, path = '/v1/jobs', more: Ask = {}): Promise<Answer> =>
+    service().call('GET', `${serving.api}${path}`, { key, ...more });
 
   it('beside a running service: create, list, rotate, revoke', async () => {
-    const created = await keys('create', '--name', 'shop', '--scopes', 'extract,read', '--json');
+    const created = await keys(home, ['create', '--name', 'shop', '--scopes', 'extract,read', '--json']);
     expect(created.code).toBe(0);
     const { id: told, key, ...rest } = JSON.parse(created.said);
     expect(key).toMatch(/^sp_[a-z0-9]{8}_[A-Za-z0-9]{32,64}$/);
@@ -72,7 +75,7 @@ describe('A6. keys on the command line', () => {
     expect(told).toBe(id);
     expect((await ask(key)).status).toBe(200);
 
-    const listed = await keys('list', '--json');
+    const listed = await keys(home, ['list', '--json']);
     expect(listed.said).not.toContain(secret);
     expect(JSON.parse(listed.said)).toContainEqual({
       id,
@@ -80,10 +83,10 @@ describe('A6. keys on the command line', () => {
       createdAtMs: expect.any(Number),
       revoked: false,
     });
-    expect((await keys('list')).said).toContain(`${id}  extract,read  shop`);
+    expect((await keys(home, ['list'])).said).toContain(`${id}  extract,read  shop`);
 
     // A new secret is the same tenant, and the old one works on.
-    const rotated = await keys('rotate', id);
+    const rotated = await keys(home, ['rotate', id]);
     expect([rotated.code, rotated.said.split('_')[1]]).toEqual([0, id]);
     expect(rotated.said).not.toBe(key);
     const usages = await Promise.all([ask(key, '/v1/usage'), ask(rotated.said, '/v1/usage')]);
@@ -92,50 +95,67 @@ describe('A6. keys on the command line', () => {
       { id, name: 'shop', scopes: ['extract', 'read'], instances: [] },
     ]);
 
-    const revoked = await keys('revoke', id);
+    const revoked = await keys(home, ['revoke', id]);
     expect(revoked.code).toBe(0);
     // At once: the first requests after it.
     expect((await Promise.all([ask(key), ask(rotated.said)])).map(({ status }) => status)).toEqual([
       401, 401,
     ]);
-    expect((await keys('list')).said).toContain(`${id}  revoked  shop`);
-    expect((await keys('rotate', id)).code).toBe(2);
+    expect((await keys(home, ['list'])).said).toContain(`${id}  revoked  shop`);
+    expect((await keys(home, ['rotate', id])).code).toBe(2);
   });
 
-  it.each<[args: string[], said: RegExp]>([
-    [['create'], /--name/],
-    [['create', '--name', 'x', '--scopes', 'everything'], /--scopes: .*extract/],
-    [['revoke', 'nobody00'], /no key nobody00/],
-    [['rotate', 'nobody00'], /no key nobody00/],
-    [['revoke'], /missing required argument/],
-    [['destroy'], /unknown command/],
-  ])('%j is wrong usage: it ends with 2 and says what is wrong', async (args, said) => {
-    expect(await keys(...args)).toEqual({ code: 2, said: expect.stringMatching(said) });
+  it('wrong usage ends with 2 and says what is wrong', async () => {
+    const wrong: [string[], RegExp][] = [
+      [['create'], /--name/],
+      [['create', '--name', 'x', '--scopes', 'everything'], /--scopes: .*extract/],
+      [['revoke', 'nobody00'], /no key nobody00/],
+      [['rotate', 'nobody00'], /no key nobody00/],
+      [['revoke'], /missing required argument/],
+      [['destroy'], /unknown command/],
+    ];
+    const answers = await Promise.all(wrong.map(([args]) => keys(home, args)));
+    for (const [index, { code, said }] of answers.entries()) {
+      expect([wrong[index]?.[0], code]).toEqual([wrong[index]?.[0], 2]);
+      expect(said).toMatch(wrong[index]?.[1] ?? /^$/);
+      expect(said).not.toMatch(/\n\s+at /);
+    }
   });
 
-  it('without a service: the key is there when one starts, and the command finds its Redis', async () => {
-    const home = await ServiceHome.make();
-    const at = { DATA_DIR: join(home.folder, 'data') };
-    const created = await command(['keys', 'create', '--name', 'early', '--instances', 'main,other'], at);
+  it('without a service: the key is there when one starts', async () => {
+    const asleep = await ServiceHome.make();
+    const created = await keys(asleep, ['create', '--name', 'early', '--instances', 'main,other']);
     expect(created.code).toBe(0);
-    const { api } = await home.serve();
+    const listed = JSON.parse((await keys(asleep, ['list', '--json'])).said);
+    expect(listed).toMatchObject([
+      { name: 'early', scopes: [...ordinaryScopes], instances: ['main', 'other'] },
+    ]);
+    const { api } = await asleep.serve();
     expect((await service().call('GET', `${api}/v1/jobs`, { key: created.said })).status).toBe(200);
-    const listed = JSON.parse((await command(['keys', 'list', '--json'], at)).said);
-    expect(listed).toContainEqual(
-      expect.objectContaining({ name: 'early', scopes: [...ordinaryScopes], instances: ['main', 'other'] }),
-    );
-    await home.remove();
+    await asleep.remove();
   });
 
   it('a Redis that is not there ends with 1, a faulty environment with 2', async () => {
-    const environment = { ...beside(), REDIS_URL: 'unix:///nowhere.sock' };
-    expect((await command(['keys', 'list'], environment)).code).toBe(1);
-    const faulty = await command(['keys', 'list'], { ...environment, SECRET_KEY: '', API_PORT: 'many' });
-    expect(faulty.code).toBe(2);
+    const environment = { REDIS_URL: 'unix:///nowhere.sock', SECRET_KEY: 'x'.repeat(32) };
+    const [away, faulty] = await Promise.all([
+      keys(home, ['list'], environment),
+      keys(home, ['list'], { ...environment, SECRET_KEY: '', API_PORT: 'many' }),
+    ]);
+    expect([away.code, faulty.code]).toEqual([1, 2]);
     expect(faulty.said).toMatch(/API_PORT[\s\S]*SECRET_KEY|SECRET_KEY[\s\S]*API_PORT/);
   });
 
-  it('a bootstrap key with another secret under the same id ends a process with 2', () => {
-    expect(exitCodeOf(new ApiKeyConflict('another secret'))).toBe(2);
+  it('a bootstrap key with another secret under the same id is refused', async () => {
+    const redis = await startTestRedis();
+    const environment = { REDIS_URL: redis.url, SECRET_KEY: 'x'.repeat(32) };
+    const first = home.start('api', environment);
+    await first.says(/^API\s+(http\S+)/m);
+    const conflict = home.start('api', { ...environment, BOOTSTRAP_API_KEY: `${home.key}x` });
+    expect(await conflict.exited).toBe(2);
+    expect(conflict.output()).toMatch(/BOOTSTRAP_API_KEY/);
+    expect(conflict.output()).not.toContain(home.key);
+    first.signal('SIGTERM');
+    expect(await first.exited).toBe(0);
+    await redis.close();
   });
 });
