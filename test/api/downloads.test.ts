@@ -10,10 +10,9 @@ import { jobKey } from '../queue/bullmq-keys.ts';
 import { type Answer, type Ask, type Json, SECRET_KEY, useClips, useService } from './api-fixture.ts';
 
 const clip = useClips('tone.mp4');
-const service = useService();
 const OUTPUT_TTL_SECONDS = 600;
 const JOB_TTL_SECONDS = 1800;
-const brief = useService({
+const service = useService({
   environment: { OUTPUT_TTL_SECONDS: `${OUTPUT_TTL_SECONDS}`, JOB_TTL_SECONDS: `${JOB_TTL_SECONDS}` },
 });
 
@@ -68,18 +67,24 @@ describe('A4. GET|HEAD /v1/download/{jobId}: the file', () => {
     expect(steady(head)).toEqual(steady(full));
   });
 
-  it.each([
-    ['mp3', 'audio/mpeg'],
-    ['aac', 'audio/aac'],
-    ['m4a', 'audio/mp4'],
-    ['flac', 'audio/flac'],
-    ['wav', 'audio/wav'],
-    ['ogg', 'audio/ogg'],
-    ['opus', 'audio/ogg'],
-    ['voice', 'audio/ogg; codecs=opus'],
-  ])('of format %s is %s', async (format, type) => {
-    const { jobId } = await service().run({ ...request, output: { format } });
-    expect((await service().call('HEAD', `/v1/download/${jobId}`)).headers['content-type']).toBe(type);
+  it('of each format has its own type', async () => {
+    const types = {
+      mp3: 'audio/mpeg',
+      aac: 'audio/aac',
+      m4a: 'audio/mp4',
+      flac: 'audio/flac',
+      wav: 'audio/wav',
+      ogg: 'audio/ogg',
+      opus: 'audio/ogg',
+      voice: 'audio/ogg; codecs=opus',
+    };
+    const outputs = Object.keys(types).map((format) => ({ name: format, format }));
+    const { jobId } = await service().run({ source: request.source, outputs });
+    const told = outputs.map(async ({ name }) => {
+      const { headers } = await service().call('HEAD', `/v1/download/${jobId}?name=${name}`);
+      return [name, headers['content-type']];
+    });
+    expect(Object.fromEntries(await Promise.all(told))).toEqual(types);
   });
 
   it('comes under the prefix too, where webhooks point to', async () => {
@@ -189,14 +194,10 @@ describe('A4. Downloads: conditions (RFC 9110, 13)', () => {
 
 describe('A4. Downloads: names in any script (RFC 6266)', () => {
   it.each([
-    ['plain', 'plain'],
     ['with space and "quotes"', 'quotes'],
     ['Grüße, Ümläut', 'German'],
-    ['звук скрипки', 'Russian'],
     ['ヴァイオリンの魂柱', 'Japanese'],
-    ['عمود الصوت', 'Arabic'],
     ['🎻 50% off; filename=evil.exe', 'pictures and syntax'],
-    ["it's (fine) *~`!", 'punctuation'],
   ])('%s', async (filename) => {
     const { jobId } = await service().run({ ...request, options: { filename } });
     const { headers } = await service().call('GET', `/v1/download/${jobId}`);
@@ -292,30 +293,30 @@ describe('A4. Downloads: before and after', () => {
   });
 
   it('after its time it is 410, while the job is known, and 404 afterwards', async () => {
-    const url = await brief().outside.file('tone.mp4', clip('tone.mp4'));
-    const mine = await brief().run({ ...request, source: { type: 'url', url } });
-    const ask = (): Promise<Answer> => brief().call('GET', `/v1/download/${mine.jobId}`);
+    const key = await service().newKey();
+    const mine = await service().run(request, { key });
+    const ask = (): Promise<Answer> => service().call('GET', `/v1/download/${mine.jobId}`, { key });
     expect((await ask()).status).toBe(200);
     const { expiresAt } = mine.outputFile;
     const keptSeconds = (Date.parse(expiresAt) - Date.parse(mine.finishedAt)) / 1000;
     expect(Math.abs(keptSeconds - OUTPUT_TTL_SECONDS)).toBeLessThan(60);
     // When the time of the file is over.
-    const redis = connectRedis({ url: brief().redis.url, role: 'request', logger: createLogger('silent') });
+    const redis = connectRedis({ url: service().redis.url, role: 'request', logger: createLogger('silent') });
     const record = jobKey('extract', mine.jobId);
     const result = (await redis.hget(record, 'returnvalue')) ?? '';
     const over = new Date(Date.now() - 5000).toISOString();
     await redis.hset(record, 'returnvalue', result.replaceAll(expiresAt, over));
     const gone = await ask();
     expect([gone.status, gone.body.error.code]).toEqual([410, 'FILE_EXPIRED']);
-    const bySignature = await brief().call('GET', mine.outputFile.url, { key: null });
+    const bySignature = await service().call('GET', mine.outputFile.url, { key: null });
     expect([bySignature.status, bySignature.body.error.code]).toEqual([410, 'FILE_EXPIRED']);
-    expect((await brief().call('GET', `/v1/status/${mine.jobId}`)).status).toBe(200);
+    expect((await service().call('GET', `/v1/status/${mine.jobId}`, { key })).status).toBe(200);
     // When that of its record is.
     await redis.hset(record, 'finishedOn', Date.now() - (JOB_TTL_SECONDS + 5) * 1000);
     await closeRedis(redis);
     const forgotten = await ask();
     expect([forgotten.status, forgotten.body.error.code]).toEqual([404, 'JOB_NOT_FOUND']);
-    expect((await brief().call('GET', `/v1/status/${mine.jobId}`)).status).toBe(404);
-    expect((await brief().call('GET', '/v1/jobs')).body.data.jobs).toEqual([]);
+    expect((await service().call('GET', `/v1/status/${mine.jobId}`, { key })).status).toBe(404);
+    expect((await service().call('GET', '/v1/jobs', { key })).body.data.jobs).toEqual([]);
   });
 });

@@ -6,8 +6,6 @@ import { Stream } from './event-stream.ts';
 
 const clip = useClips('tone.mp4');
 const service = useService({ environment: { WORKER_CONCURRENCY: '4', DOWNLOADS_AHEAD: '0' } });
-/** Nobody works here, so a job stays as it is. */
-const quiet = useService({ parts: [] });
 
 let tone = '';
 
@@ -92,12 +90,13 @@ describe('A4. GET /v1/jobs/{jobId}/events', () => {
 
   it('HEAD answers at once, and the connection is free for the next request', async () => {
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
-    const jobId = await quiet().submit(request(`http://127.0.0.1:${quiet().outside.port}/a.mp4`));
+    const slow = await service().outside.stalling('asked.mp4', clip('tone.mp4'));
+    const jobId = await service().submit(request(slow.url));
     const ask = async (method: string, path: string): Promise<number | undefined> => {
-      const asked = get(`${quiet().url}${path}`, {
+      const asked = get(`${service().url}${path}`, {
         agent,
         method,
-        headers: { 'x-api-key': quiet().key },
+        headers: { 'x-api-key': service().key },
       });
       const [response] = (await once(asked, 'response')) as [IncomingMessage];
       await response.toArray();
@@ -106,5 +105,7 @@ describe('A4. GET /v1/jobs/{jobId}/events', () => {
     expect(await ask('HEAD', `/v1/jobs/${jobId}/events`)).toBe(200);
     expect(await ask('GET', `/v1/jobs/${jobId}`)).toBe(200);
     agent.destroy();
+    slow.letGo();
+    await service().ended(jobId);
   });
 });

@@ -72,8 +72,9 @@ describe('a form is taken', () => {
   ])('with the file name %s, which becomes %s', async (given, kept) => {
     const { body } = await send('/v1/uploads', bodyOf([file(await video(), 'file', given)]));
     const source = { type: 'upload', file: body.data.file };
-    const job = await service().run({ source, output: { format: 'mp3' } });
-    expect(job.inputFile.name).toBe(kept);
+    const jobId = await service().submit({ source, output: { format: 'mp3' } });
+    expect((await service().job(jobId)).source.name).toBe(kept);
+    await service().call('DELETE', `/v1/jobs/${jobId}`);
   });
 
   it('whose file comes byte by byte', async () => {

@@ -4,7 +4,7 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { until } from '../until.ts';
-import { type Answer, type Json, useClips, useService } from './api-fixture.ts';
+import { type Answer, type Hook, type Json, useClips, useService } from './api-fixture.ts';
 
 const clip = useClips('tone.mp4');
 const service = useService();
@@ -120,8 +120,11 @@ describe('A8. outputs: each fault has its code and is told where it is', () => {
 
 describe('A8. A job of several outputs', () => {
   let job: Json;
+  let hook: Hook;
   beforeAll(async () => {
-    job = await service().run({ source, outputs: OUTPUTS, options: { filename: 'talk' } });
+    hook = service().outside.hook('several');
+    const options = { filename: 'talk', webhook: hook.url };
+    job = await service().run({ source, outputs: OUTPUTS, options });
   });
 
   const download = (query: string, ask = {}): Promise<Answer> =>
@@ -181,10 +184,8 @@ describe('A8. A job of several outputs', () => {
   });
 
   it('is told to its webhook with all files', async () => {
-    const hook = service().outside.hook('several');
-    const { jobId } = await service().run({ source, outputs: OUTPUTS, options: { webhook: hook.url } });
     const [told] = await hook.got(1);
-    expect(told?.json).toMatchObject({ event: 'job.completed', jobId });
+    expect(told?.json).toMatchObject({ event: 'job.completed', jobId: job.jobId });
     expect(told?.json.outputFiles.map(({ name }: Json) => name)).toEqual(['full', 'small', 'peaks']);
     expect(told?.json.outputFile).toEqual(told?.json.outputFiles[0]);
   });

@@ -74,29 +74,33 @@ describe('A chat account that is not on the key’s list', () => {
     const path = `/inbox/api/instances/main/chats/${ADA}@people.loopback/messages`;
     return (await service().gateway('GET', path)).body.length;
   };
-  const ways: [string, (completed: string) => [string, Json]][] = [
-    ['extract', () => ['/v1/extract', { ...extraction(), options: { voiceMessage } }]],
-    ['batch', () => ['/v1/batch', { jobs: [{ ...extraction(), options: { voiceMessage } }] }]],
-    ['batch, for all of its jobs', () => ['/v1/batch', { jobs: [extraction()], voiceMessage }]],
-    ['voice-message', (completed) => [`/v1/jobs/${completed}/voice-message`, voiceMessage]],
+  /** What is sent, by itself or with a job that is completed. */
+  const ways: [name: string, needs: 'nothing' | 'a job', request: (completed: string) => [string, Json]][] = [
+    ['extract', 'nothing', () => ['/v1/extract', { ...extraction(), options: { voiceMessage } }]],
+    ['batch', 'nothing', () => ['/v1/batch', { jobs: [{ ...extraction(), options: { voiceMessage } }] }]],
+    ['batch, for all of its jobs', 'nothing', () => ['/v1/batch', { jobs: [extraction()], voiceMessage }]],
+    ['voice-message', 'a job', (completed) => [`/v1/jobs/${completed}/voice-message`, voiceMessage]],
   ];
 
-  it.each(rowsOfRun(ways, 2))('is not sent as: %s', async (_way, request) => {
+  const jobFor = async (needs: string, key: string): Promise<string[]> =>
+    needs === 'nothing' ? [] : [(await service().run(extraction(), { key })).jobId];
+
+  it.each(rowsOfRun(ways, 2))('is not sent as: %s', async (_way, needs, request) => {
     const before = await sent();
     for (const instances of [[], ['other'], ['MAIN'], ['main ']]) {
       const key = await service().newKey({ instances });
-      const { jobId } = await service().run(extraction(), { key });
-      const [path, json] = request(jobId);
+      const jobs = await jobFor(needs, key);
+      const [path, json] = request(jobs[0] ?? '');
       const { status, body } = await service().call('POST', path, { key, json });
       expect([instances, status, body.error.code]).toEqual([instances, 403, 'FORBIDDEN']);
-      expect((await service().call('GET', '/v1/jobs', { key })).body.data.jobs).toHaveLength(1);
+      expect((await service().call('GET', '/v1/jobs', { key })).body.data.jobs).toHaveLength(jobs.length);
     }
     expect(await sent()).toBe(before);
   });
 
-  it.each(rowsOfRun(ways, 1))('is sent as when it is on the list: %s', async (_way, request) => {
+  it.each(rowsOfRun(ways, 1))('is sent as when it is on the list: %s', async (_way, needs, request) => {
     const key = await service().newKey({ instances: ['other', 'main'] });
-    const { jobId } = await service().run(extraction(), { key });
+    const [jobId = ''] = await jobFor(needs, key);
     const [path, json] = request(jobId);
     expect((await service().call('POST', path, { key, json })).status).toBe(202);
   });

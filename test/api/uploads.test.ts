@@ -13,9 +13,8 @@ const MAX_INPUT_BYTES = 1_000_000;
 const DAY_MS = 24 * 60 * 60 * 1000;
 
 const clip = useClips('tone.mp4');
-const service = useService({ environment: { MAX_INPUT_BYTES: String(MAX_INPUT_BYTES) } });
-/** Nobody works there before a test wants it. */
-const idle = useService({ parts: [] });
+/** Nobody works there before the last tests, which want it. */
+const service = useService({ parts: [], environment: { MAX_INPUT_BYTES: String(MAX_INPUT_BYTES) } });
 
 const video = (): Promise<Buffer> => readFile(clip('tone.mp4'));
 const MP3 = { format: 'mp3' };
@@ -27,19 +26,13 @@ function formOf(bytes: Buffer): FormData {
 }
 
 /** @param headers beside the type */
-function raw(
-  body: Buffer,
-  headers: Record<string, string> = {},
-  ask: Ask = {},
-  to = service(),
-): Promise<Answer> {
+function raw(body: Buffer, headers: Record<string, string> = {}, ask: Ask = {}): Promise<Answer> {
   const typed = { 'content-type': 'video/mp4', ...headers };
-  return to.call('POST', '/v1/uploads', { body, headers: typed, ...ask });
+  return service().call('POST', '/v1/uploads', { body, headers: typed, ...ask });
 }
 
-async function uploaded(to = service()): Promise<string> {
-  const headers = { 'content-type': 'video/mp4' };
-  return (await to.call('POST', '/v1/uploads', { body: await video(), headers })).body.data.file;
+async function uploaded(): Promise<string> {
+  return (await raw(await video())).body.data.file;
 }
 
 /** Everything that lies in the folder of uploads. */
@@ -73,34 +66,25 @@ describe('an upload', () => {
   ])('named %s is known as %s', async (sent, name) => {
     const disposition = `attachment; filename*=UTF-8''${sent}`;
     const { body } = await raw(await video(), { 'content-disposition': disposition });
-    const job = await service().run({ source: { type: 'upload', file: body.data.file }, output: MP3 });
-    expect(job.inputFile.name).toBe(name);
+    const jobId = await service().submit({ source: { type: 'upload', file: body.data.file }, output: MP3 });
+    expect((await service().job(jobId)).source.name).toBe(name);
+    await service().call('DELETE', `/v1/jobs/${jobId}`);
   });
 
   it('is named by a job that waits, and by one that failed before it was analysed, with its size while it is kept', async () => {
     const bytes = await video();
     const disposition = { 'content-disposition': 'attachment; filename=talk.mp4' };
-    const { body } = await raw(bytes, disposition, { key: idle().key }, idle());
+    const { body } = await raw(bytes, disposition);
     const source = { type: 'upload', file: body.data.file };
-    const jobId = await idle().submit({ source, output: MP3 });
-    const waiting = await idle().job(jobId);
+    const jobId = await service().submit({ source, output: MP3 });
+    const waiting = await service().job(jobId);
     expect(waiting.inputFile).toBeNull();
     expect(waiting.source).toEqual({ ...source, name: 'talk.mp4' });
     const known = { name: 'talk.mp4', duration: null, format: null, tracks: [] };
-    const { body: cancelled } = await idle().call('DELETE', `/v1/jobs/${jobId}`);
+    const { body: cancelled } = await service().call('DELETE', `/v1/jobs/${jobId}`);
     expect(cancelled.data).toMatchObject({ status: 'failed', inputFile: { ...known, size: bytes.length } });
-    await idle().call('DELETE', `/v1/uploads/${body.data.file}`);
-    expect((await idle().job(jobId)).inputFile).toEqual({ ...known, size: null });
-  });
-
-  it('serves any number of jobs, under the name that it came with', async () => {
-    const name = `attachment; filename*=UTF-8''gr%C3%BC%C3%9Fe%2F..%2Ftalk.mp4`;
-    const { body } = await raw(await video(), { 'content-disposition': name });
-    const source = { type: 'upload', file: body.data.file };
-    const jobs = await Promise.all([1, 2].map(() => service().run({ source, output: MP3 })));
-    for (const job of jobs) {
-      expect(job).toMatchObject({ status: 'completed', inputFile: { name: 'talk.mp4', format: 'mp4' } });
-    }
+    await service().call('DELETE', `/v1/uploads/${body.data.file}`);
+    expect((await service().job(jobId)).inputFile).toEqual({ ...known, size: null });
   });
 
   it('that is deleted is unknown, and its bytes are gone', async () => {
@@ -111,19 +95,6 @@ describe('an upload', () => {
     expect(await filesOf(service())).not.toContain(file);
     const again = await service().call('DELETE', `/v1/uploads/${file}`);
     expect([again.status, again.body.error.code]).toEqual([404, 'UPLOAD_NOT_FOUND']);
-  });
-
-  it('that is deleted stays for the job that uses it', async () => {
-    const file = await uploaded(idle());
-    const job = { source: { type: 'upload', file }, output: MP3 };
-    const jobId = await idle().submit(job);
-    expect((await idle().call('DELETE', `/v1/uploads/${file}`)).status).toBe(200);
-    expect((await idle().call('GET', `/v1/uploads/${file}`)).status).toBe(404);
-    const refused = await idle().call('POST', '/v1/extract', { json: job });
-    expect(refused.body.error.code).toBe('INVALID_SOURCE');
-    expect(await filesOf(idle())).toContain(file);
-    await idle().startWorker();
-    expect(await idle().ended(jobId)).toMatchObject({ status: 'completed' });
   });
 });
 
@@ -272,5 +243,30 @@ describe('an upload with an Idempotency-Key', () => {
     expect(answer.body.error.code).toBe('IDEMPOTENCY_MISMATCH');
     // The second copy goes once the answer is out.
     await until('the second copy to go', async () => (await filesOf(service())).length === before);
+  });
+});
+
+describe('an upload, once a worker runs,', () => {
+  it('that is deleted stays for the job that uses it', async () => {
+    const file = await uploaded();
+    const job = { source: { type: 'upload', file }, output: MP3 };
+    const jobId = await service().submit(job);
+    expect((await service().call('DELETE', `/v1/uploads/${file}`)).status).toBe(200);
+    expect((await service().call('GET', `/v1/uploads/${file}`)).status).toBe(404);
+    const refused = await service().call('POST', '/v1/extract', { json: job });
+    expect(refused.body.error.code).toBe('INVALID_SOURCE');
+    expect(await filesOf(service())).toContain(file);
+    await service().startWorker();
+    expect(await service().ended(jobId)).toMatchObject({ status: 'completed' });
+  });
+
+  it('serves any number of jobs, under the name that it came with', async () => {
+    const name = `attachment; filename*=UTF-8''gr%C3%BC%C3%9Fe%2F..%2Ftalk.mp4`;
+    const { body } = await raw(await video(), { 'content-disposition': name });
+    const source = { type: 'upload', file: body.data.file };
+    const jobs = await Promise.all([1, 2].map(() => service().run({ source, output: MP3 })));
+    for (const job of jobs) {
+      expect(job).toMatchObject({ status: 'completed', inputFile: { name: 'talk.mp4', format: 'mp4' } });
+    }
   });
 });
