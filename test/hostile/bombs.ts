@@ -4,6 +4,7 @@ import { copyFile, mkdir, open, readFile, symlink, writeFile } from 'node:fs/pro
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { ffmpeg } from '../media/oracle.ts';
+import { cachedFolder } from '../media-cache.ts';
 import { blackPng, withFlacCover, withId3Cover } from './covers.ts';
 import type { HostileFile } from './hostile-file.ts';
 
@@ -24,9 +25,29 @@ const SHORT = {
   mpg: 'mpeg',
 };
 
-/** @param folder where they are made once; placing one is copying it. */
-export async function bombs(folder: string): Promise<HostileFile[]> {
+/** Made once by what this file and its neighbour say; placing one is copying it. */
+export async function bombs(): Promise<HostileFile[]> {
+  const code = ['bombs.ts', 'covers.ts'].map((name) => readFile(join(import.meta.dirname, name), 'utf8'));
+  const folder = await cachedFolder(['bombs', await Promise.all(code)], async (place) => {
+    await writeFile(join(place, 'made.json'), JSON.stringify(await makeBombs((name) => join(place, name))));
+  });
   const at = (name: string): string => join(folder, name);
+  const made = JSON.parse(await readFile(at('made.json'), 'utf8')) as Made;
+  const files = Object.entries(made).map(
+    ([name, expected]): HostileFile => ({
+      name,
+      family: 'bomb',
+      expected,
+      place: (path) => copyFile(at(name), path),
+    }),
+  );
+  return [
+    ...files,
+    ...[...Object.keys(SHORT), 'wav'].map((kind) => endless(`endless.${kind}`, at(`short.${kind}`))),
+  ];
+}
+
+async function makeBombs(at: At): Promise<Made> {
   const sound = ['-f', 'lavfi', '-t', '1', '-i', 'anoisesrc=a=0.3:r=48000:seed=7'];
   const outputs = Object.entries(SHORT).flatMap(([kind, muxer]) => [
     '-strict',
@@ -38,25 +59,13 @@ export async function bombs(folder: string): Promise<HostileFile[]> {
   await ffmpeg('-v', 'error', ...sound, ...outputs);
   await writeFile(at('huge.png'), blackPng(16_000));
 
-  const made = {
+  await writeFile(at('short.wav'), ENDLESS_WAVE);
+  return {
     ...(await covers(at)),
     ...(await expansions(at)),
     ...(await lies(at)),
     ...(await titles(at)),
   };
-  const files = Object.entries(made).map(
-    ([name, expected]): HostileFile => ({
-      name,
-      family: 'bomb',
-      expected,
-      place: (path) => copyFile(at(name), path),
-    }),
-  );
-  await writeFile(at('short.wav'), ENDLESS_WAVE);
-  return [
-    ...files,
-    ...[...Object.keys(SHORT), 'wav'].map((kind) => endless(`endless.${kind}`, at(`short.${kind}`))),
-  ];
 }
 
 type Made = Record<string, HostileFile['expected']>;

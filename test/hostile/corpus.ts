@@ -1,5 +1,5 @@
 /** The corpus: every crafted file once, and damaged ones until there are as many as are wanted. */
-import { mkdir, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { bombs, noFiles } from './bombs.ts';
 import { boxFiles } from './boxes.ts';
 import type { HostileFile } from './hostile-file.ts';
@@ -14,8 +14,6 @@ export interface CorpusOptions {
   readonly count: number;
   /** Of the media that the others are made from. */
   readonly codecs: readonly Codec[];
-  /** Where media is made that others are made from. */
-  readonly folder: string;
   /** Absolute path of a playable file that nobody may read. */
   readonly canary: string;
   /** Base address of a server that nobody may reach. */
@@ -23,15 +21,14 @@ export interface CorpusOptions {
 }
 
 export async function corpus(options: CorpusOptions): Promise<HostileFile[]> {
-  const { count, codecs, folder, canary, url } = options;
-  await mkdir(folder, { recursive: true });
-  const bases = await baseFiles(folder, codecs);
+  const { count, codecs, canary, url } = options;
+  const bases = await baseFiles(codecs);
   const crafted = [
     ...bases.map(wholeFile),
     ...boxFiles(canary),
     ...playlistFiles(canary, url),
     ...noFiles(canary),
-    ...(await bombs(folder)),
+    ...(await bombs()),
   ];
   const damaged = Array.from({ length: Math.max(0, count - crafted.length) }, (_, index) =>
     damagedFile(bases, index),

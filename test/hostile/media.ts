@@ -1,7 +1,8 @@
 /** What the corpus is made from: 12 containers × 8 codecs, each half a second long. */
-import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { readdir, readFile, rm } from 'node:fs/promises';
+import { extname, join } from 'node:path';
 import { ffmpeg } from '../media/oracle.ts';
+import { cachedFolder } from '../media-cache.ts';
 
 /** Extension and muxer. */
 const CONTAINERS = {
@@ -50,14 +51,18 @@ export const allCodecs = Object.keys(CODECS) as readonly Codec[];
 /** Together they fit into every container. */
 export const fewCodecs: readonly Codec[] = ['aac', 'opus', 'pcm'];
 
-/** @param folder a place for them while they are made. */
-export async function baseFiles(folder: string, codecs = allCodecs): Promise<BaseFile[]> {
+export async function baseFiles(codecs = allCodecs): Promise<BaseFile[]> {
   const made = await Promise.all(
     codecs.map(async (codec) => {
       const files = new Map<string, Buffer>();
-      for (const [extension, muxer] of Object.entries(CONTAINERS)) {
-        const bytes = await encode(CODECS[codec], muxer, join(folder, `${codec}.${extension}`));
-        if (bytes !== undefined) files.set(extension, bytes);
+      const recipe = ['base files', CODECS[codec], CONTAINERS];
+      const folder = await cachedFolder(recipe, async (place) => {
+        for (const [extension, muxer] of Object.entries(CONTAINERS)) {
+          await encode(CODECS[codec], muxer, join(place, `${codec}.${extension}`));
+        }
+      });
+      for (const name of await readdir(folder)) {
+        files.set(extname(name).slice(1), await readFile(join(folder, name)));
       }
       return { codec, files };
     }),
@@ -79,13 +84,12 @@ export async function baseFiles(folder: string, codecs = allCodecs): Promise<Bas
   );
 }
 
-/** undefined where the container does not take the codec. */
-async function encode(encoder: string, muxer: string, path: string): Promise<Buffer | undefined> {
+/** Nothing where the container does not take the codec. */
+async function encode(encoder: string, muxer: string, path: string): Promise<void> {
   const sound = ['-f', 'lavfi', '-t', '0.5', '-i', 'anoisesrc=a=0.3:r=48000:seed=7'];
   try {
     await ffmpeg('-v', 'error', ...sound, '-c:a', encoder, '-strict', '-2', '-f', muxer, path);
-    return await readFile(path);
   } catch {
-    return undefined;
+    await rm(path, { force: true });
   }
 }

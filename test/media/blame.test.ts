@@ -1,68 +1,67 @@
 /** Whose fault it is that ffmpeg did not end well: what this machine did is worth another try, what a limit of ours ended is not (decisions A7). */
-import { readdirSync, readFileSync } from 'node:fs';
-import { afterEach, beforeAll, expect, it, vi } from 'vitest';
+import { copyFile } from 'node:fs/promises';
+import { beforeAll, expect, it, vi } from 'vitest';
+import { OutputRequest } from '../../src/contract/output-request.ts';
+import { planOutput } from '../../src/media/plan.ts';
+import { type Probe, probe } from '../../src/media/probe.ts';
 import type { MediaTools } from '../../src/media/run.ts';
-import { signalIfThere } from '../processes.ts';
-import { bareTools, extract, startedBy, tools } from './extracting.ts';
-import { ffmpeg } from './oracle.ts';
+import { cachedMedia } from '../media-cache.ts';
+import { processesOver, programOf, signalIfThere } from '../processes.ts';
+import { extractOne, noAbort, startedBy, tools } from './extracting.ts';
 import { mediaFolder } from './sources.ts';
 
 const folder = mediaFolder();
-const hour = () => folder.at('hour.wav');
-beforeAll(() => ffmpeg('-v', 'error', '-f', 'lavfi', '-i', 'anoisesrc=d=3600:r=8000', hour()));
-afterEach(() => vi.restoreAllMocks());
+/** Long enough for ffmpeg to be at work when it tells how far it is. */
+const input = () => folder.at('long.wav');
+let probed: Probe;
+beforeAll(async () => {
+  const noise = ['-f', 'lavfi', '-i', 'anoisesrc=d=600:r=8000'];
+  await copyFile(await cachedMedia('long.wav', noise), input());
+  probed = await probe(tools, input(), { signal: noAbort });
+});
 
-/** Of the tool itself, not of a launcher before it. */
-function ffmpegPids(input: string): number[] {
-  return readdirSync('/proc')
-    .filter((id) => {
-      try {
-        const [program = '', ...args] = readFileSync(`/proc/${id}/cmdline`, 'utf8').split('\0');
-        return program.endsWith('ffmpeg') && args.some((arg) => arg.endsWith(input));
-      } catch {
-        return false;
-      }
-    })
-    .map(Number);
+function failureOf(by: MediaTools, onProgress: () => void = () => undefined): Promise<unknown> {
+  const plan = planOutput(OutputRequest.parse({ format: 'aac', sampleRate: 48_000 }), probed);
+  return extractOne({
+    ...{ tools: by, input: input(), outputPath: folder.at('ended.aac'), probe: probed, plan, onProgress },
+    ...{ signal: noAbort, maxAudioSeconds: 3600 },
+  }).catch((error: unknown) => error);
 }
 
-async function endedBy(signal: NodeJS.Signals, confined: MediaTools): Promise<unknown> {
-  return extract(
-    hour(),
-    folder.at(`${signal}.aac`),
-    { format: 'aac', sampleRate: 48_000 },
-    {
-      tools: confined,
-      onProgress: () => {
-        for (const pid of ffmpegPids(hour())) signalIfThere(pid, signal);
-      },
-    },
-  ).catch((error: unknown) => error);
-}
+const byMachine = { name: 'ToolFailure' };
+const byLimit = { name: 'MediaFailure', code: 'EXTRACTION_FAILED' };
 
 it.each([
-  ...(['SIGSEGV', 'SIGBUS', 'SIGILL', 'SIGABRT', 'SIGKILL', 'SIGTERM'] as const).map((signal) => ({
-    signal,
-    name: 'ToolFailure',
-  })),
-  ...(['SIGSYS', 'SIGXFSZ'] as const).map((signal) => ({
-    signal,
-    name: 'MediaFailure',
-    code: 'EXTRACTION_FAILED',
-  })),
-])('$signal ends it: $name', async ({ signal, ...failure }) => {
-  expect(await endedBy(signal, tools)).toMatchObject(failure);
-  expect(await endedBy(signal, bareTools)).toMatchObject(failure);
+  ...(['SEGV', 'BUS', 'ILL', 'ABRT', 'KILL', 'TERM'] as const).map((signal) => [signal, byMachine] as const),
+  ...(['SYS', 'XFSZ'] as const).map((signal) => [signal, byLimit] as const),
+])('SIG%s ends it: %o', async (signal, failure) => {
+  const dying = startedBy(['/bin/sh', '-c', `kill -${signal} $$`]);
+  expect(await failureOf(dying)).toMatchObject(failure);
+});
+
+it.each([
+  ['SIGSEGV', byMachine],
+  ['SIGXFSZ', byLimit],
+] as const)('%s ends it in its sandbox: %o', async (signal, failure) => {
+  const end = () => {
+    for (const { pid } of processesOver(folder.path)) {
+      // The tool itself, not a launcher before it.
+      if (programOf(pid) === 'ffmpeg') signalIfThere(pid, signal);
+    }
+  };
+  expect(await failureOf(tools, end)).toMatchObject(failure);
 });
 
 it('no memory is a limit of ours where the machine has some, and the fault of the machine where it has none', async () => {
   const line = '[mov,mp4,m4a,3gp,3g2,mj2 @ 0x5555555be480] error reading header: Cannot allocate memory';
   const starved = startedBy(['/bin/sh', '-c', `echo '${line}' >&2; exit 1`]);
-  const endedWith = async (leftBytes: number): Promise<unknown> => {
-    vi.spyOn(process, 'availableMemory').mockReturnValue(leftBytes);
-    const output = folder.at('starved.aac');
-    return extract(hour(), output, { format: 'aac' }, { tools: starved }).catch((error: unknown) => error);
-  };
-  expect(await endedWith(1024 ** 3)).toMatchObject({ name: 'MediaFailure', code: 'EXTRACTION_FAILED' });
-  expect(await endedWith(1024 ** 2)).toMatchObject({ name: 'ToolFailure' });
+  const left = vi.spyOn(process, 'availableMemory');
+  try {
+    left.mockReturnValue(1024 ** 3);
+    expect(await failureOf(starved)).toMatchObject(byLimit);
+    left.mockReturnValue(1024 ** 2);
+    expect(await failureOf(starved)).toMatchObject(byMachine);
+  } finally {
+    left.mockRestore();
+  }
 });

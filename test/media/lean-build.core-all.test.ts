@@ -185,7 +185,7 @@ describe.runIf(lean !== undefined)('it reads as the system’s does', () => {
 
   // A hundred files are made, and read by both: patience for a busy machine.
   it.runIf(currentRun === 'all')('every container with every codec', { timeout: 400_000 }, async () => {
-    for (const { name, bytes } of await baseFiles(folder.path)) {
+    for (const { name, bytes } of await baseFiles()) {
       await writeFile(folder.at(name), bytes);
       const [ours, stock] = await Promise.all([tools, systemTools].map((one) => read(one, folder.at(name))));
       expect(ours, name).toEqual(stock);

@@ -10,16 +10,16 @@ const folder = mediaFolder();
 describe.each(
   rowsOfRun(
     [
+      { source: 'clipping.wav', format: 'mp3' },
       { source: 'speech.wav', format: 'mp3' },
       { source: 'speech.mp4', format: 'opus', quality: 'low' },
       { source: 'music.wav', format: 'mp3', quality: 'low' },
       { source: 'music.wav', format: 'ogg' },
-      { source: 'clipping.wav', format: 'mp3' },
       { source: 'clipping.wav', format: 'm4a', quality: 'low' },
       { source: 'clipping.wav', format: 'flac' },
       { source: 'speech.wav', format: 'voice' },
     ],
-    2,
+    1,
   ),
 )('$source as $format', ({ source, ...request }: { source: SourceName; format: string }) => {
   it('is within 0.5 LU of −16 LUFS and under −1 dBTP', async () => {
@@ -33,28 +33,27 @@ describe.each(
     expect(measured.truePeakDbtp).toBeLessThanOrEqual(-1);
     expect(loudness?.outputLufs).toBeCloseTo(measured.lufs, 1);
     expect(loudness?.truePeakDbtp).toBeCloseTo(measured.truePeakDbtp, 1);
-    expect(Math.abs((await decodedSeconds(output.path)) - (await decodedSeconds(input)))).toBeLessThan(0.05);
+    expect(Math.abs(output.durationSeconds - (await decodedSeconds(input)))).toBeLessThan(0.05);
   });
 });
 
-it.runIf(currentRun === 'core')('reaches the loudness that is asked for', async () => {
-  const { output, loudness } = await extract(await folder.source('clipping.wav'), folder.at('quiet.flac'), {
-    format: 'flac',
-    loudness: -28,
-  });
-  expect(Math.abs((await measureLoudness(output.path)).lufs - -28)).toBeLessThanOrEqual(0.5);
-  expect(loudness?.inputLufs).toBeCloseTo(
-    (await measureLoudness(await folder.source('clipping.wav'))).lufs,
-    0,
-  );
-  expect(loudness?.gainDb).toBeCloseTo(-28 - (loudness?.inputLufs ?? 0), 1);
-});
+it.runIf(currentRun === 'core')(
+  'reaches what is asked for, of a part and a mix as they come out',
+  async () => {
+    const { output, loudness } = await extract(await folder.source('clipping.wav'), folder.at('part.flac'), {
+      ...{ format: 'flac', loudness: -28, channels: 1, sampleRate: 22_050, start: 0.5, end: 3 },
+    });
+    expect(Math.abs((await measureLoudness(output.path)).lufs - -28)).toBeLessThanOrEqual(0.5);
+    expect(output.durationSeconds).toBeCloseTo(2.5, 2);
+    expect(loudness?.gainDb).toBeCloseTo(-28 - (loudness?.inputLufs ?? 0), 1);
+  },
+);
 
 it.runIf(currentRun === 'core')('changes nothing but the level: one gain for every sample', async () => {
-  const input = await folder.source('music.wav');
+  const input = await folder.source('phone.wav');
   const { output, loudness } = await extract(input, folder.at('gain.wav'), { format: 'wav', loudness: -24 });
-  const before = await decodedSamples(input, 48_000);
-  const after = await decodedSamples(output.path, 48_000);
+  const before = await decodedSamples(input, 8000);
+  const after = await decodedSamples(output.path, 8000);
   const factor = 10 ** ((loudness?.gainDb ?? 0) / 20);
   const worst = before.reduce(
     (most, sample, at) => Math.max(most, Math.abs(sample * factor - (after[at] ?? 0))),
@@ -82,12 +81,4 @@ it.runIf(currentRun === 'core')('leaves silence silent', async () => {
     normalize: true,
   });
   expect(loudness).toMatchObject({ inputLufs: -70, outputLufs: -70, gainDb: 0 });
-});
-
-it.runIf(currentRun === 'core')('measures a part and a mix as they come out', async () => {
-  const { output } = await extract(await folder.source('music.wav'), folder.at('part.flac'), {
-    ...{ format: 'flac', normalize: true, channels: 1, sampleRate: 22_050, start: 0.5, end: 3 },
-  });
-  expect(Math.abs((await measureLoudness(output.path)).lufs - -16)).toBeLessThanOrEqual(0.5);
-  expect(output.durationSeconds).toBeCloseTo(2.5, 2);
 });

@@ -1,8 +1,9 @@
 import { writeFile } from 'node:fs/promises';
-import { beforeAll, describe, expect, it } from 'vitest';
+import { dirname } from 'node:path';
+import { describe, expect, it } from 'vitest';
 import { probe } from '../../src/media/probe.ts';
+import { cachedMedia } from '../media-cache.ts';
 import { noAbort, tools } from './extracting.ts';
-import { ffmpeg } from './oracle.ts';
 import { mediaFolder } from './sources.ts';
 
 const folder = mediaFolder();
@@ -14,24 +15,22 @@ const noise = (rate: number, options = '') => [
   `anoisesrc=d=2:r=${rate}:a=0.2${options}`,
 ];
 
-beforeAll(async () => {
-  await ffmpeg(
-    ...['-v', 'error', '-f', 'lavfi', '-i', 'testsrc2=s=64x64:r=10:d=2'],
+const three = () =>
+  cachedMedia('three.mkv', [
+    ...['-f', 'lavfi', '-i', 'testsrc2=s=64x64:r=10:d=2'],
     ...[...noise(48_000), ...noise(44_100), ...noise(22_050)],
     ...['-map', '0', '-map', '1', '-map', '2', '-map', '3', '-c:v', 'mpeg4'],
     ...['-c:a:0', 'aac', '-c:a:1', 'libopus', '-ar:a:1', '48000', '-c:a:2', 'pcm_s24le', '-ac:a:0', '2'],
     ...['-metadata:s:a:0', 'language=eng', '-metadata:s:a:1', 'language=ger', '-metadata', 'title=Three'],
-    ...['-disposition:a:0', '0', '-disposition:a:1', 'default', folder.at('three.mkv')],
-  );
-});
+    ...['-disposition:a:0', '0', '-disposition:a:1', 'default'],
+  ]);
 
 describe('a probe', () => {
   it.each([
     ['mxf', 'pcm_s16le', ['-f', 'mxf_opatom']],
     ['latm', 'aac_latm', []],
   ])('reads %s', async (name, codec, options) => {
-    const file = folder.at(`a.${name}`);
-    await ffmpeg('-v', 'error', ...noise(48_000), ...options, file);
+    const file = await cachedMedia(`a.${name}`, [...noise(48_000), ...options]);
     expect(await probing(file)).toMatchObject({
       container: { name },
       tracks: [{ codec, sampleRate: 48_000 }],
@@ -39,7 +38,7 @@ describe('a probe', () => {
   });
 
   it('lists the audio tracks by their place among themselves', async () => {
-    const { container, tracks, tags, isAudioOnly } = await probing(folder.at('three.mkv'));
+    const { container, tracks, tags, isAudioOnly } = await probing(await three());
     expect(container).toMatchObject({ name: 'mkv', demuxer: 'matroska' });
     expect(tracks).toMatchObject([
       {
@@ -80,21 +79,10 @@ describe('a probe', () => {
   });
 
   it('counts a late track from its own beginning', async () => {
-    const file = folder.at('late.mkv');
-    await ffmpeg(
-      ...[
-        '-v',
-        'error',
-        '-f',
-        'lavfi',
-        '-i',
-        'testsrc2=s=64x64:r=10:d=5',
-        '-itsoffset',
-        '3',
-        ...noise(48_000),
-      ],
-      ...['-map', '0', '-map', '1', '-c:v', 'mpeg4', '-c:a', 'libopus', file],
-    );
+    const pictures = ['-f', 'lavfi', '-i', 'testsrc2=s=64x64:r=10:d=5'];
+    const codecs = ['-map', '0', '-map', '1', '-c:v', 'mpeg4', '-c:a', 'libopus'];
+    const late = ['-itsoffset', '3', ...noise(48_000)];
+    const file = await cachedMedia('late.mkv', [...pictures, ...late, ...codecs]);
     const [track] = (await probing(file)).tracks;
     expect(track.startSeconds).toBeCloseTo(3, 1);
     expect(track.declaredSeconds).toBeCloseTo(2, 1);
@@ -115,11 +103,9 @@ describe('a probe', () => {
     { depth: 24, options: ['-c:a', 'flac', '-sample_fmt', 's32'] },
     { depth: 16, options: ['-c:a', 'alac', '-sample_fmt', 's16p'] },
     { depth: 32, options: ['-c:a', 'pcm_f32le'] },
-    { depth: null, options: ['-c:a', 'pcm_mulaw'] },
     { depth: null, options: ['-c:a', 'libmp3lame'] },
   ])('$options has a depth of $depth', async ({ depth, options }) => {
-    const file = folder.at(`${options.join('')}.mka`);
-    await ffmpeg('-v', 'error', ...noise(44_100), ...options, '-f', 'matroska', file);
+    const file = await cachedMedia('depth.mka', [...noise(44_100), ...options]);
     const [track] = (await probing(file)).tracks;
     expect(track.bitDepth).toBe(depth);
     expect(track.isFloat).toBe(depth === 32);
@@ -127,7 +113,7 @@ describe('a probe', () => {
 
   it('ends with the signal', async () => {
     const reason = new Error('cancelled');
-    const run = probe(tools, folder.at('three.mkv'), { signal: AbortSignal.abort(reason) });
+    const run = probe(tools, await three(), { signal: AbortSignal.abort(reason) });
     await expect(run).rejects.toBe(reason);
   });
 });
@@ -153,8 +139,8 @@ describe('what cannot be used', () => {
     ['an ffconcat list', 'ffconcat version 1.0\nfile ac3.ts\n'],
     ['a DASH manifest', '<?xml version="1.0"?><MPD xmlns="urn:mpeg:dash:schema:mpd:2011"></MPD>'],
   ])('%s under the name of a video', async (_, text) => {
-    await folder.source('ac3.ts');
-    await writeFile(folder.at('liar.mp4'), text.replace('PATH', folder.path));
+    const playable = dirname(await folder.source('ac3.ts'));
+    await writeFile(folder.at('liar.mp4'), text.replace('PATH', playable));
     await expect(probing(folder.at('liar.mp4'))).rejects.toMatchObject(invalid(/no known container/));
   });
 
@@ -173,28 +159,16 @@ describe('what cannot be used', () => {
   });
 
   it('a file of more than 64 streams', async () => {
-    const file = folder.at('many.mka');
     const maps = Array.from({ length: 70 }, () => ['-map', '0']).flat();
-    await ffmpeg(
-      '-v',
-      'error',
-      '-f',
-      'lavfi',
-      '-i',
-      'anullsrc=d=0.1',
-      ...maps,
-      '-c:a',
-      'pcm_s16le',
-      '-f',
-      'matroska',
-      file,
-    );
+    const file = await cachedMedia('many.mka', [
+      ...['-f', 'lavfi', '-i', 'anullsrc=d=0.1', ...maps, '-c:a', 'pcm_s16le'],
+    ]);
     await expect(probing(file)).rejects.toMatchObject(invalid(/corrupt or not supported/));
   });
 
   it('a missing tool is no fault of the file', async () => {
     const broken = { ...tools, launcher: [], ffprobePath: '/nonexistent/ffprobe' };
-    await expect(probe(broken, folder.at('three.mkv'), { signal: noAbort })).rejects.toMatchObject({
+    await expect(probe(broken, await three(), { signal: noAbort })).rejects.toMatchObject({
       code: 'ENOENT',
     });
   });

@@ -2,16 +2,12 @@ import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
 import { SNIFF_BYTES, sniffContainer } from '../../src/media/sniff.ts';
 import { currentRun, rowsOfRun } from '../by-run.ts';
-import { ffmpeg, inspect } from './oracle.ts';
-import { mediaFolder } from './sources.ts';
-
-const folder = mediaFolder();
+import { cachedMedia } from '../media-cache.ts';
+import { inspect } from './oracle.ts';
 
 /** Two seconds of noise through a muxer of ffmpeg. */
-async function made(name: string, ...options: string[]): Promise<string> {
-  const file = folder.at(name);
-  await ffmpeg('-v', 'error', '-f', 'lavfi', '-i', 'anoisesrc=d=2:r=44100:a=0.2', ...options, file);
-  return file;
+function made(name: string, ...options: string[]): Promise<string> {
+  return cachedMedia(name, ['-f', 'lavfi', '-i', 'anoisesrc=d=2:r=44100:a=0.2', ...options]);
 }
 
 const head = async (file: string) => (await readFile(file)).subarray(0, SNIFF_BYTES);

@@ -3,8 +3,8 @@ import { stat } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
 import { VOICE_BUBBLE_BYTES } from '../../src/media/plan.ts';
 import { byRun, rowsOfRun } from '../by-run.ts';
+import { cachedMedia } from '../media-cache.ts';
 import { extract } from './extracting.ts';
-import { ffmpeg } from './oracle.ts';
 import { mediaFolder } from './sources.ts';
 
 const folder = mediaFolder();
@@ -27,8 +27,7 @@ const rows = [
 
 describe('a voice note of lowered bitrate uses at least 90 % of a bubble', () => {
   it.each(rowsOfRun(rows, 1))('of %s, %i s', async (_, seconds, graph) => {
-    const input = folder.at('source.wav');
-    await ffmpeg('-v', 'error', '-f', 'lavfi', '-i', graph, input);
+    const input = await cachedMedia('source.wav', ['-f', 'lavfi', '-i', graph]);
     for (const quality of byRun({ core: ['extreme'], all: ['high', 'extreme'] })) {
       const output = folder.at('note.ogg');
       const made = await extract(input, output, { format: 'voice', quality });

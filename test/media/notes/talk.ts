@@ -1,9 +1,10 @@
-/** A talk of which it is known when each word is said: words of espeak-ng one by one, with gaps between words and pauses between sentences. */
+/** A talk of which it is known when each word is said: words of flite one by one, with gaps between words and pauses between sentences. */
 import { execFile } from 'node:child_process';
-import { writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { cachedFolder } from '../../media-cache.ts';
 
-const run = promisify(execFile);
 const RATE = 16_000;
 const WORDS =
   'the sound post is a small piece of wood inside violin which carries from top to back and without it strings would press cracked attack stopped appetite kept doctor picture'.split(
@@ -20,7 +21,7 @@ export interface Talk {
 
 /** @param noise of full scale, under all of it */
 export async function makeTalk(seconds: number, noise: number): Promise<Talk> {
-  const said = await Promise.all(WORDS.map(spoken));
+  const said = await allSpoken(WORDS);
   const samples = new Int16Array(seconds * RATE);
   const words: { from: number; to: number }[] = [];
   const random = randomness(7);
@@ -43,15 +44,23 @@ export async function makeTalk(seconds: number, noise: number): Promise<Talk> {
   return { samples, words };
 }
 
-async function spoken(word: string): Promise<Int16Array> {
-  const { stdout } = await run(
-    'sh',
-    ['-c', `espeak-ng --stdout "$1" | ffmpeg -v error -i - -ac 1 -ar ${RATE} -f s16le -`, 'sh', word],
-    { encoding: 'buffer', maxBuffer: 16 * 1024 * 1024 },
+/** By one run of ffmpeg for all. */
+async function allSpoken(words: readonly string[]): Promise<Int16Array[]> {
+  const folder = await cachedFolder(['words', words, RATE], async (place) => {
+    const inputs = words.flatMap((word) => ['-f', 'lavfi', '-i', `flite=text=${word}`]);
+    const outputs = words.flatMap((word, nth) => [
+      ...['-map', String(nth), '-ac', '1', '-ar', String(RATE), '-f', 's16le', join(place, word)],
+    ]);
+    await promisify(execFile)('ffmpeg', ['-nostdin', '-v', 'error', ...inputs, ...outputs]);
+  });
+  return Promise.all(
+    words.map(async (word) => {
+      const bytes = await readFile(join(folder, word));
+      const samples = new Int16Array(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length));
+      const isHeard = (sample: number): boolean => Math.abs(sample) > AUDIBLE * 32_767;
+      return samples.slice(samples.findIndex(isHeard), samples.findLastIndex(isHeard) + 1);
+    }),
   );
-  const samples = new Int16Array(stdout.buffer.slice(stdout.byteOffset, stdout.byteOffset + stdout.length));
-  const isHeard = (sample: number): boolean => Math.abs(sample) > AUDIBLE * 32_768;
-  return samples.slice(samples.findIndex(isHeard), samples.findLastIndex(isHeard) + 1);
 }
 
 /** The same numbers in each run (a linear congruential generator, Numerical Recipes). */

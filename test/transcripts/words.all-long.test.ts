@@ -11,9 +11,9 @@ import { makeScriptTalk, type ScriptTalk, VOCABULARY } from './script-talk.ts';
 import { startSphinx } from './sphinx-server.ts';
 import type { TranscriberStub } from './transcriber-stub.ts';
 
-const SECONDS = byRun({ core: 20, all: 600, long: 3600 });
-/** Parts of 8 s, 60 s, and what OpenAI's server takes: 13 min. */
-const PART_BYTES = byRun({ core: 8 * 32_000, all: 60 * 32_000, long: 25_000_000 });
+const SECONDS = byRun({ all: 600, long: 3600 });
+/** Parts of 60 s, and what OpenAI's server takes: 13 min. */
+const PART_BYTES = byRun({ all: 60 * 32_000, long: 25_000_000 });
 /** Words that are looked at one by one, on each side. */
 const BESIDE_CUT = 5;
 const PATIENCE_MS = 60_000 + SECONDS * 1000;
