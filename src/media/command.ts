@@ -11,8 +11,8 @@ export interface CommandInput {
   /** A regular local file; the name is ours, never a caller's. */
   readonly file: string;
   readonly demuxer: string;
-  /** Where it begins on the source's clock; default 0. */
-  readonly startSeconds?: number;
+  /** Where its timestamp 0 lies on the source's clock; default where second 0 is the beginning that ffmpeg finds. */
+  readonly zeroSeconds?: number;
   /** Whether its video is wanted, so that other decoders than those for sound may find out about it; default not. */
   readonly withVideo?: boolean;
 }
@@ -53,12 +53,13 @@ export function inputGuards(demuxer: string): string[] {
 }
 
 /**
- * Second 0 is the earliest of all streams (decisions A2a). Of a transport stream ffmpeg takes the earliest of those that it uses, unless it was given an
- * offset, be it of a microsecond.
+ * Left alone, ffmpeg counts from where it finds that the file begins. Without decoders of video it does not find the pictures of H.264 in Matroska, and
+ * counts from the sound. `-seek_timestamp` has it count from timestamp 0. Of transport and program streams it still takes the earliest of the streams that
+ * it uses where the offset is that of the beginning: hence the microsecond.
  */
-function clockZero({ demuxer, startSeconds = 0 }: CommandInput): string[] {
-  if (startSeconds > 0) return ['-itsoffset', String(startSeconds)];
-  return demuxer === 'mpegts' ? ['-itsoffset', '0.000001'] : [];
+function clockZero({ zeroSeconds }: CommandInput): string[] {
+  if (zeroSeconds === undefined) return [];
+  return ['-seek_timestamp', '1', '-itsoffset', (zeroSeconds + 1e-6).toFixed(6)];
 }
 
 /** Absolute, for a sandbox has a folder of its own; the prefix keeps a name that holds a colon from being read as a protocol. */

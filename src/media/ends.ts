@@ -1,4 +1,5 @@
 /** Where a source and its tracks end, and whether that is where they should. */
+import type { CommandInput } from './command.ts';
 import { inputOf, type Job, runOnInput } from './input-run.ts';
 import type { OutputPlan } from './plan.ts';
 import { endsEarly } from './timeline.ts';
@@ -11,7 +12,8 @@ export async function truncationOf(job: Job): Promise<string | null> {
   if (missing !== null || container.demuxer !== 'flv') return missing;
   const said = await flvEnd(job.input, sizeBytes);
   if (said === null) return null;
-  const end = await endOf(job, '0:v?', '0:a?');
+  // Of some pictures only a decoder knows the size, without which they are not copied.
+  const end = await endOf(job, { ...inputOf(job), withVideo: true }, '0:v?', '0:a?');
   return endsEarly(end, said.declaredSeconds, said.isWhole)
     ? `the file is truncated: it ends at ${end.toFixed(1)} s of ${said.declaredSeconds.toFixed(1)} s`
     : null;
@@ -32,18 +34,19 @@ export class TrackEnds {
   }
 
   async of({ track: { streamIndex } }: OutputPlan): Promise<number> {
-    const seconds = this.#known.get(streamIndex) ?? (await endOf(this.#job, `0:${streamIndex}`));
+    const seconds =
+      this.#known.get(streamIndex) ?? (await endOf(this.#job, inputOf(this.#job), `0:${streamIndex}`));
     this.#known.set(streamIndex, seconds);
     return seconds;
   }
 }
 
 /** Where streams end on the source's clock, by their packets, seconds. */
-async function endOf(job: Job, ...streams: readonly string[]): Promise<number> {
+async function endOf(job: Job, input: CommandInput, ...streams: readonly string[]): Promise<number> {
   const { outSeconds = 0 } = await runOnInput(
     job,
     {
-      inputs: [{ ...inputOf(job), withVideo: true }],
+      inputs: [input],
       outputs: [{ muxer: 'null', options: [...streams.flatMap((stream) => ['-map', stream]), '-c', 'copy'] }],
     },
     () => {},

@@ -44,7 +44,7 @@ export class SoundChanged extends Error {
 
 /** The source as ffmpeg is told of it. */
 export function inputOf({ input, probe }: Pick<Job, 'input' | 'probe'>): CommandInput {
-  return { file: input, demuxer: probe.container.demuxer, startSeconds: probe.startSeconds };
+  return { file: input, demuxer: probe.container.demuxer, zeroSeconds: probe.zeroSeconds };
 }
 
 /** The source, and behind it what is decoded in its place where there is such. */

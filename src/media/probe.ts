@@ -52,8 +52,8 @@ export interface Cover {
 export interface Probe {
   readonly container: Container;
   readonly sizeBytes: number;
-  /** Where the file begins on the source's clock; 0 unless it is a part of the source. */
-  readonly startSeconds: number;
+  /** Where the file's timestamp 0 lies on the source's clock. */
+  readonly zeroSeconds: number;
   /** Best guess for the whole file, for progress and estimates; null where there is not even one. */
   readonly durationSeconds: number | null;
   readonly tracks: readonly [AudioTrack, ...AudioTrack[]];
@@ -104,7 +104,7 @@ export async function probe(
   return {
     container,
     sizeBytes,
-    startSeconds,
+    zeroSeconds: startSeconds - (answer.format.start_time ?? 0),
     durationSeconds:
       (known && 'durationSeconds' in known ? known.durationSeconds : answer.format.duration) ??
       first.declaredSeconds,

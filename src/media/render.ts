@@ -140,8 +140,8 @@ function missingLead(
 }
 
 /**
- * Where a copied track ends on the source's clock, by the end of the run that copied it. Elsewhere than in MP4 and MOV timestamps are rounded, each output
- * rounds them in its own way, and the clock's zero may need a look at pictures: null.
+ * Where a copied track ends on the source's clock, by the end of the run that copied it. Elsewhere than in MP4 and MOV timestamps are rounded, and each
+ * output rounds them in its own way: null.
  */
 function endOfCopy({ probe }: Job, endSeconds: number | undefined): number | null {
   return probe.container.demuxer === 'mov' ? (endSeconds ?? null) : null;

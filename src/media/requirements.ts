@@ -62,7 +62,7 @@ const PROTOCOLS = ['file', 'pipe'];
 const SOURCE: Probe = {
   container: { name: 'wav', demuxer: 'wav', declares: 'header' },
   sizeBytes: 1,
-  startSeconds: 0,
+  zeroSeconds: 0,
   durationSeconds: 10,
   tracks: [
     {

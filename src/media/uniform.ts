@@ -10,7 +10,6 @@ import { tracksOf, uniformGraph } from './graph.ts';
 import { inputOf, type Job, runOnInput, SoundChanged } from './input-run.ts';
 import { uniformBytes } from './output-size.ts';
 import type { OutputPlan } from './plan.ts';
-import { probe } from './probe.ts';
 
 /** Its fragments keep the time of each packet of PCM, which MOV without them does not. */
 export const UNIFORM_MUXER = 'mov';
@@ -69,8 +68,7 @@ async function withUniformSound(job: Job, plans: readonly OutputPlan[]): Promise
       `the audio changes its sample rate or channels, and would take more than ${maxOutputBytes} bytes uncompressed`,
     );
   }
-  const { startSeconds } = await probe(job.tools, file, { signal: job.signal, known: { zeroSeconds: 0 } });
-  return { ...steady, uniform: { input: { file, demuxer: 'mov', startSeconds }, streams } };
+  return { ...steady, uniform: { input: { file, demuxer: 'mov', zeroSeconds: 0 }, streams } };
 }
 
 /** How much of the source is taken, seconds: where all plans end earlier, no more than a little beyond that. Otherwise a source may be longer than it says. */

@@ -9,6 +9,8 @@
  *     <!-- runs until completed -->      again and again, until the answer's `status` is that, or one of several: a|b (docs/walk.md: or `told`)
  *     <!-- does not run: needs … -->     a reason; what stands in backticks there is in the block, or a path of the project
  *
+ * The README has no such comments: its reasons stand in NOT_RUN below.
+ *
  * curl-walk.all.test.ts runs those of docs/walk.md, walks.all.test.ts those of all other pages, by these marks alone.
  */
 import { existsSync } from 'node:fs';
@@ -36,9 +38,26 @@ export function runs(block: CodeBlock): boolean {
   return isCommand(block) && RUNS.test(block.mark);
 }
 
+/** Blocks that do not run, of the page that people read as it is written: why, by how they begin. */
+const NOT_RUN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  'README.md': {
+    './script/demo': 'does not run: the demo has end-to-end tests of its own',
+    './script/test': 'does not run: the test that reads this page is one of them',
+    'docker compose up -d':
+      'does not run: needs a container engine; `test/containers/one-file.test.ts` runs these two commands',
+    'curl -s "$API/v1/extract"':
+      'does not run: `docs/tutorial.md` holds the same request, and its test runs it',
+  },
+};
+
+function withReason(page: string, block: CodeBlock): CodeBlock {
+  const begun = Object.entries(NOT_RUN[page] ?? {}).find(([beginning]) => block.text.startsWith(beginning));
+  return begun === undefined || block.mark !== '' ? block : { ...block, mark: begun[1] };
+}
+
 /** What is wrong with the page's blocks and marks, a line each. */
 export function commandFaults(page: string, markdown: string): string[] {
-  const blocks = codeBlocksIn(markdown);
+  const blocks = codeBlocksIn(markdown).map((block) => withReason(page, block));
   return [
     ...blocks.flatMap((block) => blockFaults(block).map((fault) => `${page}:${block.line}: ${fault}`)),
     ...lostMarks(markdown, blocks).map((fault) => `${page}:${fault}`),

@@ -21,6 +21,8 @@ const settings = [
   'script/no-environment-alias.grit',
   'script/no-prototype-change.grit',
   'script/bullmq-internals.grit',
+  'script/measure-file.ts',
+  'script/processor-time.ts',
   'script/tally-reporter.ts',
   'script/test',
   'script/no-browser-types.d.ts',

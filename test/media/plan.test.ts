@@ -30,7 +30,7 @@ function probed(...tracks: Partial<AudioTrack>[]): Probe {
   return {
     container: { name: 'mp4', demuxer: 'mov', declares: 'header' },
     sizeBytes: 1_000_000,
-    startSeconds: 0,
+    zeroSeconds: 0,
     durationSeconds: 60,
     tracks: [first, ...others],
     tags: {},

@@ -6,7 +6,6 @@ import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { GATEWAY_API_KEY, type Hook, useService } from '../api/api-fixture.ts';
 import { CuttingProxy } from '../api/cutting-proxy.ts';
-import { byRun, currentRun } from '../by-run.ts';
 import { startChromium, type TestBrowser } from '../chromium.ts';
 import { decodedSeconds, ffmpeg } from '../media/oracle.ts';
 import { sendJson, startTranscriber } from '../transcripts/transcriber-stub.ts';
@@ -25,7 +24,7 @@ import {
 import { ada } from './inbox.ts';
 
 /** The whole journey runs twice: each step needs those before it. */
-const VIDEO_BYTES = byRun({ core: 30_000_000, all: 200_000_000 });
+const VIDEO_BYTES = 200_000_000;
 /** For a loaded machine; who waits sees why in the page. */
 const PATIENCE_MS = 60_000;
 const SCRIPT_BUDGET_BYTES = 200 * 1024;
@@ -188,7 +187,7 @@ describe('the way of one video', () => {
   });
 });
 
-describe.runIf(currentRun === 'all')('a job that takes its time', () => {
+describe('a job that takes its time', () => {
   it('shows its step and its progress while it runs, is cancelled, and tried again to its end', async () => {
     const lecture = await service().outside.stalling('lecture.mp4', join(folder, 'lecture.mp4'));
     await page.getByRole('link', { name: 'New', exact: true }).click();
@@ -259,7 +258,7 @@ describe.runIf(currentRun === 'all')('a job that takes its time', () => {
   });
 });
 
-describe.runIf(currentRun === 'all')('a job of several outputs', () => {
+describe('a job of several outputs', () => {
   it('shows them all, and draws the sound from the waveform that it made', async () => {
     const url = await service().outside.file('several.mp4', join(folder, 'lecture.mp4'));
     const { jobId: made, outputFiles } = await service().run({
@@ -285,27 +284,24 @@ describe.runIf(currentRun === 'all')('a job of several outputs', () => {
   });
 });
 
-it.runIf(currentRun === 'all')(
-  'of two tracks that are marked as default, names the one that is taken',
-  async () => {
-    const both = join(folder, 'two.mkv');
-    const tones = [440, 660].flatMap((hertz) => ['-f', 'lavfi', '-i', `sine=${hertz}:d=2`]);
-    const tracks = ['-map', '0', '-map', '1', '-disposition:a', 'default'];
-    await ffmpeg('-v', 'error', ...tones, ...tracks, '-c:a', 'flac', both);
-    const url = await service().outside.file('two.mkv', both);
-    const { jobId: made, inputFile } = await service().run({
-      source: { type: 'url', url },
-      output: { format: 'mp3' },
-    });
-    expect(inputFile.tracks.map((track: { default: boolean }) => track.default)).toEqual([true, true]);
-    await page.evaluate(`location.hash = '#/jobs/${made}'`);
-    await page.getByRole('heading', { name: 'two.mp3' }).waitFor();
-    const [, told] = (await page.locator('#details').innerText()).split('Audio tracks\n');
-    expect(told).toMatch(/^0: .*, the main one; 1: (?!.*the main one)/);
-  },
-);
+it('of two tracks that are marked as default, names the one that is taken', async () => {
+  const both = join(folder, 'two.mkv');
+  const tones = [440, 660].flatMap((hertz) => ['-f', 'lavfi', '-i', `sine=${hertz}:d=2`]);
+  const tracks = ['-map', '0', '-map', '1', '-disposition:a', 'default'];
+  await ffmpeg('-v', 'error', ...tones, ...tracks, '-c:a', 'flac', both);
+  const url = await service().outside.file('two.mkv', both);
+  const { jobId: made, inputFile } = await service().run({
+    source: { type: 'url', url },
+    output: { format: 'mp3' },
+  });
+  expect(inputFile.tracks.map((track: { default: boolean }) => track.default)).toEqual([true, true]);
+  await page.evaluate(`location.hash = '#/jobs/${made}'`);
+  await page.getByRole('heading', { name: 'two.mp3' }).waitFor();
+  const [, told] = (await page.locator('#details').innerText()).split('Audio tracks\n');
+  expect(told).toMatch(/^0: .*, the main one; 1: (?!.*the main one)/);
+});
 
-describe.runIf(currentRun === 'all')('a job with a transcript', () => {
+describe('a job with a transcript', () => {
   const outputs = [
     { name: 'full', format: 'mp3' },
     { name: 'words', format: 'transcript' },
@@ -394,7 +390,7 @@ describe.runIf(currentRun === 'all')('a job with a transcript', () => {
   });
 });
 
-describe.runIf(currentRun === 'all')('for everybody', () => {
+describe('for everybody', () => {
   it('is used by keyboard alone', async () => {
     const url = await service().outside.file('by-keyboard.mp4', join(folder, 'lecture.mp4'));
     const other = await browser.context.newPage();
@@ -426,7 +422,7 @@ describe.runIf(currentRun === 'all')('for everybody', () => {
     await other.close();
   });
 
-  it.runIf(currentRun === 'all').each(['light', 'dark'] as const)(
+  it.each(['light', 'dark'] as const)(
     'axe-core finds nothing serious in any view: %s',
     async (colorScheme) => {
       await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });

@@ -1,0 +1,49 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { faults } from './faults.ts';
+import { Sources } from './place.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+
+describe('each planted fault', () => {
+  const sources = new Sources(ROOT);
+
+  it.each(faults)('$name applies, and the tests that should catch it exist', (fault) => {
+    const { before, after } = sources.plant(fault);
+    expect(after).not.toBe(before);
+    expect(fault.tests.filter((test) => !existsSync(join(ROOT, test)))).toEqual([]);
+    expect(fault.tests.length).toBeGreaterThan(0);
+  });
+
+  it('has a name of its own', () => {
+    const names = faults.map(({ name }) => name);
+    expect(names.filter((name, at) => names.indexOf(name) !== at)).toEqual([]);
+  });
+});
+
+describe('a fault that no longer applies is refused', () => {
+  const sources = new Sources(ROOT);
+  const fault = {
+    name: 'example',
+    promise: 'none',
+    in: 'rangeOf',
+    search: 'sizeBytes - Number(last)',
+    replace: 'sizeBytes',
+    tests: [],
+  };
+
+  it('when its function is gone', () => {
+    expect(() => sources.plant({ ...fault, in: 'rangesOf' })).toThrow('example: there is no rangesOf');
+  });
+
+  it('when its code is gone, or stands there twice', () => {
+    const times = (count: number) => `stands ${count} times in rangeOf, not once`;
+    expect(() => sources.plant({ ...fault, search: 'no such code' })).toThrow(times(0));
+    expect(() => sources.plant({ ...fault, search: 'sizeBytes - 1' })).toThrow(times(2));
+  });
+
+  it('when it changes nothing', () => {
+    expect(() => sources.plant({ ...fault, replace: fault.search })).toThrow('example: it changes nothing');
+  });
+});
