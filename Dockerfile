@@ -6,8 +6,8 @@ FROM node AS packages
 WORKDIR /app
 COPY package.json package-lock.json ./
 COPY web/package.json ./web/
-# Without the workspace of the pages, of which npm leaves esbuild. TypeScript is an optional peer of a package below tus: types alone. What runs reads no declarations, maps or fluent-ffmpeg's records of its
-# own tests, which are half of the bytes.
+# Without the workspace of the pages, of which npm installs esbuild nevertheless. TypeScript is an optional peer of valibot: types alone. What runs reads
+# no declarations, maps or fluent-ffmpeg's records of its own tests, which are half of the bytes.
 RUN npm ci --omit=dev --workspaces=false --ignore-scripts --no-audit --no-fund \
  && rm -rf node_modules/typescript node_modules/@typescript node_modules/esbuild node_modules/@esbuild node_modules/fluent-ffmpeg/coverage \
  && find node_modules -type f \( -name '*.map' -o -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' \) -delete

@@ -4,14 +4,11 @@ import { z } from 'zod';
 import { Environment } from './settings/environment.ts';
 
 /** It lies beside `src` in a checkout, and beside `dist` in the package. Not imported: the compiler would count it among the sources. */
-const { version, engines } = z
-  .object({ version: z.string(), engines: z.object({ node: z.string().startsWith('>=') }) })
+const { version } = z
+  .object({ version: z.string() })
   .parse(JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')));
 
 export { version };
-
-/** The least Node that is supported, such as `24.0`. */
-export const leastNode = engines.node.slice('>='.length);
 
 /** Where programs are looked for; not a setting of ours, but this file is the only one that reads the environment. */
 export const searchPath = process.env.PATH ?? '';

@@ -68,7 +68,7 @@ async function requireProsody(): Promise<void> {
   const found = await Promise.all(folders.map((folder) => isThere(join(folder, 'prosody'))));
   if (!found.includes(true)) {
     throw new Error(
-      'prosody is missing; install it with: script/bootstrap --test (Debian: apt-get install prosody)',
+      'prosody is missing; install it with: script/bootstrap --all (Debian: apt-get install prosody)',
     );
   }
 }

@@ -43,7 +43,7 @@ const WAIT_MS = 30_000;
 export async function startPeer(setting: PeerSetting): Promise<XmppPeer> {
   await access(SLIXMPP).catch(() => {
     throw new Error(
-      'python3-slixmpp is missing; install it with: script/bootstrap --test (Debian: apt-get install python3-slixmpp)',
+      'python3-slixmpp is missing; install it with: script/bootstrap --all (Debian: apt-get install python3-slixmpp)',
     );
   });
   const [launcher = '', ...prefix] = dieWithParent('KILL', process.env.PATH ?? '');

@@ -92,11 +92,12 @@ describe('the package', () => {
     const paths = packed.files.map(({ path }) => path);
     expect(paths).toEqual(
       expect.arrayContaining([
-        ...['package.json', 'README.md', 'LICENSE', 'CHANGELOG.md', 'dist/main.js'],
+        ...['package.json', 'README.md', 'LICENSE', 'CHANGELOG.md', 'bin/soundpost.js', 'dist/main.js'],
         ...['dist/cli/loop-watchdog-thread.js', 'web/reference/scalar.js', 'docs/operations.md'],
       ]),
     );
-    const allowed = /^(dist\/.*\.js|web\/.*|docs\/[\w.-]+|examples\/.*|[A-Z]+(\.md)?|package\.json)$/;
+    const allowed =
+      /^(bin\/soundpost\.js|dist\/.*\.js|web\/.*|docs\/[\w.-]+|examples\/.*|[A-Z]+(\.md)?|package\.json)$/;
     expect(paths.filter((path) => !allowed.test(path))).toEqual([]);
     expect(packed.size).toBeLessThan(2.5 * 1024 ** 2);
     expect(packed.unpackedSize).toBeLessThan(8 * 1024 ** 2);
