@@ -10,7 +10,7 @@ import { until } from '../until.ts';
 import { isLong, randomFrom, report, runs, seed } from './runs.ts';
 import { GATEWAY_KEY, Stand } from './stand.ts';
 
-const KILLS = runs(8, 200);
+const KILLS = runs(2, 200);
 /** How long a run is being sent, from the request on, when nothing dies. */
 const MOMENT_MS = 2500;
 const TALK_SECONDS = 900;
