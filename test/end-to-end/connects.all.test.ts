@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { Client, type Json } from '../client.ts';
+import { fetch } from '../http.ts';
 import { forbiddenAddresses, forbiddenHosts } from '../outbound/forbidden-hosts.ts';
 import {
   type Redirector,

@@ -1,12 +1,9 @@
 /** Short videos for whole runs, made once for a test file. */
-import { execFile } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { copyFile, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { afterAll, beforeAll } from 'vitest';
-
-const run = promisify(execFile);
+import { cachedMedia } from '../media-cache.ts';
 
 const SPEECH = "flite=text='The sound post carries the sound from the top of a violin to its back'";
 
@@ -21,24 +18,15 @@ export interface Videos {
 /** @param options.long whether a test needs the long one */
 export function useVideos({ long = false }: { long?: boolean } = {}): Videos {
   let folder = '';
+  const make = async (name: string, args: readonly string[]) =>
+    copyFile(await cachedMedia(name, args), join(folder, name));
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'soundpost-videos-'));
     const picture = ['-f', 'lavfi', '-i', 'testsrc2=s=96x64:r=25'];
     const encode = ['-shortest', '-c:v', 'mpeg4', '-c:a', 'aac', '-b:a', '96k', '-ar', '48000'];
-    await run('ffmpeg', [
-      '-v',
-      'error',
-      ...picture,
-      '-f',
-      'lavfi',
-      '-i',
-      SPEECH,
-      ...encode,
-      join(folder, 'talk.mp4'),
-    ]);
+    await make('talk.mp4', [...picture, '-f', 'lavfi', '-i', SPEECH, ...encode]);
     if (long) {
-      const noise = ['-f', 'lavfi', '-i', 'anoisesrc=a=0.2:r=8000:d=600', '-c:a', 'pcm_s16le'];
-      await run('ffmpeg', ['-v', 'error', ...noise, join(folder, 'long.wav')]);
+      await make('long.wav', ['-f', 'lavfi', '-i', 'anoisesrc=a=0.2:r=8000:d=600', '-c:a', 'pcm_s16le']);
     }
   });
   afterAll(async () => {

@@ -1,5 +1,5 @@
 /** A process that can do no work any more ends itself, so that whoever supervises it starts it again; one that is only busy does not. */
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { Client } from '../client.ts';
 import { descendants, isAlive, programOf } from '../processes.ts';
 import { startTestRedis, type TestRedis } from '../redis-server.ts';
@@ -19,9 +19,6 @@ let client: Client;
 
 beforeAll(async () => {
   web = await serveVideos(videos.folder);
-});
-afterAll(() => web.close());
-beforeEach(async () => {
   redis = await startTestRedis();
   home = await ServiceHome.make({
     REDIS_URL: redis.url,
@@ -36,15 +33,23 @@ beforeEach(async () => {
   const api = home.start('api', { WATCHDOG_SECONDS: '60' });
   client = new Client(await api.says(/^API\s+(http\S+)/m), home.key);
 });
+/** The worker that was started last. */
+let latest: RunningProcess | undefined;
 afterEach(async () => {
   web.letGo();
+  if (latest !== undefined && isAlive(latest.pid)) latest.signal('SIGTERM');
+  await latest?.exited;
+});
+afterAll(async () => {
   await home.remove();
   await redis.close();
+  await web.close();
 });
 
 async function startWorker(preload?: string): Promise<RunningProcess> {
   const load = preload === undefined ? [] : ['--import', `./test/end-to-end/${preload}`];
   const worker = home.run([...soundpost.toSpliced(1, 0, ...load), 'worker']);
+  latest = worker;
   await worker.says(/^Worker/m);
   home.notePids();
   return worker;
@@ -76,8 +81,9 @@ it('a worker that is busy, or has nothing to do, goes on', async () => {
   const worker = await startWorker();
   await pass(2 * PATIENCE_SECONDS);
   web.hold();
+  const before = web.requests.length;
   const ids = [await client.submit(job('talk.mp4')), await client.submit(job('talk.mp4'))];
-  await until('the first one is begun', () => web.requests.length > 0);
+  await until('the first one is begun', () => web.requests.length > before);
   await pass(2 * PATIENCE_SECONDS);
   expect(isAlive(worker.pid)).toBe(true);
   web.letGo();

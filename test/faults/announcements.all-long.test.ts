@@ -7,19 +7,20 @@ import { jobKey, queueKey } from '../queue/bullmq-keys.ts';
 import { logger } from '../queue/queue-fixture.ts';
 import { until } from '../until.ts';
 import { HookReceiver } from './hook-receiver.ts';
-import { isLong, percentile, report, runs } from './runs.ts';
+import { isLong, percentile, promised, report, runs } from './runs.ts';
 import { LONG_LOCKS, Stand } from './stand.ts';
 
 const HOLES = 5;
-const JOBS_TO_HOLES = runs(100, 1000);
-const PROBES = runs(20, 100);
-/** From the end of a job, measured alone (--long). Beside other tests: less than one of the calls that are never answered, which take 15 s. */
-const LONGEST_MS = { webhook: runs(10_000, 2_000), voice: runs(10_000, 5_000) };
+/** More than the holes can hold in the time of all probes: a call that is never answered takes 15 s. */
+const JOBS_TO_HOLES = runs(60, 1000);
+const PROBES = runs(4, 100);
+/** From the end of a job. */
+const LONGEST_MS = { webhook: 2_000, voice: 5_000 };
 const SUBMITTED_AT_ONCE = 20;
 const JOBS_IN_OUTAGE = runs(4, 20);
 /** From the start of the workers to that of gateway and receivers. */
 const BACK_AFTER_MS = runs(3_000, 60_000);
-const REST_MS = runs(90_000, 900_000);
+const REST_MS = runs(120_000, 900_000);
 const HOUR_MS = 60 * 60 * 1000;
 
 let stand: Stand;
@@ -61,8 +62,9 @@ it("one key's receivers that never answer delay nobody else's webhooks and voice
       ),
     );
   }
-  const calls = () => holes.reduce((sum, hole) => sum + hole.calls.length, 0);
-  await until('the holes have their places', () => calls() >= 16, 30_000);
+  /** Jobs whose webhook had a try. */
+  const called = () => new Set(holes.flatMap(({ calls }) => calls.map(({ json }) => json.jobId))).size;
+  await until('the holes have their places', () => called() >= 16);
 
   const waits = { webhook: [] as number[], voice: [] as number[] };
   for (let probe = 0; probe < PROBES; probe++) {
@@ -75,14 +77,16 @@ it("one key's receivers that never answer delay nobody else's webhooks and voice
       );
     const completed = await told('job.completed');
     const updated = await told('voice.updated');
+    // It has overtaken those that were there before it.
+    expect(called()).toBeLessThan(JOBS_TO_HOLES);
     const endedAtMs = Date.parse(completed.json.timestamp);
     waits.webhook.push(completed.atMs - endedAtMs);
     waits.voice.push(Date.parse(updated.json.timestamp) - endedAtMs);
   }
   const [webhookP95, voiceP95] = [percentile(waits.webhook, 0.95), percentile(waits.voice, 0.95)];
   report('Receivers that never answer', { jobs: JOBS_TO_HOLES, probes: PROBES, webhookP95, voiceP95 });
-  expect(webhookP95).toBeLessThanOrEqual(LONGEST_MS.webhook);
-  expect(voiceP95).toBeLessThanOrEqual(LONGEST_MS.voice);
+  promised(webhookP95, LONGEST_MS.webhook);
+  promised(voiceP95, LONGEST_MS.voice);
 });
 
 /** What stands in Redis then looks as if so much time had passed: Redis' own clock cannot be set, libfaketime clashes with its allocator. */
@@ -109,52 +113,56 @@ async function timePasses(ms: number): Promise<void> {
 }
 
 describe('after an outage of everything', () => {
-  it.each([2, 25, 72])('of %i h all is delivered', { timeout: REST_MS + 120_000 }, async (hours) => {
-    stand.hooks.answer = () => 'cut';
-    await stand.gatewayCalls.down();
-    const jobIds = await Promise.all(
-      Array.from({ length: JOBS_IN_OUTAGE }, () => stand.submit({ webhook: true, voice: true })),
-    );
-    const jobs = (): Promise<Json[]> => Promise.all(jobIds.map((jobId) => stand.ask(`/v1/jobs/${jobId}`)));
-    await until(
-      'each was tried',
-      async () =>
-        (await jobs()).every(
-          ({ webhook, voiceMessage }) => webhook?.attempts > 0 && voiceMessage?.attempts > 0,
-        ),
-      60_000,
-    );
-    await Promise.all(stand.workers.map((worker) => worker.release()));
-    await timePasses(hours * HOUR_MS);
-    await stand.addWorker().ready();
-    const back = setTimeout(() => {
-      stand.hooks.answer = () => 204;
-      stand.gatewayCalls.up().catch(() => undefined);
-    }, BACK_AFTER_MS);
-    try {
+  it.each(isLong ? [2, 25, 72] : [25])(
+    'of %i h all is delivered',
+    { timeout: REST_MS + 120_000 },
+    async (hours) => {
+      stand.hooks.answer = () => 'cut';
+      await stand.gatewayCalls.down();
+      const jobIds = await Promise.all(
+        Array.from({ length: JOBS_IN_OUTAGE }, () => stand.submit({ webhook: true, voice: true })),
+      );
+      const jobs = (): Promise<Json[]> => Promise.all(jobIds.map((jobId) => stand.ask(`/v1/jobs/${jobId}`)));
       await until(
-        'all is delivered',
+        'each was tried',
         async () =>
           (await jobs()).every(
-            ({ webhook, voiceMessage }) => webhook.status === 'delivered' && voiceMessage.status === 'sent',
+            ({ webhook, voiceMessage }) => webhook?.attempts > 0 && voiceMessage?.attempts > 0,
           ),
-        REST_MS,
-      ).catch(async (error: Error) => {
-        const states = (await jobs()).map(({ webhook, voiceMessage }) => ({ webhook, voiceMessage }));
-        throw new Error(`${error.message}: ${JSON.stringify(states)}`);
+        60_000,
+      );
+      await Promise.all(stand.workers.map((worker) => worker.release()));
+      await timePasses(hours * HOUR_MS);
+      await stand.addWorker().ready();
+      const back = setTimeout(() => {
+        stand.hooks.answer = () => 204;
+        stand.gatewayCalls.up().catch(() => undefined);
+      }, BACK_AFTER_MS);
+      try {
+        await until(
+          'all is delivered',
+          async () =>
+            (await jobs()).every(
+              ({ webhook, voiceMessage }) => webhook.status === 'delivered' && voiceMessage.status === 'sent',
+            ),
+          REST_MS,
+        ).catch(async (error: Error) => {
+          const states = (await jobs()).map(({ webhook, voiceMessage }) => ({ webhook, voiceMessage }));
+          throw new Error(`${error.message}: ${JSON.stringify(states)}`);
+        });
+      } finally {
+        clearTimeout(back);
+      }
+      const attempts = (await jobs()).map(({ webhook, voiceMessage }) => [
+        webhook.attempts,
+        voiceMessage.attempts,
+      ]);
+      report('Outage of everything', {
+        hours,
+        jobs: jobIds.length,
+        delivered: attempts.length,
+        mostAttempts: Math.max(...attempts.flat()),
       });
-    } finally {
-      clearTimeout(back);
-    }
-    const attempts = (await jobs()).map(({ webhook, voiceMessage }) => [
-      webhook.attempts,
-      voiceMessage.attempts,
-    ]);
-    report('Outage of everything', {
-      hours,
-      jobs: jobIds.length,
-      delivered: attempts.length,
-      mostAttempts: Math.max(...attempts.flat()),
-    });
-  });
+    },
+  );
 });

@@ -13,12 +13,12 @@ import { type Accepted, countSetbacks, submitSurely } from './persistent-client.
 import { isLong, percentile, randomFrom, report, runs, seed } from './runs.ts';
 import { Stand } from './stand.ts';
 
-const SUBMISSIONS = runs(100, 1000);
-const KILLS = runs(2, 40);
+const SUBMISSIONS = runs(50, 1000);
+const KILLS = runs(1, 40);
 /** Submissions under way at a time, so that each death meets some in every state. */
 const TOGETHER = 16;
 /** Of the rest, those that tell nobody are cancelled to save time. */
-const RUN_TO_THE_END = runs(15, 1000);
+const RUN_TO_THE_END = runs(5, 1000);
 const numberOf = (idempotencyKey: string): number => Number(idempotencyKey.slice(1));
 const tells = (number: number): boolean => number % 10 === 0;
 

@@ -1,15 +1,11 @@
 /** A film of which only the sound is fetched, in parts (src/outbound/ranges.ts), from a source that does not let it go well. */
-import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { promisify } from 'node:util';
+import { cachedMedia } from '../media-cache.ts';
 import { type Exchange, head, type Play } from './crooked-source.ts';
 
-const run = promisify(execFile);
-
 /** A film of more than the 8 MiB from which on parts are fetched, most of it picture, and an older version, equally large. */
-export async function makeFilms(folder: string): Promise<{ film: Buffer; older: Buffer }> {
-  const [film, shorter] = await Promise.all([6, 5].map((seconds) => makeFilm(folder, seconds)));
+export async function makeFilms(): Promise<{ film: Buffer; older: Buffer }> {
+  const [film, shorter] = await Promise.all([6, 5].map(makeFilm));
   if (film === undefined || shorter === undefined) throw new Error('two films');
   const older = Buffer.concat([shorter, Buffer.alloc(film.length - shorter.length)]);
   // The box at the end takes up what was added.
@@ -18,24 +14,11 @@ export async function makeFilms(folder: string): Promise<{ film: Buffer; older: 
   return { film, older };
 }
 
-async function makeFilm(folder: string, seconds: number): Promise<Buffer> {
-  const path = join(folder, `film-${seconds}.mp4`);
+async function makeFilm(seconds: number): Promise<Buffer> {
   const picture = ['-f', 'lavfi', '-i', 'color=gray:s=320x240:r=25,noise=alls=100:allf=t'];
   const sound = ['-f', 'lavfi', '-i', 'anoisesrc=a=0.2:r=48000'];
-  const encode = [
-    '-t',
-    String(seconds),
-    '-c:v',
-    'mjpeg',
-    '-q:v',
-    '2',
-    '-c:a',
-    'aac',
-    '-movflags',
-    '+faststart',
-  ];
-  await run('ffmpeg', ['-v', 'error', ...picture, ...sound, ...encode, path]);
-  return readFile(path);
+  const encode = ['-c:v', 'mjpeg', '-q:v', '2', '-c:a', 'aac', '-movflags', '+faststart'];
+  return readFile(await cachedMedia('film.mp4', [...picture, ...sound, '-t', String(seconds), ...encode]));
 }
 
 export interface FilmOptions {

@@ -1,5 +1,6 @@
 /** How often a scenario runs, and where its figures go. */
 import { appendFileSync } from 'node:fs';
+import { expect } from 'vitest';
 import { byRun, currentRun } from '../by-run.ts';
 
 /** Whether this is the long run: `npm run faults`. */
@@ -26,6 +27,11 @@ export function randomFrom(seedNumber: number): () => number {
     mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
   };
+}
+
+/** A promised time is shown by the long run, on a machine with nothing else to do: beside other tests a process is late without a fault. */
+export function promised(took: number, limit: number, what?: string): void {
+  if (isLong) expect(took, what).toBeLessThanOrEqual(limit);
 }
 
 /** The value that this part of the values (0 to 1) does not exceed; NaN of none. */

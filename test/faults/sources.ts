@@ -1,9 +1,7 @@
-/** The videos that jobs of a stand take their sound from, made once for a stand. */
-import { execFile } from 'node:child_process';
+/** The videos that jobs of a stand take their sound from. */
+import { copyFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
-
-const run = promisify(execFile);
+import { cachedMedia } from '../media-cache.ts';
 
 /** Seconds of sound in each: what a result of it must have too. */
 export const sourceSeconds = {
@@ -15,13 +13,14 @@ export const sourceSeconds = {
 export type SourceName = keyof typeof sourceSeconds;
 
 export async function makeSources(folder: string): Promise<void> {
-  const quiet = ['-v', 'error', '-y'];
   const picture = ['-f', 'lavfi', '-i', 'testsrc2=s=96x64:r=25'];
   const tone = ['-f', 'lavfi', '-i', `sine=440:r=48000:d=${sourceSeconds['talk.mp4']}`];
   const encode = ['-shortest', '-c:v', 'mpeg4', '-c:a', 'aac', '-b:a', '96k'];
   const noise = ['-f', 'lavfi', '-i', `anoisesrc=a=0.2:r=8000:d=${sourceSeconds['long.wav']}`];
+  const make = async (name: SourceName, args: readonly string[]) =>
+    copyFile(await cachedMedia(name, args), join(folder, name));
   await Promise.all([
-    run('ffmpeg', [...quiet, ...picture, ...tone, ...encode, join(folder, 'talk.mp4')]),
-    run('ffmpeg', [...quiet, ...noise, '-c:a', 'pcm_s16le', join(folder, 'long.wav')]),
+    make('talk.mp4', [...picture, ...tone, ...encode]),
+    make('long.wav', [...noise, '-c:a', 'pcm_s16le']),
   ]);
 }

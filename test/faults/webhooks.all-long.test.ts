@@ -10,7 +10,7 @@ import { LONG_LOCKS, Stand } from './stand.ts';
 /** Ten tries as in decisions D, in seconds instead of hours. */
 const WEBHOOK_SCHEDULE_SECONDS = '0,1,2,3,4,5,6,7,8,9';
 const TRIES = 10;
-const JOBS = runs(60, 975);
+const JOBS = runs(20, 975);
 /** Jobs that are done, and so have a voice message and two events; the others find no source and have one. */
 const COMPLETED_JOBS = runs(2, 25);
 const SUBMITTED_AT_ONCE = 20;
@@ -101,7 +101,7 @@ it('that fails three times of ten, in every way there is, gets every event once'
   const endpoint = new MoodyEndpoint({
     random: randomFrom(firstSeed),
     failing: 0.3,
-    silent: runs(2, 30),
+    silent: runs(1, 30),
     elsewhere: elsewhere.url,
   });
   stand.hooks.answer = (call) => endpoint.answer(call);

@@ -6,10 +6,10 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { violations } from './invariants.ts';
 import { isAtRest } from './observer.ts';
-import { isLong, percentile, randomFrom, report, runs, seed } from './runs.ts';
+import { percentile, randomFrom, report, seed } from './runs.ts';
 import { Stand } from './stand.ts';
 
-const JOBS = runs(4, 200);
+const JOBS = 200;
 /** As many as the worker runs at a time, so that its death meets each of them. */
 const TOGETHER = 4;
 
@@ -109,7 +109,7 @@ it(
       ),
     ).toBeLessThan(60);
   },
-  isLong ? 30 * 60_000 : 120_000,
+  30 * 60_000,
 );
 
 it('without a worker that takes them up the invariants report them', async () => {
@@ -120,28 +120,26 @@ it('without a worker that takes them up the invariants report them', async () =>
   expect(found.join('\n')).toContain('extract still has prioritized');
 });
 
-if (isLong) {
-  it(
-    'with the lock time of an installation that sets nothing, they are taken up within a minute',
-    async () => {
-      const slow = await startStand({ JOB_LOCK_SECONDS: '30' });
-      try {
-        const killed = await killUntil(slow, 16);
-        expect(await violations(slow)).toEqual([]);
-        report('SIGKILL of the worker at a random moment', {
-          correct: killed.length,
-          ...figuresOf(killed, 30),
-        });
-        expect(
-          percentile(
-            killed.map(({ seconds }) => seconds),
-            0.95,
-          ),
-        ).toBeLessThan(60);
-      } finally {
-        await slow.close();
-      }
-    },
-    20 * 60_000,
-  );
-}
+it(
+  'with the lock time of an installation that sets nothing, they are taken up within a minute',
+  async () => {
+    const slow = await startStand({ JOB_LOCK_SECONDS: '30' });
+    try {
+      const killed = await killUntil(slow, 16);
+      expect(await violations(slow)).toEqual([]);
+      report('SIGKILL of the worker at a random moment', {
+        correct: killed.length,
+        ...figuresOf(killed, 30),
+      });
+      expect(
+        percentile(
+          killed.map(({ seconds }) => seconds),
+          0.95,
+        ),
+      ).toBeLessThan(60);
+    } finally {
+      await slow.close();
+    }
+  },
+  20 * 60_000,
+);

@@ -1,3 +1,0 @@
-import { linkIsCut } from './link-cut.ts';
-
-linkIsCut('silent', 30);
