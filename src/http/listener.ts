@@ -20,6 +20,8 @@ interface HttpLimits extends SlowBodyLimits {
   readonly maxPipelined: number;
   /** Beyond it new connections are closed at once. */
   readonly maxConnections: number;
+  /** How often what has taken too long is looked for. */
+  readonly lookEveryMs: number;
 }
 
 export const httpLimits: HttpLimits = {
@@ -30,14 +32,13 @@ export const httpLimits: HttpLimits = {
   maxHeaders: 200,
   maxPipelined: 32,
   maxConnections: 5000,
+  lookEveryMs: 1000,
   bodyWindowMs: 30_000,
   minBodyBytesPerWindow: 30 * 1024,
   lingerMs: 10_000,
   lingerBytes: 32 * 1024 * 1024,
 };
 
-/** How often what has taken too long is looked for. */
-const LOOK_EVERY_MS = 1000;
 const MAX_RESPONSE_LISTENERS = 20;
 
 export interface Listener {
@@ -65,7 +66,7 @@ export async function listen(
     // Uploads may take hours; how slow a body may be is the business of SlowBodies.
     requestTimeout: 0,
     keepAliveTimeout: limits.keepAliveTimeoutMs,
-    connectionsCheckingInterval: LOOK_EVERY_MS,
+    connectionsCheckingInterval: limits.lookEveryMs,
     maxHeaderSize: limits.maxHeaderBytes,
     requireHostHeader: true,
     insecureHTTPParser: false,
@@ -113,7 +114,7 @@ export async function listen(
     orderly.note(response);
     handle(request, response);
   });
-  const looking = setInterval(() => slowBodies.look(), LOOK_EVERY_MS).unref();
+  const looking = setInterval(() => slowBodies.look(), limits.lookEveryMs).unref();
   return {
     address,
     async close(graceMs) {

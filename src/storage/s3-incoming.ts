@@ -30,15 +30,19 @@ export interface S3IncomingOptions {
   readonly inTime: InTime;
   /** Where the bytes of the complete upload are to lie. */
   readonly keyOf: (file: string) => string;
+  /** The size of the parts of an upload; default the least that S3 takes. */
+  readonly partBytesFor?: (uploadBytes: number) => number;
 }
 
 export class S3Incoming implements IncomingUploads {
   readonly #bucket: S3Bucket;
   readonly #options: S3IncomingOptions;
+  readonly #partBytesFor: (uploadBytes: number) => number;
 
   constructor(bucket: S3Bucket, options: S3IncomingOptions) {
     this.#bucket = bucket;
     this.#options = options;
+    this.#partBytesFor = options.partBytesFor ?? partBytesFor;
   }
 
   async create(file: string): Promise<void> {
@@ -56,7 +60,7 @@ export class S3Incoming implements IncomingUploads {
   async write(file: string, content: Readable, offset: number): Promise<number> {
     const { inTime, states } = this.#options;
     const state = await this.#stateOf(file);
-    const partBytes = partBytesFor(state.sizeBytes);
+    const partBytes = this.#partBytesFor(state.sizeBytes);
     const restBytes = offset % partBytes;
     const start = offset - restBytes;
     await inTime('write', this.#bucket.ping());
@@ -162,7 +166,7 @@ export class S3Incoming implements IncomingUploads {
   async #complete(file: string, { multipart, sizeBytes }: IncomingState): Promise<void> {
     const upload = { ...this.#object(file), UploadId: multipart };
     const listed = await this.#bucket.ask('ListParts', this.#partsOf(upload));
-    const parts = listed.slice(0, Math.ceil(sizeBytes / partBytesFor(sizeBytes)));
+    const parts = listed.slice(0, Math.ceil(sizeBytes / this.#partBytesFor(sizeBytes)));
     if (parts.reduce((sum, { Size = 0 }) => sum + Size, 0) !== sizeBytes) throw new ObjectNotFound(file);
     const named = parts.map(({ PartNumber, ETag }) => ({ PartNumber, ETag }));
     const command = new CompleteMultipartUploadCommand({ ...upload, MultipartUpload: { Parts: named } });

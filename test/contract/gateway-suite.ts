@@ -263,10 +263,10 @@ export function describeGateway(name: string, open: OpenNetwork, waitMs = 60_000
         const message = await arrived(furniture.admin, 'it', ({ id }) => id === body.key.id);
         expect(message).toMatchObject({ kind: 'voice', inGroup: false });
         const bytes = (await message.download?.()) ?? Buffer.alloc(0);
-        const { url, mediaKey, fileSha256, fileLength } = body.message.audioMessage;
+        const { url, mediaKey, fileSha256, fileEncSha256, fileLength } = body.message.audioMessage;
         const kept = Buffer.from(await (await fetch(url)).arrayBuffer());
         const opened = decrypted(kept, mediaKey);
-        expect(opened).toMatchObject({ macMatches: true, fileSha256 });
+        expect(opened).toMatchObject({ macMatches: true, fileSha256, fileEncSha256 });
         expect(bytes.equals(opened.plain)).toBe(true);
         expect(bytes.length).toBe(Number(fileLength));
         const file = join(folder, 'arrived.ogg');
@@ -283,7 +283,6 @@ export function describeGateway(name: string, open: OpenNetwork, waitMs = 60_000
       });
 
       it.for([
-        ['digits', (peer: Peer) => peer.number],
         ['an integer', (peer: Peer) => Number(peer.number)],
         [
           'punctuation',
@@ -291,7 +290,6 @@ export function describeGateway(name: string, open: OpenNetwork, waitMs = 60_000
             `+${peer.number.slice(0, 1)} (${peer.number.slice(1, 4)}) ${peer.number.slice(4, 6)}-${peer.number.slice(6)}`,
         ],
         ['the JID of its network', (peer: Peer) => peer.jid],
-        ['a JID of another network', (peer: Peer) => `${peer.number}@s.whatsapp.net`],
         ['a JID of another network with its device', (peer: Peer) => `${peer.number}:12@c.us`],
       ] as const)('takes the number as %s', async ([, write]) => {
         const { status, body } = await send({ number: write(furniture.admin) });
@@ -398,8 +396,6 @@ export function describeGateway(name: string, open: OpenNetwork, waitMs = 60_000
           () => ({ number: furniture.admin.number, audio: Buffer.from('words').toString('base64') }),
         ],
         ['audio_unreachable', () => ({ number: furniture.admin.number, audio: 'http://127.0.0.1:9/a.mp3' })],
-        ['bad_request', () => ({ number: 'somebody' })],
-        ['bad_request', () => ({ audio: 7, number: furniture.admin.number })],
       ] as const)('refuses with %s', async ([code, body]) => {
         const answer = await send(body());
         expect([answer.status, answer.body.code]).toEqual([400, code]);
@@ -691,7 +687,9 @@ export function describeGateway(name: string, open: OpenNetwork, waitMs = 60_000
       });
     });
 
-    describe.for(['/message/updateBlockStatus/alpha', '/chat/updateBlockStatus/alpha'])('%s', (path) => {
+    describe('blocking', () => {
+      const path = '/message/updateBlockStatus/alpha';
+
       it('keeps a contact away until it is unblocked', async () => {
         const { member } = furniture;
         const blocked = async () =>

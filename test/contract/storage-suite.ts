@@ -80,15 +80,17 @@ export function describeStorage(name: string, create: () => Promise<StorageUnder
       expect((await buffer(another)).toString()).toBe('second');
     });
 
-    test.each([
-      [0, 0, '0'],
-      [0, 9, '0123456789'],
-      [3, 5, '345'],
-      [9, 9, '9'],
-      [7, 100, '789'],
-    ])('bytes %i to %i are read alone', async (start, end, expected) => {
+    test('a range is read alone', async () => {
       await put('digits', '0123456789');
-      expect((await buffer(await storage.read('digits', { start, end }))).toString()).toBe(expected);
+      for (const [start, end, expected] of [
+        [0, 0, '0'],
+        [0, 9, '0123456789'],
+        [3, 5, '345'],
+        [9, 9, '9'],
+        [7, 100, '789'],
+      ] as const) {
+        expect((await buffer(await storage.read('digits', { start, end }))).toString()).toBe(expected);
+      }
     });
 
     test('a range of nothing, or behind the end, is empty', async () => {
@@ -99,12 +101,13 @@ export function describeStorage(name: string, create: () => Promise<StorageUnder
     });
 
     describe('an object of many parts', () => {
-      const content = randomBytes(13 * 1024 * 1024);
+      const MIB = 1024 * 1024;
+      const content = randomBytes(6 * MIB);
 
       test('written comes back as it was, whole and in ranges across parts', async () => {
         expect(await put('large', content)).toEqual({ key: 'large', sizeBytes: content.length });
         expect((await buffer(await storage.read('large'))).equals(content)).toBe(true);
-        const [start, end] = [5 * 1024 * 1024 - 3, 10 * 1024 * 1024 + 3];
+        const [start, end] = [5 * MIB - 3, 5 * MIB + 3];
         const range = await buffer(await storage.read('large', { start, end }));
         expect(range.equals(content.subarray(start, end + 1))).toBe(true);
       });
@@ -120,7 +123,7 @@ export function describeStorage(name: string, create: () => Promise<StorageUnder
       test('that breaks off in the middle leaves nothing', async () => {
         const cut = new Error('cut');
         async function* broken() {
-          yield content.subarray(0, 12 * 1024 * 1024);
+          yield content.subarray(0, 6 * MIB - 1);
           throw cut;
         }
         await expect(storage.write('large', Readable.from(broken()))).rejects.toBe(cut);
@@ -172,27 +175,19 @@ export function describeStorage(name: string, create: () => Promise<StorageUnder
       expect(await contentOf('slow')).toBe('first half, second half');
     });
 
-    test('a stream that fails leaves nothing, and the error as it was', async () => {
+    test('a stream that fails leaves what was there, or nothing, and the error as it was', async () => {
+      await put('kept', 'kept');
       const noSpace = Object.assign(new Error('no space left on device'), { code: 'ENOSPC' });
       async function* content() {
         yield randomBytes(300_000);
         throw noSpace;
       }
-      await expect(storage.write('broken', Readable.from(content()))).rejects.toBe(noSpace);
-      expect(await storage.stat('broken')).toBeUndefined();
-      expect(await subject.keys()).toEqual([]);
-    });
-
-    test('a stream that fails leaves the object that was there', async () => {
-      await put('kept', 'kept');
-      const broken = Readable.from(
-        (async function* () {
-          yield 'x';
-          throw new Error('cut');
-        })(),
-      );
-      await expect(storage.write('kept', broken)).rejects.toThrow('cut');
+      for (const key of ['kept', 'broken']) {
+        await expect(storage.write(key, Readable.from(content()))).rejects.toBe(noSpace);
+      }
       expect(await contentOf('kept')).toBe('kept');
+      expect(await storage.stat('broken')).toBeUndefined();
+      expect(await subject.keys()).toEqual(['kept']);
     });
 
     test('many writers of one key leave one whole object', async () => {
@@ -205,7 +200,7 @@ export function describeStorage(name: string, create: () => Promise<StorageUnder
     test('objects come and go beside each other', async () => {
       await Promise.all(
         Array.from({ length: 8 }, async (_, writer) => {
-          for (let round = 0; round < 10; round++) {
+          for (let round = 0; round < 3; round++) {
             await put(`beside/${writer}`, 'x');
             await storage.remove(`beside/${writer}`);
           }
@@ -253,7 +248,7 @@ export function describeStorage(name: string, create: () => Promise<StorageUnder
       expect(await subject.keys()).toEqual([]);
     });
 
-    test.each([
+    const noKeys = [
       '',
       '/',
       '/etc/passwd',
@@ -275,15 +270,20 @@ export function describeStorage(name: string, create: () => Promise<StorageUnder
       'a%2f..',
       'x'.repeat(201),
       Array(200).fill('abcd').join('/'),
-    ])('%j is no key', async (key) => {
+    ];
+
+    test('what is no key is refused, whatever is asked', async () => {
       const local = await localFile('x');
-      await expect(put(key, 'x')).rejects.toThrow('storage key');
-      await expect(storage.publish(local, key)).rejects.toThrow('storage key');
-      await expect(storage.stat(key)).rejects.toThrow('storage key');
-      await expect(storage.read(key)).rejects.toThrow('storage key');
-      await expect(storage.localCopy(key, workspace)).rejects.toThrow('storage key');
-      await expect(storage.remove(key)).rejects.toThrow('storage key');
+      for (const key of noKeys) {
+        await expect(put(key, 'x'), key).rejects.toThrow('storage key');
+        await expect(storage.publish(local, key), key).rejects.toThrow('storage key');
+        await expect(storage.stat(key), key).rejects.toThrow('storage key');
+        await expect(storage.read(key), key).rejects.toThrow('storage key');
+        await expect(storage.localCopy(key, workspace), key).rejects.toThrow('storage key');
+        await expect(storage.remove(key), key).rejects.toThrow('storage key');
+      }
       expect(await readFile(local, 'utf8')).toBe('x');
+      expect(await subject.keys()).toEqual([]);
     });
 
     test('a storage that works answers a ping', async () => {

@@ -88,3 +88,12 @@ describe('the inbox data', () => {
     expect((await get('/instance/connectionState/alpha', { apikey: session })).status).toBe(401);
   });
 });
+
+it('the page of the inbox may load nothing but its own files, and runs no inline script', async () => {
+  const { status, headers } = await gateway.call('GET', '/inbox', undefined, { apikey: '' });
+  const policy = headers.get('content-security-policy');
+  expect(status).toBe(200);
+  expect(policy).toContain("default-src 'none'");
+  expect(policy).toContain("script-src 'self'");
+  expect(policy).not.toContain('unsafe');
+});

@@ -9,15 +9,12 @@ import {
   gatewayErrorCatalogue,
 } from '../../src/contract/gateway-errors.ts';
 import { startTestRedis, type TestRedis } from '../redis-server.ts';
-import { until } from '../until.ts';
-import { serveVideos, type VideoServer } from '../video-server.ts';
 import {
   type Answer,
   API_KEY,
   ada,
   makeFolder,
   makeTone,
-  run,
   startTestGateway,
   type TestGateway,
 } from './gateway-fixture.ts';
@@ -29,24 +26,17 @@ let redis: TestRedis;
 let folder: Awaited<ReturnType<typeof makeFolder>>;
 let gateway: TestGateway;
 let audio: string;
-let web: VideoServer;
 
 beforeAll(async () => {
   redis = await startTestRedis();
   folder = await makeFolder();
   await makeTone(join(folder.path, 'tone.ogg'), 1);
   audio = (await readFile(join(folder.path, 'tone.ogg'))).toString('base64');
-  web = await serveVideos(folder.path);
-  gateway = await startTestGateway({
-    redisUrl: redis.url,
-    dataDir: folder.path,
-    outboundAllow: web.allow,
-  });
+  gateway = await startTestGateway({ redisUrl: redis.url, dataDir: folder.path });
 });
 
 afterAll(async () => {
   await gateway.close();
-  await web.close();
   await redis.close();
   await folder.remove();
 });
@@ -106,12 +96,6 @@ const cases: Case[] = [
     says: /^body: /,
   },
   {
-    name: 'a body is no object',
-    code: 'bad_request',
-    ask: () => send('[]', { 'Content-Type': 'application/json' }),
-    says: /^body: /,
-  },
-  {
     name: 'a body has another type',
     code: 'unsupported_media_type',
     ask: () => send('number=1', { 'Content-Type': 'application/x-www-form-urlencoded' }),
@@ -125,12 +109,6 @@ const cases: Case[] = [
         'Content-Type': 'multipart/form-data; boundary=x',
       }),
     says: /^body: /,
-  },
-  {
-    name: 'a multipart body has no boundary',
-    code: 'bad_request',
-    ask: () => send('--x--', { 'Content-Type': 'multipart/form-data' }),
-    says: /boundary/,
   },
   {
     name: 'nobody has the number',
@@ -154,16 +132,6 @@ const cases: Case[] = [
     name: 'the audio is text',
     code: 'not_audio',
     ask: () => send({ number: ada.number, audio: Buffer.from('no sound at all').toString('base64') }),
-    says: /^audio: /,
-  },
-  {
-    name: 'the audio is a picture',
-    code: 'not_audio',
-    ask: async () => {
-      const path = join(folder.path, 'picture.png');
-      await run('ffmpeg', ['-v', 'error', '-f', 'lavfi', '-i', 'color=red:s=16x16', '-frames:v', '1', path]);
-      return send({ number: ada.number, audio: (await readFile(path)).toString('base64') });
-    },
     says: /^audio: /,
   },
   {
@@ -191,15 +159,6 @@ const cases: Case[] = [
     name: 'a key is wrong',
     code: 'unauthorized',
     ask: () => gateway.call('POST', SEND, {}, { apikey: 'wrong' }),
-    says: /^apikey: /,
-  },
-  {
-    name: 'a token is used on another instance',
-    code: 'unauthorized',
-    async ask() {
-      const { body } = await gateway.call('POST', '/instance/create', { instanceName: 'other' });
-      return gateway.call('POST', SEND, {}, { apikey: body.hash });
-    },
     says: /^apikey: /,
   },
   {
@@ -267,22 +226,6 @@ const cases: Case[] = [
     says: /^Idempotency-Key: /,
   },
   {
-    name: 'the first request with an Idempotency-Key still runs',
-    code: 'idempotency_in_progress',
-    async ask() {
-      const again = (): Promise<Answer> =>
-        send({ number: ada.number, audio: web.url('tone.ogg') }, { 'Idempotency-Key': 'running' });
-      web.hold();
-      const first = again();
-      await until('its sound is asked for', () => web.requests.length > 0);
-      const second = await again();
-      web.letGo();
-      await first;
-      return second;
-    },
-    says: /^Idempotency-Key: /,
-  },
-  {
     name: 'there is no such path',
     code: 'not_found',
     ask: () => gateway.call('GET', '/nowhere'),
@@ -321,12 +264,6 @@ const cases: Case[] = [
     ask: () => send({ number: ada.number, audio }, { 'Idempotency-Key': 'k'.repeat(256) }),
     says: /^Idempotency-Key: /,
   },
-  {
-    name: 'a JSON body has more than 24 MiB',
-    code: 'payload_too_large',
-    ask: () => send({ number: ada.number, audio: 'A'.repeat(24 * MIB) }),
-    says: /24 MiB/,
-  },
 ];
 
 describe('an error answer', () => {
@@ -355,6 +292,8 @@ describe('an error answer', () => {
 
 /** Where the rows are that need a gateway of their own. */
 const shownElsewhere: readonly GatewayErrorCode[] = [
+  'idempotency_in_progress', // idempotency.test.ts
+  'payload_too_large', // below
   'rate_limited', // send-rate.test.ts, wrong-keys.test.ts
   'timeout', // keeping.all.test.ts
   'service_unavailable', // health.all.test.ts, keeping.all.test.ts
@@ -379,42 +318,20 @@ it('what nobody foresaw answers internal_error, and says nothing of what it was'
   expect(body.response.message).toEqual(['something went wrong inside the gateway']);
 });
 
-describe('a multipart body of more than 100 MiB', () => {
-  const head =
-    '--x\r\nContent-Disposition: form-data; name="number"\r\n\r\n12025550101\r\n' +
-    '--x\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n';
-
-  it('is refused by its declared length, before it is sent', async () => {
-    const answer = await upload({ 'Content-Length': String(200 * MIB) }, () => undefined);
+describe('a body that is too large', () => {
+  it.each([
+    ['multipart of more than 100 MiB', 'multipart/form-data; boundary=x', 200 * MIB],
+    ['JSON of more than 24 MiB', 'application/json', 24 * MIB + 1],
+  ])('is refused by its declared length, before it is sent: %s', async (_what, type, bytes) => {
+    const answer = await announce({ 'Content-Type': type, 'Content-Length': String(bytes) });
     expect(answer).toMatchObject({ status: 413, body: { code: 'payload_too_large' } });
   });
 
-  it('is refused once it has grown too large', async () => {
-    const piece = Buffer.alloc(MIB);
-    const answer = await upload({ 'Transfer-Encoding': 'chunked' }, async (outgoing) => {
-      outgoing.write(head);
-      for (let sent = 0; sent <= 101; sent++) {
-        if (outgoing.destroyed) return;
-        if (!outgoing.write(piece)) {
-          await new Promise<void>((resolve) => {
-            outgoing.once('drain', resolve);
-            outgoing.once('close', resolve);
-          });
-        }
-      }
-      outgoing.end('\r\n--x--\r\n');
-    });
-    expect(answer).toMatchObject({ status: 413, body: { code: 'payload_too_large' } });
-  });
-
-  function upload(
-    headers: Record<string, string>,
-    write: (outgoing: ReturnType<typeof httpRequest>) => unknown,
-  ): Promise<{ status: number | undefined; body: unknown }> {
+  function announce(headers: Record<string, string>): Promise<{ status: number | undefined; body: unknown }> {
     return new Promise((resolve, reject) => {
       const outgoing = httpRequest(`${gateway.url}${SEND}`, {
         method: 'POST',
-        headers: { apikey: API_KEY, 'Content-Type': 'multipart/form-data; boundary=x', ...headers },
+        headers: { apikey: API_KEY, ...headers },
       });
       outgoing.once('response', async (response) => {
         let text = '';
@@ -423,9 +340,7 @@ describe('a multipart body of more than 100 MiB', () => {
         outgoing.destroy();
       });
       outgoing.once('error', reject);
-      outgoing.setMaxListeners(0);
       outgoing.flushHeaders();
-      write(outgoing);
     });
   }
 });

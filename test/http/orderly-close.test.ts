@@ -5,6 +5,8 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { httpLimits, listen } from '../../src/http/listener.ts';
 import { until } from '../until.ts';
 
+/** A test that waited for it would time out. */
+const LONG_MS = 600_000;
 const REQUEST = 'GET / HTTP/1.1\r\nHost: sound.example\r\n\r\n';
 
 async function open(keepAliveTimeoutMs = httpLimits.keepAliveTimeoutMs) {
@@ -39,17 +41,15 @@ describe('closing', () => {
     const rest = text(socket);
     // It lies in the kernel when the server is told to close: nobody has read it yet.
     socket.write(REQUEST);
-    const startedMs = performance.now();
-    await listener.close(10_000);
+    await listener.close(LONG_MS);
     expect(await rest).toMatch(/^HTTP\/1\.1 200 OK\r\nConnection: close\r\n.*here$/s);
     expect(requests()).toBe(2);
-    expect(performance.now() - startedMs).toBeLessThan(8000);
   });
 
   it('answers one that comes while an idle connection is still kept, and ends that one with it', async () => {
     const { listener } = await open();
     const socket = await kept(listener.address.port);
-    const closing = listener.close(10_000);
+    const closing = listener.close(LONG_MS);
     const rest = text(socket);
     setTimeout(() => socket.write(REQUEST), 300);
     expect(await rest).toContain('Connection: close');
@@ -60,17 +60,14 @@ describe('closing', () => {
     const { listener } = await open(200);
     const socket = await kept(listener.address.port);
     const ended = once(socket, 'end');
-    const startedMs = performance.now();
-    await listener.close(10_000);
+    await listener.close(LONG_MS);
     await ended;
-    // Node keeps it a second longer than it says.
-    expect(performance.now() - startedMs).toBeLessThan(8000);
   });
 
   it('lets nobody in any more', async () => {
     const { listener } = await open();
     const socket = await kept(listener.address.port);
-    const closing = listener.close(10_000);
+    const closing = listener.close(LONG_MS);
     await until('a new connection is refused', async () => {
       const stranger = connect(listener.address.port, '127.0.0.1');
       const code = await once(stranger, 'connect').then(
@@ -93,7 +90,7 @@ describe('closing', () => {
     });
     // Node calls connect(2) with the next tick; nobody has accepted the connections then.
     await new Promise((resolve) => process.nextTick(() => process.nextTick(resolve)));
-    await listener.close(10_000);
+    await listener.close(LONG_MS);
     for (const answer of await Promise.all(answers)) expect(answer).toContain('here');
   });
 });

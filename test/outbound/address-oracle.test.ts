@@ -93,23 +93,26 @@ function* addresses({ bits, special }: Family, count: number, random: (bits: big
 test.each([
   ['IPv4', ipv4],
   ['IPv6', ipv6],
-] as const)('the guard agrees with the %s registries on thousands of addresses', async (_name, family) => {
-  const { outbound } = stubNetwork();
-  const tally = { public: 0, special: 0 };
-  const mismatches: string[] = [];
-  for (const address of addresses(family, 5_000, randomBits(20_261_120n))) {
-    const url = `http://${family.print(address)}/`;
-    const allowed = await outbound.checkUrl(url, 'source').then(
-      () => true,
-      (error) => {
-        if (error instanceof OutboundRefused) return false;
-        throw error;
-      },
-    );
-    tally[family.isPublic(address) ? 'public' : 'special']++;
-    if (allowed !== family.isPublic(address)) mismatches.push(`${url} allowed: ${allowed}`);
-  }
-  expect(mismatches).toEqual([]);
-  // Both verdicts were asked for in earnest.
-  expect(Math.min(tally.public, tally.special)).toBeGreaterThan(1_000);
-});
+] as const)(
+  'the guard agrees with the %s registries on more than a thousand addresses',
+  async (_name, family) => {
+    const { outbound } = stubNetwork();
+    const tally = { public: 0, special: 0 };
+    const mismatches: string[] = [];
+    for (const address of addresses(family, 1_500, randomBits(20_261_120n))) {
+      const url = `http://${family.print(address)}/`;
+      const allowed = await outbound.checkUrl(url, 'source').then(
+        () => true,
+        (error) => {
+          if (error instanceof OutboundRefused) return false;
+          throw error;
+        },
+      );
+      tally[family.isPublic(address) ? 'public' : 'special']++;
+      if (allowed !== family.isPublic(address)) mismatches.push(`${url} allowed: ${allowed}`);
+    }
+    expect(mismatches).toEqual([]);
+    // Both verdicts were asked for in earnest.
+    expect(Math.min(tally.public, tally.special)).toBeGreaterThan(300);
+  },
+);

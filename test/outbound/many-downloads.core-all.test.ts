@@ -13,7 +13,7 @@ import { byRun } from '../by-run.ts';
 import { until } from '../until.ts';
 import { httpServer } from './hostile-server.ts';
 
-const DOWNLOADS = byRun({ core: 40, all: 1000 });
+const DOWNLOADS = byRun({ core: 12, all: 1000 });
 const AT_ONCE = 20;
 const SEED = 17;
 const MIN_BYTES = 100_000;

@@ -1,15 +1,21 @@
-import { afterEach, expect, test, vi } from 'vitest';
+import { syncBuiltinESMExports } from 'node:module';
+import os, { type NetworkInterfaceInfo } from 'node:os';
+import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
 import { OutboundRefused } from '../../src/outbound/errors.ts';
 import { PUBLIC_ADDRESS, stubNetwork } from './stub-network.ts';
 
 /** A machine with public addresses of its own, which the machine that runs this test need not be. */
-vi.mock('node:os', async (original) => ({
-  ...(await original<typeof import('node:os')>()),
-  networkInterfaces: () => ({
-    lo: [{ address: '127.0.0.1' }],
-    eth0: [{ address: '93.184.215.14' }, { address: '2606:2800:21f::1' }, { address: 'fe80::1%eth0' }],
-  }),
-}));
+const addresses = ['127.0.0.1', '93.184.215.14', '2606:2800:21f::1', 'fe80::1%eth0'];
+
+beforeAll(() => {
+  const interfaces = { eth0: addresses.map((address) => ({ address }) as NetworkInterfaceInfo) };
+  vi.spyOn(os, 'networkInterfaces').mockReturnValue(interfaces);
+  syncBuiltinESMExports();
+});
+afterAll(() => {
+  vi.restoreAllMocks();
+  syncBuiltinESMExports();
+});
 
 let network: ReturnType<typeof stubNetwork>;
 afterEach(() => network.outbound.close());

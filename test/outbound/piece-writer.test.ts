@@ -1,23 +1,28 @@
 /** Pieces go to their places at once, and through other threads once the disk makes its writers wait. */
+import fs from 'node:fs';
 import { type FileHandle, mkdtemp, open, readFile, rm } from 'node:fs/promises';
+import { syncBuiltinESMExports } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest';
 import { PieceWriter } from '../../src/outbound/piece-writer.ts';
 
 /** How the disk answers to writes that this thread makes itself. */
-const disk = vi.hoisted(() => ({ writes: 0, waitMs: 0, mostBytes: Number.POSITIVE_INFINITY }));
+const disk = { writes: 0, waitMs: 0, mostBytes: Number.POSITIVE_INFINITY };
+const { writeSync } = fs;
 
-vi.mock('node:fs', async (original) => {
-  const fs = await original<typeof import('node:fs')>();
-  return {
-    ...fs,
-    writeSync(fd: number, bytes: Uint8Array, from: number, length: number, position: number): number {
-      disk.writes += 1;
-      if (disk.waitMs > 0) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, disk.waitMs);
-      return fs.writeSync(fd, bytes, from, Math.min(length, disk.mostBytes), position);
-    },
+beforeAll(() => {
+  const write = (fd: number, bytes: Uint8Array, from: number, length: number, position: number): number => {
+    disk.writes += 1;
+    if (disk.waitMs > 0) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, disk.waitMs);
+    return writeSync(fd, bytes, from, Math.min(length, disk.mostBytes), position);
   };
+  vi.spyOn(fs, 'writeSync').mockImplementation(write as typeof writeSync);
+  syncBuiltinESMExports();
+});
+afterAll(() => {
+  vi.restoreAllMocks();
+  syncBuiltinESMExports();
 });
 
 let folder: string;

@@ -65,14 +65,11 @@ test('bytes are sent as they are', async () => {
   expect(lengths).toEqual(['3']);
 });
 
-test.each([200, 202, 301, 302, 307, 400, 401, 410, 429, 500, 503])(
-  'status %i is returned as it is',
-  async (status) => {
-    handle = (_request, response) => response.writeHead(status, { location: '/elsewhere' }).end('words');
-    expect(await deliver()).toMatchObject({ status, bodySnippet: 'words' });
-    expect(server.requests.map(({ url }) => url)).toEqual(['/hook']);
-  },
-);
+test.each([200, 302, 410, 503])('status %i is returned as it is', async (status) => {
+  handle = (_request, response) => response.writeHead(status, { location: '/elsewhere' }).end('words');
+  expect(await deliver()).toMatchObject({ status, bodySnippet: 'words' });
+  expect(server.requests.map(({ url }) => url)).toEqual(['/hook']);
+});
 
 test.each([[100], [102], [103], [103, 100]])('1xx answers are skipped: %s %s', async (...statuses) => {
   handle = (request, response) => {

@@ -283,26 +283,30 @@ const [{ start = 0, end = 0 } = {}] = wanted;
 const exact = `bytes ${start}-${end - 1}/${content.length}`;
 const one = { starts: Float64Array.of(start), ends: Float64Array.of(end) };
 
+/** For what is fetched whole. */
+const serveFast = (options: Parameters<typeof serve>[0] = {}): Promise<RangeServer> =>
+  serve({ bytesPerSecond: 16 * MIB, ...options });
+
 /** Where parts are not to be had, and how many requests it takes to have the whole. */
 const FALLBACKS: readonly [string, () => Promise<RangeServer>, Partial<Options>, number | null][] = [
-  ['a server without ranges', () => serve({ ranges: false }), {}, 1],
-  ['a file too small to bother', () => serve(), { minBytes: 4 * MIB }, 1],
-  ['a reader who wants everything, soon', () => serve(), { choose: async () => false }, 1],
+  ['a server without ranges', () => serveFast({ ranges: false }), {}, 1],
+  ['a file too small to bother', () => serveFast(), { minBytes: 4 * MIB }, 1],
+  ['a reader who wants everything, soon', () => serveFast(), { choose: async () => false }, 1],
   [
     'a reader who wants everything, after a look',
-    () => serve(),
+    () => serveFast(),
     { choose: async (parts) => (await parts.read(0, 70_000)).length === 0 },
     1,
   ],
   [
     'a reader who wants everything, late',
-    () => serve(),
+    () => serveFast(),
     { choose: async (parts) => (await chooseWanted(parts)) && false },
     null,
   ],
   [
     'parts that are most of the file',
-    () => serve(),
+    () => serveFast(),
     {
       leastGain: 0.3,
       choose: (parts) =>
@@ -313,7 +317,7 @@ const FALLBACKS: readonly [string, () => Promise<RangeServer>, Partial<Options>,
   [
     'a first answer of a part only',
     () =>
-      serve({
+      serveFast({
         intercept: (request, response) =>
           request.headers.range === 'bytes=0-' &&
           !!response
@@ -326,7 +330,7 @@ const FALLBACKS: readonly [string, () => Promise<RangeServer>, Partial<Options>,
   [
     'a refusal of the first range',
     () =>
-      serve({
+      serveFast({
         intercept: (request, response) =>
           request.headers.range === 'bytes=0-' && !!response.writeHead(416).end(),
       }),
@@ -336,7 +340,7 @@ const FALLBACKS: readonly [string, () => Promise<RangeServer>, Partial<Options>,
   [
     'a version that cannot be told',
     () =>
-      serve({
+      serveFast({
         intercept: (request, response) =>
           request.headers.range === 'bytes=0-' &&
           !!response
@@ -352,7 +356,7 @@ const FALLBACKS: readonly [string, () => Promise<RangeServer>, Partial<Options>,
   [
     'another version, sent whole',
     () =>
-      serve({
+      serveFast({
         ...partsAnswered((_request, response) => response.writeHead(200, { etag: '"other"' }).end(content)),
       }),
     {},
@@ -360,44 +364,45 @@ const FALLBACKS: readonly [string, () => Promise<RangeServer>, Partial<Options>,
   ],
   [
     'another version, sent in parts all the same',
-    () => serve(partsAnswered(partial(exact, content.subarray(start, end), { etag: '"other"' }))),
+    () => serveFast(partsAnswered(partial(exact, content.subarray(start, end), { etag: '"other"' }))),
     { choose: (parts) => parts.fetch(one) },
     null,
   ],
   [
     'parts of a file of another size',
-    () => serve(partsAnswered(partial(exact.replace(/\d+$/, '3'), content.subarray(start, end)))),
+    () => serveFast(partsAnswered(partial(exact.replace(/\d+$/, '3'), content.subarray(start, end)))),
     { choose: (parts) => parts.fetch(one) },
     null,
   ],
   [
     'parts of another place',
-    () => serve(partsAnswered(partial(`bytes 0-499/${content.length}`, content.subarray(0, 500)))),
+    () => serveFast(partsAnswered(partial(`bytes 0-499/${content.length}`, content.subarray(0, 500)))),
     { choose: (parts) => parts.fetch(one) },
     null,
   ],
   [
     'parts that are too long',
-    () => serve(partsAnswered(partial(exact, content.subarray(start, end + 1)))),
+    () => serveFast(partsAnswered(partial(exact, content.subarray(start, end + 1)))),
     { choose: (parts) => parts.fetch(one) },
     null,
   ],
   [
     'parts that are too short',
-    () => serve(partsAnswered(partial(exact, content.subarray(start, end - 1)))),
+    () => serveFast(partsAnswered(partial(exact, content.subarray(start, end - 1)))),
     { choose: (parts) => parts.fetch(one) },
     null,
   ],
   [
     'compressed parts',
-    () => serve(partsAnswered(partial(exact, content.subarray(start, end), { 'content-encoding': 'gzip' }))),
+    () =>
+      serveFast(partsAnswered(partial(exact, content.subarray(start, end), { 'content-encoding': 'gzip' }))),
     { choose: (parts) => parts.fetch(one) },
     null,
   ],
   [
     'several parts that are others',
     () =>
-      serve(
+      serveFast(
         partsAnswered((_request, response) =>
           response
             .writeHead(206, { 'content-type': 'multipart/byteranges; boundary=B' })
@@ -409,32 +414,32 @@ const FALLBACKS: readonly [string, () => Promise<RangeServer>, Partial<Options>,
   ],
   [
     'parts that are forbidden',
-    () => serve(partsAnswered((_request, response) => response.writeHead(403).end())),
+    () => serveFast(partsAnswered((_request, response) => response.writeHead(403).end())),
     {},
     null,
   ],
   [
     'parts that fail again and again',
-    () => serve(partsAnswered((_request, response) => response.writeHead(503).end())),
+    () => serveFast(partsAnswered((_request, response) => response.writeHead(503).end())),
     {},
     null,
   ],
   [
     'parts that break off again and again',
-    () => serve(partsAnswered((_request, response) => response.destroy())),
+    () => serveFast(partsAnswered((_request, response) => response.destroy())),
     {},
     null,
   ],
   [
     'parts that never come',
-    () => serve(partsAnswered(() => undefined)),
+    () => serveFast(partsAnswered(() => undefined)),
     { limits: { headersTimeoutMs: 1500, tries: 1 } },
     null,
   ],
   [
     'parts that drip',
     () =>
-      serve(
+      serveFast(
         partsAnswered(
           (_request, response) => void response.writeHead(206, { 'content-range': exact }).write('a'),
         ),
@@ -445,7 +450,7 @@ const FALLBACKS: readonly [string, () => Promise<RangeServer>, Partial<Options>,
   [
     'parts that are sent to an address that is not allowed',
     () =>
-      serve(
+      serveFast(
         partsAnswered((_request, response) =>
           response.writeHead(302, { location: 'http://10.0.0.1/' }).end(),
         ),

@@ -243,31 +243,35 @@ function asHttps(url: string): string {
 }
 
 describe.each(Object.entries(paths))('%s', (path, ask) => {
-  test.each(refused)('%j is refused without a connection', async (url, reason) => {
+  test('what is refused is not connected to', async () => {
     const network = stubNetwork({ names });
-    const error = await ask(network, url).then(
-      () => 'let through',
-      (thrown: unknown) => thrown,
-    );
-    expect(error).toBeInstanceOf(OutboundRefused);
-    expect(error).toHaveProperty('message', 'the address is not allowed');
-    expect(network.refusals).toEqual([expect.stringContaining(reason)]);
-    expect(network.connections).toEqual([]);
+    for (const [nth, [url, reason]] of refused.entries()) {
+      const error = await ask(network, url).then(
+        () => 'let through',
+        (thrown: unknown) => thrown,
+      );
+      expect(error, url).toBeInstanceOf(OutboundRefused);
+      expect(error, url).toHaveProperty('message', 'the address is not allowed');
+      expect(network.refusals, url).toHaveLength(nth + 1);
+      expect(network.refusals[nth], url).toContain(reason);
+      expect(network.connections, url).toEqual([]);
+    }
     await network.outbound.close();
   });
 
-  test.each(neighbours)('%s is allowed', async (host) => {
+  test('what lies beside a range is allowed', async () => {
     const network = stubNetwork();
-    const url = `http://${host}/`;
-    if (path.endsWith('submission')) {
-      await ask(network, url);
-      expect(network.connections).toEqual([]);
-    } else {
-      await expect(ask(network, url)).rejects.toSatisfy(
-        (error) => error instanceof OutboundFailed && error.kind === 'connect',
-      );
-      expect(network.connections.map(({ addresses }) => addresses)).toEqual([[host.replace(/[[\]]/g, '')]]);
+    for (const host of neighbours) {
+      const url = `http://${host}/`;
+      if (path.endsWith('submission')) await ask(network, url);
+      else
+        await expect(ask(network, url), url).rejects.toSatisfy(
+          (error) => error instanceof OutboundFailed && error.kind === 'connect',
+        );
     }
+    expect(network.connections.map(({ addresses }) => addresses)).toEqual(
+      path.endsWith('submission') ? [] : neighbours.map((host) => [host.replace(/[[\]]/g, '')]),
+    );
     expect(network.refusals).toEqual([]);
     await network.outbound.close();
   });

@@ -1,8 +1,8 @@
-/** A job queue on a Redis of its own for every test, and whatever a test opens on it closed afterwards. */
+/** A job queue on a Redis of the file's own, which is empty before every test, and whatever a test opens on it closed afterwards. */
 
 import { randomBytes } from 'node:crypto';
 import { Queue, Worker } from 'bullmq';
-import { afterEach, beforeEach } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest';
 import { createLogger } from '../../src/observe/logger.ts';
 import { sealDestinations } from '../../src/queue/destinations.ts';
 import {
@@ -214,21 +214,26 @@ export class TestQueue {
     for (const close of this.#closing.reverse()) {
       await close();
     }
-    await this.server.close();
   }
 }
 
 /** Call it at the top of a file or a `describe`; the test gets its queue by calling what it answers. */
 export function useQueue(limits: Partial<SubmissionLimits> = {}): () => TestQueue {
   let queue: TestQueue | undefined;
+  let server: TestRedis;
+  beforeAll(async () => {
+    server = await startTestRedis();
+  });
   beforeEach(async () => {
-    queue = new TestQueue(await startTestRedis(), limits);
+    queue = new TestQueue(server, limits);
     await queue.ready();
+    await queue.redis.flushall();
   });
   afterEach(async () => {
     await queue?.close();
     queue = undefined;
   });
+  afterAll(() => server.close());
   return () => {
     if (queue === undefined) {
       throw new Error('there is a queue only while a test runs');

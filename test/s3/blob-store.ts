@@ -13,8 +13,6 @@ import S3Bucket from 's3rver/lib/models/bucket.js';
 import S3Error from 's3rver/lib/models/error.js';
 import S3Object from 's3rver/lib/models/object.js';
 
-const LEAST_PART_BYTES = 5 * 1024 * 1024;
-
 interface Blob {
   readonly path: string;
   readonly size: number;
@@ -33,6 +31,8 @@ export interface Unfinished {
 }
 
 export class BlobStore {
+  /** Of all parts but the last. */
+  leastPartBytes = 5 * 1024 * 1024;
   readonly #folder: string;
   readonly #bucket: string;
   readonly #objects = new Map<string, Blob>();
@@ -158,7 +158,7 @@ export class BlobStore {
       if (number <= (listed[index - 1]?.number ?? 0)) {
         throw new S3Error('InvalidPartOrder', 'The list of parts was not in ascending order.');
       }
-      if (blob.size < LEAST_PART_BYTES && index < listed.length - 1) {
+      if (blob.size < this.leastPartBytes && index < listed.length - 1) {
         throw new S3Error('EntityTooSmall', 'Your proposed upload is smaller than the minimum allowed size');
       }
       return blob;

@@ -1,29 +1,10 @@
-import { mkdtemp, readdir, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { StorageLate, withDeadline } from '../../src/storage/deadline.ts';
-import { createFileStorage } from '../../src/storage/file-storage.ts';
 import type { Storage } from '../../src/storage/storage.ts';
-import { describeStorage } from '../contract/storage-suite.ts';
 
 const MS = 50;
-
-describeStorage('a file storage with a deadline', async () => {
-  const root = await mkdtemp(join(tmpdir(), 'storage-'));
-  return {
-    storage: withDeadline(createFileStorage({ root }), 5000),
-    async keys() {
-      const entries = await readdir(root, { recursive: true, withFileTypes: true });
-      return entries
-        .filter((entry) => entry.isFile())
-        .map(({ parentPath, name }) => join(parentPath, name).slice(root.length + 1));
-    },
-    close: () => rm(root, { recursive: true }),
-  };
-});
 
 const never = (): Promise<never> => new Promise(() => undefined);
 const hanging: Storage = {
@@ -44,11 +25,9 @@ describe('a storage that does not answer', () => {
     ['ping', (storage) => storage.ping()],
     ['write', (storage) => storage.write('a', Readable.from(['x']))],
   ])('%s fails in time, with a code that says so', async (_operation, ask) => {
-    const startedMs = performance.now();
     const error = await ask(withDeadline(hanging, MS)).catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(StorageLate);
     expect(error).toMatchObject({ code: 'ETIMEDOUT' });
-    expect(performance.now() - startedMs).toBeLessThan(5000);
   });
 
   test('bytes may take longer than the deadline', async () => {

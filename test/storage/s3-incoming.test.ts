@@ -16,7 +16,9 @@ import type { S3Request } from '../s3/s3-server.ts';
 import { until } from '../until.ts';
 import { PREFIX, type StorageOnS3, storageOnS3 } from './s3-fixture.ts';
 
-const MIB = 1024 ** 2;
+/** The unit of all sizes here: parts are smaller than S3 takes them. Those of its own size are in test/api/s3-uploads. */
+const UNIT = 64 * 1024;
+const PART_BYTES = 5 * UNIT;
 
 let redisServer: TestRedis;
 let redis: Redis;
@@ -32,12 +34,14 @@ afterAll(async () => {
 });
 beforeEach(async () => {
   on = await storageOnS3();
+  on.server.store.leastPartBytes = PART_BYTES;
 });
 afterEach(() => on.close());
 
 /** What any process makes of the same Redis and the same bucket. */
 const incoming = (patienceMs = 10_000): S3Incoming =>
   new S3Incoming(on.bucket, {
+    partBytesFor: () => PART_BYTES,
     states: new IncomingStates(redis),
     inTime: (operation, work) => inTime(operation, patienceMs, work),
     keyOf: uploadStorageKey,
@@ -59,10 +63,7 @@ const send = (file: string, bytes: Buffer, offset: number): Promise<number> =>
   incoming().write(file, Readable.from([bytes]), offset);
 
 test.each([
-  ['in one piece', [13 * MIB]],
-  ['cut at the ends of parts', [5 * MIB, 5 * MIB, 3 * MIB]],
-  ['cut around the ends of parts', [5 * MIB - 1, 2, 5 * MIB - 1, 1, 3 * MIB - 1]],
-  ['in many small pieces', Array<number>(13).fill(MIB)],
+  ['cut around the ends of parts', [5 * UNIT - 1, 2, 5 * UNIT - 1, 1, UNIT]],
   ['smaller than a part', [100, 100]],
 ])('%s it becomes the object that was sent, and leaves nothing beside it', async (_how, pieces) => {
   const content = randomBytes(pieces.reduce((sum, piece) => sum + piece, 0));
@@ -81,7 +82,7 @@ test.each([
 });
 
 test('the parts are listed once, page by page', async () => {
-  const content = randomBytes(18 * MIB);
+  const content = randomBytes(15 * UNIT + 1);
   const file = await begun(content.length);
   await send(file, content, 0);
   await incoming().handOver(file);
@@ -90,10 +91,10 @@ test('the parts are listed once, page by page', async () => {
 });
 
 test('what arrived before the sender hung up stays, to the byte', async () => {
-  const content = randomBytes(12 * MIB);
+  const content = randomBytes(8 * UNIT);
   const file = await begun(content.length);
   let offset = 0;
-  for (const end of [100_000, 7 * MIB + 3, 7 * MIB + 4]) {
+  for (const end of [100_000, 6 * UNIT + 3, 6 * UNIT + 4]) {
     const cut = new Error('the sender hung up');
     const from = offset;
     const source = Readable.from(
@@ -112,7 +113,7 @@ test('what arrived before the sender hung up stays, to the byte', async () => {
 });
 
 test('what the bucket did not take does not count, and the sender is no longer listened to', async () => {
-  const content = randomBytes(15 * MIB);
+  const content = randomBytes(11 * UNIT);
   const file = await begun(content.length);
   on.server.fault = (request) =>
     isPart(request) && request.query.partNumber === '2'
@@ -125,32 +126,29 @@ test('what the bucket did not take does not count, and the sender is no longer l
   );
   await expect(incoming().write(file, source, 0)).rejects.toMatchObject({ code: 'EACCES' });
   expect(source.destroyed).toBe(true);
-  expect(await incoming().sizeOf(file)).toBe(5 * MIB);
+  expect(await incoming().sizeOf(file)).toBe(5 * UNIT);
   on.server.fault = () => undefined;
-  await send(file, content.subarray(5 * MIB), 5 * MIB);
+  await send(file, content.subarray(5 * UNIT), 5 * UNIT);
   await incoming().handOver(file);
   expect((await stored(file)).equals(content)).toBe(true);
 });
 
-test.each([3 * MIB, 5 * MIB, 6 * MIB, 11 * MIB])(
-  'the last write, from byte %i, can be taken back',
-  async (offset) => {
-    const content = randomBytes(12 * MIB);
-    const wrong = randomBytes(12 * MIB - offset);
-    const file = await begun(content.length);
-    await send(file, content.subarray(0, offset - MIB), 0);
-    await send(file, content.subarray(offset - MIB, offset), offset - MIB);
-    for (const some of [wrong.subarray(0, MIB), wrong.subarray(0, MIB / 2), wrong]) {
-      await send(file, some, offset);
-      await incoming().truncate(file, offset);
-      expect(await incoming().sizeOf(file)).toBe(offset);
-    }
-    await send(file, content.subarray(offset), offset);
-    await incoming().handOver(file);
-    expect((await stored(file)).equals(content)).toBe(true);
-    expect(on.server.contents()).toEqual([keyOf(file)]);
-  },
-);
+test.each([5 * UNIT, 6 * UNIT])('the last write, from byte %i, can be taken back', async (offset) => {
+  const content = randomBytes(7 * UNIT);
+  const wrong = randomBytes(7 * UNIT - offset);
+  const file = await begun(content.length);
+  await send(file, content.subarray(0, offset - UNIT), 0);
+  await send(file, content.subarray(offset - UNIT, offset), offset - UNIT);
+  for (const some of [wrong.subarray(0, UNIT), wrong.subarray(0, UNIT / 2), wrong]) {
+    await send(file, some, offset);
+    await incoming().truncate(file, offset);
+    expect(await incoming().sizeOf(file)).toBe(offset);
+  }
+  await send(file, content.subarray(offset), offset);
+  await incoming().handOver(file);
+  expect((await stored(file)).equals(content)).toBe(true);
+  expect(on.server.contents()).toEqual([keyOf(file)]);
+});
 
 test('more than was announced is refused', async () => {
   const file = await begun(1000);
@@ -159,10 +157,10 @@ test('more than was announced is refused', async () => {
 
 describe('a process that died', () => {
   test('after the object was complete, but before it could say so, is made up for', async () => {
-    const content = randomBytes(6 * MIB);
+    const content = randomBytes(6 * UNIT);
     const file = await begun(content.length);
-    await send(file, content.subarray(0, MIB), 0);
-    await send(file, content.subarray(MIB), MIB);
+    await send(file, content.subarray(0, UNIT), 0);
+    await send(file, content.subarray(UNIT), UNIT);
     const before = await new IncomingStates(redis).read(file);
     await incoming().handOver(file);
     await new IncomingStates(redis).note(file, before ?? {});
@@ -171,12 +169,12 @@ describe('a process that died', () => {
   });
 
   test('between storing and noting: the bytes are sent again', async () => {
-    const content = randomBytes(11 * MIB);
+    const content = randomBytes(11 * UNIT);
     const file = await begun(content.length);
-    await send(file, content.subarray(0, 10 * MIB), 0);
+    await send(file, content.subarray(0, 10 * UNIT), 0);
     // As if the second part had not been noted.
-    await new IncomingStates(redis).note(file, { arrivedBytes: 5 * MIB });
-    await send(file, content.subarray(5 * MIB), 5 * MIB);
+    await new IncomingStates(redis).note(file, { arrivedBytes: 5 * UNIT });
+    await send(file, content.subarray(5 * UNIT), 5 * UNIT);
     await incoming().handOver(file);
     expect((await stored(file)).equals(content)).toBe(true);
   });
@@ -190,8 +188,8 @@ describe('a process that died', () => {
 });
 
 test('removing leaves neither parts nor tails, and may be done again', async () => {
-  const file = await begun(12 * MIB);
-  await send(file, randomBytes(6 * MIB), 0);
+  const file = await begun(12 * UNIT);
+  await send(file, randomBytes(6 * UNIT), 0);
   expect(on.server.contents()).toHaveLength(2);
   await incoming().remove(file);
   expect(on.server.contents()).toEqual([]);
@@ -200,11 +198,11 @@ test('removing leaves neither parts nor tails, and may be done again', async () 
 });
 
 test('an upload that a rule of the bucket has removed is not there', async () => {
-  const content = randomBytes(6 * MIB);
+  const content = randomBytes(6 * UNIT);
   const file = await begun(content.length);
-  await send(file, content.subarray(0, 5 * MIB), 0);
+  await send(file, content.subarray(0, 5 * UNIT), 0);
   on.server.store.abort(on.server.store.unfinished()[0]?.uploadId);
-  await expect(send(file, content.subarray(5 * MIB), 5 * MIB)).rejects.toBeInstanceOf(ObjectNotFound);
+  await expect(send(file, content.subarray(5 * UNIT), 5 * UNIT)).rejects.toBeInstanceOf(ObjectNotFound);
 });
 
 test('a bucket that hangs fails a request in time', async () => {
@@ -219,35 +217,35 @@ test('a bucket that hangs fails a request in time', async () => {
 });
 
 test('a bucket that answers, but slowly, takes the bytes: they are not what is given up in time', async () => {
-  const content = randomBytes(6 * MIB);
+  const content = randomBytes(6 * UNIT);
   const file = await begun(content.length);
-  await send(file, content.subarray(0, MIB), 0);
-  await send(file, content.subarray(MIB, 2 * MIB), MIB);
+  await send(file, content.subarray(0, UNIT), 0);
+  await send(file, content.subarray(UNIT, 2 * UNIT), UNIT);
   on.server.fault = ({ method, key }) =>
     method !== 'HEAD' && key.includes('.incoming') ? { kind: 'late', until: sleep(1600) } : undefined;
   const slow = (from: number, to: number): Promise<number> =>
     incoming(1000).write(file, Readable.from([content.subarray(from, to)]), from);
-  expect(await slow(2 * MIB, 5 * MIB)).toBe(5 * MIB);
-  expect(await slow(5 * MIB, 6 * MIB)).toBe(6 * MIB);
+  expect(await slow(2 * UNIT, 5 * UNIT)).toBe(5 * UNIT);
+  expect(await slow(5 * UNIT, 6 * UNIT)).toBe(6 * UNIT);
   await incoming().handOver(file);
   expect((await stored(file)).equals(content)).toBe(true);
 });
 
 test('a removal that comes late takes nothing that was stored meanwhile', async () => {
-  const content = randomBytes(7 * MIB);
+  const content = randomBytes(7 * UNIT);
   const file = await begun(content.length);
-  await send(file, content.subarray(0, 5 * MIB), 0);
-  await send(file, randomBytes(MIB), 5 * MIB);
-  await incoming().truncate(file, 5 * MIB);
+  await send(file, content.subarray(0, 5 * UNIT), 0);
+  await send(file, randomBytes(UNIT), 5 * UNIT);
+  await incoming().truncate(file, 5 * UNIT);
   const { promise: later, resolve: release } = Promise.withResolvers<void>();
   let held = 0;
   on.server.fault = ({ method }) =>
     method === 'DELETE' && held++ === 0 ? { kind: 'late', until: later } : undefined;
-  const first = Readable.from([content.subarray(5 * MIB, 6 * MIB)]);
+  const first = Readable.from([content.subarray(5 * UNIT, 6 * UNIT)]);
   const offset = await incoming(300)
-    .write(file, first, 5 * MIB)
-    .catch(() => 5 * MIB);
-  const next = offset + MIB / 2;
+    .write(file, first, 5 * UNIT)
+    .catch(() => 5 * UNIT);
+  const next = offset + UNIT / 2;
   await send(file, content.subarray(offset, next), offset);
   release();
   await until('it is done, if it was asked for', () => held === 0 || tails().length === 0);
@@ -258,21 +256,21 @@ test('a removal that comes late takes nothing that was stored meanwhile', async 
 });
 
 test('a part is filled while the one before it is on its way, and no further', async () => {
-  const content = randomBytes(20 * MIB);
+  const content = randomBytes(20 * UNIT);
   const file = await begun(content.length);
   on.server.fault = (request) => (isPart(request) ? { kind: 'hang' } : undefined);
   let taken = 0;
   const source = Readable.from(
     (function* () {
-      for (; taken < content.length; taken += MIB) yield content.subarray(taken, taken + MIB);
+      for (; taken < content.length; taken += UNIT) yield content.subarray(taken, taken + UNIT);
     })(),
   );
   const writing = incoming().write(file, source, 0);
   writing.catch(() => undefined);
   await until('the first part is on its way', () => on.server.requests.some(isPart));
-  await until('a second one is filled', () => taken >= 10 * MIB);
+  await until('a second one is filled', () => taken >= 10 * UNIT);
   expect(on.server.requests.filter(isPart)).toHaveLength(1);
-  expect(taken).toBeLessThanOrEqual(13 * MIB);
+  expect(taken).toBeLessThanOrEqual(13 * UNIT);
   source.destroy(new Error('enough'));
   on.server.fault = () => undefined;
   on.server.cutConnections();

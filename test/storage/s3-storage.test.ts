@@ -1,16 +1,15 @@
 /** What S3 does beyond the contract, and what it gets wrong. Every request here had its signature checked by the server of the tests. */
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, stat } from 'node:fs/promises';
 import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import { inTime, StorageLate, withDeadline } from '../../src/storage/deadline.ts';
+import { StorageLate, withDeadline } from '../../src/storage/deadline.ts';
 import { abortAbandoned } from '../../src/storage/s3-abandoned.ts';
 import { S3Bucket } from '../../src/storage/s3-bucket.ts';
 import { presignedDownloads } from '../../src/storage/s3-signed-url.ts';
@@ -64,28 +63,13 @@ function failing(kind: (request: S3Request) => boolean, ...faults: readonly Faul
 }
 
 describe('a large object', () => {
-  const content = randomBytes(17 * MIB);
-
-  test('goes in parts, and comes back as it was', async () => {
-    expect(await put('large', content)).toEqual({ key: 'large', sizeBytes: content.length });
-    expect(server.requests.filter(isPart)).toHaveLength(4);
-    expect((await contentOf('large')).equals(content)).toBe(true);
-    expect(server.contents()).toEqual([`${PREFIX}large`]);
-  });
-
-  test('that is published comes back as it was, and the file is gone', async () => {
-    const path = join(folder, 'result');
-    await writeFile(path, content);
-    expect(await storage.publish(path, 'large')).toEqual({ key: 'large', sizeBytes: content.length });
-    expect((await contentOf('large')).equals(content)).toBe(true);
-    await expect(stat(path)).rejects.toMatchObject({ code: 'ENOENT' });
-  });
+  const content = randomBytes(6 * MIB);
 
   test('is whole although a part had to be sent again', async () => {
     failing(isPart, { kind: 'cut' }, { kind: 'answer', status: 503, code: 'SlowDown' });
     await put('large', content);
     expect((await contentOf('large')).equals(content)).toBe(true);
-    expect(server.requests.filter(isPart)).toHaveLength(4 + 2);
+    expect(server.requests.filter(isPart)).toHaveLength(2 + 2);
   });
 
   test('is there although the answer to its completion was lost', async () => {
@@ -109,8 +93,8 @@ describe('a large object', () => {
   test('whose source fails between parts leaves no parts, and the error as it was', async () => {
     const cut = new Error('the sender hung up');
     async function* source() {
-      yield content.subarray(0, 12 * MIB);
-      await until('two parts are there', () => server.store.unfinished()[0]?.parts.size === 2);
+      yield content.subarray(0, 6 * MIB - 1);
+      await until('a part is there', () => server.store.unfinished()[0]?.parts.size === 1);
       throw cut;
     }
     await expect(storage.write('large', Readable.from(source()))).rejects.toBe(cut);
@@ -145,7 +129,7 @@ describe('a large object', () => {
     // Until some of it has come the whole is asked for, from then on the rest.
     const began = ranges.findIndex((range) => range !== undefined);
     expect(began).toBeGreaterThan(0);
-    for (const range of ranges.slice(began)) expect(range).toMatch(/^bytes=\d+-17825791$/);
+    for (const range of ranges.slice(began)) expect(range).toMatch(/^bytes=\d+-6291455$/);
   });
 
   test('copied to a workspace is whole, or not said to be', async () => {
@@ -160,16 +144,23 @@ describe('a large object', () => {
     expect((await readFile(path)).equals(content)).toBe(true);
     expect(room).toBe(content.length);
     expect(((await stat(path)).mode & 0o777).toString(8)).toBe('600');
-    server.fault = ({ method }) => (method === 'GET' ? { kind: 'cut', afterBytes: 10 } : undefined);
+    const early = new AbortController();
+    let asked = 0;
+    server.fault = ({ method }) => {
+      if (method !== 'GET') return undefined;
+      asked += 1;
+      if (asked === 4) early.abort(new Error('enough'));
+      return { kind: 'cut', afterBytes: 10 };
+    };
     await rm(path);
-    const early = AbortSignal.timeout(1500);
-    await expect(storage.localCopy('large', folder, { signal: early })).rejects.toThrow();
+    await expect(storage.localCopy('large', folder, { signal: early.signal })).rejects.toThrow();
+    expect(early.signal.aborted).toBe(true);
   });
 
   test('that is replaced while it is read is no mixture of both', async () => {
     await put('large', content);
     const reader = await storage.read('large');
-    await put('large', randomBytes(17 * MIB));
+    await put('large', randomBytes(6 * MIB));
     server.cutConnections();
     const outcome = await buffer(reader).then(() => 'read to its end', String);
     expect(outcome).toContain('PreconditionFailed');
@@ -181,10 +172,8 @@ describe('a large object', () => {
     const reader = await storage.read('large');
     await new Promise((resolve) => reader.once('data', resolve));
     const closed = new Promise((resolve) => reader.once('close', resolve));
-    const startedMs = performance.now();
     reader.destroy();
     await closed;
-    expect(performance.now() - startedMs).toBeLessThan(5000);
     const asked = server.requests.length;
     await put('other', 'x');
     expect(server.requests.slice(asked).map(({ method }) => method)).toEqual(['PUT']);
@@ -210,12 +199,12 @@ describe('a download that breaks off', () => {
       asked += 1;
       return asked === 1
         ? { kind: 'cut', afterBytes: MIB }
-        : { kind: 'answer', status: 503, code: 'SlowDown' };
+        : { kind: 'answer', status: 500, code: 'InternalError' };
     };
     const bucket = new S3Bucket({ ...bucketOptions(server), tries: 3 });
     onTestFinished(() => bucket.close());
     const reading = createS3Storage(bucket, { largestWriteBytes: 1 }).read('large');
-    await expect(buffer(await reading)).rejects.toThrow('SlowDown');
+    await expect(buffer(await reading)).rejects.toThrow('InternalError');
     expect(asked).toBe(1 + 3);
   });
 });
@@ -227,16 +216,17 @@ describe('ranges', () => {
     await expect(storage.read('small', { start: 0, end: 2 })).rejects.toThrow('asked for bytes 0-2');
   });
 
-  test.each([
-    [5 * MIB - 1, 5 * MIB],
-    [0, 0],
-    [6 * MIB - 1, 6 * MIB - 1],
-    [6 * MIB - 1, 7 * MIB],
-  ])('bytes %i to %i of an object in two parts', async (start, end) => {
+  test('of an object in two parts', async () => {
     const content = randomBytes(6 * MIB);
     await put('large', content);
-    const read = await buffer(await storage.read('large', { start, end }));
-    expect(read.equals(content.subarray(start, end + 1))).toBe(true);
+    for (const [start, end] of [
+      [5 * MIB - 1, 5 * MIB],
+      [0, 0],
+      [6 * MIB - 1, 7 * MIB],
+    ] as const) {
+      const read = await buffer(await storage.read('large', { start, end }));
+      expect(read.equals(content.subarray(start, end + 1))).toBe(true);
+    }
   });
 });
 
@@ -293,9 +283,9 @@ describe('what goes wrong is told as by a file system, with what to do', () => {
   });
 
   test('slow down, then go on', async () => {
-    failing(() => true, ...Array<Fault>(3).fill({ kind: 'answer', status: 503, code: 'SlowDown' }));
+    failing(() => true, { kind: 'answer', status: 503, code: 'SlowDown' });
     expect(await put('a', 'x')).toEqual({ key: 'a', sizeBytes: 1 });
-    expect(server.requests).toHaveLength(4);
+    expect(server.requests).toHaveLength(2);
   });
 
   test('an object that goes between being looked at and being fetched', async () => {
@@ -321,11 +311,6 @@ describe('a server that hangs', () => {
       // By the deadline: the bucket itself waits for much longer, and fails otherwise.
       await expect(ask()).rejects.toThrow(StorageLate);
     }
-  });
-
-  test('is given up in the end by who has time', async () => {
-    server.fault = () => ({ kind: 'hang' });
-    await expect(impatient().stat('a')).rejects.toMatchObject({ code: 'ETIMEDOUT' });
   });
 
   test('that accepts connections and says nothing is given up as well', async () => {
@@ -375,25 +360,6 @@ async function portThatTakesNobody(): Promise<number> {
   await until('the line is full', () => line.filter(({ connecting }) => !connecting).length >= 2);
   return port;
 }
-
-test('more writes than there are connections wait their turn, and keep nobody from asking', async () => {
-  const bucket = new S3Bucket({ ...bucketOptions(server), connectMs: 5000, tries: 1 });
-  onTestFinished(() => bucket.close());
-  const crowded = createS3Storage(bucket, { largestWriteBytes: 1 });
-  const { promise: later, resolve: release } = Promise.withResolvers<void>();
-  server.fault = ({ method }) => (method === 'PUT' ? { kind: 'late', until: later } : undefined);
-  const writing = Array.from({ length: 70 }, (_, at) => crowded.write(`object-${at}`, Readable.from(['x'])));
-  const written = Promise.all(writing);
-  written.catch(() => undefined);
-  await until('all connections are taken', () => server.requests.length === 64);
-  // Longer than a connection may take to come about.
-  await sleep(6000);
-  // Who had to wait for the writes would wait until they are released.
-  await inTime('ping', 20_000, crowded.ping());
-  expect(await inTime('stat', 20_000, crowded.stat('object-69'))).toBeUndefined();
-  release();
-  expect(await written).toHaveLength(70);
-});
 
 test('what writers have left that died goes when it is old enough', async () => {
   for (const [uploadId, hours] of [

@@ -18,6 +18,7 @@ import {
   plain,
   type Setting,
   startSetting,
+  useSettings,
   voiceNote,
 } from './whatsapp-fixture.ts';
 
@@ -32,6 +33,8 @@ beforeAll(async () => {
 afterAll(() => folder.remove());
 
 const soon = (): AbortSignal => AbortSignal.timeout(10_000);
+
+useSettings();
 
 let setting: Setting;
 let session: WhatsAppSession;

@@ -1,7 +1,7 @@
 /** The WhatsApp transport on a Redis of the test's own and a fake of the network, with everything that it reports. */
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
-import { afterAll } from 'vitest';
+import { afterAll, beforeAll } from 'vitest';
 import { defaultInstanceSettings } from '../../../src/contract/gateway-instances.ts';
 import type { Instance } from '../../../src/gateway/instances.ts';
 import type { Lease } from '../../../src/gateway/lease/lease.ts';
@@ -126,18 +126,23 @@ function onRecord(id: string, authorJid: string | undefined): LoggedMessage | un
 const KEY = Buffer.alloc(32, 3);
 
 /** One for all tests of a file: each setting has an instance of its own, whose id stands in all its keys. */
-let redisOfFile: Promise<TestRedis> | undefined;
-afterAll(async () => (await redisOfFile)?.close());
+let redisOfFile: TestRedis;
+
+/** Called by each file that starts settings. */
+export function useSettings(): void {
+  beforeAll(async () => {
+    redisOfFile = await startTestRedis();
+  });
+  afterAll(() => redisOfFile.close());
+}
 
 export async function startSetting(
   settings: Partial<Instance['settings']> = {},
   version?: [number, number, number],
 ): Promise<Setting> {
-  redisOfFile ??= startTestRedis();
-  const server = await redisOfFile;
   const folder = await makeFolder();
   const logger = createLogger(process.env.TEST_LOG_LEVEL ?? 'silent');
-  const redis = connectRedis({ url: server.url, role: 'request', logger });
+  const redis = connectRedis({ url: redisOfFile.url, role: 'request', logger });
   const network = new FakeWhatsApp();
   network.addPerson(ada.number, ada.name);
   network.addPerson(hedy.number, hedy.name);
