@@ -104,6 +104,6 @@ export const clientFaults: readonly Fault[] = [
     in: 'makeBubble',
     search: 'void attempt(() => connection.tell(played));',
     replace: '',
-    tests: ['test/gateway/inbox-page.core-all.test.ts'],
+    tests: ['test/gateway/inbox-page.all.test.ts'],
   },
 ];

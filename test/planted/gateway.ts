@@ -237,7 +237,7 @@ export const gatewayFaults: readonly Fault[] = [
     in: 'InboxSessions.redeem',
     search: 'this.#redis.getdel(',
     replace: 'this.#redis.get(',
-    tests: ['test/gateway/access.test.ts', 'test/gateway/inbox-page.core-all.test.ts'],
+    tests: ['test/gateway/access.test.ts', 'test/gateway/inbox-page.all.test.ts'],
   },
   {
     name: 'token-sees-other-inboxes',
