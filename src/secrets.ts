@@ -37,7 +37,7 @@ export function deriveSecrets(secretKey: string): DerivedSecrets {
   };
 }
 
-/** For whoever made the file to write into it. */
+/** For whoever made the file to write into it, unless a caller has another patience. */
 const WRITTEN_WITHIN_MS = 5000;
 const LOOK_EACH_MS = 20;
 const LEAST_CHARACTERS = 32;
@@ -46,7 +46,7 @@ const LEAST_CHARACTERS = 32;
  * The root secret of an installation that was given none: made once in the file, mode 0600.
  * Two processes that start at once agree: the file is created exclusively, and the other one waits until it is written.
  */
-export async function savedSecretKey(path: string): Promise<string> {
+export async function savedSecretKey(path: string, withinMs = WRITTEN_WITHIN_MS): Promise<string> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });
   try {
     const file = await open(path, 'wx', 0o600);
@@ -59,14 +59,14 @@ export async function savedSecretKey(path: string): Promise<string> {
   } catch (error) {
     if (!isCoded(error, 'EEXIST')) throw error;
   }
-  const secret = await readSecretKey(path);
+  const secret = await readSecretKey(path, withinMs);
   if (secret === undefined) throw new Error(`${path} was removed while it was read`);
   return secret;
 }
 
 /** What stands in the file, once it is written; undefined without a file. */
-export async function readSecretKey(path: string): Promise<string | undefined> {
-  const untilMs = performance.now() + WRITTEN_WITHIN_MS;
+export async function readSecretKey(path: string, withinMs = WRITTEN_WITHIN_MS): Promise<string | undefined> {
+  const untilMs = performance.now() + withinMs;
   for (;;) {
     const text = await readFile(path, 'utf8').catch((error: unknown) => {
       if (isCoded(error, 'ENOENT')) return undefined;

@@ -2,7 +2,6 @@
 import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { savedSecretKey } from '../src/secrets.ts';
 
@@ -24,9 +23,9 @@ it('is made once by those who start at the same time, for its owner alone', asyn
 it('is waited for while another process writes it', async () => {
   const path = join(folder, 'secret-key');
   await writeFile(path, '');
-  const waiting = savedSecretKey(path);
-  // By then it has looked, and goes on looking.
-  expect(await Promise.race([waiting, delay(100, 'nothing yet')])).toBe('nothing yet');
+  const waiting = savedSecretKey(path, 60_000);
+  // Whoever came at the same time, and waits for less, finds nothing.
+  await expect(savedSecretKey(path, 0)).rejects.toThrow('does not hold a secret');
   await writeFile(path, `${'a'.repeat(32)}\n`);
   expect(await waiting).toBe('a'.repeat(32));
 });
@@ -34,6 +33,8 @@ it('is waited for while another process writes it', async () => {
 it('is refused, and not replaced, when it stays too short', async () => {
   const path = join(folder, 'secret-key');
   await writeFile(path, 'short');
-  await expect(savedSecretKey(path)).rejects.toThrow(`${path} does not hold a secret of at least 32 bytes`);
+  await expect(savedSecretKey(path, 50)).rejects.toThrow(
+    `${path} does not hold a secret of at least 32 bytes`,
+  );
   expect(await readFile(path, 'utf8')).toBe('short');
 });

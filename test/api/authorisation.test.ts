@@ -46,11 +46,12 @@ interface Row {
 
 const ADA = '12025550101';
 const TUS = { 'tus-resumable': '1.0.0' };
-const source = (): Json => ({
-  type: 'url',
-  url: `http://127.0.0.1:${service().outside.port}/tone.mp4`,
+const extraction = (path = '/tone.mp4'): Json => ({
+  source: { type: 'url', url: `http://127.0.0.1:${service().outside.port}${path}` },
+  output: { format: 'mp3' },
 });
-const extraction = (): Json => ({ source: source(), output: { format: 'mp3' } });
+/** Of a job that is soon over. */
+const vain = (): Json => extraction('/nothing.mp4');
 const hookUrl = (): string => `http://127.0.0.1:${service().outside.port}/hook`;
 const signedEvent = (): Ask => {
   const body = JSON.stringify({ event: 'unknown.event' });
@@ -65,8 +66,8 @@ const signedEvent = (): Ask => {
 };
 
 const rows: Readonly<Record<string, Row>> = {
-  'POST /v1/extract': { right: 202, ask: () => ({ json: extraction() }) },
-  'POST /v1/batch': { right: 202, ask: () => ({ json: { jobs: [extraction()] } }) },
+  'POST /v1/extract': { right: 202, ask: () => ({ json: vain() }) },
+  'POST /v1/batch': { right: 202, ask: () => ({ json: { jobs: [vain()] } }) },
   'GET /v1/batch/:batchId': { right: 200 },
   'POST /v1/uploads': {
     right: 201,
@@ -143,10 +144,9 @@ beforeAll(async () => {
   const hook = outside.hook('hook');
   const { jobId: completed } = await service().run({ ...extraction(), options: { webhook: hook.url } });
   await hook.got(1);
-  const failedJob = { ...extraction(), source: { type: 'url', url: `${hookUrl()}/nothing.mp4` } };
-  const { jobId: failed } = await service().run(failedJob);
+  const { jobId: failed } = await service().run(vain());
   const deliveries = await service().call('GET', `/v1/jobs/${completed}/deliveries`);
-  const made = await service().call('POST', '/v1/batch', { json: { jobs: [extraction()] } });
+  const made = await service().call('POST', '/v1/batch', { json: { jobs: [vain()] } });
   mine = {
     completed,
     failed,
@@ -174,7 +174,7 @@ async function unfinishedUpload(): Promise<string> {
 
 /** What the row's path names of the owner's. */
 async function belongings(row: Row): Promise<Belongings> {
-  const completed = row.job === 'new' ? (await service().run(extraction())).jobId : mine.completed;
+  const completed = row.job === 'new' ? (await service().run(vain())).jobId : mine.completed;
   const uploads = { new: newUpload, unfinished: unfinishedUpload };
   return { ...mine, completed, upload: row.upload ? await uploads[row.upload]() : mine.upload };
 }
@@ -237,13 +237,7 @@ describe.for(keyed)('$name', ({ name, route }) => {
   });
 
   it('with a wrong, a malformed or a revoked key: 401, the same for all, whatever the path names', async () => {
-    const wrong = [
-      withOtherSecret(service().key),
-      `sp_aaaaaaaa_${'a'.repeat(40)}`,
-      `${service().key}, ${service().key}`,
-      'sp_*',
-      revoked,
-    ];
+    const wrong = [withOtherSecret(service().key), 'sp_*', revoked];
     const refusals = await Promise.all(
       wrong.flatMap((key) => [
         call(name, mine, key).then((answer) => comparable(answer, mine)),

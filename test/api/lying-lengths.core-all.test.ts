@@ -1,14 +1,12 @@
 /** Decisions A2a and A7: a source whose server lies about its length fails with a code that says so; nothing short is called whole. */
 import { readFile } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
-import { expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
 import { rowsOfRun } from '../by-run.ts';
-import { ffmpeg } from '../media/oracle.ts';
-import { mediaFolder } from '../media/sources.ts';
+import { cachedMedia } from '../media-cache.ts';
 import { useService } from './api-fixture.ts';
 
 const service = useService();
-const folder = mediaFolder();
 
 /** Files that know their own size (decisions A2a). */
 const files = {
@@ -68,25 +66,28 @@ const cases = (Object.keys(files) as Extension[]).flatMap((extension) =>
   (Object.keys(lies) as Lie[]).map((lie) => ({ extension, lie })),
 );
 
-it.concurrent.each(rowsOfRun(cases, ({ extension }) => extension === 'mp4'))(
-  '$extension: $lie',
-  async ({ extension, lie }) => {
-    const whole = folder.at(`${lie.replaceAll(' ', '-')}.${extension}`);
-    await ffmpeg(
-      ...['-v', 'error', '-f', 'lavfi', '-i', 'testsrc2=s=64x64:r=10:d=5'],
-      ...['-f', 'lavfi', '-i', 'anoisesrc=d=5:r=48000:a=0.3', ...files[extension], whole],
-    );
-    const bytes = await readFile(whole);
-    const part = bytes.subarray(0, Math.floor(bytes.length * SHARE));
-    const { code, send } = lies[lie];
-    const path = `/${encodeURIComponent(lie)}.${extension}`;
-    const url = service().outside.on(path, (_request, response) => send(response, bytes, part));
-    const jobId = await service().submit({ source: { type: 'url', url }, output: { format: 'mp3' } });
-    const job = await service().reaches(jobId, 'completed', 'failed');
-    expect({ status: job.status, code: job.error?.code, outputFile: job.outputFile }).toEqual({
-      status: 'failed',
-      code,
-      outputFile: null,
-    });
-  },
-);
+const rows = rowsOfRun(cases, ({ extension }) => extension === 'mp4');
+const sources = new Map<Extension, string>();
+beforeAll(async () => {
+  for (const extension of new Set(rows.map((row) => row.extension))) {
+    const pictures = ['-f', 'lavfi', '-i', 'testsrc2=s=64x64:r=10:d=5'];
+    const sound = ['-f', 'lavfi', '-i', 'anoisesrc=d=5:r=48000:a=0.3'];
+    const args = [...pictures, ...sound, ...files[extension]];
+    sources.set(extension, await cachedMedia(`whole.${extension}`, args));
+  }
+});
+
+it.concurrent.each(rows)('$extension: $lie', async ({ extension, lie }) => {
+  const bytes = await readFile(sources.get(extension) ?? '');
+  const part = bytes.subarray(0, Math.floor(bytes.length * SHARE));
+  const { code, send } = lies[lie];
+  const path = `/${encodeURIComponent(lie)}.${extension}`;
+  const url = service().outside.on(path, (_request, response) => send(response, bytes, part));
+  const jobId = await service().submit({ source: { type: 'url', url }, output: { format: 'mp3' } });
+  const job = await service().reaches(jobId, 'completed', 'failed');
+  expect({ status: job.status, code: job.error?.code, outputFile: job.outputFile }).toEqual({
+    status: 'failed',
+    code,
+    outputFile: null,
+  });
+});

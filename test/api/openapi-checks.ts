@@ -15,6 +15,8 @@ export interface Example {
 export class DocumentChecks {
   readonly #document: Plain;
   readonly #ajv: Ajv2020;
+  /** By the schema's pointer: compiling takes longer than judging. */
+  readonly #validators = new Map<string, ValidateFunction>();
 
   constructor(document: object) {
     this.#document = document as Plain;
@@ -27,7 +29,8 @@ export class DocumentChecks {
 
   /** What a value breaks of the schema at a pointer; empty when it fits. */
   faults(schemaAt: string, value: unknown): string[] {
-    const validate: ValidateFunction = this.#ajv.compile({ $ref: `document#${schemaAt}` });
+    const validate = this.#validators.get(schemaAt) ?? this.#ajv.compile({ $ref: `document#${schemaAt}` });
+    this.#validators.set(schemaAt, validate);
     return validate(value) ? [] : (validate.errors ?? []).map(said);
   }
 
