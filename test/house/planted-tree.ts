@@ -26,6 +26,7 @@ const settings = [
   'script/tally-reporter.ts',
   'script/test',
   'script/no-browser-types.d.ts',
+  'test/needs.ts',
   'tsconfig.json',
   'web/tsconfig.json',
   'vitest.config.ts',
