@@ -241,17 +241,22 @@ describe('real answers are what the document says', () => {
   });
 });
 
-it('GET /docs is a page with every operation and error that asks nobody else, about which the browser has no complaint', async () => {
-  const summaries = operations().map(({ operation }) => operation.summary);
-  expect(summaries.length).toBeGreaterThan(20);
-  const awaited = [...summaries, ...Object.keys(gatewayErrorCatalogue)];
-  const seen = await lookAtReference(`${gateway.url}/docs`, { width: 1280, height: 900 }, awaited);
-  expect(seen.complaints).toEqual([]);
-  expect(seen.origins).toEqual([new URL(gateway.url).origin]);
-  expect(seen.width).toBe(1280);
-}, 120_000);
+const browser = { tags: 'chromium', timeout: 120_000 } as const;
+it(
+  'GET /docs is a page with every operation and error that asks nobody else, about which the browser has no complaint',
+  browser,
+  async () => {
+    const summaries = operations().map(({ operation }) => operation.summary);
+    expect(summaries.length).toBeGreaterThan(20);
+    const awaited = [...summaries, ...Object.keys(gatewayErrorCatalogue)];
+    const seen = await lookAtReference(`${gateway.url}/docs`, { width: 1280, height: 900 }, awaited);
+    expect(seen.complaints).toEqual([]);
+    expect(seen.origins).toEqual([new URL(gateway.url).origin]);
+    expect(seen.width).toBe(1280);
+  },
+);
 
-it('shows each operation in curl, JavaScript and Python, which ask for it', async () => {
+it('shows each operation in curl, JavaScript and Python, which ask for it', { tags: 'python3' }, async () => {
   const sampled = sampledOperations(document);
   expect(sampled).toHaveLength(operations().length);
   for (const { operationId, labels, samples } of sampled) {

@@ -1,3 +1,4 @@
+// @module-tag mount
 /** Who may write how much, on a real volume that is really too small. */
 import { appendFile, mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -6,9 +7,10 @@ import { StorageLate } from '../../src/storage/deadline.ts';
 import type { DiskClaim } from '../../src/storage/disk-claim.ts';
 import { DiskSpace } from '../../src/storage/disk-space.ts';
 import { bestMs, msOf } from '../best-ms.ts';
+import { unless } from '../needs.ts';
 import { MIB, makeSmallVolume, type SmallVolume } from '../small-volume.ts';
 import { until } from '../until.ts';
-import { hangVolume, mayHangVolumes } from './hanging-volume.ts';
+import { hangVolume, whyNoHangingVolumes } from './hanging-volume.ts';
 
 const RESERVE = 4 * MIB;
 const OUT_OF_SPACE = 'the job could not be finished: the service ran out of disk space';
@@ -211,8 +213,9 @@ describe('the reserve', () => {
   });
 });
 
-it.runIf(mayHangVolumes())(
+it(
   'a volume that hangs under the files of a claim fails one in time that does not fit beside all that was claimed',
+  unless(whyNoHangingVolumes()),
   async () => {
     const folder = join(volume.folder, 'job');
     await mkdir(folder);

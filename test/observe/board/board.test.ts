@@ -212,7 +212,7 @@ describe('what can be done', () => {
   });
 });
 
-describe('in a browser', () => {
+describe('in a browser', { tags: 'chromium' }, () => {
   let browser: TestBrowser;
   beforeAll(async () => {
     browser = await startChromium({ width: 1200, height: 800 });
