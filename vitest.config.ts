@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config';
+import { tags } from './test/needs.ts';
 
 /**
  * The runs, in the order in which they follow one another. A test file's name says in which it takes part: `sniff.test.ts` in the core
@@ -26,6 +27,8 @@ export default defineConfig({
     hookTimeout: 120_000,
     // As long as `until` waits: vitest's own second is less than a busy machine may need.
     expect: { poll: { timeout: 60_000 } },
+    // What tests need of the machine; where it is missing they are left out.
+    tags: tags(),
     setupFiles: ['script/measure-file.ts'],
     reporters: [
       'default',

@@ -1,6 +1,7 @@
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { Reporter, TestModule } from 'vitest/node';
+import type {} from '../test/needs.ts';
 import { processorSeconds } from './processor-time.ts';
 
 const MOST_EXPENSIVE = 10;
@@ -87,8 +88,8 @@ function leftOut(modules: readonly TestModule[]): string[] {
   const counts = new Map<string, number>();
   for (const test of modules.flatMap((module) => [...module.children.allTests()])) {
     const result = test.result();
-    if (result.state !== 'skipped' || !result.note) continue;
-    counts.set(result.note, (counts.get(result.note) ?? 0) + 1);
+    const reason = result.state === 'skipped' ? (test.meta().leftOut ?? result.note) : undefined;
+    if (reason) counts.set(reason, (counts.get(reason) ?? 0) + 1);
   }
   return [...counts].map(
     ([reason, count]) => `left out: ${count} ${count === 1 ? 'test' : 'tests'}: ${reason}`,

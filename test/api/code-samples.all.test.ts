@@ -1,3 +1,5 @@
+// @module-tag curl
+// @module-tag python3
 /** The samples of the API reference, run against the service as who copies them runs them, with ids and addresses of his own. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';

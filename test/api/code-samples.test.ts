@@ -41,7 +41,7 @@ describe('the samples of the OpenAPI document', () => {
     }
   });
 
-  it('are JavaScript and Python', () => {
+  it('are JavaScript and Python', { tags: 'python3' }, () => {
     for (const { samples } of operations) {
       expect(parseAst(samples.JavaScript, { lang: 'js' }).type).toBe('Program');
     }
@@ -85,7 +85,7 @@ describe('a literal', () => {
     expect(new Function(`return (${literalOf(value, 'javascript')})`)()).toEqual(value);
   });
 
-  it('of Python has the value', () => {
+  it('of Python has the value', { tags: 'python3' }, () => {
     const program = `import json\nprint(json.dumps(${literalOf(value, 'python')}))`;
     expect(JSON.parse(execFileSync('python3', ['-c', program], { encoding: 'utf8' }))).toEqual(value);
   });

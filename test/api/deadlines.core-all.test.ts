@@ -7,7 +7,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import type { Storage } from '../../src/storage/storage.ts';
 import { currentRun } from '../by-run.ts';
-import { hangVolume, mayHangVolumes } from '../storage/hanging-volume.ts';
+import { unless } from '../needs.ts';
+import { hangVolume, whyNoHangingVolumes } from '../storage/hanging-volume.ts';
 import { until } from '../until.ts';
 import { type Answer, type TestService, useClips, useService } from './api-fixture.ts';
 import { makeSubjects, type RouteRequest, routeRequests, type Subjects } from './route-requests.ts';
@@ -205,8 +206,9 @@ describe('Storage unreachable', () => {
     expect([...new Set(unavailable)].toSorted()).toEqual(needing);
   });
 
-  it.runIf(currentRun === 'all' && mayHangVolumes())(
+  it.runIf(currentRun === 'all')(
     'so does a volume that hangs, and all is well when it is back',
+    unless(whyNoHangingVolumes()),
     async () => {
       const answers = await promptly(service(), async () => {
         const subjects = await makeSubjects(service(), clip('tone.mp4'));

@@ -1,3 +1,4 @@
+// @module-tag mount
 /** What the API takes in while the disk has room for it, and what it does not. The volume of its files is a small one. */
 import { once } from 'node:events';
 import { readdir, readFile } from 'node:fs/promises';

@@ -1,3 +1,4 @@
+// @module-tag chromium
 /** The page at /docs in a browser. */
 import { expect, it } from 'vitest';
 import { startChromium } from '../chromium.ts';

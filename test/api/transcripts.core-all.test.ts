@@ -37,7 +37,7 @@ describe.runIf(currentRun === 'core')('A8. Without TRANSCRIBER_URL', () => {
   });
 });
 
-describe('A8. With a transcriber', () => {
+describe('A8. With a transcriber', { tags: ['flite', 'pocketsphinx'] }, () => {
   let folder: string;
   let talk: ScriptTalk;
   let service: TestService;

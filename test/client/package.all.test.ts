@@ -1,3 +1,4 @@
+// @module-tag chromium
 /** The package soundpost-client, as somebody has it who installs it: packed, installed without a registry in an empty folder, and used in every way that its page names. */
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,3 +1,5 @@
+// @module-tag helm
+// @module-tag prometheus
 /** What KEDA asks Prometheus for, asked of Prometheus' own engine. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -6,15 +8,16 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { stringify } from 'yaml';
 
 import { type Outcome, run } from '../house/command.ts';
-import { noHelm, namespace as own, render } from './chart.ts';
+import { type Manifest, namespace as own, render } from './chart.ts';
 import { valueSets } from './value-sets.ts';
 
-const rendered = noHelm ? [] : await render(valueSets['keda, with a PodMonitor']);
-const scaled = rendered.find(({ kind }) => kind === 'ScaledObject');
-const query: string = scaled?.spec.triggers[0].metadata.query;
-
+let scaled: Manifest | undefined;
+let query: string;
 let folder: string;
 beforeAll(async () => {
+  const rendered = await render(valueSets['keda, with a PodMonitor']);
+  scaled = rendered.find(({ kind }) => kind === 'ScaledObject');
+  query = scaled?.spec.triggers[0].metadata.query;
   folder = await mkdtemp(join(tmpdir(), 'soundpost-keda-'));
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
@@ -41,7 +44,7 @@ async function gives(series: Readonly<Record<string, number>>, value: number | u
 const jobs = (labels: string, namespace = own): string =>
   `soundpost_queue_jobs{namespace="${namespace}",${labels}}`;
 
-it.skipIf(noHelm)('it is jobs that wait and jobs that run, however many processes tell of them', async () => {
+it('it is jobs that wait and jobs that run, however many processes tell of them', async () => {
   const series = {
     [jobs('queue="extract",state="waiting",instance="api-1"')]: 7,
     [jobs('queue="extract",state="waiting",instance="api-2"')]: 7,
@@ -54,7 +57,7 @@ it.skipIf(noHelm)('it is jobs that wait and jobs that run, however many processe
   expect(await gives(series, 20)).toMatchObject({ code: 1 });
 });
 
-it.skipIf(noHelm)('an empty queue is 0, and a Prometheus that knows nothing gives nothing', async () => {
+it('an empty queue is 0, and a Prometheus that knows nothing gives nothing', async () => {
   const empty = { [jobs('queue="extract",state="waiting"')]: 0, [jobs('queue="extract",state="active"')]: 0 };
   expect(await gives(empty, 0)).toMatchObject({ code: 0 });
   // Which KEDA takes for an error, and not for 0, where it is told so.
@@ -62,7 +65,7 @@ it.skipIf(noHelm)('an empty queue is 0, and a Prometheus that knows nothing give
   expect(scaled?.spec.triggers[0].metadata.ignoreNullValues).toBe('false');
 });
 
-it.skipIf(noHelm)('the jobs of another Soundpost start no worker of this one', async () => {
+it('the jobs of another Soundpost start no worker of this one', async () => {
   const series = {
     [jobs('queue="extract",state="waiting"')]: 2,
     [jobs('queue="extract",state="active"')]: 1,

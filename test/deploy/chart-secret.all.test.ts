@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Json } from '../client.ts';
-import { chartFolder, helm, noHelm } from './chart.ts';
+import { chartFolder, helm } from './chart.ts';
 import { type KubernetesApi, startKubernetesApi } from './kubernetes-api.ts';
 
 let folder: string;
@@ -37,7 +37,7 @@ const secrets = (): Record<string, string> =>
     ]),
   );
 
-describe.skipIf(noHelm)('the Secret that the chart makes', () => {
+describe('the Secret that the chart makes', { tags: 'helm' }, () => {
   it('has what it needs, of enough letters and digits, others in each release', async () => {
     await put('install');
     const first = secrets();

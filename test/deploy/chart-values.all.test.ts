@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { isMap, isPair, isScalar, type Pair, parseDocument, visit } from 'yaml';
 import { Environment } from '../../src/settings/environment.ts';
 import type { Json } from '../client.ts';
-import { chartFolder, defaultValues, noHelm, render, template, valuesSchema } from './chart.ts';
+import { chartFolder, defaultValues, render, template, valuesSchema } from './chart.ts';
 import { valueSets } from './value-sets.ts';
 
 const validate = new Ajv({ allErrors: true, allowUnionTypes: true, strictTypes: false }).compile(
@@ -102,7 +102,7 @@ describe('the variables of the service', () => {
     'SOUNDPOST_API_KEY',
   ];
 
-  it.skipIf(noHelm)('each is a value of its own, one of config, or one of the Secret', async () => {
+  it('each is a value of its own, one of config, or one of the Secret', { tags: 'helm' }, async () => {
     const rendered = await Promise.all(Object.values(valueSets).map(render));
     const set = new Set<string>();
     for (const { kind, data, spec } of rendered.flat()) {
@@ -176,14 +176,14 @@ describe('refused by the schema', () => {
     expect(validate(withValue(path, value))).toBe(false);
   });
 
-  it.skipIf(noHelm)('Helm goes by it', async () => {
+  it('Helm goes by it', { tags: 'helm' }, async () => {
     const { code, output } = await template({ ...valueSets.default, redis: { enable: false } });
     expect(code).toBe(1);
     expect(output).toContain("at '/redis': additional properties 'enable' not allowed");
   });
 });
 
-describe.skipIf(noHelm)('refused with a reason', () => {
+describe('refused with a reason', { tags: 'helm' }, () => {
   const { default: values } = valueSets;
   it.each<[values: Json, reason: string]>([
     [{ redis: { url: 'redis://a:6379', existingSecret: 'b' } }, 'both say where Redis is'],

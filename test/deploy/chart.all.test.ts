@@ -9,7 +9,7 @@ import { publicBlocks } from '../../src/outbound/address-table.ts';
 import { Environment } from '../../src/settings/environment.ts';
 import type { Json } from '../client.ts';
 import { projectFolder } from '../docs/markdown.ts';
-import { chartFolder, type Manifest, namespace, noHelm, render } from './chart.ts';
+import { chartFolder, type Manifest, namespace, render } from './chart.ts';
 import { restrictedFaults } from './pod-security.ts';
 import { type KubernetesVersion, kubernetesVersions, schemaFaults, typeFaults } from './schemas.ts';
 import { valueSets } from './value-sets.ts';
@@ -56,7 +56,7 @@ function environmentOf(manifest: Manifest, manifests: readonly Manifest[]): Reco
 const configOf = (manifest: Manifest, manifests: readonly Manifest[]): Config =>
   loadConfig({ SECRET_KEY: 'x'.repeat(32), ...environmentOf(manifest, manifests) });
 
-describe.skipIf(noHelm)('the chart', () => {
+describe('the chart', { tags: 'helm' }, () => {
   describe.each(Object.keys(valueSets))('with %s', (set) => {
     let manifests: Manifest[];
     /** The three processes, and with a Redis all pods. */

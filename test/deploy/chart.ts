@@ -1,5 +1,4 @@
 /** deploy/helm/soundpost, rendered by Helm itself: script/helm's, else the machine's. */
-import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -8,6 +7,7 @@ import { parse, parseAllDocuments, stringify } from 'yaml';
 import type { Json } from '../client.ts';
 import { projectFolder } from '../docs/markdown.ts';
 import { type Outcome, ownNode, run } from '../house/command.ts';
+import { FETCHED_HELM } from '../needs.ts';
 
 /** One object of Kubernetes; its form is checked by the schemas. */
 export type Manifest = Json;
@@ -18,14 +18,7 @@ export const namespace = 'cell-1';
 export const defaultValues: Json = parse(readFileSync(join(chartFolder, 'values.yaml'), 'utf8'));
 export const valuesSchema: Json = JSON.parse(readFileSync(join(chartFolder, 'values.schema.json'), 'utf8'));
 
-const fetched = join(projectFolder, '.cache/helm/helm');
-const command = existsSync(fetched) ? fetched : 'helm';
-
-/** Why the tests of the chart are left out, or undefined. On Linux and x86-64 script/bootstrap has brought one. */
-export const noHelm: string | undefined =
-  spawnSync(command, ['version']).status === 0 || (process.platform === 'linux' && process.arch === 'x64')
-    ? undefined
-    : 'there is no helm on the PATH';
+const command = existsSync(FETCHED_HELM) ? FETCHED_HELM : 'helm';
 
 /** @param kubeconfig of the cluster that it talks to; none by default, whatever this machine has */
 export function helm(args: readonly string[], kubeconfig = '/dev/null'): Promise<Outcome> {

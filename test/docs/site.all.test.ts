@@ -1,3 +1,4 @@
+// @module-tag chromium
 /** The site of the documentation as a visitor has it: built, behind a plain web server, in a real browser. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

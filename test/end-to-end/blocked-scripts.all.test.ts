@@ -1,3 +1,4 @@
+// @module-tag chromium
 /** What a page shows where one of its scripts is blocked, by an extension or a proxy, or does not arrive: never nothing. Firefox without any script is in firefox.all.test.ts. */
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';

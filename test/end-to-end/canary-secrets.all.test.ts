@@ -1,3 +1,4 @@
+// @module-tag prosody
 /**
  * Secrets of every kind are planted in a full run of real processes that write all that they can into their logs: none of
  * them comes out in a log or an answer, and Redis holds in the clear only what is so by design (SECURITY.md).

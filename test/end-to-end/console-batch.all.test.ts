@@ -1,3 +1,4 @@
+// @module-tag chromium
 /** Many sources at once at the console, among them broken ones: none vanishes, each says what is wrong with it, and the others go on. */
 import { execFile } from 'node:child_process';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';

@@ -1,3 +1,4 @@
+// @module-tag chromium
 /** What the console may cost: time and bytes over a slow line, requests while nothing happens, and room on a small screen. */
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';

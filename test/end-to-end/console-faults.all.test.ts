@@ -1,3 +1,4 @@
+// @module-tag chromium
 /** The console where something goes wrong: what was typed, what was chosen, the service, or the moment. The way that goes well is console.test.ts. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -1,3 +1,4 @@
+// @module-tag chromium
 /** The view of a job in the console, where the whole way of a video (console.core-all.test.ts) does not come by: passing on, whom to send to, and why it failed. */
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';

@@ -1,3 +1,5 @@
+// @module-tag chromium
+// @module-tag openssl
 /** What somebody manages at the console, in a real browser: instances, one of them paired with a phone over Baileys as it is; keys; webhooks; usage. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -1,3 +1,4 @@
+// @module-tag chromium
 /**
  * Takes the pictures of the console that README.md and docs/console.md show, on a service of its own: `npm run pictures` writes them. With --all they go to a
  * temporary folder, so that the way to them stays walkable; what is on the way is tested in console.test.ts.

@@ -1,3 +1,4 @@
+// @module-tag chromium
 /** The whole journey of somebody with a video in their hand, at the console, in a real browser and over a network that breaks. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

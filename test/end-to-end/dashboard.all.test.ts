@@ -1,3 +1,4 @@
+// @module-tag prometheus
 /**
  * The dashboard, the alerts and the table of metrics against the real thing: three processes that do some of everything, scraped by a real Prometheus,
  * which is asked every query that there is.

@@ -1,3 +1,4 @@
+// @module-tag firefox
 /** The pages in Firefox: that they work there at all, not every way that Chromium has been taken. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

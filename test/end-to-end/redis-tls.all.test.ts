@@ -1,3 +1,4 @@
+// @module-tag openssl
 /** The whole service on a Redis that takes TLS only, under a private authority, as a user with the permissions that the documentation gives. */
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

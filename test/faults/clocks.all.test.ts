@@ -1,3 +1,4 @@
+// @module-tag faketime
 /**
  * Workers whose clocks are a day ahead and an hour behind, beside a good one: they say so and do nothing, so that no result is erased early; the good one goes on
  * to work and to sweep.

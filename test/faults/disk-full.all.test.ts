@@ -1,3 +1,4 @@
+// @module-tag mount
 /**
  * The disk is full: in the middle of a download, of an encoding, of the way into the storage; or before a job has begun. The
  * first three jobs end failed and say why, the worker lives, nothing of them stays; the last waits.

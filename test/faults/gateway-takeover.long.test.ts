@@ -1,3 +1,5 @@
+// @module-tag prosody
+// @module-tag slixmpp
 /**
  * The gateway's active process is killed, again and again, while another one stands by, with accounts on a real XMPP server, another
  * implementation's client on the other side, and the lease of production: what was asked for under an Idempotency-Key comes once.

@@ -1,3 +1,4 @@
+// @module-tag chromium
 /** The inbox page in a real browser. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';

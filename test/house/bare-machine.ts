@@ -7,7 +7,7 @@ import { projectFolder } from './planted-tree.ts';
 
 /** What a bare system has: the tools that POSIX and Debian's essential packages bring. */
 const bareTools =
-  'bash sh env ln dirname mkdir mktemp cmp cp cut mv rm sed sleep touch tr paste tar gzip uname chmod flock true'.split(
+  'bash sh env ln dirname mkdir mktemp cmp cp cut mv rm sed sleep touch tr paste tar gzip uname chmod flock seq true'.split(
     ' ',
   );
 

@@ -66,7 +66,7 @@ describe('script/bootstrap', () => {
   it('says how much is there while a download takes its time', async () => {
     await machine.installer(
       'npm',
-      'mkdir -p node_modules; while [ ! -e node_modules/seen ]; do sleep 0.2; done',
+      'mkdir -p node_modules; for each in $(seq 300); do [ -e node_modules/seen ] || sleep 0.2; done',
     );
     await machine.command(
       'du',
@@ -244,6 +244,15 @@ describe('script/bootstrap', () => {
     expect(await machine.calls()).toEqual([EVERYTHING]);
     const { output } = await machine.bootstrap('--all');
     expect(output).toMatch(/^\+ env .*apt-get .*install .*prosody chromium/m);
+  });
+
+  it('has every package that test/needs.ts names', async () => {
+    const [table = '', needs = ''] = await Promise.all(
+      ['script/bootstrap', 'test/needs.ts'].map((file) => readFile(join(projectFolder, file), 'utf8')),
+    );
+    const packages = [...needs.matchAll(/package: '(.+)'/g)].flatMap(([, names = '']) => names.split(' '));
+    expect(packages.length).toBeGreaterThan(10);
+    expect(packages.filter((name) => !new RegExp(`^\\S+ +${name} `, 'm').test(table))).toEqual([]);
   });
 
   it('brings what script/ffmpeg builds with, and nothing besides, when it is asked to, without Node', async () => {

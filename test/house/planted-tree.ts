@@ -26,6 +26,8 @@ const settings = [
   'script/tally-reporter.ts',
   'script/test',
   'script/no-browser-types.d.ts',
+  'test/needs.ts',
+  'test/needs.ts',
   'tsconfig.json',
   'web/tsconfig.json',
   'vitest.config.ts',

@@ -60,7 +60,7 @@ describe('the sandbox that is taken', () => {
     });
   });
 
-  it('is bubblewrap where the kernel has no Landlock', async () => {
+  it('is bubblewrap where the kernel has no Landlock', { tags: 'gcc' }, async () => {
     const tools = { ...systemTools, starterPath: await starterWithoutLandlock() };
     expect(await detectSandbox(tools, PATIENCE_MS)).toEqual({
       level: 'bubblewrap',
@@ -100,7 +100,7 @@ describe('the sandbox that is taken', () => {
   });
 });
 
-describe('somebody who has taken ffprobe over', () => {
+describe('somebody who has taken ffprobe over', { tags: 'gcc' }, () => {
   const OUTPUT_BYTES = 1_000_000;
   const MOST_MIB = 512;
   let program: string;

@@ -143,7 +143,9 @@ describe('a Redis', () => {
     );
   });
 
-  it('whose certificate, or which ours, is not accepted is refused at once', async () => {
+  it('whose certificate, or which ours, is not accepted is refused at once', {
+    tags: 'openssl',
+  }, async () => {
     const folder = await mkdtemp(join(tmpdir(), 'soundpost-tls-'));
     closing.push(() => rm(folder, { recursive: true, force: true }));
     const { ca, server, client } = await makeCertificates(folder);
@@ -165,7 +167,7 @@ describe('a Redis', () => {
     });
   });
 
-  it('behind Sentinels with TLS and passwords of their own is found', async () => {
+  it('behind Sentinels with TLS and passwords of their own is found', { tags: 'openssl' }, async () => {
     const folder = await mkdtemp(join(tmpdir(), 'soundpost-sentinel-'));
     closing.push(() => rm(folder, { recursive: true, force: true }));
     const { ca, server } = await makeCertificates(folder);

@@ -12,15 +12,15 @@ import { createS3Storage } from '../../src/storage/s3-storage.ts';
 import { TestService, useClips } from '../api/api-fixture.ts';
 import { byRun, currentRun } from '../by-run.ts';
 import { describeStorage } from '../contract/storage-suite.ts';
+import { unless } from '../needs.ts';
 import { Ceph, cephRoot } from '../s3/ceph.ts';
 
 const MIB = 1024 ** 2;
 const PART_BYTES = 5 * MIB;
 
 const found = cephRoot();
-if ('missing' in found) process.stderr.write(`Ceph: NOT TESTED: ${found.missing}\n`);
 
-describe.skipIf('missing' in found)('Ceph', () => {
+describe('Ceph', unless('missing' in found ? `there is no Ceph here: ${found.missing}` : undefined), () => {
   let ceph: Ceph;
   beforeAll(async () => {
     ceph = await Ceph.start('root' in found ? found.root : '');

@@ -1,3 +1,4 @@
+// @module-tag mount
 /** Who may write how much, on a real volume that is really too small. */
 import { appendFile, mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -5,9 +6,10 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { StorageLate } from '../../src/storage/deadline.ts';
 import type { DiskClaim } from '../../src/storage/disk-claim.ts';
 import { DiskSpace } from '../../src/storage/disk-space.ts';
+import { unless } from '../needs.ts';
 import { makeSmallVolume, type SmallVolume } from '../small-volume.ts';
 import { until } from '../until.ts';
-import { hangVolume, mayHangVolumes } from './hanging-volume.ts';
+import { hangVolume, whyNoHangingVolumes } from './hanging-volume.ts';
 
 /** Less than its name says: what the tests are about is the same, and takes less time to write. */
 const MIB = 256 * 1024;
@@ -212,8 +214,9 @@ describe('the reserve', () => {
   });
 });
 
-it.runIf(mayHangVolumes())(
+it(
   'a volume that hangs under the files of a claim fails one in time that does not fit beside all that was claimed',
+  unless(whyNoHangingVolumes()),
   async () => {
     const folder = join(volume.folder, 'job');
     await mkdir(folder);

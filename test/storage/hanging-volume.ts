@@ -27,14 +27,14 @@ export function hangVolume(folder: string): () => void {
   };
 }
 
-/** Whether this machine lets us mount; only the administrator may, and in few containers. */
-export function mayHangVolumes(): boolean {
+/** Why this machine does not let us; only the administrator may mount, and in few containers. */
+export function whyNoHangingVolumes(): string | undefined {
   const folder = mkdtempSync(join(tmpdir(), 'soundpost-hang-'));
   try {
     hangVolume(folder)();
-    return true;
+    return undefined;
   } catch {
-    return false;
+    return 'they mount a volume that hangs, which takes root and /dev/fuse';
   } finally {
     rmdirSync(folder);
   }

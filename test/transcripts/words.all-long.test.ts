@@ -1,3 +1,5 @@
+// @module-tag flite
+// @module-tag pocketsphinx
 /** Words of a talk whose script is known, heard by a real recogniser: at the right time, and none lost or doubled where the recording was cut. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -1,3 +1,4 @@
+// @module-tag mount
 /** A job on a volume that becomes full, at whichever byte: it fails with one clear error, or it is done; nothing in between. */
 import { randomBytes } from 'node:crypto';
 import { createReadStream } from 'node:fs';

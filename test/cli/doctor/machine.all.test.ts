@@ -38,7 +38,9 @@ async function stranger(port = 0): Promise<number> {
 }
 
 describe('the disk', () => {
-  it('that is full is a fault, and so is one that cannot be written to, or takes no files', async () => {
+  it('that is full is a fault, and so is one that cannot be written to, or takes no files', {
+    tags: 'mount',
+  }, async () => {
     const volume = await makeSmallVolume(20 * MIB);
     closing.push(() => volume.remove());
     await volume.fillUpTo(0);
@@ -296,7 +298,9 @@ describe('the transcriber', () => {
 });
 
 describe('what is printed', () => {
-  it('is a plain line for each check in a pipe, marks on a terminal; an unknown option is wrong usage', async () => {
+  it('is a plain line for each check in a pipe, marks on a terminal; an unknown option is wrong usage', {
+    tags: 'python3',
+  }, async () => {
     const plain = await doctor([]);
     expect(plain.code).toBe(0);
     expect(plain.output).toMatch(/^ok {7}Node {11}24\.\d+\.\d+, runs TypeScript as it is$/m);

@@ -1,3 +1,5 @@
+// @module-tag prosody
+// @module-tag slixmpp
 /** A gateway that dies, is stopped, or ends while another stands by, with accounts on a real XMPP server: nothing is sent twice. */
 import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';

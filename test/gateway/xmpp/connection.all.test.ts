@@ -1,3 +1,5 @@
+// @module-tag prosody
+// @module-tag slixmpp
 /** What happens to messages and to the connection when something between gateway and server breaks. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { freePort } from '../../ports.ts';

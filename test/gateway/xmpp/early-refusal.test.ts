@@ -1,3 +1,4 @@
+// @module-tag prosody
 /** A server that refuses a query of which the library does not know yet that it is written. */
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';

@@ -1,3 +1,5 @@
+// @module-tag prosody
+// @module-tag slixmpp
 /** Rooms: who is in them, how one gets in, and what is said there. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseAddress } from '../../../src/gateway/address.ts';

@@ -1,3 +1,5 @@
+// @module-tag prosody
+// @module-tag slixmpp
 /** What others send to the account, and what they only pretend. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { IncomingMessage } from '../../../src/gateway/transport.ts';

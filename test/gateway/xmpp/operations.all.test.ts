@@ -1,3 +1,5 @@
+// @module-tag prosody
+// @module-tag slixmpp
 /** The operations beside sending, on a real server: what is asked of it, and what the other side sees. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { DOMAIN } from '../../prosody.ts';

@@ -1,3 +1,5 @@
+// @module-tag prosody
+// @module-tag slixmpp
 /** A whole gateway with an account on XMPP: killed while it sends, and behind TLS of an own authority. */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,3 +1,5 @@
+// @module-tag prosody
+// @module-tag slixmpp
 /** A server that sends its clients elsewhere (RFC 6120 §4.9.3.19): the gateway goes there only where the guard lets it. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startXmppSender } from '../../outbound/misleading-servers.ts';

@@ -1,3 +1,5 @@
+// @module-tag prosody
+// @module-tag slixmpp
 /** A voice message on XMPP, as a client of another implementation receives it. */
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';

@@ -1,3 +1,5 @@
+// @module-tag espeak-ng
+// @module-tag opus-tools
 /** A run of voice notes: each fits a bubble, none begins or ends inside a word, and together they are the whole (decisions C). */
 import { readFile, stat, writeFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';

@@ -1,3 +1,4 @@
+// @module-tag opus-tools
 /** A voice note has the form that phones make themselves, whatever it was made of; what is put together loses nothing (decisions A3). */
 import { stat } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';

@@ -1,3 +1,4 @@
+// @module-tag chromium
 /** The board of the queues in a real browser. */
 import { expect, it, onTestFinished } from 'vitest';
 import { queueNames } from '../../../src/queue/names.ts';

@@ -1,3 +1,4 @@
+// @module-tag openssl
 /**
  * The gateway on WhatsApp with Baileys as it is, over a real WebSocket and the real encryption, down to what the devices of the other side decrypt. Only the
  * server is ours (whatsapp-server.ts), so it proves nothing of what phones and WhatsApp's own servers make of it.
