@@ -492,8 +492,8 @@ const recipes = {
   'silent.mp4': [...PICTURE, '-t', '1', '-c:v', 'mpeg4'],
   /** So much sound that its steps can be watched. */
   'long.wav': [...sound(300, 'anoisesrc=a=0.2:r=8000'), '-c:a', 'pcm_s16le'],
-  /** As long as three voice notes of 40 kbit/s. */
-  'talk.m4a': [...sound(270, 'anoisesrc=a=0.2:r=16000:c=pink:seed=1'), '-c:a', 'aac', '-b:a', '48k'],
+  /** As long as three voice notes. */
+  'talk.m4a': [...sound(480, 'anoisesrc=a=0.2:r=16000:c=pink:seed=1'), '-c:a', 'aac', '-b:a', '48k'],
 } as const;
 
 /** Paths of short media, for reading only. */

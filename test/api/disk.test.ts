@@ -98,7 +98,6 @@ const unsized = (method: string, path: string, bytes: Buffer, headers: Record<st
 
 describe('a file that does not fit above the reserve', () => {
   it.each([
-    ['a form', (bytes: Buffer) => post('/v1/uploads', form(bytes))],
     ['a raw body', (bytes: Buffer) => post('/v1/uploads', bytes, VIDEO)],
     ['a submission', (bytes: Buffer) => post('/v1/extract', form(bytes, { output: MP3 }))],
     [
@@ -193,9 +192,7 @@ describe('a disk that becomes full while a file arrives', () => {
     const encoded = new Response(form(await video(8 * MIB)));
     const type = { 'content-type': encoded.headers.get('content-type') ?? '' };
     const bytes = Buffer.from(await encoded.arrayBuffer());
-    for (const path of ['/v1/uploads', '/v1/extract']) {
-      expect((await unsized('POST', path, bytes, type)).status).toBe(503);
-    }
+    expect((await unsized('POST', '/v1/extract', bytes, type)).status).toBe(503);
     await nothingIsLeft(before);
   });
 

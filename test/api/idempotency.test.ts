@@ -146,15 +146,6 @@ describe('A6. Idempotency-Key: refusals', () => {
     expect(await jobs()).toEqual([begun[0]?.body.data.jobId]);
   });
 
-  it('many at once without a wait are one job', async () => {
-    const { post, jobs } = await tenant();
-    const answers = await Promise.all(Array.from({ length: 20 }, () => post('/v1/extract', 'one', job())));
-    expect(answers.filter(({ status }) => status !== 202 && status !== 409)).toEqual([]);
-    const ids = new Set(answers.flatMap(({ body }) => (body.success ? [body.data.jobId] : [])));
-    expect(await jobs()).toEqual([...ids]);
-    expect(ids.size).toBe(1);
-  });
-
   it.each([
     ['empty', ''],
     ['too long', 'a'.repeat(256)],

@@ -107,14 +107,6 @@ it.runIf(currentRun === 'core')(
   },
 );
 
-it.runIf(currentRun === 'all')('chunks of a client’s own size come together', async () => {
-  const bytes = await largeVideo(7 * MIB);
-  const file = await upload(bytes, { chunkSize: 700_001 });
-  expect((await stored(file)).equals(bytes)).toBe(true);
-  expect(below('ups')).toEqual([`ups/uploads/${file}`]);
-  await service().call('DELETE', `/v1/uploads/${file}`);
-});
-
 describe.runIf(currentRun === 'all')('two API processes', () => {
   let home: ServiceHome;
   beforeAll(async () => {

@@ -153,7 +153,10 @@ it.runIf(currentRun === 'all')(
     for (const { url } of streams) jobs.push(await service().submit(job(url), { key: slow }));
     await until('each has its first segment', async () => {
       const states = await Promise.all(jobs.map((jobId) => service().job(jobId, { key: slow })));
-      return states.every(({ progress }) => progress > 0);
+      return (
+        states.every(({ progress }) => progress > 0) &&
+        streams.every(({ requests }) => requests.includes('1.ts'))
+      );
     });
     const theirs = await slowSource('theirs.mp4', Promise.withResolvers<void>());
     const second = await slowSource('second.mp4', Promise.withResolvers<void>());
