@@ -17,6 +17,7 @@ import { Stand } from './stand.ts';
 /** Seconds without Redis: less than a lock lasts, more than that, and much more. */
 const OUTAGES = byRun({ all: [7], long: [1, 7, 20] });
 const ROUNDS = runs(1, 20);
+const EVERY_MS = runs(1000, 250);
 const AFTERWARDS_MS = 120_000;
 
 let stand: Stand;
@@ -43,7 +44,7 @@ async function outage(on: Stand, seconds: number): Promise<Outage> {
     on.submit({ webhook: true }),
   ]);
   await until('both are downloaded', () => on.web.requests.length >= begun + 2);
-  const load = new Load(on);
+  const load = new Load(on, EVERY_MS);
   await on.redis.kill();
   await delay(seconds * 500);
   on.web.letGo();

@@ -38,8 +38,6 @@ const sentByCut = new Map(cuts.map(({ name }) => [name, [] as number[]]));
 const jobs = new Map<string, string>();
 let source: CrookedSource;
 let stand: Stand;
-/** A service whose worker has lost its limits and its caution. */
-let broken: Stand;
 let content: Buffer;
 /** Of a download that nothing happened to. */
 let unbroken: Json;
@@ -48,9 +46,6 @@ let unbrokenFilm: Json;
 beforeAll(async () => {
   source = await CrookedSource.start();
   stand = await startStand({ SOURCE_PATIENCE_SECONDS: String(PATIENCE_MS / 1000) });
-  broken = await startStand({ SOURCE_PATIENCE_SECONDS: '600', SOURCE_MIN_BYTES_PER_SECOND: '1' }, [
-    join(import.meta.dirname, 'sabotage', 'forgotten-versions.ts'),
-  ]);
   const noise = await cachedMedia('noise.wav', ['-f', 'lavfi', '-i', 'anoisesrc=a=0.2:r=24000:d=30']);
   await copyFile(noise, join(stand.folder, 'videos', 'noise.wav'));
   content = await readFile(noise);
@@ -59,7 +54,6 @@ beforeAll(async () => {
   const asItIs = filmPlay(film, { random, cuts: 0, beginning: film });
   unbrokenFilm = await stand.observer.ended(await submit(stand, source.serve('film', asItIs)));
   await Promise.all(sourceRows.map((row) => begin(stand, row)));
-  await Promise.all(sabotagedRows.map((row) => begin(broken, row)));
   // What follows keeps the cores busy for minutes then, and the rows have limits.
   if (isLong) {
     await Promise.all(
@@ -79,7 +73,7 @@ beforeAll(async () => {
 }, 300_000);
 afterAll(async () => {
   await source.close();
-  await Promise.all([stand.close(), broken.close()]);
+  await stand.close();
 });
 
 const sabotagedRows = sourceRows.filter(({ what }) =>
@@ -181,7 +175,17 @@ it('films whose sound is fetched in parts have the right sound, cut off or chang
   expect(faults.flat(), `FAULTS_SEED=${firstSeed}`).toEqual([]);
 });
 
-describe('it is noticed that', () => {
+describe.runIf(isLong)('it is noticed that', () => {
+  /** A service whose worker has lost its limits and its caution. */
+  let broken: Stand;
+  beforeAll(async () => {
+    broken = await startStand({ SOURCE_PATIENCE_SECONDS: '600', SOURCE_MIN_BYTES_PER_SECOND: '1' }, [
+      join(import.meta.dirname, 'sabotage', 'forgotten-versions.ts'),
+    ]);
+    await Promise.all(sabotagedRows.map((row) => begin(broken, row)));
+  }, 120_000);
+  afterAll(() => broken.close());
+
   it.each(sabotagedRows)('a worker without limits and caution is deceived by one that $what', async (row) => {
     // One with a patience is compared with the whole worker; of the other the result is looked at.
     const limitMs = row.patient === undefined ? limitOf(row) : tookMs(stand, row) + NOTICED_AFTER_MS;

@@ -40,10 +40,7 @@ const EQUIVALENT: Readonly<Record<string, string>> = {
 };
 
 const TESTS_OF_FOLDER: readonly (readonly [folder: RegExp, tests: readonly string[]])[] = [
-  [
-    /^src\/gateway\/inbox\//,
-    ['test/gateway/authorisation.test.ts', 'test/gateway/inbox-page.all.test.ts'],
-  ],
+  [/^src\/gateway\/inbox\//, ['test/gateway/authorisation.test.ts', 'test/gateway/inbox-page.all.test.ts']],
   [/^src\/gateway\/(event|webhooks)/, ['test/gateway/events.test.ts', 'test/gateway/webhooks.test.ts']],
   [/^src\/gateway\//, ['test/gateway/loopback-contract.test.ts', 'test/gateway/send-audio.test.ts']],
   [
