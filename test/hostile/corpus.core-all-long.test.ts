@@ -69,9 +69,7 @@ beforeAll(async () => {
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const files = (await corpus({ count: made, codecs, canary, url })).filter(
-    (_, nth) => nth % each === 0,
-  );
+  const files = (await corpus({ count: made, codecs, canary, url })).filter((_, nth) => nth % each === 0);
   before = await snapshot(root);
   watch = new MemoryWatch();
   trials = await tryAll(files, { tools, folder, canary, secret: SECRET });
