@@ -1,15 +1,15 @@
 /** Where an audio track lies in a WebM or Matroska file, how it is found, and what is left to be read whole. */
 import { open } from 'node:fs/promises';
-import { beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { readMatroskaIndex } from '../../src/sparse/matroska/audio-index.ts';
 import { IDS } from '../../src/sparse/matroska/elements.ts';
 import type { AudioIndex } from '../../src/sparse/mp4/audio-index.ts';
 import { UnsupportedLayout } from '../../src/sparse/mp4/boxes.ts';
 import { bytesOf } from '../../src/sparse/mp4/spans.ts';
-import { currentRun } from '../by-run.ts';
+import { currentRun, rowsOfRun } from '../by-run.ts';
 import { expectOddOrInside } from '../media/changed-files.ts';
-import { ffmpeg, packetsOf } from '../media/oracle.ts';
-import { mediaFolder } from '../media/sources.ts';
+import { packetsOf } from '../media/oracle.ts';
+import { cachedMedia } from '../media-cache.ts';
 import { inMemory, onDisk, pairs } from './byte-source.ts';
 import {
   block,
@@ -27,31 +27,29 @@ import {
   TRACKS,
 } from './matroska-elements.ts';
 
-describe.runIf(currentRun === 'core')('a track of a file from a real muxer', () => {
-  const folder = mediaFolder();
+describe('a track of a file from a real muxer', () => {
+  /** Three seconds of pictures, which come four times. */
+  const NOISE = ['-f', 'lavfi', '-i', 'testsrc2=s=320x180:r=25:d=3,noise=alls=90:allf=t'];
+  const VP8 = '-c:v libvpx -deadline realtime -cpu-used 8 -b:v 8M'.split(' ');
+  const pictures = {
+    mpeg4: () => cachedMedia('mpeg4.mp4', [...NOISE, '-c:v', 'mpeg4', '-qscale:v', '1', '-g', '25']),
+    vp8: () => cachedMedia('vp8.mkv', [...NOISE, ...VP8]),
+  };
+  const pcm = () => cachedMedia('pcm.wav', ['-f', 'lavfi', '-i', 'anoisesrc=r=48000:d=12:a=0.4', '-ac', '2']);
 
-  /** Encoded once, and but three seconds of pictures, which come four times. */
-  beforeAll(async () => {
-    const pictures = ['-f', 'lavfi', '-i', 'testsrc2=s=640x360:r=25:d=3,noise=alls=90:allf=t'];
-    const sound = ['-f', 'lavfi', '-i', 'anoisesrc=r=48000:d=12:a=0.4', '-ac', '2'];
-    const mpeg4 = ['-c:v', 'mpeg4', '-qscale:v', '2', '-g', '25'];
-    const vp8 = ['-c:v', 'libvpx', '-deadline', 'realtime', '-cpu-used', '8', '-b:v', '8M'];
-    await ffmpeg('-v', 'error', ...pictures, ...mpeg4, folder.at('mpeg4.mp4'));
-    await ffmpeg('-v', 'error', ...pictures, ...vp8, folder.at('vp8.mkv'));
-    await ffmpeg('-v', 'error', ...sound, folder.at('pcm.wav'));
-  });
+  const rows = [
+    ['aac.mkv', 'mpeg4', 'aac', []],
+    ['front.mkv', 'mpeg4', 'aac', ['-reserve_index_space', '20000']],
+    ['vp8.webm', 'vp8', 'libopus', []],
+    ['flac.mkv', 'mpeg4', 'flac', []],
+    ['long-clusters.mkv', 'mpeg4', 'ac3', ['-cluster_time_limit', '30000']],
+    ['live.mkv', 'mpeg4', 'aac', ['-write_crc32', '0', '-cues_to_front', '1']],
+  ] as const;
 
-  it.each([
-    ['aac.mkv', 'mpeg4.mp4', 'aac', []],
-    ['front.mkv', 'mpeg4.mp4', 'aac', ['-reserve_index_space', '20000']],
-    ['flac.mkv', 'mpeg4.mp4', 'flac', []],
-    ['long-clusters.mkv', 'mpeg4.mp4', 'ac3', ['-cluster_time_limit', '30000']],
-    ['live.mkv', 'mpeg4.mp4', 'aac', ['-write_crc32', '0', '-cues_to_front', '1']],
-    ['vp8.webm', 'vp8.mkv', 'libopus', []],
-  ])('%s: is covered, and hardly more than that', async (name, pictures, encoder, options) => {
-    const path = folder.at(name);
-    const inputs = ['-stream_loop', '3', '-i', folder.at(pictures), '-i', folder.at('pcm.wav')];
-    await ffmpeg('-v', 'error', ...inputs, '-c:v', 'copy', '-c:a', encoder, ...options, path);
+  it.each(rowsOfRun(rows, 3))('%s: is covered, and hardly more than that', async (...row) => {
+    const [name, kind, encoder, options] = row;
+    const inputs = ['-stream_loop', '3', '-i', await pictures[kind](), '-i', await pcm()];
+    const path = await cachedMedia(name, [...inputs, '-c:v', 'copy', '-c:a', encoder, ...options]);
     await using handle = await open(path);
     const source = await onDisk(handle);
     const index = await readMatroskaIndex(source);

@@ -1,13 +1,13 @@
 /** Where an audio track lies in an MP4 file; and that a file which is not laid out as expected is left to be read whole. */
 import { open } from 'node:fs/promises';
 import fc from 'fast-check';
-import { beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { type AudioIndex, readAudioIndex } from '../../src/sparse/mp4/audio-index.ts';
 import { UnsupportedLayout } from '../../src/sparse/mp4/boxes.ts';
 import { bytesOf } from '../../src/sparse/mp4/spans.ts';
-import { currentRun } from '../by-run.ts';
-import { ffmpeg, packetsOf } from '../media/oracle.ts';
-import { mediaFolder } from '../media/sources.ts';
+import { currentRun, rowsOfRun } from '../by-run.ts';
+import { packetsOf } from '../media/oracle.ts';
+import { cachedMedia } from '../media-cache.ts';
 import { inMemory, onDisk, pairs, sourceOf } from './byte-source.ts';
 import {
   box,
@@ -30,42 +30,54 @@ const AUDIO = { handler: 'soun', format: 'mp4a' };
 const film = (...tracks: readonly TrackBoxes[]) =>
   Buffer.concat([FTYP, mdat(4000), box('moov', ...tracks.map(trak))]);
 
-describe.runIf(currentRun === 'core')('a track of a file from a real muxer', () => {
-  const folder = mediaFolder();
+describe('a track of a file from a real muxer', () => {
+  const pictures = () => {
+    const noise = 'testsrc2=s=320x180:r=25:d=3,noise=alls=80:allf=t';
+    return cachedMedia('pictures.mp4', [
+      '-f',
+      'lavfi',
+      '-i',
+      noise,
+      '-c:v',
+      'mpeg4',
+      '-qscale:v',
+      '1',
+      '-g',
+      '25',
+    ]);
+  };
+  const pcm = () => cachedMedia('pcm.wav', ['-f', 'lavfi', '-i', 'anoisesrc=r=48000:d=6:a=0.4', '-ac', '2']);
 
-  beforeAll(async () => {
-    const pictures = ['-f', 'lavfi', '-i', 'testsrc2=s=320x180:r=25:d=6,noise=alls=80:allf=t'];
-    const sound = ['-f', 'lavfi', '-i', 'anoisesrc=r=48000:d=6:a=0.4', '-ac', '2'];
-    await ffmpeg('-v', 'error', ...pictures, '-c:v', 'mpeg4', '-qscale:v', '1', folder.at('pictures.mp4'));
-    await ffmpeg('-v', 'error', ...sound, folder.at('pcm.wav'));
-  });
-
-  it.each([
+  const rows = [
     ['aac.mp4', ['-c:a', 'aac'], false],
     ['front.mp4', ['-c:a', 'aac', '-movflags', '+faststart'], false],
+    ['pcm.mov', ['-c:a', 'pcm_s24le'], true],
     ['mp3.mp4', ['-c:a', 'libmp3lame'], false],
     ['opus.mp4', ['-c:a', 'libopus'], false],
     ['ac3.mov', ['-c:a', 'ac3'], false],
     ['alac.mov', ['-c:a', 'alac'], false],
-    ['pcm.mov', ['-c:a', 'pcm_s24le'], true],
     ['adpcm.mov', ['-c:a', 'adpcm_ima_qt'], true],
     ['ulaw.mov', ['-c:a', 'pcm_mulaw'], true],
-  ])('%s: is covered, and hardly more than that', async (name, codec, countsFrames) => {
-    const path = folder.at(name);
-    const inputs = ['-i', folder.at('pictures.mp4'), '-i', folder.at('pcm.wav')];
-    await ffmpeg('-v', 'error', ...inputs, '-c:v', 'copy', ...codec, path);
-    await using file = await open(path);
-    const index = await readAudioIndex(await onDisk(file));
-    const spans = pairs(index.track(0));
-    const packets = await packetsOf(path);
-    const isCovered = ({ at, bytes }: { at: number; bytes: number }) =>
-      spans.some(([start, end]) => start <= at && at + bytes <= end);
-    expect(packets.length).toBeGreaterThan(50);
-    expect(packets.filter((packet) => !isCovered(packet))).toEqual([]);
-    const packetBytes = packets.reduce((sum, { bytes }) => sum + bytes, 0);
-    // Frames of sound are counted in the table, not their bytes: a chunk goes up to whatever comes next.
-    expect(bytesOf(index.track(0))).toBeLessThanOrEqual(countsFrames ? packetBytes * 1.1 : packetBytes);
-  });
+  ] as const;
+
+  it.each(rowsOfRun(rows, 3))(
+    '%s: is covered, and hardly more than that',
+    async (name, codec, countsFrames) => {
+      const inputs = ['-stream_loop', '1', '-i', await pictures(), '-i', await pcm()];
+      const path = await cachedMedia(name, [...inputs, '-c:v', 'copy', ...codec]);
+      await using file = await open(path);
+      const index = await readAudioIndex(await onDisk(file));
+      const spans = pairs(index.track(0));
+      const packets = await packetsOf(path);
+      const isCovered = ({ at, bytes }: { at: number; bytes: number }) =>
+        spans.some(([start, end]) => start <= at && at + bytes <= end);
+      expect(packets.length).toBeGreaterThan(50);
+      expect(packets.filter((packet) => !isCovered(packet))).toEqual([]);
+      const packetBytes = packets.reduce((sum, { bytes }) => sum + bytes, 0);
+      // Frames of sound are counted in the table, not their bytes: a chunk goes up to whatever comes next.
+      expect(bytesOf(index.track(0))).toBeLessThanOrEqual(countsFrames ? packetBytes * 1.1 : packetBytes);
+    },
+  );
 });
 
 interface Chunk {

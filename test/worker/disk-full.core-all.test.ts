@@ -38,9 +38,9 @@ let workspaces: Workspaces;
 beforeAll(async () => {
   web = await serveVideos(folder.path);
   around = await makeSurroundings(web.allow);
-  volume = await makeSmallVolume(24 * MIB);
+  volume = await makeSmallVolume(10 * MIB);
   workspaces = await Workspaces.open(volume.folder);
-  await folder.source('speech.mp4');
+  await folder.place('speech.mp4');
   await around.storage.write(uploadStorageKey(UPLOAD.file), createReadStream(folder.at('speech.mp4')));
 });
 afterAll(async () => {
@@ -103,7 +103,7 @@ async function padded(name: string, mib: number): Promise<ExtractPayload['source
 }
 
 describe('a disk that is full', () => {
-  it.each(rowsOfRun(Object.keys(formats) as FormatName[], 2))(
+  it.each(rowsOfRun(Object.keys(formats) as FormatName[], 1))(
     'at any byte of %s ends the job with one error',
     async (format) => {
       const output = { format, copy: 'never' };
@@ -135,7 +135,7 @@ describe('a disk that is full', () => {
   );
 
   it.runIf(currentRun === 'core')('ends a download likewise', async () => {
-    await expect(run(await padded('too-large.mp4', 25), { format: 'mp3' })).rejects.toMatchObject(
+    await expect(run(await padded('too-large.mp4', 11), { format: 'mp3' })).rejects.toMatchObject(
       OUT_OF_SPACE,
     );
   });
@@ -168,7 +168,7 @@ describe.runIf(currentRun === 'core')('jobs that share a disk', () => {
     atOnce: number,
     encoding?: Semaphore,
   ): Promise<readonly Promise<ExtractResult>[]> {
-    const source = await padded('half-full.mp4', 14);
+    const source = await padded('half-full.mp4', 6);
     const before = web.requests.length;
     web.hold();
     const runs = [0, 1].map(() => run(source, { format: 'mp3' }, { disk, encoding }));
@@ -196,7 +196,7 @@ describe.runIf(currentRun === 'core')('jobs that share a disk', () => {
 
   it('and one that never fits is refused before it has written anything', async () => {
     const disk = new DiskSpace(volume.folder, MIB);
-    await expect(run(await padded('never.mp4', 30), { format: 'mp3' }, { disk })).rejects.toMatchObject(
+    await expect(run(await padded('never.mp4', 12), { format: 'mp3' }, { disk })).rejects.toMatchObject(
       OUT_OF_SPACE,
     );
     await volume.fillUpTo(3 * MIB);

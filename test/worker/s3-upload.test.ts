@@ -20,7 +20,7 @@ let around: Surroundings;
 beforeAll(async () => {
   on = await storageOnS3();
   around = await makeSurroundings();
-  await folder.source('speech.mp4');
+  await folder.place('speech.mp4');
   await on.storage.write(uploadStorageKey(UPLOAD.file), createReadStream(folder.at('speech.mp4')));
 });
 afterAll(async () => {

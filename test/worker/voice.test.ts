@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { VoiceMessageRequest } from '../../src/contract/job-request.ts';
 import { readJobRecord } from '../../src/queue/job-record.ts';
 import type { VoicePayload } from '../../src/queue/payloads.ts';
@@ -47,12 +47,19 @@ async function askAnew(): Promise<void> {
   await queue.close();
 }
 
-beforeEach(async () => {
+beforeAll(async () => {
   redisServer = await startTestRedis();
   redis = connectRedis({ url: redisServer.url, role: 'request', logger });
-  await askAnew();
   around = await makeSurroundings();
   await around.storage.write(VOICE_KEY, Readable.from([Buffer.from('OggS voice')]));
+});
+afterAll(async () => {
+  await closeRedis(redis);
+  await redisServer.close();
+  await around.close();
+});
+beforeEach(async () => {
+  await askAnew();
   seen = [];
   const server = createServer(async (incoming, response) => {
     const body = await receivedBody(incoming);
@@ -75,9 +82,6 @@ beforeEach(async () => {
 afterEach(async () => {
   expect(around.left()).toEqual([]);
   await closeGateway();
-  await closeRedis(redis);
-  await redisServer.close();
-  await around.close();
 });
 
 interface Setting {

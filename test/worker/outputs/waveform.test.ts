@@ -28,7 +28,7 @@ interface Waveform {
 }
 
 async function waveformOf(source: SourceName, request: object): Promise<Waveform & Record<string, unknown>> {
-  await folder.source(source);
+  await folder.place(source);
   const { result } = runJob(around, web.url(source), {
     outputs: [
       { name: 'audio', format: 'flac' },
@@ -45,7 +45,7 @@ async function expected(source: SourceName, samplesPerPixel: number): Promise<nu
     '-v',
     'error',
     '-i',
-    folder.at(source),
+    await folder.source(source),
     '-map',
     '0:a:0',
     '-ac',
@@ -65,10 +65,8 @@ async function expected(source: SourceName, samplesPerPixel: number): Promise<nu
 
 describe('a waveform', () => {
   it.each<[SourceName, object, number, number]>([
-    ['speech.wav', {}, 22_050, 1103],
     ['speech.mp4', { pixelsPerSecond: 100 }, 48_000, 480],
     ['aac.mp4', { pixelsPerSecond: 1 }, 48_000, 48_000],
-    ['music.wav', { pixelsPerSecond: 7 }, 48_000, 6857],
     ['phone.wav', {}, 8000, 400],
   ])('of %s with %o', async (source, request, rate, samplesPerPixel) => {
     const { data, ...about } = await waveformOf(source, request);

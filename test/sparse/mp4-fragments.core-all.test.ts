@@ -1,13 +1,14 @@
 /** Where an audio track lies in a fragmented MP4 file, how it is found, and what is left to be read whole. */
 import { open } from 'node:fs/promises';
 import fc from 'fast-check';
-import { beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { type AudioIndex, readAudioIndex } from '../../src/sparse/mp4/audio-index.ts';
 import { UnsupportedLayout } from '../../src/sparse/mp4/boxes.ts';
 import { bytesOf } from '../../src/sparse/mp4/spans.ts';
+import { currentRun, rowsOfRun } from '../by-run.ts';
 import { expectOddOrInside } from '../media/changed-files.ts';
-import { ffmpeg, packetsOf } from '../media/oracle.ts';
-import { mediaFolder } from '../media/sources.ts';
+import { packetsOf } from '../media/oracle.ts';
+import { cachedMedia } from '../media-cache.ts';
 import { inMemory, onDisk, pairs } from './byte-source.ts';
 import { box, longs, mdat, plainTables, words } from './mp4-boxes.ts';
 import {
@@ -26,39 +27,52 @@ import {
 } from './mp4-fragment-boxes.ts';
 
 describe('a track of a fragmented file from a real muxer', () => {
-  const folder = mediaFolder();
-  const AAC = 'aac.mp4';
+  /** Encoded once: what differs is the muxer's. Three seconds of pictures come eight times. */
+  const pictures = () => {
+    const noise = 'testsrc2=s=320x180:r=25:d=3,noise=alls=80:allf=t';
+    return cachedMedia('pictures.mp4', [
+      '-f',
+      'lavfi',
+      '-i',
+      noise,
+      '-c:v',
+      'mpeg4',
+      '-qscale:v',
+      '1',
+      '-g',
+      '25',
+    ]);
+  };
+  const pcm = () => cachedMedia('pcm.wav', ['-f', 'lavfi', '-i', 'anoisesrc=r=48000:d=24:a=0.4', '-ac', '2']);
+  const sounds = {
+    aac: async () => cachedMedia('aac.mp4', ['-i', await pcm(), '-c:a', 'aac']),
+    opus: async () => cachedMedia('opus.mp4', ['-i', await pcm(), '-c:a', 'libopus']),
+    pcm,
+  };
 
-  /** Encoded once: what differs is the muxer's. */
-  beforeAll(async () => {
-    const pictures = ['-f', 'lavfi', '-i', 'testsrc2=s=320x180:r=25:d=24,noise=alls=80:allf=t'];
-    const sound = ['-f', 'lavfi', '-i', 'anoisesrc=r=48000:d=24:a=0.4', '-ac', '2'];
-    const mpeg4 = ['-c:v', 'mpeg4', '-qscale:v', '1', '-g', '25'];
-    await ffmpeg('-v', 'error', ...pictures, ...mpeg4, folder.at('pictures.mp4'));
-    await ffmpeg('-v', 'error', ...sound, folder.at('pcm.wav'));
-    const [aac, opus] = [folder.at(AAC), folder.at('opus.mp4')];
-    await ffmpeg('-v', 'error', '-i', folder.at('pcm.wav'), '-c:a', 'aac', aac, '-c:a', 'libopus', opus);
-  });
+  const rows = [
+    ['tables at the end', 'mp4', 'aac', 'frag_keyframe+empty_moov', 5],
+    ['one track following the other', 'mp4', 'aac', 'frag_keyframe+empty_moov+omit_tfhd_offset', 5],
+    ['an index in front', 'mp4', 'aac', 'frag_keyframe+empty_moov+default_base_moof+global_sidx', 3],
+    ['DASH, an index for each fragment', 'mp4', 'aac', 'frag_keyframe+dash', 6],
+    ['no index at all', 'mp4', 'aac', 'frag_keyframe+empty_moov+default_base_moof+skip_trailer', 60],
+    ['a movie box with the first samples', 'mp4', 'aac', 'frag_keyframe', 5],
+    ['the same, counted from the fragment', 'mp4', 'aac', 'frag_keyframe+empty_moov+default_base_moof', 5],
+    ['a fragment for each track', 'mp4', 'aac', 'frag_keyframe+empty_moov+separate_moof', 5],
+    ['DASH, an index in front', 'mp4', 'aac', 'frag_keyframe+dash+global_sidx', 3],
+    ['CMAF', 'mp4', 'aac', 'frag_keyframe+cmaf', 5],
+    ['a movie box that came late', 'mp4', 'aac', 'frag_keyframe+delay_moov', 5],
+    ['a fragment for each picture', 'mp4', 'aac', 'frag_every_frame+empty_moov+default_base_moof', 5],
+    ['Opus', 'mp4', 'opus', 'frag_keyframe+empty_moov', 5],
+    ['uncompressed sound', 'mov', 'pcm', 'frag_keyframe+empty_moov', 5],
+  ] as const;
 
-  it.each([
-    ['tables at the end', 'mp4', AAC, 'frag_keyframe+empty_moov', 5],
-    ['the same, counted from the fragment', 'mp4', AAC, 'frag_keyframe+empty_moov+default_base_moof', 5],
-    ['one track following the other', 'mp4', AAC, 'frag_keyframe+empty_moov+omit_tfhd_offset', 5],
-    ['a fragment for each track', 'mp4', AAC, 'frag_keyframe+empty_moov+separate_moof', 5],
-    ['an index in front', 'mp4', AAC, 'frag_keyframe+empty_moov+default_base_moof+global_sidx', 3],
-    ['DASH, an index in front', 'mp4', AAC, 'frag_keyframe+dash+global_sidx', 3],
-    ['DASH, an index for each fragment', 'mp4', AAC, 'frag_keyframe+dash', 6],
-    ['CMAF', 'mp4', AAC, 'frag_keyframe+cmaf', 5],
-    ['a movie box with the first samples', 'mp4', AAC, 'frag_keyframe', 5],
-    ['a movie box that came late', 'mp4', AAC, 'frag_keyframe+delay_moov', 5],
-    ['a fragment for each picture', 'mp4', AAC, 'frag_every_frame+empty_moov+default_base_moof', 5],
-    ['no index at all', 'mp4', AAC, 'frag_keyframe+empty_moov+default_base_moof+skip_trailer', 60],
-    ['Opus', 'mp4', 'opus.mp4', 'frag_keyframe+empty_moov', 5],
-    ['uncompressed sound', 'mov', 'pcm.wav', 'frag_keyframe+empty_moov', 5],
-  ])('%s: is covered, and no more than that', async (what, extension, sound, flags, mostRounds) => {
-    const path = folder.at(`${what.replaceAll(/\W/g, '-')}.${extension}`);
-    const inputs = ['-i', folder.at('pictures.mp4'), '-i', folder.at(sound)];
-    await ffmpeg('-v', 'error', ...inputs, '-c', 'copy', '-movflags', `+${flags}`, path);
+  it.each(rowsOfRun(rows, 6))('%s: is covered, and no more than that', async (...row) => {
+    const [what, extension, sound, flags, mostRounds] = row;
+    const inputs = ['-stream_loop', '7', '-i', await pictures(), '-i', await sounds[sound]()];
+    const path = await cachedMedia(`${what.replaceAll(/\W/g, '-')}.${extension}`, [
+      ...[...inputs, '-c', 'copy', '-movflags', `+${flags}`],
+    ]);
     await using file = await open(path);
     const source = await onDisk(file, 10_000);
     const index = await readAudioIndex(source);
@@ -114,7 +128,7 @@ function runsFrom(header: Buffer, base: number, mdatAt: number, runs: readonly R
   return box('moof', traf(header, ...boxes));
 }
 
-describe('any runs', () => {
+describe.runIf(currentRun === 'core')('any runs', () => {
   const layout = fc.array(
     fc.record({
       gap: fc.integer({ min: 0, max: 50 }),
@@ -186,7 +200,7 @@ const startsFrom = (at: number) =>
   LENGTHS.map((_, nth) => at + LENGTHS.slice(0, nth).reduce((a, b) => a + b, 0));
 const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
 
-describe('indexes', () => {
+describe.runIf(currentRun === 'core')('indexes', () => {
   const movie = announced();
 
   const indexes: readonly [string, () => Buffer[], number][] = [
@@ -423,7 +437,7 @@ async function readAll(file: Buffer): Promise<AudioIndex> {
 }
 
 describe('what is not understood is left alone', () => {
-  it.each(ODD)('%s', async (_name, make, why) => {
+  it.runIf(currentRun === 'core').each(ODD)('%s', async (_name, make, why) => {
     const error: unknown = await readAll(make()).catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(UnsupportedLayout);
     expect((error as UnsupportedLayout).message).toContain(why);
@@ -437,7 +451,7 @@ describe('what is not understood is left alone', () => {
     ['with tables at the end', Buffer.concat([movie, ...small, mfra(places)])],
   ];
 
-  it.each(files)(
+  it.runIf(currentRun === 'all').each(files)(
     'a file %s and any of its bytes changed, without another error and without bytes outside of it',
     async (_name, file) => {
       // Where nothing but zeros lie there is nothing to change.
