@@ -16,12 +16,17 @@ const RATE = 8000;
 /** Second n of a source holds this tone, so that each second can be told from the others. */
 const toneOf = (second: number): number => 400 + 200 * second;
 
+/** Pictures with a single key frame and B-frames, whose first is decoded before second 0. */
+const B_FRAMES = ['-c:v', 'libx264', '-preset', 'ultrafast', '-bf', '2', '-x264-params', 'b-adapt=0'];
+
 const codecs: Readonly<Record<string, readonly string[]>> = {
   mp4: ['-c:v', 'libx264', '-bf', '2', '-preset', 'ultrafast', '-c:a', 'aac'],
   mov: ['-c:v', 'mpeg4', '-c:a', 'aac'],
   mkv: ['-c:v', 'mpeg4', '-c:a', 'libmp3lame'],
+  'h264.mkv': [...B_FRAMES, '-c:a', 'aac'],
   webm: ['-c:v', 'libvpx', '-deadline', 'realtime', '-cpu-used', '8', '-c:a', 'libopus'],
   ts: ['-c:v', 'mpeg2video', '-c:a', 'mp2'],
+  mpg: ['-c:v', 'mpeg2video', '-c:a', 'mp2'],
   avi: ['-c:v', 'mpeg4', '-c:a', 'libmp3lame'],
   wmv: ['-c:v', 'wmv2', '-c:a', 'wmav2'],
   flv: ['-c:v', 'flv', '-ar', '44100', '-c:a', 'aac'],
@@ -39,9 +44,6 @@ interface Damage {
   /** Where the sound ends, seconds; default 12. */
   readonly ends?: number;
 }
-
-/** Pictures with a single key frame and B-frames, whose first is decoded before second 0. */
-const B_FRAMES = ['-c:v', 'libx264', '-preset', 'ultrafast', '-bf', '2', '-x264-params', 'b-adapt=0'];
 
 /** 33 bits at 90 kHz, less what ffmpeg begins with (1.4 s) and half of the file. */
 const BEFORE_WRAP = 2 ** 33 / 90_000 - 1.4 - 6;
@@ -79,7 +81,7 @@ const damages: Readonly<Record<string, Damage>> = {
     tone: (n) => (n >= 3 ? n - 3 : null),
   },
   'B-frames': {
-    containers: ['mkv', 'ts', 'flv'],
+    containers: ['ts', 'flv'],
     make: (container, path) => encode([...(codecs[container] ?? []), ...B_FRAMES, path]),
   },
   wrap: {
@@ -97,14 +99,14 @@ const rowsOf = (formats: readonly string[]) =>
       .flatMap(([damage]) => formats.map((format) => [container, damage, format] as const)),
   );
 
-/** In the core a format of each way to mark where sound begins on a gap, and the other damages as a copy or an encode. */
-const CORE = new Set(
-  ['whole m4a', 'late opus', 'short m4a', 'hidden by an edit list m4a'].concat(
-    ['wav', 'm4a', 'mp3', 'voice'].map((format) => `gap ${format}`),
-  ),
-);
+/** In the core a format of each way to mark where sound begins on a gap, the other damages as a copy or an encode, and late sound where ffmpeg alone would begin with it. */
+const CORE = new Set([
+  ...['wav', 'm4a', 'mp3', 'voice'].map((format) => `mp4 gap ${format}`),
+  ...['mp4 whole m4a', 'mp4 late opus', 'mp4 short m4a', 'mp4 hidden by an edit list m4a'],
+  'h264.mkv late mp3',
+]);
 const isCore = ([container, damage, format]: readonly [string, string, string]) =>
-  container === 'mp4' && CORE.has(`${damage} ${format}`);
+  CORE.has(`${container} ${damage} ${format}`);
 /** Of eight formats `all` takes two or three for each damage in each container, and others for the next. */
 const rowsFor = (formats: readonly string[]) => rowsOfRun(rowsOf(formats), isCore, 3);
 

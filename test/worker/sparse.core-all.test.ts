@@ -88,6 +88,11 @@ async function mux(name: string, ...options: string[]): Promise<void> {
   await ffmpeg('-v', 'error', ...inputs, ...options, '-c:v', 'copy', at(name));
 }
 
+function late(name: string): Promise<void> {
+  const sound = ['-itsoffset', '1.5', '-i', at('sound.m4a')];
+  return mux(name, ...sound, '-map', '0:v', '-map', '3:a', '-c:a', 'copy');
+}
+
 const AAC = ['-map', '0:v', '-map', '2:a', '-c:a', 'copy'];
 const TITLED = ['-metadata', 'title=A film', '-metadata', 'artist=Somebody'];
 const recipes: Readonly<Record<string, () => Promise<void>>> = {
@@ -111,11 +116,8 @@ const otherRecipes: typeof recipes = {
   },
   'no-index.mp4': () =>
     mux('no-index.mp4', ...AAC, '-movflags', '+frag_keyframe+empty_moov+default_base_moof+skip_trailer'),
-  'late.mp4': () =>
-    mux(
-      'late.mp4',
-      ...['-itsoffset', '1.5', '-i', at('sound.m4a'), '-map', '0:v', '-map', '3:a', '-c:a', 'copy'],
-    ),
+  'late.mp4': () => late('late.mp4'),
+  'late.mkv': () => late('late.mkv'),
   'cover.mp4': () =>
     mux(
       'cover.mp4',
@@ -262,6 +264,7 @@ describe('the result of a part is that of the whole', () => {
     ['front.mp4', { format: 'm4a' }],
     ['front.mp4', { format: 'opus', normalize: true }],
     ['late.mp4', { format: 'mp3' }],
+    ['late.mkv', { format: 'mp3' }],
     ['cover.mp4', { format: 'm4a' }],
     ['cover.mp4', { format: 'ogg' }],
     ['cover.mp4', { format: 'm4a', preserveMetadata: false }],
