@@ -63,9 +63,12 @@ function whyNoMount(): string | undefined {
   return may ? undefined : 'they mount file systems, which only root may';
 }
 
-/** Options of a describe or a test that is left out for this reason, or runs where there is none. */
+/**
+ * Options of a describe or a test that is left out for this reason, or runs where there is none. Not by `skip`, which `runIf` sets as well: so a test that is
+ * of another run does not count.
+ */
 export function unless(reason: string | undefined): TestOptions {
-  return reason === undefined ? {} : { skip: true, meta: { leftOut: reason } };
+  return reason === undefined ? {} : { todo: true, meta: { leftOut: reason } };
 }
 
 /** For vitest.config.ts. */

@@ -9,7 +9,11 @@ import { ServiceHome, soundpost } from '../service.ts';
 /** The same machine without the programs that make a sandbox. */
 const WITHOUT = [
   ...['bwrap', '--dev-bind', '/', '/', '--die-with-parent'],
-  ...['/usr/bin/bwrap', mediaTools.starterPath ?? ''].flatMap((path) => ['--ro-bind', '/dev/null', path]),
+  ...['/usr/bin/bwrap', mediaTools.starterPath ?? '/usr/bin/bwrap'].flatMap((path) => [
+    '--ro-bind',
+    '/dev/null',
+    path,
+  ]),
   '--',
 ];
 const worker = [...soundpost, 'worker'];
