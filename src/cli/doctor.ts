@@ -22,6 +22,7 @@ import { checkPorts } from './doctor/ports.ts';
 import { checkRedisProgram, checkRedisServer, patiently } from './doctor/redis.ts';
 import { asJson, asText, worstOf } from './doctor/report.ts';
 import { System } from './doctor/system.ts';
+import type { Streams } from './streams.ts';
 
 /** What takes longer hangs. A check whose parts have limits of their own stays below it. */
 const LIMIT_MS = 60_000;
@@ -33,7 +34,11 @@ export interface DoctorChoices {
 }
 
 /** @returns the exit code: 0 without faults, 1 with some */
-export async function doctor({ json = false }: DoctorChoices, say: (line: string) => void): Promise<0 | 1> {
+export async function doctor(
+  { json = false }: DoctorChoices,
+  say: (line: string) => void,
+  { stdout }: Streams,
+): Promise<0 | 1> {
   const { config, faults } = readConfig();
   const system = new System({
     find: (name) => findProgram(name, searchPath),
@@ -56,7 +61,7 @@ export async function doctor({ json = false }: DoctorChoices, say: (line: string
       ],
       LIMIT_MS,
     );
-    say(json ? asJson(rows) : asText(rows, process.stdout.isTTY));
+    say(json ? asJson(rows) : asText(rows, stdout.isTTY === true));
     return worstOf(rows) === 'fault' ? 1 : 0;
   } finally {
     if (redis !== undefined) await closeRedis(redis);

@@ -11,6 +11,7 @@ import { type ExtractChoices, type ExtractRequest, extractRequest } from './extr
 import { interruptible } from './interrupt.ts';
 import { type Progress, progressOn, type Report, reportOf } from './progress.ts';
 import { namedServer, type Server } from './server.ts';
+import type { Streams } from './streams.ts';
 import { chooseTarget, deliver, type Target, targetBeside } from './target.ts';
 import { printable } from './terminal-text.ts';
 import { awaitTranscript, demandTranscriber, isTranscript, transcribeHere } from './transcript.ts';
@@ -51,14 +52,15 @@ export async function extract(
   video: string,
   choices: ExtractChoices,
   say: (line: string) => void,
+  streams: Streams,
 ): Promise<void> {
   const request = extractRequest(choices);
   const config = loadConfig();
-  const source = await videoSource(video);
+  const source = await videoSource(video, streams);
   const server = namedServer(choices, config);
-  const targets = await chooseTargets(choices, request, source);
-  const words = await chooseWords(choices);
-  const progress = progressOn(process.stderr, { quiet: choices.quiet === true, terminalKind });
+  const targets = await chooseTargets(choices, request, source, streams);
+  const words = await chooseWords(choices, streams);
+  const progress = progressOn(streams.stderr, { quiet: choices.quiet === true, terminalKind });
   const answer = await interruptible(async (signal) => {
     const work = { source, request, targets, words, signal, progress };
     try {
@@ -204,8 +206,11 @@ async function wordsFrom(
   return { file: await deliver(words, content, file.filename, signal), language: file.language };
 }
 
-async function chooseWords({ transcript, force }: ExtractChoices): Promise<Target | undefined> {
-  return transcript === undefined ? undefined : chooseTarget({ output: transcript, force }, '.');
+async function chooseWords(
+  { transcript, force }: ExtractChoices,
+  streams: Streams,
+): Promise<Target | undefined> {
+  return transcript === undefined ? undefined : chooseTarget({ output: transcript, force }, '.', streams);
 }
 
 /** A further output's file lies beside the first. */
@@ -213,12 +218,13 @@ async function chooseTargets(
   choices: ExtractChoices,
   request: ExtractRequest,
   source: VideoSource,
+  streams: Streams,
 ): Promise<Target[]> {
   const [, ...others] = outputsOf(request).filter(({ format }) => format !== 'transcript');
   // Into a chat goes the first file alone, to a destination go all.
   const isHandedOn = choices.destination !== undefined || (choices.send !== undefined && others.length === 0);
   const fallback = isHandedOn ? 'nowhere' : source.kind === 'stream' && others.length === 0 ? '-' : '.';
-  const first = await chooseTarget(choices, fallback);
+  const first = await chooseTarget(choices, fallback, streams);
   const beside = others.map(({ name, format }) => targetBeside(first, name, formatOf(format).extension));
   return [first, ...(await Promise.all(beside))];
 }

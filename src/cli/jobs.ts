@@ -9,6 +9,7 @@ import { download } from './extract-on-server.ts';
 import { interruptible } from './interrupt.ts';
 import { progressOn, reportOf } from './progress.ts';
 import { anyServer, type ServerChoice } from './server.ts';
+import type { Streams } from './streams.ts';
 import { chooseTarget, deliver } from './target.ts';
 import { fields, table } from './terminal-text.ts';
 import { awaitTranscript } from './transcript.ts';
@@ -80,9 +81,9 @@ export async function showJob(jobId: string, choices: OnServer): Promise<string>
 }
 
 /** Ends with the job; Ctrl-C ends the watching alone. Throws the error of a job that fails. */
-export async function watchJob(jobId: string, choices: OnServer): Promise<string> {
+export async function watchJob(jobId: string, choices: OnServer, { stderr }: Streams): Promise<string> {
   const { client } = anyServer(choices);
-  const progress = progressOn(process.stderr, { quiet: false, terminalKind });
+  const progress = progressOn(stderr, { quiet: false, terminalKind });
   const job = await interruptible((signal) =>
     client
       .waitFor(jobId, { signal, onProgress: (seen) => progress.show(reportOf(seen)) })
@@ -91,9 +92,13 @@ export async function watchJob(jobId: string, choices: OnServer): Promise<string
   return described(job, choices);
 }
 
-export async function downloadJob(jobId: string, choices: DownloadChoices): Promise<string | undefined> {
+export async function downloadJob(
+  jobId: string,
+  choices: DownloadChoices,
+  streams: Streams,
+): Promise<string | undefined> {
   const server = anyServer(choices);
-  const target = await chooseTarget(choices, '.');
+  const target = await chooseTarget(choices, '.', streams);
   const file = await interruptible(async (signal) => {
     const job = await server.client.waitFor(jobId, { signal });
     const isTranscript = job.transcripts?.some(({ name }) => name === choices.name) ?? false;

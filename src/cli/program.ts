@@ -12,7 +12,13 @@ import { addDeliveries, addJobs, type Terminal } from './service-program.ts';
 const shells: readonly Shell[] = ['bash', 'zsh', 'fish'];
 
 export function createProgram(terminal: Terminal): Command {
+  const { streams = process } = terminal;
   const program = new Command('soundpost')
+    // Before the commands, which take it over.
+    .configureOutput({
+      writeOut: (text) => streams.stdout.write(text),
+      writeErr: (text) => streams.stderr.write(text),
+    })
     .description(
       'Extracts the audio from videos, alone or as a service, and posts it into a chat as a voice message',
     )
@@ -46,7 +52,7 @@ All of it: docs/command-line.md`,
   return program;
 }
 
-function addExtract(program: Command, { say }: Terminal): void {
+function addExtract(program: Command, { say, streams = process }: Terminal): void {
   program
     .command('extract')
     .description('take the audio out of a video')
@@ -102,7 +108,7 @@ function addExtract(program: Command, { say }: Terminal): void {
     .option('--json', 'print the result as JSON')
     .option('--quiet', 'no progress')
     .action((video: string, choices: ExtractChoices) =>
-      import('./extract.ts').then(({ extract }) => extract(video, choices, say)),
+      import('./extract.ts').then(({ extract }) => extract(video, choices, say, streams)),
     );
 }
 
@@ -184,7 +190,7 @@ function addServers(program: Command, { say }: Terminal): void {
     .action(async () => (await import('./serve.ts')).serveGateway(say));
 }
 
-function addDoctor(program: Command, { say }: Terminal): void {
+function addDoctor(program: Command, { say, streams = process, end = exitWith }: Terminal): void {
   program
     .command('doctor')
     .description(
@@ -192,6 +198,10 @@ function addDoctor(program: Command, { say }: Terminal): void {
     )
     .option('--json', 'print JSON')
     .action(async (choices: DoctorChoices) => {
-      process.exitCode = await (await import('./doctor.ts')).doctor(choices, say);
+      end(await (await import('./doctor.ts')).doctor(choices, say, streams));
     });
+}
+
+function exitWith(code: number): void {
+  process.exitCode = code;
 }

@@ -1,6 +1,7 @@
 /** How far the work is, on standard error: a bar on a terminal, a line a step elsewhere. */
 import { styleText } from 'node:util';
 import type { Job, ProcessingStep } from '../contract/job.ts';
+import type { Streams } from './streams.ts';
 
 export interface Report {
   /** Such as `downloading`. */
@@ -19,7 +20,7 @@ export interface Progress {
 }
 
 /** The parts of a stream that are used; `columns` is undefined where the terminal does not say. */
-type ProgressStream = Pick<NodeJS.WriteStream, 'write' | 'isTTY' | 'columns'>;
+type ProgressStream = Streams['stderr'];
 
 const DEFAULT_COLUMNS = 80;
 const LONGEST_BAR = 40;
@@ -60,7 +61,7 @@ function bar(stream: ProgressStream): Progress {
     show(report) {
       const line = barLine(report, stream.columns || DEFAULT_COLUMNS);
       if (line !== shown) {
-        stream.write(`\r${coloured(line)}\u001b[K`);
+        stream.write(`\r${coloured(line, stream)}\u001b[K`);
         shown = line;
       }
     },
@@ -86,8 +87,8 @@ function barLine({ step, fraction, secondsLeft }: Report, columns: number): stri
 }
 
 /** NO_COLOR and terminals without colours are styleText's to heed. */
-function coloured(line: string): string {
-  return line.replace(/█+/, (filled) => styleText('green', filled, { stream: process.stderr }));
+function coloured(line: string, stream: ProgressStream): string {
+  return line.replace(/█+/, (filled) => styleText('green', filled, { stream }));
 }
 
 /** `0:07`, `1:02:03` */

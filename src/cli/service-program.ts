@@ -3,6 +3,7 @@ import { type Command, Option } from 'commander';
 import { JobStatus } from '../contract/job.ts';
 import type { DeliveryListChoices, ResendChoices } from './deliveries.ts';
 import type { DownloadChoices, JobListChoices, OnServer } from './jobs.ts';
+import type { Streams } from './streams.ts';
 
 /** What a command speaks with. */
 export interface Terminal {
@@ -10,9 +11,13 @@ export interface Terminal {
   say(line: string): void;
   /** A line on standard error. */
   complain(sentence: string): void;
+  /** Default: those of the process. */
+  readonly streams?: Streams;
+  /** Takes the exit code of a command that succeeds with one. Default: the process's. */
+  end?(code: number): void;
 }
 
-export function addJobs(program: Command, { say }: Terminal): void {
+export function addJobs(program: Command, { say, streams = process }: Terminal): void {
   const jobs = program.command('jobs').description('the jobs of your key, at a service');
   onServer(jobs.command('list').description('show the newest jobs'))
     .addOption(new Option('--status <status>', 'only those in this state').choices(JobStatus.options))
@@ -29,7 +34,7 @@ export function addJobs(program: Command, { say }: Terminal): void {
       .description('follow a job to its end; Ctrl-C ends the watching alone')
       .argument('<jobId>'),
   ).action(async (jobId: string, choices: OnServer) =>
-    say(await (await import('./jobs.ts')).watchJob(jobId, choices)),
+    say(await (await import('./jobs.ts')).watchJob(jobId, choices, streams)),
   );
   onServer(
     jobs
@@ -41,7 +46,7 @@ export function addJobs(program: Command, { say }: Terminal): void {
     .option('-o, --output <path>', 'a file, a folder, or - for standard output; default: beside you')
     .option('-y, --force', 'overwrite a file that is there already')
     .action(async (jobId: string, choices: DownloadChoices) => {
-      const line = await (await import('./jobs.ts')).downloadJob(jobId, choices);
+      const line = await (await import('./jobs.ts')).downloadJob(jobId, choices, streams);
       if (line !== undefined) say(line);
     });
   onServer(

@@ -6,10 +6,11 @@ import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { ReaderGone, UsageError } from './ending.ts';
 import { writePipe } from './named-pipe.ts';
+import type { Streams } from './streams.ts';
 import { shellWord } from './terminal-text.ts';
 
 export type Target =
-  | { readonly kind: 'stdout' }
+  | { readonly kind: 'stdout'; readonly stream: Streams['stdout'] }
   /** A device. */
   | { readonly kind: 'device'; readonly path: string }
   /** A pipe with a name. */
@@ -32,18 +33,22 @@ interface TargetChoices {
  * @param fallback where nothing was given
  * @throws UsageError
  */
-export async function chooseTarget(choices: TargetChoices, fallback: '-' | '.' | 'nowhere'): Promise<Target> {
+export async function chooseTarget(
+  choices: TargetChoices,
+  fallback: '-' | '.' | 'nowhere',
+  { stdout }: Pick<Streams, 'stdout'>,
+): Promise<Target> {
   const { output = fallback, force: overwrites = false } = choices;
   if (output === '-') {
     if (choices.json) {
       throw new UsageError('--json and the audio would both go to standard output; give -o a file');
     }
-    if (process.stdout.isTTY) {
+    if (stdout.isTTY) {
       throw new UsageError(
         'the audio would be written to the terminal; give -o a file, or send it on: | player -',
       );
     }
-    return { kind: 'stdout' };
+    return { kind: 'stdout', stream: stdout };
   }
   if (choices.output === undefined && fallback === 'nowhere') return { kind: 'nowhere' };
   const path = resolve(output);
@@ -108,7 +113,7 @@ export async function deliver(
     case 'nowhere':
       return null;
     case 'stdout':
-      await pipeline(bytes(), process.stdout, { signal, end: false }).catch(orReaderGone);
+      await pipeline(bytes(), target.stream, { signal, end: false }).catch(orReaderGone);
       return null;
     case 'device':
       await pipeline(bytes(), createWriteStream(target.path, { flags: 'w' }), { signal }).catch(orReaderGone);

@@ -8,6 +8,7 @@ import { pipeline } from 'node:stream/promises';
 import { ServiceError } from '../contract/errors.ts';
 import { UsageError } from './ending.ts';
 import { readPipe } from './named-pipe.ts';
+import type { Streams } from './streams.ts';
 import { shellWord } from './terminal-text.ts';
 
 export type VideoSource =
@@ -19,12 +20,12 @@ export type VideoSource =
 const STDIN = '-';
 
 /** Throws a UsageError for what cannot be read. */
-export async function videoSource(text: string): Promise<VideoSource> {
+export async function videoSource(text: string, { stdin }: Pick<Streams, 'stdin'>): Promise<VideoSource> {
   if (text === STDIN) {
-    if (process.stdin.isTTY) {
+    if (stdin.isTTY) {
       throw new UsageError('standard input is the terminal; send a video into it: < talk.mp4');
     }
-    return { kind: 'stream', open: () => process.stdin, name: 'audio' };
+    return { kind: 'stream', open: () => stdin, name: 'audio' };
   }
   if (/^https?:\/\//i.test(text)) {
     const address = URL.parse(text);

@@ -1,10 +1,13 @@
-/** The command line as somebody types it: a process of its own, its streams as pipes or as a terminal. */
+/** The command line as somebody types it: in this process where only its answers count; a process of its own, its streams as pipes or as a terminal, where the process is what a test is about. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Readable, Writable } from 'node:stream';
 import { afterAll, beforeAll } from 'vitest';
+import { run } from '../../src/cli/run.ts';
+import { Environment } from '../../src/settings/environment.ts';
 import { inherited } from '../inherited.ts';
 import { until } from '../until.ts';
 
@@ -39,11 +42,38 @@ export class Desk {
     this.temporary = temporary;
   }
 
-  /** @param input what is on standard input; none: it is empty */
+  /** How to leave the folder and environment that commands of this process run in, and how many do. */
+  #leave = (): void => undefined;
+  #running = 0;
+
+  /**
+   * In this process; commands of one environment may run at the same time.
+   * @param input what is on standard input; none: it is empty
+   */
   async soundpost(args: readonly string[], input?: Buffer): Promise<Ended> {
-    const running = this.start([process.execPath, MAIN, ...args], input === undefined ? 'ignore' : 'pipe');
-    if (input !== undefined) running.stdin?.end(input);
-    return running.ended;
+    const stdout = new Collected();
+    const stderr = new Collected();
+    if (this.#running === 0) this.#leave = enter(this.folder, this.#variables());
+    this.#running += 1;
+    try {
+      const stdin = Readable.from(input === undefined ? [] : [input]);
+      const code = await run(args, { stdin, stdout, stderr });
+      return { code, stdout: stdout.bytes(), stderr: stderr.bytes().toString('utf8') };
+    } finally {
+      this.#running -= 1;
+      if (this.#running === 0) this.#leave();
+    }
+  }
+
+  #variables(): NodeJS.ProcessEnv {
+    return {
+      HOME: this.folder,
+      LANG: 'C.UTF-8',
+      TMPDIR: this.temporary,
+      DATA_DIR: join(this.folder, 'data'),
+      ...inherited,
+      ...this.environment,
+    };
   }
 
   shell(script: string): Promise<Ended> {
@@ -74,12 +104,7 @@ export class Desk {
       cwd: this.folder,
       env: {
         PATH: process.env.PATH,
-        HOME: this.folder,
-        LANG: 'C.UTF-8',
-        TMPDIR: this.temporary,
-        DATA_DIR: join(this.folder, 'data'),
-        ...inherited,
-        ...this.environment,
+        ...this.#variables(),
         ...environment,
       },
       stdio: [stdin, 'pipe', 'pipe'],
@@ -149,6 +174,31 @@ export function useDesk(): () => Desk {
   return () => {
     if (desk === undefined) throw new Error('there is a desk only while tests run');
     return desk;
+  };
+}
+
+class Collected extends Writable {
+  readonly #chunks: Buffer[] = [];
+  override _write(chunk: Buffer, _encoding: BufferEncoding, done: () => void): void {
+    this.#chunks.push(chunk);
+    done();
+  }
+  bytes(): Buffer {
+    return Buffer.concat(this.#chunks);
+  }
+}
+
+/** Has this process work in the folder, with these variables and none of the settings that it was started with; returns the way back. */
+function enter(folder: string, variables: NodeJS.ProcessEnv): () => void {
+  const before = { ...process.env };
+  const place = process.cwd();
+  process.chdir(folder);
+  for (const name of Object.keys(Environment.shape)) delete process.env[name];
+  Object.assign(process.env, variables);
+  return () => {
+    process.chdir(place);
+    for (const name of Object.keys(process.env)) if (!(name in before)) delete process.env[name];
+    Object.assign(process.env, before);
   };
 }
 

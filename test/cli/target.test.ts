@@ -26,7 +26,7 @@ function overtaken(name: string): Readable {
 }
 
 it('a name that follows from the video gives way to one that came meanwhile', async () => {
-  const target = await chooseTarget({ output: folder }, '.');
+  const target = await chooseTarget({ output: folder }, '.', process);
   const made = await deliver(target, overtaken('talk.mp3'), 'talk.mp3', signal);
   expect(made).toBe(join(folder, 'talk-2.mp3'));
   expect(await readFile(join(folder, 'talk-2.mp3'), 'utf8')).toBe('the first half, the second half');
@@ -34,7 +34,7 @@ it('a name that follows from the video gives way to one that came meanwhile', as
 });
 
 it('a name that was given does not, and nothing of the audio is left beside it', async () => {
-  const target = await chooseTarget({ output: join(folder, 'given.mp3') }, '.');
+  const target = await chooseTarget({ output: join(folder, 'given.mp3') }, '.', process);
   const delivered = deliver(target, overtaken('given.mp3'), 'unused.mp3', signal);
   await expect(delivered).rejects.toThrow(UsageError);
   expect(await readFile(join(folder, 'given.mp3'), 'utf8')).toBe('of somebody else');

@@ -8,7 +8,7 @@ import { useVideos } from '../end-to-end/videos.ts';
 import { descendants, isAlive, processesOver, programOf } from '../processes.ts';
 import { until } from '../until.ts';
 import { serveVideos, type VideoServer } from '../video-server.ts';
-import { useDesk } from './command-line.ts';
+import { MAIN, useDesk } from './command-line.ts';
 
 const CTRL_C = '\u0003';
 const videos = useVideos({ long: true });
@@ -76,15 +76,8 @@ it.runIf(currentRun === 'core')('shows a new key alone; a pipe has its audit rec
   const shown = desk().terminal(['keys', 'create', '--name', 'mine', '--instances', '*']);
   expect((await shown.ended).code).toBe(0);
   expect(shown.output()).toMatch(/^sp_[a-z0-9]{8}_[A-Za-z0-9]+\r\n$/);
-  const { stdout, stderr } = await desk().soundpost([
-    'keys',
-    'create',
-    '--name',
-    'ours',
-    '--instances',
-    '*',
-    '--json',
-  ]);
+  const create = ['keys', 'create', '--name', 'ours', '--instances', '*', '--json'];
+  const { stdout, stderr } = await desk().start([process.execPath, MAIN, ...create]).ended;
   const { id, key, ...more } = JSON.parse(stdout.toString());
   expect(key).toMatch(new RegExp(`^sp_${id}_`));
   expect(more).toMatchObject({ name: 'ours', instances: ['*'] });
