@@ -1,3 +1,5 @@
+// @module-tag chromium
+// @module-tag python3
 /** The gateway's OpenAPI document to a linter, as a page in a real browser, and as examples that are run. */
 import { execFile } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
