@@ -255,7 +255,7 @@ export const apiFaults: readonly Fault[] = [
     in: 'unreachable',
     search: 'retryAfterSeconds: RETRY_AFTER_SECONDS, cause: error,',
     replace: 'cause: error,',
-    tests: ['test/api/deadlines.test.ts', 'test/api/contract-errors.test.ts'],
+    tests: ['test/api/deadlines.core-all.test.ts', 'test/api/contract-errors.test.ts'],
   },
   {
     name: 'ready-without-redis',
@@ -263,7 +263,7 @@ export const apiFaults: readonly Fault[] = [
     in: 'healthRoutes',
     search: "const ready = redis === 'up';",
     replace: "const ready = redis !== 'down';",
-    tests: ['test/redis/refuses-writes.test.ts', 'test/api/deadlines.test.ts'],
+    tests: ['test/redis/refuses-writes.test.ts', 'test/api/deadlines.core-all.test.ts'],
   },
   {
     name: 'gateway-event-unsigned',

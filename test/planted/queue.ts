@@ -26,7 +26,7 @@ export const queueFaults: readonly Fault[] = [
     replace: '',
     tests: [
       'test/queue/confirmation.test.ts',
-      'test/api/deadlines.test.ts',
+      'test/api/deadlines.core-all.test.ts',
       'test/queue/reservation.test.ts',
     ],
   },
@@ -36,7 +36,7 @@ export const queueFaults: readonly Fault[] = [
     in: 'giveDeadline',
     search: "if (!command.isSettled) command.reject(new Error('Command timed out'));",
     replace: '',
-    tests: ['test/api/deadlines.test.ts', 'test/redis/clock.test.ts'],
+    tests: ['test/api/deadlines.core-all.test.ts', 'test/redis/clock.test.ts'],
   },
   {
     name: 'accepted-job-not-remembered',
@@ -141,7 +141,7 @@ export const queueFaults: readonly Fault[] = [
     in: 'runSteps',
     search: 'services.charge?.(job.payload.tenant, processorSeconds);',
     replace: 'services.charge?.(job.payload.tenant, 0);',
-    tests: ['test/worker/extraction.test.ts', 'test/api/shares.test.ts'],
+    tests: ['test/worker/extraction.test.ts', 'test/api/shares.core-all.test.ts'],
   },
   {
     name: 'full-disk-takes-jobs',
@@ -165,7 +165,7 @@ export const queueFaults: readonly Fault[] = [
     in: 'inTime',
     search: 'reject(new StorageLate(operation, ms));',
     replace: '',
-    tests: ['test/storage/deadline.test.ts', 'test/api/deadlines.test.ts'],
+    tests: ['test/storage/deadline.test.ts', 'test/api/deadlines.core-all.test.ts'],
   },
   {
     name: 'wrong-clock-takes-jobs',
