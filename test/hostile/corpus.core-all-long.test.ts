@@ -22,7 +22,7 @@ import { type Surroundings, type Trial, tryFile } from './trial.ts';
 
 /** Of how many files each how manyth is tried. */
 const { made, each, codecs } = byRun({
-  core: { made: 500, each: 40, codecs: fewCodecs },
+  core: { made: 500, each: 100, codecs: fewCodecs },
   all: { made: 500, each: 1, codecs: allCodecs },
   long: { made: 5000, each: 1, codecs: allCodecs },
 });

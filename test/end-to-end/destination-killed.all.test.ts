@@ -1,7 +1,6 @@
 /** The worker is killed in the middle of a put, again and again: one whole object in the end, told of once. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type BucketServer, serveBucket } from '../bucket.ts';
-import { byRun } from '../by-run.ts';
 import { Client, receiveWebhooks, type WebhookReceiver } from '../client.ts';
 import { startTestRedis, type TestRedis } from '../redis-server.ts';
 import { type RunningProcess, ServiceHome } from '../service.ts';
@@ -9,7 +8,7 @@ import { until } from '../until.ts';
 import { serveVideos, type VideoServer } from '../video-server.ts';
 import { useVideos } from './videos.ts';
 
-const KILLS = byRun({ core: 2, all: 20 });
+const KILLS = 20;
 const MIB = 1024 * 1024;
 
 const videos = useVideos({ long: true });
