@@ -195,13 +195,6 @@ export async function sampleHash(input: string, map = '0:a:0'): Promise<string> 
   return stdout.toString().trim();
 }
 
-/** MD5 of a track's packets, which a copy does not change. */
-export async function packetHash(file: string, track = 0): Promise<string> {
-  const to = ['-map', `0:a:${track}`, '-c', 'copy', '-f', 'md5', '-'];
-  const { stdout } = await ask('ffmpeg', '-v', 'error', '-i', file, ...to);
-  return stdout.toString().trim();
-}
-
 export async function measureLoudness(file: string): Promise<{ lufs: number; truePeakDbtp: number }> {
   const to = ['-map', '0:a:0', '-af', 'ebur128=peak=true', '-f', 'null', '-'];
   const { stderr } = await ask('ffmpeg', '-i', file, ...to);
@@ -210,17 +203,6 @@ export async function measureLoudness(file: string): Promise<{ lufs: number; tru
     lufs: Number(/I:\s+(\S+) LUFS/.exec(summary)?.[1]),
     truePeakDbtp: Number(/Peak:\s+(\S+) dBFS/.exec(summary)?.[1]),
   };
-}
-
-/** kbit/s of the audio packets alone, from ffprobe's packet sizes. */
-export async function packetKbps(file: string): Promise<number> {
-  const shown = ['-select_streams', 'a:0', '-show_entries', 'packet=size', '-of', 'csv=p=0'];
-  const { stdout } = await ask('ffprobe', '-v', 'error', ...shown, file);
-  const bytes = stdout
-    .toString()
-    .split('\n')
-    .reduce((sum, line) => sum + (Number.parseInt(line, 10) || 0), 0);
-  return (bytes * 8) / 1000 / (await decodedSeconds(file));
 }
 
 /** Where the packets of the first audio track lie, by ffprobe's word. */

@@ -12,6 +12,8 @@ import { type MediaTools, type RunLimits, runFfmpeg, runFfprobe } from '../../sr
 import type { Sandbox, SandboxLevel } from '../../src/media/sandbox.ts';
 import { seccompFilter, systemCalls } from '../../src/media/seccomp.ts';
 import { systemTools } from '../media-tools.ts';
+import { descendants, isAlive, programOf } from '../processes.ts';
+import { until } from '../until.ts';
 import { buildEscape, tryEscape } from './escape.ts';
 import { bareTools, noAbort } from './extracting.ts';
 import { mediaFolder } from './sources.ts';
@@ -67,6 +69,11 @@ describe('the sandbox that is taken', () => {
       hasLimits: true,
       showsSystem: true,
     });
+    // A starter stays as long as its process does, which goes on to other tests.
+    const stays = () =>
+      descendants(process.pid).filter((pid) => programOf(pid) === 'old-start' && isAlive(pid));
+    for (const pid of stays()) process.kill(pid);
+    await until('it is gone', () => stays().length === 0);
   });
 
   it.each([
