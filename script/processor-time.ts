@@ -1,21 +1,30 @@
-/** How much processor time a process has used, its own and that of all children that have ended; Linux tells it, elsewhere it is unknown. */
-import { readFileSync } from 'node:fs';
+/** How much processor time a process has used, its own and that of its children; Linux tells it, elsewhere it is unknown. */
+import { readdirSync, readFileSync } from 'node:fs';
 
 /** proc_pid_stat(5): ticks of 10 ms, the same on every Linux that Node runs on. */
 const TICKS_PER_SECOND = 100;
 
-/** Of this process, in seconds. */
+/** Of this process and of what it has started, in seconds. */
 export function processorSeconds(): number | undefined {
-  let stat: string;
+  return secondsOf('self');
+}
+
+/** The children that live count as well: the starter of the tools, which stays, keeps the time of all tools that it ran. */
+function secondsOf(pid: string): number | undefined {
   try {
-    stat = readFileSync('/proc/self/stat', 'latin1');
+    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
+    // Fields 14 to 17: utime, stime, cutime, cstime. The second field, the program's name, may hold spaces and ends with the last parenthesis.
+    const fields = stat
+      .slice(stat.lastIndexOf(')') + 2)
+      .split(' ')
+      .slice(11, 15);
+    const own = fields.reduce((sum, ticks) => sum + Number(ticks), 0) / TICKS_PER_SECOND;
+    const living = readdirSync(`/proc/${pid}/task`)
+      .flatMap((task) => readFileSync(`/proc/${pid}/task/${task}/children`, 'latin1').trim().split(' '))
+      .filter((child) => child !== '');
+    return living.reduce((sum, child) => sum + (secondsOf(child) ?? 0), own);
   } catch {
+    // Elsewhere than on Linux, or of a process that has just ended.
     return undefined;
   }
-  // Fields 14 to 17: utime, stime, cutime, cstime. The second field, the program's name, may hold spaces and ends with the last parenthesis.
-  const fields = stat
-    .slice(stat.lastIndexOf(')') + 2)
-    .split(' ')
-    .slice(11, 15);
-  return fields.reduce((sum, ticks) => sum + Number(ticks), 0) / TICKS_PER_SECOND;
 }

@@ -1,11 +1,11 @@
 /** A command as main.ts runs it, inside the test's process. What only a process shows (signals, streams, its exit) starts one: test/service.ts. */
+import { Readable, Writable } from 'node:stream';
 import { vi } from 'vitest';
-import { exitCodeOf, sentenceOf } from '../src/cli/ending.ts';
-import { createProgram } from '../src/cli/program.ts';
+import { run } from '../src/cli/run.ts';
 
 export interface CommandAnswer {
   readonly code: number;
-  /** Lines on standard output, then on standard error. */
+  /** What it wrote on standard output, then on standard error, without the line break at the end. */
   readonly said: string;
 }
 
@@ -14,26 +14,24 @@ export async function runCommand(
   args: readonly string[],
   environment: Readonly<Record<string, string>> = {},
 ): Promise<CommandAnswer> {
-  const said: string[] = [];
-  const hints: string[] = [];
-  const takesErrors = {
-    writeErr: (text: string) => hints.push(text.trimEnd()),
-    writeOut: (text: string) => said.push(text.trimEnd()),
-  };
-  const program = createProgram({ say: (line) => said.push(line), complain: (line) => hints.push(line) });
-  for (const command of [program, ...program.commands.flatMap((one) => [one, ...one.commands])])
-    command.configureOutput(takesErrors);
-  for (const [name, value] of Object.entries({ LOG_LEVEL: 'silent', ...environment }))
+  const stdout = new Collected();
+  const stderr = new Collected();
+  for (const [name, value] of Object.entries({ LOG_LEVEL: 'silent', ...environment })) {
     vi.stubEnv(name, value);
-  let code = 0;
+  }
   try {
-    await program.parseAsync(args, { from: 'user' });
-  } catch (error) {
-    code = exitCodeOf(error);
-    const sentence = sentenceOf(error);
-    if (sentence !== undefined) hints.push(sentence);
+    const code = await run(args, { stdin: Readable.from([]), stdout, stderr });
+    return { code, said: `${stdout.text}${stderr.text}`.trimEnd() };
   } finally {
     vi.unstubAllEnvs();
   }
-  return { code, said: [...said, ...hints].join('\n') };
+}
+
+class Collected extends Writable {
+  text = '';
+
+  override _write(chunk: Buffer, _encoding: string, done: () => void): void {
+    this.text += chunk.toString('utf8');
+    done();
+  }
 }

@@ -2,9 +2,11 @@
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { Client } from '../client.ts';
-import { ServiceHome, soundpost } from '../service.ts';
+import { runCommand } from '../command.ts';
+import { ServiceHome } from '../service.ts';
 import { until } from '../until.ts';
 
 let home: ServiceHome;
@@ -36,16 +38,9 @@ afterAll(async () => {
   await home.remove();
 });
 
-/** What it says, without the lines of its audit log. */
-const keys = async (...args: readonly string[]): Promise<string> => {
-  const process = home.run([...soundpost, 'keys', ...args]);
-  await process.exited;
-  return process
-    .output()
-    .split('\n')
-    .filter((line) => line !== '' && !/^(\{|soundpost:)/.test(line))
-    .join('\n');
-};
+const command = (...args: readonly string[]) =>
+  runCommand(['keys', ...args], { DATA_DIR: join(home.folder, 'data'), REDIS_URL: '' });
+const keys = async (...args: readonly string[]): Promise<string> => (await command(...args)).said;
 const statusOf = async (client: Client, jobId: string): Promise<string> => {
   const { body } = await client.call('GET', `/v1/jobs/${jobId}`);
   return body.data.status;
@@ -92,7 +87,8 @@ it('a stopped key only reads and removes; what runs is cancelled, and what waits
 });
 
 it('an id that is no key is said to be none', async () => {
-  const process = home.run([...soundpost, 'keys', 'pause', 'nobody00']);
-  expect(await process.exited).toBe(2);
-  expect(process.output()).toContain('there is no key nobody00');
+  expect(await command('pause', 'nobody00')).toEqual({
+    code: 2,
+    said: expect.stringContaining('there is no key nobody00'),
+  });
 });

@@ -34,10 +34,10 @@ static long was(long result) { return result >= 0; }
 /* Touched, so that it is there; never more than 1 GiB, twice what a run may have. */
 static long memory(int flags, int descriptor) {
   long had = 0;
-  for (; had < 1024; had += 32) {
+  for (; had < 640; had += 32) {
     char *piece = mmap(NULL, 32 * MIB, PROT_READ | PROT_WRITE, flags, descriptor, 0);
     if (piece == MAP_FAILED) break;
-    for (long at = 0; at < 32 * MIB; at += 4096) piece[at] = 1;
+    for (long at = 0; at < 32 * MIB; at += 65536) piece[at] = 1;
   }
   return had;
 }
@@ -58,7 +58,7 @@ static long children(void) {
   long had = 0;
   int held[2] = {-1, -1};
   if (pipe(held) != 0) held[0] = -1;
-  for (; had < 64; had += 1) {
+  for (; had < 8; had += 1) {
     pid_t child = fork();
     if (child < 0) child = syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
     if (child < 0) child = vfork();

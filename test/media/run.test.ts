@@ -4,7 +4,6 @@ import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import { symlink, writeFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { ToolFailure } from '../../src/media/failure.ts';
 import { type RunOptions, requireRegularFile, runFfmpeg, runFfprobe } from '../../src/media/run.ts';
@@ -188,30 +187,6 @@ describe('an abort', () => {
     abort.abort(reason);
     await expect(run).rejects.toBe(reason);
   });
-});
-
-it('takes ffmpeg along when its own process is killed', async () => {
-  const runner = folder.at('runner.ts');
-  const runModule = fileURLToPath(new URL('../../src/media/run.ts', import.meta.url));
-  await writeFile(
-    runner,
-    `import { runFfmpeg } from ${JSON.stringify(runModule)};
-     const tools = ${JSON.stringify(tools)};
-     await runFfmpeg(tools, ${JSON.stringify(ENDLESS)}, {
-       signal: new AbortController().signal, wallLimitMs: 60_000,
-       onProgress: () => process.stdout.write('running\\n'),
-     });`,
-  );
-  const parent = spawn(process.execPath, [runner], { stdio: ['ignore', 'pipe', 'inherit'] });
-  await once(parent.stdout, 'data');
-  const children = readFileSync(`/proc/${parent.pid}/task/${parent.pid}/children`, 'utf8')
-    .trim()
-    .split(' ')
-    .map(Number);
-  expect(children.filter(isAlive)).toHaveLength(1);
-  parent.kill('SIGKILL');
-  await once(parent, 'exit');
-  await until(() => !children.some(isAlive));
 });
 
 it('gives the tool none of its own environment', async () => {
