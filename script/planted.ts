@@ -208,13 +208,13 @@ async function main(): Promise<number> {
   const rest = chosen.values();
   const work = async (copy: Copy): Promise<void> => {
     for (const fault of rest) {
-      if (isStopping) return;
       const beganMs = performance.now();
       const { name, promise } = fault;
       // Without vitest nothing is proven, but the other faults may still be tried.
       const caught = await tryFault(copy, fault, places.get(fault) as Planted).catch(
         (error: Error) => void say(`${name}: ${error.message}`),
       );
+      if (isStopping) return;
       if (caught === undefined) missed.push(name);
       const seconds = Math.round((performance.now() - beganMs) / 1000);
       const cells = [name, promise, caught ?? 'MISSED', String(seconds)];
@@ -222,6 +222,7 @@ async function main(): Promise<number> {
     }
   };
   await Promise.all(copies.map(work));
+  if (isStopping) return 1;
   const names = missed.map((name) => `\n  ${name}`).join('');
   say(`${chosen.length - missed.length} caught, ${missed.length} missed${names}`);
   return missed.length === 0 ? 0 : 1;
