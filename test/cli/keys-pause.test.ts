@@ -40,7 +40,14 @@ afterAll(async () => {
 
 const command = (...args: readonly string[]) =>
   runCommand(['keys', ...args], { DATA_DIR: join(home.folder, 'data'), REDIS_URL: '' });
-const keys = async (...args: readonly string[]): Promise<string> => (await command(...args)).said;
+/** What it says, without hints. */
+const keys = async (...args: readonly string[]): Promise<string> => {
+  const { said } = await command(...args);
+  return said
+    .split('\n')
+    .filter((line) => !line.startsWith('soundpost:'))
+    .join('\n');
+};
 const statusOf = async (client: Client, jobId: string): Promise<string> => {
   const { body } = await client.call('GET', `/v1/jobs/${jobId}`);
   return body.data.status;
