@@ -133,7 +133,11 @@ describe('a machine', () => {
   it.runIf(currentRun === 'core')('without a sandbox is warned, or told that it will not start', async () => {
     const without = [
       ...['bwrap', '--dev-bind', '/', '/', '--die-with-parent'],
-      ...['/usr/bin/bwrap', mediaTools.starterPath ?? '/usr/bin/bwrap'].flatMap((path) => ['--ro-bind', '/dev/null', path]),
+      ...['/usr/bin/bwrap', mediaTools.starterPath ?? '/usr/bin/bwrap'].flatMap((path) => [
+        '--ro-bind',
+        '/dev/null',
+        path,
+      ]),
       '--',
     ];
     const [auto, required] = await Promise.all([
