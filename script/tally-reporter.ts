@@ -2,7 +2,6 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { Reporter, TestModule } from 'vitest/node';
 import type {} from '../test/needs.ts';
-import { processorSeconds } from './processor-time.ts';
 
 const MOST_EXPENSIVE = 10;
 
@@ -49,7 +48,7 @@ export default class TallyReporter implements Reporter {
     const lines = [...leftOut(modules), ...mostExpensive(modules), ...this.#times()];
     if (this.#first === undefined) {
       keep(this.#endedFile, { passed, failures });
-      atExit(() => [...lines, cost(), `${passed} passed, ${failures.length} failed`]);
+      atExit(() => [...lines, cost(modules), `${passed} passed, ${failures.length} failed`]);
     } else {
       const { passed: passedBefore, failures: before } = this.#first;
       const flaky = failures.length === 0 ? before : [];
@@ -107,12 +106,13 @@ function mostExpensive(modules: readonly TestModule[]): string[] {
   return files.map(({ file, seconds }) => `${seconds.toFixed(1).padStart(6)} s of processor time: ${file}`);
 }
 
-function cost(): string {
+/** The files' own time counts: of a starter that outlives vitest's worker, Linux tells nobody what its tools took. */
+function cost(modules: readonly TestModule[]): string {
   const wall = `${Math.round(performance.now() / 1000)} s`;
-  const processor = processorSeconds();
-  return processor === undefined
-    ? `${wall} in all`
-    : `${wall} in all, ${Math.round(processor)} s of processor time`;
+  const { user, system } = process.cpuUsage();
+  const files = modules.reduce((sum, module) => sum + (module.meta().processorSeconds ?? 0), 0);
+  if (files === 0) return `${wall} in all`;
+  return `${wall} in all, ${Math.round(files + (user + system) / 1e6)} s of processor time`;
 }
 
 function keep(file: string, ended: Ended): void {
@@ -121,7 +121,7 @@ function keep(file: string, ended: Ended): void {
   if (ended.failures.length > 0) writeFileSync(file, JSON.stringify(ended));
 }
 
-/** Behind what the other reporters write, and once the processes of the tests have ended, whose time counts. */
+/** Behind what the other reporters write. */
 function atExit(lines: () => readonly string[]): void {
   process.once('exit', () => process.stdout.write(`${lines().join('\n')}\n`));
 }
