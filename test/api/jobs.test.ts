@@ -209,10 +209,12 @@ describe('A4. DELETE /v1/jobs/{jobId}: cancel and erase', () => {
     expect((await service().job(jobId)).error).toEqual(cancelled);
   });
 
-  it('a cancelled job stays cancelled, and can be retried', async () => {
+  it('a cancelled job stays cancelled, and can be retried, which a running one cannot', async () => {
     const slow = await service().outside.stalling('twice.mp4', clip('tone.mp4'));
     const jobId = await service().submit(job(slow.url));
     await service().reaches(jobId, 'processing');
+    const early = await service().call('POST', `/v1/jobs/${jobId}/retry`);
+    expect([early.status, early.body.error.code]).toEqual([400, 'INVALID_REQUEST']);
     await Promise.all([remove(jobId), remove(jobId)]);
     expect((await remove(jobId)).body.data).toMatchObject({ status: 'failed', error: cancelled });
     slow.letGo();

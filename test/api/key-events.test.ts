@@ -135,8 +135,11 @@ describe('A4. GET /v1/events', () => {
     const jobId = await service().submit(request(slow.url), { key });
     const streams = [await watch(key), await Stream.open(jobId, { url: service().url, key })];
     await streams[1]?.got(1);
+    const comments = streams.map((stream) => stream.comments);
     await service().revokeKey(key);
     await Promise.all(streams.map(({ ended }) => ended));
+    // At the message, not at the look that comes with the next comment.
+    expect(streams.map((stream) => stream.comments)).toEqual(comments);
   });
 
   it('sends a reset when messages of Redis may have been lost, and goes on', async () => {

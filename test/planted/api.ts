@@ -32,7 +32,7 @@ export const apiFaults: readonly Fault[] = [
     in: 'sendFile',
     search: 'file.sizeBytes !== undefined && sizeBytes !== file.sizeBytes',
     replace: 'file.sizeBytes !== undefined && sizeBytes < 0',
-    tests: ['test/api/downloads.test.ts', 'test/api/contract-errors.test.ts'],
+    tests: ['test/api/s3-downloads.core-all.test.ts'],
   },
   {
     name: 'signed-address-good-for-every-output',

@@ -43,6 +43,20 @@ it.each([
   expect(await redis.zrange(tenantJobsKey(TENANT), '0', '-1')).toEqual([accepted]);
 });
 
+it('a submission that failed before its job was added gives the place back, although no worker runs', async () => {
+  const { jobs, redis } = queue();
+  const jobId = newJobId();
+  const failing = {
+    alongside: async () => {
+      await (await queue().queue('extract').getJob(jobId))?.remove();
+      throw new Error('it was not added');
+    },
+  };
+  await expect(jobs.submit(TENANT, [{ jobId, payload: payloadOf(TENANT) }], failing)).rejects.toThrow();
+  await until('its place is free', async () => (await redis.scard(ownKey('unfinished', TENANT))) === 0);
+  expect(await redis.zrange(tenantJobsKey(TENANT), '0', '-1')).toEqual([]);
+});
+
 it('a job that was refused and is submitted again under its id is run once', async () => {
   const { jobs } = queue();
   const again = { jobId: newJobId(), payload: payloadOf(TENANT) };

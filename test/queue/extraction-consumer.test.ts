@@ -1,5 +1,6 @@
 /** What Redis, other workers and a shutdown demand of whoever runs a job. */
 import { describe, expect, it } from 'vitest';
+import { ServiceError } from '../../src/contract/errors.ts';
 import type { ExtractionJob } from '../../src/queue/extraction-consumer.ts';
 import { until } from '../until.ts';
 import { jobKey, queueKey } from './bullmq-keys.ts';
@@ -104,6 +105,27 @@ describe('a worker whose lock is gone', () => {
     const next = await queue().submit();
     await queue().reaches(next, 'completed');
     expect(await queue().jobs.read(jobId)).toMatchObject({ status: 'processing', result: null });
+  });
+});
+
+describe('a job that fails', () => {
+  it.each([
+    [
+      'for want of its source is not tried again',
+      new ServiceError('DOWNLOAD_FAILED', 'the host answered 404'),
+      1,
+    ],
+    ['for a reason of our own has three tries', new Error('a tool is missing'), 3],
+  ])('%s', async (_, error, tries) => {
+    const tried: string[] = [];
+    queue().consume(async ({ jobId }) => {
+      tried.push(jobId);
+      throw error;
+    });
+    const jobId = await queue().submit();
+    const { error: told } = await queue().reaches(jobId, 'failed');
+    expect(told?.code).toBe(error instanceof ServiceError ? error.code : 'INTERNAL_ERROR');
+    expect(tried).toHaveLength(tries);
   });
 });
 
