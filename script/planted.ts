@@ -126,6 +126,16 @@ async function run({ folder, root }: Copy, args: readonly string[], longestMs: n
   return isInTime;
 }
 
+/** A test that ends early may leave something mounted there. */
+async function removed(folder: string): Promise<void> {
+  const mounts = await readFile('/proc/self/mounts', 'utf8').catch(() => '');
+  const below = mounts.split('\n').flatMap((line) => line.split(' ')[1] ?? []);
+  for (const place of below.filter((path) => path.startsWith(`${folder}/`)).reverse()) {
+    spawnSync('umount', ['--lazy', place]);
+  }
+  await rm(folder, { recursive: true, force: true });
+}
+
 function end({ pid }: ChildProcess): void {
   try {
     if (pid !== undefined) process.kill(-pid, 'SIGKILL');
@@ -150,7 +160,7 @@ async function vitest(copy: Copy, project: 'core' | 'all', tests: readonly strin
   const args = ['node_modules/vitest/vitest.mjs', 'run', '--project', project, '--bail', '1'];
   args.push('--reporter', 'json', '--outputFile', report, ...tests);
   const isInTime = await run(copy, args, tests.length > 0 ? LONGEST_NAMED_MS : LONGEST_RUN_MS);
-  await rm(join(copy.folder, 'tmp'), { recursive: true, force: true });
+  await removed(join(copy.folder, 'tmp'));
   await mkdir(join(copy.folder, 'tmp'));
   const what = tests.join(' ') || `the ${project}`;
   if (!isInTime) return `${what} (did not end)`;
@@ -212,12 +222,13 @@ async function main(): Promise<number> {
       const { name, promise } = fault;
       // Without vitest nothing is proven, but the other faults may still be tried.
       const caught = await tryFault(copy, fault, places.get(fault) as Planted).catch(
-        (error: Error) => void say(`${name}: ${error.message}`),
+        ({ message }: Error) => new Error(`NOT TRIED: ${message}`),
       );
       if (isStopping) return;
-      if (caught === undefined) missed.push(name);
+      const isCaught = typeof caught === 'string';
+      if (!isCaught) missed.push(name);
       const seconds = Math.round((performance.now() - beganMs) / 1000);
-      const cells = [name, promise, caught ?? 'MISSED', String(seconds)];
+      const cells = [name, promise, isCaught ? caught : (caught?.message ?? 'MISSED'), String(seconds)];
       say(`| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`);
     }
   };
@@ -231,7 +242,7 @@ async function main(): Promise<number> {
 async function clean(): Promise<void> {
   isStopping = true;
   for (const child of children) end(child);
-  for (const folder of folders) await rm(folder, { recursive: true, force: true });
+  for (const folder of folders) await removed(folder);
 }
 
 for (const [signal, code] of [
