@@ -110,9 +110,10 @@ function mostExpensive(modules: readonly TestModule[]): string[] {
 function cost(modules: readonly TestModule[]): string {
   const wall = `${Math.round(performance.now() / 1000)} s`;
   const { user, system } = process.cpuUsage();
-  const files = modules.reduce((sum, module) => sum + (module.meta().processorSeconds ?? 0), 0);
-  if (files === 0) return `${wall} in all`;
-  return `${wall} in all, ${Math.round(files + (user + system) / 1e6)} s of processor time`;
+  const files = modules.flatMap((module) => module.meta().processorSeconds ?? []);
+  if (files.length === 0) return `${wall} in all`;
+  const seconds = files.reduce((sum, file) => sum + file, (user + system) / 1e6);
+  return `${wall} in all, ${Math.round(seconds)} s of processor time`;
 }
 
 function keep(file: string, ended: Ended): void {
