@@ -50,7 +50,9 @@ function start(
   source: string | ExtractPayload['source'],
   output: object,
   options: object = {},
-  queue: { order: number; onTurn?: () => void } & Partial<Pick<WorkerServices, 'encoding' | 'tools'>> = {
+  queue: { order: number; onTurn?: () => void } & Partial<
+    Pick<WorkerServices, 'charge' | 'encoding' | 'tools'>
+  > = {
     order: 1,
   },
 ): Run {
@@ -122,9 +124,18 @@ describe('a job', () => {
     expect(voice).toBeNull();
   });
 
-  it('is called as its caller wants', async () => {
-    const { result } = start('speech.mp4', { format: 'voice' }, { filename: 'Interview Nr. 1' });
+  it('is called as its caller wants, and charged to its key with what its tools used', async () => {
+    const charged: [string, number][] = [];
+    const charge = (...one: [string, number]): unknown => charged.push(one);
+    const { result } = start(
+      'speech.mp4',
+      { format: 'voice' },
+      { filename: 'Interview Nr. 1' },
+      { order: 1, charge },
+    );
     expect((await result).outputFile.filename).toBe('Interview Nr. 1.ogg');
+    expect(charged).toEqual([['tenant01', expect.any(Number)]]);
+    expect(charged[0]?.[1]).toBeGreaterThan(0);
   });
 
   it('makes a voice rendition beside it when a message was asked for', async () => {
