@@ -1,8 +1,10 @@
-/** A worker whose clock is ahead hands out what waits for its next try, before it has noticed. */
+/** A worker whose clock is ahead hands out what waits for its next try, before it has noticed; then it takes no jobs. */
 import { Job, Queue } from 'bullmq';
 import { expect, it } from 'vitest';
 import { closeWorker, openWorker } from '../../src/queue/open-worker.ts';
+import { MOST_OFF_MS, redisClock } from '../../src/redis/clock.ts';
 import { KEY_PREFIX } from '../../src/redis/keys.ts';
+
 import { until } from '../until.ts';
 import { logger, useQueue } from './queue-fixture.ts';
 
@@ -47,4 +49,29 @@ it('what is handed out before its time is put back, and no try is spent', async 
   expect(back.attemptsMade).toBe(1);
   expect(back.data.what).toBe('kept');
   expect(Math.abs(Date.now() + back.delay - due)).toBeLessThan(DELAY_MS / 4);
+});
+
+it('a worker whose clock goes wrong takes no job until it is right again', async () => {
+  const voices = new Queue('voice', { connection: queue().redis, prefix: KEY_PREFIX });
+  queue().onClose(() => voices.close());
+  const worker = openWorker(
+    'voice',
+    async () => 'sent',
+    { redis: queue().connect('worker'), lockSeconds: 30, logger },
+    { concurrency: 1 },
+  );
+  queue().onClose(() => closeWorker(worker, 0, () => undefined));
+  await worker.waitUntilReady();
+  try {
+    redisClock.set(Date.now() + 2 * MOST_OFF_MS);
+    expect(worker.isPaused()).toBe(true);
+    const ended = new Promise((resolve) => worker.once('completed', resolve));
+    const { id = '' } = await voices.add('send', { what: 'kept' });
+    expect(await voices.getJobState(id)).toBe('waiting');
+    redisClock.set(Date.now());
+    expect(worker.isPaused()).toBe(false);
+    await ended;
+  } finally {
+    redisClock.forget();
+  }
 });
