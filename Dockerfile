@@ -23,7 +23,7 @@ COPY package.json package-lock.json ./
 COPY web/package.json ./web/
 RUN npm ci --omit=dev --ignore-scripts --no-audit --no-fund
 COPY script/build-web.ts ./script/
-COPY src/contract ./src/contract
+COPY packages/contract ./packages/contract
 COPY src/client ./src/client
 COPY web ./web
 RUN node script/build-web.ts

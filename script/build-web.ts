@@ -3,13 +3,14 @@
  * scripts of their own. Takes half a second, and `script/bootstrap` has it done where something has changed (docs/decisions/0041-console-in-typescript.md).
  */
 import { cp, readFile, rm, writeFile } from 'node:fs/promises';
-import { join, relative, resolve, sep } from 'node:path';
+import { relative, resolve, sep } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { type BuildOptions, build, type Plugin } from 'esbuild';
 
 const WEB = new URL('../web/', import.meta.url);
 const OUT = new URL('dist/', WEB);
 const SRC = fileURLToPath(new URL('../src', import.meta.url));
+const CONTRACT = fileURLToPath(new URL('../packages/contract/src/', import.meta.url));
 
 /**
  * Pages take tables of the contract: formats, errors, scopes. The schemas beside them would bring zod into the browser, so a module of the contract is
@@ -20,12 +21,12 @@ const contractTables: Plugin = {
   setup({ onLoad, onResolve }) {
     onResolve({ filter: /^\./ }, ({ path, resolveDir }) => {
       const [room = ''] = relative(SRC, resolve(resolveDir, path)).split(sep);
-      return ['..', 'contract', 'client'].includes(room)
+      return ['..', 'client'].includes(room)
         ? undefined
-        : { errors: [{ text: `a page takes of src only contract and client, not ${room}` }] };
+        : { errors: [{ text: `a page takes of src only client, not ${room}` }] };
     });
     onLoad({ filter: /\.ts$/ }, async ({ path }) => {
-      if (!path.startsWith(join(SRC, 'contract', sep))) return undefined;
+      if (!path.startsWith(CONTRACT)) return undefined;
       const tables = Object.entries(await import(pathToFileURL(path).href)).filter(([, value]) =>
         isData(value),
       );

@@ -13,7 +13,7 @@ import { declarationsOf } from './declaration-bundle.ts';
 import { declaration, referred } from './json-schema-types.ts';
 
 /** What a declaration takes, or passes on, from a module of the contract. */
-const FROM_CONTRACT = /^(import|export) (?:type )?\{([^}]*)\} from '\.\.\/contract\/([\w-]+)\.ts';$/gm;
+const FROM_CONTRACT = /^(import|export) (?:type )?\{([^}]*)\} from 'soundpost-contract\/([\w-]+)';$/gm;
 const INPUT = /\bz\.input<typeof (\w+)>/g;
 
 interface Contract {
@@ -56,11 +56,13 @@ async function contractOf(text: string): Promise<Contract> {
 async function usedSchemas(text: string): Promise<ReadonlyMap<string, z.ZodType>> {
   const used = new Map<string, z.ZodType>();
   for (const [, , names = '', file = ''] of text.matchAll(FROM_CONTRACT)) {
-    const exported: Record<string, unknown> = await import(`../src/contract/${file}.ts`);
+    const exported: Record<string, unknown> = await import(`soundpost-contract/${file}`);
     for (const name of namesOf(names)) {
       const schema = exported[name];
       if (!(schema instanceof z.ZodType)) {
-        throw new Error(`src/client takes the type ${name} of src/contract/${file}.ts, which has no schema`);
+        throw new Error(
+          `src/client takes the type ${name} of soundpost-contract/${file}, which has no schema`,
+        );
       }
       used.set(name, schema);
     }

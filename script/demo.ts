@@ -11,6 +11,8 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
+import { errorCatalogue } from 'soundpost-contract/errors';
+import type { Job } from 'soundpost-contract/job';
 import {
   type CompletedJob,
   createClient,
@@ -18,8 +20,6 @@ import {
   SoundpostError,
   verifyWebhook,
 } from '../src/client/index.ts';
-import { errorCatalogue } from '../src/contract/errors.ts';
-import type { Job } from '../src/contract/job.ts';
 import { type Receiver, startReceiver } from './demo-parts/receiver.ts';
 import { makeSample } from './demo-parts/sample.ts';
 import { type Service, startService } from './demo-parts/service.ts';

@@ -1,9 +1,10 @@
 /** The tables of the documentation that are made from the code. */
+
+import { type CatalogueEntry, errorCatalogue } from 'soundpost-contract/errors';
+import { type Format, formats } from 'soundpost-contract/formats';
+import { type GatewayCatalogueEntry, gatewayErrorCatalogue } from 'soundpost-contract/gateway-errors';
 import { z } from 'zod';
 import { routes } from '../src/api/app.ts';
-import { type CatalogueEntry, errorCatalogue } from '../src/contract/errors.ts';
-import { type Format, formats } from '../src/contract/formats.ts';
-import { type GatewayCatalogueEntry, gatewayErrorCatalogue } from '../src/contract/gateway-errors.ts';
 import { containers } from '../src/media/sniff.ts';
 import { Environment } from '../src/settings/environment.ts';
 import { code, markdownTable } from './markdown-table.ts';

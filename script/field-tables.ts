@@ -1,8 +1,9 @@
 /** The fields of a request, read out of the contract's schemas. */
+
+import { DestinationRequest } from 'soundpost-contract/destination';
+import { JobOptions, VoiceMessageRequest } from 'soundpost-contract/job-request';
+import { OutputRequest, TranscriptRequest, WaveformRequest } from 'soundpost-contract/output-request';
 import { z } from 'zod';
-import { DestinationRequest } from '../src/contract/destination.ts';
-import { JobOptions, VoiceMessageRequest } from '../src/contract/job-request.ts';
-import { OutputRequest, TranscriptRequest, WaveformRequest } from '../src/contract/output-request.ts';
 import { code, markdownTable } from './markdown-table.ts';
 
 type Rule = z.core.JSONSchema.BaseSchema;

@@ -1,5 +1,5 @@
 /** The answer to a submission that became one job (decisions A4). */
-import type { AcceptedJob } from '../contract/answers.ts';
+import type { AcceptedJob } from 'soundpost-contract/answers';
 import { estimateOf } from './estimate.ts';
 import type { Answer } from './idempotent.ts';
 import type { ApiSettings } from './route.ts';

@@ -3,9 +3,9 @@
  * on offer (decisions A2 and A8).
  */
 import { z } from 'zod';
-import { DestinationRequest, namesOutputs } from '../contract/destination.ts';
-import { UploadId } from '../contract/ids.ts';
-import { BatchRequest, JobOptions, type Source, UrlSource } from '../contract/job-request.ts';
+import { DestinationRequest, namesOutputs } from 'soundpost-contract/destination';
+import { UploadId } from 'soundpost-contract/ids';
+import { BatchRequest, JobOptions, type Source, UrlSource } from 'soundpost-contract/job-request';
 import { OutboundRefused } from '../outbound/errors.ts';
 import type { QueuedSource } from '../queue/payloads.ts';
 import { findUpload } from '../uploads/record.ts';

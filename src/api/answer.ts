@@ -1,6 +1,6 @@
 /** The envelope that every JSON answer wears (audio-extraction.md "Response envelope"). */
 import type { Response } from 'express';
-import { errorCatalogue, type ServiceError } from '../contract/errors.ts';
+import { errorCatalogue, type ServiceError } from 'soundpost-contract/errors';
 
 export function sendData(response: Response, httpStatus: number, data: object, message?: string): void {
   sendJson(response, httpStatus, { success: true, data, ...(message === undefined ? {} : { message }) });

@@ -1,8 +1,8 @@
 /** The Express application: the table of routes, and around it what every request goes through. */
 import { randomUUID } from 'node:crypto';
 import type { ErrorRequestHandler, Express, NextFunction, Request, RequestHandler, Response } from 'express';
-import { ServiceError } from '../contract/errors.ts';
-import { JobId } from '../contract/ids.ts';
+import { ServiceError } from 'soundpost-contract/errors';
+import { JobId } from 'soundpost-contract/ids';
 import { referenceAssets } from '../http/api-reference.ts';
 import { application, type Mounting, mount, newRouter, noticeForwarded } from '../http/routes.ts';
 import type { Logger } from '../observe/logger.ts';

@@ -1,7 +1,7 @@
 /** What event streams share: the number that a key may have open (decisions A6), and the readings of a job that several watch. */
 import { randomUUID } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { ServiceError } from '../contract/errors.ts';
+import { ServiceError } from 'soundpost-contract/errors';
 import { redisNow } from '../redis/clock.ts';
 import type { Redis } from '../redis/connection.ts';
 import { ownKey } from '../redis/keys.ts';

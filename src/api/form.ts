@@ -1,6 +1,6 @@
 /** A request that brings its file along: as the part `file` of a form, or as the body itself (decisions A4, A5). */
 import type { Hash } from 'node:crypto';
-import { ServiceError } from '../contract/errors.ts';
+import { ServiceError } from 'soundpost-contract/errors';
 import type { BodyErrors } from '../http/body-stream.ts';
 import { readForm } from '../http/multipart.ts';
 import type { Upload } from '../uploads/record.ts';

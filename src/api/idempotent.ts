@@ -1,8 +1,8 @@
 /** POST with an Idempotency-Key (decisions A6): the same request gets the first answer again. */
 import { createHash, type Hash } from 'node:crypto';
 import { z } from 'zod';
-import { ServiceError } from '../contract/errors.ts';
-import { IdempotencyHeaders } from '../contract/request-headers.ts';
+import { ServiceError } from 'soundpost-contract/errors';
+import { IdempotencyHeaders } from 'soundpost-contract/request-headers';
 import { hashOf, type IdempotencyPolicy, once } from '../http/idempotency.ts';
 import { ownKey } from '../redis/keys.ts';
 import { sendJson } from './answer.ts';

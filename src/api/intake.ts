@@ -1,7 +1,7 @@
 /** Taking a file in that comes in one piece: what it is is looked at while it streams into the storage. */
 import type { Hash } from 'node:crypto';
 import { Readable } from 'node:stream';
-import { ServiceError } from '../contract/errors.ts';
+import { ServiceError } from 'soundpost-contract/errors';
 import { SNIFF_BYTES, sniffContainer } from '../media/sniff.ts';
 import { redisNow } from '../redis/clock.ts';
 import {

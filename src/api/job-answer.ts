@@ -1,6 +1,6 @@
 /** From a job's record to what its owner is shown (audio-extraction.md "Job", decisions A4). */
-import type { Job } from '../contract/job.ts';
-import { outputsOf } from '../contract/output-request.ts';
+import type { Job } from 'soundpost-contract/job';
+import { outputsOf } from 'soundpost-contract/output-request';
 import { readDestinations } from '../queue/destination-state.ts';
 import type { JobRecord } from '../queue/job-record.ts';
 import { filesView, optionsView, sourceView, transcriptFileView } from '../queue/public-view.ts';

@@ -1,7 +1,7 @@
 /** A page of a tenant's jobs. The cursor names the last job that was looked at, so no page changes when jobs are added. */
 
-import { ServiceError } from '../contract/errors.ts';
-import type { Job, JobStatus } from '../contract/job.ts';
+import { ServiceError } from 'soundpost-contract/errors';
+import type { Job, JobStatus } from 'soundpost-contract/job';
 import { type ListPosition, listJobIds } from '../queue/job-index.ts';
 import type { JobRecord } from '../queue/job-record.ts';
 import { redisNow } from '../redis/clock.ts';

@@ -1,6 +1,6 @@
 /** The job that a path names, if it is the caller's: somebody else's answers exactly as an unknown one (decisions A4). */
-import { ServiceError } from '../contract/errors.ts';
-import { JobId } from '../contract/ids.ts';
+import { ServiceError } from 'soundpost-contract/errors';
+import { JobId } from 'soundpost-contract/ids';
 import { type JobRecord, readJobRecord } from '../queue/job-record.ts';
 import { redisNow } from '../redis/clock.ts';
 import type { ApiServices, RouteContext } from './route.ts';

@@ -3,9 +3,9 @@
  * INVALID_REQUEST, a bad value has its field's code; of several, INVALID_REQUEST wins, then the order of the table.
  */
 import type { z } from 'zod';
-import { type ErrorCode, ServiceError } from '../contract/errors.ts';
-import { isAudioFormat } from '../contract/formats.ts';
-import { MAX_BATCH_JOBS } from '../contract/job-request.ts';
+import { type ErrorCode, ServiceError } from 'soundpost-contract/errors';
+import { isAudioFormat } from 'soundpost-contract/formats';
+import { MAX_BATCH_JOBS } from 'soundpost-contract/job-request';
 import { fieldPath } from '../http/field-path.ts';
 
 export interface Fault {

@@ -1,6 +1,6 @@
 /** Room on the disk for what a request brings: made sure of before its bytes are taken. */
 import type { Request } from 'express';
-import { ServiceError } from '../contract/errors.ts';
+import { ServiceError } from 'soundpost-contract/errors';
 import { isDiskFull } from '../storage/disk-full.ts';
 import type { RouteContext } from './route.ts';
 

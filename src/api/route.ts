@@ -4,9 +4,9 @@
  */
 import type { Request, Response } from 'express';
 import type { z } from 'zod';
-import type { ErrorCode } from '../contract/errors.ts';
-import type { Job } from '../contract/job.ts';
-import type { Scope } from '../contract/scopes.ts';
+import type { ErrorCode } from 'soundpost-contract/errors';
+import type { Job } from 'soundpost-contract/job';
+import type { Scope } from 'soundpost-contract/scopes';
 import type { JobWebhooks } from '../deliveries/job-webhooks.ts';
 import type { AnswerDocs, OperationDocs } from '../http/openapi/description.ts';
 import type { SandboxLevel } from '../media/sandbox.ts';

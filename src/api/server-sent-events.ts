@@ -1,6 +1,6 @@
 /** An answer that is held open as Server-Sent Events (WHATWG HTML, "Server-sent events"). */
 import { once } from 'node:events';
-import type { Job } from '../contract/job.ts';
+import type { Job } from 'soundpost-contract/job';
 import { openStream } from './event-streams.ts';
 import { jobAnswer } from './job-answer.ts';
 import { findJob } from './owned-job.ts';

@@ -1,7 +1,7 @@
 /** Accepting jobs: what a schema cannot check is checked here, then all of them are queued or none. */
 
-import { ServiceError } from '../contract/errors.ts';
-import type { JobOptions, JobRequest, VoiceMessageRequest } from '../contract/job-request.ts';
+import { ServiceError } from 'soundpost-contract/errors';
+import type { JobOptions, JobRequest, VoiceMessageRequest } from 'soundpost-contract/job-request';
 import { sealDestinations } from '../queue/destinations.ts';
 import { saveBatch } from '../queue/job-index.ts';
 import type { NewJob } from '../queue/job-queue.ts';

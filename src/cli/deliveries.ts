@@ -1,6 +1,6 @@
 /** `deliveries list | show | replay | resend`: what was sent to the webhooks of a key's jobs, at a service. */
 import type { SoundpostClient } from '../client/client.ts';
-import type { Delivery } from '../contract/answers.ts';
+import type { Delivery } from 'soundpost-contract/answers';
 import { UsageError } from './ending.ts';
 import { interruptible } from './interrupt.ts';
 import type { OnServer } from './jobs.ts';

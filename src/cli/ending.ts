@@ -2,7 +2,7 @@
 import { CommanderError } from 'commander';
 import { SoundpostError } from '../client/error.ts';
 import { ConfigurationError } from '../config.ts';
-import { type ErrorCode, errorCatalogue, jobFailureCodes, ServiceError } from '../contract/errors.ts';
+import { type ErrorCode, errorCatalogue, jobFailureCodes, ServiceError } from 'soundpost-contract/errors';
 import { printable } from './terminal-text.ts';
 
 /** What was asked for cannot be: the message names the option or file, the rule and the remedy. */

@@ -1,9 +1,9 @@
 /** The options of `extract` as the contract has them; what is wrong is told under the option's own name. */
-import { DestinationRequest } from '../contract/destination.ts';
-import { type FormatName, formats } from '../contract/formats.ts';
-import { ONLY_OUTPUT } from '../contract/ids.ts';
-import { JobOptions, VoiceMessageRequest } from '../contract/job-request.ts';
-import { type AskedOutputs, OutputRequest, OutputsRequest } from '../contract/output-request.ts';
+import { DestinationRequest } from 'soundpost-contract/destination';
+import { type FormatName, formats } from 'soundpost-contract/formats';
+import { ONLY_OUTPUT } from 'soundpost-contract/ids';
+import { JobOptions, VoiceMessageRequest } from 'soundpost-contract/job-request';
+import { type AskedOutputs, OutputRequest, OutputsRequest } from 'soundpost-contract/output-request';
 import { alsoOutput } from './also-option.ts';
 import { UsageError } from './ending.ts';
 import { subtitlesOf, TRANSCRIPT_NAME } from './transcript.ts';

@@ -2,9 +2,9 @@
 import { resolve } from 'node:path';
 import type { Readable } from 'node:stream';
 import { type Config, loadConfig, terminalKind } from '../config.ts';
-import { formatOf } from '../contract/formats.ts';
-import type { AnyOutputFile, InputFile, OutputFile } from '../contract/job.ts';
-import { outputsOf } from '../contract/output-request.ts';
+import { formatOf } from 'soundpost-contract/formats';
+import type { AnyOutputFile, InputFile, OutputFile } from 'soundpost-contract/job';
+import { outputsOf } from 'soundpost-contract/output-request';
 import { filesOf } from '../queue/payloads.ts';
 import { UsageError } from './ending.ts';
 import { type ExtractChoices, type ExtractRequest, extractRequest } from './extract-options.ts';

@@ -2,8 +2,8 @@
 import type { SoundpostClient } from '../client/client.ts';
 import type { CompletedJob } from '../client/wait.ts';
 import { terminalKind } from '../config.ts';
-import type { AnyOutputFile, Job, JobStatus } from '../contract/job.ts';
-import { outputsOf } from '../contract/output-request.ts';
+import type { AnyOutputFile, Job, JobStatus } from 'soundpost-contract/job';
+import { outputsOf } from 'soundpost-contract/output-request';
 import { UsageError } from './ending.ts';
 import { download } from './extract-on-server.ts';
 import { interruptible } from './interrupt.ts';

@@ -1,8 +1,8 @@
 /** `keys create | list | revoke | rotate | pause | stop | resume`: API keys from the command line (decisions A6), beside a running service or without one. */
 import { join } from 'node:path';
 import { type Config, loadConfig } from '../config.ts';
-import { ServiceError } from '../contract/errors.ts';
-import { ordinaryScopes, Scope, scopes } from '../contract/scopes.ts';
+import { ServiceError } from 'soundpost-contract/errors';
+import { ordinaryScopes, Scope, scopes } from 'soundpost-contract/scopes';
 import { type AuditLog, type AuditRecord, createAuditLog, type Logger } from '../observe/logger.ts';
 import { closeRedis, pingRedis, type Redis } from '../redis/connection.ts';
 import { runningEmbeddedRedis } from '../redis/embedded.ts';

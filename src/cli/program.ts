@@ -1,7 +1,7 @@
 /** Every command with its options and help. What a command does is loaded when it is called: `--help` and completion wait for none of it. */
 import { Argument, Command, Option } from 'commander';
 import { version } from '../config.ts';
-import { formats, qualities } from '../contract/formats.ts';
+import { formats, qualities } from 'soundpost-contract/formats';
 import type { Shell } from './completion.ts';
 import type { DoctorChoices } from './doctor.ts';
 import { addExamples } from './examples.ts';

@@ -1,6 +1,6 @@
 /** How far the work is, on standard error: a bar on a terminal, a line a step elsewhere. */
 import { styleText } from 'node:util';
-import type { Job, ProcessingStep } from '../contract/job.ts';
+import type { Job, ProcessingStep } from 'soundpost-contract/job';
 import type { Streams } from './streams.ts';
 
 export interface Report {

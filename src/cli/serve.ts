@@ -1,7 +1,7 @@
 /** `serve`, `api`, `worker`, `gateway`: start, say where, and stop in the right order when told to. */
 import type * as Api from '../api/start.ts';
 import { type Config, loadConfig } from '../config.ts';
-import { scopes } from '../contract/scopes.ts';
+import { scopes } from 'soundpost-contract/scopes';
 import type * as Gateway from '../gateway/start.ts';
 import { createAuditLog, type Logger } from '../observe/logger.ts';
 import { type Part, parts } from '../observe/metrics/table.ts';

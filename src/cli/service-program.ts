@@ -1,6 +1,6 @@
 /** The commands that look after what a service does: `jobs` and `deliveries`. */
 import { type Command, Option } from 'commander';
-import { JobStatus } from '../contract/job.ts';
+import { JobStatus } from 'soundpost-contract/job';
 import type { DeliveryListChoices, ResendChoices } from './deliveries.ts';
 import type { DownloadChoices, JobListChoices, OnServer } from './jobs.ts';
 import type { Streams } from './streams.ts';

@@ -2,7 +2,7 @@
 import { createReadStream } from 'node:fs';
 import { DetailedError, Upload } from 'tus-js-client';
 import { SoundpostError } from '../client/error.ts';
-import type { ErrorBody } from '../contract/errors.ts';
+import type { ErrorBody } from 'soundpost-contract/errors';
 import type { Server } from './server.ts';
 
 interface LocalFile {

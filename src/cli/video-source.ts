@@ -5,7 +5,7 @@ import { basename, join, resolve } from 'node:path';
 import type { Readable } from 'node:stream';
 import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { ServiceError } from '../contract/errors.ts';
+import { ServiceError } from 'soundpost-contract/errors';
 import { UsageError } from './ending.ts';
 import { readPipe } from './named-pipe.ts';
 import type { Streams } from './streams.ts';

@@ -12,15 +12,15 @@ import type {
   VoiceMessageAccepted,
   WebhookSecret,
   WebhookTest,
-} from '../contract/answers.ts';
-import type { KeyList, KeyState, KeyWithSecret, NewKeyRequest } from '../contract/api-keys.ts';
-import type { Job, JobStatus } from '../contract/job.ts';
+} from 'soundpost-contract/answers';
+import type { KeyList, KeyState, KeyWithSecret, NewKeyRequest } from 'soundpost-contract/api-keys';
+import type { Job, JobStatus } from 'soundpost-contract/job';
 import type {
   BatchRequest,
   JobRequest,
   UploadedJobRequest,
   VoiceMessageRequest,
-} from '../contract/job-request.ts';
+} from 'soundpost-contract/job-request';
 import { type ClientOptions, Connection } from './connection.ts';
 import { type EventsOptions, watchJobs } from './events.ts';
 import { type CompletedJob, type WaitOptions, waitForEnd } from './wait.ts';

@@ -1,5 +1,5 @@
 /** Requests to the service: the key, the envelope, errors, and trying again where that is safe. */
-import type { ErrorBody } from '../contract/errors.ts';
+import type { ErrorBody } from 'soundpost-contract/errors';
 import { delay } from './delay.ts';
 import { SoundpostError } from './error.ts';
 

@@ -1,5 +1,5 @@
 /** What goes wrong between a caller and the service. */
-import type { ErrorBody } from '../contract/errors.ts';
+import type { ErrorBody } from 'soundpost-contract/errors';
 
 /**
  * - A code of the service's catalogue.

@@ -1,5 +1,5 @@
 /** All jobs of the key, as they change. */
-import type { Job } from '../contract/job.ts';
+import type { Job } from 'soundpost-contract/job';
 import type { Connection } from './connection.ts';
 import { delay } from './delay.ts';
 import { SoundpostError } from './error.ts';

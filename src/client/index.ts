@@ -1,6 +1,6 @@
 /** The package soundpost-client (packages/client): needs nothing at run time but fetch and WebCrypto, in Node 20 or newer and in browsers. */
 // biome-ignore-all lint/performance/noBarrelFile: the entry of the package, from which nothing of ours imports
-export type { WebhookEvent } from '../contract/webhook-events.ts';
+export type { WebhookEvent } from 'soundpost-contract/webhook-events';
 export {
   type CallOptions,
   createClient,

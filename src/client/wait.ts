@@ -1,5 +1,5 @@
 /** Waiting for the end of a job: by its events where they come through, else by asking. */
-import type { Job, OutputFile } from '../contract/job.ts';
+import type { Job, OutputFile } from 'soundpost-contract/job';
 import type { Connection } from './connection.ts';
 import { delay } from './delay.ts';
 import { SoundpostError } from './error.ts';

@@ -1,5 +1,5 @@
 /** Webhooks of the service: whether they are its own (Standard Webhooks 1.0.0), and what they say. */
-import type { WebhookEvent } from '../contract/webhook-events.ts';
+import type { WebhookEvent } from 'soundpost-contract/webhook-events';
 
 /** The webhook was not sent by who has the secret, or not lately. Answer it with 400 or 401. */
 export class WebhookSignatureError extends Error {

@@ -1,6 +1,6 @@
 /** The tries of a delivery: a list of ours, since BullMQ keeps the last one only. */
 import { z } from 'zod';
-import { DeliveryAttempt } from '../contract/deliveries.ts';
+import { DeliveryAttempt } from 'soundpost-contract/deliveries';
 import type { Redis } from '../redis/connection.ts';
 import { ownKey } from '../redis/keys.ts';
 

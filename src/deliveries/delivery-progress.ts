@@ -1,5 +1,5 @@
 /** How far a delivery is, as its owner is shown it: from the job that makes it and from the log of its tries. */
-import type { DeliveryProgress } from '../contract/deliveries.ts';
+import type { DeliveryProgress } from 'soundpost-contract/deliveries';
 import { redisNow } from '../redis/clock.ts';
 import type { LoggedAttempt } from './attempt-log.ts';
 import type { StoredDelivery } from './delivery-queue.ts';

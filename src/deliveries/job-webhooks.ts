@@ -1,7 +1,7 @@
 /** The webhooks of jobs: announced by workers, shown and replayed by the API. */
 import type { Telemetry } from 'bullmq';
-import type { Delivery } from '../contract/answers.ts';
-import type { WebhookState } from '../contract/job.ts';
+import type { Delivery } from 'soundpost-contract/answers';
+import type { WebhookState } from 'soundpost-contract/job';
 import type { Logger } from '../observe/logger.ts';
 import { webhookId } from '../queue/names.ts';
 import { WebhookPayload } from '../queue/payloads.ts';

@@ -1,5 +1,5 @@
 /** How callers write whom a message is for (decisions B "number"). */
-import { GatewayError } from '../contract/gateway-errors.ts';
+import { GatewayError } from 'soundpost-contract/gateway-errors';
 
 export interface Address {
   /** What the caller wrote. */

@@ -4,7 +4,7 @@ import { createReadStream } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { GatewayError } from '../contract/gateway-errors.ts';
+import { GatewayError } from 'soundpost-contract/gateway-errors';
 import { OutboundFailed, OutboundRefused } from '../outbound/errors.ts';
 import type { Outbound } from '../outbound/outbound.ts';
 

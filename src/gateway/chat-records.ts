@@ -1,5 +1,5 @@
 /** The chats of an instance: those of the log, those that the network remembers, and the rest of the address book. */
-import type { ChatRecord } from '../contract/gateway-operations.ts';
+import type { ChatRecord } from 'soundpost-contract/gateway-operations';
 import { parseAddress } from './address.ts';
 import type { Instance } from './instances.ts';
 import type { ChatSummary, MessageLog } from './message-log.ts';

@@ -3,7 +3,7 @@
  * tells of (message-log.ts), so neither exists without the other; posting them on and showing them live read from here.
  */
 import { z } from 'zod';
-import type { GatewayEvent, GatewayEventData, GatewayEventName } from '../contract/gateway-events.ts';
+import type { GatewayEvent, GatewayEventData, GatewayEventName } from 'soundpost-contract/gateway-events';
 import type { Redis } from '../redis/connection.ts';
 import type { Instance } from './instances.ts';
 import { gatewayKey } from './redis-keys.ts';

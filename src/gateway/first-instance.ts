@@ -1,4 +1,4 @@
-import { GatewayError } from '../contract/gateway-errors.ts';
+import { GatewayError } from 'soundpost-contract/gateway-errors';
 import type { Redis } from '../redis/connection.ts';
 import type { Instances } from './instances.ts';
 import { gatewayKey } from './redis-keys.ts';

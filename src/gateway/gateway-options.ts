@@ -1,5 +1,5 @@
 /** What the gateway as a process is given, and what it gives whoever started it. */
-import type { ConnectionState, TransportKind } from '../contract/gateway-instances.ts';
+import type { ConnectionState, TransportKind } from 'soundpost-contract/gateway-instances';
 import type { Around } from '../http/watched.ts';
 import type { MediaTools } from '../media/run.ts';
 import type { Logger } from '../observe/logger.ts';

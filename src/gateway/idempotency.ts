@@ -1,5 +1,5 @@
 /** What the gateway makes of an `Idempotency-Key`: after a failure it stays bound to its body, and the next repetition sends again. */
-import { GatewayError } from '../contract/gateway-errors.ts';
+import { GatewayError } from 'soundpost-contract/gateway-errors';
 import type { IdempotencyPolicy } from '../http/idempotency.ts';
 
 export const idempotencyPolicy: IdempotencyPolicy = {

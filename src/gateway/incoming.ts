@@ -1,10 +1,10 @@
 /** What the networks report, put into the log and told on: messages, edits, presences, calls, groups, connections. */
 import { createHash } from 'node:crypto';
-import type { MessageContent } from '../contract/gateway.ts';
-import { GatewayError } from '../contract/gateway-errors.ts';
-import type { GatewayEventData, GatewayEventName } from '../contract/gateway-events.ts';
-import type { ConnectionState } from '../contract/gateway-instances.ts';
-import type { MessageStatus } from '../contract/job.ts';
+import type { MessageContent } from 'soundpost-contract/gateway';
+import { GatewayError } from 'soundpost-contract/gateway-errors';
+import type { GatewayEventData, GatewayEventName } from 'soundpost-contract/gateway-events';
+import type { ConnectionState } from 'soundpost-contract/gateway-instances';
+import type { MessageStatus } from 'soundpost-contract/job';
 import type { Logger } from '../observe/logger.ts';
 import type { Redis } from '../redis/connection.ts';
 import { parseAddress } from './address.ts';

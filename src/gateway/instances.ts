@@ -1,7 +1,7 @@
 /** The instances of the gateway in Redis: records, names and token hashes. */
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
-import { GatewayError } from '../contract/gateway-errors.ts';
+import { GatewayError } from 'soundpost-contract/gateway-errors';
 import {
   type CreateInstanceRequest,
   changedSettings,
@@ -11,7 +11,7 @@ import {
   type SetSettingsRequest,
   TransportKind,
   XmppConnection,
-} from '../contract/gateway-instances.ts';
+} from 'soundpost-contract/gateway-instances';
 import type { Redis } from '../redis/connection.ts';
 import { RedisScript } from '../redis/script.ts';
 import { isSameSecret } from '../signing/same-secret.ts';

@@ -1,8 +1,8 @@
 /** Where the encrypted copy of a voice note is kept, how it is addressed, and when it goes. */
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
-import type { AudioMessage } from '../contract/gateway.ts';
-import { GatewayError } from '../contract/gateway-errors.ts';
+import type { AudioMessage } from 'soundpost-contract/gateway';
+import { GatewayError } from 'soundpost-contract/gateway-errors';
 import type { VoiceNote } from '../media/voice-note.ts';
 import type { Logger } from '../observe/logger.ts';
 import { redisNow } from '../redis/clock.ts';

@@ -4,7 +4,7 @@
  * dies in between leaves something that the repeated request finds.
  */
 import { z } from 'zod';
-import type { MessageStatus } from '../contract/job.ts';
+import type { MessageStatus } from 'soundpost-contract/job';
 import { redisNow } from '../redis/clock.ts';
 import type { Redis } from '../redis/connection.ts';
 import { RedisScript } from '../redis/script.ts';

@@ -1,8 +1,8 @@
 /** A message as the gateway keeps it. */
 import { z } from 'zod';
-import { MessageContent } from '../contract/gateway.ts';
-import type { MessageRecordAnswer } from '../contract/gateway-operations.ts';
-import { MessageKey, MessageStatus } from '../contract/job.ts';
+import { MessageContent } from 'soundpost-contract/gateway';
+import type { MessageRecordAnswer } from 'soundpost-contract/gateway-operations';
+import { MessageKey, MessageStatus } from 'soundpost-contract/job';
 
 export const MessageRecord = z.object({
   instanceId: z.string(),

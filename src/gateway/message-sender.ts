@@ -4,8 +4,8 @@
  */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
-import type { MessageContent, SendFields, SentMessage, SentText } from '../contract/gateway.ts';
-import { GatewayError } from '../contract/gateway-errors.ts';
+import type { MessageContent, SendFields, SentMessage, SentText } from 'soundpost-contract/gateway';
+import { GatewayError } from 'soundpost-contract/gateway-errors';
 import type { Observer } from '../observe/metrics/observer.ts';
 import { noTracing, type Tracing } from '../observe/tracing/tracing.ts';
 import { parseAddress } from './address.ts';

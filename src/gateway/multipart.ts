@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Request } from 'express';
-import { GatewayError } from '../contract/gateway-errors.ts';
+import { GatewayError } from 'soundpost-contract/gateway-errors';
 import { readForm } from '../http/multipart.ts';
 import { type LocalAudio, MAX_AUDIO_BYTES } from './audio-input.ts';
 

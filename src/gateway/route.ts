@@ -4,7 +4,7 @@
  */
 import type { Request, Response } from 'express';
 import type { z } from 'zod';
-import type { GatewayErrorCode } from '../contract/gateway-errors.ts';
+import type { GatewayErrorCode } from 'soundpost-contract/gateway-errors';
 import type { Instance } from './instances.ts';
 import { badRequest } from './middleware/error-answer.ts';
 import { readJson } from './middleware/json-body.ts';

@@ -3,8 +3,8 @@
  * gets no account banned. The times at which the last ones went, or will go, are kept in Redis: a restart forgets none.
  */
 import { z } from 'zod';
-import { GatewayError } from '../contract/gateway-errors.ts';
-import type { TransportKind } from '../contract/gateway-instances.ts';
+import { GatewayError } from 'soundpost-contract/gateway-errors';
+import type { TransportKind } from 'soundpost-contract/gateway-instances';
 import { redisNow } from '../redis/clock.ts';
 import type { Redis } from '../redis/connection.ts';
 import { RedisScript } from '../redis/script.ts';

@@ -1,8 +1,8 @@
 /** Which instance is on which network, with its session, while this process of the gateway serves. */
 import { EventEmitter, once } from 'node:events';
 import { setTimeout as wait } from 'node:timers/promises';
-import { GatewayError, gatewayErrorCatalogue } from '../contract/gateway-errors.ts';
-import type { ConnectionState, TransportKind } from '../contract/gateway-instances.ts';
+import { GatewayError, gatewayErrorCatalogue } from 'soundpost-contract/gateway-errors';
+import type { ConnectionState, TransportKind } from 'soundpost-contract/gateway-instances';
 import type { Logger } from '../observe/logger.ts';
 import { SealBroken } from '../signing/sealer.ts';
 import type { Instance, Instances } from './instances.ts';

@@ -6,16 +6,16 @@
  * What not every network can do is an optional member: where it is absent the operation answers 501 `unsupported`,
  * so that nothing can pretend to have succeeded.
  */
-import type { AudioMessage, MessageContent } from '../contract/gateway.ts';
-import { GatewayError } from '../contract/gateway-errors.ts';
+import type { AudioMessage, MessageContent } from 'soundpost-contract/gateway';
+import { GatewayError } from 'soundpost-contract/gateway-errors';
 import type {
   ConnectionState,
   InstanceSettings,
   TransportKind,
   XmppConnection,
-} from '../contract/gateway-instances.ts';
-import type { PrivacySettings } from '../contract/gateway-operations.ts';
-import type { MessageKey, MessageStatus } from '../contract/job.ts';
+} from 'soundpost-contract/gateway-instances';
+import type { PrivacySettings } from 'soundpost-contract/gateway-operations';
+import type { MessageKey, MessageStatus } from 'soundpost-contract/job';
 import type { Address } from './address.ts';
 import type { Instance } from './instances.ts';
 

@@ -1,5 +1,5 @@
 /** A message between its request, its record and its answer. */
-import type { AudioMessage, SendFields, SentMessage, SentText } from '../contract/gateway.ts';
+import type { AudioMessage, SendFields, SentMessage, SentText } from 'soundpost-contract/gateway';
 import { parseAddress } from './address.ts';
 import type { MessageRecord } from './message-record.ts';
 import type { MessageContext } from './transport.ts';

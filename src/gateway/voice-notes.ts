@@ -1,7 +1,7 @@
 /** From whatever sound somebody gave to a voice note whose encrypted copy is kept: prepared once, whatever the network. */
 import { join } from 'node:path';
-import type { AudioMessage } from '../contract/gateway.ts';
-import { GatewayError } from '../contract/gateway-errors.ts';
+import type { AudioMessage } from 'soundpost-contract/gateway';
+import { GatewayError } from 'soundpost-contract/gateway-errors';
 import { MediaFailure } from '../media/failure.ts';
 import type { MediaTools } from '../media/run.ts';
 import { prepareVoiceNote, type VoiceNote } from '../media/voice-note.ts';

@@ -3,7 +3,7 @@
  * one of them, from where it stopped last time up to the jobs that have just become old enough.
  */
 
-import { outputsOf } from '../contract/output-request.ts';
+import { outputsOf } from 'soundpost-contract/output-request';
 import { type Ended, endedBetween, fetchExtraction, readExtraction } from '../queue/bullmq-internals.ts';
 import { pendingNames } from '../queue/destination-state.ts';
 import { type JobRecord, recordOf } from '../queue/job-record.ts';

@@ -2,7 +2,7 @@
  * What a result keeps of its source besides the sound, written as an ffmetadata file that ffmpeg takes as a second
  * input: tags as arguments would end at 128 KiB (execve's limit for one), and a trim has to move the chapters.
  */
-import type { Format } from '../contract/formats.ts';
+import type { Format } from 'soundpost-contract/formats';
 import type { Tags } from './ffprobe.ts';
 import type { Trim } from './plan.ts';
 import type { Chapter, Cover, Probe } from './probe.ts';

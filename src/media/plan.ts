@@ -2,14 +2,14 @@
  * Decides what is to be made of a probed file, without touching it: which track, copied or encoded, with which
  * parameters (decisions A2 and A3).
  */
-import { bitrateRangeOf, nearestBitrate, takenBitrates } from '../contract/encoder-limits.ts';
-import { type Format, formatOf, type OutputFormatName, parseBitrate } from '../contract/formats.ts';
+import { bitrateRangeOf, nearestBitrate, takenBitrates } from 'soundpost-contract/encoder-limits';
+import { type Format, formatOf, type OutputFormatName, parseBitrate } from 'soundpost-contract/formats';
 import type {
   OutputRequest,
   TimelineChoice,
   TranscriptRequest,
   WaveformRequest,
-} from '../contract/output-request.ts';
+} from 'soundpost-contract/output-request';
 import { MediaFailure } from './failure.ts';
 import type { AudioTrack, Probe } from './probe.ts';
 import { CLOCK_TOLERANCE_SECONDS } from './timeline.ts';

@@ -1,6 +1,6 @@
 /** What ffmpeg has to have been built with, derived from what plans and commands are made of: nothing is listed twice. */
-import { FormatName, qualities } from '../contract/formats.ts';
-import { OutputRequest, TranscriptRequest } from '../contract/output-request.ts';
+import { FormatName, qualities } from 'soundpost-contract/formats';
+import { OutputRequest, TranscriptRequest } from 'soundpost-contract/output-request';
 import { DECODER_FAMILIES } from './decoders.ts';
 import { branchFilters, filterGraph, stretchFilters } from './graph.ts';
 import { ebur128 } from './loudness/measure.ts';

@@ -1,6 +1,6 @@
 /** How far the files of a job are on their way to their destinations, read from the records of the jobs that put them. */
-import type { DestinationState } from '../contract/destination.ts';
-import { outputsOf } from '../contract/output-request.ts';
+import type { DestinationState } from 'soundpost-contract/destination';
+import { outputsOf } from 'soundpost-contract/output-request';
 import type { Redis } from '../redis/connection.ts';
 import { fetchSequel } from './bullmq-internals.ts';
 import { destinationOf } from './destinations.ts';

@@ -3,10 +3,10 @@
  * values of the headers sealed, for whoever reads Redis could write there.
  */
 import { z } from 'zod';
-import { DestinationRequest, filledIn } from '../contract/destination.ts';
-import { ONLY_OUTPUT, OutputName } from '../contract/ids.ts';
-import { type AskedOutputs, outputsOf } from '../contract/output-request.ts';
-import { fileKindOf } from '../contract/transcripts.ts';
+import { DestinationRequest, filledIn } from 'soundpost-contract/destination';
+import { ONLY_OUTPUT, OutputName } from 'soundpost-contract/ids';
+import { type AskedOutputs, outputsOf } from 'soundpost-contract/output-request';
+import { fileKindOf } from 'soundpost-contract/transcripts';
 import type { Sealer } from '../signing/sealer.ts';
 import { withoutQuery } from './without-query.ts';
 

@@ -6,7 +6,7 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import { DelayedError, type Job, type Queue, UnrecoverableError, WaitingError } from 'bullmq';
-import { type ErrorBody, ServiceError } from '../contract/errors.ts';
+import { type ErrorBody, ServiceError } from 'soundpost-contract/errors';
 import type { Observer } from '../observe/metrics/observer.ts';
 import { redisNow } from '../redis/clock.ts';
 import type { Redis } from '../redis/connection.ts';

@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import { FlowProducer, type Queue, type Telemetry, UnrecoverableError } from 'bullmq';
-import { transcriptsOf } from '../contract/output-request.ts';
+import { transcriptsOf } from 'soundpost-contract/output-request';
 import type { Logger } from '../observe/logger.ts';
 import { type Observer, type SubmissionOutcome, silentObserver } from '../observe/metrics/observer.ts';
 import { afterOwnTime } from '../own-time.ts';

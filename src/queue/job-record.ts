@@ -2,8 +2,8 @@
  * The BullMQ job is the job's record: its hash in Redis is read with one HGETALL and the state derived from it. Two calls
  * (`getJob`, then `getState`) can see two different moments; this cannot.
  */
-import { ErrorBody } from '../contract/errors.ts';
-import type { JobStatus } from '../contract/job.ts';
+import { ErrorBody } from 'soundpost-contract/errors';
+import type { JobStatus } from 'soundpost-contract/job';
 import type { Redis } from '../redis/connection.ts';
 import { fetchExtraction, readExtraction, type StoredExtraction } from './bullmq-internals.ts';
 import { voiceId } from './names.ts';

@@ -1,7 +1,7 @@
 /** What the queues, their jobs and the jobs' files are called. */
-import { outputFormats } from '../contract/formats.ts';
-import type { NamedOutput } from '../contract/output-request.ts';
-import { type Subtitles, subtitles as writtenAs } from '../contract/transcripts.ts';
+import { outputFormats } from 'soundpost-contract/formats';
+import type { NamedOutput } from 'soundpost-contract/output-request';
+import { type Subtitles, subtitles as writtenAs } from 'soundpost-contract/transcripts';
 import { ownKey } from '../redis/keys.ts';
 
 /**

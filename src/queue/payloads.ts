@@ -3,9 +3,9 @@
  * reads. Nothing here is a secret of ours: Redis holds it in clear text.
  */
 import { z } from 'zod';
-import { DestinationState } from '../contract/destination.ts';
-import { ErrorBody } from '../contract/errors.ts';
-import { BatchId, JobId, OutputName, TenantId, UploadId } from '../contract/ids.ts';
+import { DestinationState } from 'soundpost-contract/destination';
+import { ErrorBody } from 'soundpost-contract/errors';
+import { BatchId, JobId, OutputName, TenantId, UploadId } from 'soundpost-contract/ids';
 import {
   InputFile,
   JobWarning,
@@ -16,10 +16,10 @@ import {
   TranscriptFile,
   VoiceMessageState,
   WaveformFile,
-} from '../contract/job.ts';
-import { JobOptions, UrlSource, VoiceMessageRequest } from '../contract/job-request.ts';
-import { OutputRequest, OutputsRequest } from '../contract/output-request.ts';
-import { SpokenLanguage, Subtitles, TranscriptState } from '../contract/transcripts.ts';
+} from 'soundpost-contract/job';
+import { JobOptions, UrlSource, VoiceMessageRequest } from 'soundpost-contract/job-request';
+import { OutputRequest, OutputsRequest } from 'soundpost-contract/output-request';
+import { SpokenLanguage, Subtitles, TranscriptState } from 'soundpost-contract/transcripts';
 import { QueuedDestinations } from './destinations.ts';
 import { besideAudio } from './names.ts';
 

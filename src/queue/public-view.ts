@@ -1,6 +1,6 @@
 /** From what is stored of a job to what its owner may see of it, in answers and in webhooks alike. */
-import type { AnyOutputFile, OutputFile, TranscriptFile } from '../contract/job.ts';
-import type { JobOptions } from '../contract/job-request.ts';
+import type { AnyOutputFile, OutputFile, TranscriptFile } from 'soundpost-contract/job';
+import type { JobOptions } from 'soundpost-contract/job-request';
 import type { UrlSigner } from '../signing/signed-url.ts';
 import {
   type ExtractPayload,

@@ -5,7 +5,7 @@
  * its place among the keys (docs/decisions/0004-fairness.md).
  */
 
-import type { Priority } from '../contract/job-request.ts';
+import type { Priority } from 'soundpost-contract/job-request';
 import type { Redis } from '../redis/connection.ts';
 import { ownKey } from '../redis/keys.ts';
 import { RATE_FUNCTION, RATE_WINDOW_SECONDS, type RateState, rateKey } from '../redis/rate.ts';

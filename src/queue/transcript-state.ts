@@ -1,5 +1,5 @@
 /** How far the transcripts of a job are, read from the records of the jobs that make them. */
-import type { TranscriptState } from '../contract/transcripts.ts';
+import type { TranscriptState } from 'soundpost-contract/transcripts';
 import type { Redis } from '../redis/connection.ts';
 import { fetchSequel } from './bullmq-internals.ts';
 import type { JobRecord } from './job-record.ts';

@@ -1,6 +1,6 @@
 /** The producers' side of a job's voice message. */
 import { Job } from 'bullmq';
-import type { VoiceMessageRequest } from '../contract/job-request.ts';
+import type { VoiceMessageRequest } from 'soundpost-contract/job-request';
 import { clearSending, noteVoiceSend } from './bullmq-internals.ts';
 import { notePartId } from './names.ts';
 import { VoicePayload } from './payloads.ts';

@@ -1,6 +1,6 @@
 /** How far the voice message of a job is, read from the record of the job that sends it. */
 
-import { MessageStatus, messageStatuses, type VoiceMessageState } from '../contract/job.ts';
+import { MessageStatus, messageStatuses, type VoiceMessageState } from 'soundpost-contract/job';
 import type { Redis } from '../redis/connection.ts';
 import { ownKey } from '../redis/keys.ts';
 import { RedisScript } from '../redis/script.ts';

@@ -1,5 +1,5 @@
 /** A full volume, or a quota that is used up: how it is told from other faults, and what a job says of it. */
-import { ServiceError } from '../contract/errors.ts';
+import { ServiceError } from 'soundpost-contract/errors';
 
 /** Failures that mean a full volume or a used-up quota. Their causes are looked at as well. */
 export function isDiskFull(error: unknown): boolean {

@@ -5,8 +5,8 @@
 
 import { createHmac, createSecretKey, type KeyObject, randomInt, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
-import { TenantId } from '../contract/ids.ts';
-import { Scope, scopes } from '../contract/scopes.ts';
+import { TenantId } from 'soundpost-contract/ids';
+import { Scope, scopes } from 'soundpost-contract/scopes';
 import { redisNow } from '../redis/clock.ts';
 import type { Redis } from '../redis/connection.ts';
 import { ownKey } from '../redis/keys.ts';

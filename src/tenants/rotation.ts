@@ -1,5 +1,5 @@
 /** Replacing a secret in a Redis hash. Each one that was replaced works on until the end of its own 24 hours (decisions A6, D). */
-import { ServiceError } from '../contract/errors.ts';
+import { ServiceError } from 'soundpost-contract/errors';
 import { redisNow } from '../redis/clock.ts';
 import type { Redis } from '../redis/connection.ts';
 import { RedisScript } from '../redis/script.ts';

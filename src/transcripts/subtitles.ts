@@ -1,5 +1,5 @@
 /** A transcript as the text of a file: WebVTT, SubRip, JSON, or the words alone (pure). */
-import type { Subtitles } from '../contract/transcripts.ts';
+import type { Subtitles } from 'soundpost-contract/transcripts';
 import { type Cue, cuesOf } from './cues.ts';
 import type { Segment, Transcript } from './transcript.ts';
 

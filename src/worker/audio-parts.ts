@@ -1,5 +1,5 @@
 /** Of a video at an address, only what its audio takes: the index, the beginnings of all tracks, and those that are wanted. */
-import { outputsOf } from '../contract/output-request.ts';
+import { outputsOf } from 'soundpost-contract/output-request';
 import { MediaFailure } from '../media/failure.ts';
 import { type Probe, probe } from '../media/probe.ts';
 import { SNIFF_BYTES, sniffContainer } from '../media/sniff.ts';

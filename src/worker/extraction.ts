@@ -1,6 +1,6 @@
 /** A job from its first step to its last, in a folder of its own. */
-import { ServiceError } from '../contract/errors.ts';
-import { type NamedOutput, outputsOf } from '../contract/output-request.ts';
+import { ServiceError } from 'soundpost-contract/errors';
+import { type NamedOutput, outputsOf } from 'soundpost-contract/output-request';
 import { MediaFailure } from '../media/failure.ts';
 import type { MediaTools } from '../media/run.ts';
 import type { WorkStep } from '../observe/metrics/observer.ts';

@@ -1,5 +1,5 @@
 /** From how far a step is to the one number that callers see. */
-import type { InputFile, ProcessingStep } from '../contract/job.ts';
+import type { InputFile, ProcessingStep } from 'soundpost-contract/job';
 import type { ExtractProgress } from '../queue/payloads.ts';
 
 /** The share of each step in a job's time: encoding takes most of it, a download what the link allows. */

@@ -2,7 +2,7 @@
  * How long each step may take, whatever it waits for. These bounds are the last: a download has its minimum rate, a run of ffmpeg its
  * progress and its own limit, which end sooner and know better whose fault it was.
  */
-import { ServiceError } from '../contract/errors.ts';
+import { ServiceError } from 'soundpost-contract/errors';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;

@@ -1,5 +1,5 @@
 /** What a step is: a function from what the steps before it made to what the next one needs. */
-import type { ProcessingStep } from '../contract/job.ts';
+import type { ProcessingStep } from 'soundpost-contract/job';
 import type { MediaTools } from '../media/run.ts';
 import type { Logger } from '../observe/logger.ts';
 import type { Observer } from '../observe/metrics/observer.ts';

@@ -2,8 +2,8 @@
 import { createHash } from 'node:crypto';
 import { mkdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { ServiceError } from '../contract/errors.ts';
-import { outputsOf } from '../contract/output-request.ts';
+import { ServiceError } from 'soundpost-contract/errors';
+import { outputsOf } from 'soundpost-contract/output-request';
 import { MediaFailure } from '../media/failure.ts';
 import { type Probe, probe } from '../media/probe.ts';
 import { CLOCK_TOLERANCE_SECONDS } from '../media/timeline.ts';

@@ -12,7 +12,7 @@ import { type Dispatcher, request } from 'undici';
 import { afterAll, beforeAll } from 'vitest';
 import { startApi } from '../../src/api/start.ts';
 import { type Config, loadConfig } from '../../src/config.ts';
-import { scopes } from '../../src/contract/scopes.ts';
+import { scopes } from 'soundpost-contract/scopes';
 import { runGateway } from '../../src/gateway/start.ts';
 import { createLogger } from '../../src/observe/logger.ts';
 import { parts as everyPart } from '../../src/observe/metrics/table.ts';

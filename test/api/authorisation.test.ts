@@ -6,7 +6,7 @@ import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { routes } from '../../src/api/app.ts';
 import type { Access, Route } from '../../src/api/route.ts';
-import { scopes } from '../../src/contract/scopes.ts';
+import { scopes } from 'soundpost-contract/scopes';
 import { signWebhook } from '../../src/deliveries/sign-webhook.ts';
 import { createLogger } from '../../src/observe/logger.ts';
 import { closeRedis, connectRedis, type Redis } from '../../src/redis/connection.ts';

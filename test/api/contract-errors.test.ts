@@ -1,7 +1,7 @@
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { type ErrorCode, errorCatalogue } from '../../src/contract/errors.ts';
+import { type ErrorCode, errorCatalogue } from 'soundpost-contract/errors';
 import { sendJson, startTranscriber } from '../transcripts/transcriber-stub.ts';
 import { until } from '../until.ts';
 import { type Answer, type Ask, type Json, TestService, useClips, useService } from './api-fixture.ts';

@@ -1,6 +1,6 @@
 /** Finished files on their way to a bucket (decisions A8), through the whole service: what arrives, what is told, and what each answer means. */
 import { beforeAll, describe, expect, it } from 'vitest';
-import { WebhookEvent } from '../../src/contract/webhook-events.ts';
+import { WebhookEvent } from 'soundpost-contract/webhook-events';
 import { Bucket } from '../bucket.ts';
 import { dumpRedis } from '../end-to-end/redis-dump.ts';
 import { until } from '../until.ts';

@@ -1,7 +1,7 @@
 /** API keys: their form, their rate of failure, and the command that makes them; what they open is in authorisation.test.ts. */
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { ordinaryScopes } from '../../src/contract/scopes.ts';
+import { ordinaryScopes } from 'soundpost-contract/scopes';
 import { runCommand } from '../command.ts';
 import { ServiceHome, soundpost } from '../service.ts';
 import { type Answer, SECRET_KEY, useService } from './api-fixture.ts';

@@ -3,7 +3,7 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { WebhookEvent } from '../../src/contract/webhook-events.ts';
+import { WebhookEvent } from 'soundpost-contract/webhook-events';
 import { Bucket } from '../bucket.ts';
 import { currentRun } from '../by-run.ts';
 import { writeWav } from '../media/notes/talk.ts';

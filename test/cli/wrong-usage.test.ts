@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { exitCodeOf, Interrupted, sentenceOf } from '../../src/cli/ending.ts';
 import { createProgram } from '../../src/cli/program.ts';
 import { SoundpostError } from '../../src/client/error.ts';
-import { type ErrorCode, errorCatalogue, ServiceError } from '../../src/contract/errors.ts';
+import { type ErrorCode, errorCatalogue, ServiceError } from 'soundpost-contract/errors';
 
 let folder = '';
 let video = '';

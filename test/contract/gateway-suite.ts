@@ -14,7 +14,7 @@ import { promisify } from 'node:util';
 import { Webhook } from 'standardwebhooks';
 import { Client } from 'undici';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { TransportKind } from '../../src/contract/gateway-instances.ts';
+import type { TransportKind } from 'soundpost-contract/gateway-instances';
 import { decrypted } from '../gateway/decrypted.ts';
 import { type Answer, caller } from '../gateway/gateway-fixture.ts';
 import { fetch } from '../http.ts';

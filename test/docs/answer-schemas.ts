@@ -11,20 +11,20 @@ import {
   VoiceMessageAccepted,
   WebhookSecret,
   WebhookTest,
-} from '../../src/contract/answers.ts';
-import { DestinationRequest } from '../../src/contract/destination.ts';
-import { ErrorBody } from '../../src/contract/errors.ts';
-import { SentMessage } from '../../src/contract/gateway.ts';
-import { GatewayErrorAnswer } from '../../src/contract/gateway-errors.ts';
-import { CreateInstanceAnswer } from '../../src/contract/gateway-instances.ts';
-import { Job, VoiceMessageState, WebhookState } from '../../src/contract/job.ts';
-import { JobRequest } from '../../src/contract/job-request.ts';
+} from 'soundpost-contract/answers';
+import { DestinationRequest } from 'soundpost-contract/destination';
+import { ErrorBody } from 'soundpost-contract/errors';
+import { SentMessage } from 'soundpost-contract/gateway';
+import { GatewayErrorAnswer } from 'soundpost-contract/gateway-errors';
+import { CreateInstanceAnswer } from 'soundpost-contract/gateway-instances';
+import { Job, VoiceMessageState, WebhookState } from 'soundpost-contract/job';
+import { JobRequest } from 'soundpost-contract/job-request';
 import {
   DestinationUpdatedEvent,
   JobCompletedEvent,
   JobFailedEvent,
   VoiceUpdatedEvent,
-} from '../../src/contract/webhook-events.ts';
+} from 'soundpost-contract/webhook-events';
 
 const envelope = (data: z.ZodType): z.ZodType =>
   z.strictObject({ success: z.literal(true), data, message: z.string().optional() });

@@ -2,8 +2,8 @@
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { type ErrorCode, jobFailureCodes } from '../../src/contract/errors.ts';
-import type { Job } from '../../src/contract/job.ts';
+import { type ErrorCode, jobFailureCodes } from 'soundpost-contract/errors';
+import type { Job } from 'soundpost-contract/job';
 import { disconnectReasons } from '../../src/gateway/transports/whatsapp/disconnect-reasons.ts';
 import { troubleOf } from '../../web/console/views/instances/trouble.ts';
 import { remedyFor } from '../../web/console/views/job/remedy.ts';

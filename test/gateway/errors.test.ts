@@ -7,7 +7,7 @@ import {
   GatewayErrorAnswer,
   type GatewayErrorCode,
   gatewayErrorCatalogue,
-} from '../../src/contract/gateway-errors.ts';
+} from 'soundpost-contract/gateway-errors';
 import { startTestRedis, type TestRedis } from '../redis-server.ts';
 import {
   type Answer,

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { Webhook } from 'standardwebhooks';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { z } from 'zod';
-import { GatewayEvent, gatewayEventData } from '../../src/contract/gateway-events.ts';
+import { GatewayEvent, gatewayEventData } from 'soundpost-contract/gateway-events';
 import { receivedBody } from '../received-body.ts';
 import { startTestRedis, type TestRedis } from '../redis-server.ts';
 import {

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { CreateInstanceAnswer } from '../../src/contract/gateway-instances.ts';
+import { CreateInstanceAnswer } from 'soundpost-contract/gateway-instances';
 import { fetch } from '../http.ts';
 import { startTestRedis, type TestRedis } from '../redis-server.ts';
 import {

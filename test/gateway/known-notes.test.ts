@@ -2,7 +2,7 @@
 import { readFile, rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type AudioMessage, SentMessage } from '../../src/contract/gateway.ts';
+import { type AudioMessage, SentMessage } from 'soundpost-contract/gateway';
 import type { RunningGateway } from '../../src/gateway/gateway-options.ts';
 import { startGateway } from '../../src/gateway/start.ts';
 import { fetch } from '../http.ts';

@@ -6,7 +6,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { gatewayErrorCatalogue } from '../../src/contract/gateway-errors.ts';
+import { gatewayErrorCatalogue } from 'soundpost-contract/gateway-errors';
 import { sampledOperations } from '../api/code-samples.ts';
 import { startTestRedis, type TestRedis } from '../redis-server.ts';
 import { lookAtReference } from '../reference-page.ts';

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { gatewayErrorCatalogue } from '../../src/contract/gateway-errors.ts';
+import { gatewayErrorCatalogue } from 'soundpost-contract/gateway-errors';
 import { DocumentChecks } from '../api/openapi-checks.ts';
 import { startTestRedis, type TestRedis } from '../redis-server.ts';
 import {

@@ -4,7 +4,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { SentMessage } from '../../src/contract/gateway.ts';
+import { SentMessage } from 'soundpost-contract/gateway';
 import { packVoiceNote } from '../../src/media/ogg/voice-form.ts';
 import { fetch } from '../http.ts';
 import { makeNativeNote, SILK } from '../native-note.ts';

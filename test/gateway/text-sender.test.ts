@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { defaultInstanceSettings } from '../../src/contract/gateway-instances.ts';
+import { defaultInstanceSettings } from 'soundpost-contract/gateway-instances';
 import { Lease, standby } from '../../src/gateway/lease/lease.ts';
 import { thisMoment } from '../../src/gateway/lease/lease-clock.ts';
 import { MessageLog } from '../../src/gateway/message-log.ts';

@@ -1,7 +1,7 @@
 /** One file of the corpus on the way that a job's file goes, and on the way of a voice message. */
 import { copyFile, mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { OutputRequest } from '../../src/contract/output-request.ts';
+import { OutputRequest } from 'soundpost-contract/output-request';
 import { MediaFailure } from '../../src/media/failure.ts';
 import { planOutput } from '../../src/media/plan.ts';
 import { probe } from '../../src/media/probe.ts';

@@ -28,17 +28,30 @@ const lawful = {
     './secrets.ts',
   ),
   'src/backing-services.ts': importing('./config.ts', './storage/file-storage.ts'),
-  'src/config.ts': importing('./contract/job.ts', './settings/environment.ts', 'zod'),
-  'src/settings/environment.ts': importing('../contract/job.ts', './values.ts', 'zod'),
+  'src/config.ts': importing('soundpost-contract/job', './settings/environment.ts', 'zod'),
+  'src/settings/environment.ts': importing('soundpost-contract/job', './values.ts', 'zod'),
   'src/settings/values.ts': importing('zod'),
   'src/launcher.ts': something,
   'src/process-home.ts': something,
   'src/observe/logger.ts': `${importing('pino')}export type Logger = number;\n`,
   'src/secrets.ts': something,
-  'src/contract/job.ts': importing('./formats.ts', 'zod'),
-  'src/contract/formats.ts': something,
+  'packages/contract/package.json': JSON.stringify({
+    name: 'soundpost-contract',
+    type: 'module',
+    exports: { './job': './src/job.ts' },
+    dependencies: { zod: '4' },
+  }),
+  'packages/contract/src/job.ts': importing('./formats.ts', 'zod'),
+  'packages/contract/src/formats.ts': something,
+  'packages/outer/package.json': JSON.stringify({
+    name: 'soundpost-outer',
+    type: 'module',
+    exports: { './outer': './src/outer.ts' },
+    dependencies: { 'soundpost-contract': '0' },
+  }),
+  'packages/outer/src/outer.ts': importing('soundpost-contract/job'),
   'src/signing/hmac.ts': importing('node:crypto'),
-  'src/client/client.ts': `import type { z } from 'zod';\nimport type { something as s } from '../contract/job.ts';\nexport type S = z.infer<typeof s>;\n`,
+  'src/client/client.ts': `import type { z } from 'zod';\nimport type { something as s } from 'soundpost-contract/job';\nexport type S = z.infer<typeof s>;\n`,
   'src/redis/connection.ts': `${importing('./script.ts', 'ioredis')}import type { Logger } from '../observe/logger.ts';\nexport type L = Logger;\n`,
   'src/redis/script.ts': something,
   'src/queue/queues.ts': importing(
@@ -52,14 +65,14 @@ const lawful = {
   'src/deliveries/sign-webhook.ts': importing('../signing/hmac.ts'),
   'src/deliveries/delivery-queue.ts': importing(
     './sign-webhook.ts',
-    '../contract/job.ts',
+    'soundpost-contract/job',
     '../outbound/request.ts',
     '../queue/queues.ts',
     '../redis/connection.ts',
     '../signing/hmac.ts',
     'bullmq',
   ),
-  'src/tenants/api-keys.ts': importing('../contract/job.ts', '../redis/script.ts'),
+  'src/tenants/api-keys.ts': importing('soundpost-contract/job', '../redis/script.ts'),
   'src/queue/bullmq-internals.ts': something,
   'src/uploads/record.ts': importing('../redis/script.ts', '../queue/bullmq-internals.ts'),
   'src/janitor/janitor.ts': importing('../queue/queues.ts', '../uploads/record.ts'),
@@ -67,13 +80,13 @@ const lawful = {
   'src/streams/join/join.ts': importing('../../media/sniff.ts', '../../sparse/mp4/boxes.ts'),
   'src/media/sniff.ts': something,
   'src/redis/embedded.ts': importing('node:child_process'),
-  'src/storage/storage.ts': importing('../contract/job.ts'),
+  'src/storage/storage.ts': importing('soundpost-contract/job'),
   'src/storage/file-storage.ts': importing('./storage.ts', '../process-home.ts'),
-  'src/outbound/request.ts': importing('../contract/job.ts', 'undici'),
-  'src/media/run.ts': importing('../contract/job.ts', 'fluent-ffmpeg'),
+  'src/outbound/request.ts': importing('soundpost-contract/job', 'undici'),
+  'src/media/run.ts': importing('soundpost-contract/job', 'fluent-ffmpeg'),
   'src/media/starter.ts': importing('node:child_process'),
   'src/media/tool-process.ts': importing('node:child_process'),
-  'src/observe/metrics/observer.ts': importing('../../contract/job.ts'),
+  'src/observe/metrics/observer.ts': importing('soundpost-contract/job'),
   'src/observe/metrics/registry.ts': importing('./observer.ts', 'prom-client'),
   'src/observe/metrics/scrape.ts': importing(
     './registry.ts',
@@ -84,7 +97,7 @@ const lawful = {
   'src/observe/tracing/tracing.ts': something,
   'src/observe/board/board.ts': importing(
     '../../http/listener.ts',
-    '../../contract/job.ts',
+    'soundpost-contract/job',
     '../../queue/queues.ts',
     '../../signing/hmac.ts',
     '@bull-board/api',
@@ -102,7 +115,7 @@ const lawful = {
   ),
   'src/storage/disk-space.ts': something,
   'src/api/app.ts': importing(
-    '../contract/job.ts',
+    'soundpost-contract/job',
     '../queue/queues.ts',
     '../storage/storage.ts',
     '../outbound/request.ts',
@@ -124,7 +137,7 @@ const lawful = {
   ),
   'src/worker/start.ts': importing('./extraction.ts', '../launcher.ts', '../secrets.ts'),
   'src/gateway/app.ts': importing(
-    '../contract/job.ts',
+    'soundpost-contract/job',
     '../redis/connection.ts',
     '../redis/script.ts',
     '../storage/storage.ts',
@@ -138,19 +151,22 @@ const lawful = {
 
 /** Breaches: the rule, the file that breaks it, and how. */
 const breaches: readonly (readonly [rule: string, file: string, text: string])[] = [
-  ['contract-imports', 'src/contract/a.ts', importing('../queue/queues.ts')],
-  ['contract-imports-only-zod', 'src/contract/b.ts', importing('node:crypto')],
-  ['contract-imports-only-zod', 'src/contract/c.ts', importing('express')],
+  ['fence', 'packages/contract/src/a.ts', importing('../../../src/queue/queues.ts')],
+  ['fence', 'src/api/p.ts', importing('../../packages/contract/src/formats.ts')],
+  ['undeclared', 'packages/contract/src/c.ts', importing('express')],
+  ['no-circular', 'packages/contract/src/job.ts', importing('./formats.ts', 'zod', 'soundpost-outer/outer')],
+  ['no-unresolvable', 'packages/outer/src/a.ts', importing('soundpost-contract/formats')],
+  ['contract-imports-only-zod', 'packages/contract/src/b.ts', importing('node:crypto')],
   [
     'client-imports',
     'src/client/a.ts',
     "import type { something } from '../redis/script.ts';\nexport type S = typeof something;\n",
   ],
-  ['client-needs-nothing', 'src/client/b.ts', importing('../contract/job.ts')],
+  ['client-needs-nothing', 'src/client/b.ts', importing('soundpost-contract/job')],
   ['client-needs-nothing', 'src/client/c.ts', importing('node:crypto')],
   ['client-is-for-others', 'src/api/l.ts', importing('../client/client.ts')],
   ['client-is-for-others', 'src/resources.ts', importing('./client/client.ts')],
-  ['signing-imports', 'src/signing/a.ts', importing('../contract/job.ts')],
+  ['signing-imports', 'src/signing/a.ts', importing('../redis/script.ts')],
   ['redis-imports', 'src/redis/a.ts', importing('../queue/queues.ts')],
   ['tenants-imports', 'src/tenants/a.ts', importing('../queue/queues.ts')],
   ['uploads-imports', 'src/uploads/a.ts', importing('../queue/queues.ts')],
@@ -171,10 +187,10 @@ const breaches: readonly (readonly [rule: string, file: string, text: string])[]
   ['one-router', 'src/api/o.ts', importing('express')],
   ['one-router', 'src/gateway/o.ts', importing('router')],
   ['one-router', 'src/observe/board/o.ts', importing('express')],
-  ['http-imports', 'src/http/a.ts', importing('../contract/job.ts')],
+  ['http-imports', 'src/http/a.ts', importing('../queue/queues.ts')],
   ['observe/metrics-imports', 'src/observe/metrics/a.ts', importing('../../queue/queues.ts')],
   ['queue-imports', 'src/queue/d.ts', importing('../observe/metrics/scrape.ts')],
-  ['observe/tracing-imports', 'src/observe/tracing/a.ts', importing('../../contract/job.ts')],
+  ['observe/tracing-imports', 'src/observe/tracing/a.ts', importing('../../queue/queues.ts')],
   ['gateway-imports', 'src/gateway/h.ts', importing('../observe/tracing/open-telemetry.ts')],
   ['observe/board-imports', 'src/observe/board/a.ts', importing('../../api/app.ts')],
   ['cli/doctor-imports', 'src/cli/doctor/a.ts', importing('../../storage/file-storage.ts')],
@@ -225,7 +241,7 @@ const breaches: readonly (readonly [rule: string, file: string, text: string])[]
   ['settings-are-handed-in', 'src/queue/h.ts', importing('../resources.ts')],
   ['settings-are-handed-in', 'src/queue/g.ts', importing('../settings/environment.ts')],
   ['settings-imports', 'src/settings/a.ts', importing('../redis/connection.ts')],
-  ['settings-import-only-contract', 'src/launcher.ts', importing('./media/run.ts')],
+  ['settings-import-nothing', 'src/launcher.ts', importing('./media/run.ts')],
   ['start-imports-own-process', 'src/worker/start.ts', importing('../gateway/app.ts')],
   ['start-is-imported-by-main', 'src/api/h.ts', importing('./start.ts')],
   ['worker-imports', 'src/worker/k.ts', importing('../resources.ts')],
@@ -233,7 +249,7 @@ const breaches: readonly (readonly [rule: string, file: string, text: string])[]
   ['optional-part-is-loaded-on-demand', 'src/gateway/i.ts', importing('./transports/xmpp/xmpp.ts')],
   ['optional-part-is-loaded-on-demand', 'src/backing-services.ts', importing('./observe/board/board.ts')],
   ['main-is-imported-by-nobody', 'src/worker/h.ts', importing('../main.ts')],
-  ['home-imports', 'src/helpers/a.ts', importing('../contract/job.ts')],
+  ['home-imports', 'src/helpers/a.ts', importing('soundpost-contract/job')],
   ['home-imported', 'src/api/i.ts', importing('../odds-and-ends.ts')],
   ['src-stands-alone', 'src/api/j.ts', importing('../../script/import-rules.ts')],
   ['no-development-package', 'src/worker/j.ts', importing('fast-check')],
@@ -245,7 +261,11 @@ describe('the import rules', () => {
   it('let pass what the table allows', async () => {
     await using tree = await plantTree(lawful);
     const { code, output } = await run(tree.folder, process.execPath, ['script/import-rules.ts']);
-    expect(output).toMatch(new RegExp(`^${Object.keys(lawful).length} modules, \\d+ imports, 0 breaches\n$`));
+    expect(output).toMatch(
+      new RegExp(
+        `^${Object.keys(lawful).filter((path) => path.endsWith('.ts')).length} modules, \\d+ imports, 0 breaches\n$`,
+      ),
+    );
     expect(code).toBe(0);
   });
 
@@ -270,7 +290,8 @@ describe('the import rules', () => {
     });
 
     it('blame no file that breaks nothing', () => {
-      const planted = new Set([...breaches.map(([, file]) => file), 'src/media/l.ts']);
+      const circles = ['src/media/l.ts', 'packages/outer/src/outer.ts'];
+      const planted = new Set([...breaches.map(([, file]) => file), ...circles]);
       const blamed = [...outcome.output.matchAll(/^[^:\n]+: (\S+) → /gm)].map(([, file]) => file);
       expect(blamed.filter((file) => file !== undefined && !planted.has(file))).toEqual([]);
     });
@@ -291,7 +312,7 @@ describe('the import rules', () => {
   });
 
   it('have read every file of this project and are kept', async () => {
-    const listed = await run(projectFolder, 'git', ['ls-files', 'src/*.ts']);
+    const listed = await run(projectFolder, 'git', ['ls-files', 'src/*.ts', 'packages/*/src/*.ts']);
     const files = listed.output
       .split('\n')
       .filter((file) => file !== '' && existsSync(`${projectFolder}/${file}`));

@@ -1,4 +1,4 @@
-import { cp, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 
@@ -45,7 +45,18 @@ export async function plantTree(files: Readonly<Record<string, string>>): Promis
     await cp(join(projectFolder, path), join(folder, path), { recursive: true });
   }
   await writeFile(join(folder, 'script/ffmpeg'), '#!/bin/sh\n', { mode: 0o755 });
-  await symlink(join(projectFolder, 'node_modules'), join(folder, 'node_modules'));
+  await mkdir(join(folder, 'node_modules'));
+  // The packages of ours are the tree's own.
+  const installed = await readdir(join(projectFolder, 'node_modules'));
+  for (const name of installed.filter((one) => !/^(\.|soundpost-)/.test(one) || one === '.bin')) {
+    await symlink(join(projectFolder, 'node_modules', name), join(folder, 'node_modules', name));
+  }
+  const packages = Object.keys(files).flatMap(
+    (path) => /^packages\/([^/]+)\/package\.json$/.exec(path)?.[1] ?? [],
+  );
+  for (const name of packages) {
+    await symlink(`../packages/${name}`, join(folder, 'node_modules', `soundpost-${name}`));
+  }
   for (const [path, text] of Object.entries(files)) {
     await mkdir(dirname(join(folder, path)), { recursive: true });
     await writeFile(join(folder, path), text, { mode: text.startsWith('#!') ? 0o755 : 0o644 });

@@ -1,8 +1,8 @@
 /** What is removed, when, and above all what is not. */
 
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { ServiceError } from '../../src/contract/errors.ts';
-import { OutputsRequest, outputsOf } from '../../src/contract/output-request.ts';
+import { ServiceError } from 'soundpost-contract/errors';
+import { OutputsRequest, outputsOf } from 'soundpost-contract/output-request';
 import { Janitor } from '../../src/janitor/janitor.ts';
 
 import { attemptFiles, destinationId, transcriptId, voiceId } from '../../src/queue/names.ts';

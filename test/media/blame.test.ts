@@ -1,7 +1,7 @@
 /** Whose fault it is that ffmpeg did not end well: what this machine did is worth another try, what a limit of ours ended is not (decisions A7). */
 import { copyFile } from 'node:fs/promises';
 import { beforeAll, expect, it, vi } from 'vitest';
-import { OutputRequest } from '../../src/contract/output-request.ts';
+import { OutputRequest } from 'soundpost-contract/output-request';
 import { planOutput } from '../../src/media/plan.ts';
 import { type Probe, probe } from '../../src/media/probe.ts';
 import type { MediaTools } from '../../src/media/run.ts';

@@ -1,6 +1,6 @@
 /** How often ffmpeg is run for a copy: of an hour each run takes as long as the copy itself. */
 import { expect, it } from 'vitest';
-import { OutputRequest } from '../../src/contract/output-request.ts';
+import { OutputRequest } from 'soundpost-contract/output-request';
 import { extractAudio } from '../../src/media/extract.ts';
 import { planOutput } from '../../src/media/plan.ts';
 import { probe } from '../../src/media/probe.ts';

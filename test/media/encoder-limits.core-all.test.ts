@@ -1,8 +1,8 @@
 /** The table of bitrates, asked of the encoders: at each end of a range, and one step past it. */
 import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
-import { bitrateRangeOf, nearestBitrate, takenBitrates } from '../../src/contract/encoder-limits.ts';
-import { formats } from '../../src/contract/formats.ts';
+import { bitrateRangeOf, nearestBitrate, takenBitrates } from 'soundpost-contract/encoder-limits';
+import { formats } from 'soundpost-contract/formats';
 import { currentRun } from '../by-run.ts';
 import { ffmpeg } from './oracle.ts';
 import { mediaFolder } from './sources.ts';

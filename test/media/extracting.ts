@@ -1,5 +1,5 @@
 /** The whole way through the media layer, as the worker takes it. */
-import { OutputRequest } from '../../src/contract/output-request.ts';
+import { OutputRequest } from 'soundpost-contract/output-request';
 import { detectSandbox } from '../../src/media/detect-sandbox.ts';
 import { type Extraction, type ExtractOptions, extractAudio } from '../../src/media/extract.ts';
 import { type OutputPlan, planOutput } from '../../src/media/plan.ts';

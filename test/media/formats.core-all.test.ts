@@ -1,6 +1,6 @@
 /** Every format from every kind of source, and in every quality, checked by ffprobe and by decoding. */
 import { describe, expect, it } from 'vitest';
-import { type FormatName, formats, qualities } from '../../src/contract/formats.ts';
+import { type FormatName, formats, qualities } from 'soundpost-contract/formats';
 import { currentRun, rowsOfRun } from '../by-run.ts';
 import { cachedMedia } from '../media-cache.ts';
 import { extract, extractSeveral } from './extracting.ts';

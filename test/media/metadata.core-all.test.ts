@@ -2,7 +2,7 @@
 import { stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { type FormatName, formats } from '../../src/contract/formats.ts';
+import { type FormatName, formats } from 'soundpost-contract/formats';
 import { currentRun, rowsOfRun } from '../by-run.ts';
 import { cachedFolder, cachedMedia } from '../media-cache.ts';
 import { extract, extractSeveral } from './extracting.ts';

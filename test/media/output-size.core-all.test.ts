@@ -1,6 +1,6 @@
 /** What is claimed for an output holds what is made, and is not out of all proportion to it. */
 import { beforeAll, expect, it } from 'vitest';
-import { OutputRequest } from '../../src/contract/output-request.ts';
+import { OutputRequest } from 'soundpost-contract/output-request';
 import { extractAudio } from '../../src/media/extract.ts';
 import { roomFor } from '../../src/media/output-size.ts';
 import { planAny, planOutput } from '../../src/media/plan.ts';

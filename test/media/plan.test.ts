@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { OutputRequest } from '../../src/contract/output-request.ts';
+import { OutputRequest } from 'soundpost-contract/output-request';
 import { planOutput, planVoiceRendition } from '../../src/media/plan.ts';
 import type { AudioTrack, Probe } from '../../src/media/probe.ts';
 

@@ -5,7 +5,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { OutputRequest, TranscriptRequest, WaveformRequest } from '../../src/contract/output-request.ts';
+import { OutputRequest, TranscriptRequest, WaveformRequest } from 'soundpost-contract/output-request';
 import { extractAudio } from '../../src/media/extract.ts';
 import { planAny, planVoiceRendition } from '../../src/media/plan.ts';
 import { probe } from '../../src/media/probe.ts';

@@ -1,7 +1,7 @@
 /** The voice message that is made together with an output, and voice as an output of its own. */
 import { stat } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
-import { OutputRequest } from '../../src/contract/output-request.ts';
+import { OutputRequest } from 'soundpost-contract/output-request';
 import { planOutput, planVoiceRendition } from '../../src/media/plan.ts';
 import { probe } from '../../src/media/probe.ts';
 import { currentRun, rowsOfRun } from '../by-run.ts';

@@ -1,7 +1,7 @@
 /** What is told to others about a job: once, on its schedule, whatever breaks in between. */
 import { setTimeout as wait } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { ServiceError } from '../../src/contract/errors.ts';
+import { ServiceError } from 'soundpost-contract/errors';
 import { DeliveryWorker } from '../../src/deliveries/delivery-worker.ts';
 import { JobWebhooks } from '../../src/deliveries/job-webhooks.ts';
 import { scheduled } from '../../src/deliveries/schedule.ts';

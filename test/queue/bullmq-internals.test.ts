@@ -2,7 +2,7 @@
 import { type Job, UnrecoverableError } from 'bullmq';
 import { describe, expect, it } from 'vitest';
 import manifest from '../../package.json' with { type: 'json' };
-import { ServiceError } from '../../src/contract/errors.ts';
+import { ServiceError } from 'soundpost-contract/errors';
 import {
   BULLMQ_VERSION,
   bringForward,

@@ -1,8 +1,8 @@
 /** Putting files to their destinations, as a job of its own: added once, tried again, handed on, told of once. */
 import { UnrecoverableError } from 'bullmq';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { ServiceError } from '../../src/contract/errors.ts';
-import { OutputsRequest } from '../../src/contract/output-request.ts';
+import { ServiceError } from 'soundpost-contract/errors';
+import { OutputsRequest } from 'soundpost-contract/output-request';
 import { consumeAnnouncements } from '../../src/queue/announcement-consumer.ts';
 import { consumeDestinations } from '../../src/queue/destination-consumer.ts';
 import { DestinationQueue } from '../../src/queue/destination-queue.ts';

@@ -1,6 +1,6 @@
 /** What Redis, other workers and a shutdown demand of whoever runs a job. */
 import { describe, expect, it } from 'vitest';
-import { ServiceError } from '../../src/contract/errors.ts';
+import { ServiceError } from 'soundpost-contract/errors';
 import type { ExtractionJob } from '../../src/queue/extraction-consumer.ts';
 import { until } from '../until.ts';
 import { jobKey, queueKey } from './bullmq-keys.ts';

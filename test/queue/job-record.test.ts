@@ -1,6 +1,6 @@
 /** How the state of a job follows from BullMQ's record of it, read from jobs that really went that way. */
 import { describe, expect, it } from 'vitest';
-import { ServiceError } from '../../src/contract/errors.ts';
+import { ServiceError } from 'soundpost-contract/errors';
 import { jobKey } from './bullmq-keys.ts';
 import { resultOf } from './job-result.ts';
 import { aborted, useQueue } from './queue-fixture.ts';

@@ -1,6 +1,6 @@
 /** What an observer is told of jobs: each of them once, when it has ended for good. */
 import { expect, it } from 'vitest';
-import { ServiceError } from '../../src/contract/errors.ts';
+import { ServiceError } from 'soundpost-contract/errors';
 import { type Observer, silentObserver } from '../../src/observe/metrics/observer.ts';
 import { JobQueue } from '../../src/queue/job-queue.ts';
 import { until } from '../until.ts';

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { copyFile, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:net';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { ServiceError } from '../../src/contract/errors.ts';
+import { ServiceError } from 'soundpost-contract/errors';
 import { rowsOfRun } from '../by-run.ts';
 import { mediaFolder } from '../media/sources.ts';
 import { cachedMedia } from '../media-cache.ts';

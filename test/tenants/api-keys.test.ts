@@ -1,7 +1,7 @@
 /** API keys from their making to their end. */
 
 import { describe, expect, it } from 'vitest';
-import { scopes } from '../../src/contract/scopes.ts';
+import { scopes } from 'soundpost-contract/scopes';
 import { admitRequest } from '../../src/queue/admission.ts';
 import { ownKey } from '../../src/redis/keys.ts';
 import { ApiKeyConflict, ApiKeys } from '../../src/tenants/api-keys.ts';

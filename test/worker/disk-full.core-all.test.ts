@@ -5,7 +5,7 @@ import { createReadStream } from 'node:fs';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type FormatName, formats } from '../../src/contract/formats.ts';
+import { type FormatName, formats } from 'soundpost-contract/formats';
 import { ExtractPayload, type ExtractResult } from '../../src/queue/payloads.ts';
 import { Semaphore } from '../../src/queue/semaphore.ts';
 import { DiskSpace } from '../../src/storage/disk-space.ts';

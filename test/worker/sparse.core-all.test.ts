@@ -13,7 +13,7 @@ import {
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { ServiceError } from '../../src/contract/errors.ts';
+import { ServiceError } from 'soundpost-contract/errors';
 import { ExtractPayload, type ExtractResult, filesOf } from '../../src/queue/payloads.ts';
 import { runExtraction } from '../../src/worker/extraction.ts';
 import { byRun, currentRun, rowsOfRun } from '../by-run.ts';

@@ -5,7 +5,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { VoiceMessageRequest } from '../../src/contract/job-request.ts';
+import { VoiceMessageRequest } from 'soundpost-contract/job-request';
 import { readJobRecord } from '../../src/queue/job-record.ts';
 import type { VoicePayload } from '../../src/queue/payloads.ts';
 import { VoiceQueue } from '../../src/queue/voice-queue.ts';

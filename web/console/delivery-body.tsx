@@ -1,5 +1,5 @@
 /** What a notification said, and what is known of the receiver's answer. */
-import type { Delivery } from '../../src/contract/answers.ts';
+import type { Delivery } from 'soundpost-contract/answers';
 
 export function DeliveryBody({ delivery }: { readonly delivery: Delivery }) {
   const { body, deliveryId } = delivery;

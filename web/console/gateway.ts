@@ -1,6 +1,6 @@
 /** The messaging gateway, for managing its instances and picking whom to send to: its own key, asked for once a tab. */
 import type { z } from 'zod';
-import { type GatewayErrorAnswer, gatewayErrorCatalogue } from '../../src/contract/gateway-errors.ts';
+import { type GatewayErrorAnswer, gatewayErrorCatalogue } from 'soundpost-contract/gateway-errors';
 import type {
   ConnectionState,
   ConnectionStateAnswer,
@@ -10,13 +10,13 @@ import type {
   PairingAnswer,
   SetSettingsRequest,
   TransportKind,
-} from '../../src/contract/gateway-instances.ts';
-import type { ContactRecord } from '../../src/contract/gateway-operations.ts';
+} from 'soundpost-contract/gateway-instances';
+import type { ContactRecord } from 'soundpost-contract/gateway-operations';
 import type {
   MakeInstanceAnswer,
   SetWebhookRequest,
   WebhookAnswer,
-} from '../../src/contract/gateway-webhooks.ts';
+} from 'soundpost-contract/gateway-webhooks';
 
 const STORE = 'soundpost.console.gateway';
 const UNKNOWN_KEY =

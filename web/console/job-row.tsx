@@ -1,6 +1,6 @@
 /** One job in a list: what it is, how far it has come, and what can be done with it. */
 import { useEffect } from 'preact/hooks';
-import type { Job } from '../../src/contract/job.ts';
+import type { Job } from 'soundpost-contract/job';
 import { shortTime } from '../shared/time.ts';
 import { cancel, retry } from './job-actions.ts';
 import { goTo } from './route.ts';

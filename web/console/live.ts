@@ -3,7 +3,7 @@
  * more when the stream stands again after a break, since it tells nothing of what was missed.
  */
 import { useEffect, useState } from 'preact/hooks';
-import type { Job } from '../../src/contract/job.ts';
+import type { Job } from 'soundpost-contract/job';
 import { api } from './session.ts';
 
 export interface LiveListener {

@@ -1,7 +1,7 @@
 /** The API with the key of this tab. Addresses are relative to the page, so that a proxy may put both anywhere. */
 import { createClient, type SoundpostClient } from '../../src/client/client.ts';
 import { SoundpostError } from '../../src/client/error.ts';
-import { errorCatalogue } from '../../src/contract/errors.ts';
+import { errorCatalogue } from 'soundpost-contract/errors';
 
 const STORE = 'soundpost.console.key';
 const AWAY = 'The service does not answer. See that it runs and that you are online, then try again.';

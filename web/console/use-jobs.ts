@@ -1,6 +1,6 @@
 /** A list of jobs that keeps itself up to date: of the key's jobs those that match, from the newest down to where somebody has looked. */
 import { useEffect, useState } from 'preact/hooks';
-import type { Job } from '../../src/contract/job.ts';
+import type { Job } from 'soundpost-contract/job';
 import { listen, withMoves } from './live.ts';
 import { api, isAborted, sentence } from './session.ts';
 import { nameOf } from './words.ts';

@@ -1,7 +1,7 @@
 /** What the API says in words of its own, in words for people. */
-import type { DestinationState } from '../../src/contract/destination.ts';
-import { errorCatalogue } from '../../src/contract/errors.ts';
-import type { Job, ProcessingStep, VoiceMessageState } from '../../src/contract/job.ts';
+import type { DestinationState } from 'soundpost-contract/destination';
+import { errorCatalogue } from 'soundpost-contract/errors';
+import type { Job, ProcessingStep, VoiceMessageState } from 'soundpost-contract/job';
 
 /** A cancelled job is a failed one to the API, but not to who has cancelled it. */
 export type ShownStatus = Job['status'] | 'cancelled';

@@ -1,5 +1,5 @@
 /** The round sign of a chat. */
-import type { InboxChat } from '../../src/contract/inbox.ts';
+import type { InboxChat } from 'soundpost-contract/inbox';
 import { icon } from './elements.ts';
 
 const HUES = 6;

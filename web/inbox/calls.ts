@@ -1,6 +1,6 @@
 /** A call that rings: from the person who is played to the instance, until one of them ends it. */
-import type { GatewayEventData } from '../../src/contract/gateway-events.ts';
-import type { CallAnswer, InboxInstance, InboxPerson } from '../../src/contract/inbox.ts';
+import type { GatewayEventData } from 'soundpost-contract/gateway-events';
+import type { CallAnswer, InboxInstance, InboxPerson } from 'soundpost-contract/inbox';
 import * as connection from './connection.ts';
 import { attempt } from './sign-in.ts';
 import { announce, byId, state } from './state.ts';

@@ -1,7 +1,7 @@
 /** The list of chats on the left. */
-import type { MessageContent } from '../../src/contract/gateway.ts';
-import type { InboxChat, InboxMessage } from '../../src/contract/inbox.ts';
-import type { MessageKey, MessageStatus } from '../../src/contract/job.ts';
+import type { MessageContent } from 'soundpost-contract/gateway';
+import type { InboxChat, InboxMessage } from 'soundpost-contract/inbox';
+import type { MessageKey, MessageStatus } from 'soundpost-contract/job';
 import { dressAvatar } from './avatar.ts';
 import { get } from './connection.ts';
 import { clock, element, icon } from './elements.ts';

@@ -1,5 +1,5 @@
 /** Replying in the name of a person: a text, or a recording of the microphone. Others see that something is written. */
-import type { InboxInstance, ReplyAnswer } from '../../src/contract/inbox.ts';
+import type { InboxInstance, ReplyAnswer } from 'soundpost-contract/inbox';
 import * as connection from './connection.ts';
 import { clock } from './elements.ts';
 import { canRecord, type Recording, record } from './recorder.ts';

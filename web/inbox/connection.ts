@@ -1,6 +1,6 @@
 /** The data behind the page: requests with the key or session of this tab, and the live feed. */
 import { readEvents } from '../../src/client/event-stream.ts';
-import type { InboxEvent, InboxSession, ReplyAnswer } from '../../src/contract/inbox.ts';
+import type { InboxEvent, InboxSession, ReplyAnswer } from 'soundpost-contract/inbox';
 
 const STORE = 'soundpost.inbox';
 const FIRST_RETRY_MS = 500;

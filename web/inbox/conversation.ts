@@ -1,7 +1,7 @@
 /** The open chat: its head, its messages, and who is doing something in it. */
-import type { MessageContent } from '../../src/contract/gateway.ts';
-import type { InboxMessage } from '../../src/contract/inbox.ts';
-import type { MessageStatus } from '../../src/contract/job.ts';
+import type { MessageContent } from 'soundpost-contract/gateway';
+import type { InboxMessage } from 'soundpost-contract/inbox';
+import type { MessageStatus } from 'soundpost-contract/job';
 import { dressAvatar } from './avatar.ts';
 import { endCall } from './calls.ts';
 import { showList } from './chats.ts';

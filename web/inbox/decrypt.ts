@@ -2,7 +2,7 @@
  * Opens an encrypted voice note in the browser: HKDF-SHA256 over the media key gives the keys, the last ten bytes of
  * the file are a MAC over iv and ciphertext, the rest is AES-256-CBC. Nothing is played that does not verify.
  */
-import type { AudioMessage } from '../../src/contract/gateway.ts';
+import type { AudioMessage } from 'soundpost-contract/gateway';
 
 const KEY_INFO = new TextEncoder().encode('WhatsApp Audio Keys');
 const MAC_BYTES = 10;

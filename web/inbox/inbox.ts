@@ -6,7 +6,7 @@ import './style/sidebar.css';
 import './style/conversation.css';
 import './style/messages.css';
 import './style/composer.css';
-import type { InboxInstance } from '../../src/contract/inbox.ts';
+import type { InboxInstance } from 'soundpost-contract/inbox';
 import { focusOn, loadChats, showList } from './chats.ts';
 import * as connection from './connection.ts';
 import { closeChat, openChat, refreshConversation } from './conversation.ts';

@@ -1,5 +1,5 @@
 /** Whoever clicked on an invitation is asked which instance enters the group. */
-import type { InboxInstance } from '../../src/contract/inbox.ts';
+import type { InboxInstance } from 'soundpost-contract/inbox';
 import * as connection from './connection.ts';
 import { element } from './elements.ts';
 import { announce, byId, state } from './state.ts';

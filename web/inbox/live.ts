@@ -1,6 +1,6 @@
 /** What happens while the page is open, event by event. */
-import type { GatewayEventData } from '../../src/contract/gateway-events.ts';
-import type { InboxEventEnvelope } from '../../src/contract/inbox.ts';
+import type { GatewayEventData } from 'soundpost-contract/gateway-events';
+import type { InboxEventEnvelope } from 'soundpost-contract/inbox';
 import { spoken } from '../shared/time.ts';
 import { callChanged } from './calls.ts';
 import { lastMessageChanged, loadChats } from './chats.ts';

@@ -1,6 +1,6 @@
 /** What every message has around what it says: author, quoted message, mentions, time, tick, and that it was changed. */
-import type { InboxMessage } from '../../src/contract/inbox.ts';
-import type { MessageStatus } from '../../src/contract/job.ts';
+import type { InboxMessage } from 'soundpost-contract/inbox';
+import type { MessageStatus } from 'soundpost-contract/job';
 import { shortTime } from '../shared/time.ts';
 import { element } from './elements.ts';
 import { nameOf } from './people.ts';

@@ -1,5 +1,5 @@
 /** Who is played in the open chat, and what each can do besides replying: call the instance, and block it. */
-import type { InboxPerson } from '../../src/contract/inbox.ts';
+import type { InboxPerson } from 'soundpost-contract/inbox';
 import { beginCall } from './calls.ts';
 import * as connection from './connection.ts';
 import { element } from './elements.ts';

@@ -1,5 +1,5 @@
 /** What the page is about at the moment. Modules read it; each part is written by the module that it belongs to. */
-import type { InboxChat, InboxInstance, InboxPerson } from '../../src/contract/inbox.ts';
+import type { InboxChat, InboxInstance, InboxPerson } from 'soundpost-contract/inbox';
 
 interface State {
   /** Instances that the key opens. Written by inbox.ts. */

@@ -1,5 +1,5 @@
 /** The words of a message's way, how each is drawn, and which comes after which. */
-import type { MessageStatus } from '../../src/contract/job.ts';
+import type { MessageStatus } from 'soundpost-contract/job';
 import { element, icon } from './elements.ts';
 
 const statuses: Readonly<Record<MessageStatus, { icon: string; text: string; rank: number }>> = {

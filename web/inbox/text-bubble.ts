@@ -1,7 +1,7 @@
 /** One text message. */
-import type { MessageContent } from '../../src/contract/gateway.ts';
-import type { InboxMessage } from '../../src/contract/inbox.ts';
-import type { MessageStatus } from '../../src/contract/job.ts';
+import type { MessageContent } from 'soundpost-contract/gateway';
+import type { InboxMessage } from 'soundpost-contract/inbox';
+import type { MessageStatus } from 'soundpost-contract/job';
 import { element } from './elements.ts';
 import { type MessageFrame, messageFrame } from './message-frame.ts';
 

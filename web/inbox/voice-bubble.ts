@@ -1,7 +1,7 @@
 /** One voice message: play button, waveform that is also the position slider, time, tick. */
-import type { AudioMessage, MessageContent } from '../../src/contract/gateway.ts';
-import type { InboxMessage } from '../../src/contract/inbox.ts';
-import type { MessageStatus } from '../../src/contract/job.ts';
+import type { AudioMessage, MessageContent } from 'soundpost-contract/gateway';
+import type { InboxMessage } from 'soundpost-contract/inbox';
+import type { MessageStatus } from 'soundpost-contract/job';
 import { spoken } from '../shared/time.ts';
 import { fromBase64, openVoiceNote } from './decrypt.ts';
 import { clock, element, icon, svg } from './elements.ts';

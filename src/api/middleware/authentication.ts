@@ -1,6 +1,6 @@
 /** Who is asking: the key of a request, its scope and its rate (decisions A6). */
 import type { Request, Response } from 'express';
-import { ServiceError } from '../../contract/errors.ts';
+import { ServiceError } from 'soundpost-contract/errors';
 import { admitRequest } from '../../queue/admission.ts';
 import type { RateState } from '../../redis/rate.ts';
 import { type ApiKey, claimedId } from '../../tenants/api-keys.ts';

@@ -1,6 +1,6 @@
 /** The one place that decides what a failed request answers. */
 import type { ErrorRequestHandler } from 'express';
-import { ServiceError } from '../../contract/errors.ts';
+import { ServiceError } from 'soundpost-contract/errors';
 import type { Logger } from '../../observe/logger.ts';
 import { isRedisAway } from '../../redis/connection.ts';
 import { NotReplicated } from '../../redis/replication.ts';

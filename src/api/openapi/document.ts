@@ -10,12 +10,12 @@ import {
   UploadAnswer,
   Usage,
   VoiceMessageAccepted,
-} from '../../contract/answers.ts';
-import { KeyState, KeyWithSecret, NewKeyRequest } from '../../contract/api-keys.ts';
-import { DeliveryAttempt } from '../../contract/deliveries.ts';
-import { DestinationRequest, DestinationState } from '../../contract/destination.ts';
-import { ErrorBody, ErrorCode, errorCatalogue } from '../../contract/errors.ts';
-import { BatchId, JobId, TenantId, UploadId } from '../../contract/ids.ts';
+} from 'soundpost-contract/answers';
+import { KeyState, KeyWithSecret, NewKeyRequest } from 'soundpost-contract/api-keys';
+import { DeliveryAttempt } from 'soundpost-contract/deliveries';
+import { DestinationRequest, DestinationState } from 'soundpost-contract/destination';
+import { ErrorBody, ErrorCode, errorCatalogue } from 'soundpost-contract/errors';
+import { BatchId, JobId, TenantId, UploadId } from 'soundpost-contract/ids';
 import {
   InputFile,
   Job,
@@ -31,7 +31,7 @@ import {
   Waveform,
   WaveformFile,
   WebhookState,
-} from '../../contract/job.ts';
+} from 'soundpost-contract/job';
 import {
   BatchRequest,
   JobOptions,
@@ -41,16 +41,16 @@ import {
   UploadSource,
   UrlSource,
   VoiceMessageRequest,
-} from '../../contract/job-request.ts';
+} from 'soundpost-contract/job-request';
 import {
   NamedOutputRequest,
   OutputRequest,
   TranscriptRequest,
   WaveformRequest,
-} from '../../contract/output-request.ts';
-import { SignedEventHeaders } from '../../contract/request-headers.ts';
-import { Scope } from '../../contract/scopes.ts';
-import { TranscriptState } from '../../contract/transcripts.ts';
+} from 'soundpost-contract/output-request';
+import { SignedEventHeaders } from 'soundpost-contract/request-headers';
+import { Scope } from 'soundpost-contract/scopes';
+import { TranscriptState } from 'soundpost-contract/transcripts';
 import {
   DestinationUpdatedEvent,
   JobCompletedEvent,
@@ -58,7 +58,7 @@ import {
   TranscriptUpdatedEvent,
   VoiceUpdatedEvent,
   WebhookTestEvent,
-} from '../../contract/webhook-events.ts';
+} from 'soundpost-contract/webhook-events';
 import { errorTable } from '../../http/api-reference.ts';
 import type { ErrorDocs, EventDocs, Operation, ServerDocs } from '../../http/openapi/description.ts';
 import { assemble } from '../../http/openapi/document.ts';

@@ -1,20 +1,20 @@
 /** Examples that do not follow from those of single fields. A test holds each against its schema. */
 import { z } from 'zod';
-import { BatchState, DeliveryList, VoiceMessageAccepted } from '../../contract/answers.ts';
-import { InputFile, Job, OutputFile, TranscriptFile } from '../../contract/job.ts';
+import { BatchState, DeliveryList, VoiceMessageAccepted } from 'soundpost-contract/answers';
+import { InputFile, Job, OutputFile, TranscriptFile } from 'soundpost-contract/job';
 import {
   BatchRequest,
   JobRequest,
   UploadedJobRequest,
   VoiceMessageRequest,
-} from '../../contract/job-request.ts';
+} from 'soundpost-contract/job-request';
 import {
   DestinationUpdatedEvent,
   JobCompletedEvent,
   JobFailedEvent,
   TranscriptUpdatedEvent,
   VoiceUpdatedEvent,
-} from '../../contract/webhook-events.ts';
+} from 'soundpost-contract/webhook-events';
 import type { Examples } from '../../http/openapi/description.ts';
 import { example, examplesOf as examplesAmong, sampleOf } from '../../http/openapi/examples.ts';
 

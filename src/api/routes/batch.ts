@@ -1,11 +1,11 @@
 /** POST /v1/batch: up to ten jobs, validated whole: one bad item rejects all of them (decisions A2). */
 
-import { AcceptedBatch, BatchState } from '../../contract/answers.ts';
-import { ServiceError } from '../../contract/errors.ts';
-import { BatchId } from '../../contract/ids.ts';
-import type { JobStatus } from '../../contract/job.ts';
-import { BatchRequest, MAX_BATCH_JOBS } from '../../contract/job-request.ts';
-import { IdempotencyHeaders } from '../../contract/request-headers.ts';
+import { AcceptedBatch, BatchState } from 'soundpost-contract/answers';
+import { ServiceError } from 'soundpost-contract/errors';
+import { BatchId } from 'soundpost-contract/ids';
+import type { JobStatus } from 'soundpost-contract/job';
+import { BatchRequest, MAX_BATCH_JOBS } from 'soundpost-contract/job-request';
+import { IdempotencyHeaders } from 'soundpost-contract/request-headers';
 import { findBatch } from '../../queue/job-index.ts';
 import { parseSubmission } from '../address-faults.ts';
 import { sendData } from '../answer.ts';

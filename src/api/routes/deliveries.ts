@@ -1,8 +1,8 @@
 /** What was sent to a job's webhook, and sending it again; a test of a webhook (decisions D). */
 import { randomUUID } from 'node:crypto';
-import { type Delivery, DeliveryList, ResendRequest, Resent, WebhookTest } from '../../contract/answers.ts';
-import { ServiceError } from '../../contract/errors.ts';
-import { WebhookTestRequest } from '../../contract/webhook-events.ts';
+import { type Delivery, DeliveryList, ResendRequest, Resent, WebhookTest } from 'soundpost-contract/answers';
+import { ServiceError } from 'soundpost-contract/errors';
+import { WebhookTestRequest } from 'soundpost-contract/webhook-events';
 import { postWebhook } from '../../deliveries/post-webhook.ts';
 import { OutboundFailed, OutboundRefused } from '../../outbound/errors.ts';
 import type { JobRecord } from '../../queue/job-record.ts';

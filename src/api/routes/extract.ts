@@ -1,9 +1,9 @@
 /** POST /v1/extract: one job, its video named by a URL or an upload, or sent along (decisions A4). */
 import { z } from 'zod';
-import { AcceptedJob } from '../../contract/answers.ts';
-import { ServiceError } from '../../contract/errors.ts';
-import { JobRequest, UploadedJobRequest } from '../../contract/job-request.ts';
-import { IdempotencyHeaders } from '../../contract/request-headers.ts';
+import { AcceptedJob } from 'soundpost-contract/answers';
+import { ServiceError } from 'soundpost-contract/errors';
+import { JobRequest, UploadedJobRequest } from 'soundpost-contract/job-request';
+import { IdempotencyHeaders } from 'soundpost-contract/request-headers';
 import { acceptedJob } from '../accepted-job.ts';
 import { parseSubmission } from '../address-faults.ts';
 import { invalidForm, takeForm } from '../form.ts';

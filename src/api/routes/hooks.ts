@@ -1,9 +1,9 @@
 /** POST /hooks/gateway: the gateway tells how far a voice message has come (decisions C). */
 import type { Request } from 'express';
 import { z } from 'zod';
-import { ServiceError } from '../../contract/errors.ts';
-import { GatewayEvent, StatusReport } from '../../contract/gateway-events.ts';
-import { SignedEventHeaders } from '../../contract/request-headers.ts';
+import { ServiceError } from 'soundpost-contract/errors';
+import { GatewayEvent, StatusReport } from 'soundpost-contract/gateway-events';
+import { SignedEventHeaders } from 'soundpost-contract/request-headers';
 import { raiseMessageStatus } from '../../queue/voice-state.ts';
 import { redisNow } from '../../redis/clock.ts';
 import { isSameSecret } from '../../signing/same-secret.ts';

@@ -1,7 +1,7 @@
 /** GET /v1/jobs/{jobId}/events: a job as Server-Sent Events (decisions A4; WHATWG HTML, "Server-sent events"). */
-import type { Job } from '../../contract/job.ts';
-import { processingSteps } from '../../contract/job.ts';
-import { LastEventHeaders } from '../../contract/request-headers.ts';
+import type { Job } from 'soundpost-contract/job';
+import { processingSteps } from 'soundpost-contract/job';
+import { LastEventHeaders } from 'soundpost-contract/request-headers';
 import { ownedJob } from '../owned-job.ts';
 import type { Route, RouteContext } from '../route.ts';
 import { answerHead, beginEvents, watchedJob } from '../server-sent-events.ts';

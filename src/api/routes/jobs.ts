@@ -1,10 +1,10 @@
 /** /v1/jobs: the caller's jobs: list, look, cancel or erase, try again (decisions A4). */
 import { z } from 'zod';
-import { AcceptedJob, JobList } from '../../contract/answers.ts';
-import { ServiceError } from '../../contract/errors.ts';
-import { Job, JobStatus } from '../../contract/job.ts';
-import type { JobRequest } from '../../contract/job-request.ts';
-import { IdempotencyHeaders } from '../../contract/request-headers.ts';
+import { AcceptedJob, JobList } from 'soundpost-contract/answers';
+import { ServiceError } from 'soundpost-contract/errors';
+import { Job, JobStatus } from 'soundpost-contract/job';
+import type { JobRequest } from 'soundpost-contract/job-request';
+import { IdempotencyHeaders } from 'soundpost-contract/request-headers';
 import { openDestinations } from '../../queue/destinations.ts';
 import type { JobRecord } from '../../queue/job-record.ts';
 import { storageKeysOf } from '../../queue/payloads.ts';

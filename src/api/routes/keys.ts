@@ -1,6 +1,6 @@
 /** /v1/keys: API keys, managed by one with the scope `admin` (decisions A4, A6). */
-import { KeyList, KeyState, KeyWithSecret, NewKeyRequest } from '../../contract/api-keys.ts';
-import { ServiceError } from '../../contract/errors.ts';
+import { KeyList, KeyState, KeyWithSecret, NewKeyRequest } from 'soundpost-contract/api-keys';
+import { ServiceError } from 'soundpost-contract/errors';
 import type { AuditRecord } from '../../observe/logger.ts';
 import { redisNow } from '../../redis/clock.ts';
 import { type ApiKey, claimedId, type StoredApiKey } from '../../tenants/api-keys.ts';

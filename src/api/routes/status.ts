@@ -1,6 +1,6 @@
 /** GET /v1/status/{jobId}: how a job is doing. HTTP 200 in every state of an existing job (decisions A4). */
-import { jobFailureCodes, ServiceError } from '../../contract/errors.ts';
-import { Job } from '../../contract/job.ts';
+import { jobFailureCodes, ServiceError } from 'soundpost-contract/errors';
+import { Job } from 'soundpost-contract/job';
 import { sendData, sendError } from '../answer.ts';
 import { jobAnswer } from '../job-answer.ts';
 import { ownedJob } from '../owned-job.ts';

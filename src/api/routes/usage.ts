@@ -1,5 +1,5 @@
 /** GET /v1/usage: what the key used and may use (decisions A4, A6). */
-import { Usage } from '../../contract/answers.ts';
+import { Usage } from 'soundpost-contract/answers';
 import { unfinishedIds } from '../../queue/job-index.ts';
 import { lookAtRate, type RateState } from '../../redis/rate.ts';
 import { uploadsOf } from '../../uploads/record.ts';

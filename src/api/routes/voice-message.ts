@@ -1,9 +1,9 @@
 /** POST /v1/jobs/{jobId}/voice-message: send a finished result into a chat, or send it again (decisions A4, C). */
 import { randomBytes } from 'node:crypto';
-import { VoiceMessageAccepted } from '../../contract/answers.ts';
-import { ServiceError } from '../../contract/errors.ts';
-import { VoiceMessageRequest } from '../../contract/job-request.ts';
-import { IdempotencyHeaders } from '../../contract/request-headers.ts';
+import { VoiceMessageAccepted } from 'soundpost-contract/answers';
+import { ServiceError } from 'soundpost-contract/errors';
+import { VoiceMessageRequest } from 'soundpost-contract/job-request';
+import { IdempotencyHeaders } from 'soundpost-contract/request-headers';
 import type { JobRecord } from '../../queue/job-record.ts';
 import { notePartId } from '../../queue/names.ts';
 import { readVoiceState } from '../../queue/voice-state.ts';

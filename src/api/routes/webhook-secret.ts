@@ -1,5 +1,5 @@
 /** GET and POST /v1/webhooks/secret: read the secret that webhooks are signed with, or rotate it (decisions D). */
-import { WebhookSecret } from '../../contract/answers.ts';
+import { WebhookSecret } from 'soundpost-contract/answers';
 import { sendData } from '../answer.ts';
 import { keyOf, type Route } from '../route.ts';
 

@@ -1,7 +1,7 @@
 /** The checksum extension of tus 1.0, which @tus/server leaves out: `Upload-Checksum: sha1 <base64>` of one request's body. */
 import { createHash, type Hash } from 'node:crypto';
 import { Readable } from 'node:stream';
-import { ServiceError } from '../../contract/errors.ts';
+import { ServiceError } from 'soundpost-contract/errors';
 import { digestBytes } from './tus-protocol.ts';
 import { TusRefusal } from './tus-refusal.ts';
 

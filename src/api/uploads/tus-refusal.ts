@@ -1,5 +1,5 @@
 /** What tus 1.0 refuses with a status that no code of the catalogue has. */
-import type { ServiceError } from '../../contract/errors.ts';
+import type { ServiceError } from 'soundpost-contract/errors';
 
 export class TusRefusal extends Error {
   override readonly name = 'TusRefusal';

@@ -7,7 +7,7 @@ import type { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { finished } from 'node:stream/promises';
 import { DataStore, ERRORS, Metadata, Upload as TusUpload } from '@tus/server';
-import { ServiceError } from '../../contract/errors.ts';
+import { ServiceError } from 'soundpost-contract/errors';
 import { SNIFF_BYTES } from '../../media/sniff.ts';
 import { redisNow } from '../../redis/clock.ts';
 import { ObjectNotFound } from '../../storage/storage.ts';

@@ -4,7 +4,7 @@
  */
 import { Readable } from 'node:stream';
 import { ERRORS, Server } from '@tus/server';
-import { ServiceError } from '../../contract/errors.ts';
+import { ServiceError } from 'soundpost-contract/errors';
 import { bodyStream } from '../../http/body-stream.ts';
 import { sendError } from '../answer.ts';
 import { fileErrors } from '../form.ts';

@@ -4,7 +4,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Lock, Locker, RequestRelease } from '@tus/server';
-import { ServiceError } from '../../contract/errors.ts';
+import { ServiceError } from 'soundpost-contract/errors';
 import type { Logger } from '../../observe/logger.ts';
 import type { Redis } from '../../redis/connection.ts';
 import { type Lease, takeLease } from '../../redis/lease.ts';

@@ -1,5 +1,5 @@
 /** What the inbox page shows of chats and messages. */
-import type { InboxChat, InboxMessage } from '../../contract/inbox.ts';
+import type { InboxChat, InboxMessage } from 'soundpost-contract/inbox';
 import { listChats } from '../chat-records.ts';
 import type { Instance } from '../instances.ts';
 import type { MessageLog } from '../message-log.ts';

@@ -3,8 +3,8 @@ import { createWriteStream } from 'node:fs';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import type { Request, RequestHandler, Router } from 'express';
-import type { MessageContent } from '../../contract/gateway.ts';
-import { GatewayError } from '../../contract/gateway-errors.ts';
+import type { MessageContent } from 'soundpost-contract/gateway';
+import { GatewayError } from 'soundpost-contract/gateway-errors';
 import {
   BlockRequest,
   type CallAnswer,
@@ -14,7 +14,7 @@ import {
   type ReplyAnswer,
   ReplyRequest,
   TypingRequest,
-} from '../../contract/inbox.ts';
+} from 'soundpost-contract/inbox';
 import { newRouter } from '../../http/routes.ts';
 import { jsonBody } from '../middleware/json-body.ts';
 import type { GatewayServices } from '../services.ts';

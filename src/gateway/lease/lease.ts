@@ -2,7 +2,7 @@
  * The right to act for the gateway, from taking it until it is lost; one that was lost never comes back. It ends when the lease may
  * have run out by this process' own clocks, whether anybody noticed or not.
  */
-import { GatewayError } from '../../contract/gateway-errors.ts';
+import { GatewayError } from 'soundpost-contract/gateway-errors';
 import { LeaseClock, type Moment } from './lease-clock.ts';
 
 export class Lease {

@@ -3,7 +3,7 @@
  * own instance. A refusal is the same whether the instance exists or not, and comes before anything else is looked at.
  */
 import type { Request, RequestHandler } from 'express';
-import { GatewayError } from '../../contract/gateway-errors.ts';
+import { GatewayError } from 'soundpost-contract/gateway-errors';
 import { isSameSecret } from '../../signing/same-secret.ts';
 import { type Instance, type Instances, instanceNotFound } from '../instances.ts';
 import { noteKey, noteRefusal } from './audit.ts';

@@ -7,7 +7,7 @@ import {
   type GatewayErrorAnswer,
   type GatewayErrorCode,
   gatewayErrorCatalogue,
-} from '../../contract/gateway-errors.ts';
+} from 'soundpost-contract/gateway-errors';
 import { fieldPath } from '../../http/field-path.ts';
 import type { Logger } from '../../observe/logger.ts';
 import { isRedisAway } from '../../redis/connection.ts';

@@ -1,6 +1,6 @@
 /** Wrong keys, tokens, codes and sessions by address: whoever brings too many is refused for a while. */
 import type { Request } from 'express';
-import { GatewayError } from '../../contract/gateway-errors.ts';
+import { GatewayError } from 'soundpost-contract/gateway-errors';
 import type { Redis } from '../../redis/connection.ts';
 import { countWrongKey } from '../../redis/rate.ts';
 import { gatewayKey } from '../redis-keys.ts';

@@ -1,13 +1,13 @@
 /** The gateway's OpenAPI document, of the version that its interface is described in: what there is to say beside its routes and the contract's schemas. */
 import { STATUS_CODES } from 'node:http';
 import { z } from 'zod';
-import { AudioMessage, DOCUMENTED_TYPE, MessageContent, SentMessage } from '../../contract/gateway.ts';
+import { AudioMessage, DOCUMENTED_TYPE, MessageContent, SentMessage } from 'soundpost-contract/gateway';
 import {
   GatewayErrorAnswer,
   type GatewayErrorCode,
   gatewayErrorCatalogue,
-} from '../../contract/gateway-errors.ts';
-import { GatewayEvent, gatewayEventData, gatewayEventNames } from '../../contract/gateway-events.ts';
+} from 'soundpost-contract/gateway-errors';
+import { GatewayEvent, gatewayEventData, gatewayEventNames } from 'soundpost-contract/gateway-events';
 import {
   ConnectionState,
   ConnectionStateAnswer,
@@ -16,7 +16,7 @@ import {
   InstanceSettingsAnswer,
   PairingAnswer,
   SetSettingsAnswer,
-} from '../../contract/gateway-instances.ts';
+} from 'soundpost-contract/gateway-instances';
 import {
   ChatRecord,
   ContactRecord,
@@ -24,10 +24,10 @@ import {
   MessageRecordAnswer,
   ParticipantsAnswer,
   PrivacySettings,
-} from '../../contract/gateway-operations.ts';
-import { MakeInstanceAnswer, WebhookAnswer } from '../../contract/gateway-webhooks.ts';
-import { MessageKey, MessageStatus } from '../../contract/job.ts';
-import { SignedEventHeaders } from '../../contract/request-headers.ts';
+} from 'soundpost-contract/gateway-operations';
+import { MakeInstanceAnswer, WebhookAnswer } from 'soundpost-contract/gateway-webhooks';
+import { MessageKey, MessageStatus } from 'soundpost-contract/job';
+import { SignedEventHeaders } from 'soundpost-contract/request-headers';
 import { errorTable } from '../../http/api-reference.ts';
 import type { ErrorDocs, EventDocs, Operation, ServerDocs } from '../../http/openapi/description.ts';
 import { assemble } from '../../http/openapi/document.ts';

@@ -1,20 +1,20 @@
 /** Examples that do not follow from those of single fields. A test holds each against its schema. */
 import type { z } from 'zod';
-import { SendAudioRequest } from '../../contract/gateway.ts';
-import { InstanceGoneAnswer, SetSettingsRequest } from '../../contract/gateway-instances.ts';
+import { SendAudioRequest } from 'soundpost-contract/gateway';
+import { InstanceGoneAnswer, SetSettingsRequest } from 'soundpost-contract/gateway-instances';
 import {
   BlockStatusRequest,
   FindContactsRequest,
   SendInviteRequest,
   SendPresenceRequest,
   UpdateMessageRequest,
-} from '../../contract/gateway-operations.ts';
+} from 'soundpost-contract/gateway-operations';
 import {
   InstanceDeliveries,
   MakeInstanceRequest,
   SetWebhookRequest,
-} from '../../contract/gateway-webhooks.ts';
-import { MessageKey } from '../../contract/job.ts';
+} from 'soundpost-contract/gateway-webhooks';
+import { MessageKey } from 'soundpost-contract/job';
 import type { Examples } from '../../http/openapi/description.ts';
 import { example, examplesOf as examplesAmong, sampleOf } from '../../http/openapi/examples.ts';
 

@@ -1,7 +1,7 @@
 /** What needs no key, as the OpenAPI document tells of it. The inbox is for its page alone. */
 import { z } from 'zod';
-import type { GatewayErrorCode } from '../../contract/gateway-errors.ts';
-import { DownloadHeaders } from '../../contract/request-headers.ts';
+import type { GatewayErrorCode } from 'soundpost-contract/gateway-errors';
+import { DownloadHeaders } from 'soundpost-contract/request-headers';
 import type { Operation, OperationDocs } from '../../http/openapi/description.ts';
 
 const Live = z.object({ status: z.string() });

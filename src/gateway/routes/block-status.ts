@@ -1,6 +1,6 @@
 /** `POST /message/updateBlockStatus/{instance}` (messaging-gateway.md "Update block status"; decisions B for the alias). */
-import { GatewayError } from '../../contract/gateway-errors.ts';
-import { BlockStatusRequest, PublicBlockAnswer } from '../../contract/gateway-operations.ts';
+import { GatewayError } from 'soundpost-contract/gateway-errors';
+import { BlockStatusRequest, PublicBlockAnswer } from 'soundpost-contract/gateway-operations';
 import { parseAddress } from '../address.ts';
 import { type Route, route } from '../route.ts';
 import type { GatewayServices } from '../services.ts';

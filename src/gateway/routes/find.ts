@@ -6,7 +6,7 @@ import {
   FindChatsRequest,
   FindContactsRequest,
   type FindRequest,
-} from '../../contract/gateway-operations.ts';
+} from 'soundpost-contract/gateway-operations';
 import { meansJid } from '../address.ts';
 import { chatRecords } from '../chat-records.ts';
 import { type Route, route } from '../route.ts';

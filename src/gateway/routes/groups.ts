@@ -9,7 +9,7 @@ import {
   RevokeInviteAnswer,
   SendInviteAnswer,
   SendInviteRequest,
-} from '../../contract/gateway-operations.ts';
+} from 'soundpost-contract/gateway-operations';
 import { parseAddress } from '../address.ts';
 import type { Instance } from '../instances.ts';
 import { type Route, route } from '../route.ts';

@@ -1,6 +1,6 @@
 /** `GET /health/live` and `GET /health/ready`, without a key (decisions E "Health"). */
 import type { RequestHandler } from 'express';
-import type { GatewayErrorCode } from '../../contract/gateway-errors.ts';
+import type { GatewayErrorCode } from 'soundpost-contract/gateway-errors';
 import type { SandboxLevel } from '../../media/sandbox.ts';
 import { type Redis, type RedisState, stateOfRedis } from '../../redis/connection.ts';
 import type { LinkWatch } from '../../redis/link-watch.ts';

@@ -11,8 +11,8 @@ import {
   PairingAnswer,
   PublicListedInstance,
   settingsAnswer,
-} from '../../contract/gateway-instances.ts';
-import { MakeInstanceAnswer, MakeInstanceRequest } from '../../contract/gateway-webhooks.ts';
+} from 'soundpost-contract/gateway-instances';
+import { MakeInstanceAnswer, MakeInstanceRequest } from 'soundpost-contract/gateway-webhooks';
 import { parseAddress } from '../address.ts';
 import type { Instance } from '../instances.ts';
 import { type Route, route } from '../route.ts';

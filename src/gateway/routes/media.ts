@@ -4,7 +4,7 @@
  */
 import { pipeline } from 'node:stream/promises';
 import type { RequestHandler } from 'express';
-import { GatewayError } from '../../contract/gateway-errors.ts';
+import { GatewayError } from 'soundpost-contract/gateway-errors';
 import { type ByteRange, ObjectNotFound, type Storage, type StoredObject } from '../../storage/storage.ts';
 import { MEDIA_ID, storageFailure, storageKey } from '../media-store.ts';
 

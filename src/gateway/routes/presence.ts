@@ -1,6 +1,6 @@
 /** `POST /chat/sendPresence/{instance}` (messaging-gateway.md "Send presence"; decisions B). */
 import { setTimeout as wait } from 'node:timers/promises';
-import { PublicPresenceAnswer, SendPresenceRequest } from '../../contract/gateway-operations.ts';
+import { PublicPresenceAnswer, SendPresenceRequest } from 'soundpost-contract/gateway-operations';
 import { parseAddress } from '../address.ts';
 import { type Route, route } from '../route.ts';
 import type { GatewayServices } from '../services.ts';

@@ -1,6 +1,6 @@
 /** `GET /chat/fetchPrivacySettings/{instance}` (messaging-gateway.md "Fetch privacy settings"; decisions B "Records"). */
-import { GatewayError } from '../../contract/gateway-errors.ts';
-import { PrivacySettings } from '../../contract/gateway-operations.ts';
+import { GatewayError } from 'soundpost-contract/gateway-errors';
+import { PrivacySettings } from 'soundpost-contract/gateway-operations';
 import { type Route, route } from '../route.ts';
 import type { GatewayServices } from '../services.ts';
 import { UnsupportedOperation } from '../transport.ts';

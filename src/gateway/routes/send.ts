@@ -7,9 +7,9 @@ import {
   SendTextRequest,
   SentMessage,
   SentText,
-} from '../../contract/gateway.ts';
-import { GatewayError } from '../../contract/gateway-errors.ts';
-import { IdempotencyHeaders } from '../../contract/request-headers.ts';
+} from 'soundpost-contract/gateway';
+import { GatewayError } from 'soundpost-contract/gateway-errors';
+import { IdempotencyHeaders } from 'soundpost-contract/request-headers';
 import { hashOf, once } from '../../http/idempotency.ts';
 import { type AudioInput, parseAudio } from '../audio-input.ts';
 import { idempotencyPolicy } from '../idempotency.ts';

@@ -4,7 +4,7 @@ import {
   SetSettingsAnswer,
   SetSettingsRequest,
   settingsAnswer,
-} from '../../contract/gateway-instances.ts';
+} from 'soundpost-contract/gateway-instances';
 import { type Route, route } from '../route.ts';
 import type { GatewayServices } from '../services.ts';
 

@@ -1,7 +1,7 @@
 /** `POST /chat/updateMessage/{instance}` (messaging-gateway.md "Update message"; decisions B). */
 import type { z } from 'zod';
-import { GatewayError } from '../../contract/gateway-errors.ts';
-import { PublicEditAnswer, UpdateMessageRequest } from '../../contract/gateway-operations.ts';
+import { GatewayError } from 'soundpost-contract/gateway-errors';
+import { PublicEditAnswer, UpdateMessageRequest } from 'soundpost-contract/gateway-operations';
 import { parseAddress } from '../address.ts';
 import type { LoggedMessage } from '../message-record.ts';
 import { type Route, route } from '../route.ts';

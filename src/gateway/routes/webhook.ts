@@ -1,12 +1,12 @@
 /** The webhook of an instance (decisions B "Instances"): what is set, what was sent to it, and sending it again. */
 import type { z } from 'zod';
-import { GatewayError } from '../../contract/gateway-errors.ts';
+import { GatewayError } from 'soundpost-contract/gateway-errors';
 import {
   InstanceDeliveries,
   ReplayRequest,
   SetWebhookRequest,
   WebhookAnswer,
-} from '../../contract/gateway-webhooks.ts';
+} from 'soundpost-contract/gateway-webhooks';
 import { OutboundRefused } from '../../outbound/errors.ts';
 import type { Outbound } from '../../outbound/outbound.ts';
 import type { Instance } from '../instances.ts';

@@ -1,5 +1,5 @@
 /** A transport whose code and packages are loaded with the first instance on its network. */
-import type { TransportKind } from '../../contract/gateway-instances.ts';
+import type { TransportKind } from 'soundpost-contract/gateway-instances';
 import type { Transport, TransportReports } from '../transport.ts';
 
 export function onDemand(kind: TransportKind, load: () => Promise<Transport>): Transport {

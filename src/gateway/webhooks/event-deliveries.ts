@@ -1,6 +1,6 @@
 /** Events on their way to the webhooks of instances and to GATEWAY_EVENTS_URL: added, delivered, shown, replayed. */
-import type { GatewayEventName } from '../../contract/gateway-events.ts';
-import type { InstanceDelivery } from '../../contract/gateway-webhooks.ts';
+import type { GatewayEventName } from 'soundpost-contract/gateway-events';
+import type { InstanceDelivery } from 'soundpost-contract/gateway-webhooks';
 import { readAttempts } from '../../deliveries/attempt-log.ts';
 import { deliveryProgress } from '../../deliveries/delivery-progress.ts';
 import { DeliveryQueue } from '../../deliveries/delivery-queue.ts';

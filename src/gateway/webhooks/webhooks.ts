@@ -1,7 +1,7 @@
 /** Where the events of each instance go: address, headers, wanted events and signing secret. */
 import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
-import { gatewayEventNames } from '../../contract/gateway-events.ts';
+import { gatewayEventNames } from 'soundpost-contract/gateway-events';
 import type { Redis } from '../../redis/connection.ts';
 import { SealBroken, type Sealer } from '../../signing/sealer.ts';
 import { gatewayKey } from '../redis-keys.ts';

@@ -3,7 +3,7 @@
  * queries of webhooks, queries of sources), people without their numbers and words.
  */
 import { z } from 'zod';
-import { ErrorCode } from '../../contract/errors.ts';
+import { ErrorCode } from 'soundpost-contract/errors';
 
 const withoutQuery = z
   .string()

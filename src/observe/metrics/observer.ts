@@ -2,10 +2,10 @@
  * What the parts of the service tell of their work, in its own words. Handed in as a logger is; what becomes of it (`recorder.ts`) is
  * not theirs to know. Every call is cheap, and none fails.
  */
-import type { ErrorCode } from '../../contract/errors.ts';
-import type { OutputFormatName } from '../../contract/formats.ts';
-import type { GatewayErrorCode } from '../../contract/gateway-errors.ts';
-import type { TransportKind } from '../../contract/gateway-instances.ts';
+import type { ErrorCode } from 'soundpost-contract/errors';
+import type { OutputFormatName } from 'soundpost-contract/formats';
+import type { GatewayErrorCode } from 'soundpost-contract/gateway-errors';
+import type { TransportKind } from 'soundpost-contract/gateway-instances';
 
 export const submissionOutcomes = ['accepted', 'rate_limited', 'too_many_unfinished', 'queue_full'] as const;
 export type SubmissionOutcome = (typeof submissionOutcomes)[number];

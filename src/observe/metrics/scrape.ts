@@ -1,5 +1,5 @@
 /** Answers a scrape: asks for what is only known when it is asked for, and writes everything out. */
-import { ConnectionState, TransportKind } from '../../contract/gateway-instances.ts';
+import { ConnectionState, TransportKind } from 'soundpost-contract/gateway-instances';
 import { type Observer, silentObserver } from './observer.ts';
 import { recorder } from './recorder.ts';
 import { MetricRegistry } from './registry.ts';

@@ -3,10 +3,10 @@
  * (https://prometheus.io/docs/practices/naming/): base units, `_total` for what only grows. A label whose values are not listed here is bounded by
  * something else, and says by what: no id, address or name of a caller is ever a label, but the id of its key, which is no secret and was made by the operator.
  */
-import { errorCatalogue, jobFailureCodes } from '../../contract/errors.ts';
-import { outputFormats } from '../../contract/formats.ts';
-import { gatewayErrorCatalogue } from '../../contract/gateway-errors.ts';
-import { ConnectionState, TransportKind } from '../../contract/gateway-instances.ts';
+import { errorCatalogue, jobFailureCodes } from 'soundpost-contract/errors';
+import { outputFormats } from 'soundpost-contract/formats';
+import { gatewayErrorCatalogue } from 'soundpost-contract/gateway-errors';
+import { ConnectionState, TransportKind } from 'soundpost-contract/gateway-instances';
 import {
   destinationStatuses,
   destinationTries,

@@ -1,6 +1,6 @@
 /** Puts a finished file to its destination (decisions A8): an object is there whole, or not at all. */
-import type { DestinationRequest } from '../../contract/destination.ts';
-import { fileKindOf } from '../../contract/transcripts.ts';
+import type { DestinationRequest } from 'soundpost-contract/destination';
+import { fileKindOf } from 'soundpost-contract/transcripts';
 import type { Logger } from '../../observe/logger.ts';
 import type { DestinationTry, Observer } from '../../observe/metrics/observer.ts';
 import { noTracing, type Tracing } from '../../observe/tracing/tracing.ts';

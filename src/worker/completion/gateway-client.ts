@@ -6,8 +6,8 @@ import { openAsBlob } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import type { FormData, Response } from 'undici';
 import { z } from 'zod';
-import { MessageKey, MessageStatus } from '../../contract/job.ts';
-import type { VoiceMessageRequest } from '../../contract/job-request.ts';
+import { MessageKey, MessageStatus } from 'soundpost-contract/job';
+import type { VoiceMessageRequest } from 'soundpost-contract/job-request';
 import { retryAfterSeconds } from '../../outbound/exchange.ts';
 import { inWords } from './words-of-error.ts';
 

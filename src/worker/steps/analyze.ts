@@ -1,6 +1,6 @@
 /** What the video is, and what is to be made of it. */
-import type { InputFile } from '../../contract/job.ts';
-import { type NamedOutput, outputsOf } from '../../contract/output-request.ts';
+import type { InputFile } from 'soundpost-contract/job';
+import { type NamedOutput, outputsOf } from 'soundpost-contract/output-request';
 import { MediaFailure } from '../../media/failure.ts';
 import { type OutputPlan, planAny, planVoiceRendition } from '../../media/plan.ts';
 import { type Probe, probe } from '../../media/probe.ts';

@@ -1,7 +1,7 @@
 /** The video comes to the workspace: from its URL, or from where the upload lies. */
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { ServiceError } from '../../contract/errors.ts';
+import { ServiceError } from 'soundpost-contract/errors';
 import { MediaFailure } from '../../media/failure.ts';
 import { type Probe, probe } from '../../media/probe.ts';
 import { OutboundFailed, OutboundRefused } from '../../outbound/errors.ts';

@@ -2,9 +2,9 @@
 import { createHash } from 'node:crypto';
 import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { FormatName } from '../../contract/formats.ts';
-import { type NamedOutput, outputsOf, type TranscriptRequest } from '../../contract/output-request.ts';
-import { fileKindOf } from '../../contract/transcripts.ts';
+import type { FormatName } from 'soundpost-contract/formats';
+import { type NamedOutput, outputsOf, type TranscriptRequest } from 'soundpost-contract/output-request';
+import { fileKindOf } from 'soundpost-contract/transcripts';
 import type { Extraction } from '../../media/extract.ts';
 import { attemptFiles } from '../../queue/names.ts';
 import type { ExtractResult, StoredFile, TranscriptAudio } from '../../queue/payloads.ts';

@@ -1,6 +1,6 @@
 /** What a gateway answers while another one on the same Redis serves. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { GatewayErrorAnswer } from '../../../src/contract/gateway-errors.ts';
+import { GatewayErrorAnswer } from 'soundpost-contract/gateway-errors';
 import { sendVoiceMessage } from '../../../src/worker/completion/gateway-client.ts';
 import { startTestRedis, type TestRedis } from '../../redis-server.ts';
 import { until } from '../../until.ts';

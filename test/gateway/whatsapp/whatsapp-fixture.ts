@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { afterAll, beforeAll } from 'vitest';
-import { defaultInstanceSettings } from '../../../src/contract/gateway-instances.ts';
+import { defaultInstanceSettings } from 'soundpost-contract/gateway-instances';
 import type { Instance } from '../../../src/gateway/instances.ts';
 import type { Lease } from '../../../src/gateway/lease/lease.ts';
 import { type LoggedMessage, plainContext } from '../../../src/gateway/message-record.ts';

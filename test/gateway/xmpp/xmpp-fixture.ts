@@ -5,7 +5,7 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { defaultInstanceSettings, type InstanceSettings } from '../../../src/contract/gateway-instances.ts';
+import { defaultInstanceSettings, type InstanceSettings } from 'soundpost-contract/gateway-instances';
 import { parseAddress } from '../../../src/gateway/address.ts';
 import type { Instance } from '../../../src/gateway/instances.ts';
 import type { Lease } from '../../../src/gateway/lease/lease.ts';

@@ -3,7 +3,7 @@
 /** A run of voice notes: each fits a bubble, none begins or ends inside a word, and together they are the whole (decisions C). */
 import { readFile, stat, writeFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
-import { OutputRequest } from '../../../src/contract/output-request.ts';
+import { OutputRequest } from 'soundpost-contract/output-request';
 import { type NotePart, renderNotes } from '../../../src/media/notes/run.ts';
 import { planOutput, planVoiceRendition } from '../../../src/media/plan.ts';
 import { probe } from '../../../src/media/probe.ts';

@@ -1,7 +1,7 @@
 /** What a transcriber hears of a long output that is encoded in parts: made by the last part's run, and the same as one run makes. */
 import { readFile } from 'node:fs/promises';
 import { expect, it } from 'vitest';
-import { OutputRequest, TranscriptRequest } from '../../../src/contract/output-request.ts';
+import { OutputRequest, TranscriptRequest } from 'soundpost-contract/output-request';
 import { type Extraction, extractAudio } from '../../../src/media/extract.ts';
 import type { Parallelism } from '../../../src/media/parallel/render.ts';
 import { planAny, planOutput } from '../../../src/media/plan.ts';

@@ -2,7 +2,7 @@
 import { copyFile, readdir, readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { beforeAll, expect, it } from 'vitest';
-import { OutputRequest } from '../../../src/contract/output-request.ts';
+import { OutputRequest } from 'soundpost-contract/output-request';
 import { planOutput, planVoiceRendition } from '../../../src/media/plan.ts';
 import { probe } from '../../../src/media/probe.ts';
 import { currentRun, rowsOfRun } from '../../by-run.ts';

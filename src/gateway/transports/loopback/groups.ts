@@ -1,7 +1,7 @@
 /** The groups of the loopback network: who is in them, and the codes that let others in. */
 import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
-import { GatewayError } from '../../../contract/gateway-errors.ts';
+import { GatewayError } from 'soundpost-contract/gateway-errors';
 import type { Redis } from '../../../redis/connection.ts';
 import { gatewayKey } from '../../redis-keys.ts';
 import { changeRecord, readRecord } from '../../redis-record.ts';

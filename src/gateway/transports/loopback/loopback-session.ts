@@ -1,8 +1,8 @@
 /** An instance on the loopback network. */
-import type { MessageContent } from '../../../contract/gateway.ts';
-import { GatewayError } from '../../../contract/gateway-errors.ts';
-import type { ConnectionState, InstanceSettings } from '../../../contract/gateway-instances.ts';
-import type { PrivacySettings } from '../../../contract/gateway-operations.ts';
+import type { MessageContent } from 'soundpost-contract/gateway';
+import { GatewayError } from 'soundpost-contract/gateway-errors';
+import type { ConnectionState, InstanceSettings } from 'soundpost-contract/gateway-instances';
+import type { PrivacySettings } from 'soundpost-contract/gateway-operations';
 import { type Address, mayMean } from '../../address.ts';
 import type { Instance } from '../../instances.ts';
 import { plainContext } from '../../message-record.ts';

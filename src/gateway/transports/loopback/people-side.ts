@@ -4,9 +4,9 @@
  * of its own, it is what this instance does with the messages that it got.
  */
 import { randomBytes } from 'node:crypto';
-import type { MessageContent } from '../../../contract/gateway.ts';
-import { GatewayError } from '../../../contract/gateway-errors.ts';
-import type { MessageStatus } from '../../../contract/job.ts';
+import type { MessageContent } from 'soundpost-contract/gateway';
+import { GatewayError } from 'soundpost-contract/gateway-errors';
+import type { MessageStatus } from 'soundpost-contract/job';
 import type { Instance } from '../../instances.ts';
 import type { MessageLog } from '../../message-log.ts';
 import { type LoggedMessage, plainContext } from '../../message-record.ts';

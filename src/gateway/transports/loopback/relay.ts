@@ -3,8 +3,8 @@
  * an instance that is logged out waits for it.
  */
 import { z } from 'zod';
-import { MessageContent } from '../../../contract/gateway.ts';
-import type { MessageStatus } from '../../../contract/job.ts';
+import { MessageContent } from 'soundpost-contract/gateway';
+import type { MessageStatus } from 'soundpost-contract/job';
 import type { Redis } from '../../../redis/connection.ts';
 import { RedisScript } from '../../../redis/script.ts';
 import type { Instances } from '../../instances.ts';

@@ -1,5 +1,5 @@
 /** Who waits for WhatsApp's server to take a message. Baileys' `sendMessage` resolves when the message left the socket. */
-import { GatewayError } from '../../../contract/gateway-errors.ts';
+import { GatewayError } from 'soundpost-contract/gateway-errors';
 
 interface Waiting {
   taken(): void;

@@ -5,8 +5,8 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { AuthenticationState, BaileysEventMap, UserFacingSocketConfig } from 'baileys';
 import { z } from 'zod';
-import { GatewayError } from '../../../contract/gateway-errors.ts';
-import type { ConnectionState } from '../../../contract/gateway-instances.ts';
+import { GatewayError } from 'soundpost-contract/gateway-errors';
+import type { ConnectionState } from 'soundpost-contract/gateway-instances';
 import type { Logger } from '../../../observe/logger.ts';
 import type { Lease } from '../../lease/lease.ts';
 import type { Pairing } from '../../transport.ts';

@@ -1,7 +1,7 @@
 /** Messages that arrive, with their sound, and changes of them. */
 import { join } from 'node:path';
 import type { WAMessage, WAMessageKey, WAMessageUpdate } from 'baileys';
-import type { InstanceSettings } from '../../../contract/gateway-instances.ts';
+import type { InstanceSettings } from 'soundpost-contract/gateway-instances';
 import type { Logger } from '../../../observe/logger.ts';
 import type { Outbound } from '../../../outbound/outbound.ts';
 import type { IncomingContent, IncomingMessage, TransportReports } from '../../transport.ts';

@@ -1,6 +1,6 @@
 /** What happens on the network, from Baileys' events to the gateway's reports and the address book. */
 import type { BaileysEventMap, WAMessage, WAMessageKey } from 'baileys';
-import { MessageStatus } from '../../../contract/job.ts';
+import { MessageStatus } from 'soundpost-contract/job';
 import type { Line, SocketEvents } from './connection.ts';
 import { IncomingMessages, type IncomingOptions } from './incoming-messages.ts';
 import { phoneJid } from './phone-jid.ts';

@@ -3,7 +3,7 @@
  * instance of this kind asks for it; this folder is the only one that knows it.
  */
 import type { BinaryNode, UserFacingSocketConfig, WASocket } from 'baileys';
-import { GatewayError } from '../../../contract/gateway-errors.ts';
+import { GatewayError } from 'soundpost-contract/gateway-errors';
 
 type SocketMethods =
   | 'end'

@@ -1,6 +1,6 @@
 /** A request to WhatsApp's server, and what its refusals mean for a caller. */
 import { z } from 'zod';
-import { GatewayError, type GatewayErrorCode } from '../../../contract/gateway-errors.ts';
+import { GatewayError, type GatewayErrorCode } from 'soundpost-contract/gateway-errors';
 
 /** Baileys' `DisconnectReason.connectionClosed`. */
 const CONNECTION_CLOSED = 428;

@@ -1,7 +1,7 @@
 /** Messages to the network: each is the same one however often it is sent, and counts when the server has taken it. */
 import { randomBytes } from 'node:crypto';
 import type { AnyMessageContent, WAMessage } from 'baileys';
-import { GatewayError } from '../../../contract/gateway-errors.ts';
+import { GatewayError } from 'soundpost-contract/gateway-errors';
 import type { Lease } from '../../lease/lease.ts';
 import type { MessageLog } from '../../message-log.ts';
 import type { Chat, MessageContext, MessageEdit, OutgoingText, OutgoingVoice } from '../../transport.ts';

@@ -1,5 +1,5 @@
 /** Finds who is meant by a number: which form of it WhatsApp knows, or which of the account's groups. */
-import { GatewayError } from '../../../contract/gateway-errors.ts';
+import { GatewayError } from 'soundpost-contract/gateway-errors';
 import { type Address, mayMean, parseAddress } from '../../address.ts';
 import type { Chat } from '../../transport.ts';
 import type { AddressBook } from './address-book.ts';

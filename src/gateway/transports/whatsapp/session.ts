@@ -1,7 +1,7 @@
 /** The operations of an instance, each by the method of Baileys that does it. */
-import { GatewayError } from '../../../contract/gateway-errors.ts';
-import type { ConnectionState, InstanceSettings } from '../../../contract/gateway-instances.ts';
-import { PrivacySettings } from '../../../contract/gateway-operations.ts';
+import { GatewayError } from 'soundpost-contract/gateway-errors';
+import type { ConnectionState, InstanceSettings } from 'soundpost-contract/gateway-instances';
+import { PrivacySettings } from 'soundpost-contract/gateway-operations';
 import type { Address } from '../../address.ts';
 import type {
   Chat,

@@ -2,7 +2,7 @@
  * WhatsApp through the package `baileys`: unofficial, against WhatsApp's terms of service, and experimental
  * (docs/whatsapp.md). Composes what belongs to an instance; everything it keeps is in Redis.
  */
-import type { InstanceSettings } from '../../../contract/gateway-instances.ts';
+import type { InstanceSettings } from 'soundpost-contract/gateway-instances';
 import type { Logger } from '../../../observe/logger.ts';
 import type { Outbound } from '../../../outbound/outbound.ts';
 import type { Redis } from '../../../redis/connection.ts';

@@ -3,7 +3,7 @@ import type {
   ConnectionState,
   InstanceSettings,
   XmppConnection,
-} from '../../../contract/gateway-instances.ts';
+} from 'soundpost-contract/gateway-instances';
 import type { Logger } from '../../../observe/logger.ts';
 import type { Outbound } from '../../../outbound/outbound.ts';
 import type { Redis } from '../../../redis/connection.ts';

@@ -1,5 +1,5 @@
 /** From what callers write to people and groups, and the lists of both. */
-import { GatewayError } from '../../../contract/gateway-errors.ts';
+import { GatewayError } from 'soundpost-contract/gateway-errors';
 import { type Address, mayMean } from '../../address.ts';
 import type { Chat, Contact, NetworkChat } from '../../transport.ts';
 import type { Account } from './account.ts';

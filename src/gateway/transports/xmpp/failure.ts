@@ -1,5 +1,5 @@
 /** What the network's refusals mean to a caller. */
-import { GatewayError, type GatewayErrorCode } from '../../../contract/gateway-errors.ts';
+import { GatewayError, type GatewayErrorCode } from 'soundpost-contract/gateway-errors';
 
 /** Conditions by which a server says that nobody is there (RFC 6120 §8.3.3). */
 const nobodyThere = new Set(['item-not-found', 'service-unavailable', 'gone', 'recipient-unavailable']);

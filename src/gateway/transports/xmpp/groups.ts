@@ -1,5 +1,5 @@
 /** The instance's groups: rooms that it is in, or that its account keeps as bookmarks. */
-import { GatewayError } from '../../../contract/gateway-errors.ts';
+import { GatewayError } from 'soundpost-contract/gateway-errors';
 import { type Address, mayMean } from '../../address.ts';
 import { addBookmark, type Bookmark, readBookmarks } from './bookmarks.ts';
 import type { Discovery } from './discovery.ts';

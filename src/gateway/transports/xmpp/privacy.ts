@@ -2,8 +2,8 @@
  * Privacy settings put together from what XMPP has: who may read the account's profile (the access model of its nodes,
  * XEP-0060 §4.5), whose messages the server keeps (XEP-0441), who sees its presence, and what the gateway itself does.
  */
-import type { InstanceSettings } from '../../../contract/gateway-instances.ts';
-import type { PrivacySettings } from '../../../contract/gateway-operations.ts';
+import type { InstanceSettings } from 'soundpost-contract/gateway-instances';
+import type { PrivacySettings } from 'soundpost-contract/gateway-operations';
 import type { AddressBook } from './address-book.ts';
 import { attribute, xml } from './element.ts';
 import { isNothingThere } from './failure.ts';

@@ -1,6 +1,6 @@
 /** The rooms that the instance is in (XEP-0045), and what it may ask of them. */
 import { randomBytes } from 'node:crypto';
-import { GatewayError } from '../../../contract/gateway-errors.ts';
+import { GatewayError } from 'soundpost-contract/gateway-errors';
 import type { Participant } from '../../transport.ts';
 import { attribute, type Element, xml } from './element.ts';
 import { conditionOf, refusal } from './failure.ts';

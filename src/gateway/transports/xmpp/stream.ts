@@ -3,8 +3,8 @@
  * the place where a stanza is known to have reached the server.
  */
 import { EventEmitter, once } from 'node:events';
-import { GatewayError } from '../../../contract/gateway-errors.ts';
-import type { ConnectionState } from '../../../contract/gateway-instances.ts';
+import { GatewayError } from 'soundpost-contract/gateway-errors';
+import type { ConnectionState } from 'soundpost-contract/gateway-instances';
 import type { Logger } from '../../../observe/logger.ts';
 import type { Lease } from '../../lease/lease.ts';
 import { untilAborted } from '../../until-aborted.ts';

@@ -1,7 +1,7 @@
 /** A file on the account's upload service (XEP-0363). */
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
-import { GatewayError } from '../../../contract/gateway-errors.ts';
+import { GatewayError } from 'soundpost-contract/gateway-errors';
 import { OutboundFailed, OutboundRefused } from '../../../outbound/errors.ts';
 import type { Outbound } from '../../../outbound/outbound.ts';
 import type { Discovery } from './discovery.ts';

@@ -1,5 +1,5 @@
 /** Whom a voice message mentions and what it answers, in the words of XMPP. */
-import { GatewayError } from '../../../contract/gateway-errors.ts';
+import { GatewayError } from 'soundpost-contract/gateway-errors';
 import { parseAddress } from '../../address.ts';
 import type { Chat, MessageContext } from '../../transport.ts';
 import type { Account } from './account.ts';

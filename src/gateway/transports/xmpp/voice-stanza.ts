@@ -2,7 +2,7 @@
  * A voice message as a stanza. Each client shows it by the best of what it knows: the shared file (XEP-0447), the
  * out-of-band address (XEP-0066), or the address in the text.
  */
-import type { AudioMessage } from '../../../contract/gateway.ts';
+import type { AudioMessage } from 'soundpost-contract/gateway';
 import { type Element, xml } from './element.ts';
 import { ns } from './namespaces.ts';
 import type { SharedFile } from './upload.ts';

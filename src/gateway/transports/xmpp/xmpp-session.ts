@@ -1,8 +1,8 @@
 /** The operations of the gateway on an account of XMPP; docs/xmpp.md has the table. */
 import { randomUUID } from 'node:crypto';
-import { GatewayError } from '../../../contract/gateway-errors.ts';
-import type { ConnectionState, InstanceSettings } from '../../../contract/gateway-instances.ts';
-import type { PrivacySettings } from '../../../contract/gateway-operations.ts';
+import { GatewayError } from 'soundpost-contract/gateway-errors';
+import type { ConnectionState, InstanceSettings } from 'soundpost-contract/gateway-instances';
+import type { PrivacySettings } from 'soundpost-contract/gateway-operations';
 import type { Address } from '../../address.ts';
 import type {
   Chat,

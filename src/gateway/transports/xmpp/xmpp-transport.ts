@@ -1,5 +1,5 @@
 /** XMPP as a transport: any account on any server of the open network (docs/xmpp.md). */
-import { GatewayError } from '../../../contract/gateway-errors.ts';
+import { GatewayError } from 'soundpost-contract/gateway-errors';
 import type { Logger } from '../../../observe/logger.ts';
 import type { Outbound } from '../../../outbound/outbound.ts';
 import type { Redis } from '../../../redis/connection.ts';

@@ -1,5 +1,5 @@
 /** What can be done with several jobs at once. */
-import type { Job } from '../../../../src/contract/job.ts';
+import type { Job } from 'soundpost-contract/job';
 import { announce } from '../../announcements.ts';
 import { cancel, erase, retry } from '../../job-actions.ts';
 import { Button, confirmed, type useWork } from '../../ui.tsx';

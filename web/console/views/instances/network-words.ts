@@ -1,5 +1,5 @@
 /** Networks and states of instances, in words for people. */
-import type { ConnectionState, TransportKind } from '../../../../src/contract/gateway-instances.ts';
+import type { ConnectionState, TransportKind } from 'soundpost-contract/gateway-instances';
 import type { ShownStatus } from '../../words.ts';
 
 export const networks: Readonly<Record<TransportKind, { readonly name: string; readonly about: string }>> = {

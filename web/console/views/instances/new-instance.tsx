@@ -1,6 +1,6 @@
 /** Making an instance: its name, its network, and what that network needs. */
 import { useRef, useState } from 'preact/hooks';
-import type { TransportKind } from '../../../../src/contract/gateway-instances.ts';
+import type { TransportKind } from 'soundpost-contract/gateway-instances';
 import { createInstance, type GatewayInstance, type NewInstance } from '../../gateway.ts';
 import { Button, Fault, Field, useWork } from '../../ui.tsx';
 import { networks } from './network-words.ts';

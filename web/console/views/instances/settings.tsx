@@ -1,6 +1,6 @@
 /** How an instance behaves: seven settings, each kept as soon as it is changed. */
 import { useEffect, useState } from 'preact/hooks';
-import type { InstanceSettings } from '../../../../src/contract/gateway-instances.ts';
+import type { InstanceSettings } from 'soundpost-contract/gateway-instances';
 import { announce } from '../../announcements.ts';
 import { changeSettings, settingsOf } from '../../gateway.ts';
 import { isAborted, sentence } from '../../session.ts';

@@ -1,5 +1,5 @@
 /** The request that makes a job, for a terminal. */
-import type { Job } from '../../../../src/contract/job.ts';
+import type { Job } from 'soundpost-contract/job';
 import { postCommand } from '../new/curl.ts';
 
 /**

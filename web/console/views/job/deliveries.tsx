@@ -1,7 +1,7 @@
 /** What was sent to the webhook of a job, each try of it, and sending it again. */
 import { useEffect, useState } from 'preact/hooks';
-import type { Delivery } from '../../../../src/contract/answers.ts';
-import type { Job } from '../../../../src/contract/job.ts';
+import type { Delivery } from 'soundpost-contract/answers';
+import type { Job } from 'soundpost-contract/job';
 import { shortTime } from '../../../shared/time.ts';
 import { announce } from '../../announcements.ts';
 import { DeliveryBody } from '../../delivery-body.tsx';

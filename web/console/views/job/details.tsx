@@ -1,5 +1,5 @@
 /** What a job was made of and how, and beginning another one like it. */
-import type { InputFile, Job, Track } from '../../../../src/contract/job.ts';
+import type { InputFile, Job, Track } from 'soundpost-contract/job';
 import { Button, Facts } from '../../ui.tsx';
 import { destinationWord, outputsOf, size, time } from '../../words.ts';
 import { startFrom } from '../new/start-from.ts';

@@ -1,5 +1,5 @@
 /** Why there is no result, and the one thing that helps. */
-import type { Job } from '../../../../src/contract/job.ts';
+import type { Job } from 'soundpost-contract/job';
 import { retry } from '../../job-actions.ts';
 import { goTo } from '../../route.ts';
 import { sentence } from '../../session.ts';

@@ -1,6 +1,6 @@
 /** One job: its progress while it runs, then its result, or why there is none. */
 import { useEffect, useRef } from 'preact/hooks';
-import type { Job } from '../../../../src/contract/job.ts';
+import type { Job } from 'soundpost-contract/job';
 import { announce } from '../../announcements.ts';
 import { Fault, Icon, StatusBadge } from '../../ui.tsx';
 import { isUnfinished, nameOf, statusOf, statusWord } from '../../words.ts';

@@ -1,6 +1,6 @@
 /** The result as a waveform that can be played. The position is a real slider over it, so that it works by keyboard and is read aloud. */
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type { AnyOutputFile, OutputFile } from '../../../../src/contract/job.ts';
+import type { AnyOutputFile, OutputFile } from 'soundpost-contract/job';
 import { spoken } from '../../../shared/time.ts';
 import { reachable } from '../../session.ts';
 import { Fault, Icon } from '../../ui.tsx';

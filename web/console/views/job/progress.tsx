@@ -1,6 +1,6 @@
 /** A job that waits or runs: its steps, percent, the time that is left, and ending it. */
 import { useEffect } from 'preact/hooks';
-import { type Job, type ProcessingStep, processingSteps } from '../../../../src/contract/job.ts';
+import { type Job, type ProcessingStep, processingSteps } from 'soundpost-contract/job';
 import { announce } from '../../announcements.ts';
 import { cancel } from '../../job-actions.ts';
 import { Button, Fault, Icon, useWork } from '../../ui.tsx';

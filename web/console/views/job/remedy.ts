@@ -1,5 +1,5 @@
 /** What helps against the failure of a job, by its cause: the remedy of its code alone would be wrong for many. */
-import type { Job } from '../../../../src/contract/job.ts';
+import type { Job } from 'soundpost-contract/job';
 import { mayHelpToRetry } from '../../words.ts';
 
 interface Cause {

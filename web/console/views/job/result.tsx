@@ -1,6 +1,6 @@
 /** What a job has made: to hear, to read along, to download, to pass on, to erase. */
 import { useEffect, useMemo } from 'preact/hooks';
-import type { AnyOutputFile, Job, OutputFile } from '../../../../src/contract/job.ts';
+import type { AnyOutputFile, Job, OutputFile } from 'soundpost-contract/job';
 import { announce } from '../../announcements.ts';
 import { erase } from '../../job-actions.ts';
 import { goTo } from '../../route.ts';

@@ -1,6 +1,6 @@
 /** Sending a result as a voice message, and how far it has come. */
 import { useState } from 'preact/hooks';
-import type { Job, VoiceMessageState } from '../../../../src/contract/job.ts';
+import type { Job, VoiceMessageState } from 'soundpost-contract/job';
 import { gatewayAddress } from '../../gateway.ts';
 import { tellJob } from '../../live.ts';
 import { keepRecipient, recentRecipients } from '../../recipients.ts';

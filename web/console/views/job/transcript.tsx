@@ -1,7 +1,7 @@
 /** What is said, beside the player: the line of the moment is marked, and a click on a line plays from there. */
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type { AnyOutputFile, Job, OutputFile, TranscriptFile } from '../../../../src/contract/job.ts';
-import type { TranscriptState } from '../../../../src/contract/transcripts.ts';
+import type { AnyOutputFile, Job, OutputFile, TranscriptFile } from 'soundpost-contract/job';
+import type { TranscriptState } from 'soundpost-contract/transcripts';
 import { reachable } from '../../session.ts';
 import { outputsOf, time } from '../../words.ts';
 import type { Sound } from './sound.ts';

@@ -1,7 +1,7 @@
 /** What was sent to the webhook of a job: asked for when something has happened that a webhook tells of, and again for as long as it may move. */
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type { Delivery } from '../../../../src/contract/answers.ts';
-import type { Job } from '../../../../src/contract/job.ts';
+import type { Delivery } from 'soundpost-contract/answers';
+import type { Job } from 'soundpost-contract/job';
 import { api, isAborted, isPassing, sentence } from '../../session.ts';
 import { isUnfinished } from '../../words.ts';
 

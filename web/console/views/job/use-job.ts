@@ -3,7 +3,7 @@
  * everything while it is away, is asked for, as long as it may still move.
  */
 import { useEffect, useState } from 'preact/hooks';
-import type { Job, VoiceMessageState } from '../../../../src/contract/job.ts';
+import type { Job, VoiceMessageState } from 'soundpost-contract/job';
 import { listen } from '../../live.ts';
 import { api, isAborted, isPassing, sentence } from '../../session.ts';
 import { isUnfinished } from '../../words.ts';

@@ -1,5 +1,5 @@
 /** One key, and what can be done with it. */
-import type { KeyState, KeyWithSecret } from '../../../../src/contract/api-keys.ts';
+import type { KeyState, KeyWithSecret } from 'soundpost-contract/api-keys';
 import { shortTime } from '../../../shared/time.ts';
 import { announce } from '../../announcements.ts';
 import { api } from '../../session.ts';

@@ -1,8 +1,8 @@
 /** The service's API keys: made, rotated and revoked by a key with the scope `admin`. */
 import { useEffect, useState } from 'preact/hooks';
 import { SoundpostError } from '../../../../src/client/error.ts';
-import type { KeyState, KeyWithSecret } from '../../../../src/contract/api-keys.ts';
-import { scopes } from '../../../../src/contract/scopes.ts';
+import type { KeyState, KeyWithSecret } from 'soundpost-contract/api-keys';
+import { scopes } from 'soundpost-contract/scopes';
 import { ShownOnce } from '../../secret-value.tsx';
 import { api, isAborted, keyHeaders, sentence, signIn } from '../../session.ts';
 import { Button, Fault, focusNext, ViewHead } from '../../ui.tsx';

@@ -1,4 +1,4 @@
-import type { Scope } from '../../../../src/contract/scopes.ts';
+import type { Scope } from 'soundpost-contract/scopes';
 
 /** What each scope lets a key do. */
 export const scopeWords: Readonly<Record<Scope, string>> = {

@@ -1,8 +1,8 @@
 /** What is to be made of the sources, as it stands in the fields, and as the API wants it. */
 import type { z } from 'zod';
-import { formats } from '../../../../src/contract/formats.ts';
-import type { Job } from '../../../../src/contract/job.ts';
-import type { JobRequest } from '../../../../src/contract/job-request.ts';
+import { formats } from 'soundpost-contract/formats';
+import type { Job } from 'soundpost-contract/job';
+import type { JobRequest } from 'soundpost-contract/job-request';
 import { type Output, outputsOf, time } from '../../words.ts';
 import { createStore } from './store.ts';
 

@@ -1,5 +1,5 @@
 /** What is about to be submitted, as commands for a shell; the key stays out of them. */
-import { MAX_BATCH_JOBS } from '../../../../src/contract/job-request.ts';
+import { MAX_BATCH_JOBS } from 'soundpost-contract/job-request';
 import { reachable } from '../../session.ts';
 import type { Wanted } from './choices.ts';
 import { isReady, type Source, sourceOfJob } from './sources.ts';

@@ -1,5 +1,5 @@
 /** The fields of what is to be made: format, quality, loudness, and what few need. */
-import { formats, qualities } from '../../../../src/contract/formats.ts';
+import { formats, qualities } from 'soundpost-contract/formats';
 import { hasTranscriber } from '../../session.ts';
 import { Field } from '../../ui.tsx';
 import { type Choices, choices, choose, type FormatName } from './choices.ts';

@@ -1,6 +1,6 @@
 /** One source in the list: what it is, how far its upload or its job is, and what can be done about it. */
 
-import type { Job } from '../../../../src/contract/job.ts';
+import type { Job } from 'soundpost-contract/job';
 import { sentence } from '../../session.ts';
 import { Button, Icon, StatusBadge } from '../../ui.tsx';
 import { about, size, statusOf, stepWord, time } from '../../words.ts';

@@ -1,5 +1,5 @@
 /** Where the sound comes from: files, which are uploaded as soon as they are chosen, addresses, and the upload of an earlier job. */
-import type { Job } from '../../../../src/contract/job.ts';
+import type { Job } from 'soundpost-contract/job';
 import { announce } from '../../announcements.ts';
 import type { Wanted } from './choices.ts';
 import { keepUnfinished } from './left-over.ts';

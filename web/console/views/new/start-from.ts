@@ -1,5 +1,5 @@
 /** The first view with what another job came from and what was made of it, for who wants the like. */
-import type { Job } from '../../../../src/contract/job.ts';
+import type { Job } from 'soundpost-contract/job';
 import { goTo } from '../../route.ts';
 import { chooseAsOf } from './choices.ts';
 import { replaceBySourceOf } from './sources.ts';

@@ -1,6 +1,6 @@
 /** Off they go: one source as a job, several as batches, each source as soon as it is there. */
 import { SoundpostError } from '../../../../src/client/error.ts';
-import { MAX_BATCH_JOBS } from '../../../../src/contract/job-request.ts';
+import { MAX_BATCH_JOBS } from 'soundpost-contract/job-request';
 import { announce } from '../../announcements.ts';
 import { withMoves } from '../../live.ts';
 import { api, sentence } from '../../session.ts';

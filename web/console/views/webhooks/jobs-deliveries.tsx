@@ -1,7 +1,7 @@
 /** Deliveries by job, newest first, of those jobs that name a webhook. */
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type { Delivery } from '../../../../src/contract/answers.ts';
-import type { Job } from '../../../../src/contract/job.ts';
+import type { Delivery } from 'soundpost-contract/answers';
+import type { Job } from 'soundpost-contract/job';
 import { shortTime } from '../../../shared/time.ts';
 import { Button, Fault, Icon, useWork } from '../../ui.tsx';
 import { useJobs } from '../../use-jobs.ts';
