@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import { symlink, writeFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { ToolFailure } from '../../src/media/failure.ts';
 import { type RunOptions, requireRegularFile, runFfmpeg, runFfprobe } from '../../src/media/run.ts';
 import { systemTools as tools } from '../media-tools.ts';
@@ -76,6 +76,20 @@ it('tells what it used: processor time when it ended well, time by the clock whe
 });
 
 describe('an ending', () => {
+  it('of a run without progress for 30 s is stalled', async () => {
+    const silent = await script('silent', `touch ${folder.at('begun')}`, 'exec sleep 600');
+    vi.useFakeTimers({ toFake: ['Date', 'setInterval', 'clearInterval'] });
+    try {
+      const ended = runFfmpeg(silent, ['-i', 'a'], { ...limits, wallLimitMs: 600_000 });
+      ended.catch(() => undefined);
+      while (!existsSync(folder.at('begun'))) await delay(10);
+      vi.advanceTimersByTime(32_000);
+      await expect(ended).rejects.toEqual(failure({ kind: 'stalled', afterMs: 30_000 }));
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
   it('of a good run carries the statistics and the last progress', async () => {
     const seen: (number | undefined)[] = [];
     const { stderr, lastProgress } = await runFfmpeg(tools, SHORT, {

@@ -56,6 +56,11 @@ const damages: Readonly<Record<string, Damage>> = {
     filter: "aselect='not(between(t,3,7))'",
     tone: (n) => (n < 3 || n >= 7 ? n : null),
   },
+  'gap of 90 ms': {
+    containers: ['mp4'],
+    // Within the edges of two seconds: what follows is in its place only where it was filled.
+    filter: "aselect='not(between(t,2.955,3.045))'",
+  },
   late: {
     containers: Object.keys(codecs).filter((container) => container !== 'avi'),
     filter: 'atrim=start=3',
@@ -102,7 +107,13 @@ const rowsOf = (formats: readonly string[]) =>
 /** In the core a format of each way to mark where sound begins on a gap, the other damages as a copy or an encode, and late sound where ffmpeg alone would begin with it. */
 const CORE = new Set([
   ...['wav', 'm4a', 'mp3', 'voice'].map((format) => `mp4 gap ${format}`),
-  ...['mp4 whole m4a', 'mp4 late opus', 'mp4 short m4a', 'mp4 hidden by an edit list m4a'],
+  ...[
+    'mp4 gap of 90 ms mp3',
+    'mp4 whole m4a',
+    'mp4 late opus',
+    'mp4 short m4a',
+    'mp4 hidden by an edit list m4a',
+  ],
   'h264.mkv late mp3',
 ]);
 const isCore = ([container, damage, format]: readonly [string, string, string]) =>

@@ -144,7 +144,7 @@ export const mediaFaults: readonly Fault[] = [
     in: 'parseMedia',
     search: "!tags.has('EXT-X-ENDLIST')",
     replace: "!tags.has('EXT-X-TARGETDURATION')",
-    tests: ['test/streams/hls.test.ts'],
+    tests: ['test/streams/hostile.core-all.test.ts'],
   },
   {
     name: 'one-iv-for-all-segments',

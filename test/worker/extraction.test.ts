@@ -1,7 +1,7 @@
 /** A job from its source to its file, on real media: what it makes, what it reports, and that nothing of it stays behind. */
 import { createHash, randomBytes } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { copyFile, writeFile } from 'node:fs/promises';
+import { copyFile, truncate, writeFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { ExtractPayload, ExtractProgress, ExtractResult } from '../../src/queue/payloads.ts';
@@ -136,6 +136,16 @@ describe('a job', () => {
     expect((await result).outputFile.filename).toBe('Interview Nr. 1.ogg');
     expect(charged).toEqual([['tenant01', expect.any(Number)]]);
     expect(charged[0]?.[1]).toBeGreaterThan(0);
+  });
+
+  it('of a file that was cut off has a warning where its caller takes it', async () => {
+    await folder.place('silence.wav');
+    await copyFile(folder.at('silence.wav'), folder.at('cut.wav'));
+    await truncate(folder.at('cut.wav'), 200_000);
+    const { result } = start('cut.wav', { format: 'mp3', acceptTruncated: true });
+    expect((await result).warnings).toEqual([
+      { code: 'TRUNCATED', message: expect.stringContaining('bytes are missing at its end') },
+    ]);
   });
 
   it('makes a voice rendition beside it when a message was asked for', async () => {
