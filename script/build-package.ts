@@ -1,0 +1,28 @@
+/**
+ * Makes of src, and of the packages of ours that it uses, what the npm package has in dist: JavaScript, since Node strips no types below node_modules.
+ * Each module stays a file of its own, in the place that it has in src: some are found by their path, and what a command does not need is not loaded.
+ *
+ *   node script/build-package.ts <folder>
+ */
+import { resolve } from 'node:path';
+import { rolldown } from 'rolldown';
+
+const root = resolve(import.meta.dirname, '..');
+const [folder = resolve(root, 'dist')] = process.argv.slice(2);
+
+const build = await rolldown({
+  cwd: root,
+  // The thread is found by its path.
+  input: ['src/main.ts', 'src/cli/loop-watchdog-thread.ts'],
+  platform: 'node',
+  // npm installs what others have made.
+  external: (id) => !/^(\.|\/|src\/|soundpost-)/.test(id),
+  treeshake: false,
+});
+await build.write({
+  dir: folder,
+  format: 'esm',
+  preserveModules: true,
+  preserveModulesRoot: 'src',
+  entryFileNames: '[name].js',
+});
