@@ -168,7 +168,7 @@ export const gatewayFaults: readonly Fault[] = [
     in: 'LoopbackSession.privacySettings',
     search: "readMessages ? 'all' : 'none'",
     replace: "readMessages ? 'none' : 'all'",
-    tests: ['test/gateway/loopback-contract.test.ts', 'test/gateway/loopback.test.ts'],
+    tests: ['test/gateway/network.test.ts'],
   },
   {
     name: 'status-of-a-message-goes-back',
