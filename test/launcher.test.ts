@@ -9,7 +9,7 @@ import { dieWithParent } from '../src/launcher.ts';
 import { detectSandbox } from '../src/media/detect-sandbox.ts';
 import { type MediaTools, runFfmpeg, runFfprobe } from '../src/media/run.ts';
 import { systemTools } from './media-tools.ts';
-import { descendants, isAlive, programOf } from './processes.ts';
+import { descendants, isAlive, programOf, startedFromNow } from './processes.ts';
 import { until } from './until.ts';
 
 const noAbort = new AbortController().signal;
@@ -74,18 +74,17 @@ describe.each<[string, MediaTools]>([
   it('ends with an abort and leaves no process', async () => {
     const abort = new AbortController();
     const begun = Promise.withResolvers<void>();
+    const started = startedFromNow();
     const run = runFfmpeg(tools, ENDLESS, {
       ...limits,
       signal: abort.signal,
       onProgress: () => begun.resolve(),
     });
     await begun.promise;
-    // The starter stays for the next run.
-    const started = descendants(process.pid).filter((pid) => programOf(pid) !== 'soundpost-start');
-    expect(started.map(programOf)).toContain('ffmpeg');
+    expect(started().map(programOf)).toContain('ffmpeg');
     abort.abort(new Error('cancelled'));
     await expect(run).rejects.toThrow('cancelled');
-    await until('no process is left', () => !started.some(isAlive));
+    await until('no process is left', () => started().length === 0);
   });
 
   it('ends when its parent is killed', async () => {

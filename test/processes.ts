@@ -30,6 +30,18 @@ export function descendants(pid: number): number[] {
   return children.flatMap((child) => [child, ...descendants(child)]);
 }
 
+/**
+ * Those that this process starts from now on and that live, without the starter of the tools, which stays for the next run. Many files of tests run in
+ * one process: what earlier ones have left is not theirs.
+ */
+export function startedFromNow(): () => number[] {
+  const before = new Set(descendants(process.pid));
+  return () =>
+    descendants(process.pid).filter(
+      (pid) => !before.has(pid) && isAlive(pid) && programOf(pid) !== 'soundpost-start',
+    );
+}
+
 /** The name of the program, such as `ffmpeg`; empty when the process is gone. */
 export function programOf(pid: number): string {
   return read(`/proc/${pid}/comm`).trim();

@@ -150,6 +150,8 @@ it('a host that keeps failing is probed by one try at a time, until it answers',
     return (await queue().redis.zcard(places)) === 1 && receivers.underWay() === 1;
   });
   const heard = receivers.heard.length;
+  // Others wait for the one place.
+  expect(heard).toBeLessThan(30);
   receivers.answer('hole', 503);
   await until('the next probe', () => receivers.heard.length === heard + 1);
   expect(receivers.underWay()).toBe(1);
@@ -157,6 +159,12 @@ it('a host that keeps failing is probed by one try at a time, until it answers',
   receivers.answer('hole', 204);
   await until('it has its places again', () => receivers.underWay() === PER_HOST);
   expect(await failingSince()).toBeUndefined();
+});
+
+it('a schedule has as many tries as distances', () => {
+  const schedule = scheduled([0, 60]);
+  expect(schedule(1, 0)).toBeGreaterThanOrEqual(60_000);
+  expect(schedule(2, 0)).toBeUndefined();
 });
 
 it('a host that answers 404 works', async () => {

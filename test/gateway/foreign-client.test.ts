@@ -186,6 +186,10 @@ describe('the eleven operations', () => {
       numbers: `${ada.number}, ${hedy.number}@s.whatsapp.net`,
     });
     expect(answer).toEqual({ send: true, inviteUrl: expect.stringContaining('/i/') });
+    for (const { jid } of [ada, hedy]) {
+      const last = (await chatMessages(gateway, 'main', jid)).at(-1);
+      expect(JSON.stringify(last)).toContain(answer.inviteUrl);
+    }
   });
 
   it('send a presence', async () => {

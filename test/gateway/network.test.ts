@@ -145,7 +145,10 @@ describe('two instances', () => {
   });
 
   it('with readMessages, what arrives is read at once', async () => {
+    const privacy = async () => (await gateway.call('GET', '/chat/fetchPrivacySettings/rome')).body;
+    expect(await privacy()).toMatchObject({ readreceipts: 'none' });
     await set('rome', { readMessages: true });
+    expect(await privacy()).toMatchObject({ readreceipts: 'all' });
     const { body } = await send('paris', jid('rome'));
     await status('paris', jid('rome'), body.key.id, 'READ');
     await set('rome', { readMessages: false });

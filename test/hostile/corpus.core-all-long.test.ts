@@ -12,7 +12,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { byRun, currentRun } from '../by-run.ts';
 import { tools } from '../media/extracting.ts';
 import { ffmpeg } from '../media/oracle.ts';
-import { descendants, isAlive, programOf } from '../processes.ts';
+import { programOf, startedFromNow } from '../processes.ts';
 import { corpus } from './corpus.ts';
 import type { HostileFile } from './hostile-file.ts';
 import { allCodecs, fewCodecs } from './media.ts';
@@ -49,6 +49,7 @@ let root = '';
 let requests = 0;
 let trials: readonly Trial[] = [];
 let before = '';
+const started = startedFromNow();
 let watch: MemoryWatch | undefined;
 const server = createServer((_request, response) => {
   requests += 1;
@@ -136,7 +137,8 @@ describe(`of ${COUNT} hostile files`, () => {
     expect(faulty.map(({ file, faults }) => `${file.name}: ${faults.join('; ')}`)).toEqual([]);
   });
 
-  it.runIf(currentRun !== 'core')(`each ends within ${MAX_SECONDS} s`, () => {
+  // Beside other tests a machine may be slower than that.
+  it.runIf(currentRun === 'long')(`each ends within ${MAX_SECONDS} s`, () => {
     expect(trials.filter(({ seconds }) => seconds >= MAX_SECONDS).map(({ file }) => file.name)).toEqual([]);
   });
 
@@ -155,8 +157,7 @@ describe(`of ${COUNT} hostile files`, () => {
   });
 
   it('none leaves a process', async () => {
-    // But the one that starts them. What is inside of a sandbox that has ended may end a moment later.
-    const left = () => descendants(process.pid).filter(isAlive).map(programOf);
-    await expect.poll(() => left().filter((name) => name !== 'soundpost-start')).toEqual([]);
+    // What is inside of a sandbox that has ended may end a moment later.
+    await expect.poll(() => started().map(programOf)).toEqual([]);
   });
 });

@@ -95,7 +95,7 @@ export const gatewayFaults: readonly Fault[] = [
     in: 'updateMessageRoutes',
     search: '!logged.key.fromMe || key.fromMe === false',
     replace: 'key.fromMe === false',
-    tests: ['test/gateway/errors.test.ts', 'test/gateway/loopback-contract.test.ts'],
+    tests: ['test/gateway/network.test.ts'],
   },
   {
     name: 'first-invited-alone',
@@ -103,7 +103,7 @@ export const gatewayFaults: readonly Fault[] = [
     in: 'sendInvite',
     search: 'await texts.send(instance, session, invites, hand);',
     replace: 'await texts.send(instance, session, invites.slice(0, 1), hand);',
-    tests: ['test/gateway/loopback-contract.test.ts'],
+    tests: ['test/gateway/foreign-client.test.ts'],
   },
   {
     name: 'typing-never-ends',
@@ -168,7 +168,7 @@ export const gatewayFaults: readonly Fault[] = [
     in: 'LoopbackSession.privacySettings',
     search: "readMessages ? 'all' : 'none'",
     replace: "readMessages ? 'none' : 'all'",
-    tests: ['test/gateway/loopback-contract.test.ts', 'test/gateway/loopback.test.ts'],
+    tests: ['test/gateway/network.test.ts'],
   },
   {
     name: 'status-of-a-message-goes-back',

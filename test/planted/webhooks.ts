@@ -48,7 +48,7 @@ export const webhookFaults: readonly Fault[] = [
     in: 'scheduled',
     search: 'tries < seconds.length ?',
     replace: 'tries <= seconds.length ?',
-    tests: ['test/api/webhooks.test.ts', 'test/gateway/webhooks.test.ts'],
+    tests: ['test/deliveries/places.test.ts'],
   },
   {
     name: 'retry-after-of-receivers-ignored',

@@ -10,7 +10,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { dieWithParent } from '../../src/launcher.ts';
 import { connectRedis, type Redis } from '../../src/redis/connection.ts';
 import { runningEmbeddedRedis, startEmbeddedRedis } from '../../src/redis/embedded.ts';
-import { descendants, isAlive, programOf } from '../processes.ts';
+import { descendants, isAlive, programOf, startedFromNow } from '../processes.ts';
 import { logger } from '../queue/queue-fixture.ts';
 import { until } from '../until.ts';
 
@@ -181,8 +181,9 @@ describe('the embedded Redis', () => {
   });
 
   it('says when it has ended by itself', async () => {
+    const started = startedFromNow();
     const redis = await start();
-    const [pid = 0] = descendants(process.pid).filter((child) => programOf(child) === 'redis-server');
+    const [pid = 0] = started().filter((child) => programOf(child) === 'redis-server');
     process.kill(pid, 'SIGKILL');
     expect(await redis.died).toMatch(/^redis-server ended with SIGKILL/);
   });

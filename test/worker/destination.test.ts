@@ -94,6 +94,17 @@ it('puts the file whole', async () => {
   ]);
 });
 
+it.each([
+  [403, 'failed'],
+  [503, 'retry'],
+])('is refused with %i: %s', async (status, end) => {
+  store.bucket.answer = () => ({ status });
+  const message = `the destination answered with status ${status}`;
+  expect(await put()).toMatchObject(
+    end === 'failed' ? failed(message) : { outcome: 'retry', error: message },
+  );
+});
+
 describe('a bucket that takes no more', () => {
   const TOO_LONG = 'the destination took too long for the whole file';
 

@@ -104,6 +104,8 @@ it('a write is refused as soon as the lease is over or another’s, by whatever 
   const late = script.run(redis, lease, ['written'], ['too late']);
   await expect(late).rejects.toMatchObject({ code: 'standby' });
   expect([lease.isValid, lease.lost.aborted]).toEqual([false, true]);
+  // What goes to a network and not to Redis asks for this.
+  expect(() => lease.assert()).toThrow(expect.objectContaining({ code: 'standby' }));
 
   await taken(60_000);
   const stale = script.run(redis, leaseOf(holder), ['written'], ['by the one before']);
