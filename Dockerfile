@@ -5,10 +5,11 @@ FROM node:24-bookworm-slim AS node
 FROM node AS packages
 WORKDIR /app
 COPY package.json package-lock.json ./
+COPY packages/contract/package.json ./packages/contract/
 COPY web/package.json ./web/
 # Without the workspace of the pages, of which npm installs esbuild nevertheless. TypeScript is an optional peer of valibot: types alone. What runs reads
 # no declarations, maps or fluent-ffmpeg's records of its own tests, which are half of the bytes.
-RUN npm ci --omit=dev --workspaces=false --ignore-scripts --no-audit --no-fund \
+RUN npm ci --omit=dev --workspace=packages/contract --include-workspace-root --ignore-scripts --no-audit --no-fund \
  && rm -rf node_modules/typescript node_modules/@typescript node_modules/esbuild node_modules/@esbuild node_modules/fluent-ffmpeg/coverage \
  && find node_modules -type f \( -name '*.map' -o -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' \) -delete
 
@@ -20,6 +21,7 @@ RUN script/scalar
 FROM node AS pages
 WORKDIR /app
 COPY package.json package-lock.json ./
+COPY packages/contract/package.json ./packages/contract/
 COPY web/package.json ./web/
 RUN npm ci --omit=dev --ignore-scripts --no-audit --no-fund
 COPY script/build-web.ts ./script/
@@ -31,6 +33,7 @@ RUN node script/build-web.ts
 # In a stage of its own: as long as the flags are the same, the ffmpeg below comes from the cache whatever else changes in the code.
 FROM packages AS flags
 COPY script/ffmpeg-flags.ts ./script/
+COPY packages ./packages
 COPY src ./src
 RUN node script/ffmpeg-flags.ts > flags
 
@@ -55,6 +58,7 @@ WORKDIR /app
 COPY --from=packages /app/node_modules ./node_modules
 COPY --from=ffmpeg /app/.ffmpeg/bin ./.ffmpeg/bin
 COPY package.json ./
+COPY packages ./packages
 COPY src ./src
 COPY --from=pages /app/web/dist ./web/dist
 COPY --from=packages /app/web/reference/scalar.js ./web/reference/
