@@ -248,8 +248,9 @@ describe('A4. GET /v1/usage', () => {
       expect((await quiet().call('POST', '/v1/uploads', { key, headers: upload })).status).toBe(201);
     }
     const stream = await Stream.ofKey({ url: quiet().url, key });
-    const { status, body } = await quiet().call('GET', '/v1/usage', { key });
+    const { status, headers, body } = await quiet().call('GET', '/v1/usage', { key });
     expect(status).toBe(200);
+    expect(headers['content-security-policy']).toMatch(/default-src 'none'.*frame-ancestors 'none'/);
     expect(body).toEqual({
       success: true,
       data: {
