@@ -80,7 +80,7 @@ export const clientFaults: readonly Fault[] = [
     in: 'checkRedisProgram',
     search: 'if (program === undefined) {',
     replace: "if (program === '') {",
-    tests: ['test/cli/doctor/machine.all.test.ts', 'test/cli/doctor/media.core-all.test.ts'],
+    tests: ['test/cli/doctor/media.core-all.test.ts'],
   },
   {
     name: 'short-secret-accepted',

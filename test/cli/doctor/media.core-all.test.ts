@@ -57,12 +57,17 @@ describe('a machine', () => {
   );
 
   it.runIf(currentRun === 'core')(
-    'without ffmpeg is told what installs it, and `serve` says so as well',
+    'without ffmpeg and Redis is told what installs them, and `serve` says so of ffmpeg as well',
     async () => {
       const machine = await pathWith('none');
+      const redis = join(machine.PATH, 'redis-server');
+      await rm(redis);
       const { code, of, faults } = await diagnose(machine);
+      await symlink(pathOf('redis-server'), redis);
       expect(code).toBe(1);
-      expect(faults).toEqual([expect.stringContaining('ffmpeg and ffprobe are not on the PATH')]);
+      expect(faults).toHaveLength(2);
+      expect(faults).toContainEqual(expect.stringContaining('ffmpeg and ffprobe are not on the PATH'));
+      expect(faults).toContainEqual(expect.stringContaining('redis-server is not on the PATH'));
       expect(of('ffmpeg')[0]?.command).toMatch(INSTALL);
       const main = resolve(import.meta.dirname, '../../../src/main.ts');
       const env = {
