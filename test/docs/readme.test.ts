@@ -1,8 +1,9 @@
-/** The README is for whoever has a minute: short, and every address in it leads somewhere. Its links to the project are checked with those of all pages. */
+/** The README and the decisions are short. Their links to the project are checked with those of all pages. */
 import { expect, it } from 'vitest';
-import { codeBlocks, prose, readPage } from './markdown.ts';
+import { codeBlocks, pages, prose, readPage } from './markdown.ts';
 
 const MOST_WORDS = 600;
+const MOST_WORDS_OF_A_DECISION = 250;
 
 it('has at most 600 words outside of code', () => {
   const words = prose('README.md')
@@ -29,4 +30,11 @@ it('links to nothing outside of the project', () => {
   const links = [...prose('README.md').matchAll(/\]\(([^)\s]+)\)/g)].map(([, target = '']) => target);
   expect(links.length).toBeGreaterThan(10);
   expect(links.filter((target) => /^[a-z]+:/.test(target))).toEqual([]);
+});
+
+it('a decision page has at most 250 words', () => {
+  const decisions = pages().filter((page) => page.startsWith('docs/decisions/'));
+  expect(decisions.length).toBeGreaterThan(30);
+  const lengths = decisions.map((page) => ({ page, words: readPage(page).trim().split(/\s+/).length }));
+  expect(lengths.filter(({ words }) => words > MOST_WORDS_OF_A_DECISION)).toEqual([]);
 });
