@@ -10,8 +10,6 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { readResults } from '../bench/measuring/results.ts';
-import { capacityPage } from './capacity-page.ts';
 import { commandReference } from './command-reference.ts';
 import {
   configurationTable,
@@ -33,8 +31,6 @@ import { importTable, ownerTable } from './import-tables.ts';
 import { metricTable } from './metric-table.ts';
 import { machineTable, performancePlot, performanceTable } from './performance-page.ts';
 
-const capacity = capacityPage(readResults(join(import.meta.dirname, '..')));
-
 /** By page: the tables that it has to hold. */
 const pages: Readonly<Record<string, Readonly<Record<string, () => string>>>> = {
   'docs/api.md': {
@@ -52,12 +48,6 @@ const pages: Readonly<Record<string, Readonly<Record<string, () => string>>>> = 
   'docs/command-line.md': { commands: commandReference },
   'docs/configuration.md': { configuration: configurationTable },
   'docs/metrics.md': { metrics: metricTable },
-  'docs/operations.md': {
-    'capacity-figures': () => capacity.figures,
-    'capacity-assumptions': () => capacity.assumptions,
-    capacity: () => capacity.plans,
-    'capacity-limits': () => capacity.limits,
-  },
   'docs/performance.md': { performance: performanceTable, machines: machineTable },
   'docs/errors.md': { errors: errorTable, 'gateway-errors': gatewayErrorTable },
 };

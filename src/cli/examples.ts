@@ -44,11 +44,6 @@ const examples: Readonly<Record<string, readonly string[]>> = {
   worker: ['REDIS_URL=redis://10.0.0.5 SECRET_KEY=… WORKER_CONCURRENCY=4 soundpost worker'],
   gateway: ['REDIS_URL=redis://10.0.0.5 SECRET_KEY=… soundpost gateway'],
   doctor: ['soundpost doctor', 'soundpost doctor --json | jq .'],
-  completion: [
-    'source <(soundpost completion bash)                     # in ~/.bashrc',
-    'source <(soundpost completion zsh)                      # in ~/.zshrc, after compinit',
-    'soundpost completion fish | source                      # in ~/.config/fish/config.fish',
-  ],
 };
 
 /** Adds to the help of every command that does something what there is of it. */

@@ -1,15 +1,12 @@
-/** Every command with its options and help. What a command does is loaded when it is called: `--help` and completion wait for none of it. */
-import { Argument, Command, Option } from 'commander';
+/** Every command with its options and help. What a command does is loaded when it is called: `--help` waits for none of it. */
+import { Command, Option } from 'commander';
 import { version } from '../config.ts';
 import { formats, qualities } from '../contract/formats.ts';
-import type { Shell } from './completion.ts';
 import type { DoctorChoices } from './doctor.ts';
 import { addExamples } from './examples.ts';
 import type { ExtractChoices } from './extract-options.ts';
 import type { KeyChoices } from './keys.ts';
 import { addDeliveries, addJobs, type Terminal } from './service-program.ts';
-
-const shells: readonly Shell[] = ['bash', 'zsh', 'fish'];
 
 export function createProgram(terminal: Terminal): Command {
   const { streams = process } = terminal;
@@ -40,14 +37,6 @@ All of it: docs/command-line.md`,
   addAcceptSecret(program, terminal);
   addServers(program, terminal);
   addDoctor(program, terminal);
-  program
-    .command('completion')
-    .description('print what makes a shell complete commands, options and their values')
-    .addArgument(new Argument('<shell>').choices(shells))
-    .action(async (shell: Shell) => {
-      const { completionScript } = await import('./completion.ts');
-      terminal.say(completionScript(shell, program));
-    });
   addExamples(program);
   return program;
 }

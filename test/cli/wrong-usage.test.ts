@@ -151,7 +151,6 @@ it.each<[args: string[], sentence: RegExp]>([
   [['extrakt'], /unknown command 'extrakt'\n\(Did you mean extract\?\)/],
   [['jobs', 'list', '--limit', 'all', '--server', 'http://a.example'], /SOUNDPOST_API_KEY/],
   [['jobs', 'list', '--status', 'done'], /Allowed choices are queued, processing, completed, failed/],
-  [['completion', 'tcsh'], /Allowed choices are bash, zsh, fish/],
 ])('%j', async (args, sentence) => {
   const refused = await refusal(args);
   expect(refused.sentence).toMatch(sentence);

@@ -1,23 +1,12 @@
 // @module-tag chromium
-// @module-tag python3
-/** The gateway's OpenAPI document to a linter, as a page in a real browser, and as examples that are run. */
-import { execFile } from 'node:child_process';
+/** The gateway's OpenAPI document to a linter, and as a page in a real browser. */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { gatewayErrorCatalogue } from '../../src/contract/gateway-errors.ts';
-import { sampledOperations } from '../api/code-samples.ts';
 import { startTestRedis, type TestRedis } from '../redis-server.ts';
 import { lookAtReference } from '../reference-page.ts';
-import {
-  type Answer,
-  API_KEY,
-  makeFolder,
-  run,
-  startTestGateway,
-  type TestGateway,
-} from './gateway-fixture.ts';
+import { type Answer, makeFolder, run, startTestGateway, type TestGateway } from './gateway-fixture.ts';
 
 let redis: TestRedis;
 let folder: Awaited<ReturnType<typeof makeFolder>>;
@@ -62,25 +51,3 @@ it('GET /docs is a page with every operation and error that asks nobody else, ab
   expect(seen.origins).toEqual([new URL(gateway.url).origin]);
   expect(seen.width).toBe(1280);
 }, 120_000);
-
-it('shows each operation in curl, JavaScript and Python, which ask for it', async () => {
-  const sampled = sampledOperations(document);
-  expect(sampled).toHaveLength(summaries().length);
-  for (const { operationId, labels, samples } of sampled) {
-    expect(labels, operationId).toEqual(['curl', 'JavaScript', 'Python']);
-    for (const source of Object.values(samples)) {
-      expect(source, operationId).toContain(gateway.url);
-      expect(source, operationId).not.toMatch(/soundpost-client|\{\w+\}/);
-    }
-  }
-  const list = sampled.find(({ operationId }) => operationId === 'fetchInstances');
-  for (const [program, option, source] of [
-    [process.execPath, '--input-type=module', list?.samples.JavaScript],
-    ['python3', '-c', list?.samples.Python],
-  ] as const) {
-    const text = String(source).replaceAll('YOUR_API_KEY', API_KEY);
-    const args = option === '-c' ? [option, text] : [option, '--eval', text];
-    const { stdout } = await promisify(execFile)(program, args);
-    expect(stdout).toContain('instanceName');
-  }
-});

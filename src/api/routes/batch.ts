@@ -25,7 +25,6 @@ export const batchRoutes: readonly Route[] = [
     access: { by: 'key', scope: 'extract', rate: 'submit' },
     docs: {
       operationId: 'submitBatch',
-      client: 'batch({body})',
       summary: 'Submit up to ten jobs at once',
       description:
         'The batch is checked whole: one bad job rejects it and nothing is queued. Afterwards each job ends for itself. A `webhook` or `voiceMessage` of the batch holds for every job that has none of its own.',
@@ -54,7 +53,6 @@ export const batchRoutes: readonly Route[] = [
     access: { by: 'key', scope: 'read', rate: 'read' },
     docs: {
       operationId: 'getBatch',
-      client: 'batchState({batchId})',
       summary: 'How the jobs of a batch are doing',
       tag: 'Batches',
       answers: { 200: { description: 'The jobs in the order of the request', data: BatchState } },

@@ -20,7 +20,6 @@ export const deliveryRoutes: readonly Route[] = [
     access: { by: 'key', scope: 'read', rate: 'read' },
     docs: {
       operationId: 'listDeliveries',
-      client: 'deliveries({jobId})',
       summary: 'What was sent to the webhook of a job, with every try',
       tag: 'Webhooks',
       answers: { 200: { description: 'The notifications, oldest first', data: DeliveryList } },
@@ -38,7 +37,6 @@ export const deliveryRoutes: readonly Route[] = [
     access: { by: 'key', scope: 'webhooks', rate: 'read' },
     docs: {
       operationId: 'replayDelivery',
-      client: 'replayDelivery({jobId}, {deliveryId})',
       summary: 'Send a notification again, at once and under the same webhook-id',
       tag: 'Webhooks',
       answers: { 202: { description: 'It is being sent', data: DeliveryList } },
@@ -52,7 +50,6 @@ export const deliveryRoutes: readonly Route[] = [
     access: { by: 'key', scope: 'webhooks', rate: 'read' },
     docs: {
       operationId: 'resendDeliveries',
-      client: 'resendDeliveries({body.since})',
       summary: 'Resend all notifications of the key that have failed since a given time',
       tag: 'Webhooks',
       body: { 'application/json': ResendRequest },
@@ -67,7 +64,6 @@ export const deliveryRoutes: readonly Route[] = [
     access: { by: 'key', scope: 'webhooks', rate: 'read' },
     docs: {
       operationId: 'testWebhook',
-      client: 'testWebhook({body.url})',
       summary: 'Send one signed webhook.test to an address',
       tag: 'Webhooks',
       body: { 'application/json': WebhookTestRequest },

@@ -63,7 +63,6 @@ export const downloadRoutes: readonly Route[] = [
     access: { by: 'signature', scope: 'download', rate: 'read' },
     docs: {
       operationId: 'downloadAudio',
-      client: 'download({jobId})',
       summary: 'Fetch a finished file',
       description:
         'Needs a key with the scope download, or the signed query that `outputFile.url` carries. HEAD is answered alike, without the bytes. A failed job answers its own code with 200, a transcript that could not be made TRANSCRIPT_FAILED, and one that is not there yet 202.',

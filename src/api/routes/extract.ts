@@ -21,7 +21,6 @@ export const extractRoutes: readonly Route[] = [
     access: { by: 'key', scope: 'extract', rate: 'submit' },
     docs: {
       operationId: 'extractAudio',
-      client: 'extract({body})',
       summary: 'Extract the audio of one video',
       description:
         'The video is named by a URL, by an upload, or sent along as the part `file` of a multipart form. The job is queued and works in the background: follow it at `statusUrl`, by its events, or let a webhook tell its end.',

@@ -37,7 +37,6 @@ export const jobRoutes: readonly Route[] = [
     access: { by: 'key', scope: 'read', rate: 'read' },
     docs: {
       operationId: 'listJobs',
-      client: 'jobs()',
       summary: 'List jobs, newest first',
       description:
         'A page may hold fewer jobs than `limit`, even none, although more follow: only a `nextCursor` of null is the end.',
@@ -61,7 +60,6 @@ export const jobRoutes: readonly Route[] = [
     reads: 'job',
     docs: {
       operationId: 'getJob',
-      client: 'job({jobId})',
       summary: 'A job in every state, a failed one with its error inside',
       tag: 'Jobs',
       answers: { 200: { description: 'The job', data: Job } },
@@ -77,7 +75,6 @@ export const jobRoutes: readonly Route[] = [
     access: { by: 'key', scope: 'extract', rate: 'read' },
     docs: {
       operationId: 'deleteJob',
-      client: 'cancel({jobId})',
       summary: 'Cancel an unfinished job, or erase the files of a finished one',
       description:
         'An unfinished job ends failed with JOB_CANCELLED and its job.failed is sent. Of a finished one the files are erased at once; downloads then answer 410.',
@@ -93,7 +90,6 @@ export const jobRoutes: readonly Route[] = [
     access: { by: 'key', scope: 'extract', rate: 'submit' },
     docs: {
       operationId: 'retryJob',
-      client: 'retry({jobId})',
       summary: 'Try a failed job again, as a new job',
       tag: 'Jobs',
       headers: IdempotencyHeaders,

@@ -18,7 +18,6 @@ export const keyRoutes: readonly Route[] = [
     access,
     docs: {
       operationId: 'listKeys',
-      client: 'keys.list()',
       summary: 'List all keys of the service, newest first, without their secrets',
       tag: 'Keys',
       answers: { 200: { description: 'The keys, revoked ones too', data: KeyList } },
@@ -32,7 +31,6 @@ export const keyRoutes: readonly Route[] = [
     access: { ...access, rate: 'submit' },
     docs: {
       operationId: 'createKey',
-      client: 'keys.create({body})',
       summary: 'Make a key',
       description:
         'The answer has the key itself, this once: only an HMAC of it is stored. A key grants no scope and no instance that it lacks: 403 names what is missing. `Idempotency-Key` is not heeded, since a repetition would have to be answered with the secret: revoke the key of a request whose answer was lost.',
@@ -49,7 +47,6 @@ export const keyRoutes: readonly Route[] = [
     access,
     docs: {
       operationId: 'rotateKey',
-      client: 'keys.rotate({keyId})',
       summary: 'Give a key a new secret',
       description:
         'The answer has the key with its new secret, this once. The old secret works 24 hours more; up to five old ones work at a time, and a further rotation is answered 429 until the oldest has ended. Whoever gets the secret reads and does all that the key may, so the caller must have its scopes and instances; a key may rotate itself, with the secret that it has now.',
@@ -65,7 +62,6 @@ export const keyRoutes: readonly Route[] = [
     access,
     docs: {
       operationId: 'revokeKey',
-      client: 'keys.revoke({keyId})',
       summary: 'Revoke a key for good',
       description:
         'It is refused from the next request on, and its event streams end; its jobs go on. The caller must have its scopes and instances. A key may revoke itself, and the message of the answer says so; another one is made on the command line.',

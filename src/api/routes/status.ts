@@ -14,7 +14,6 @@ export const statusRoutes: readonly Route[] = [
     reads: 'job',
     docs: {
       operationId: 'getStatus',
-      client: 'status({jobId})',
       summary: 'Ask how a job is doing',
       description:
         'Answers 200 in every state of an existing job; a failed one answers an error envelope with its own code. Poll every 2 to 5 seconds until the status is completed or failed.',

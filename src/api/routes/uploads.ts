@@ -39,7 +39,6 @@ export const uploadRoutes: readonly Route[] = [
     access,
     docs: {
       operationId: 'createUpload',
-      client: 'uploads.create({body})',
       summary: 'Upload a file for jobs to use',
       description:
         'Send the file as the part `file` of a multipart form, or as the body itself with its own Content-Type and its name in Content-Disposition. With `Tus-Resumable: 1.0.0` the request creates a tus upload instead, whose bytes follow by PATCH to `Location` and which can be resumed after a broken connection. An upload may serve any number of jobs until `expiresAt`; a job that uses it keeps it until the job has ended.',
@@ -79,7 +78,6 @@ export const uploadRoutes: readonly Route[] = [
     access,
     docs: {
       operationId: 'getUpload',
-      client: 'uploads.get({uploadId})',
       summary: 'Look at an upload',
       description:
         'HEAD with `Tus-Resumable: 1.0.0` answers as tus has it: `Upload-Offset` and `Upload-Length`, from where an upload can be resumed.',
@@ -127,7 +125,6 @@ export const uploadRoutes: readonly Route[] = [
     access,
     docs: {
       operationId: 'deleteUpload',
-      client: 'uploads.delete({uploadId})',
       summary: 'Delete an upload',
       description:
         'It can be named no more. A job that uses it goes on: the bytes are removed when the last such job has ended. With `Tus-Resumable` the answer is 204.',

@@ -14,7 +14,6 @@ export const usageRoutes: readonly Route[] = [
     access: { by: 'key', scope: 'read', rate: 'read' },
     docs: {
       operationId: 'getUsage',
-      client: 'usage()',
       summary: 'What the key used and may use',
       tag: 'Service',
       answers: { 200: { description: 'The key, its rates, and what it has at the moment', data: Usage } },

@@ -21,7 +21,6 @@ export const voiceMessageRoutes: readonly Route[] = [
     access: { by: 'key', scope: 'voice', rate: 'read' },
     docs: {
       operationId: 'sendVoiceMessage',
-      client: 'sendVoiceMessage({jobId}, {body})',
       summary: 'Send the result of a completed job as a voice message',
       description:
         'Each call sends once; the job then tells of the latest sending. An Idempotency-Key makes a repetition safe. A run that was stopped by one of its notes goes on with that note when it is sent to the same number again. `split` and `trimSilence` are made with the job, not here.',

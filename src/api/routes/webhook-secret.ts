@@ -10,7 +10,6 @@ export const webhookSecretRoutes: readonly Route[] = [
     access: { by: 'key', scope: 'webhooks', rate: 'read' },
     docs: {
       operationId: 'getWebhookSecret',
-      client: 'webhookSecret()',
       summary: 'Read the secret that webhooks are signed with',
       tag: 'Webhooks',
       answers: { 200: { description: 'The current secret', data: WebhookSecret } },
@@ -28,7 +27,6 @@ export const webhookSecretRoutes: readonly Route[] = [
     access: { by: 'key', scope: 'webhooks', rate: 'read' },
     docs: {
       operationId: 'rotateWebhookSecret',
-      client: 'rotateWebhookSecret()',
       summary: 'Replace the webhook secret by a new one',
       description:
         'For 24 hours every webhook carries a signature by the old secret as well. Up to five old secrets sign at a time: a further replacement is answered 429 until the oldest has ended.',

@@ -22,11 +22,6 @@ export interface OperationDocs<Code extends string> {
   /** What succeeds, by HTTP status. */
   readonly answers: Readonly<Record<number, AnswerDocs<Code>>>;
   readonly errors: readonly Code[];
-  /**
-   * How soundpost-client does it, with parameters of the path, `body` or a field of it in braces: `job({jobId})`, `resendDeliveries({body.since})`.
-   * Left out where it does not.
-   */
-  readonly client?: string;
 }
 
 export interface AnswerDocs<Code extends string> {

@@ -12,8 +12,6 @@ import {
 } from 'zod-openapi';
 import type { Content, Operation, ServerDocs } from './description.ts';
 import { contentOf, Responses } from './responses.ts';
-import { DescribedOperation, sampleRequest } from './sample-request.ts';
-import { samplesOf } from './samples.ts';
 
 /** Ends the name of what an answer holds, where a request calls another thing so. */
 const IN_FORCE = 'InForce';
@@ -56,10 +54,7 @@ export function assemble<Code extends string>(server: ServerDocs<Code>): OpenApi
   );
   // The name that tools give to webhooks in OpenAPI 3.0, which has none.
   const whole = { ...document, [is30 ? 'x-webhooks' : 'webhooks']: webhooks } as OpenApiDocument;
-  return withSamples(
-    withPlainNames(withoutUnused(is30 ? (typedNulls(whole) as OpenApiDocument) : whole)),
-    server,
-  );
+  return withPlainNames(withoutUnused(is30 ? (typedNulls(whole) as OpenApiDocument) : whole));
 }
 
 function operationObject<Code extends string>(
@@ -206,29 +201,4 @@ function withPlainNames(document: OpenApiDocument): OpenApiDocument {
   const { components = {}, ...others } = JSON.parse(text) as OpenApiDocument;
   const schemas = Object.entries(components.schemas ?? {}).map(([name, schema]) => [nameOf(name), schema]);
   return { ...others, components: { ...components, schemas: Object.fromEntries(schemas) } };
-}
-
-/** Each operation with the code that requests it, in the languages that most callers write. */
-function withSamples<Code extends string>(
-  document: OpenApiDocument,
-  { operations, servers = [], securitySchemes }: ServerDocs<Code>,
-): OpenApiDocument {
-  const { apiKey } = securitySchemes;
-  const surroundings = {
-    baseUrl: servers[0]?.url ?? '',
-    keyHeader: apiKey !== undefined && 'name' in apiKey ? (apiKey.name ?? '') : '',
-    schemas: document.components?.schemas ?? {},
-  };
-  const clients = new Map(operations.map(({ docs }) => [docs.operationId, docs.client]));
-  for (const [path, item] of Object.entries(document.paths ?? {})) {
-    for (const method of ['get', 'post', 'patch', 'delete'] as const) {
-      const operation = item[method];
-      if (operation === undefined) continue;
-      const described = DescribedOperation.parse(operation);
-      const client = clients.get(described.operationId);
-      const request = sampleRequest(method, path, described, { ...surroundings, client });
-      Object.assign(operation, { 'x-codeSamples': samplesOf(request) });
-    }
-  }
-  return document;
 }

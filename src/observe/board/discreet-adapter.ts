@@ -1,9 +1,6 @@
-/**
- * bull-board's adapter, out of which jobs come with what is listed alone. Its own formatters know three fields; a job has more: why it failed, the stack, and options with what
- * the caller's systems wrote into `tracestate`.
- */
+/** bull-board's adapter with jobs that hold only what is listed. Its own formatters leave failures, stacks and options as they are. */
 import { BullMQAdapter } from '@bull-board/api/bullMQAdapter';
-import { shownJob, shownProgress } from './shown.ts';
+import { shownJob } from './shown.ts';
 
 type Job = NonNullable<Awaited<ReturnType<BullMQAdapter['getJob']>>>;
 type FlowProducer = NonNullable<Awaited<ReturnType<BullMQAdapter['getFlowProducer']>>>;
@@ -19,32 +16,31 @@ export class DiscreetAdapter extends BullMQAdapter {
     return (await super.getJobs(...asked)).map(discreet);
   }
 
-  /** The service writes none; what somebody else wrote is not known. */
+  /** The service writes none. */
   override async getJobLogs(): Promise<string[]> {
     return [];
   }
 
   override async getFlowProducer(): Promise<FlowProducer | null> {
     const producer = await super.getFlowProducer();
-    if (producer === null) return null;
-    const getFlow: FlowProducer['getFlow'] = async (asked) => discreetTree(await producer.getFlow(asked));
-    return Object.create(producer, { getFlow: { value: getFlow } });
+    const getFlow: FlowProducer['getFlow'] = async (asked) => discreetTree(await producer?.getFlow(asked));
+    return producer && Object.create(producer, { getFlow: { value: getFlow } });
   }
 }
 
-/** What the board reads of a job: its JSON, and in a flow two things more. The job was fetched for this answer and is nobody else's. */
+/** bull-board reads a job's JSON; in a flow also its progress and the failures of its children. */
 function discreet(job: Job): Job {
-  const whole = job.toJSON.bind(job);
+  const json = shownJob({ ...job.toJSON() });
   return Object.defineProperties(job, {
-    toJSON: { value: () => shownJob({ ...whole() }) },
+    toJSON: { value: () => json },
+    progress: { value: json.progress ?? 0 },
     getIgnoredChildrenFailures: { value: async () => ({}) },
   });
 }
 
 function discreetTree(tree: Tree | undefined): Tree {
+  if (tree?.job) discreet(tree.job);
+  for (const child of tree?.children ?? []) discreetTree(child);
   // BullMQ's type leaves out that a job may be gone.
-  if (tree?.job === undefined) return tree as unknown as Tree;
-  discreet(tree.job).progress = shownProgress(tree.job.progress) ?? 0;
-  for (const child of tree.children ?? []) discreetTree(child);
-  return tree;
+  return tree as Tree;
 }

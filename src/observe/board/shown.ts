@@ -1,151 +1,54 @@
-/**
- * What the board shows of a job: what is listed here, and nothing else. Addresses come without what may be a secret in them (credentials, paths and
- * queries of webhooks, queries of sources), people without their numbers and words.
- */
-import { z } from 'zod';
+/** Lists what the board shows of a job, so that a new field of a payload is not shown by accident. */
 import { ErrorCode } from '../../contract/errors.ts';
 
-const withoutQuery = z
-  .string()
-  .transform((text) => address(text, ({ origin, pathname }) => origin + pathname));
-const hostOnly = z.string().transform((text) => address(text, ({ origin }) => `${origin}/…`));
-const hidden = z.unknown().transform((value) => (value === undefined ? undefined : '…'));
-
-function address(text: string, shown: (url: URL) => string): string {
-  const url = URL.parse(text);
-  return url === null ? '…' : shown(url);
-}
-
-const Voice = z.object({ instance: z.string(), number: hidden, delay: z.number().optional() }).partial();
-
-/** All payloads in one, so every field is optional. */
-const Data = z
-  .object({
-    version: z.number(),
-    tenant: z.string(),
-    jobId: z.string(),
-    batchId: z.string().nullable(),
-    retryOf: z.string().nullable(),
-    source: z.object({ type: z.string(), url: withoutQuery, file: z.string(), name: z.string() }).partial(),
-    output: z.looseObject({}),
-    outputs: z.array(z.looseObject({})),
-    options: z
-      .object({ priority: z.string(), filename: z.string(), webhook: hostOnly, voiceMessage: Voice })
-      .partial(),
-    deliveryId: z.string(),
-    instanceId: z.string(),
-    event: z.string(),
-    url: hostOnly,
-    eventTimeMs: z.number(),
-    sendId: z.string(),
-    name: z.string(),
-    origin: hostOnly,
-    request: Voice,
-  })
-  .partial();
-
-const File = z
-  .object({
-    name: z.string(),
-    filename: z.string(),
-    size: z.number(),
-    duration: z.number(),
-    format: z.string(),
-    bitrate: z.string(),
-    codec: z.string(),
-    copied: z.boolean(),
-    sha256: z.string(),
-    storageKey: z.string(),
-    expiresAt: z.string(),
-  })
-  .partial();
-
-const Result = z
-  .object({
-    version: z.number(),
-    inputFile: File,
-    outputFile: File,
-    otherFiles: z.array(File),
-    voice: File.extend({ fitsVoiceBubble: z.boolean().optional() }).nullable(),
-    status: z.union([z.string(), z.number()]),
-    messageStatus: z.string().nullable(),
-    error: z.object({ code: z.string() }).nullable(),
-  })
-  .partial();
-
-const Progress = z.object({ progress: z.number(), currentStep: z.string() }).partial();
-
-/** What BullMQ has set of a job by itself: times and numbers. */
-const OF_BULLMQ = [
-  ...['id', 'name', 'timestamp', 'processedOn', 'processedBy', 'finishedOn', 'delay', 'priority'],
-  ...['attemptsMade', 'attemptsStarted', 'stalledCounter'],
+/** Paths without the index of an array. `opts.telemetry` is not here: it holds the `tracestate` of the caller's systems. */
+const SHOWN = [
+  /^job\.(id|name|timestamp|processedOn|processedBy|finishedOn|delay|priority|attemptsMade|attemptsStarted|stalledCounter)$/,
+  /^job\.opts\.(jobId|attempts|delay|priority|parent\.(id|queue))$/,
+  /^job\.progress(\.(progress|currentStep))?$/,
+  /^job\.data\.(version|tenant|jobId|batchId|retryOf|deliveryId|instanceId|event|eventTimeMs|sendId|name)$/,
+  /^job\.data\.(source\.(type|file|name)|options\.(priority|filename)|outputs?\..*)$/,
+  /^job\.data\.(options\.voiceMessage|request)\.(instance|delay)$/,
+  /^job\.returnvalue\.(version|status|messageStatus|error\.code|voice\.fitsVoiceBubble)$/,
+  /^job\.returnvalue\.(inputFile|outputFile|otherFiles|voice)\.(name|filename|size|duration|format|bitrate|codec|copied|sha256|storageKey|expiresAt)$/,
 ];
-
-/** Of its options; `telemetry` holds what the caller's systems wrote into `tracestate`. */
-const Options = z
-  .object({
-    jobId: z.string(),
-    attempts: z.number(),
-    delay: z.number(),
-    priority: z.number(),
-    parent: z.object({ id: z.string(), queue: z.string() }),
-  })
-  .partial();
-
-/** Of extractions the failure is an error of the contract, whose message and details may quote the caller. */
-const Failure = z.object({ code: ErrorCode });
-/** Of announcements it is a sentence; these are ours (src/outbound, src/worker/completion) and BullMQ's. */
+/** Their path may be a secret. */
+const HOST_ONLY = /^job\.data\.(url|origin|options\.webhook)$/;
+/** An announcement fails with a sentence; these are ours (src/outbound, src/worker/completion) and BullMQ's. */
 const FAILURES = [
-  /^the (receiver|gateway) answered \d{3}$/,
+  /^the (receiver|gateway|transcriber) answered \d{3}$/,
   /^the destination answered with status \d{3}(; redirects are not followed)?$/,
-  /^the destination took too long for the whole file$/,
-  /^(there is no transcriber|the transcriber answered \d{3})$/,
-  /^the stored file could not be read$/,
-  /^the (receiver took too long to answer|server could not be reached|connection broke before the end)$/,
-  /^no trusted TLS connection could be made$/,
-  /^the (record of the job has expired|webhook is switched off)$/,
-  /^there is no address for events$/,
+  /^the (destination took too long for the whole file|receiver took too long to answer)$/,
+  /^(the server could not be reached|the connection broke before the end|no trusted TLS connection could be made)$/,
+  /^the (stored file could not be read|record of the job has expired|webhook is switched off)$/,
+  /^there is no (transcriber|address for events)$/,
   /^job stalled more than allowable limit$/,
 ];
 
-const shownData = showing(Data);
-const shownResult = showing(Result);
-const shownOptions = showing(Options);
-export const shownProgress = showing(Progress);
-
 /** @param job as BullMQ makes JSON of it */
-export function shownJob(job: Readonly<Record<string, unknown>>): object {
-  return {
-    ...Object.fromEntries(OF_BULLMQ.map((field) => [field, job[field]])),
-    data: shownData(job.data),
-    progress: shownProgress(job.progress),
-    returnvalue: shownResult(job.returnvalue),
-    opts: shownOptions(job.opts),
-    failedReason: shownFailure(job.failedReason),
-    // Begins with the failure's words; the log has it.
-    stacktrace: [],
-  };
+export function shownJob(job: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  // A stack begins with the words of the failure.
+  return { ...(shown(job, 'job') as object), failedReason: shownFailure(job.failedReason), stacktrace: [] };
 }
 
+/** Leaves out an object of which nothing is listed: the names of its fields may be a caller's words. */
+function shown(value: unknown, path: string): unknown {
+  if (typeof value === 'object' && value !== null) {
+    const inner = Object.entries(value)
+      .map(([name, field]) => [name, shown(field, Array.isArray(value) ? path : `${path}.${name}`)] as const)
+      .filter(([, field]) => field !== undefined);
+    if (inner.length === 0) return undefined;
+    return Array.isArray(value) ? inner.map(([, field]) => field) : Object.fromEntries(inner);
+  }
+  const url = URL.parse(String(value));
+  if (HOST_ONLY.test(path)) return url && `${url.origin}/…`;
+  if (path === 'job.data.source.url') return url && url.origin + url.pathname;
+  return SHOWN.some((listed) => listed.test(path)) ? value : undefined;
+}
+
+/** An extraction fails with an error of the contract, whose message and details may quote the caller. */
 function shownFailure(reason: unknown): string | undefined {
   if (typeof reason !== 'string' || reason === '') return undefined;
   if (FAILURES.some((known) => known.test(reason))) return reason;
-  const failure = Failure.safeParse(parsed(reason));
-  return failure.success ? failure.data.code : '…';
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
-function showing(schema: z.ZodType): (value: unknown) => unknown {
-  return (value) => {
-    if (typeof value !== 'object' || value === null) return typeof value === 'number' ? value : null;
-    const shown = schema.safeParse(value);
-    return shown.success ? shown.data : 'in a form that is not known';
-  };
+  return ErrorCode.safeParse(/"code":"(\w+)"/.exec(reason)?.[1]).data ?? '…';
 }
