@@ -47,7 +47,9 @@ describe('a machine', () => {
     'with all that is needed is said to be fine, and nothing is left on it',
     async () => {
       const { code, verdict, of, left } = await diagnose();
-      expect({ code, verdict }).toEqual({ code: 0, verdict: 'ok' });
+      // It warns of a temporary folder in memory, which many systems have.
+      const isInMemory = /is memory/.test(of('Disk')[0]?.found ?? '');
+      expect({ code, verdict }).toEqual({ code: 0, verdict: isInMemory ? 'warning' : 'ok' });
       expect(of('ffmpeg')).toEqual([
         expect.objectContaining({ verdict: 'ok', found: expect.stringContaining(mediaTools.ffmpegPath) }),
       ]);
