@@ -140,7 +140,9 @@ describe('script/bootstrap', () => {
 
     it('installs it for somebody who may', async () => {
       const { code } = await machine.bootstrap();
-      expect(await machine.calls()).toContainEqual(expect.stringMatching(/^apt-get .* install .* bubblewrap$/));
+      expect(await machine.calls()).toContainEqual(
+        expect.stringMatching(/^apt-get .* install .* bubblewrap$/),
+      );
       expect(code).toBe(0);
     });
 
