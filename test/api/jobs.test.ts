@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { join } from 'node:path';
 import { Webhook } from 'standardwebhooks';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { descendants, programOf } from '../processes.ts';
+import { programOf, startedFromNow } from '../processes.ts';
 import { until } from '../until.ts';
 import { type Answer, type Json, useClips, useService } from './api-fixture.ts';
 import { Stream } from './event-stream.ts';
@@ -146,7 +146,8 @@ describe('A4. GET /v1/jobs', () => {
 
 describe('A4. DELETE /v1/jobs/{jobId}: cancel and erase', () => {
   const remove = (jobId: string): Promise<Answer> => service().call('DELETE', `/v1/jobs/${jobId}`);
-  const programs = (): string[] => descendants(process.pid).map(programOf);
+  const started = startedFromNow();
+  const programs = (): string[] => started().map(programOf);
   const workspaces = async (): Promise<string[]> => {
     const root = join(service().dataDir, 'workspaces');
     const ofWorkers = await Promise.all(
