@@ -235,7 +235,7 @@ async function main(): Promise<number> {
   await Promise.all(copies.map(work));
   if (isStopping) return 1;
   const names = missed.map((name) => `\n  ${name}`).join('');
-  say(`${chosen.length - missed.length} caught, ${missed.length} missed${names}`);
+  say(`${chosen.length - missed.length} caught, ${missed.length} missed or not tried${names}`);
   return missed.length === 0 ? 0 : 1;
 }
 

@@ -109,8 +109,8 @@ function mostExpensive(modules: readonly TestModule[]): string[] {
 /** The files' own time counts: of a starter that outlives vitest's worker, Linux tells nobody what its tools took. */
 function cost(modules: readonly TestModule[]): string {
   const wall = `${Math.round(performance.now() / 1000)} s`;
-  const { user, system } = process.cpuUsage();
   if (process.platform !== 'linux') return `${wall} in all`;
+  const { user, system } = process.cpuUsage();
   const files = modules.map((module) => module.meta().processorSeconds ?? 0);
   const seconds = files.reduce((sum, file) => sum + file, (user + system) / 1e6);
   return `${wall} in all, ${Math.round(seconds)} s of processor time`;

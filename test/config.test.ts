@@ -22,3 +22,8 @@ it('addresses that fetch would refuse with all of their text hold no password', 
     expect(refused).not.toThrow(/s3cret/);
   }
 });
+
+it('a SECRET_KEY of fewer than 32 bytes is refused', () => {
+  expect(() => loadConfig({ SECRET_KEY: 'k'.repeat(31) })).toThrow('SECRET_KEY: must have at least 32 bytes');
+  expect(loadConfig({ SECRET_KEY: 'k'.repeat(32) }).SECRET_KEY).toBe('k'.repeat(32));
+});

@@ -235,8 +235,9 @@ export class TestService {
       RATE_SUBMIT_PER_MINUTE: '100000',
       RATE_READ_PER_MINUTE: '1000000',
       UNFINISHED_PER_KEY: '100000',
-      // On a busy machine Redis may be late; what happens then is for tests about it.
+      // On a busy machine Redis and the storage may be late; what happens then is for tests about it.
       REDIS_DEADLINE_SECONDS: '30',
+      STORAGE_DEADLINE_SECONDS: '60',
       LOG_LEVEL: process.env.TEST_LOG_LEVEL ?? 'silent',
       ...environment,
     });

@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { join } from 'node:path';
 import { Webhook } from 'standardwebhooks';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { descendants, programOf } from '../processes.ts';
+import { programOf, startedFromNow } from '../processes.ts';
 import { until } from '../until.ts';
 import { type Answer, type Json, useClips, useService } from './api-fixture.ts';
 import { Stream } from './event-stream.ts';
@@ -146,7 +146,8 @@ describe('A4. GET /v1/jobs', () => {
 
 describe('A4. DELETE /v1/jobs/{jobId}: cancel and erase', () => {
   const remove = (jobId: string): Promise<Answer> => service().call('DELETE', `/v1/jobs/${jobId}`);
-  const programs = (): string[] => descendants(process.pid).map(programOf);
+  const started = startedFromNow();
+  const programs = (): string[] => started().map(programOf);
   const workspaces = async (): Promise<string[]> => {
     const root = join(service().dataDir, 'workspaces');
     const ofWorkers = await Promise.all(
@@ -248,8 +249,9 @@ describe('A4. GET /v1/usage', () => {
       expect((await quiet().call('POST', '/v1/uploads', { key, headers: upload })).status).toBe(201);
     }
     const stream = await Stream.ofKey({ url: quiet().url, key });
-    const { status, body } = await quiet().call('GET', '/v1/usage', { key });
+    const { status, headers, body } = await quiet().call('GET', '/v1/usage', { key });
     expect(status).toBe(200);
+    expect(headers['content-security-policy']).toMatch(/default-src 'none'.*frame-ancestors 'none'/);
     expect(body).toEqual({
       success: true,
       data: {

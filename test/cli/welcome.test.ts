@@ -32,7 +32,9 @@ async function codecOf(file: string): Promise<string> {
   return (await execute('ffprobe', [...entries, join(home.folder, file)])).stdout.trim();
 }
 
-it('the first start shows addresses, a key, and a line that makes an MP3; later ones take the key from a variable', async () => {
+it('the first start shows addresses, a key, and a line that makes an MP3; later ones take the key from a variable', {
+  tags: 'curl',
+}, async () => {
   const first = await home.serve();
   const key = await first.process.says(/^API key {2}(sp_\S+) \(shown this once\)$/m);
   const line = await first.process.says(/^In another terminal this makes an MP3 of a sample:\n(.+)$/m);

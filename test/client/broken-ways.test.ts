@@ -2,8 +2,9 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { pipeline } from 'node:stream/promises';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { createClient } from '../../src/client/index.ts';
+import { Watchdog } from '../../src/client/wait.ts';
 import { useClips, useService } from '../api/api-fixture.ts';
 
 const clip = useClips('tone.mp4');
@@ -216,4 +217,20 @@ describe('events of all jobs', () => {
     expect([resets, breaking.asked]).toEqual([2, Array.from({ length: 3 }, () => 'GET /v1/events')]);
     expect(statuses).toContain('completed');
   });
+});
+
+it('a stream of events that falls silent is given up 20 s after what was heard last', () => {
+  vi.useFakeTimers();
+  try {
+    const silent = vi.fn();
+    const watchdog = new Watchdog(silent);
+    vi.advanceTimersByTime(19_000);
+    watchdog.feed();
+    vi.advanceTimersByTime(19_000);
+    expect(silent).not.toHaveBeenCalled();
+    vi.advanceTimersByTime(1000);
+    expect(silent).toHaveBeenCalledOnce();
+  } finally {
+    vi.useRealTimers();
+  }
 });

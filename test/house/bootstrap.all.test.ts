@@ -140,7 +140,9 @@ describe('script/bootstrap', () => {
 
     it('installs it for somebody who may', async () => {
       const { code } = await machine.bootstrap();
-      expect((await machine.calls()).at(-1)).toMatch(/^apt-get .* install .* bubblewrap$/);
+      expect(await machine.calls()).toContainEqual(
+        expect.stringMatching(/^apt-get .* install .* bubblewrap$/),
+      );
       expect(code).toBe(0);
     });
 
@@ -165,7 +167,9 @@ describe('script/bootstrap', () => {
         `"${machine.folder}/policy-rc.d" >/dev/null; echo "policy $?" >> "${machine.folder}/calls"`,
       );
       const { code, output } = await machine.bootstrap();
-      expect((await machine.calls()).slice(1)).toEqual([
+      // npm is called meanwhile.
+      const calls = (await machine.calls()).filter((call) => !call.startsWith('npm'));
+      expect(calls).toEqual([
         'apt-get -q update',
         'policy 101',
         install,
@@ -225,7 +229,7 @@ describe('script/bootstrap', () => {
       await machine.installer('brew');
       const { code, output } = await machine.bootstrap();
       expect(output).toContain('+ brew install ffmpeg redis\n');
-      expect((await machine.calls()).at(-1)).toBe('brew install ffmpeg redis');
+      expect(await machine.calls()).toContain('brew install ffmpeg redis');
       expect(code).toBe(0);
     });
 

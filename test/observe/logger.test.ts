@@ -14,14 +14,15 @@ function written(record: object): { line: string; json: { err: Record<string, un
   return { line, json: JSON.parse(line) };
 }
 
-it.each([
-  ['a key', { apiKey: SECRET }],
-  ['a key within', { request: { apikey: SECRET } }],
-  ['a secret', { webhook: { secret: SECRET } }],
+const names = ['apiKey', 'apikey', 'secret', 'mediaKey', 'signature', 'password', 'token'];
+
+it.each<[string, object]>([
+  ...names.flatMap((name): [string, object][] => [
+    [name, { [name]: SECRET }],
+    [`${name} within`, { request: { [name]: SECRET } }],
+  ]),
   ['headers', { headers: { 'x-api-key': SECRET, authorization: SECRET, cookie: SECRET, apikey: SECRET } }],
   ['headers within', { request: { headers: { 'x-api-key': SECRET, apikey: SECRET } } }],
-  ['a media key', { audioMessage: { mediaKey: SECRET } }],
-  ['a password', { connection: { password: SECRET } }],
 ])('%s is blanked', (_what, record) => {
   expect(written(record).line).not.toContain(SECRET);
   expect(written(record).line).toContain('[redacted]');

@@ -64,7 +64,7 @@ export const clientFaults: readonly Fault[] = [
     in: 'checked',
     search: "hash.digest('hex') !== sha256",
     replace: "hash.digest('hex').length !== sha256.length",
-    tests: ['test/cli/at-a-service.core-all.test.ts'],
+    tests: ['test/cli/silent-service.test.ts'],
   },
   {
     name: 'interrupted-job-goes-on',
@@ -72,7 +72,7 @@ export const clientFaults: readonly Fault[] = [
     in: 'followed',
     search: 'if (signal.aborted) { progress.note(`cancelling ${jobId}`);',
     replace: 'if (!signal.aborted) { progress.note(`cancelling ${jobId}`);',
-    tests: ['test/cli/at-a-service.core-all.test.ts'],
+    tests: ['test/cli/silent-service.test.ts'],
   },
   {
     name: 'faults-of-the-machine-unseen',
@@ -80,7 +80,7 @@ export const clientFaults: readonly Fault[] = [
     in: 'checkRedisProgram',
     search: 'if (program === undefined) {',
     replace: "if (program === '') {",
-    tests: ['test/cli/doctor/machine.all.test.ts', 'test/cli/doctor/media.core-all.test.ts'],
+    tests: ['test/cli/doctor/media.core-all.test.ts'],
   },
   {
     name: 'short-secret-accepted',

@@ -132,7 +132,7 @@ export const gatewayFaults: readonly Fault[] = [
     in: 'Relay.#handOver',
     search: '(!to.isGroup && (await directory.apart(digits, from.digits)))',
     replace: '(to.isGroup && (await directory.apart(digits, from.digits)))',
-    tests: ['test/gateway/loopback-contract.test.ts', 'test/gateway/loopback.test.ts'],
+    tests: ['test/gateway/network.test.ts'],
   },
   {
     name: 'contacts-not-limited',

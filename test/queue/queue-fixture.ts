@@ -154,6 +154,8 @@ export class TestQueue {
       });
     });
     if (outcome !== 'reserved') throw new Error(`the job was not taken: ${outcome}`);
+    // A job is accepted also where Redis is slow to say that it is confirmed: until then nobody reads it.
+    await until('the job is confirmed', () => findJobRecord(this.#patient, job.jobId));
   }
 
   /** Resolves once a submission has its deadline for itself, and not for a connection. */

@@ -90,7 +90,9 @@ it('says how long a job will take from its own place, with others queued', { tim
     const reservation = await jobs.submit(own, [{ jobId, payload: payloadOf(own) }]);
     if (reservation.outcome !== 'reserved') throw new Error(reservation.outcome);
     asked.push({ jobId, estimate: estimateOf(reservation.outlook, settings), endedBefore });
-    await until('two more have ended', () => ended.length >= endedBefore + 2);
+    // A machine that is slow here and fast in the worker may have emptied the queue.
+    const most = inQueue + asked.length;
+    await until('two more have ended', () => ended.length >= Math.min(endedBefore + 2, most));
   }
   await until('all have ended', () => asked.every(({ jobId }) => ended.includes(jobId)), 180_000);
   const wrong = asked.flatMap(({ jobId, estimate, endedBefore }) => {

@@ -3,7 +3,7 @@ import { kill } from 'node:process';
 import { afterAll, describe, expect, it } from 'vitest';
 import { type MetricRow, metricTable } from '../../../src/observe/metrics/table.ts';
 import { TestService, useClips, useService } from '../../api/api-fixture.ts';
-import { descendants, isStopped, programOf, signalIfThere } from '../../processes.ts';
+import { isStopped, programOf, signalIfThere, startedFromNow } from '../../processes.ts';
 import { hear, sendJson, startTranscriber } from '../../transcripts/transcriber-stub.ts';
 import { until } from '../../until.ts';
 import { rawRequest } from './raw-get.ts';
@@ -131,9 +131,10 @@ describe('a job', () => {
 
   it('shows while its ffmpeg works: as a process, and as a place that is taken', async () => {
     const url = await service().outside.file('long.wav', clip('long.wav'));
+    const started = startedFromNow();
     const jobId = await service().submit(job(url, { format: 'flac', normalize: true }));
     const pid = await until('ffmpeg works, and stands still', () => {
-      const found = descendants(process.pid).find((one) => programOf(one) === 'ffmpeg');
+      const found = started().find((one) => programOf(one) === 'ffmpeg');
       if (found !== undefined) signalIfThere(found, 'SIGSTOP');
       return found !== undefined && isStopped(found) && found;
     });
