@@ -26,7 +26,7 @@ COPY web/package.json ./web/
 RUN npm ci --omit=dev --ignore-scripts --no-audit --no-fund
 COPY script/build-web.ts ./script/
 COPY packages/contract ./packages/contract
-COPY src/client ./src/client
+COPY packages/client/src ./src/client
 COPY web ./web
 RUN node script/build-web.ts
 
@@ -41,7 +41,7 @@ RUN node script/ffmpeg-flags.ts > flags
 FROM node AS ffmpeg
 WORKDIR /app
 COPY script/bootstrap script/env.sh script/ffmpeg script/ffmpeg.patch ./script/
-COPY src/media/requirements.ts src/media/*.c ./src/media/
+COPY packages/media/src/requirements.ts packages/media/src/*.c ./src/media/
 COPY --from=flags /app/flags ./
 RUN script/ffmpeg flags
 

@@ -1,9 +1,9 @@
+import { tags } from 'soundpost-testing/needs';
 import { defineConfig } from 'vitest/config';
-import { tags } from './test/needs.ts';
 
 /**
  * The runs, in the order in which they follow one another. A test file's name says in which it takes part: `sniff.test.ts` in the core
- * alone, `corpus.all.test.ts` in `all` alone, `formats.core-all.test.ts` in both, with other rows in each (`test/by-run.ts`).
+ * alone, `corpus.all.test.ts` in `all` alone, `formats.core-all.test.ts` in both, with other rows in each (`packages/testing/src/by-run.ts`).
  */
 const runs = ['core', 'all', 'long'] as const;
 

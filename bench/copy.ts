@@ -4,9 +4,9 @@
  *     node bench/copy.ts [--minutes 60] [--runs 5]
  */
 import { join } from 'node:path';
-import { extractAudio } from '../src/media/extract.ts';
-import { planOutput } from '../src/media/plan.ts';
-import { probe } from '../src/media/probe.ts';
+import { extractAudio } from 'soundpost-media/extract';
+import { planOutput } from 'soundpost-media/plan';
+import { probe } from 'soundpost-media/probe';
 import { askedFor, inTurns, printRow, secondsOf } from './measuring/comparison.ts';
 import { audioOf, inputFolder, videoOf } from './measuring/inputs.ts';
 import { openJobBench, rawFfmpeg } from './measuring/jobs.ts';

@@ -6,12 +6,12 @@
  *     node bench/long-queue.ts [--jobs 1000000] [--runs 5] [--requests 500] [--probes 100]
  */
 import { randomBytes } from 'node:crypto';
-import { createLogger } from '../src/observe/logger.ts';
-import { consumeExtractions } from '../src/queue/extraction-consumer.ts';
-import { JobQueue } from '../src/queue/job-queue.ts';
-import { openQueue } from '../src/queue/open-queue.ts';
-import { connectRedis } from '../src/redis/connection.ts';
-import { resultOf } from '../test/queue/job-result.ts';
+import { createLogger } from 'soundpost-kit/observe/logger';
+import { connectRedis } from 'soundpost-kit/redis/connection';
+import { consumeExtractions } from '../src/jobs/extraction-consumer.ts';
+import { JobQueue } from '../src/jobs/job-queue.ts';
+import { openQueue } from '../src/jobs/open-queue.ts';
+import { resultOf } from '../test/jobs/job-result.ts';
 import { type ApiBench, load, openApiBench, typicalAllow, typicalJob } from './measuring/api.ts';
 import { askedFor, inTurns, median, printRow } from './measuring/comparison.ts';
 import { typicalPayload } from './measuring/typical-payload.ts';

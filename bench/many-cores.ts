@@ -8,10 +8,10 @@
  */
 import { chmod, mkdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { Client } from '../test/client.ts';
-import { mediaTools } from '../test/media-tools.ts';
-import { descendants } from '../test/processes.ts';
-import type { RunningProcess } from '../test/service.ts';
+import { Client } from 'soundpost-testing/client';
+import { mediaTools } from 'soundpost-testing/media-tools';
+import { descendants } from 'soundpost-testing/processes';
+import type { RunningProcess } from 'soundpost-testing/service';
 import { usedSeconds } from './measuring/api.ts';
 import { askedFor, inTurns, median, printRow, secondsOf } from './measuring/comparison.ts';
 import { openHome } from './measuring/home.ts';

@@ -7,7 +7,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { until } from '../test/until.ts';
+import { until } from 'soundpost-testing/until';
 import { load } from './measuring/api.ts';
 import { askedFor, printRow } from './measuring/comparison.ts';
 import { inputFolder, videoOf, voiceOf } from './measuring/inputs.ts';

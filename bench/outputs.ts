@@ -8,7 +8,7 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { serveVideos } from '../test/video-server.ts';
+import { serveVideos } from 'soundpost-testing/video-server';
 import { askedFor, inTurns, printRow } from './measuring/comparison.ts';
 import { audioOf, inputFolder } from './measuring/inputs.ts';
 import { openJobBench } from './measuring/jobs.ts';

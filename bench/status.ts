@@ -4,7 +4,7 @@
  *
  *     node bench/status.ts [--seconds 5] [--runs 5] [--connections 64]
  */
-import { recordKey } from '../src/queue/bullmq-internals.ts';
+import { recordKey } from '../src/jobs/bullmq-internals.ts';
 import { load, openApiBench, typicalAllow, typicalJob, usedSeconds } from './measuring/api.ts';
 import { askedFor, inTurns, median, printRow } from './measuring/comparison.ts';
 

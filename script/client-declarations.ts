@@ -1,14 +1,14 @@
 /**
- * Writes the declarations of soundpost-client (docs/decisions/0040-client-package.md): those of src/client, with every type of the
+ * Writes the declarations of soundpost-client (docs/decisions/0040-client-package.md): those of packages/client/src, with every type of the
  * contract as plain TypeScript, made of its schema and named as the OpenAPI document names it.
  *
- *   node script/client-declarations.ts <folder with the compiler's declarations of src/client> <file to write>
+ *   node script/client-declarations.ts <folder with the compiler's declarations of packages/client/src> <file to write>
  */
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { assemble } from 'soundpost-kit/http/openapi/document';
 import { z } from 'zod';
 import { schemas } from '../src/api/openapi/document.ts';
-import { assemble } from '../src/http/openapi/document.ts';
 import { declarationsOf } from './declaration-bundle.ts';
 import { declaration, referred } from './json-schema-types.ts';
 
@@ -61,7 +61,7 @@ async function usedSchemas(text: string): Promise<ReadonlyMap<string, z.ZodType>
       const schema = exported[name];
       if (!(schema instanceof z.ZodType)) {
         throw new Error(
-          `src/client takes the type ${name} of soundpost-contract/${file}, which has no schema`,
+          `packages/client/src takes the type ${name} of soundpost-contract/${file}, which has no schema`,
         );
       }
       used.set(name, schema);

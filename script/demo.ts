@@ -11,15 +11,15 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { errorCatalogue } from 'soundpost-contract/errors';
-import type { Job } from 'soundpost-contract/job';
 import {
   type CompletedJob,
   createClient,
   type SoundpostClient,
   SoundpostError,
   verifyWebhook,
-} from '../src/client/index.ts';
+} from 'soundpost-client';
+import { errorCatalogue } from 'soundpost-contract/errors';
+import type { Job } from 'soundpost-contract/job';
 import { type Receiver, startReceiver } from './demo-parts/receiver.ts';
 import { makeSample } from './demo-parts/sample.ts';
 import { type Service, startService } from './demo-parts/service.ts';

@@ -3,10 +3,10 @@
 import { type CatalogueEntry, errorCatalogue } from 'soundpost-contract/errors';
 import { type Format, formats } from 'soundpost-contract/formats';
 import { type GatewayCatalogueEntry, gatewayErrorCatalogue } from 'soundpost-contract/gateway-errors';
+import { Environment } from 'soundpost-kit/settings/environment';
+import { containers } from 'soundpost-media/sniff';
 import { z } from 'zod';
 import { routes } from '../src/api/app.ts';
-import { containers } from '../src/media/sniff.ts';
-import { Environment } from '../src/settings/environment.ts';
 import { code, markdownTable } from './markdown-table.ts';
 
 export function formatTable(): string {

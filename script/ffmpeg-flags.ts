@@ -1,5 +1,5 @@
-/** Prints what script/ffmpeg gives to ffmpeg's `configure`, one flag a line: all that src/media/requirements.ts asks for, and nothing else. */
-import { requirements } from '../src/media/requirements.ts';
+/** Prints what script/ffmpeg gives to ffmpeg's `configure`, one flag a line: all that packages/media/src/requirements.ts asks for, and nothing else. */
+import { requirements } from 'soundpost-media/requirements';
 
 /** Where `configure` has another name than the program. */
 const CONFIGURE_NAMES: Readonly<Record<string, string>> = {

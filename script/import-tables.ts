@@ -1,22 +1,34 @@
-/** Who may import whom, read out of the rules that script/import-rules.ts holds the code to. */
+/** Who may import whom, read out of what the packages declare and of the rules that script/import-rules.ts holds the code to. */
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import extractDepcruiseConfig from 'dependency-cruiser/config-utl/extract-depcruise-config';
 import { code, markdownTable } from './markdown-table.ts';
+
+const PACKAGES = join(import.meta.dirname, '../packages');
 
 const { forbidden = [] } = await extractDepcruiseConfig(
   join(import.meta.dirname, '../.dependency-cruiser.mjs'),
 );
 
+/** Each package: what it says that it is, its doors, and what of ours it may use, which npm and the rule of imports hold it to. */
 export function importTable(): string {
-  const rows = rulesMatching(
-    /^src\/(\S+) may import, of ours: its own folder, (.*?)(?:, )?and the type Logger$/,
-  );
+  const names = readdirSync(PACKAGES).filter((name) => name !== 'testing');
   return markdownTable(
-    ['Folder', 'May import of ours, besides its own folder and the type `Logger`'],
-    rows.map(([folder = '', others = '']) => [
-      code(`src/${folder}`),
-      others === '' ? 'nothing' : paths(others),
-    ]),
+    ['Package', 'What it is', 'Doors', 'May use of ours'],
+    names.map((name) => {
+      const { description, dependencies = {}, devDependencies = {}, exports, private: isPrivate } = JSON.parse(
+        readFileSync(join(PACKAGES, name, 'package.json'), 'utf8'),
+      );
+      // What is published brings its own with it, so that it depends on nothing of ours.
+      const used = Object.keys(isPrivate === true ? dependencies : { ...dependencies, ...devDependencies });
+      const ours = used.filter((other) => other.startsWith('soundpost-') && other !== 'soundpost-testing');
+      return [
+        code(`packages/${name}`),
+        description,
+        String(Object.keys(exports).length),
+        ours.length === 0 ? 'nothing' : ours.map((other) => code(other.replace('soundpost-', ''))).join(', '),
+      ];
+    }),
   );
 }
 

@@ -4,9 +4,9 @@
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { startChromium } from '../test/chromium.ts';
+import { startChromium } from 'soundpost-testing/chromium';
+import { startTestRedis } from 'soundpost-testing/redis-server';
 import { ada, eventually, hedy, makeFolder, run, startTestGateway } from '../test/gateway/gateway-fixture.ts';
-import { startTestRedis } from '../test/redis-server.ts';
 
 const PICTURE = 'docs/images/inbox.png';
 /** Nikola Tesla of the loopback network. */

@@ -1,5 +1,5 @@
 /** The table of docs/metrics.md, made from the one that the registry is made from. */
-import { type MetricRow, metricTable as rows } from '../src/observe/metrics/table.ts';
+import { type MetricRow, metricTable as rows } from 'soundpost-kit/observe/metrics/table';
 import { code, markdownTable } from './markdown-table.ts';
 
 /** More values than this are counted instead of listed. */

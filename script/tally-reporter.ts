@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
+import type {} from 'soundpost-testing/needs';
 import type { Reporter, TestModule } from 'vitest/node';
-import type {} from '../test/needs.ts';
 
 const MOST_EXPENSIVE = 10;
 

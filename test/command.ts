@@ -1,4 +1,4 @@
-/** A command as main.ts runs it, inside the test's process. What only a process shows (signals, streams, its exit) starts one: test/service.ts. */
+/** A command as main.ts runs it, inside the test's process. What only a process shows (signals, streams, its exit) starts one: packages/testing/src/service.ts. */
 import { Readable, Writable } from 'node:stream';
 import { vi } from 'vitest';
 import { run } from '../src/cli/run.ts';

@@ -5,10 +5,10 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { Redis } from 'ioredis';
-import { KEY_PREFIX } from '../../src/redis/keys.ts';
+import { KEY_PREFIX } from 'soundpost-kit/redis/keys';
 
-import { descendants } from '../../test/processes.ts';
-import type { ServiceHome } from '../../test/service.ts';
+import { descendants } from 'soundpost-testing/processes';
+import type { ServiceHome } from 'soundpost-testing/service';
 import { openHome } from './home.ts';
 import type { Load, Loaded } from './load.ts';
 

@@ -2,7 +2,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Redis } from 'ioredis';
-import { recordKey } from '../../src/queue/bullmq-internals.ts';
+import { recordKey } from '../../src/jobs/bullmq-internals.ts';
 
 const redis = new Redis(process.argv[2] ?? '');
 const server = createServer(async (request, response) => {

@@ -3,9 +3,9 @@ import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { dieWithParent } from '../../src/launcher.ts';
-import { startEmbeddedRedis } from '../../src/redis/embedded.ts';
-import { ServiceHome } from '../../test/service.ts';
+import { dieWithParent } from 'soundpost-base/launcher';
+import { startEmbeddedRedis } from 'soundpost-kit/redis/embedded';
+import { ServiceHome } from 'soundpost-testing/service';
 
 export interface BenchHome {
   readonly folder: string;

@@ -5,7 +5,7 @@
  */
 import { connect, createServer, type Socket } from 'node:net';
 import { parentPort, workerData } from 'node:worker_threads';
-import { serveRanges } from '../../test/range-server.ts';
+import { serveRanges } from 'soundpost-testing/range-server';
 
 export interface LinkSettings {
   readonly folder: string;

@@ -4,7 +4,7 @@ import { openAsBlob } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { basename } from 'node:path';
 import { promisify } from 'node:util';
-import { descendants } from '../../test/processes.ts';
+import { descendants } from 'soundpost-testing/processes';
 import { usedSeconds } from './api.ts';
 import { inTurns, median, printRow, type Reach, secondsOf } from './comparison.ts';
 import type { ServiceBench } from './service.ts';

@@ -2,8 +2,8 @@
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Client } from '../../test/client.ts';
-import type { RunningProcess } from '../../test/service.ts';
+import { Client } from 'soundpost-testing/client';
+import type { RunningProcess } from 'soundpost-testing/service';
 import { openHome } from './home.ts';
 import { inputFolder } from './inputs.ts';
 

@@ -1,5 +1,5 @@
 /** What stands in the queue for a typical request. */
-import { ExtractPayload } from '../../src/queue/payloads.ts';
+import { ExtractPayload } from '../../src/jobs/payloads.ts';
 import { typicalJob } from './api.ts';
 
 export const typicalPayload = ExtractPayload.parse({

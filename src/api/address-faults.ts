@@ -2,13 +2,14 @@
  * What a schema cannot see of a submission: whether its addresses are public, its uploads the caller's, and transcripts
  * on offer (decisions A2 and A8).
  */
-import { z } from 'zod';
+
 import { DestinationRequest, namesOutputs } from 'soundpost-contract/destination';
 import { UploadId } from 'soundpost-contract/ids';
 import { BatchRequest, JobOptions, type Source, UrlSource } from 'soundpost-contract/job-request';
-import { OutboundRefused } from '../outbound/errors.ts';
-import type { QueuedSource } from '../queue/payloads.ts';
-import { findUpload } from '../uploads/record.ts';
+import { OutboundRefused } from 'soundpost-outbound/errors';
+import { z } from 'zod';
+import type { QueuedSource } from '../jobs/payloads.ts';
+import { findUpload } from '../jobs/uploads/record.ts';
 import { type Fault, faultsError, schemaFaults } from './request-faults.ts';
 import type { ApiServices } from './route.ts';
 

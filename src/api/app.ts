@@ -1,11 +1,11 @@
 /** The Express application: the table of routes, and around it what every request goes through. */
 import { randomUUID } from 'node:crypto';
 import type { ErrorRequestHandler, Express, NextFunction, Request, RequestHandler, Response } from 'express';
+import type { Logger } from 'soundpost-base/logger';
 import { ServiceError } from 'soundpost-contract/errors';
 import { JobId } from 'soundpost-contract/ids';
-import { referenceAssets } from '../http/api-reference.ts';
-import { application, type Mounting, mount, newRouter, noticeForwarded } from '../http/routes.ts';
-import type { Logger } from '../observe/logger.ts';
+import { referenceAssets } from 'soundpost-kit/http/api-reference';
+import { application, type Mounting, mount, newRouter, noticeForwarded } from 'soundpost-kit/http/routes';
 import { consolePage } from './console-page.ts';
 import { admit } from './middleware/authentication.ts';
 import { apiFromElsewhere } from './middleware/cross-origin.ts';

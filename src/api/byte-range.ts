@@ -1,5 +1,5 @@
 /** Conditional and partial downloads (RFC 9110, 13 and 14): what of a file a request gets. */
-import type { ByteRange } from '../storage/storage.ts';
+import type { ByteRange } from 'soundpost-kit/storage/storage';
 
 /** One range in bytes; several at once or another unit are no match and get the whole file, which RFC 9110 14.2 allows. */
 const ONE_RANGE = /^bytes=[ \t]*(\d*)-(\d*)[ \t]*$/i;

@@ -7,8 +7,8 @@ import { existsSync, readFileSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import type { RequestHandler, Router } from 'express';
-import { newRouter } from '../http/routes.ts';
-import { filesIn, staticFiles } from '../http/static-files.ts';
+import { newRouter } from 'soundpost-kit/http/routes';
+import { filesIn, staticFiles } from 'soundpost-kit/http/static-files';
 
 const PAGE = new URL('../../web/dist/console/', import.meta.url);
 

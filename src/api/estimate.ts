@@ -1,5 +1,5 @@
 /** How long a job will take, from its own place in the fair order (docs/decisions/0004-fairness.md). */
-import type { Outlook } from '../queue/outlook.ts';
+import type { Outlook } from '../jobs/outlook.ts';
 import type { ApiSettings } from './route.ts';
 
 /** Before anything was measured. */

@@ -2,10 +2,10 @@
 import { randomUUID } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { ServiceError } from 'soundpost-contract/errors';
-import { redisNow } from '../redis/clock.ts';
-import type { Redis } from '../redis/connection.ts';
-import { ownKey } from '../redis/keys.ts';
-import { RedisScript } from '../redis/script.ts';
+import { redisNow } from 'soundpost-kit/redis/clock';
+import type { Redis } from 'soundpost-kit/redis/connection';
+import { ownKey } from 'soundpost-kit/redis/keys';
+import { RedisScript } from 'soundpost-kit/redis/script';
 
 /** A stream that was not heard of for so long has died with its process. */
 const HELD_SECONDS = 40;

@@ -1,10 +1,10 @@
 /** POST with an Idempotency-Key (decisions A6): the same request gets the first answer again. */
 import { createHash, type Hash } from 'node:crypto';
-import { z } from 'zod';
 import { ServiceError } from 'soundpost-contract/errors';
 import { IdempotencyHeaders } from 'soundpost-contract/request-headers';
-import { hashOf, type IdempotencyPolicy, once } from '../http/idempotency.ts';
-import { ownKey } from '../redis/keys.ts';
+import { hashOf, type IdempotencyPolicy, once } from 'soundpost-kit/http/idempotency';
+import { ownKey } from 'soundpost-kit/redis/keys';
+import { z } from 'zod';
 import { sendJson } from './answer.ts';
 import { keyOf, type RouteContext } from './route.ts';
 

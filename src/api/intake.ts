@@ -2,8 +2,8 @@
 import type { Hash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { ServiceError } from 'soundpost-contract/errors';
-import { SNIFF_BYTES, sniffContainer } from '../media/sniff.ts';
-import { redisNow } from '../redis/clock.ts';
+import { redisNow } from 'soundpost-kit/redis/clock';
+import { SNIFF_BYTES, sniffContainer } from 'soundpost-media/sniff';
 import {
   beginUpload,
   completeUpload,
@@ -12,7 +12,7 @@ import {
   type Upload,
   uploadStorageKey,
   withdrawUpload,
-} from '../uploads/record.ts';
+} from '../jobs/uploads/record.ts';
 import type { ApiServices } from './route.ts';
 
 interface ReceivedFile {

@@ -1,12 +1,12 @@
 /** From a job's record to what its owner is shown (audio-extraction.md "Job", decisions A4). */
 import type { Job } from 'soundpost-contract/job';
 import { outputsOf } from 'soundpost-contract/output-request';
-import { readDestinations } from '../queue/destination-state.ts';
-import type { JobRecord } from '../queue/job-record.ts';
-import { filesView, optionsView, sourceView, transcriptFileView } from '../queue/public-view.ts';
-import { readTranscripts, type TranscriptProgress } from '../queue/transcript-state.ts';
-import { readVoiceState } from '../queue/voice-state.ts';
-import { readUpload } from '../uploads/record.ts';
+import { readDestinations } from '../jobs/destination-state.ts';
+import type { JobRecord } from '../jobs/job-record.ts';
+import { filesView, optionsView, sourceView, transcriptFileView } from '../jobs/public-view.ts';
+import { readTranscripts, type TranscriptProgress } from '../jobs/transcript-state.ts';
+import { readUpload } from '../jobs/uploads/record.ts';
+import { readVoiceState } from '../jobs/voice-state.ts';
 import type { ApiServices } from './route.ts';
 
 export async function jobAnswer(

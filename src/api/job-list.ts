@@ -2,9 +2,9 @@
 
 import { ServiceError } from 'soundpost-contract/errors';
 import type { Job, JobStatus } from 'soundpost-contract/job';
-import { type ListPosition, listJobIds } from '../queue/job-index.ts';
-import type { JobRecord } from '../queue/job-record.ts';
-import { redisNow } from '../redis/clock.ts';
+import { redisNow } from 'soundpost-kit/redis/clock';
+import { type ListPosition, listJobIds } from '../jobs/job-index.ts';
+import type { JobRecord } from '../jobs/job-record.ts';
 import { jobAnswer } from './job-answer.ts';
 import type { ApiServices } from './route.ts';
 

@@ -1,5 +1,5 @@
 /** A request's JSON body (decisions A1): up to 256 KiB, plain, of the one type. */
-import { jsonReader, textReader } from '../http/json-body.ts';
+import { jsonReader, textReader } from 'soundpost-kit/http/json-body';
 
 const MAX_BYTES = 256 * 1024;
 

@@ -1,8 +1,8 @@
 /** The job that a path names, if it is the caller's: somebody else's answers exactly as an unknown one (decisions A4). */
 import { ServiceError } from 'soundpost-contract/errors';
 import { JobId } from 'soundpost-contract/ids';
-import { type JobRecord, readJobRecord } from '../queue/job-record.ts';
-import { redisNow } from '../redis/clock.ts';
+import { redisNow } from 'soundpost-kit/redis/clock';
+import { type JobRecord, readJobRecord } from '../jobs/job-record.ts';
 import type { ApiServices, RouteContext } from './route.ts';
 
 /** The `jobId` of the path. Throws INVALID_JOB_ID. */

@@ -2,11 +2,12 @@
  * From what a schema found wrong to the one error that is answered (decisions A2): a missing required field is
  * INVALID_REQUEST, a bad value has its field's code; of several, INVALID_REQUEST wins, then the order of the table.
  */
-import type { z } from 'zod';
+
 import { type ErrorCode, ServiceError } from 'soundpost-contract/errors';
 import { isAudioFormat } from 'soundpost-contract/formats';
 import { MAX_BATCH_JOBS } from 'soundpost-contract/job-request';
-import { fieldPath } from '../http/field-path.ts';
+import { fieldPath } from 'soundpost-kit/http/field-path';
+import type { z } from 'zod';
 
 export interface Fault {
   readonly code: ErrorCode;

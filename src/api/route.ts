@@ -3,27 +3,27 @@
  * answers 405, and what the tests of authorisation walk.
  */
 import type { Request, Response } from 'express';
-import type { z } from 'zod';
 import type { ErrorCode } from 'soundpost-contract/errors';
 import type { Job } from 'soundpost-contract/job';
 import type { Scope } from 'soundpost-contract/scopes';
-import type { JobWebhooks } from '../deliveries/job-webhooks.ts';
-import type { AnswerDocs, OperationDocs } from '../http/openapi/description.ts';
-import type { SandboxLevel } from '../media/sandbox.ts';
-import type { AuditLog, Logger } from '../observe/logger.ts';
-import type { Outbound } from '../outbound/outbound.ts';
-import type { JobChanges } from '../queue/job-changes.ts';
-import type { JobQueue } from '../queue/job-queue.ts';
-import type { VoiceQueue } from '../queue/voice-queue.ts';
-import type { Redis } from '../redis/connection.ts';
-import type { LinkWatch } from '../redis/link-watch.ts';
-import type { Sealer } from '../signing/sealer.ts';
-import type { UrlSigner } from '../signing/signed-url.ts';
-import type { DiskSpace } from '../storage/disk-space.ts';
-import type { IncomingUploads } from '../storage/incoming.ts';
-import type { DownloadAddress, Storage, StorageState } from '../storage/storage.ts';
-import type { ApiKey, ApiKeys } from '../tenants/api-keys.ts';
-import type { WebhookSecrets } from '../tenants/webhook-secrets.ts';
+import type { AnswerDocs, OperationDocs } from 'soundpost-kit/http/openapi/description';
+import type { AuditLog, Logger } from 'soundpost-kit/observe/logger';
+import type { Redis } from 'soundpost-kit/redis/connection';
+import type { LinkWatch } from 'soundpost-kit/redis/link-watch';
+import type { Sealer } from 'soundpost-kit/signing/sealer';
+import type { UrlSigner } from 'soundpost-kit/signing/signed-url';
+import type { DiskSpace } from 'soundpost-kit/storage/disk-space';
+import type { IncomingUploads } from 'soundpost-kit/storage/incoming';
+import type { DownloadAddress, Storage, StorageState } from 'soundpost-kit/storage/storage';
+import type { SandboxLevel } from 'soundpost-media/sandbox';
+import type { Outbound } from 'soundpost-outbound/outbound';
+import type { z } from 'zod';
+import type { JobWebhooks } from '../followups/job-webhooks.ts';
+import type { JobChanges } from '../jobs/job-changes.ts';
+import type { JobQueue } from '../jobs/job-queue.ts';
+import type { ApiKey, ApiKeys } from '../jobs/tenants/api-keys.ts';
+import type { WebhookSecrets } from '../jobs/tenants/webhook-secrets.ts';
+import type { VoiceQueue } from '../jobs/voice-queue.ts';
 import type { ConsoleOptions } from './console-page.ts';
 import type { SharedReads } from './event-streams.ts';
 

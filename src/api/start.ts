@@ -1,24 +1,25 @@
 /** The API process: made of the configuration, listens, closes. */
-import type { Config } from '../config.ts';
-import { JobWebhooks } from '../deliveries/job-webhooks.ts';
-import { type Listener, listen } from '../http/listener.ts';
-import type { SandboxLevel } from '../media/sandbox.ts';
-import type { Board } from '../observe/board/board.ts';
-import { type AuditLog, createAuditLog } from '../observe/logger.ts';
-import { JobChanges } from '../queue/job-changes.ts';
-import { JobQueue } from '../queue/job-queue.ts';
-import { closeQueues, openQueues, type Queues } from '../queue/open-queue.ts';
-import { readQueues } from '../queue/queue-state.ts';
-import { VoiceQueue } from '../queue/voice-queue.ts';
-import { closeRedis, connectRedis } from '../redis/connection.ts';
-import { Replication } from '../redis/replication.ts';
-import { incomingFolder, observed, publicUrlOf, type Resources, type Stores } from '../resources.ts';
-import { Sealer } from '../signing/sealer.ts';
-import { UrlSigner } from '../signing/signed-url.ts';
-import { watchedInTime, withDeadline } from '../storage/deadline.ts';
-import { IncomingStates } from '../uploads/incoming-states.ts';
-import { holdUpload, uploadStorageKey } from '../uploads/record.ts';
+
+import { type Listener, listen } from 'soundpost-kit/http/listener';
+import { type AuditLog, createAuditLog } from 'soundpost-kit/observe/logger';
+import { closeRedis, connectRedis } from 'soundpost-kit/redis/connection';
+import { Replication } from 'soundpost-kit/redis/replication';
+import { Sealer } from 'soundpost-kit/signing/sealer';
+import { UrlSigner } from 'soundpost-kit/signing/signed-url';
+import { watchedInTime, withDeadline } from 'soundpost-kit/storage/deadline';
+import type { SandboxLevel } from 'soundpost-media/sandbox';
+import { JobWebhooks } from '../followups/job-webhooks.ts';
+import { JobChanges } from '../jobs/job-changes.ts';
+import { JobQueue } from '../jobs/job-queue.ts';
+import { closeQueues, openQueues, type Queues } from '../jobs/open-queue.ts';
+import { readQueues } from '../jobs/queue-state.ts';
+import { IncomingStates } from '../jobs/uploads/incoming-states.ts';
+import { holdUpload, uploadStorageKey } from '../jobs/uploads/record.ts';
+import { VoiceQueue } from '../jobs/voice-queue.ts';
+import type { Config } from '../process/config.ts';
+import { incomingFolder, observed, publicUrlOf, type Resources, type Stores } from '../process/resources.ts';
 import { createApp } from './app.ts';
+import type { Board } from './board/board.ts';
 import { SharedReads } from './event-streams.ts';
 import type { ApiServices } from './route.ts';
 import { IncomingFiles } from './uploads/incoming-files.ts';
@@ -168,6 +169,6 @@ async function boardOf(
   if (config.ADMIN_KEY === undefined) {
     return undefined;
   }
-  const { openBoard } = await import('../observe/board/board.ts');
+  const { openBoard } = await import('./board/board.ts');
   return openBoard({ redis, queues, key: config.ADMIN_KEY, trustProxy: config.TRUST_PROXY, audit, logger });
 }

@@ -2,14 +2,14 @@
 
 import { ServiceError } from 'soundpost-contract/errors';
 import type { JobOptions, JobRequest, VoiceMessageRequest } from 'soundpost-contract/job-request';
-import { sealDestinations } from '../queue/destinations.ts';
-import { saveBatch } from '../queue/job-index.ts';
-import type { NewJob } from '../queue/job-queue.ts';
-import type { Outlook } from '../queue/outlook.ts';
-import type { Reservation } from '../queue/reservation.ts';
-import type { RateState } from '../redis/rate.ts';
-import type { ApiKey } from '../tenants/api-keys.ts';
-import { holdUpload } from '../uploads/record.ts';
+import type { RateState } from 'soundpost-kit/redis/rate';
+import { sealDestinations } from '../jobs/destinations.ts';
+import { saveBatch } from '../jobs/job-index.ts';
+import type { NewJob } from '../jobs/job-queue.ts';
+import type { Outlook } from '../jobs/outlook.ts';
+import type { Reservation } from '../jobs/reservation.ts';
+import type { ApiKey } from '../jobs/tenants/api-keys.ts';
+import { holdUpload } from '../jobs/uploads/record.ts';
 import {
   checkSource,
   destinationFaults,

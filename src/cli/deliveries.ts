@@ -1,5 +1,5 @@
 /** `deliveries list | show | replay | resend`: what was sent to the webhooks of a key's jobs, at a service. */
-import type { SoundpostClient } from '../client/client.ts';
+import type { SoundpostClient } from 'soundpost-client/client';
 import type { Delivery } from 'soundpost-contract/answers';
 import { UsageError } from './ending.ts';
 import { interruptible } from './interrupt.ts';

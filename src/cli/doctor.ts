@@ -2,17 +2,23 @@
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { openStorage, readRedisAddress } from '../backing-services.ts';
-import { type Config, type ConfigFault, configuredCount, readConfig, searchPath } from '../config.ts';
-import { findProgram } from '../launcher.ts';
-import { createLogger } from '../observe/logger.ts';
-import { parseAllowRules } from '../outbound/allow-rules.ts';
-import { findTools } from '../processes/tools.ts';
-import { closeRedis, connectRedis, pingRedis, type Redis, type RedisAddress } from '../redis/connection.ts';
-import { runningEmbeddedRedis } from '../redis/embedded.ts';
-import { checkRedis } from '../redis/fitness.ts';
-import { parseRedisUrl } from '../redis/target.ts';
-import { lookAtRootSecret, secretKeyPath } from '../root-secret.ts';
+import { findProgram } from 'soundpost-base/launcher';
+import { createLogger } from 'soundpost-kit/observe/logger';
+import {
+  closeRedis,
+  connectRedis,
+  pingRedis,
+  type Redis,
+  type RedisAddress,
+} from 'soundpost-kit/redis/connection';
+import { runningEmbeddedRedis } from 'soundpost-kit/redis/embedded';
+import { checkRedis } from 'soundpost-kit/redis/fitness';
+import { parseRedisUrl } from 'soundpost-kit/redis/target';
+import { findTools } from 'soundpost-media/find-tools';
+import { parseAllowRules } from 'soundpost-outbound/allow-rules';
+import { openStorage, readRedisAddress } from '../process/backing-services.ts';
+import { type Config, type ConfigFault, configuredCount, readConfig, searchPath } from '../process/config.ts';
+import { lookAtRootSecret, secretKeyPath } from '../process/root-secret.ts';
 import { type Check, type Finding, messageOf, ok, runChecks } from './doctor/check.ts';
 import { checkClock } from './doctor/clock.ts';
 import { checkDisk } from './doctor/disk.ts';
@@ -69,7 +75,7 @@ export async function doctor(
 }
 
 function ofMachine(config: Config, system: System): Check[] {
-  const found = findTools(config);
+  const found = findTools(config.FFMPEG_PATH, searchPath);
   // bin/soundpost.js has refused what could not run this.
   const runs = import.meta.url.endsWith('.ts') ? 'TypeScript as it is' : 'compiled code';
   const kernel = (setting: string): Promise<string | undefined> =>

@@ -1,8 +1,8 @@
 /** How a command ends: exit codes (decisions E: 0 done, 1 the work failed, 2 wrong usage or configuration, 130 interrupted), and the sentence beside them. */
 import { CommanderError } from 'commander';
-import { SoundpostError } from '../client/error.ts';
-import { ConfigurationError } from '../config.ts';
+import { SoundpostError } from 'soundpost-client/error';
 import { type ErrorCode, errorCatalogue, jobFailureCodes, ServiceError } from 'soundpost-contract/errors';
+import { ConfigurationError } from '../process/config.ts';
 import { printable } from './terminal-text.ts';
 
 /** What was asked for cannot be: the message names the option or file, the rule and the remedy. */

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { CompletedJob } from '../client/wait.ts';
+import type { CompletedJob } from 'soundpost-client/wait';
 import type { AnyOutputFile, Job } from 'soundpost-contract/job';
 import type { ExtractRequest } from './extract-options.ts';
 import type { Progress } from './progress.ts';

@@ -1,11 +1,11 @@
 /** `extract`: one video in, its audio out; alone on this machine, or by a service. */
 import { resolve } from 'node:path';
 import type { Readable } from 'node:stream';
-import { type Config, loadConfig, terminalKind } from '../config.ts';
 import { formatOf } from 'soundpost-contract/formats';
 import type { AnyOutputFile, InputFile, OutputFile } from 'soundpost-contract/job';
 import { outputsOf } from 'soundpost-contract/output-request';
-import { filesOf } from '../queue/payloads.ts';
+import { filesOf } from '../jobs/payloads.ts';
+import { type Config, loadConfig, terminalKind } from '../process/config.ts';
 import { UsageError } from './ending.ts';
 import { type ExtractChoices, type ExtractRequest, extractRequest } from './extract-options.ts';
 import { interruptible } from './interrupt.ts';

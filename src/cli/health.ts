@@ -4,7 +4,7 @@
  * A program of its own, since it is started every few seconds: of the service it loads the configuration alone.
  */
 import { get } from 'node:http';
-import { loadConfig } from '../config.ts';
+import { loadConfig } from '../process/config.ts';
 
 /** Less than the image's HEALTHCHECK waits, so that the reason can be told. */
 const PATIENCE_MS = 4000;

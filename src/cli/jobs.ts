@@ -1,9 +1,9 @@
 /** `jobs list | show | watch | download | cancel | retry`: the jobs of a key, at a service. */
-import type { SoundpostClient } from '../client/client.ts';
-import type { CompletedJob } from '../client/wait.ts';
-import { terminalKind } from '../config.ts';
+import type { SoundpostClient } from 'soundpost-client/client';
+import type { CompletedJob } from 'soundpost-client/wait';
 import type { AnyOutputFile, Job, JobStatus } from 'soundpost-contract/job';
 import { outputsOf } from 'soundpost-contract/output-request';
+import { terminalKind } from '../process/config.ts';
 import { UsageError } from './ending.ts';
 import { download } from './extract-on-server.ts';
 import { interruptible } from './interrupt.ts';

@@ -1,14 +1,14 @@
 /** `keys create | list | revoke | rotate | pause | stop | resume`: API keys from the command line (decisions A6), beside a running service or without one. */
 import { join } from 'node:path';
-import { type Config, loadConfig } from '../config.ts';
 import { ServiceError } from 'soundpost-contract/errors';
 import { ordinaryScopes, Scope, scopes } from 'soundpost-contract/scopes';
-import { type AuditLog, type AuditRecord, createAuditLog, type Logger } from '../observe/logger.ts';
-import { closeRedis, pingRedis, type Redis } from '../redis/connection.ts';
-import { runningEmbeddedRedis } from '../redis/embedded.ts';
-import { type Foundation, openFoundation, openRedis, openStores, withSecrets } from '../resources.ts';
-import { acceptRootSecret } from '../root-secret.ts';
-import { type ApiKeys, claimedId } from '../tenants/api-keys.ts';
+import { type AuditLog, type AuditRecord, createAuditLog, type Logger } from 'soundpost-kit/observe/logger';
+import { closeRedis, pingRedis, type Redis } from 'soundpost-kit/redis/connection';
+import { runningEmbeddedRedis } from 'soundpost-kit/redis/embedded';
+import { type ApiKeys, claimedId } from '../jobs/tenants/api-keys.ts';
+import { type Config, loadConfig } from '../process/config.ts';
+import { type Foundation, openFoundation, openRedis, openStores, withSecrets } from '../process/resources.ts';
+import { acceptRootSecret } from '../process/root-secret.ts';
 import { UsageError } from './ending.ts';
 
 export interface KeyChoices {
@@ -76,7 +76,7 @@ export async function resumeKey(id: string): Promise<string> {
 }
 
 async function cancelRunning({ redis, config, logger }: KeyStores, tenant: string): Promise<number> {
-  const { JobQueue } = await import('../queue/job-queue.ts');
+  const { JobQueue } = await import('../jobs/job-queue.ts');
   const jobs = new JobQueue({
     redis,
     limits: {

@@ -2,25 +2,20 @@
 import { randomBytes } from 'node:crypto';
 import { availableParallelism } from 'node:os';
 import { dirname, join } from 'node:path';
-import type { Config } from '../config.ts';
 import { ServiceError } from 'soundpost-contract/errors';
 import type { JobOptions } from 'soundpost-contract/job-request';
 import type { AskedOutputs } from 'soundpost-contract/output-request';
-import { createLogger } from '../observe/logger.ts';
-import { OutboundRefused } from '../outbound/errors.ts';
-import { confinedTools, guardedOutbound } from '../processes/tools.ts';
-import {
-  type ExtractProgress,
-  type ExtractResult,
-  filesOf,
-  type TranscriptAudio,
-} from '../queue/payloads.ts';
-import { Semaphore } from '../queue/semaphore.ts';
-import { outOfDiskSpace } from '../storage/disk-full.ts';
-import { DiskSpace } from '../storage/disk-space.ts';
-import { createFileStorage } from '../storage/file-storage.ts';
-import type { Storage } from '../storage/storage.ts';
-import { Workspaces } from '../storage/workspaces.ts';
+import { createLogger } from 'soundpost-kit/observe/logger';
+import { outOfDiskSpace } from 'soundpost-kit/storage/disk-full';
+import { DiskSpace } from 'soundpost-kit/storage/disk-space';
+import { createFileStorage } from 'soundpost-kit/storage/file-storage';
+import type { Storage } from 'soundpost-kit/storage/storage';
+import { Workspaces } from 'soundpost-kit/storage/workspaces';
+import { OutboundRefused } from 'soundpost-outbound/errors';
+import { type ExtractProgress, type ExtractResult, filesOf, type TranscriptAudio } from '../jobs/payloads.ts';
+import { Semaphore } from '../jobs/semaphore.ts';
+import type { Config } from '../process/config.ts';
+import { confinedTools, guardedOutbound } from '../process/tools.ts';
 import { runExtraction } from '../worker/extraction.ts';
 import { temporaryFolder } from './temporary-folder.ts';
 

@@ -4,8 +4,8 @@
  */
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import { beat } from '../media/starter.ts';
-import type { Logger } from '../observe/logger.ts';
+import type { Logger } from 'soundpost-base/logger';
+import { beat } from 'soundpost-media/starter';
 
 /** What the thread is given. */
 export interface WatchedLoop {

@@ -1,7 +1,7 @@
 /** Every command with its options and help. What a command does is loaded when it is called: `--help` waits for none of it. */
 import { Command, Option } from 'commander';
-import { version } from '../config.ts';
 import { formats, qualities } from 'soundpost-contract/formats';
+import { version } from '../process/config.ts';
 import type { DoctorChoices } from './doctor.ts';
 import { addExamples } from './examples.ts';
 import type { ExtractChoices } from './extract-options.ts';

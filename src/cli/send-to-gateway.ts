@@ -2,12 +2,12 @@
 import { randomUUID } from 'node:crypto';
 import { stat } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Config } from '../config.ts';
 import type { MessageKey, MessageStatus } from 'soundpost-contract/job';
 import type { VoiceMessageRequest } from 'soundpost-contract/job-request';
-import { secretKeyPath } from '../root-secret.ts';
-import { deriveSecrets, readSecretKey } from '../secrets.ts';
-import { type GatewaySettings, sendVoiceMessage } from '../worker/completion/gateway-client.ts';
+import { type GatewaySettings, sendVoiceMessage } from '../followups/kinds/gateway-client.ts';
+import type { Config } from '../process/config.ts';
+import { secretKeyPath } from '../process/root-secret.ts';
+import { deriveSecrets, readSecretKey } from '../process/secrets.ts';
 import { UsageError } from './ending.ts';
 
 interface SentMessage {

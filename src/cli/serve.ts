@@ -1,15 +1,17 @@
 /** `serve`, `api`, `worker`, `gateway`: start, say where, and stop in the right order when told to. */
-import type * as Api from '../api/start.ts';
-import { type Config, loadConfig } from '../config.ts';
+
 import { scopes } from 'soundpost-contract/scopes';
+import { createAuditLog, type Logger } from 'soundpost-kit/observe/logger';
+import { type Part, parts } from 'soundpost-kit/observe/metrics/table';
+import { redisClock } from 'soundpost-kit/redis/clock';
+import { closeRedis } from 'soundpost-kit/redis/connection';
+import { checkRedis } from 'soundpost-kit/redis/fitness';
+import { findStarter } from 'soundpost-media/find-tools';
+import type * as Api from '../api/start.ts';
 import type * as Gateway from '../gateway/start.ts';
-import { createAuditLog, type Logger } from '../observe/logger.ts';
-import { type Part, parts } from '../observe/metrics/table.ts';
-import { findStarter } from '../processes/tools.ts';
-import { checkBullmq } from '../queue/bullmq-internals.ts';
-import { redisClock } from '../redis/clock.ts';
-import { closeRedis } from '../redis/connection.ts';
-import { checkRedis } from '../redis/fitness.ts';
+import { checkBullmq } from '../jobs/bullmq-internals.ts';
+import { claimedId } from '../jobs/tenants/api-keys.ts';
+import { type Config, loadConfig, searchPath } from '../process/config.ts';
 import {
   checkStorage,
   observed,
@@ -19,8 +21,7 @@ import {
   type Resources,
   type Stores,
   withSecrets,
-} from '../resources.ts';
-import { claimedId } from '../tenants/api-keys.ts';
+} from '../process/resources.ts';
 import type * as Worker from '../worker/start.ts';
 import { watchLoop } from './loop-watchdog.ts';
 import { welcome } from './welcome.ts';
@@ -135,7 +136,7 @@ async function untilTold(
   };
   const endWatch =
     config.WATCHDOG_SECONDS > 0
-      ? watchLoop(config.WATCHDOG_SECONDS * 1000, findStarter(), logger)
+      ? watchLoop(config.WATCHDOG_SECONDS * 1000, findStarter(searchPath), logger)
       : undefined;
   const breaks: Promise<string>[] =
     foundation.embeddedRedis === undefined ? [] : [foundation.embeddedRedis.died];

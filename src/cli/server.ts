@@ -1,6 +1,6 @@
 /** Which service a command works with, and by which key. */
-import { createClient, type SoundpostClient } from '../client/client.ts';
-import { type Config, loadConfig } from '../config.ts';
+import { createClient, type SoundpostClient } from 'soundpost-client/client';
+import { type Config, loadConfig } from '../process/config.ts';
 import { UsageError } from './ending.ts';
 
 export interface ServerChoice {

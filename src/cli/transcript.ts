@@ -2,10 +2,10 @@
 import { writeFile } from 'node:fs/promises';
 import { extname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Config } from '../config.ts';
 import type { AnyOutputFile, TranscriptFile } from 'soundpost-contract/job';
 import { type Subtitles, subtitles } from 'soundpost-contract/transcripts';
-import type { TranscriptAudio } from '../queue/payloads.ts';
+import type { TranscriptAudio } from '../jobs/payloads.ts';
+import type { Config } from '../process/config.ts';
 import { UsageError } from './ending.ts';
 import type { Progress } from './progress.ts';
 import type { Server } from './server.ts';
@@ -44,8 +44,8 @@ export async function transcribeHere(
   progress: Progress,
 ): Promise<{ readonly path: string; readonly language: string | null }> {
   const [{ transcribe }, { writeSubtitles }] = await Promise.all([
-    import('../transcripts/transcribe.ts'),
-    import('../transcripts/subtitles.ts'),
+    import('../followups/transcripts/transcribe.ts'),
+    import('../followups/transcripts/subtitles.ts'),
   ]);
   if (path === undefined) throw notThere(audio.notMade ?? '');
   progress.show({ step: 'transcribing' });

@@ -1,8 +1,8 @@
 /** A file goes to the service in pieces by tus, so that a connection that breaks costs what was under way and no more. */
 import { createReadStream } from 'node:fs';
-import { DetailedError, Upload } from 'tus-js-client';
-import { SoundpostError } from '../client/error.ts';
+import { SoundpostError } from 'soundpost-client/error';
 import type { ErrorBody } from 'soundpost-contract/errors';
+import { DetailedError, Upload } from 'tus-js-client';
 import type { Server } from './server.ts';
 
 interface LocalFile {

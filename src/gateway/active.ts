@@ -1,9 +1,14 @@
 /** What only the process does that has the gateway's lease: constructs, wires, starts, closes. */
 import type { Express } from 'express';
-import type { AuditLog } from '../observe/logger.ts';
-import { connectRedis, type Redis } from '../redis/connection.ts';
-import type { LinkWatch } from '../redis/link-watch.ts';
-import { Sealer } from '../signing/sealer.ts';
+import { Instances } from 'soundpost-chat/instances';
+import type { Lease } from 'soundpost-chat/lease/lease';
+import { MessageLog } from 'soundpost-chat/message-log';
+import { SecretHasher } from 'soundpost-chat/tokens';
+import { Workspaces } from 'soundpost-chat/workspace';
+import type { AuditLog } from 'soundpost-kit/observe/logger';
+import { connectRedis, type Redis } from 'soundpost-kit/redis/connection';
+import type { LinkWatch } from 'soundpost-kit/redis/link-watch';
+import { Sealer } from 'soundpost-kit/signing/sealer';
 import { createApp } from './app.ts';
 import { EventReader } from './event-reader.ts';
 import { seedFirstInstance } from './first-instance.ts';
@@ -11,26 +16,21 @@ import type { GatewayOptions, RunningGateway } from './gateway-options.ts';
 import { InboxSessions } from './inbox/inbox-sessions.ts';
 import { Viewers } from './inbox/viewer.ts';
 import { Incoming } from './incoming.ts';
-import { Instances } from './instances.ts';
-import type { Lease } from './lease/lease.ts';
+import { createLoopbackTransport } from './loopback/loopback-transport.ts';
 import { MediaStore } from './media-store.ts';
-import { MessageLog } from './message-log.ts';
 import { MessageSender } from './message-sender.ts';
 import { Access } from './middleware/access.ts';
 import { WrongKeys } from './middleware/wrong-keys.ts';
+import { onDemand } from './on-demand.ts';
 import { OutgoingOrder } from './outgoing-order.ts';
 import { SendRate } from './send-rate.ts';
 import type { GatewayServices } from './services.ts';
 import { Sessions } from './sessions.ts';
 import { Sweeper } from './sweeper.ts';
 import { TextSender } from './text-sender.ts';
-import { SecretHasher } from './tokens.ts';
-import { createLoopbackTransport } from './transports/loopback/loopback-transport.ts';
-import { onDemand } from './transports/on-demand.ts';
 import { VoiceNotes } from './voice-notes.ts';
 import { EventDeliveries } from './webhooks/event-deliveries.ts';
 import { Webhooks } from './webhooks/webhooks.ts';
-import { Workspaces } from './workspace.ts';
 
 const SEND_TIMEOUT_MS = 30_000;
 const WEBHOOK_SCHEDULE_SECONDS = [0, 5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400];
@@ -90,11 +90,11 @@ export async function startActive(options: ActiveOptions): Promise<ActiveGateway
     logger,
   });
   const xmpp = onDemand('xmpp', async () => {
-    const { createXmppTransport } = await import('./transports/xmpp/xmpp-transport.ts');
+    const { createXmppTransport } = await import('soundpost-chat-xmpp/xmpp-transport');
     return createXmppTransport({ redis, outbound, log, lease, logger });
   });
   const whatsapp = onDemand('whatsapp', async () => {
-    const { createWhatsAppTransport } = await import('./transports/whatsapp/whatsapp-transport.ts');
+    const { createWhatsAppTransport } = await import('soundpost-chat-whatsapp/whatsapp-transport');
     return createWhatsAppTransport({
       ...{ redis, outbound, sealer, workspaces, lease, log, logger },
       version: options.whatsappVersion,

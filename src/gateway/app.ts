@@ -1,13 +1,13 @@
 /** Which path leads where. The order matters: what needs no key, then the key, then everything else. */
 import type { Express, Request, RequestHandler } from 'express';
 import helmet from 'helmet';
-import { application, mount, noticeForwarded } from '../http/routes.ts';
-import type { SandboxLevel } from '../media/sandbox.ts';
-import type { LinkWatch } from '../redis/link-watch.ts';
-import type { Storage, StorageState } from '../storage/storage.ts';
+import type { Instance } from 'soundpost-chat/instances';
+import { application, mount, noticeForwarded } from 'soundpost-kit/http/routes';
+import type { LinkWatch } from 'soundpost-kit/redis/link-watch';
+import type { Storage, StorageState } from 'soundpost-kit/storage/storage';
+import type { SandboxLevel } from 'soundpost-media/sandbox';
 import { inboxPage } from './inbox/inbox-page.ts';
 import { inboxRoutes } from './inbox/inbox-routes.ts';
-import type { Instance } from './instances.ts';
 import type { Access } from './middleware/access.ts';
 import { auditing, noteChange } from './middleware/audit.ts';
 import { gatewayFromElsewhere } from './middleware/cross-origin.ts';

@@ -5,8 +5,8 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { GatewayError } from 'soundpost-contract/gateway-errors';
-import { OutboundFailed, OutboundRefused } from '../outbound/errors.ts';
-import type { Outbound } from '../outbound/outbound.ts';
+import { OutboundFailed, OutboundRefused } from 'soundpost-outbound/errors';
+import type { Outbound } from 'soundpost-outbound/outbound';
 
 /** As large as a multipart body may be. */
 export const MAX_AUDIO_BYTES = 100 * 1024 * 1024;

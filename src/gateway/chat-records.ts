@@ -1,10 +1,11 @@
 /** The chats of an instance: those of the log, those that the network remembers, and the rest of the address book. */
+
+import { parseAddress } from 'soundpost-chat/address';
+import type { Instance } from 'soundpost-chat/instances';
+import type { ChatSummary, MessageLog } from 'soundpost-chat/message-log';
+import { messageAnswer } from 'soundpost-chat/message-record';
+import type { Chat, Session } from 'soundpost-chat/transport';
 import type { ChatRecord } from 'soundpost-contract/gateway-operations';
-import { parseAddress } from './address.ts';
-import type { Instance } from './instances.ts';
-import type { ChatSummary, MessageLog } from './message-log.ts';
-import { messageAnswer } from './message-record.ts';
-import type { Chat, Session } from './transport.ts';
 
 /** Among these a name is looked for. */
 const RECENT_MESSAGES = 20;

@@ -3,8 +3,7 @@
  * cursor moves on. A reader that dies in between reads the same events again, which adds the same deliveries.
  */
 import { setTimeout as wait } from 'node:timers/promises';
-import type { Logger } from '../observe/logger.ts';
-import { isRedisAway, type Redis } from '../redis/connection.ts';
+import type { Logger } from 'soundpost-base/logger';
 import {
   EVENT_STREAM,
   type LiveEvent,
@@ -12,11 +11,12 @@ import {
   parseEntries,
   parseEvent,
   parseStreams,
-} from './event-stream.ts';
-import { FencedScript } from './lease/fenced-script.ts';
-import type { Lease } from './lease/lease.ts';
-import { gatewayKey } from './redis-keys.ts';
-import { untilAborted } from './until-aborted.ts';
+} from 'soundpost-chat/event-stream';
+import { FencedScript } from 'soundpost-chat/lease/fenced-script';
+import type { Lease } from 'soundpost-chat/lease/lease';
+import { gatewayKey } from 'soundpost-chat/redis-keys';
+import { untilAborted } from 'soundpost-chat/until-aborted';
+import { isRedisAway, type Redis } from 'soundpost-kit/redis/connection';
 import type { EventDeliveries } from './webhooks/event-deliveries.ts';
 
 interface EventReaderOptions {

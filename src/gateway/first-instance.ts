@@ -1,7 +1,7 @@
+import type { Instances } from 'soundpost-chat/instances';
+import { gatewayKey } from 'soundpost-chat/redis-keys';
 import { GatewayError } from 'soundpost-contract/gateway-errors';
-import type { Redis } from '../redis/connection.ts';
-import type { Instances } from './instances.ts';
-import { gatewayKey } from './redis-keys.ts';
+import type { Redis } from 'soundpost-kit/redis/connection';
 
 /** A gateway that never had an instance begins with one, so that the first message needs no preparation. */
 export async function seedFirstInstance(redis: Redis, instances: Instances): Promise<void> {

@@ -1,14 +1,15 @@
 /** What the gateway as a process is given, and what it gives whoever started it. */
+
+import type { Logger } from 'soundpost-base/logger';
+import type { ElectionSetting } from 'soundpost-chat/lease/election';
 import type { ConnectionState, TransportKind } from 'soundpost-contract/gateway-instances';
-import type { Around } from '../http/watched.ts';
-import type { MediaTools } from '../media/run.ts';
-import type { Logger } from '../observe/logger.ts';
-import type { Observer } from '../observe/metrics/observer.ts';
-import type { Tracing } from '../observe/tracing/tracing.ts';
-import type { Outbound } from '../outbound/outbound.ts';
-import type { RedisTls } from '../redis/connection.ts';
-import type { Storage, StorageState } from '../storage/storage.ts';
-import type { ElectionSetting } from './lease/election.ts';
+import type { Around } from 'soundpost-kit/http/watched';
+import type { Observer } from 'soundpost-kit/observe/metrics/observer';
+import type { Tracing } from 'soundpost-kit/observe/tracing/tracing';
+import type { RedisTls } from 'soundpost-kit/redis/connection';
+import type { Storage, StorageState } from 'soundpost-kit/storage/storage';
+import type { MediaTools } from 'soundpost-media/run';
+import type { Outbound } from 'soundpost-outbound/outbound';
 import type { SendLimits } from './send-rate.ts';
 
 export interface GatewayOptions {

@@ -1,6 +1,6 @@
 /** What the gateway makes of an `Idempotency-Key`: after a failure it stays bound to its body, and the next repetition sends again. */
 import { GatewayError } from 'soundpost-contract/gateway-errors';
-import type { IdempotencyPolicy } from '../http/idempotency.ts';
+import type { IdempotencyPolicy } from 'soundpost-kit/http/idempotency';
 
 export const idempotencyPolicy: IdempotencyPolicy = {
   isUndone: () => false,

@@ -1,19 +1,10 @@
 /** What the networks report, put into the log and told on: messages, edits, presences, calls, groups, connections. */
 import { createHash } from 'node:crypto';
-import type { MessageContent } from 'soundpost-contract/gateway';
-import { GatewayError } from 'soundpost-contract/gateway-errors';
-import type { GatewayEventData, GatewayEventName } from 'soundpost-contract/gateway-events';
-import type { ConnectionState } from 'soundpost-contract/gateway-instances';
-import type { MessageStatus } from 'soundpost-contract/job';
-import type { Logger } from '../observe/logger.ts';
-import type { Redis } from '../redis/connection.ts';
-import { parseAddress } from './address.ts';
-import type { AudioInput } from './audio-input.ts';
-import { appendEvent, envelope } from './event-stream.ts';
-import type { Instance, Instances } from './instances.ts';
-import type { MessageLog } from './message-log.ts';
-import type { Sessions } from './sessions.ts';
-import type { TextSender } from './text-sender.ts';
+import type { Logger } from 'soundpost-base/logger';
+import { parseAddress } from 'soundpost-chat/address';
+import { appendEvent, envelope } from 'soundpost-chat/event-stream';
+import type { Instance, Instances } from 'soundpost-chat/instances';
+import type { MessageLog } from 'soundpost-chat/message-log';
 import type {
   IncomingCall,
   IncomingContent,
@@ -22,9 +13,18 @@ import type {
   ParticipantsChange,
   Presence,
   TransportReports,
-} from './transport.ts';
+} from 'soundpost-chat/transport';
+import type { Workspaces } from 'soundpost-chat/workspace';
+import type { MessageContent } from 'soundpost-contract/gateway';
+import { GatewayError } from 'soundpost-contract/gateway-errors';
+import type { GatewayEventData, GatewayEventName } from 'soundpost-contract/gateway-events';
+import type { ConnectionState } from 'soundpost-contract/gateway-instances';
+import type { MessageStatus } from 'soundpost-contract/job';
+import type { Redis } from 'soundpost-kit/redis/connection';
+import type { AudioInput } from './audio-input.ts';
+import type { Sessions } from './sessions.ts';
+import type { TextSender } from './text-sender.ts';
 import type { VoiceNotes } from './voice-notes.ts';
-import type { Workspaces } from './workspace.ts';
 
 interface IncomingOptions {
   readonly redis: Redis;

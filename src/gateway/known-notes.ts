@@ -2,7 +2,7 @@
  * What was found out of files that are voice notes already, by their SHA-256. The same greeting goes to many people, and looking into it, with two
  * processes and a decode, takes a hundred times as long as sending it.
  */
-import type { VoiceNote } from '../media/voice-note.ts';
+import type { VoiceNote } from 'soundpost-media/voice-note';
 
 type Known = Pick<VoiceNote, 'seconds' | 'durationSeconds' | 'waveform'>;
 

@@ -1,16 +1,16 @@
 /** Where the encrypted copy of a voice note is kept, how it is addressed, and when it goes. */
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
+import type { Logger } from 'soundpost-base/logger';
+import { gatewayKey } from 'soundpost-chat/redis-keys';
+import { untilAborted } from 'soundpost-chat/until-aborted';
 import type { AudioMessage } from 'soundpost-contract/gateway';
 import { GatewayError } from 'soundpost-contract/gateway-errors';
-import type { VoiceNote } from '../media/voice-note.ts';
-import type { Logger } from '../observe/logger.ts';
-import { redisNow } from '../redis/clock.ts';
-import type { Redis } from '../redis/connection.ts';
-import type { Storage } from '../storage/storage.ts';
+import { redisNow } from 'soundpost-kit/redis/clock';
+import type { Redis } from 'soundpost-kit/redis/connection';
+import type { Storage } from 'soundpost-kit/storage/storage';
+import type { VoiceNote } from 'soundpost-media/voice-note';
 import { encryptMedia } from './media-encryption.ts';
-import { gatewayKey } from './redis-keys.ts';
-import { untilAborted } from './until-aborted.ts';
 
 interface MediaStoreOptions {
   readonly redis: Redis;

@@ -4,22 +4,22 @@
  */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
+import { parseAddress } from 'soundpost-chat/address';
+import type { Instance } from 'soundpost-chat/instances';
+import type { Lease } from 'soundpost-chat/lease/lease';
+import type { MessageLog } from 'soundpost-chat/message-log';
+import type { MessageRecord } from 'soundpost-chat/message-record';
+import type { SecretHasher } from 'soundpost-chat/tokens';
+import { type Chat, type MessageContext, type Session, UnsupportedOperation } from 'soundpost-chat/transport';
 import type { MessageContent, SendFields, SentMessage, SentText } from 'soundpost-contract/gateway';
 import { GatewayError } from 'soundpost-contract/gateway-errors';
-import type { Observer } from '../observe/metrics/observer.ts';
-import { noTracing, type Tracing } from '../observe/tracing/tracing.ts';
-import { parseAddress } from './address.ts';
+import type { Observer } from 'soundpost-kit/observe/metrics/observer';
+import { noTracing, type Tracing } from 'soundpost-kit/observe/tracing/tracing';
 import type { AudioInput } from './audio-input.ts';
-import type { Instance } from './instances.ts';
-import type { Lease } from './lease/lease.ts';
-import type { MessageLog } from './message-log.ts';
-import type { MessageRecord } from './message-record.ts';
 import { inDoubt, interrupted, until, untilDue } from './outgoing.ts';
 import type { Turn } from './outgoing-order.ts';
 import type { SendRate, Slot } from './send-rate.ts';
 import type { Sessions } from './sessions.ts';
-import type { SecretHasher } from './tokens.ts';
-import { type Chat, type MessageContext, type Session, UnsupportedOperation } from './transport.ts';
 import { audioOf, messageContext, sentText, sentVoice } from './voice-message.ts';
 import type { VoiceNotes } from './voice-notes.ts';
 

@@ -6,7 +6,7 @@ import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Request } from 'express';
 import { GatewayError } from 'soundpost-contract/gateway-errors';
-import { readForm } from '../http/multipart.ts';
+import { readForm } from 'soundpost-kit/http/multipart';
 import { type LocalAudio, MAX_AUDIO_BYTES } from './audio-input.ts';
 
 interface MultipartBody {

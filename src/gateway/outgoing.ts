@@ -1,7 +1,7 @@
 /** When a message may go to its network: after those before it, and within the rate of the network. */
 import { setTimeout as wait } from 'node:timers/promises';
 import { GatewayError } from 'soundpost-contract/gateway-errors';
-import { redisNow } from '../redis/clock.ts';
+import { redisNow } from 'soundpost-kit/redis/clock';
 import type { Turn } from './outgoing-order.ts';
 import { LONGEST_WAIT_MS, type Slot } from './send-rate.ts';
 

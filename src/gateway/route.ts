@@ -3,9 +3,9 @@
  * the application mounts and what the OpenAPI document is made from.
  */
 import type { Request, Response } from 'express';
-import type { z } from 'zod';
+import type { Instance } from 'soundpost-chat/instances';
 import type { GatewayErrorCode } from 'soundpost-contract/gateway-errors';
-import type { Instance } from './instances.ts';
+import type { z } from 'zod';
 import { badRequest } from './middleware/error-answer.ts';
 import { readJson } from './middleware/json-body.ts';
 

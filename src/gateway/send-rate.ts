@@ -2,14 +2,15 @@
  * How many messages an instance may hand to its network within any 60 s (decisions B, SENDS_PER_MINUTE), so that a burst
  * gets no account banned. The times at which the last ones went, or will go, are kept in Redis: a restart forgets none.
  */
-import { z } from 'zod';
+
+import type { Instance } from 'soundpost-chat/instances';
+import { gatewayKey } from 'soundpost-chat/redis-keys';
 import { GatewayError } from 'soundpost-contract/gateway-errors';
 import type { TransportKind } from 'soundpost-contract/gateway-instances';
-import { redisNow } from '../redis/clock.ts';
-import type { Redis } from '../redis/connection.ts';
-import { RedisScript } from '../redis/script.ts';
-import type { Instance } from './instances.ts';
-import { gatewayKey } from './redis-keys.ts';
+import { redisNow } from 'soundpost-kit/redis/clock';
+import type { Redis } from 'soundpost-kit/redis/connection';
+import { RedisScript } from 'soundpost-kit/redis/script';
+import { z } from 'zod';
 
 const WINDOW_MS = 60_000;
 /** A send that would wait longer is refused. */

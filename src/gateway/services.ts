@@ -1,13 +1,14 @@
 /** What the routes work with; wired in active.ts. */
 
-import type { AuditLog, Logger } from '../observe/logger.ts';
-import type { Outbound } from '../outbound/outbound.ts';
-import type { Redis } from '../redis/connection.ts';
+import type { Instances } from 'soundpost-chat/instances';
+import type { MessageLog } from 'soundpost-chat/message-log';
+import type { Workspaces } from 'soundpost-chat/workspace';
+import type { AuditLog, Logger } from 'soundpost-kit/observe/logger';
+import type { Redis } from 'soundpost-kit/redis/connection';
+import type { Outbound } from 'soundpost-outbound/outbound';
 import type { EventReader } from './event-reader.ts';
 import type { InboxSessions } from './inbox/inbox-sessions.ts';
 import type { Viewers } from './inbox/viewer.ts';
-import type { Instances } from './instances.ts';
-import type { MessageLog } from './message-log.ts';
 import type { MessageSender } from './message-sender.ts';
 import type { WrongKeys } from './middleware/wrong-keys.ts';
 import type { OutgoingOrder } from './outgoing-order.ts';
@@ -16,7 +17,6 @@ import type { TextSender } from './text-sender.ts';
 import type { VoiceNotes } from './voice-notes.ts';
 import type { EventDeliveries } from './webhooks/event-deliveries.ts';
 import type { Webhooks } from './webhooks/webhooks.ts';
-import type { Workspaces } from './workspace.ts';
 
 export interface GatewayServices {
   readonly wrongKeys: WrongKeys;

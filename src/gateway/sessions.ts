@@ -1,13 +1,18 @@
 /** Which instance is on which network, with its session, while this process of the gateway serves. */
 import { EventEmitter, once } from 'node:events';
 import { setTimeout as wait } from 'node:timers/promises';
+import type { Logger } from 'soundpost-base/logger';
+import type { Instance, Instances } from 'soundpost-chat/instances';
+import type { Lease } from 'soundpost-chat/lease/lease';
+import {
+  type Session,
+  type Transport,
+  type TransportReports,
+  UnsupportedOperation,
+} from 'soundpost-chat/transport';
 import { GatewayError, gatewayErrorCatalogue } from 'soundpost-contract/gateway-errors';
 import type { ConnectionState, TransportKind } from 'soundpost-contract/gateway-instances';
-import type { Logger } from '../observe/logger.ts';
-import { SealBroken } from '../signing/sealer.ts';
-import type { Instance, Instances } from './instances.ts';
-import type { Lease } from './lease/lease.ts';
-import { type Session, type Transport, type TransportReports, UnsupportedOperation } from './transport.ts';
+import { SealBroken } from 'soundpost-kit/signing/sealer';
 
 interface SessionsOptions {
   readonly instances: Instances;

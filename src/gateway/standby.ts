@@ -1,12 +1,12 @@
 /** What a process of the gateway answers while another one serves: that it lives, is not ready, and took nothing. */
 import type { Express } from 'express';
-import { application } from '../http/routes.ts';
-import type { SandboxLevel } from '../media/sandbox.ts';
-import type { Logger } from '../observe/logger.ts';
-import type { Redis } from '../redis/connection.ts';
-import type { LinkWatch } from '../redis/link-watch.ts';
-import type { StorageState } from '../storage/storage.ts';
-import { standby } from './lease/lease.ts';
+import type { Logger } from 'soundpost-base/logger';
+import { standby } from 'soundpost-chat/lease/lease';
+import { application } from 'soundpost-kit/http/routes';
+import type { Redis } from 'soundpost-kit/redis/connection';
+import type { LinkWatch } from 'soundpost-kit/redis/link-watch';
+import type { StorageState } from 'soundpost-kit/storage/storage';
+import type { SandboxLevel } from 'soundpost-media/sandbox';
 import { gatewayFromElsewhere } from './middleware/cross-origin.ts';
 import { errorAnswer } from './middleware/error-answer.ts';
 import { requestLog } from './middleware/request-log.ts';

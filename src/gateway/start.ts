@@ -1,19 +1,19 @@
 /** The gateway as a process: an HTTP server, and behind it what only the process does that has the lease. */
 import type { AddressInfo } from 'node:net';
-import type { Config } from '../config.ts';
-import { pageOrigins } from '../http/cross-origin.ts';
-import { type Listener, listen } from '../http/listener.ts';
-import { createAuditLog } from '../observe/logger.ts';
-import { closeRedis, connectRedis, pingRedis } from '../redis/connection.ts';
-import { watchLink } from '../redis/link-watch.ts';
-import { observed, publicUrlOf, type Resources, workspacesFolder } from '../resources.ts';
-import { withDeadline } from '../storage/deadline.ts';
+import { Election } from 'soundpost-chat/lease/election';
+import { SecretHasher } from 'soundpost-chat/tokens';
+import { pageOrigins } from 'soundpost-kit/http/cross-origin';
+import { type Listener, listen } from 'soundpost-kit/http/listener';
+import { createAuditLog } from 'soundpost-kit/observe/logger';
+import { closeRedis, connectRedis, pingRedis } from 'soundpost-kit/redis/connection';
+import { watchLink } from 'soundpost-kit/redis/link-watch';
+import { withDeadline } from 'soundpost-kit/storage/deadline';
+import type { Config } from '../process/config.ts';
+import { observed, publicUrlOf, type Resources, workspacesFolder } from '../process/resources.ts';
 import { type ActiveGateway, startActive } from './active.ts';
 import type { GatewayOptions, RunningGateway } from './gateway-options.ts';
 import { InboxSessions } from './inbox/inbox-sessions.ts';
-import { Election } from './lease/election.ts';
 import { createStandbyApp } from './standby.ts';
-import { SecretHasher } from './tokens.ts';
 
 /** After this, connections that are still busy are cut. */
 const CLOSE_TIMEOUT_MS = 10_000;

@@ -1,6 +1,6 @@
 /** Removes what is no longer kept, at the start and every hour. */
-import type { Logger } from '../observe/logger.ts';
-import { redisClock } from '../redis/clock.ts';
+import type { Logger } from 'soundpost-base/logger';
+import { redisClock } from 'soundpost-kit/redis/clock';
 
 const INTERVAL_MS = 60 * 60 * 1000;
 

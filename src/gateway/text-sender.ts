@@ -1,12 +1,12 @@
 /** Texts that the gateway sends on an instance's behalf: invitations, and what is said after a rejected call. */
-import type { Instance } from './instances.ts';
-import type { Lease } from './lease/lease.ts';
-import type { MessageLog } from './message-log.ts';
-import { plainContext } from './message-record.ts';
+import type { Instance } from 'soundpost-chat/instances';
+import type { Lease } from 'soundpost-chat/lease/lease';
+import type { MessageLog } from 'soundpost-chat/message-log';
+import { plainContext } from 'soundpost-chat/message-record';
+import type { OutgoingText, Session } from 'soundpost-chat/transport';
 import { inDoubt, interrupted, untilDue } from './outgoing.ts';
 import type { OutgoingOrder } from './outgoing-order.ts';
 import type { SendRate } from './send-rate.ts';
-import type { OutgoingText, Session } from './transport.ts';
 
 interface TextSenderOptions {
   readonly log: MessageLog;

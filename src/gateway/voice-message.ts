@@ -1,8 +1,9 @@
 /** A message between its request, its record and its answer. */
+
+import { parseAddress } from 'soundpost-chat/address';
+import type { MessageRecord } from 'soundpost-chat/message-record';
+import type { MessageContext } from 'soundpost-chat/transport';
 import type { AudioMessage, SendFields, SentMessage, SentText } from 'soundpost-contract/gateway';
-import { parseAddress } from './address.ts';
-import type { MessageRecord } from './message-record.ts';
-import type { MessageContext } from './transport.ts';
 
 /** Throws bad_request naming every mention that is no address. */
 export function messageContext(fields: SendFields): MessageContext {

@@ -2,10 +2,10 @@
 import { join } from 'node:path';
 import type { AudioMessage } from 'soundpost-contract/gateway';
 import { GatewayError } from 'soundpost-contract/gateway-errors';
-import { MediaFailure } from '../media/failure.ts';
-import type { MediaTools } from '../media/run.ts';
-import { prepareVoiceNote, type VoiceNote } from '../media/voice-note.ts';
-import type { Outbound } from '../outbound/outbound.ts';
+import { MediaFailure } from 'soundpost-media/failure';
+import type { MediaTools } from 'soundpost-media/run';
+import { prepareVoiceNote, type VoiceNote } from 'soundpost-media/voice-note';
+import type { Outbound } from 'soundpost-outbound/outbound';
 import { type AudioInput, type LocalAudio, materialize } from './audio-input.ts';
 import { type KnownFile, KnownNotes } from './known-notes.ts';
 import type { MediaStore } from './media-store.ts';

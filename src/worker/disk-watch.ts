@@ -2,8 +2,8 @@
  * Whether there is room for more jobs. While less than the reserve is free a worker takes none: they wait in the queue, for space or for a
  * worker that has some, instead of failing one after the other.
  */
-import type { Logger } from '../observe/logger.ts';
-import type { DiskSpace } from '../storage/disk-space.ts';
+import type { Logger } from 'soundpost-base/logger';
+import type { DiskSpace } from 'soundpost-kit/storage/disk-space';
 
 export type DiskState = 'ok' | 'low';
 

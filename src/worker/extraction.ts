@@ -1,15 +1,15 @@
 /** A job from its first step to its last, in a folder of its own. */
 import { ServiceError } from 'soundpost-contract/errors';
 import { type NamedOutput, outputsOf } from 'soundpost-contract/output-request';
-import { MediaFailure } from '../media/failure.ts';
-import type { MediaTools } from '../media/run.ts';
-import type { WorkStep } from '../observe/metrics/observer.ts';
-import { noTracing } from '../observe/tracing/tracing.ts';
-import type { ExtractionJob } from '../queue/extraction-consumer.ts';
-import type { ExtractResult } from '../queue/payloads.ts';
-import type { DiskClaim } from '../storage/disk-claim.ts';
-import { isDiskFull, outOfDiskSpace } from '../storage/disk-full.ts';
-import type { Workspaces } from '../storage/workspaces.ts';
+import type { WorkStep } from 'soundpost-kit/observe/metrics/observer';
+import { noTracing } from 'soundpost-kit/observe/tracing/tracing';
+import type { DiskClaim } from 'soundpost-kit/storage/disk-claim';
+import { isDiskFull, outOfDiskSpace } from 'soundpost-kit/storage/disk-full';
+import type { Workspaces } from 'soundpost-kit/storage/workspaces';
+import { MediaFailure } from 'soundpost-media/failure';
+import type { MediaTools } from 'soundpost-media/run';
+import type { ExtractionJob } from '../jobs/extraction-consumer.ts';
+import type { ExtractResult } from '../jobs/payloads.ts';
 import { ProgressMeter } from './progress.ts';
 import type { Step, StepContext, WorkerServices } from './step.ts';
 import { type LimitedStep, withinLimit } from './step-limits.ts';

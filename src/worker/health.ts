@@ -1,9 +1,9 @@
 /** Whether a lone worker lives and can work (decisions E, "Health"): a server of two paths. */
 import type { RequestListener } from 'node:http';
-import { listen } from '../http/listener.ts';
-import type { Around } from '../http/watched.ts';
-import { type Redis, stateOfRedis } from '../redis/connection.ts';
-import type { LinkWatch } from '../redis/link-watch.ts';
+import { listen } from 'soundpost-kit/http/listener';
+import type { Around } from 'soundpost-kit/http/watched';
+import { type Redis, stateOfRedis } from 'soundpost-kit/redis/connection';
+import type { LinkWatch } from 'soundpost-kit/redis/link-watch';
 
 interface HealthServer {
   readonly port: number;

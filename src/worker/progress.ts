@@ -1,6 +1,6 @@
 /** From how far a step is to the one number that callers see. */
 import type { InputFile, ProcessingStep } from 'soundpost-contract/job';
-import type { ExtractProgress } from '../queue/payloads.ts';
+import type { ExtractProgress } from '../jobs/payloads.ts';
 
 /** The share of each step in a job's time: encoding takes most of it, a download what the link allows. */
 const SHARES: readonly (readonly [ProcessingStep, number])[] = [

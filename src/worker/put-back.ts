@@ -1,16 +1,9 @@
-/** Downloads of jobs that were put back for another key (src/queue/share-watch.ts): this worker continues them when it takes the job up again. */
+/** Downloads of jobs that were put back for another key (src/jobs/share-watch.ts): this worker continues them when it takes the job up again. */
 import { mkdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { BegunDownload } from '../outbound/download.ts';
-import type { BegunJoin } from '../streams/join/join.ts';
-
-/** The segments of a stream that have come. */
-export interface BegunStream extends BegunJoin {
-  readonly receivedBytes: number;
-  /** What the segments of the stream are told by: another list is another stream. */
-  readonly identity: string;
-  readonly segments: number;
-}
+import type { BegunStream, EarlierTry } from 'soundpost-media/source';
+import type { BegunDownload } from 'soundpost-outbound/download';
+import { wasPutBack } from '../jobs/extraction-consumer.ts';
 
 /** What the file is the beginning of. */
 type Begun = BegunDownload | BegunStream;
@@ -32,6 +25,16 @@ export class PutBackDownloads {
   /** @param folder need not exist yet; the caller removes it */
   constructor(folder: string) {
     this.#folder = folder;
+  }
+
+  /** What a job has left here, and may leave. */
+  of({ jobId, signal }: { readonly jobId: string; readonly signal: AbortSignal }): EarlierTry {
+    return {
+      takeDownload: (path) => this.takeDownload(jobId, path),
+      takeStream: (path, identity) => this.takeStream(jobId, path, identity),
+      keep: (path, begun) => this.keep(jobId, path, begun),
+      isWanted: () => wasPutBack(signal),
+    };
   }
 
   /** Moves the file here. */

@@ -1,35 +1,41 @@
 /** The worker process: made of the configuration, consumes jobs and announcements, cleans up, closes. */
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { DeliveryWorker } from '../deliveries/delivery-worker.ts';
-import { JobWebhooks } from '../deliveries/job-webhooks.ts';
-import { Janitor } from '../janitor/janitor.ts';
-import { endStrayTools } from '../media/stray-tools.ts';
-import { consumeAnnouncements } from '../queue/announcement-consumer.ts';
-import { isErased } from '../queue/bullmq-internals.ts';
-import { consumeDestinations } from '../queue/destination-consumer.ts';
-import { DestinationQueue } from '../queue/destination-queue.ts';
-import { consumeExtractions } from '../queue/extraction-consumer.ts';
-import { findJobRecord } from '../queue/job-record.ts';
-import { closeQueues, openQueues } from '../queue/open-queue.ts';
-import { noteJobSeconds } from '../queue/outlook.ts';
-import { filesOf } from '../queue/payloads.ts';
-import { chargeProcessor } from '../queue/processor-budget.ts';
-import { readQueues } from '../queue/queue-state.ts';
-import { Semaphore } from '../queue/semaphore.ts';
-import { TranscriptQueue } from '../queue/transcript-queue.ts';
-import { VoiceQueue } from '../queue/voice-queue.ts';
-import { WorkerRegistry } from '../queue/worker-registry.ts';
-import { closeRedis, connectRedis, type Redis } from '../redis/connection.ts';
-import { incomingFolder, publicUrlOf, type Resources, type Stores, workspacesFolder } from '../resources.ts';
-import { Sealer } from '../signing/sealer.ts';
-import { UrlSigner } from '../signing/signed-url.ts';
-import { Workspaces } from '../storage/workspaces.ts';
-import { IncomingStates } from '../uploads/incoming-states.ts';
-import { uploadStorageKey } from '../uploads/record.ts';
-import { putToDestination } from './completion/destination.ts';
-import { deliverVoice } from './completion/voice.ts';
-import { jobWebhookKind } from './completion/webhook.ts';
+import { closeRedis, connectRedis, type Redis } from 'soundpost-kit/redis/connection';
+import { Sealer } from 'soundpost-kit/signing/sealer';
+import { UrlSigner } from 'soundpost-kit/signing/signed-url';
+import { Workspaces } from 'soundpost-kit/storage/workspaces';
+import { endStrayTools } from 'soundpost-media/stray-tools';
+import { DeliveryWorker } from '../followups/delivery-worker.ts';
+import { JobWebhooks } from '../followups/job-webhooks.ts';
+import { putToDestination } from '../followups/kinds/destination.ts';
+import { deliverVoice } from '../followups/kinds/voice.ts';
+import { jobWebhookKind } from '../followups/kinds/webhook.ts';
+import { consumeAnnouncements } from '../jobs/announcement-consumer.ts';
+import { isErased } from '../jobs/bullmq-internals.ts';
+import { consumeDestinations } from '../jobs/destination-consumer.ts';
+import { DestinationQueue } from '../jobs/destination-queue.ts';
+import { consumeExtractions } from '../jobs/extraction-consumer.ts';
+import { Janitor } from '../jobs/janitor/janitor.ts';
+import { findJobRecord } from '../jobs/job-record.ts';
+import { closeQueues, openQueues } from '../jobs/open-queue.ts';
+import { noteJobSeconds } from '../jobs/outlook.ts';
+import { filesOf } from '../jobs/payloads.ts';
+import { chargeProcessor } from '../jobs/processor-budget.ts';
+import { readQueues } from '../jobs/queue-state.ts';
+import { Semaphore } from '../jobs/semaphore.ts';
+import { TranscriptQueue } from '../jobs/transcript-queue.ts';
+import { IncomingStates } from '../jobs/uploads/incoming-states.ts';
+import { uploadStorageKey } from '../jobs/uploads/record.ts';
+import { VoiceQueue } from '../jobs/voice-queue.ts';
+import { WorkerRegistry } from '../jobs/worker-registry.ts';
+import {
+  incomingFolder,
+  publicUrlOf,
+  type Resources,
+  type Stores,
+  workspacesFolder,
+} from '../process/resources.ts';
 import { type DiskState, DiskWatch } from './disk-watch.ts';
 import { runExtraction } from './extraction.ts';
 import { PutBackDownloads } from './put-back.ts';
@@ -45,7 +51,7 @@ interface WorkerProcess {
   close(graceMs: number): Promise<void>;
 }
 
-/** Keys and hosts have fewer each, so that this is reached by many of them alone (src/queue/try-places.ts). */
+/** Keys and hosts have fewer each, so that this is reached by many of them alone (src/jobs/try-places.ts). */
 const WEBHOOKS_AT_A_TIME = 500;
 const SWEEP_EVERY_MS = 60 * 1000;
 const LEFTOVERS_EVERY_MS = 60 * 60 * 1000;

@@ -1,16 +1,17 @@
 /** What a step is: a function from what the steps before it made to what the next one needs. */
+
+import type { Logger } from 'soundpost-base/logger';
 import type { ProcessingStep } from 'soundpost-contract/job';
-import type { MediaTools } from '../media/run.ts';
-import type { Logger } from '../observe/logger.ts';
-import type { Observer } from '../observe/metrics/observer.ts';
-import type { Tracing } from '../observe/tracing/tracing.ts';
-import type { Outbound } from '../outbound/outbound.ts';
-import type { JobSeconds } from '../queue/outlook.ts';
-import type { ExtractPayload } from '../queue/payloads.ts';
-import type { Semaphore } from '../queue/semaphore.ts';
-import type { DiskClaim } from '../storage/disk-claim.ts';
-import type { DiskSpace } from '../storage/disk-space.ts';
-import type { Storage } from '../storage/storage.ts';
+import type { Observer } from 'soundpost-kit/observe/metrics/observer';
+import type { Tracing } from 'soundpost-kit/observe/tracing/tracing';
+import type { DiskClaim } from 'soundpost-kit/storage/disk-claim';
+import type { DiskSpace } from 'soundpost-kit/storage/disk-space';
+import type { Storage } from 'soundpost-kit/storage/storage';
+import type { MediaTools } from 'soundpost-media/run';
+import type { Outbound } from 'soundpost-outbound/outbound';
+import type { JobSeconds } from '../jobs/outlook.ts';
+import type { ExtractPayload } from '../jobs/payloads.ts';
+import type { Semaphore } from '../jobs/semaphore.ts';
 import type { PutBackDownloads } from './put-back.ts';
 
 /** What the steps work with; wired in start.ts. */

@@ -1,6 +1,7 @@
 /** Transcripts: the queue's turns, and what is done in each, which is loaded with the first. */
-import { consumeTranscripts, type TranscriptConsumer } from '../queue/transcript-consumer.ts';
-import type { TranscriptServices } from './completion/transcript.ts';
+
+import type { TranscriptServices } from '../followups/kinds/transcript.ts';
+import { consumeTranscripts, type TranscriptConsumer } from '../jobs/transcript-consumer.ts';
 
 interface TurnOptions
   extends TranscriptServices,
@@ -12,7 +13,7 @@ interface TurnOptions
 /** Longer than a part may take: the storage has to answer before and after it. */
 const TURN_MARGIN_MS = 5 * 60 * 1000;
 
-const load = () => import('./completion/transcript.ts');
+const load = () => import('../followups/kinds/transcript.ts');
 
 export function consumeTurns(options: TurnOptions): TranscriptConsumer {
   return consumeTranscripts({

@@ -8,17 +8,24 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { scopes } from 'soundpost-contract/scopes';
+import { createLogger } from 'soundpost-kit/observe/logger';
+import { parts as everyPart } from 'soundpost-kit/observe/metrics/table';
+import { closeRedis } from 'soundpost-kit/redis/connection';
+import type { Storage } from 'soundpost-kit/storage/storage';
+import { StorageWatch } from 'soundpost-kit/storage/storage-watch';
+import { parseAllowRules } from 'soundpost-outbound/allow-rules';
+import { createOutbound, type Outbound } from 'soundpost-outbound/outbound';
+import { cachedMedia } from 'soundpost-testing/media-cache';
+import { receivedBody } from 'soundpost-testing/received-body';
+import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
+import { until } from 'soundpost-testing/until';
 import { type Dispatcher, request } from 'undici';
 import { afterAll, beforeAll } from 'vitest';
 import { startApi } from '../../src/api/start.ts';
-import { type Config, loadConfig } from '../../src/config.ts';
-import { scopes } from 'soundpost-contract/scopes';
 import { runGateway } from '../../src/gateway/start.ts';
-import { createLogger } from '../../src/observe/logger.ts';
-import { parts as everyPart } from '../../src/observe/metrics/table.ts';
-import { parseAllowRules } from '../../src/outbound/allow-rules.ts';
-import { createOutbound, type Outbound } from '../../src/outbound/outbound.ts';
-import { closeRedis } from '../../src/redis/connection.ts';
+import type { ApiKeys, NewApiKey } from '../../src/jobs/tenants/api-keys.ts';
+import { type Config, loadConfig } from '../../src/process/config.ts';
 import {
   checkStorage,
   openFoundation,
@@ -26,15 +33,8 @@ import {
   openStores,
   type Resources,
   withSecrets,
-} from '../../src/resources.ts';
-import type { Storage } from '../../src/storage/storage.ts';
-import { StorageWatch } from '../../src/storage/storage-watch.ts';
-import type { ApiKeys, NewApiKey } from '../../src/tenants/api-keys.ts';
+} from '../../src/process/resources.ts';
 import { startWorker as startWorkerProcess } from '../../src/worker/start.ts';
-import { cachedMedia } from '../media-cache.ts';
-import { receivedBody } from '../received-body.ts';
-import { startTestRedis, type TestRedis } from '../redis-server.ts';
-import { until } from '../until.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: a test reads the fields that it expects, and fails where they are not
 export type Json = any;
@@ -319,7 +319,7 @@ export class TestService {
         ...headers,
       },
       body: sent.body,
-      // A connection of its own: see test/http.ts.
+      // A connection of its own: see packages/testing/src/http.ts.
       reset: true,
     });
     const bytes = await bytesOf(path, answer);

@@ -1,6 +1,7 @@
 /** The audit log (docs/operations.md "Audit"): who changed what with which key, and whose key was refused. What the command line records: keys.test.ts. */
+
+import { until } from 'soundpost-testing/until';
 import { describe, expect, it } from 'vitest';
-import { until } from '../until.ts';
 import { type Answer, type Ask, GATEWAY_API_KEY, type Json, useService } from './api-fixture.ts';
 
 const OTHER = `sp_aaaaaaaa_${'a'.repeat(40)}`;

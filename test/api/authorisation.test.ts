@@ -3,15 +3,15 @@
  * that a route without a row fails; the columns are the same for all of them.
  */
 import { readFile } from 'node:fs/promises';
+import { scopes } from 'soundpost-contract/scopes';
+import { createLogger } from 'soundpost-kit/observe/logger';
+import { closeRedis, connectRedis, type Redis } from 'soundpost-kit/redis/connection';
+import { ownKey } from 'soundpost-kit/redis/keys';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { routes } from '../../src/api/app.ts';
 import type { Access, Route } from '../../src/api/route.ts';
-import { scopes } from 'soundpost-contract/scopes';
-import { signWebhook } from '../../src/deliveries/sign-webhook.ts';
-import { createLogger } from '../../src/observe/logger.ts';
-import { closeRedis, connectRedis, type Redis } from '../../src/redis/connection.ts';
-import { ownKey } from '../../src/redis/keys.ts';
-import { deriveSecrets } from '../../src/secrets.ts';
+import { signWebhook } from '../../src/followups/sign-webhook.ts';
+import { deriveSecrets } from '../../src/process/secrets.ts';
 import { type Answer, type Ask, type Json, SECRET_KEY, useClips, useService } from './api-fixture.ts';
 
 const clip = useClips('tone.mp4');

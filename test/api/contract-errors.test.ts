@@ -1,9 +1,9 @@
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { beforeAll, describe, expect, it } from 'vitest';
 import { type ErrorCode, errorCatalogue } from 'soundpost-contract/errors';
-import { sendJson, startTranscriber } from '../transcripts/transcriber-stub.ts';
-import { until } from '../until.ts';
+import { until } from 'soundpost-testing/until';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { sendJson, startTranscriber } from '../followups/transcripts/transcriber-stub.ts';
 import { type Answer, type Ask, type Json, TestService, useClips, useService } from './api-fixture.ts';
 
 const SILENT = 'https://silent.example/a';

@@ -4,12 +4,12 @@
  * Broken by hand: with automatic pipelining, or a clean-up that an answer waits for, requests to a Redis that hangs took 2.7 s.
  */
 import { setTimeout as delay } from 'node:timers/promises';
+import type { Storage } from 'soundpost-kit/storage/storage';
+import { currentRun } from 'soundpost-testing/by-run';
+import { unless } from 'soundpost-testing/needs';
+import { until } from 'soundpost-testing/until';
 import { describe, expect, it } from 'vitest';
-import type { Storage } from '../../src/storage/storage.ts';
-import { currentRun } from '../by-run.ts';
-import { unless } from '../needs.ts';
-import { hangVolume, whyNoHangingVolumes } from '../storage/hanging-volume.ts';
-import { until } from '../until.ts';
+import { hangVolume, whyNoHangingVolumes } from '../../packages/kit/test/storage/hanging-volume.ts';
 import { type Answer, type TestService, useClips, useService } from './api-fixture.ts';
 import { makeSubjects, type RouteRequest, routeRequests, type Subjects } from './route-requests.ts';
 

@@ -1,9 +1,10 @@
 /** Finished files on their way to a bucket (decisions A8), through the whole service: what arrives, what is told, and what each answer means. */
-import { beforeAll, describe, expect, it } from 'vitest';
+
 import { WebhookEvent } from 'soundpost-contract/webhook-events';
-import { Bucket } from '../bucket.ts';
+import { Bucket } from 'soundpost-testing/bucket';
+import { until } from 'soundpost-testing/until';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { dumpRedis } from '../end-to-end/redis-dump.ts';
-import { until } from '../until.ts';
 import { type Json, useClips, useService } from './api-fixture.ts';
 import { Stream } from './event-stream.ts';
 

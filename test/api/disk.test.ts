@@ -5,10 +5,10 @@ import { readdir, readFile } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
+import { fetch } from 'soundpost-testing/http';
+import { MIB, makeSmallVolume, type SmallVolume } from 'soundpost-testing/small-volume';
+import { until } from 'soundpost-testing/until';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { fetch } from '../http.ts';
-import { MIB, makeSmallVolume, type SmallVolume } from '../small-volume.ts';
-import { until } from '../until.ts';
 import { type Answer, TestService, useClips } from './api-fixture.ts';
 
 const RESERVE = 4 * MIB;

@@ -1,8 +1,9 @@
 // @module-tag chromium
 /** The page at /docs in a browser. */
+
+import { startChromium } from 'soundpost-testing/chromium';
+import { lookAtReference } from 'soundpost-testing/reference-page';
 import { expect, it } from 'vitest';
-import { startChromium } from '../chromium.ts';
-import { lookAtReference } from '../reference-page.ts';
 import { useService } from './api-fixture.ts';
 
 const service = useService({ parts: [] });

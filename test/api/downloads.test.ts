@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
+import { createLogger } from 'soundpost-kit/observe/logger';
+import { closeRedis, connectRedis } from 'soundpost-kit/redis/connection';
+import { UrlSigner } from 'soundpost-kit/signing/signed-url';
+import { fetch } from 'soundpost-testing/http';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { createLogger } from '../../src/observe/logger.ts';
-import { closeRedis, connectRedis } from '../../src/redis/connection.ts';
-import { deriveSecrets } from '../../src/secrets.ts';
-import { UrlSigner } from '../../src/signing/signed-url.ts';
-import { fetch } from '../http.ts';
-import { jobKey } from '../queue/bullmq-keys.ts';
+import { deriveSecrets } from '../../src/process/secrets.ts';
+import { jobKey } from '../jobs/bullmq-keys.ts';
 import { type Answer, type Ask, type Json, SECRET_KEY, useClips, useService } from './api-fixture.ts';
 
 const clip = useClips('tone.mp4');

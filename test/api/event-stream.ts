@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { get, type IncomingMessage } from 'node:http';
 import { createInterface } from 'node:readline';
-import { until } from '../until.ts';
+import { until } from 'soundpost-testing/until';
 import type { Json } from './api-fixture.ts';
 
 interface Event {

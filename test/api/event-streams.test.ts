@@ -2,9 +2,9 @@
 
 import { once } from 'node:events';
 import { get, type IncomingMessage } from 'node:http';
+import { until } from 'soundpost-testing/until';
 import { afterEach, expect, it } from 'vitest';
 import { SharedReads } from '../../src/api/event-streams.ts';
-import { until } from '../until.ts';
 import { useService } from './api-fixture.ts';
 import { Stream } from './event-stream.ts';
 

@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import fc from 'fast-check';
+import { ErrorCode } from 'soundpost-contract/errors';
+import { byRun } from 'soundpost-testing/by-run';
 import { request } from 'undici';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { ErrorCode } from 'soundpost-contract/errors';
-import { byRun } from '../by-run.ts';
 import { type Json, useClips, useService } from './api-fixture.ts';
 import { type FuzzedRequest, fuzzedRequests, type Known } from './request-fuzzer.ts';
 

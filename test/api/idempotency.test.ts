@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createConnection, createServer, type Socket } from 'node:net';
+import { until } from 'soundpost-testing/until';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { until } from '../until.ts';
 import { type Answer, type Ask, type Json, TestService, useClips, useService } from './api-fixture.ts';
 
 const clip = useClips('tone.mp4');

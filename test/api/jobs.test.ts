@@ -1,10 +1,10 @@
 import { readdir } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
 import { join } from 'node:path';
+import { programOf, startedFromNow } from 'soundpost-testing/processes';
+import { until } from 'soundpost-testing/until';
 import { Webhook } from 'standardwebhooks';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { programOf, startedFromNow } from '../processes.ts';
-import { until } from '../until.ts';
 import { type Answer, type Json, useClips, useService } from './api-fixture.ts';
 import { Stream } from './event-stream.ts';
 

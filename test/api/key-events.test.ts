@@ -1,11 +1,11 @@
 /** A4. GET /v1/events: all jobs of a key. */
 import { once } from 'node:events';
 import { get, type IncomingMessage } from 'node:http';
+import { createLogger } from 'soundpost-kit/observe/logger';
+import { closeRedis, connectRedis } from 'soundpost-kit/redis/connection';
+import { until } from 'soundpost-testing/until';
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { PendingJobs } from '../../src/api/pending-jobs.ts';
-import { createLogger } from '../../src/observe/logger.ts';
-import { closeRedis, connectRedis } from '../../src/redis/connection.ts';
-import { until } from '../until.ts';
 import { type Json, useClips, useService } from './api-fixture.ts';
 import { Stream } from './event-stream.ts';
 

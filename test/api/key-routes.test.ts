@@ -1,8 +1,9 @@
 /** A4, A6. /v1/keys: keys that are managed over HTTP; who may is in authorisation.test.ts. */
+
+import { createLogger } from 'soundpost-kit/observe/logger';
+import { closeRedis, connectRedis } from 'soundpost-kit/redis/connection';
+import { ownKey } from 'soundpost-kit/redis/keys';
 import { expect, it } from 'vitest';
-import { createLogger } from '../../src/observe/logger.ts';
-import { closeRedis, connectRedis } from '../../src/redis/connection.ts';
-import { ownKey } from '../../src/redis/keys.ts';
 import { type Answer, type Ask, useService } from './api-fixture.ts';
 
 const service = useService({ parts: [] });

@@ -1,9 +1,9 @@
 /** API keys: their form, their rate of failure, and the command that makes them; what they open is in authorisation.test.ts. */
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
 import { ordinaryScopes } from 'soundpost-contract/scopes';
+import { ServiceHome, soundpost } from 'soundpost-testing/service';
+import { describe, expect, it } from 'vitest';
 import { runCommand } from '../command.ts';
-import { ServiceHome, soundpost } from '../service.ts';
 import { type Answer, SECRET_KEY, useService } from './api-fixture.ts';
 
 const service = useService({ parts: [], environment: { TRUST_PROXY: '1' } });

@@ -1,5 +1,5 @@
+import { until } from 'soundpost-testing/until';
 import { describe, expect, it } from 'vitest';
-import { until } from '../until.ts';
 import { type Answer, type Json, useClips, useService } from './api-fixture.ts';
 
 const job = (port: number): Json => ({

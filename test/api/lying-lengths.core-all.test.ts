@@ -1,9 +1,9 @@
 /** Decisions A2a and A7: a source whose server lies about its length fails with a code that says so; nothing short is called whole. */
 import { readFile } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
+import { rowsOfRun } from 'soundpost-testing/by-run';
+import { cachedMedia } from 'soundpost-testing/media-cache';
 import { beforeAll, expect, it } from 'vitest';
-import { rowsOfRun } from '../by-run.ts';
-import { cachedMedia } from '../media-cache.ts';
 import { useService } from './api-fixture.ts';
 
 const service = useService();

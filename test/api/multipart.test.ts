@@ -2,8 +2,8 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
+import { until } from 'soundpost-testing/until';
 import { describe, expect, it } from 'vitest';
-import { until } from '../until.ts';
 import { type Answer, useClips, useService } from './api-fixture.ts';
 
 const MAX_INPUT_BYTES = 200_000;

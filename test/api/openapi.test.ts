@@ -1,8 +1,8 @@
 import { Validator } from '@seriousme/openapi-schema-validator';
+import { errorCatalogue } from 'soundpost-contract/errors';
 import { describe, expect, it } from 'vitest';
 import { routes } from '../../src/api/app.ts';
 import { openApiDocument } from '../../src/api/openapi/document.ts';
-import { errorCatalogue } from 'soundpost-contract/errors';
 import { DocumentChecks } from './openapi-checks.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: a test reads the fields that it expects, and fails where they are not

@@ -2,8 +2,8 @@
 import { createHash } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { until } from 'soundpost-testing/until';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { until } from '../until.ts';
 import { type Answer, type Hook, type Json, useClips, useService } from './api-fixture.ts';
 
 const clip = useClips('tone.mp4');

@@ -1,8 +1,8 @@
 /** The service in front of a messaging server that others wrote (GATEWAY_KIND=other; decisions C). */
 import { createHash } from 'node:crypto';
+import { type PublicServer, startPublicServer } from 'soundpost-testing/public-server';
+import { until } from 'soundpost-testing/until';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type PublicServer, startPublicServer } from '../public-server.ts';
-import { until } from '../until.ts';
 import { type Json, TestService, useClips } from './api-fixture.ts';
 
 const TOKEN = 'the-token-of-the-other-server';

@@ -1,8 +1,8 @@
+import { createLogger } from 'soundpost-kit/observe/logger';
+import { closeRedis, connectRedis } from 'soundpost-kit/redis/connection';
+import { until } from 'soundpost-testing/until';
 import { expect, it } from 'vitest';
-import { createLogger } from '../../src/observe/logger.ts';
-import { closeRedis, connectRedis } from '../../src/redis/connection.ts';
-import { apiKeyKey } from '../../src/tenants/api-keys.ts';
-import { until } from '../until.ts';
+import { apiKeyKey } from '../../src/jobs/tenants/api-keys.ts';
 import { useService } from './api-fixture.ts';
 import { Stream } from './event-stream.ts';
 

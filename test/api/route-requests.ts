@@ -3,10 +3,10 @@
  * table say so.
  */
 import { readFile } from 'node:fs/promises';
+import { UrlSigner } from 'soundpost-kit/signing/signed-url';
 import { routes } from '../../src/api/app.ts';
-import { signWebhook } from '../../src/deliveries/sign-webhook.ts';
-import { deriveSecrets } from '../../src/secrets.ts';
-import { UrlSigner } from '../../src/signing/signed-url.ts';
+import { signWebhook } from '../../src/followups/sign-webhook.ts';
+import { deriveSecrets } from '../../src/process/secrets.ts';
 import { type Ask, type Json, SECRET_KEY, type TestService } from './api-fixture.ts';
 
 export interface RouteRequest {

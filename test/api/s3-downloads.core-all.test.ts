@@ -2,11 +2,11 @@
 import { createHash } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { currentRun, rowsOfRun } from 'soundpost-testing/by-run';
+import { fetch } from 'soundpost-testing/http';
+import { type S3Request, S3Server } from 'soundpost-testing/s3/s3-server';
+import { until } from 'soundpost-testing/until';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { currentRun, rowsOfRun } from '../by-run.ts';
-import { fetch } from '../http.ts';
-import { type S3Request, S3Server } from '../s3/s3-server.ts';
-import { until } from '../until.ts';
 import { type Answer, type Json, useClips, useService } from './api-fixture.ts';
 
 const s3 = await S3Server.start();

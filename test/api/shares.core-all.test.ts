@@ -3,10 +3,10 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { join } from 'node:path';
+import { currentRun } from 'soundpost-testing/by-run';
+import { ffmpeg } from 'soundpost-testing/oracle';
+import { until } from 'soundpost-testing/until';
 import { afterEach, expect, it } from 'vitest';
-import { currentRun } from '../by-run.ts';
-import { ffmpeg } from '../media/oracle.ts';
-import { until } from '../until.ts';
 import { useClips, useService } from './api-fixture.ts';
 
 const clip = useClips('tone.mp4');

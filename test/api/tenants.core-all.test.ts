@@ -3,8 +3,8 @@
  * route opens to whom is in authorisation.test.ts.
  */
 import { readFile } from 'node:fs/promises';
+import { currentRun, rowsOfRun } from 'soundpost-testing/by-run';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { currentRun, rowsOfRun } from '../by-run.ts';
 import { type Answer, type Json, useClips, useService } from './api-fixture.ts';
 
 const clip = useClips('tone.mp4');

@@ -2,15 +2,20 @@
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { WebhookEvent } from 'soundpost-contract/webhook-events';
-import { Bucket } from '../bucket.ts';
-import { currentRun } from '../by-run.ts';
-import { writeWav } from '../media/notes/talk.ts';
-import { makeScriptTalk, type ScriptTalk, VOCABULARY } from '../transcripts/script-talk.ts';
-import { startSphinx } from '../transcripts/sphinx-server.ts';
-import { hear, sendJson, startTranscriber, type TranscriberStub } from '../transcripts/transcriber-stub.ts';
-import { until } from '../until.ts';
+import { Bucket } from 'soundpost-testing/bucket';
+import { currentRun } from 'soundpost-testing/by-run';
+import { writeWav } from 'soundpost-testing/talk';
+import { until } from 'soundpost-testing/until';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { makeScriptTalk, type ScriptTalk, VOCABULARY } from '../followups/transcripts/script-talk.ts';
+import { startSphinx } from '../followups/transcripts/sphinx-server.ts';
+import {
+  hear,
+  sendJson,
+  startTranscriber,
+  type TranscriberStub,
+} from '../followups/transcripts/transcriber-stub.ts';
 import { type Answer, type Hook, type Json, TestService, useClips, useService } from './api-fixture.ts';
 import { Stream } from './event-stream.ts';
 

@@ -4,10 +4,10 @@ import { createReadStream } from 'node:fs';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { byRun } from 'soundpost-testing/by-run';
+import { S3Server } from 'soundpost-testing/s3/s3-server';
+import { ServiceHome } from 'soundpost-testing/service';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
-import { byRun } from '../by-run.ts';
-import { S3Server } from '../s3/s3-server.ts';
-import { ServiceHome } from '../service.ts';
 import { useClips } from './api-fixture.ts';
 import { LIMIT_BYTES, type MeasuredApi, MIB, measureUpload, statusOf, ways } from './upload-memory.ts';
 

@@ -3,12 +3,12 @@ import { createHash, randomBytes, randomInt } from 'node:crypto';
 import { appendFile, readdir, readFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
+import { createLogger } from 'soundpost-kit/observe/logger';
+import { closeRedis, connectRedis, type Redis } from 'soundpost-kit/redis/connection';
+import { takeLease } from 'soundpost-kit/redis/lease';
+import { until } from 'soundpost-testing/until';
 import { Upload } from 'tus-js-client';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createLogger } from '../../src/observe/logger.ts';
-import { closeRedis, connectRedis, type Redis } from '../../src/redis/connection.ts';
-import { takeLease } from '../../src/redis/lease.ts';
-import { until } from '../until.ts';
 import { type Answer, type Ask, useClips, useService } from './api-fixture.ts';
 import { CuttingProxy } from './cutting-proxy.ts';
 

@@ -4,9 +4,9 @@ import { readdir, readFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
+import { until } from 'soundpost-testing/until';
 import { request } from 'undici';
 import { describe, expect, it } from 'vitest';
-import { until } from '../until.ts';
 import { type Answer, type Ask, type TestService, useClips, useService } from './api-fixture.ts';
 
 const MAX_INPUT_BYTES = 1_000_000;

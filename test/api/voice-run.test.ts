@@ -3,9 +3,9 @@
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { receivedBody } from 'soundpost-testing/received-body';
+import { until } from 'soundpost-testing/until';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { receivedBody } from '../received-body.ts';
-import { until } from '../until.ts';
 import { type Answer, type Hook, type Json, TestService, useClips } from './api-fixture.ts';
 
 const clip = useClips('talk.m4a', 'tone.mp4');

@@ -1,6 +1,6 @@
+import { until } from 'soundpost-testing/until';
 import { Webhook } from 'standardwebhooks';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { until } from '../until.ts';
 import { type Answer, type Hook, type Json, type Notification, useClips, useService } from './api-fixture.ts';
 
 const SCHEDULE = [0, 0.3, 0.6, 0.9];

@@ -8,13 +8,13 @@ import { createServer, request as httpRequest } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { Bucket } from 'soundpost-testing/bucket';
+import { currentRun } from 'soundpost-testing/by-run';
+import { freePort } from 'soundpost-testing/ports';
+import { until } from 'soundpost-testing/until';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { type Json, useService } from '../api/api-fixture.ts';
-import { Bucket } from '../bucket.ts';
-import { currentRun } from '../by-run.ts';
 import { useVideos } from '../end-to-end/videos.ts';
-import { freePort } from '../ports.ts';
-import { until } from '../until.ts';
 import { type Ended, MAIN, useDesk } from './command-line.ts';
 
 const run = promisify(execFile);

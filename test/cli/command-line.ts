@@ -5,11 +5,11 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable, Writable } from 'node:stream';
+import { Environment } from 'soundpost-kit/settings/environment';
+import { inherited } from 'soundpost-testing/inherited';
+import { until } from 'soundpost-testing/until';
 import { afterAll, beforeAll } from 'vitest';
 import { run } from '../../src/cli/run.ts';
-import { Environment } from '../../src/settings/environment.ts';
-import { inherited } from '../inherited.ts';
-import { until } from '../until.ts';
 
 export const MAIN = join(import.meta.dirname, '../../src/main.ts');
 

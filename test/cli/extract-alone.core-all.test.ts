@@ -3,10 +3,10 @@ import { execFile } from 'node:child_process';
 import { lstat, mkdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { currentRun } from 'soundpost-testing/by-run';
+import { serveVideos, type VideoServer } from 'soundpost-testing/video-server';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { currentRun } from '../by-run.ts';
 import { useVideos } from '../end-to-end/videos.ts';
-import { serveVideos, type VideoServer } from '../video-server.ts';
 import { type Ended, MAIN, useDesk } from './command-line.ts';
 
 const run = promisify(execFile);

@@ -1,6 +1,6 @@
+import { ServiceHome, soundpost } from 'soundpost-testing/service';
 import { expect, it } from 'vitest';
 import { SECRET_KEY, useService } from '../api/api-fixture.ts';
-import { ServiceHome, soundpost } from '../service.ts';
 
 const service = useService({ parts: ['gateway'], environment: { GATEWAY_API_KEY: '' } });
 

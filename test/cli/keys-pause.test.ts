@@ -3,11 +3,11 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import { Client } from 'soundpost-testing/client';
+import { ServiceHome } from 'soundpost-testing/service';
+import { until } from 'soundpost-testing/until';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { Client } from '../client.ts';
 import { runCommand } from '../command.ts';
-import { ServiceHome } from '../service.ts';
-import { until } from '../until.ts';
 
 let home: ServiceHome;
 let slow: Server;

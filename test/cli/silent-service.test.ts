@@ -3,10 +3,10 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
+import { createClient } from 'soundpost-client/client';
+import { until } from 'soundpost-testing/until';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { download } from '../../src/cli/extract-on-server.ts';
-import { createClient } from '../../src/client/client.ts';
-import { until } from '../until.ts';
 import { MAIN, useDesk } from './command-line.ts';
 
 const desk = useDesk();

@@ -1,13 +1,13 @@
 /** `extract` on a terminal: what is seen there, and what Ctrl-C leaves. */
 import { join } from 'node:path';
 import { stripVTControlCharacters } from 'node:util';
+import { currentRun } from 'soundpost-testing/by-run';
+import { descendants, isAlive, processesOver, programOf } from 'soundpost-testing/processes';
+import { until } from 'soundpost-testing/until';
+import { serveVideos, type VideoServer } from 'soundpost-testing/video-server';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { useService } from '../api/api-fixture.ts';
-import { currentRun } from '../by-run.ts';
 import { useVideos } from '../end-to-end/videos.ts';
-import { descendants, isAlive, processesOver, programOf } from '../processes.ts';
-import { until } from '../until.ts';
-import { serveVideos, type VideoServer } from '../video-server.ts';
 import { MAIN, useDesk } from './command-line.ts';
 
 const CTRL_C = '\u0003';

@@ -2,12 +2,17 @@
 import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { until } from 'soundpost-testing/until';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Json, TestService } from '../api/api-fixture.ts';
 import { dumpRedis } from '../end-to-end/redis-dump.ts';
 import { useVideos } from '../end-to-end/videos.ts';
-import { hear, sendJson, startTranscriber, type TranscriberStub } from '../transcripts/transcriber-stub.ts';
-import { until } from '../until.ts';
+import {
+  hear,
+  sendJson,
+  startTranscriber,
+  type TranscriberStub,
+} from '../followups/transcripts/transcriber-stub.ts';
 import { useDesk } from './command-line.ts';
 
 const videos = useVideos();

@@ -3,9 +3,9 @@ import { execFile } from 'node:child_process';
 import { mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { fetch } from 'soundpost-testing/http';
+import { ServiceHome } from 'soundpost-testing/service';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { fetch } from '../http.ts';
-import { ServiceHome } from '../service.ts';
 
 const execute = promisify(execFile);
 

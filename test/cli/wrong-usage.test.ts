@@ -2,11 +2,11 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { SoundpostError } from 'soundpost-client/error';
+import { type ErrorCode, errorCatalogue, ServiceError } from 'soundpost-contract/errors';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { exitCodeOf, Interrupted, sentenceOf } from '../../src/cli/ending.ts';
 import { createProgram } from '../../src/cli/program.ts';
-import { SoundpostError } from '../../src/client/error.ts';
-import { type ErrorCode, errorCatalogue, ServiceError } from 'soundpost-contract/errors';
 
 let folder = '';
 let video = '';

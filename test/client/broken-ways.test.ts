@@ -2,9 +2,9 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { pipeline } from 'node:stream/promises';
+import { createClient } from 'soundpost-client';
+import { Watchdog } from 'soundpost-client/wait';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { createClient } from '../../src/client/index.ts';
-import { Watchdog } from '../../src/client/wait.ts';
 import { useClips, useService } from '../api/api-fixture.ts';
 
 const clip = useClips('tone.mp4');

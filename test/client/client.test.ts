@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { openAsBlob } from 'node:fs';
 import { stat } from 'node:fs/promises';
+import { createClient, SoundpostError } from 'soundpost-client';
 import { describe, expect, it } from 'vitest';
-import { createClient, SoundpostError } from '../../src/client/index.ts';
 import { useClips, useService } from '../api/api-fixture.ts';
 
 const clip = useClips('tone.mp4', 'silent.mp4');

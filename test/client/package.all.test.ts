@@ -9,10 +9,10 @@ import { tmpdir } from 'node:os';
 import { delimiter, dirname, join, resolve } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
+import { startChromium } from 'soundpost-testing/chromium';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { TestService, useClips } from '../api/api-fixture.ts';
-import { startChromium } from '../chromium.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const BIN = join(ROOT, 'node_modules/.bin');
@@ -254,7 +254,7 @@ describe('the types of soundpost-client', () => {
     await writeFile(
       join(project, 'same.mts'),
       `import type * as plain from 'soundpost-client';
-      import type * as source from '${join(ROOT, 'src/client/index.ts')}';
+      import type * as source from '${join(ROOT, 'packages/client/src/index.ts')}';
       type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
       type Called<F> = F extends (...args: infer Given) => infer Answer ? [Given, Answer] : F;
       type AllSame<A, B> = { [Name in keyof A]: Name extends keyof B ? Same<Called<A[Name]>, Called<B[Name]>> : false };

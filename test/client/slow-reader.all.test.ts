@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { createClient } from 'soundpost-client/client';
 import { expect, it } from 'vitest';
-import { createClient } from '../../src/client/client.ts';
 
 /** Longer than a stream may be silent. */
 const WORK_MS = 22_000;

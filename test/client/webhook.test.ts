@@ -1,8 +1,8 @@
+import { createClient, verifyWebhook, WebhookSignatureError } from 'soundpost-client';
+import { until } from 'soundpost-testing/until';
 import { Webhook } from 'standardwebhooks';
 import { describe, expect, it } from 'vitest';
-import { createClient, verifyWebhook, WebhookSignatureError } from '../../src/client/index.ts';
 import { useClips, useService } from '../api/api-fixture.ts';
-import { until } from '../until.ts';
 
 const SECRET = `whsec_${Buffer.from('a secret of thirty-two bytes or so').toString('base64')}`;
 const OTHER = `whsec_${Buffer.from('another secret of about as many').toString('base64')}`;

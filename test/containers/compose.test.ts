@@ -1,9 +1,9 @@
 /** docker-compose.yml as docs/operations.md tells operators to use it, with each Compose that this machine has. */
 import { createHash } from 'node:crypto';
+import { until } from 'soundpost-testing/until';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ada } from '../end-to-end/inbox.ts';
 import { useVideos } from '../end-to-end/videos.ts';
-import { until } from '../until.ts';
 import {
   composes,
   docker,

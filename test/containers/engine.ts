@@ -3,8 +3,8 @@ import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import type { Json } from '../client.ts';
-import { until } from '../until.ts';
+import type { Json } from 'soundpost-testing/client';
+import { until } from 'soundpost-testing/until';
 
 const run = promisify(execFile);
 

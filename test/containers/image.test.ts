@@ -1,11 +1,11 @@
 /** What the image is, and how a container of it lives and ends. */
 import { join } from 'node:path';
+import type { Client, Json } from 'soundpost-testing/client';
+import { until } from 'soundpost-testing/until';
 import type { StartedTestContainer } from 'testcontainers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { LIMIT_BYTES, MIB, measureUpload, ways } from '../api/upload-memory.ts';
-import type { Client, Json } from '../client.ts';
 import { useVideos } from '../end-to-end/videos.ts';
-import { until } from '../until.ts';
 import {
   docker,
   dockerTries,

@@ -4,12 +4,12 @@ import { copyFile, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { Client, type Json } from 'soundpost-testing/client';
+import { freePort } from 'soundpost-testing/ports';
+import { until } from 'soundpost-testing/until';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { Client, type Json } from '../client.ts';
 import { codeBlocks } from '../docs/markdown.ts';
 import { useVideos } from '../end-to-end/videos.ts';
-import { freePort } from '../ports.ts';
-import { until } from '../until.ts';
 import { composes, docker, dockerTries, healthIs, IMAGE, ROOT, uniqueName } from './engine.ts';
 
 const run = promisify(execFile);

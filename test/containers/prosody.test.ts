@@ -1,9 +1,10 @@
 /** The stack with deploy/compose/prosody.yml: a voice message goes from one account to another of its XMPP server. */
+
+import type { Json } from 'soundpost-testing/client';
+import { fetch } from 'soundpost-testing/http';
+import { until } from 'soundpost-testing/until';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { Json } from '../client.ts';
 import { useVideos } from '../end-to-end/videos.ts';
-import { fetch } from '../http.ts';
-import { until } from '../until.ts';
 import { composes, healthIs } from './engine.ts';
 import { Stack } from './stack.ts';
 

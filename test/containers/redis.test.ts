@@ -1,14 +1,14 @@
 /** Redis in a container is paused, killed and restarted under load: what was accepted ends once, as the fault matrix demands. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { Redis } from 'ioredis';
+import { freePort } from 'soundpost-testing/ports';
+import { until } from 'soundpost-testing/until';
 import type { StartedNetwork, StartedTestContainer } from 'testcontainers';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { violations } from '../faults/invariants.ts';
 import type { StandRedis } from '../faults/killable-redis.ts';
 import { Load } from '../faults/load.ts';
 import { Stand } from '../faults/stand.ts';
-import { freePort } from '../ports.ts';
-import { until } from '../until.ts';
 import { docker, uniqueName } from './engine.ts';
 import { namedNetwork, redisContainer } from './service.ts';
 

@@ -1,5 +1,7 @@
 /** The image's processes as containers of testcontainers, with the restrictions of docker-compose.yml, on a network of their own. */
 import { randomBytes } from 'node:crypto';
+import { Client } from 'soundpost-testing/client';
+import { freePort } from 'soundpost-testing/ports';
 import {
   GenericContainer,
   Network,
@@ -7,8 +9,6 @@ import {
   type StartedTestContainer,
   Wait,
 } from 'testcontainers';
-import { Client } from '../client.ts';
-import { freePort } from '../ports.ts';
 import { docker, IMAGE, inspect, uniqueName } from './engine.ts';
 
 /** The image with a root that nobody can write to, for which testcontainers has no method, and its own health check, asked more often. */

@@ -2,8 +2,8 @@
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { promisify } from 'node:util';
-import { Client } from '../client.ts';
-import { freePort } from '../ports.ts';
+import { Client } from 'soundpost-testing/client';
+import { freePort } from 'soundpost-testing/ports';
 import { docker, ROOT, uniqueName } from './engine.ts';
 
 const run = promisify(execFile);

@@ -1,10 +1,10 @@
 /** Three workers in containers, one of which is killed in the middle of a job: another does it, and everybody hears of it once. */
 import { createHash } from 'node:crypto';
+import type { Client, Json } from 'soundpost-testing/client';
+import { until } from 'soundpost-testing/until';
 import type { StartedTestContainer } from 'testcontainers';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { Client, Json } from '../client.ts';
 import { useVideos } from '../end-to-end/videos.ts';
-import { until } from '../until.ts';
 import { docker, inspect, isEncoding, LONG_WORK } from './engine.ts';
 import { ServiceContainers } from './service.ts';
 

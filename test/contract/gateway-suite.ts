@@ -11,15 +11,15 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import type { TransportKind } from 'soundpost-contract/gateway-instances';
+import { fetch } from 'soundpost-testing/http';
+import { receivedBody } from 'soundpost-testing/received-body';
+import { until } from 'soundpost-testing/until';
 import { Webhook } from 'standardwebhooks';
 import { Client } from 'undici';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { TransportKind } from 'soundpost-contract/gateway-instances';
 import { decrypted } from '../gateway/decrypted.ts';
 import { type Answer, caller } from '../gateway/gateway-fixture.ts';
-import { fetch } from '../http.ts';
-import { receivedBody } from '../received-body.ts';
-import { until } from '../until.ts';
 
 /** A network with people on it, and a gateway of the test's own that is connected to it. */
 export interface NetworkUnderTest {

@@ -2,8 +2,8 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Json } from 'soundpost-testing/client';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Json } from '../client.ts';
 import { chartFolder, helm } from './chart.ts';
 import { type KubernetesApi, startKubernetesApi } from './kubernetes-api.ts';
 

@@ -2,10 +2,10 @@
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Ajv } from 'ajv';
+import { Environment } from 'soundpost-kit/settings/environment';
+import type { Json } from 'soundpost-testing/client';
 import { describe, expect, it } from 'vitest';
 import { isMap, isPair, isScalar, type Pair, parseDocument, visit } from 'yaml';
-import { Environment } from '../../src/settings/environment.ts';
-import type { Json } from '../client.ts';
 import { chartFolder, defaultValues, render, template, valuesSchema } from './chart.ts';
 import { valueSets } from './value-sets.ts';
 

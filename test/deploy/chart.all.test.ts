@@ -1,13 +1,13 @@
 /** What the chart renders is what Kubernetes understands, and what the code does. No cluster is asked. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { metricTable } from 'soundpost-kit/observe/metrics/table';
+import { Environment } from 'soundpost-kit/settings/environment';
+import { publicBlocks } from 'soundpost-outbound/address-table';
+import type { Json } from 'soundpost-testing/client';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { createProgram } from '../../src/cli/program.ts';
-import { type Config, loadConfig } from '../../src/config.ts';
-import { metricTable } from '../../src/observe/metrics/table.ts';
-import { publicBlocks } from '../../src/outbound/address-table.ts';
-import { Environment } from '../../src/settings/environment.ts';
-import type { Json } from '../client.ts';
+import { type Config, loadConfig } from '../../src/process/config.ts';
 import { projectFolder } from '../docs/markdown.ts';
 import { chartFolder, type Manifest, namespace, render } from './chart.ts';
 import { restrictedFaults } from './pod-security.ts';

@@ -3,11 +3,11 @@ import { existsSync, readFileSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Json } from 'soundpost-testing/client';
+import { FETCHED_HELM } from 'soundpost-testing/needs';
 import { parse, parseAllDocuments, stringify } from 'yaml';
-import type { Json } from '../client.ts';
 import { projectFolder } from '../docs/markdown.ts';
 import { type Outcome, ownNode, run } from '../house/command.ts';
-import { FETCHED_HELM } from '../needs.ts';
 
 /** One object of Kubernetes; its form is checked by the schemas. */
 export type Manifest = Json;

@@ -8,8 +8,8 @@ import { writeFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
+import type { Json } from 'soundpost-testing/client';
 import { parse, stringify } from 'yaml';
-import type { Json } from '../client.ts';
 import { isProtobuf, objectOfProtobuf } from './protobuf-object.ts';
 
 /** Kind and plural by group and version; namespaced but for Namespace. */

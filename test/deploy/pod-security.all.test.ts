@@ -1,6 +1,7 @@
 /** The rules that the chart's pods are held to refuse what they are about. */
+
+import type { Json } from 'soundpost-testing/client';
 import { expect, it } from 'vitest';
-import type { Json } from '../client.ts';
 import { restrictedFaults } from './pod-security.ts';
 
 const pod = (): Json => ({

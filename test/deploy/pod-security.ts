@@ -2,7 +2,7 @@
  * The level "restricted" of Kubernetes' Pod Security Standards, rule by rule as they are published
  * (https://kubernetes.io/docs/concepts/security/pod-security-standards/, which holds all of "baseline" too). Windows alone is left out.
  */
-import type { Json } from '../client.ts';
+import type { Json } from 'soundpost-testing/client';
 
 const VOLUMES = [
   'configMap',

@@ -2,7 +2,7 @@
  * A Secret or a Namespace out of Kubernetes' protocol buffers (k8s.io/api/core/v1/generated.proto), in which Helm's client sends the records of its releases
  * and the namespace that it makes.
  */
-import type { Json } from '../client.ts';
+import type { Json } from 'soundpost-testing/client';
 
 const MAGIC = Buffer.from('k8s\0');
 const NONE = Buffer.of();

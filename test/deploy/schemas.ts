@@ -4,7 +4,7 @@
  */
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
-import type { Json } from '../client.ts';
+import type { Json } from 'soundpost-testing/client';
 import { projectFolder } from '../docs/markdown.ts';
 import { run } from '../house/command.ts';
 

@@ -1,5 +1,5 @@
 /** What people install the chart with, by what it is about. */
-import type { Json } from '../client.ts';
+import type { Json } from 'soundpost-testing/client';
 
 const made = {
   values: {

@@ -1,5 +1,5 @@
 /** What the answers that the pages show have to fit, by the name in the mark before them. */
-import { z } from 'zod';
+
 import {
   AcceptedBatch,
   AcceptedJob,
@@ -25,6 +25,7 @@ import {
   JobFailedEvent,
   VoiceUpdatedEvent,
 } from 'soundpost-contract/webhook-events';
+import { z } from 'zod';
 
 const envelope = (data: z.ZodType): z.ZodType =>
   z.strictObject({ success: z.literal(true), data, message: z.string().optional() });

@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { until } from 'soundpost-testing/until';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { until } from '../until.ts';
 import { answerSchemas } from './answer-schemas.ts';
 import { type CodeBlock, codeBlocks } from './markdown.ts';
 import { expectSame } from './shape.ts';

@@ -2,10 +2,10 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { dieWithParent } from 'soundpost-base/launcher';
+import { fetch } from 'soundpost-testing/http';
 import { Webhook } from 'standardwebhooks';
 import { afterEach, describe, expect, it } from 'vitest';
-import { dieWithParent } from '../../src/launcher.ts';
-import { fetch } from '../http.ts';
 import { projectFolder } from './markdown.ts';
 
 const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;

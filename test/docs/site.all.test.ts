@@ -10,8 +10,8 @@ import { tmpdir } from 'node:os';
 import { dirname, extname, join, posix } from 'node:path';
 import { text } from 'node:stream/consumers';
 import type { Page } from 'playwright-core';
+import { startChromium, type TestBrowser } from 'soundpost-testing/chromium';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { startChromium, type TestBrowser } from '../chromium.ts';
 import { seriousFaults } from '../end-to-end/console-page.ts';
 import { projectFolder } from './markdown.ts';
 

@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { createInterface, type Interface } from 'node:readline';
 import { text } from 'node:stream/consumers';
-import { dieWithParent } from '../../src/launcher.ts';
-import { freePort } from '../ports.ts';
+import { dieWithParent } from 'soundpost-base/launcher';
+import { freePort } from 'soundpost-testing/ports';
 import { projectFolder } from './markdown.ts';
 
 /** The ports that the page names. The walk has others, so it replaces them in every command. */

@@ -1,6 +1,7 @@
 /** Follows every page but the walk with curl (curl-walk.all.test.ts): its commands run as they stand, in order, and print what the page shows. */
+
+import { until } from 'soundpost-testing/until';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { until } from '../until.ts';
 import { runs } from './command-blocks.ts';
 import { type CodeBlock, codeBlocks, pages } from './markdown.ts';
 import { expectSame } from './shape.ts';

@@ -1,9 +1,9 @@
 // @module-tag chromium
 /** What a page shows where one of its scripts is blocked, by an extension or a proxy, or does not arrive: never nothing. Firefox without any script is in firefox.all.test.ts. */
 import type { Page } from 'playwright-core';
+import { startChromium, type TestBrowser } from 'soundpost-testing/chromium';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { useClips, useService } from '../api/api-fixture.ts';
-import { startChromium, type TestBrowser } from '../chromium.ts';
 
 const PATIENCE_MS = 30_000;
 

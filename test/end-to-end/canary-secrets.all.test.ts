@@ -4,18 +4,22 @@
  * them comes out in a log or an answer, and Redis holds in the clear only what is so by design (SECURITY.md).
  */
 import { Redis } from 'ioredis';
+import { type BucketServer, serveBucket } from 'soundpost-testing/bucket';
+import { Client, type Json, receiveWebhooks, type WebhookReceiver } from 'soundpost-testing/client';
+import { fetch } from 'soundpost-testing/http';
+import { DOMAIN, startTestProsody, type TestProsody } from 'soundpost-testing/prosody';
+import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
+import { type RunningProcess, ServiceHome } from 'soundpost-testing/service';
+import { until } from 'soundpost-testing/until';
+import { serveVideos, type VideoServer } from 'soundpost-testing/video-server';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { routes } from '../../src/api/app.ts';
-import { type BucketServer, serveBucket } from '../bucket.ts';
-import { Client, type Json, receiveWebhooks, type WebhookReceiver } from '../client.ts';
+import {
+  sendJson,
+  startTranscriber,
+  type TranscriberStub,
+} from '../followups/transcripts/transcriber-stub.ts';
 import { mountedRoutes } from '../gateway/mounted-routes.ts';
-import { fetch } from '../http.ts';
-import { DOMAIN, startTestProsody, type TestProsody } from '../prosody.ts';
-import { startTestRedis, type TestRedis } from '../redis-server.ts';
-import { type RunningProcess, ServiceHome } from '../service.ts';
-import { sendJson, startTranscriber, type TranscriberStub } from '../transcripts/transcriber-stub.ts';
-import { until } from '../until.ts';
-import { serveVideos, type VideoServer } from '../video-server.ts';
 import { ada, messagesTo } from './inbox.ts';
 import { dumpRedis } from './redis-dump.ts';
 import { useVideos } from './videos.ts';

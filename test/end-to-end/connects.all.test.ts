@@ -1,23 +1,23 @@
 /**
  * The whole service, as real processes: what it is told by callers, redirects and accounts leads none of them to where nobody may be led. Each process
- * writes down every connection that it tries to open (test/outbound/connect-recorder.ts).
+ * writes down every connection that it tries to open (packages/outbound/test/connect-recorder.ts).
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { Client, type Json } from '../client.ts';
-import { fetch } from '../http.ts';
-import { forbiddenAddresses, forbiddenHosts } from '../outbound/forbidden-hosts.ts';
+import { Client, type Json } from 'soundpost-testing/client';
+import { forbiddenAddresses, forbiddenHosts } from 'soundpost-testing/forbidden-hosts';
+import { fetch } from 'soundpost-testing/http';
 import {
   type Redirector,
   startRedirector,
   startXmppSender,
   type XmppSender,
-} from '../outbound/misleading-servers.ts';
-import { startTestRedis, type TestRedis } from '../redis-server.ts';
-import { ServiceHome } from '../service.ts';
-import { until } from '../until.ts';
+} from 'soundpost-testing/misleading-servers';
+import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
+import { ServiceHome } from 'soundpost-testing/service';
+import { until } from 'soundpost-testing/until';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 
 /** Every so manieth, so that each range and each spelling comes in one of the ways. */
 const EVERY = 7;

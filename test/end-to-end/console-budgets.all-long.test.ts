@@ -1,12 +1,12 @@
 // @module-tag chromium
 /** What the console may cost: time and bytes over a slow line, requests while nothing happens, and room on a small screen. */
 import type { Page } from 'playwright-core';
+import { currentRun } from 'soundpost-testing/by-run';
+import { startChromium, type TestBrowser } from 'soundpost-testing/chromium';
+import { until } from 'soundpost-testing/until';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { useClips, useService } from '../api/api-fixture.ts';
-import { currentRun } from '../by-run.ts';
-import { startChromium, type TestBrowser } from '../chromium.ts';
 import { promised } from '../faults/runs.ts';
-import { until } from '../until.ts';
 import { signIn } from './console-page.ts';
 
 /** As a phone has it at the edge of a cell. */

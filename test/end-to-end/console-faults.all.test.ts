@@ -4,11 +4,11 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
+import { startChromium, type TestBrowser } from 'soundpost-testing/chromium';
+import { ffmpeg } from 'soundpost-testing/oracle';
+import { until } from 'soundpost-testing/until';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { useService } from '../api/api-fixture.ts';
-import { startChromium, type TestBrowser } from '../chromium.ts';
-import { ffmpeg } from '../media/oracle.ts';
-import { until } from '../until.ts';
 import { makeTalk, signIn, type Watch, watchPage } from './console-page.ts';
 
 const PATIENCE_MS = 60_000;

@@ -7,11 +7,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { Page } from 'playwright-core';
+import { startChromium, type TestBrowser } from 'soundpost-testing/chromium';
+import { freePort } from 'soundpost-testing/ports';
+import { until } from 'soundpost-testing/until';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { GATEWAY_API_KEY, type Json, useClips, useService } from '../api/api-fixture.ts';
-import { startChromium, type TestBrowser } from '../chromium.ts';
-import { freePort } from '../ports.ts';
-import { until } from '../until.ts';
 import { everyFault, makeTalk, signIn, type Watch, watchPage } from './console-page.ts';
 import { ada, messagesTo } from './inbox.ts';
 

@@ -6,12 +6,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { UserFacingSocketConfig } from 'baileys';
 import type { Page } from 'playwright-core';
+import { startChromium, type TestBrowser } from 'soundpost-testing/chromium';
+import { freePort } from 'soundpost-testing/ports';
+import { until } from 'soundpost-testing/until';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { GATEWAY_API_KEY, type Hook, useService } from '../api/api-fixture.ts';
-import { startChromium, type TestBrowser } from '../chromium.ts';
 import { startTrustedServer } from '../gateway/whatsapp/noise/trusted-server.ts';
-import { freePort } from '../ports.ts';
-import { until } from '../until.ts';
 import { everyFault, makeTalk, shiftsBeyondBudget, signIn, type Watch, watchPage } from './console-page.ts';
 
 const PHONE = '4915112345678';

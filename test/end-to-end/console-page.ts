@@ -3,7 +3,7 @@ import { open, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import axe from 'axe-core';
 import type { Page } from 'playwright-core';
-import { ffmpeg } from '../media/oracle.ts';
+import { ffmpeg } from 'soundpost-testing/oracle';
 
 /** What pages said and did that they must not, and what they fetched. */
 export interface Watch {

@@ -6,10 +6,10 @@
 import { copyFile, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { startChromium, type TestBrowser } from 'soundpost-testing/chromium';
+import { until } from 'soundpost-testing/until';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { useService } from '../api/api-fixture.ts';
-import { startChromium, type TestBrowser } from '../chromium.ts';
-import { until } from '../until.ts';
 import { isDrawn, makeTalk, signIn } from './console-page.ts';
 import { ada } from './inbox.ts';
 

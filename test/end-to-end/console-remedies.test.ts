@@ -1,10 +1,10 @@
 /** What the page says of the failure of a job, and of an instance that is not connected: each cause that can be named has a remedy of its own, which holds with the button below it. */
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { disconnectReasons } from 'soundpost-chat-whatsapp/disconnect-reasons';
 import { type ErrorCode, jobFailureCodes } from 'soundpost-contract/errors';
 import type { Job } from 'soundpost-contract/job';
-import { disconnectReasons } from '../../src/gateway/transports/whatsapp/disconnect-reasons.ts';
+import { describe, expect, it } from 'vitest';
 import { troubleOf } from '../../web/console/views/instances/trouble.ts';
 import { remedyFor } from '../../web/console/views/job/remedy.ts';
 

@@ -4,13 +4,13 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
+import { startChromium, type TestBrowser } from 'soundpost-testing/chromium';
+import { decodedSeconds, ffmpeg } from 'soundpost-testing/oracle';
+import { until } from 'soundpost-testing/until';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { GATEWAY_API_KEY, type Hook, useService } from '../api/api-fixture.ts';
 import { CuttingProxy } from '../api/cutting-proxy.ts';
-import { startChromium, type TestBrowser } from '../chromium.ts';
-import { decodedSeconds, ffmpeg } from '../media/oracle.ts';
-import { sendJson, startTranscriber } from '../transcripts/transcriber-stub.ts';
-import { until } from '../until.ts';
+import { sendJson, startTranscriber } from '../followups/transcripts/transcriber-stub.ts';
 import {
   everyFault,
   isDrawn,

@@ -5,12 +5,12 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { currentRun } from 'soundpost-testing/by-run';
+import { fetch } from 'soundpost-testing/http';
+import { descendants, isAlive } from 'soundpost-testing/processes';
+import { type RunningProcess, startProcess } from 'soundpost-testing/service';
+import { until } from 'soundpost-testing/until';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { currentRun } from '../by-run.ts';
-import { fetch } from '../http.ts';
-import { descendants, isAlive } from '../processes.ts';
-import { type RunningProcess, startProcess } from '../service.ts';
-import { until } from '../until.ts';
 import { useVideos } from './videos.ts';
 
 const DEMO = join(import.meta.dirname, '../../script/demo');

@@ -1,11 +1,12 @@
 /** The worker is killed in the middle of a put, again and again: one whole object in the end, told of once. */
+
+import { type BucketServer, serveBucket } from 'soundpost-testing/bucket';
+import { Client, receiveWebhooks, type WebhookReceiver } from 'soundpost-testing/client';
+import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
+import { type RunningProcess, ServiceHome } from 'soundpost-testing/service';
+import { until } from 'soundpost-testing/until';
+import { serveVideos, type VideoServer } from 'soundpost-testing/video-server';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type BucketServer, serveBucket } from '../bucket.ts';
-import { Client, receiveWebhooks, type WebhookReceiver } from '../client.ts';
-import { startTestRedis, type TestRedis } from '../redis-server.ts';
-import { type RunningProcess, ServiceHome } from '../service.ts';
-import { until } from '../until.ts';
-import { serveVideos, type VideoServer } from '../video-server.ts';
 import { useVideos } from './videos.ts';
 
 const KILLS = 20;

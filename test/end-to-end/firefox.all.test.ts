@@ -4,10 +4,10 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Page } from 'puppeteer-core';
+import { startFirefox, type TestFirefox } from 'soundpost-testing/firefox';
+import { until } from 'soundpost-testing/until';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { GATEWAY_API_KEY, useClips, useService } from '../api/api-fixture.ts';
-import { startFirefox, type TestFirefox } from '../firefox.ts';
-import { until } from '../until.ts';
 import { BROKEN_FILES, dropping, GOOD_FILES, thirtyFiles } from './console-page.ts';
 import { ada } from './inbox.ts';
 

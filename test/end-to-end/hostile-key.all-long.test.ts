@@ -10,16 +10,16 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { createLogger } from 'soundpost-kit/observe/logger';
+import { closeRedis, connectRedis, type Redis } from 'soundpost-kit/redis/connection';
+import { byRun } from 'soundpost-testing/by-run';
+import { Client } from 'soundpost-testing/client';
+import { fetch } from 'soundpost-testing/http';
+import { ffmpeg } from 'soundpost-testing/oracle';
+import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
+import { ServiceHome, soundpost } from 'soundpost-testing/service';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { createLogger } from '../../src/observe/logger.ts';
-import { closeRedis, connectRedis, type Redis } from '../../src/redis/connection.ts';
-import { byRun } from '../by-run.ts';
-import { Client } from '../client.ts';
 import { promised } from '../faults/runs.ts';
-import { fetch } from '../http.ts';
-import { ffmpeg } from '../media/oracle.ts';
-import { startTestRedis, type TestRedis } from '../redis-server.ts';
-import { ServiceHome, soundpost } from '../service.ts';
 
 /** Of the flood, and as many without it. Both together submit less in a minute than a key may. */
 const TURNS = byRun({ all: 3, long: 25 });

@@ -5,16 +5,16 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
+import { bestMs } from 'soundpost-testing/best-ms';
+import { currentRun } from 'soundpost-testing/by-run';
+import { Client, type Json } from 'soundpost-testing/client';
+import { fetch } from 'soundpost-testing/http';
+import { ServiceHome, type Serving } from 'soundpost-testing/service';
+import { until } from 'soundpost-testing/until';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { RawConnection } from '../../packages/kit/test/http/raw-request.ts';
 import { routes } from '../../src/api/app.ts';
-import { bestMs } from '../best-ms.ts';
-import { currentRun } from '../by-run.ts';
-import { Client, type Json } from '../client.ts';
 import { mountedRoutes } from '../gateway/mounted-routes.ts';
-import { RawConnection } from '../http/raw-request.ts';
-import { fetch } from '../http.ts';
-import { ServiceHome, type Serving } from '../service.ts';
-import { until } from '../until.ts';
 import { useVideos } from './videos.ts';
 
 const KIB = 1024;

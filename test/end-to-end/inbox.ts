@@ -1,6 +1,6 @@
 /** The other side of the loopback network: what has arrived in a chat. */
-import type { Json } from '../client.ts';
-import { fetch } from '../http.ts';
+import type { Json } from 'soundpost-testing/client';
+import { fetch } from 'soundpost-testing/http';
 
 /** One of the three people that every loopback instance knows. */
 export const ada = { number: '12025550101', jid: '12025550101@people.loopback' };

@@ -1,8 +1,8 @@
 /** The whole service on a Redis Cluster of three nodes. */
 import { randomUUID } from 'node:crypto';
+import { TestCluster } from 'soundpost-testing/redis-cluster';
+import { until } from 'soundpost-testing/until';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { TestCluster } from '../redis-cluster.ts';
-import { until } from '../until.ts';
 import { type Tour, takeTour } from './redis-tour.ts';
 import { useVideos } from './videos.ts';
 
@@ -29,7 +29,7 @@ it('does all that it does, and every key lies on one node under the prefix', asy
   }
 });
 
-// What a worker's connection needs for it: test/redis/cluster-down.test.ts.
+// What a worker's connection needs for it: packages/kit/test/redis/cluster-down.test.ts.
 it('goes on with the same processes when a replica takes the place of the node that had the keys', async () => {
   const before = await tour.client.call('GET', '/v1/jobs');
   await cluster.replaceOwner();

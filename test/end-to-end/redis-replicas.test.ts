@@ -1,13 +1,13 @@
 /** REDIS_WAIT_REPLICAS as a client of the API meets it: no 202 that one server alone knows of, and no second job for who asks again. */
 import { randomUUID } from 'node:crypto';
+import { bestMs, msOf } from 'soundpost-testing/best-ms';
+import type { Json } from 'soundpost-testing/client';
+import { fetch } from 'soundpost-testing/http';
+import { freePorts } from 'soundpost-testing/ports';
+import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
+import { ServiceHome } from 'soundpost-testing/service';
+import { until } from 'soundpost-testing/until';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { bestMs, msOf } from '../best-ms.ts';
-import type { Json } from '../client.ts';
-import { fetch } from '../http.ts';
-import { freePorts } from '../ports.ts';
-import { startTestRedis, type TestRedis } from '../redis-server.ts';
-import { ServiceHome } from '../service.ts';
-import { until } from '../until.ts';
 
 let port = 0;
 const servers: TestRedis[] = [];

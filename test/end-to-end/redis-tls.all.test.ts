@@ -4,10 +4,10 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
+import { type Certificates, makeCertificates } from 'soundpost-testing/certificates';
+import { freePorts } from 'soundpost-testing/ports';
+import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type Certificates, makeCertificates } from '../certificates.ts';
-import { freePorts } from '../ports.ts';
-import { startTestRedis, type TestRedis } from '../redis-server.ts';
 import { type Tour, takeTour } from './redis-tour.ts';
 import { useVideos } from './videos.ts';
 

@@ -1,10 +1,11 @@
 /** API, worker and gateway on a Redis of whatever kind, and everything that they need Redis for, once: what a client sees must not depend on the kind. */
+
+import { Client, receiveWebhooks } from 'soundpost-testing/client';
+import { fetch } from 'soundpost-testing/http';
+import { type Environment, type RunningProcess, ServiceHome } from 'soundpost-testing/service';
+import { until } from 'soundpost-testing/until';
+import { serveVideos } from 'soundpost-testing/video-server';
 import { expect } from 'vitest';
-import { Client, receiveWebhooks } from '../client.ts';
-import { fetch } from '../http.ts';
-import { type Environment, type RunningProcess, ServiceHome } from '../service.ts';
-import { until } from '../until.ts';
-import { serveVideos } from '../video-server.ts';
 import { ada, messagesTo } from './inbox.ts';
 import type { Videos } from './videos.ts';
 

@@ -1,10 +1,11 @@
 /** What an operator sees of the sandbox: in the log, in /health/ready, and where the service refuses to start. */
+
+import { detectSandbox } from 'soundpost-media/detect-sandbox';
+import { currentRun, rowsOfRun } from 'soundpost-testing/by-run';
+import { fetch } from 'soundpost-testing/http';
+import { mediaTools } from 'soundpost-testing/media-tools';
+import { ServiceHome, soundpost } from 'soundpost-testing/service';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { detectSandbox } from '../../src/media/detect-sandbox.ts';
-import { currentRun, rowsOfRun } from '../by-run.ts';
-import { fetch } from '../http.ts';
-import { mediaTools } from '../media-tools.ts';
-import { ServiceHome, soundpost } from '../service.ts';
 
 /** The same machine without the programs that make a sandbox. */
 const WITHOUT = [

@@ -3,16 +3,16 @@
  * needs it waits, nobody else.
  */
 import { setTimeout as delay } from 'node:timers/promises';
+import { byRun } from 'soundpost-testing/by-run';
+import { Client } from 'soundpost-testing/client';
+import { fetch } from 'soundpost-testing/http';
+import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
+import { S3Server } from 'soundpost-testing/s3/s3-server';
+import { ServiceHome } from 'soundpost-testing/service';
+import { until } from 'soundpost-testing/until';
+import { serveVideos, type VideoServer } from 'soundpost-testing/video-server';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
-import { byRun } from '../by-run.ts';
-import { Client } from '../client.ts';
 import { percentile, promised, report } from '../faults/runs.ts';
-import { fetch } from '../http.ts';
-import { startTestRedis, type TestRedis } from '../redis-server.ts';
-import { S3Server } from '../s3/s3-server.ts';
-import { ServiceHome } from '../service.ts';
-import { until } from '../until.ts';
-import { serveVideos, type VideoServer } from '../video-server.ts';
 import { useVideos } from './videos.ts';
 
 const AWAY_MS = byRun({ all: 10_000, long: 300_000 });

@@ -1,13 +1,13 @@
 /** API, worker and gateway as three processes on one Redis, and a client that uses them as documented. */
 import { createHash } from 'node:crypto';
+import { currentRun, rowsOfRun } from 'soundpost-testing/by-run';
+import { Client, receiveWebhooks, type WebhookReceiver } from 'soundpost-testing/client';
+import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
+import { ServiceHome } from 'soundpost-testing/service';
+import { until } from 'soundpost-testing/until';
+import { serveVideos, type VideoServer } from 'soundpost-testing/video-server';
 import { Webhook } from 'standardwebhooks';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { currentRun, rowsOfRun } from '../by-run.ts';
-import { Client, receiveWebhooks, type WebhookReceiver } from '../client.ts';
-import { startTestRedis, type TestRedis } from '../redis-server.ts';
-import { ServiceHome } from '../service.ts';
-import { until } from '../until.ts';
-import { serveVideos, type VideoServer } from '../video-server.ts';
 import { ada, messagesTo, playOtherSide } from './inbox.ts';
 import { useVideos } from './videos.ts';
 

@@ -7,15 +7,19 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { type BucketServer, serveBucket } from 'soundpost-testing/bucket';
+import { Client, receiveWebhooks, type WebhookReceiver } from 'soundpost-testing/client';
+import { fetch } from 'soundpost-testing/http';
+import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
+import { type RunningProcess, ServiceHome } from 'soundpost-testing/service';
+import { until } from 'soundpost-testing/until';
+import { serveVideos, type VideoServer } from 'soundpost-testing/video-server';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type BucketServer, serveBucket } from '../bucket.ts';
-import { Client, receiveWebhooks, type WebhookReceiver } from '../client.ts';
-import { fetch } from '../http.ts';
-import { type Collector, type Span, startCollector } from '../observe/tracing/collector.ts';
-import { startTestRedis, type TestRedis } from '../redis-server.ts';
-import { type RunningProcess, ServiceHome } from '../service.ts';
-import { until } from '../until.ts';
-import { serveVideos, type VideoServer } from '../video-server.ts';
+import {
+  type Collector,
+  type Span,
+  startCollector,
+} from '../../packages/kit/test/observe/tracing/collector.ts';
 import { ada } from './inbox.ts';
 import { useVideos } from './videos.ts';
 

@@ -1,10 +1,10 @@
 /** What a network needs is loaded with the first instance on it, and never by a service that has none. */
 import { appendFile, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { fetch } from 'soundpost-testing/http';
+import { ServiceHome, type Serving } from 'soundpost-testing/service';
+import { until } from 'soundpost-testing/until';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { fetch } from '../http.ts';
-import { ServiceHome, type Serving } from '../service.ts';
-import { until } from '../until.ts';
 
 const GATEWAY_KEY = 'the-gateways-own-key';
 const ofXmpp = /\/src\/gateway\/transports\/xmpp\/|\/node_modules\/@xmpp\//;

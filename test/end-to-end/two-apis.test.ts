@@ -1,10 +1,11 @@
 /** Two processes of the API on one Redis and one folder are one API: whichever of them a request comes to. */
+
+import { bestMs } from 'soundpost-testing/best-ms';
+import { Client } from 'soundpost-testing/client';
+import { fetch } from 'soundpost-testing/http';
+import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
+import { ServiceHome } from 'soundpost-testing/service';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { bestMs } from '../best-ms.ts';
-import { Client } from '../client.ts';
-import { fetch } from '../http.ts';
-import { startTestRedis, type TestRedis } from '../redis-server.ts';
-import { ServiceHome } from '../service.ts';
 
 const READS = 20;
 

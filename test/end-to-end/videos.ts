@@ -2,8 +2,8 @@
 import { copyFile, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { cachedMedia } from 'soundpost-testing/media-cache';
 import { afterAll, beforeAll } from 'vitest';
-import { cachedMedia } from '../media-cache.ts';
 
 const SPEECH = "flite=text='The sound post carries the sound from the top of a violin to its back'";
 

@@ -1,11 +1,12 @@
 /** A process that can do no work any more ends itself, so that whoever supervises it starts it again; one that is only busy does not. */
+
+import { Client } from 'soundpost-testing/client';
+import { descendants, isAlive, programOf } from 'soundpost-testing/processes';
+import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
+import { type RunningProcess, ServiceHome, soundpost } from 'soundpost-testing/service';
+import { until } from 'soundpost-testing/until';
+import { serveVideos, type VideoServer } from 'soundpost-testing/video-server';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
-import { Client } from '../client.ts';
-import { descendants, isAlive, programOf } from '../processes.ts';
-import { startTestRedis, type TestRedis } from '../redis-server.ts';
-import { type RunningProcess, ServiceHome, soundpost } from '../service.ts';
-import { until } from '../until.ts';
-import { serveVideos, type VideoServer } from '../video-server.ts';
 import { useVideos } from './videos.ts';
 
 /** More than a process of a busy machine stands still by itself. */

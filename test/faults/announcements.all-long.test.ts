@@ -1,11 +1,12 @@
 /** Webhooks and voice messages when receivers never answer, and after outages that outlast their schedules (decisions C and D). */
+
+import { closeRedis, connectRedis, type Redis } from 'soundpost-kit/redis/connection';
+import { ownKey } from 'soundpost-kit/redis/keys';
+import type { Json } from 'soundpost-testing/client';
+import { until } from 'soundpost-testing/until';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { closeRedis, connectRedis, type Redis } from '../../src/redis/connection.ts';
-import { ownKey } from '../../src/redis/keys.ts';
-import type { Json } from '../client.ts';
-import { jobKey, queueKey } from '../queue/bullmq-keys.ts';
-import { logger } from '../queue/queue-fixture.ts';
-import { until } from '../until.ts';
+import { jobKey, queueKey } from '../jobs/bullmq-keys.ts';
+import { logger } from '../jobs/queue-fixture.ts';
 import { HookReceiver } from './hook-receiver.ts';
 import { isLong, percentile, promised, report, runs } from './runs.ts';
 import { LONG_LOCKS, Stand } from './stand.ts';

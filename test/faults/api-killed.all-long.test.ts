@@ -5,9 +5,9 @@
  * Broken by hand: with ids that do not follow from the key (`idFor` without its seed) jobs were there that nobody was told of.
  */
 import { setTimeout as delay } from 'node:timers/promises';
+import type { Json } from 'soundpost-testing/client';
+import { until } from 'soundpost-testing/until';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { Json } from '../client.ts';
-import { until } from '../until.ts';
 import { violations } from './invariants.ts';
 import { type Accepted, countSetbacks, submitSurely } from './persistent-client.ts';
 import { isLong, percentile, randomFrom, report, runs, seed } from './runs.ts';

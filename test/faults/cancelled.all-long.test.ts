@@ -5,11 +5,11 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import type { Json } from 'soundpost-testing/client';
+import { descendants, isStopped, programOf, signalIfThere } from 'soundpost-testing/processes';
+import { soundpost } from 'soundpost-testing/service';
+import { until } from 'soundpost-testing/until';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { Json } from '../client.ts';
-import { descendants, isStopped, programOf, signalIfThere } from '../processes.ts';
-import { soundpost } from '../service.ts';
-import { until } from '../until.ts';
 import { violations } from './invariants.ts';
 import { isLong, percentile, promised, randomFrom, report, runs, seed } from './runs.ts';
 import { LONG_LOCKS, Stand } from './stand.ts';

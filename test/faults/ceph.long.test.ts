@@ -3,9 +3,9 @@
  * and its bytes are those that its sha256 tells.
  */
 import { setTimeout as delay } from 'node:timers/promises';
+import { unless } from 'soundpost-testing/needs';
+import { Ceph, cephRoot } from 'soundpost-testing/s3/ceph';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { unless } from '../needs.ts';
-import { Ceph, cephRoot } from '../s3/ceph.ts';
 import { violations } from './invariants.ts';
 import { Load } from './load.ts';
 import { randomFrom, report, seed } from './runs.ts';

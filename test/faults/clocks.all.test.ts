@@ -4,14 +4,14 @@
  * to work and to sweep.
  */
 import { Redis } from 'ioredis';
+import { Client } from 'soundpost-testing/client';
+import { fetch } from 'soundpost-testing/http';
+import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
+import { type RunningProcess, ServiceHome } from 'soundpost-testing/service';
+import { until } from 'soundpost-testing/until';
+import { serveVideos, type VideoServer } from 'soundpost-testing/video-server';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { Client } from '../client.ts';
 import { useVideos } from '../end-to-end/videos.ts';
-import { fetch } from '../http.ts';
-import { startTestRedis, type TestRedis } from '../redis-server.ts';
-import { type RunningProcess, ServiceHome } from '../service.ts';
-import { until } from '../until.ts';
-import { serveVideos, type VideoServer } from '../video-server.ts';
 
 const JOBS = 6;
 const LIBRARY = '/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1';
@@ -70,7 +70,7 @@ async function cursors(): Promise<number[]> {
   return Object.values(stored).map((cursor) => Number(cursor.replace('(', '')));
 }
 
-// Shown to fail: with src/redis/clock.ts always right, the worker ahead erases every result at its start.
+// Shown to fail: with packages/kit/src/redis/clock.ts always right, the worker ahead erases every result at its start.
 it('workers at +25 h and −1 h erase nothing, take nothing, and say so', { timeout: 300_000 }, async () => {
   const good = await startWorker();
   const before = await done(JOBS);

@@ -4,20 +4,20 @@
  * first three jobs end failed and say why, the worker lives, nothing of them stays; the last waits.
  *
  * Broken by hand, each in a copy of the project, and what was reported then:
- * - `isDiskFull` always false (src/storage/disk-full.ts): all three failed jobs say "the job could not be finished", no word of the disk.
- * - ffmpeg's "No space left on device" not told from other endings (src/media/failure.ts): "encoding" ends EXTRACTION_FAILED.
- * - the workspace not removed after a failure (src/storage/workspaces.ts): it is found after each.
+ * - `isDiskFull` always false (packages/kit/src/storage/disk-full.ts): all three failed jobs say "the job could not be finished", no word of the disk.
+ * - ffmpeg's "No space left on device" not told from other endings (packages/media/src/failure.ts): "encoding" ends EXTRACTION_FAILED.
+ * - the workspace not removed after a failure (packages/kit/src/storage/workspaces.ts): it is found after each.
  * - an ENOSPC of the download thrown outside of any promise: the worker dies of it, and the job ends as one that kills its workers.
- * - `pause` of src/queue/extraction-consumer.ts doing nothing: the jobs that should wait are begun.
+ * - `pause` of src/jobs/extraction-consumer.ts doing nothing: the jobs that should wait are begun.
  */
 import { randomBytes } from 'node:crypto';
 import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { Json } from 'soundpost-testing/client';
+import { fetch } from 'soundpost-testing/http';
+import { MIB, makeSmallVolume, type SmallVolume } from 'soundpost-testing/small-volume';
+import { until } from 'soundpost-testing/until';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Json } from '../client.ts';
-import { fetch } from '../http.ts';
-import { MIB, makeSmallVolume, type SmallVolume } from '../small-volume.ts';
-import { until } from '../until.ts';
 import { violations } from './invariants.ts';
 import { report } from './runs.ts';
 import { LONG_LOCKS, Stand, type Submission } from './stand.ts';

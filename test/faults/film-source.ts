@@ -1,6 +1,6 @@
-/** A film of which only the sound is fetched, in parts (src/outbound/ranges.ts), from a source that does not let it go well. */
+/** A film of which only the sound is fetched, in parts (packages/outbound/src/ranges.ts), from a source that does not let it go well. */
 import { readFile } from 'node:fs/promises';
-import { cachedMedia } from '../media-cache.ts';
+import { cachedMedia } from 'soundpost-testing/media-cache';
 import { type Exchange, head, type Play } from './crooked-source.ts';
 
 /** A film of more than the 8 MiB from which on parts are fetched, most of it picture, and an older version, equally large. */

@@ -1,8 +1,8 @@
 /** Stands before the real gateway: records every call of the workers with its answer, and loses or refuses as it is told. */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { fetch } from '../http.ts';
-import { freePort } from '../ports.ts';
+import { fetch } from 'soundpost-testing/http';
+import { freePort } from 'soundpost-testing/ports';
 
 export interface GatewayCall {
   readonly method: string;

@@ -7,6 +7,10 @@
 import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { setTimeout as wait } from 'node:timers/promises';
+import { startTestProsody, type TestProsody } from 'soundpost-testing/prosody';
+import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
+import { until } from 'soundpost-testing/until';
+import { startPeer } from 'soundpost-testing/xmpp-peer';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { makeFolder } from '../gateway/gateway-fixture.ts';
 import {
@@ -15,10 +19,6 @@ import {
   gatewayProcesses,
 } from '../gateway/lease/gateway-processes.ts';
 import { jidOf, makeVoiceNote } from '../gateway/xmpp/xmpp-fixture.ts';
-import { startTestProsody, type TestProsody } from '../prosody.ts';
-import { startTestRedis, type TestRedis } from '../redis-server.ts';
-import { until } from '../until.ts';
-import { startPeer } from '../xmpp-peer.ts';
 import { percentile, randomFrom, report, seed } from './runs.ts';
 
 const KILLS = 20;
@@ -28,7 +28,7 @@ const ACCOUNTS = 100;
 const CLIENTS = 8;
 /** How soon another process has taken over. */
 const TAKEOVER_MS = 15_000;
-/** As the worker's client does (src/worker/completion/gateway-client.ts): answers after which the same request is sent again. */
+/** As the worker's client does (src/followups/kinds/gateway-client.ts): answers after which the same request is sent again. */
 const AGAIN = new Set([409, 429, 500, 502, 503, 504]);
 
 const names = Array.from({ length: ACCOUNTS }, (_, index) => `account${index + 1}`);

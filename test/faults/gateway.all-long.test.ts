@@ -5,8 +5,8 @@
 import { randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { until } from 'soundpost-testing/until';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { until } from '../until.ts';
 import type { GatewayBehaviour } from './gateway-recorder.ts';
 import { violations } from './invariants.ts';
 import { OtherGateway } from './other-gateway.ts';
@@ -171,7 +171,7 @@ it.runIf(isLong).concurrent(
   },
 );
 
-// Broken by hand (src/worker/completion/voice.ts): the mark of an earlier sending disregarded. Reported: 1004 is sent twice, and
+// Broken by hand (src/followups/kinds/voice.ts): the mark of an earlier sending disregarded. Reported: 1004 is sent twice, and
 // called sent.
 it.concurrent('through another gateway a message in doubt is told as unknown, and sent again only if the operator wants that', {
   timeout: 90_000,

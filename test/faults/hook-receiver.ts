@@ -2,9 +2,9 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import type { Json } from 'soundpost-testing/client';
+import { receivedBody } from 'soundpost-testing/received-body';
 import { Webhook } from 'standardwebhooks';
-import type { Json } from '../client.ts';
-import { receivedBody } from '../received-body.ts';
 
 export interface HookCall {
   /** The webhook-id: the same for every try. */

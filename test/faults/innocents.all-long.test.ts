@@ -3,9 +3,9 @@
  * a row: a job that happened to be there is not taken for the one that kills them. FAULTS_SEED repeats the choices of an earlier run.
  */
 import { setTimeout as delay } from 'node:timers/promises';
+import { signalIfThere } from 'soundpost-testing/processes';
+import { until } from 'soundpost-testing/until';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { signalIfThere } from '../processes.ts';
-import { until } from '../until.ts';
 import { violations } from './invariants.ts';
 import { KillableRedis } from './killable-redis.ts';
 import { Load } from './load.ts';
@@ -69,7 +69,7 @@ function isAtWork(jobId: string): boolean {
   return state?.status === 'processing' && state.progress > 30;
 }
 
-// Shown to fail: with every start that was left in the middle counted as lost (src/queue/bullmq-internals.ts) jobs end in INTERNAL_ERROR.
+// Shown to fail: with every start that was left in the middle counted as lost (src/jobs/bullmq-internals.ts) jobs end in INTERNAL_ERROR.
 it(
   'no job is given up while no process dies',
   async () => {

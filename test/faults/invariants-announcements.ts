@@ -1,6 +1,6 @@
 /** Each event is told under one id and heard or given up, and each voice message is sent once at most. */
-import type { Json } from '../client.ts';
-import { until } from '../until.ts';
+import type { Json } from 'soundpost-testing/client';
+import { until } from 'soundpost-testing/until';
 import type { AcceptedJob, Stand } from './stand.ts';
 
 export async function announcementFaults(stand: Stand): Promise<string[]> {

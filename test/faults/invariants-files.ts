@@ -5,7 +5,7 @@ import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { until } from '../until.ts';
+import { until } from 'soundpost-testing/until';
 import type { AcceptedJob, Stand } from './stand.ts';
 
 const run = promisify(execFile);

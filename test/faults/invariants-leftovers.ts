@@ -1,8 +1,8 @@
 /** Nothing is left of what has ended: processes, temporary files, locks, memory. */
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { isAlive, processesOver } from '../processes.ts';
-import { until } from '../until.ts';
+import { isAlive, processesOver } from 'soundpost-testing/processes';
+import { until } from 'soundpost-testing/until';
 import { heldBytes } from './memory.ts';
 import type { Stand } from './stand.ts';
 

@@ -3,8 +3,8 @@ import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, open, readdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { fetch } from 'soundpost-testing/http';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { fetch } from '../http.ts';
 import { violations } from './invariants.ts';
 import { type AcceptedJob, LONG_LOCKS, Stand } from './stand.ts';
 

@@ -3,8 +3,8 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
-import { dieWithParent } from '../../src/launcher.ts';
-import { until } from '../until.ts';
+import { dieWithParent } from 'soundpost-base/launcher';
+import { until } from 'soundpost-testing/until';
 
 /** Its own, so that no other Redis is in the way of a fixed port. */
 interface OtherHost {

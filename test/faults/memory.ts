@@ -1,7 +1,7 @@
 /** How much a process of a stand holds when its garbage is collected. */
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { until } from '../until.ts';
+import { until } from 'soundpost-testing/until';
 import type { Stand } from './stand.ts';
 import type { Supervised } from './supervised.ts';
 

@@ -3,8 +3,8 @@
  * that it ever saw, and whether the progress ever went back.
  */
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Json } from '../client.ts';
-import { until } from '../until.ts';
+import type { Json } from 'soundpost-testing/client';
+import { until } from 'soundpost-testing/until';
 import type { AcceptedJob, Stand } from './stand.ts';
 
 const ROUND_MS = 100;

@@ -2,8 +2,8 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { Json } from '../client.ts';
-import { receivedBody } from '../received-body.ts';
+import type { Json } from 'soundpost-testing/client';
+import { receivedBody } from 'soundpost-testing/received-body';
 
 /** `take` sends and answers; `lose` sends and hangs up; a status without `taken` sends nothing. */
 export type OtherBehaviour = 'take' | 'lose' | { readonly status: number; readonly taken: boolean };

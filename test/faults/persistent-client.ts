@@ -3,7 +3,7 @@
  * connections, refusals to listen and answers that say "later", as docs and decisions (A6) ask of clients.
  */
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Json } from '../client.ts';
+import type { Json } from 'soundpost-testing/client';
 import type { Stand } from './stand.ts';
 import type { Submission } from './submission.ts';
 

@@ -1,7 +1,7 @@
 /** The moments of a job at which a worker can be made to die, in the order in which a job comes by (preload.ts). */
 import { existsSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { until } from '../until.ts';
+import { until } from 'soundpost-testing/until';
 import type { Stand } from './stand.ts';
 
 export const points = [

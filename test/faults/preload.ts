@@ -107,7 +107,7 @@ childProcess.spawn = ((command: string, args: string[], ...rest: []) =>
   begun(args.join(' '), () => spawn(command, args, ...rest))) as typeof spawn;
 syncBuiltinESMExports();
 
-// The same of those that the starter is told of: frames of the kind RUN (src/media/start.c).
+// The same of those that the starter is told of: frames of the kind RUN (packages/media/src/start.c).
 const HEADER_BYTES = 12;
 const RUN = 1;
 function wordsOfRun(bytes: unknown): string | undefined {

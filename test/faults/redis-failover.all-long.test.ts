@@ -4,8 +4,8 @@
  * same moment REDIS_WAIT_REPLICAS keeps it. Without both the last submissions are lost, which shows that the others can fail.
  */
 import { setTimeout as delay } from 'node:timers/promises';
+import { until } from 'soundpost-testing/until';
 import { afterEach, expect, it } from 'vitest';
-import { until } from '../until.ts';
 import { Load } from './load.ts';
 import { type Accepted, countSetbacks } from './persistent-client.ts';
 import { isLong, promised, report, runs } from './runs.ts';

@@ -5,9 +5,9 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { byRun } from 'soundpost-testing/by-run';
+import { until } from 'soundpost-testing/until';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { byRun } from '../by-run.ts';
-import { until } from '../until.ts';
 import { violations } from './invariants.ts';
 import { Load } from './load.ts';
 import { type Accepted, countSetbacks } from './persistent-client.ts';

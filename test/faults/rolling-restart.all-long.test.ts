@@ -5,11 +5,11 @@
 import { createHash } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
+import type { Json } from 'soundpost-testing/client';
+import { freePort } from 'soundpost-testing/ports';
+import { until } from 'soundpost-testing/until';
 import { Agent, buildConnector, request } from 'undici';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { Json } from '../client.ts';
-import { freePort } from '../ports.ts';
-import { until } from '../until.ts';
 import { violations } from './invariants.ts';
 import { isLong, report, runs } from './runs.ts';
 import { Stand } from './stand.ts';

@@ -1,7 +1,7 @@
 /** How often a scenario runs, and where its figures go. */
 import { appendFileSync } from 'node:fs';
+import { byRun, currentRun } from 'soundpost-testing/by-run';
 import { expect } from 'vitest';
-import { byRun, currentRun } from '../by-run.ts';
 
 /** Whether this is the long run: `npm run faults`. */
 export const isLong = currentRun === 'long';

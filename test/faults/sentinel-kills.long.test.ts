@@ -3,10 +3,10 @@
  * answers. A connection that ioredis gives up while Sentinels tell of another master would leave one of them without Redis for good.
  */
 import { setTimeout as delay } from 'node:timers/promises';
+import { debianPackages, programOf } from 'soundpost-testing/debian-packages';
+import { fetch } from 'soundpost-testing/http';
+import { until } from 'soundpost-testing/until';
 import { afterEach, expect, it } from 'vitest';
-import { debianPackages, programOf } from '../debian-packages.ts';
-import { fetch } from '../http.ts';
-import { until } from '../until.ts';
 import { percentile, report } from './runs.ts';
 import { SentinelSet } from './sentinel-set.ts';
 import { LONG_LOCKS, Stand } from './stand.ts';
@@ -51,7 +51,7 @@ const gatewayIsReady = async (): Promise<boolean> => {
   return response?.status === 200;
 };
 
-// Broken by hand (src/redis/clients.ts): nothing done about the end of a connection. Reported: no job is accepted any more after the eighth kill or so.
+// Broken by hand (packages/kit/src/redis/clients.ts): nothing done about the end of a connection. Reported: no job is accepted any more after the eighth kill or so.
 it.each(servers)(
   `$name: jobs are accepted and done again within ${RECOVERED_WITHIN_MS / 1000} s of each of $kills failovers`,
   {

@@ -2,9 +2,9 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
-import { freePorts } from '../ports.ts';
-import { type RedisProcess, spawnRedis } from '../redis-server.ts';
-import { until } from '../until.ts';
+import { freePorts } from 'soundpost-testing/ports';
+import { type RedisProcess, spawnRedis } from 'soundpost-testing/redis-server';
+import { until } from 'soundpost-testing/until';
 import type { StandRedis } from './killable-redis.ts';
 import { SlowLink } from './slow-link.ts';
 

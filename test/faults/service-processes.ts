@@ -1,7 +1,7 @@
 /** API, gateway and workers of a stand: real processes under supervision, on ports that they keep. */
 import { fileURLToPath } from 'node:url';
-import { freePorts } from '../ports.ts';
-import { type Environment, type ServiceHome, soundpost } from '../service.ts';
+import { freePorts } from 'soundpost-testing/ports';
+import { type Environment, type ServiceHome, soundpost } from 'soundpost-testing/service';
 import { type Hosts, oneHost } from './hosts.ts';
 import { Supervised } from './supervised.ts';
 

@@ -4,10 +4,10 @@
  */
 import { copyFile, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { Json } from 'soundpost-testing/client';
+import { cachedMedia } from 'soundpost-testing/media-cache';
+import { until } from 'soundpost-testing/until';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Json } from '../client.ts';
-import { cachedMedia } from '../media-cache.ts';
-import { until } from '../until.ts';
 import { CrookedSource } from './crooked-source.ts';
 import { cutDownload, cutFaults, drawCuts } from './cut-downloads.ts';
 import { filmPlay, makeFilms } from './film-source.ts';
@@ -161,7 +161,7 @@ it('downloads that are cut at random bytes give the same as whole ones, continue
   expect(faults.flat(), `FAULTS_SEED=${firstSeed}`).toEqual([]);
 });
 
-// Broken by hand (isOfVersion in src/outbound/validator.ts always true). Reported: INVALID_VIDEO or another result for films that change.
+// Broken by hand (isOfVersion in packages/outbound/src/validator.ts always true). Reported: INVALID_VIDEO or another result for films that change.
 it('films whose sound is fetched in parts have the right sound, cut off or changed in between', {
   timeout: ALL_ENDED_MS * 2,
 }, async () => {

@@ -1,7 +1,7 @@
 /** The videos that jobs of a stand take their sound from. */
 import { copyFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { cachedMedia } from '../media-cache.ts';
+import { cachedMedia } from 'soundpost-testing/media-cache';
 
 /** Seconds of sound in each: what a result of it must have too. */
 export const sourceSeconds = {

@@ -6,12 +6,12 @@
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Client, type Json } from '../client.ts';
-import { fetch } from '../http.ts';
-import { processesOver, signalIfThere } from '../processes.ts';
-import { type Environment, ServiceHome } from '../service.ts';
-import { until } from '../until.ts';
-import { serveVideos, type VideoServer } from '../video-server.ts';
+import { Client, type Json } from 'soundpost-testing/client';
+import { fetch } from 'soundpost-testing/http';
+import { processesOver, signalIfThere } from 'soundpost-testing/processes';
+import { type Environment, ServiceHome } from 'soundpost-testing/service';
+import { until } from 'soundpost-testing/until';
+import { serveVideos, type VideoServer } from 'soundpost-testing/video-server';
 import { GatewayRecorder } from './gateway-recorder.ts';
 import { HookReceiver } from './hook-receiver.ts';
 import { oneHost } from './hosts.ts';

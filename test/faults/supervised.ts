@@ -1,8 +1,8 @@
 /** A process that is started again whenever it ends, as systemd or Kubernetes would do. */
 import { setTimeout as delay } from 'node:timers/promises';
-import { isAlive } from '../processes.ts';
-import type { RunningProcess } from '../service.ts';
-import { until } from '../until.ts';
+import { isAlive } from 'soundpost-testing/processes';
+import type { RunningProcess } from 'soundpost-testing/service';
+import { until } from 'soundpost-testing/until';
 
 /** systemd's RestartSec is 100 ms unless it is set. */
 const RESTART_AFTER_MS = 100;

@@ -3,11 +3,11 @@
  * else looks at: `node sweep-later.ts <redis url> <DATA_DIR>`.
  */
 import { Readable } from 'node:stream';
-import { Janitor } from '../../src/janitor/janitor.ts';
-import { createLogger } from '../../src/observe/logger.ts';
-import { closeRedis, connectRedis } from '../../src/redis/connection.ts';
-import { createFileStorage } from '../../src/storage/file-storage.ts';
-import { until } from '../until.ts';
+import { createLogger } from 'soundpost-kit/observe/logger';
+import { closeRedis, connectRedis } from 'soundpost-kit/redis/connection';
+import { createFileStorage } from 'soundpost-kit/storage/file-storage';
+import { until } from 'soundpost-testing/until';
+import { Janitor } from '../../src/jobs/janitor/janitor.ts';
 
 const DAY_S = 24 * 60 * 60;
 const MINUTE_S = 60;

@@ -2,11 +2,11 @@
 import { copyFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import type { Json } from 'soundpost-testing/client';
+import { cachedMedia } from 'soundpost-testing/media-cache';
+import { until } from 'soundpost-testing/until';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { Json } from '../client.ts';
 import { ada, messagesTo } from '../end-to-end/inbox.ts';
-import { cachedMedia } from '../media-cache.ts';
-import { until } from '../until.ts';
 import { isLong, randomFrom, report, runs, seed } from './runs.ts';
 import { GATEWAY_KEY, Stand } from './stand.ts';
 

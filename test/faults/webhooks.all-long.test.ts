@@ -1,6 +1,7 @@
 /** A webhook endpoint that fails again and again is told everything all the same, once an event, as decisions D say. */
+
+import type { Json } from 'soundpost-testing/client';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { Json } from '../client.ts';
 import { HookReceiver } from './hook-receiver.ts';
 import { violations } from './invariants.ts';
 import { MoodyEndpoint } from './moody-endpoint.ts';

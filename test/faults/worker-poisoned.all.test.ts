@@ -1,7 +1,7 @@
 /** A job that kills its worker each time it is begun: it ends, and those who have nothing to do with it hardly notice. */
 import { readFileSync } from 'node:fs';
+import { until } from 'soundpost-testing/until';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { until } from '../until.ts';
 import { violations } from './invariants.ts';
 import { armForJob } from './points.ts';
 import { report } from './runs.ts';
@@ -18,7 +18,7 @@ beforeAll(async () => {
 });
 afterAll(() => stand.close());
 
-// Shown to fail: with MAX_LOST_STARTS = 1000 in src/queue/extraction-consumer.ts the job was begun again and again, and the
+// Shown to fail: with MAX_LOST_STARTS = 1000 in src/jobs/extraction-consumer.ts the job was begun again and again, and the
 // test waited in vain for its end.
 it('it ends failed after three starts, and every other job is completed', async () => {
   // Held in its download the job cannot get anywhere before the trap is set, and has company when it springs.

@@ -1,7 +1,7 @@
 /** What keys, tokens and codes are; which of them opens which route is in authorisation.test.ts. */
 import { Redis } from 'ioredis';
+import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { startTestRedis, type TestRedis } from '../redis-server.ts';
 import { type Answer, makeFolder, startTestGateway, type TestGateway } from './gateway-fixture.ts';
 
 let redis: TestRedis;

@@ -1,8 +1,9 @@
 /** Web pages that call the gateway: asked for on real sockets as a browser asks (WHATWG Fetch, "CORS protocol"). */
+
+import { fetch } from 'soundpost-testing/http';
+import { freePort } from 'soundpost-testing/ports';
 import { describe, expect, it } from 'vitest';
 import { GATEWAY_API_KEY, useService } from '../api/api-fixture.ts';
-import { fetch } from '../http.ts';
-import { freePort } from '../ports.ts';
 
 const apiPort = await freePort();
 const service = useService({

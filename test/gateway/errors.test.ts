@@ -2,13 +2,13 @@ import { readFile } from 'node:fs/promises';
 import { request as httpRequest } from 'node:http';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
   GatewayErrorAnswer,
   type GatewayErrorCode,
   gatewayErrorCatalogue,
 } from 'soundpost-contract/gateway-errors';
-import { startTestRedis, type TestRedis } from '../redis-server.ts';
+import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
   type Answer,
   API_KEY,

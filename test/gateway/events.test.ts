@@ -3,12 +3,12 @@ import { readFile } from 'node:fs/promises';
 import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import { GatewayEvent, gatewayEventData } from 'soundpost-contract/gateway-events';
+import { receivedBody } from 'soundpost-testing/received-body';
+import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
 import { Webhook } from 'standardwebhooks';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { z } from 'zod';
-import { GatewayEvent, gatewayEventData } from 'soundpost-contract/gateway-events';
-import { receivedBody } from '../received-body.ts';
-import { startTestRedis, type TestRedis } from '../redis-server.ts';
 import {
   ada,
   eventually,

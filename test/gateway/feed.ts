@@ -1,6 +1,6 @@
 /** The live feed of the inbox, read by a test. */
 
-import { fetch } from '../http.ts';
+import { fetch } from 'soundpost-testing/http';
 import { API_KEY } from './gateway-fixture.ts';
 
 export interface FeedEvent {

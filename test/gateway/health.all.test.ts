@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
+import { fetch } from 'soundpost-testing/http';
+import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { fetch } from '../http.ts';
-import { startTestRedis, type TestRedis } from '../redis-server.ts';
 import {
   API_KEY,
   ada,

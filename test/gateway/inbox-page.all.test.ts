@@ -3,10 +3,10 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Locator, Page } from 'playwright-core';
+import { startChromium, type TestBrowser } from 'soundpost-testing/chromium';
+import { freePort } from 'soundpost-testing/ports';
+import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { startChromium, type TestBrowser } from '../chromium.ts';
-import { freePort } from '../ports.ts';
-import { startTestRedis, type TestRedis } from '../redis-server.ts';
 import {
   API_KEY,
   ada,

@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CreateInstanceAnswer } from 'soundpost-contract/gateway-instances';
-import { fetch } from '../http.ts';
-import { startTestRedis, type TestRedis } from '../redis-server.ts';
+import { fetch } from 'soundpost-testing/http';
+import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
   ada,
   chatMessages,

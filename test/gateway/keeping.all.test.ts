@@ -4,9 +4,9 @@ import { mkdir, readdir, readFile, rm, utimes, writeFile } from 'node:fs/promise
 import { createServer } from 'node:http';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
+import { fetch } from 'soundpost-testing/http';
+import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { fetch } from '../http.ts';
-import { startTestRedis, type TestRedis } from '../redis-server.ts';
 import {
   ada,
   chatMessages,

@@ -1,14 +1,14 @@
 /** A voice note that was sent before is sent again without being looked into: the tools for that are taken away in between. */
 import { readFile, rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type AudioMessage, SentMessage } from 'soundpost-contract/gateway';
+import { fetch } from 'soundpost-testing/http';
+import { mediaTools } from 'soundpost-testing/media-tools';
+import { makeNativeNote } from 'soundpost-testing/native-note';
+import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { RunningGateway } from '../../src/gateway/gateway-options.ts';
 import { startGateway } from '../../src/gateway/start.ts';
-import { fetch } from '../http.ts';
-import { mediaTools } from '../media-tools.ts';
-import { makeNativeNote } from '../native-note.ts';
-import { startTestRedis, type TestRedis } from '../redis-server.ts';
 import { decrypted } from './decrypted.ts';
 import { ada, caller, gatewayOptions, hedy, makeFolder, makeTone } from './gateway-fixture.ts';
 

@@ -1,7 +1,7 @@
 /** A multipart body whose length nobody announced, and that grows beyond what may be sent. In `all`: it sends 100 MiB. */
 import { request as httpRequest } from 'node:http';
+import { startTestRedis } from 'soundpost-testing/redis-server';
 import { expect, it, onTestFinished } from 'vitest';
-import { startTestRedis } from '../redis-server.ts';
 import { API_KEY, makeFolder, startTestGateway } from './gateway-fixture.ts';
 
 const MIB = 1024 * 1024;

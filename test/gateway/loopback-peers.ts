@@ -1,7 +1,8 @@
 /** The people of the loopback network as the contract suite wants them: seen and steered through the inbox's data. */
+
+import { fetch } from 'soundpost-testing/http';
+import { startTestRedis } from 'soundpost-testing/redis-server';
 import type { Furniture, NetworkUnderTest, Peer, Received } from '../contract/gateway-suite.ts';
-import { fetch } from '../http.ts';
-import { startTestRedis } from '../redis-server.ts';
 import { decrypted } from './decrypted.ts';
 import { type FeedEvent, followFeed } from './feed.ts';
 import {

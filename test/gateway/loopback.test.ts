@@ -1,17 +1,17 @@
 /** The loopback network by itself, as a transport. */
 import { randomUUID } from 'node:crypto';
+import { parseAddress } from 'soundpost-chat/address';
+import { type Instance, Instances } from 'soundpost-chat/instances';
+import type { Lease } from 'soundpost-chat/lease/lease';
+import { MessageLog } from 'soundpost-chat/message-log';
+import { SecretHasher } from 'soundpost-chat/tokens';
+import type { OutgoingVoice, Transport, TransportReports } from 'soundpost-chat/transport';
+import { createLogger } from 'soundpost-kit/observe/logger';
+import { closeRedis, connectRedis, type Redis } from 'soundpost-kit/redis/connection';
+import { Sealer } from 'soundpost-kit/signing/sealer';
+import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { parseAddress } from '../../src/gateway/address.ts';
-import { type Instance, Instances } from '../../src/gateway/instances.ts';
-import type { Lease } from '../../src/gateway/lease/lease.ts';
-import { MessageLog } from '../../src/gateway/message-log.ts';
-import { SecretHasher } from '../../src/gateway/tokens.ts';
-import type { OutgoingVoice, Transport, TransportReports } from '../../src/gateway/transport.ts';
-import { createLoopbackTransport } from '../../src/gateway/transports/loopback/loopback-transport.ts';
-import { createLogger } from '../../src/observe/logger.ts';
-import { closeRedis, connectRedis, type Redis } from '../../src/redis/connection.ts';
-import { Sealer } from '../../src/signing/sealer.ts';
-import { startTestRedis, type TestRedis } from '../redis-server.ts';
+import { createLoopbackTransport } from '../../src/gateway/loopback/loopback-transport.ts';
 import { ada, eventually } from './gateway-fixture.ts';
 import { takeOver } from './take-over.ts';
 

@@ -10,9 +10,9 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { downloadEncryptedContent, encryptedStream, getMediaKeys } from 'baileys';
+import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { encryptMedia } from '../../src/gateway/media-encryption.ts';
-import { startTestRedis, type TestRedis } from '../redis-server.ts';
 import { decrypted } from './decrypted.ts';
 import { ada, makeFolder, makeTone, startTestGateway, type TestGateway } from './gateway-fixture.ts';
 

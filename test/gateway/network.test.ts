@@ -1,8 +1,8 @@
 /** What the loopback network does between instances, beyond what every network does. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { startTestRedis, type TestRedis } from '../redis-server.ts';
 import { type FeedEvent, followFeed } from './feed.ts';
 import {
   type Answer,

@@ -2,10 +2,10 @@
 /** The gateway's OpenAPI document to a linter, and as a page in a real browser. */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
 import { gatewayErrorCatalogue } from 'soundpost-contract/gateway-errors';
-import { startTestRedis, type TestRedis } from '../redis-server.ts';
-import { lookAtReference } from '../reference-page.ts';
+import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
+import { lookAtReference } from 'soundpost-testing/reference-page';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type Answer, makeFolder, run, startTestGateway, type TestGateway } from './gateway-fixture.ts';
 
 let redis: TestRedis;

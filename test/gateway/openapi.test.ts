@@ -2,10 +2,10 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Validator } from '@seriousme/openapi-schema-validator';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { gatewayErrorCatalogue } from 'soundpost-contract/gateway-errors';
+import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { DocumentChecks } from '../api/openapi-checks.ts';
-import { startTestRedis, type TestRedis } from '../redis-server.ts';
 import {
   type Answer,
   ada,

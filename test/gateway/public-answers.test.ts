@@ -1,6 +1,7 @@
 /** GATEWAY_ANSWERS=public: operations whose answer has no body in the interface answer what the public server does (decisions B). */
+
+import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { startTestRedis, type TestRedis } from '../redis-server.ts';
 import { ada, makeFolder, startTestGateway, type TestGateway } from './gateway-fixture.ts';
 
 let redis: TestRedis;

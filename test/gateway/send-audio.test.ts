@@ -3,12 +3,12 @@ import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { SentMessage } from 'soundpost-contract/gateway';
-import { packVoiceNote } from '../../src/media/ogg/voice-form.ts';
-import { fetch } from '../http.ts';
-import { makeNativeNote, SILK } from '../native-note.ts';
-import { startTestRedis, type TestRedis } from '../redis-server.ts';
+import { packVoiceNote } from 'soundpost-media/ogg/voice-form';
+import { fetch } from 'soundpost-testing/http';
+import { makeNativeNote, SILK } from 'soundpost-testing/native-note';
+import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { decrypted } from './decrypted.ts';
 import {
   ada,

@@ -2,15 +2,15 @@
 import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { Instance } from 'soundpost-chat/instances';
 import { GatewayError } from 'soundpost-contract/gateway-errors';
 import { defaultInstanceSettings } from 'soundpost-contract/gateway-instances';
-import type { Instance } from '../../src/gateway/instances.ts';
+import { createLogger } from 'soundpost-kit/observe/logger';
+import { closeRedis, connectRedis, type Redis } from 'soundpost-kit/redis/connection';
+import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { OutgoingOrder } from '../../src/gateway/outgoing-order.ts';
 import { SendRate } from '../../src/gateway/send-rate.ts';
-import { createLogger } from '../../src/observe/logger.ts';
-import { closeRedis, connectRedis, type Redis } from '../../src/redis/connection.ts';
-import { startTestRedis, type TestRedis } from '../redis-server.ts';
 import { ada, chatMessages, makeFolder, makeTone, startTestGateway } from './gateway-fixture.ts';
 
 let server: TestRedis;

@@ -1,9 +1,9 @@
 /** The right to act for the gateway, for tests of what works with it below a whole gateway. */
 import { randomUUID } from 'node:crypto';
-import { Lease } from '../../src/gateway/lease/lease.ts';
-import { thisMoment } from '../../src/gateway/lease/lease-clock.ts';
-import { LEASE, takeLease } from '../../src/gateway/lease/lease-record.ts';
-import type { Redis } from '../../src/redis/connection.ts';
+import { Lease } from 'soundpost-chat/lease/lease';
+import { thisMoment } from 'soundpost-chat/lease/lease-clock';
+import { LEASE, takeLease } from 'soundpost-chat/lease/lease-record';
+import type { Redis } from 'soundpost-kit/redis/connection';
 
 const HOUR_MS = 60 * 60_000;
 

@@ -1,15 +1,15 @@
 /** Texts that were not all sent: what callers are told when another process takes over, or the gateway stops. */
 import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { Lease, standby } from 'soundpost-chat/lease/lease';
+import { thisMoment } from 'soundpost-chat/lease/lease-clock';
+import { MessageLog } from 'soundpost-chat/message-log';
 import { defaultInstanceSettings } from 'soundpost-contract/gateway-instances';
-import { Lease, standby } from '../../src/gateway/lease/lease.ts';
-import { thisMoment } from '../../src/gateway/lease/lease-clock.ts';
-import { MessageLog } from '../../src/gateway/message-log.ts';
+import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { OutgoingOrder } from '../../src/gateway/outgoing-order.ts';
 import { SendRate } from '../../src/gateway/send-rate.ts';
 import { TextSender } from '../../src/gateway/text-sender.ts';
-import { startTestRedis, type TestRedis } from '../redis-server.ts';
 
 const instance = {
   id: randomUUID(),

@@ -3,10 +3,10 @@ import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Redis } from 'ioredis';
+import { receivedBody } from 'soundpost-testing/received-body';
+import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
 import { Webhook } from 'standardwebhooks';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { receivedBody } from '../received-body.ts';
-import { startTestRedis, type TestRedis } from '../redis-server.ts';
 import {
   type Answer,
   ada,

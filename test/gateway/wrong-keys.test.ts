@@ -1,5 +1,5 @@
+import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { startTestRedis, type TestRedis } from '../redis-server.ts';
 import { type Answer, API_KEY, makeFolder, startTestGateway, type TestGateway } from './gateway-fixture.ts';
 
 let redis: TestRedis;

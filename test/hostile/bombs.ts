@@ -3,8 +3,8 @@ import { execFile } from 'node:child_process';
 import { copyFile, mkdir, open, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { ffmpeg } from '../media/oracle.ts';
-import { cachedFolder } from '../media-cache.ts';
+import { cachedFolder } from 'soundpost-testing/media-cache';
+import { ffmpeg } from 'soundpost-testing/oracle';
 import { blackPng, withFlacCover, withId3Cover } from './covers.ts';
 import type { HostileFile } from './hostile-file.ts';
 

@@ -1,6 +1,6 @@
 /** How much memory the processes below this one have taken at most. */
 import { readFileSync } from 'node:fs';
-import { descendants, programOf } from '../processes.ts';
+import { descendants, programOf } from 'soundpost-testing/processes';
 
 const EVERY_MS = 25;
 

@@ -2,12 +2,12 @@
 import { copyFile, mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { OutputRequest } from 'soundpost-contract/output-request';
-import { MediaFailure } from '../../src/media/failure.ts';
-import { planOutput } from '../../src/media/plan.ts';
-import { probe } from '../../src/media/probe.ts';
-import type { MediaTools } from '../../src/media/run.ts';
-import { prepareVoiceNote } from '../../src/media/voice-note.ts';
-import { extractOne, noAbort } from '../media/extracting.ts';
+import { MediaFailure } from 'soundpost-media/failure';
+import { planOutput } from 'soundpost-media/plan';
+import { probe } from 'soundpost-media/probe';
+import type { MediaTools } from 'soundpost-media/run';
+import { prepareVoiceNote } from 'soundpost-media/voice-note';
+import { extractOne, noAbort } from 'soundpost-testing/extracting';
 import type { HostileFile } from './hostile-file.ts';
 
 export interface Surroundings {

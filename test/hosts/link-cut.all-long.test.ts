@@ -4,13 +4,13 @@
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
+import { byRun } from 'soundpost-testing/by-run';
+import { until } from 'soundpost-testing/until';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { byRun } from '../by-run.ts';
 import { violations } from '../faults/invariants.ts';
 import { type Accepted, submitSurely } from '../faults/persistent-client.ts';
 import { percentile, promised, report } from '../faults/runs.ts';
 import { Stand } from '../faults/stand.ts';
-import { until } from '../until.ts';
 import { type Cut, TwoHosts, whyNoHosts } from './two-hosts.ts';
 
 /** Between two submissions, which do not stop while the link is cut. */

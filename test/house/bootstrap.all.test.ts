@@ -250,9 +250,11 @@ describe('script/bootstrap', () => {
     expect(output).toMatch(/^\+ env .*apt-get .*install .*prosody chromium/m);
   });
 
-  it('has every package that test/needs.ts names', async () => {
+  it('has every package that packages/testing/src/needs.ts names', async () => {
     const [table = '', needs = ''] = await Promise.all(
-      ['script/bootstrap', 'test/needs.ts'].map((file) => readFile(join(projectFolder, file), 'utf8')),
+      ['script/bootstrap', 'packages/testing/src/needs.ts'].map((file) =>
+        readFile(join(projectFolder, file), 'utf8'),
+      ),
     );
     const packages = [...needs.matchAll(/package: '(.+)'/g)].flatMap(([, names = '']) => names.split(' '));
     expect(packages.length).toBeGreaterThan(10);

@@ -1,10 +1,10 @@
-/** script/ffmpeg on machines of which it builds on some; what a real build holds is in test/media/lean-build.core-all.test.ts. */
+/** script/ffmpeg on machines of which it builds on some; what a real build holds is in packages/media/test/lean-build.core-all.test.ts. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { until } from 'soundpost-testing/until';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { until } from '../until.ts';
 import { Machine } from './bare-machine.ts';
 
 let machine: Machine;
@@ -26,8 +26,8 @@ beforeEach(async () => {
   const etc = script.replaceAll('/etc/', `${machine.folder}/etc/`);
   await writeFile(machine.path('script/ffmpeg'), etc.replaceAll('/usr/share/', `${machine.folder}/share/`));
   await writeFile(machine.path('script/ffmpeg-flags.ts'), "console.log('--one\\n--two=a b');");
-  await mkdir(machine.path('src/media'), { recursive: true });
-  await writeFile(machine.path('src/media/requirements.ts'), "export const OLDEST_FFMPEG = '5.1';");
+  await mkdir(machine.path('packages/media/src'), { recursive: true });
+  await writeFile(machine.path('packages/media/src/requirements.ts'), "export const OLDEST_FFMPEG = '5.1';");
   await mkdir(join(machine.folder, 'etc/apt/sources.list.d'), { recursive: true });
   await mkdir(join(machine.folder, 'share/keyrings'), { recursive: true });
   await writeFile(join(machine.folder, 'etc/os-release'), 'ID=debian\n');
@@ -37,7 +37,7 @@ beforeEach(async () => {
     `case "$*" in *" source "*) echo 'Version: 7:5.1.9-0+deb12u1' > ffmpeg_5.1.9.dsc ;; esac`,
   );
   await machine.command('apt-cache', `echo '  Candidate: 7:5.1.9-0+deb12u1'`);
-  await writeFile(machine.path('src/media/start.c'), 'int main() {}');
+  await writeFile(machine.path('packages/media/src/start.c'), 'int main() {}');
   await machine.installer('gcc', 'for word; do [ "$before" != -o ] || : > "$word"; before=$word; done');
   for (const tool of ['chown', 'patch', 'nasm', 'pkg-config', 'dpkg']) await machine.command(tool, '');
   for (const [tool, does] of Object.entries(SOURCE)) await machine.installer(tool, does);

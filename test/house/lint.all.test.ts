@@ -53,15 +53,15 @@ const offences: readonly (readonly [rule: string, file: string, text: string])[]
 ];
 
 const lawful: Readonly<Record<string, string>> = {
-  'src/queue/bullmq-internals.ts':
+  'src/jobs/bullmq-internals.ts':
     "import { KEY_PREFIX } from '../redis/keys.ts';\n\nexport const keys = KEY_PREFIX;\nexport const key = `extract:active`;\nexport const field = 'finishedOn';\n",
-  'src/redis/keys.ts': "export const KEY_PREFIX = '{soundpost}';\n",
+  'packages/kit/src/redis/keys.ts': "export const KEY_PREFIX = '{soundpost}';\n",
   'src/queue/by-the-public-api.ts':
     "export const ended = (job: Job): unknown => [job.finishedOn, 'active', 'special'];\n",
-  'src/config.ts': 'export const level = process.env.LOG_LEVEL;\n',
+  'src/process/config.ts': 'export const level = process.env.LOG_LEVEL;\n',
   'src/outbound/request.ts': "export const answer = fetch('http://192.0.2.1/');\n",
-  'src/worker/completion/gateway-client.ts': "export const answer = fetch('http://192.0.2.1/');\n",
-  'src/deliveries/post-webhook.ts': "export const answer = fetch('http://192.0.2.1/');\n",
+  'src/followups/kinds/gateway-client.ts': "export const answer = fetch('http://192.0.2.1/');\n",
+  'src/followups/post-webhook.ts': "export const answer = fetch('http://192.0.2.1/');\n",
   'src/media/t.ts': 'export type T = number;\n',
   'src/worker/pid.ts': "export const pid = process.pid;\nprocess.on('SIGTERM', () => {});\n",
   'test/worker/x.test.ts': 'export const home = process.env.HOME;\n',

@@ -25,7 +25,7 @@ const settings = [
   'script/tally-reporter.ts',
   'script/test',
   'script/no-browser-types.d.ts',
-  'test/needs.ts',
+  'packages/testing/src/needs.ts',
   'tsconfig.json',
   'web/tsconfig.json',
   'vitest.config.ts',

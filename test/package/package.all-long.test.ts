@@ -7,14 +7,14 @@ import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFi
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
+import { currentRun } from 'soundpost-testing/by-run';
+import { fetch } from 'soundpost-testing/http';
+import { descendants, signalIfThere } from 'soundpost-testing/processes';
+import { type RunningProcess, ServiceHome, startProcess } from 'soundpost-testing/service';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { LIMIT_BYTES, MIB, measureUpload, statusOf, ways } from '../api/upload-memory.ts';
-import { currentRun } from '../by-run.ts';
 import { useVideos } from '../end-to-end/videos.ts';
-import { fetch } from '../http.ts';
-import { descendants, signalIfThere } from '../processes.ts';
-import { type RunningProcess, ServiceHome, startProcess } from '../service.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const fromRegistry = currentRun === 'long';

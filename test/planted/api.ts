@@ -40,7 +40,7 @@ export const apiFaults: readonly Fault[] = [
     in: 'UrlSigner.#sign',
     search: '`${jobId}\\n${what}\\n${expires}`',
     replace: '`${jobId}\\n${what.length > 0}\\n${expires}`',
-    tests: ['test/signing/signed-url.test.ts', 'test/api/outputs.test.ts'],
+    tests: ['packages/kit/test/signing/signed-url.test.ts', 'test/api/outputs.test.ts'],
   },
   {
     name: 'foreign-job-answered',
@@ -116,7 +116,7 @@ export const apiFaults: readonly Fault[] = [
     in: 'reserveSubmission',
     search: 'cost = jobs.length',
     replace: 'cost = Math.min(1, jobs.length)',
-    tests: ['test/api/limits.test.ts', 'test/queue/reservation.test.ts'],
+    tests: ['test/api/limits.test.ts', 'test/jobs/reservation.test.ts'],
   },
   {
     name: 'one-unfinished-job-too-many',
@@ -126,7 +126,7 @@ export const apiFaults: readonly Fault[] = [
       "if redis.call('SCARD', openKey) + #jobs > openLimit then return refuse('too-many-unfinished') end",
     replace:
       "if redis.call('SCARD', openKey) + #jobs > openLimit + 1 then return refuse('too-many-unfinished') end",
-    tests: ['test/queue/reservation.test.ts', 'test/api/limits.test.ts'],
+    tests: ['test/jobs/reservation.test.ts', 'test/api/limits.test.ts'],
   },
   {
     name: 'full-queue-takes-a-batch',
@@ -134,7 +134,7 @@ export const apiFaults: readonly Fault[] = [
     in: 'reserve',
     search: 'if queued + #jobs > queueLimit then',
     replace: 'if queued > queueLimit then',
-    tests: ['test/queue/reservation.test.ts', 'test/api/limits.test.ts'],
+    tests: ['test/jobs/reservation.test.ts', 'test/api/limits.test.ts'],
   },
   {
     name: 'event-streams-without-limit',
@@ -151,7 +151,7 @@ export const apiFaults: readonly Fault[] = [
     in: 'FLOW_STEP',
     search: '{ high: 1, normal: 4, low: 16 }',
     replace: '{ high: 4, normal: 4, low: 16 }',
-    tests: ['test/queue/reservation.test.ts'],
+    tests: ['test/jobs/reservation.test.ts'],
   },
   {
     name: 'voice-instance-not-checked',
@@ -175,7 +175,7 @@ export const apiFaults: readonly Fault[] = [
     in: 'begin',
     search: "if stored[1] and stored[1] ~= fingerprint then return {'mismatch'} end",
     replace: '',
-    tests: ['test/api/idempotency.test.ts', 'test/http/idempotency.test.ts'],
+    tests: ['test/api/idempotency.test.ts', 'packages/kit/test/http/idempotency.test.ts'],
   },
   {
     name: 'idempotency-twice-at-once',
@@ -183,7 +183,7 @@ export const apiFaults: readonly Fault[] = [
     in: 'begin',
     search: "if stored[3] and tonumber(stored[3]) > now then return {'in-progress'} end",
     replace: '',
-    tests: ['test/http/idempotency.test.ts', 'test/api/idempotency.test.ts'],
+    tests: ['packages/kit/test/http/idempotency.test.ts', 'test/api/idempotency.test.ts'],
   },
   {
     name: 'eleven-jobs-in-a-batch',
@@ -247,7 +247,7 @@ export const apiFaults: readonly Fault[] = [
     in: 'report',
     search: 'if floor > progress then',
     replace: 'if floor < 0 then',
-    tests: ['test/queue/extraction-consumer.test.ts', 'test/queue/job-record.test.ts'],
+    tests: ['test/jobs/extraction-consumer.test.ts', 'test/jobs/job-record.test.ts'],
   },
   {
     name: 'storage-away-without-retry-after',
@@ -263,7 +263,7 @@ export const apiFaults: readonly Fault[] = [
     in: 'healthRoutes',
     search: "const ready = redis === 'up';",
     replace: "const ready = redis !== 'down';",
-    tests: ['test/redis/refuses-writes.test.ts', 'test/api/deadlines.core-all.test.ts'],
+    tests: ['packages/kit/test/redis/refuses-writes.test.ts', 'test/api/deadlines.core-all.test.ts'],
   },
   {
     name: 'gateway-event-unsigned',

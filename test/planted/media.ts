@@ -8,7 +8,7 @@ export const mediaFaults: readonly Fault[] = [
     in: 'CLOCK_TOLERANCE_SECONDS',
     search: '0.04',
     replace: '0.4',
-    tests: ['test/media/timeline.core-all-long.test.ts', 'test/media/plan.test.ts'],
+    tests: ['packages/media/test/timeline.core-all-long.test.ts', 'packages/media/test/plan.test.ts'],
   },
   {
     name: 'late-sound-copied',
@@ -16,7 +16,7 @@ export const mediaFaults: readonly Fault[] = [
     in: 'planCopy',
     search: "(timelineOf(output) === 'source' && track.startSeconds > CLOCK_TOLERANCE_SECONDS) ||",
     replace: '',
-    tests: ['test/media/plan.test.ts', 'test/media/timeline.core-all-long.test.ts'],
+    tests: ['packages/media/test/plan.test.ts', 'packages/media/test/timeline.core-all-long.test.ts'],
   },
   {
     name: 'cut-in-the-wrong-place',
@@ -24,7 +24,10 @@ export const mediaFaults: readonly Fault[] = [
     in: 'trimFilters',
     search: '`atrim=start=${trim.startSeconds}${end}`',
     replace: '`atrim=start=${Math.floor(trim.startSeconds)}${end}`',
-    tests: ['test/media/timeline.core-all-long.test.ts', 'test/media/extract.core-all.test.ts'],
+    tests: [
+      'packages/media/test/timeline.core-all-long.test.ts',
+      'packages/media/test/extract.core-all.test.ts',
+    ],
   },
   {
     name: 'better-sound-than-asked-copied',
@@ -32,7 +35,7 @@ export const mediaFaults: readonly Fault[] = [
     in: 'planCopy',
     search: '(track.bitrateKbps ?? 0) > askedKbps * NOMINAL_TOLERANCE',
     replace: '(track.bitrateKbps ?? 0) > askedKbps * 100',
-    tests: ['test/media/plan.test.ts', 'test/media/formats.core-all.test.ts'],
+    tests: ['packages/media/test/plan.test.ts', 'packages/media/test/formats.core-all.test.ts'],
   },
   {
     name: 'loudness-above-the-peak-limit',
@@ -40,7 +43,7 @@ export const mediaFaults: readonly Fault[] = [
     in: 'firstGain',
     search: 'ceilingDbtp: needsLimiter ? FIRST_CEILING_DBTP : null',
     replace: 'ceilingDbtp: needsLimiter ? null : null',
-    tests: ['test/media/loudness.core-all.test.ts'],
+    tests: ['packages/media/test/loudness.core-all.test.ts'],
   },
   {
     name: 'cut-file-taken-as-whole',
@@ -48,7 +51,7 @@ export const mediaFaults: readonly Fault[] = [
     in: 'extractAudio',
     search: 'truncated !== null && !first.plan.acceptTruncated',
     replace: 'truncated !== null && first.plan.track.channels === 0',
-    tests: ['test/media/truncated.core-all.test.ts'],
+    tests: ['packages/media/test/truncated.core-all.test.ts'],
   },
   {
     name: 'cut-file-without-warning',
@@ -56,7 +59,7 @@ export const mediaFaults: readonly Fault[] = [
     in: 'finalize',
     search: "warnings: truncated === null ? [] : [{ code: 'TRUNCATED', message: truncated }],",
     replace: 'warnings: [],',
-    tests: ['test/worker/extraction.test.ts', 'test/media/truncated.core-all.test.ts'],
+    tests: ['test/worker/extraction.test.ts', 'packages/media/test/truncated.core-all.test.ts'],
   },
   {
     name: 'bubble-of-a-megabyte',
@@ -64,7 +67,7 @@ export const mediaFaults: readonly Fault[] = [
     in: 'VOICE_BUBBLE_BYTES',
     search: '512 * 1024',
     replace: '1024 * 1024',
-    tests: ['test/media/plan.test.ts', 'test/media/voice-bubble.core-all.test.ts'],
+    tests: ['packages/media/test/plan.test.ts', 'packages/media/test/voice-bubble.core-all.test.ts'],
   },
   {
     name: 'voice-note-of-long-frames',
@@ -72,7 +75,10 @@ export const mediaFaults: readonly Fault[] = [
     in: 'encoderOptions',
     search: "'-frame_duration', '20'",
     replace: "'-frame_duration', '60'",
-    tests: ['test/media/ogg/voice-form.core-all.test.ts', 'test/media/voice-note.core-all.test.ts'],
+    tests: [
+      'packages/media/test/ogg/voice-form.core-all.test.ts',
+      'packages/media/test/voice-note.core-all.test.ts',
+    ],
   },
   {
     name: 'notes-cut-in-words',
@@ -80,7 +86,7 @@ export const mediaFaults: readonly Fault[] = [
     in: 'cutBefore',
     search: 'return Math.floor((longest.from + longest.to) / 2);',
     replace: 'return earliest;',
-    tests: ['test/media/notes/run.core-all-long.test.ts'],
+    tests: ['packages/media/test/notes/run.core-all-long.test.ts'],
   },
   {
     name: 'tags-kept-against-the-wish',
@@ -88,7 +94,7 @@ export const mediaFaults: readonly Fault[] = [
     in: 'writeMetadata',
     search: '!preserveMetadata || !format.keeps.tags',
     replace: '!format.keeps.tags',
-    tests: ['test/media/metadata.core-all.test.ts'],
+    tests: ['packages/media/test/metadata.core-all.test.ts'],
   },
   {
     name: 'default-track-overlooked',
@@ -96,7 +102,11 @@ export const mediaFaults: readonly Fault[] = [
     in: 'findTrack',
     search: 'best.find(({ isDefault }) => isDefault) ?? best[0]',
     replace: 'best[0]',
-    tests: ['test/media/plan.test.ts', 'test/media/probe.test.ts', 'test/streams/hls.test.ts'],
+    tests: [
+      'packages/media/test/plan.test.ts',
+      'packages/media/test/probe.test.ts',
+      'packages/media/test/streams/hls.test.ts',
+    ],
   },
   {
     name: 'audio-without-a-longest',
@@ -104,7 +114,7 @@ export const mediaFaults: readonly Fault[] = [
     in: 'extractAudio',
     search: 'seconds > maxAudioSeconds + 1',
     replace: 'seconds > 1000 * maxAudioSeconds + 1',
-    tests: ['test/media/extract.core-all.test.ts', 'test/media/run.test.ts'],
+    tests: ['packages/media/test/extract.core-all.test.ts', 'packages/media/test/run.test.ts'],
   },
   {
     name: 'hung-ffmpeg-waited-for',
@@ -112,7 +122,7 @@ export const mediaFaults: readonly Fault[] = [
     in: 'supervise',
     search: "if (Date.now() - lastSign > stallMs) reaper.end({ kind: 'stalled', afterMs: stallMs });",
     replace: '',
-    tests: ['test/media/run.test.ts'],
+    tests: ['packages/media/test/run.test.ts'],
   },
   {
     name: 'machine-fault-blamed-on-the-file',
@@ -120,7 +130,7 @@ export const mediaFaults: readonly Fault[] = [
     in: 'blameInput',
     search: "if (ending.kind === 'signal' && !LIMIT_SIGNALS.includes(ending.signal)) return error;",
     replace: '',
-    tests: ['test/media/blame.test.ts', 'test/media/run.test.ts'],
+    tests: ['packages/media/test/blame.test.ts', 'packages/media/test/run.test.ts'],
   },
   {
     name: 'outputs-share-a-name',
@@ -136,7 +146,10 @@ export const mediaFaults: readonly Fault[] = [
     in: 'MP3_RULE',
     search: '{ before: 4, after: 12 }',
     replace: '{ before: 0, after: 0 }',
-    tests: ['test/media/parallel/encoding.core-all.test.ts', 'test/media/parallel/splice.test.ts'],
+    tests: [
+      'packages/media/test/parallel/encoding.core-all.test.ts',
+      'packages/media/test/parallel/splice.test.ts',
+    ],
   },
   {
     name: 'live-stream-taken',
@@ -144,7 +157,7 @@ export const mediaFaults: readonly Fault[] = [
     in: 'parseMedia',
     search: "!tags.has('EXT-X-ENDLIST')",
     replace: "!tags.has('EXT-X-TARGETDURATION')",
-    tests: ['test/streams/hostile.core-all.test.ts'],
+    tests: ['packages/media/test/streams/hostile.core-all.test.ts'],
   },
   {
     name: 'one-iv-for-all-segments',
@@ -152,7 +165,7 @@ export const mediaFaults: readonly Fault[] = [
     in: 'addSegment',
     search: 'key.iv ?? sequenceIv(reading.sequence)',
     replace: 'key.iv ?? sequenceIv(0n)',
-    tests: ['test/streams/hls.test.ts'],
+    tests: ['packages/media/test/streams/hls.test.ts'],
   },
   {
     name: 'http-inside-https-stream',
@@ -162,9 +175,9 @@ export const mediaFaults: readonly Fault[] = [
     search: "playlist.url.startsWith('https:') &&",
     replace: "playlist.url.startsWith('http:') &&",
     tests: [
-      'test/streams/limits.test.ts',
-      'test/streams/hls.test.ts',
-      'test/streams/hostile.core-all.test.ts',
+      'packages/media/test/streams/limits.test.ts',
+      'packages/media/test/streams/hls.test.ts',
+      'packages/media/test/streams/hostile.core-all.test.ts',
     ],
   },
   {
@@ -173,7 +186,7 @@ export const mediaFaults: readonly Fault[] = [
     in: 'openUpload',
     search: '(await streamKindOf(path)) !== undefined',
     replace: "(await streamKindOf(path)) === 'hls'",
-    tests: ['test/streams/uploaded.test.ts'],
+    tests: ['packages/media/test/streams/uploaded.test.ts'],
   },
   {
     name: 'sparse-chunk-too-short',
@@ -181,7 +194,7 @@ export const mediaFaults: readonly Fault[] = [
     in: 'chunkEnd',
     search: 'sample < next; sample += 1',
     replace: 'sample < next - 1; sample += 1',
-    tests: ['test/sparse/mp4-index.core-all.test.ts', 'test/worker/sparse.core-all.test.ts'],
+    tests: ['packages/media/test/sparse/mp4-index.core-all.test.ts', 'test/worker/sparse.core-all.test.ts'],
   },
   {
     name: 'parts-of-two-files-mixed',
@@ -189,6 +202,6 @@ export const mediaFaults: readonly Fault[] = [
     in: 'requirePart',
     search: 'status === 200 || (status === 206 && !isSame)',
     replace: 'status === 200',
-    tests: ['test/outbound/ranges.test.ts', 'test/worker/sparse.core-all.test.ts'],
+    tests: ['packages/outbound/test/ranges.test.ts', 'test/worker/sparse.core-all.test.ts'],
   },
 ];

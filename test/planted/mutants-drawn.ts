@@ -9,9 +9,9 @@ export const mutants: readonly Fault[] = [
     search: 'if (rest.length < end) break;',
     replace: 'if (!(rest.length < end)) break;',
     tests: [
-      'test/media/starter.test.ts',
-      'test/media/extract.core-all.test.ts',
-      'test/media/voice-note.core-all.test.ts',
+      'packages/media/test/starter.test.ts',
+      'packages/media/test/extract.core-all.test.ts',
+      'packages/media/test/voice-note.core-all.test.ts',
     ],
   },
   {
@@ -29,9 +29,9 @@ export const mutants: readonly Fault[] = [
     search: 'if (key !== undefined) this.#give(key, weight);',
     replace: 'if (key !== undefined) ;',
     tests: [
-      'test/queue/semaphore.test.ts',
-      'test/queue/turns.core-all.test.ts',
-      'test/queue/extraction-consumer.test.ts',
+      'test/jobs/semaphore.test.ts',
+      'test/jobs/turns.core-all.test.ts',
+      'test/jobs/extraction-consumer.test.ts',
     ],
   },
   {
@@ -41,9 +41,9 @@ export const mutants: readonly Fault[] = [
     search: "const next = rendition.mode === 'copy' ? turn[0] : turn[dealt % cores];",
     replace: "const next = !(rendition.mode === 'copy') ? turn[0] : turn[dealt % cores];",
     tests: [
-      'test/media/parallel/beside-parts.test.ts',
-      'test/media/extract.core-all.test.ts',
-      'test/media/voice-note.core-all.test.ts',
+      'packages/media/test/parallel/beside-parts.test.ts',
+      'packages/media/test/extract.core-all.test.ts',
+      'packages/media/test/voice-note.core-all.test.ts',
     ],
   },
   {
@@ -53,9 +53,9 @@ export const mutants: readonly Fault[] = [
     search: "({ codec_type, disposition }) => codec_type === 'audio' || disposition.attached_pic === 1,",
     replace: "({ codec_type, disposition }) => codec_type === 'audio' || disposition.attached_pic === 2,",
     tests: [
-      'test/media/probe.test.ts',
-      'test/media/parallel/beside-parts.test.ts',
-      'test/media/copy-runs.test.ts',
+      'packages/media/test/probe.test.ts',
+      'packages/media/test/parallel/beside-parts.test.ts',
+      'packages/media/test/copy-runs.test.ts',
     ],
   },
   {
@@ -65,7 +65,7 @@ export const mutants: readonly Fault[] = [
     search: 'claim.countBy(async () => writtenBytes());',
     replace: ';',
     tests: [
-      'test/storage/disk-space.test.ts',
+      'packages/kit/test/storage/disk-space.test.ts',
       'test/worker/s3-upload.test.ts',
       'test/worker/disk-full.core-all.test.ts',
     ],
@@ -87,9 +87,9 @@ export const mutants: readonly Fault[] = [
     replace:
       'const out = writer === null ? null : new OggPageWriter(writer, { serial: serial || 1, sequence: 1 });',
     tests: [
-      'test/media/ogg/voice-form.core-all.test.ts',
-      'test/media/ogg/strangers-notes.test.ts',
-      'test/media/extract.core-all.test.ts',
+      'packages/media/test/ogg/voice-form.core-all.test.ts',
+      'packages/media/test/ogg/strangers-notes.test.ts',
+      'packages/media/test/extract.core-all.test.ts',
     ],
   },
   {
@@ -99,9 +99,9 @@ export const mutants: readonly Fault[] = [
     search: 'run.onEnd(exitOf(bytes.readUInt32LE(0)));',
     replace: ';',
     tests: [
-      'test/media/starter.test.ts',
-      'test/media/extract.core-all.test.ts',
-      'test/media/voice-note.core-all.test.ts',
+      'packages/media/test/starter.test.ts',
+      'packages/media/test/extract.core-all.test.ts',
+      'packages/media/test/voice-note.core-all.test.ts',
     ],
   },
   {
@@ -118,7 +118,10 @@ export const mutants: readonly Fault[] = [
     in: 'render',
     search: "rendition.mode === 'copy'",
     replace: "rendition.mode !== 'copy'",
-    tests: ['test/media/extract.core-all.test.ts', 'test/media/voice-note.core-all.test.ts'],
+    tests: [
+      'packages/media/test/extract.core-all.test.ts',
+      'packages/media/test/voice-note.core-all.test.ts',
+    ],
   },
   {
     name: 'mutant-removed-lease-lease-constructor',
@@ -139,9 +142,9 @@ export const mutants: readonly Fault[] = [
     search: 'if (worker.isPaused()) {',
     replace: 'if (!(worker.isPaused())) {',
     tests: [
-      'test/queue/extraction-consumer.test.ts',
-      'test/redis/cluster-down.test.ts',
-      'test/queue/share-watch.test.ts',
+      'test/jobs/extraction-consumer.test.ts',
+      'packages/kit/test/redis/cluster-down.test.ts',
+      'test/jobs/share-watch.test.ts',
     ],
   },
   {
@@ -169,7 +172,7 @@ export const mutants: readonly Fault[] = [
     search: 'if (this.#isStale) return;',
     replace: 'if (!(this.#isStale)) return;',
     tests: [
-      'test/storage/disk-space.test.ts',
+      'packages/kit/test/storage/disk-space.test.ts',
       'test/worker/s3-upload.test.ts',
       'test/worker/disk-full.core-all.test.ts',
     ],
@@ -197,9 +200,9 @@ export const mutants: readonly Fault[] = [
     search: "if (format.codec === 'pcm') return WAV_CODECS.has(codec);",
     replace: "if (!(format.codec === 'pcm')) return WAV_CODECS.has(codec);",
     tests: [
-      'test/media/plan.test.ts',
-      'test/media/parallel/parts.test.ts',
-      'test/media/voice-bubble.core-all.test.ts',
+      'packages/media/test/plan.test.ts',
+      'packages/media/test/parallel/parts.test.ts',
+      'packages/media/test/voice-bubble.core-all.test.ts',
     ],
   },
   {
@@ -217,7 +220,7 @@ export const mutants: readonly Fault[] = [
     search: 'this.#onGrant();',
     replace: ';',
     tests: [
-      'test/storage/disk-space.test.ts',
+      'packages/kit/test/storage/disk-space.test.ts',
       'test/api/contract-job.test.ts',
       'test/end-to-end/three-processes.core-all.test.ts',
     ],
@@ -245,9 +248,9 @@ export const mutants: readonly Fault[] = [
     search: 'next.enter();',
     replace: ';',
     tests: [
-      'test/queue/semaphore.test.ts',
-      'test/queue/turns.core-all.test.ts',
-      'test/queue/extraction-consumer.test.ts',
+      'test/jobs/semaphore.test.ts',
+      'test/jobs/turns.core-all.test.ts',
+      'test/jobs/extraction-consumer.test.ts',
     ],
   },
   {
@@ -257,8 +260,8 @@ export const mutants: readonly Fault[] = [
     search: "if (!(await lstat(from)).isFile()) throw new Error('only a regular file can be published');",
     replace: "if (!(!(await lstat(from)).isFile())) throw new Error('only a regular file can be published');",
     tests: [
-      'test/storage/file-storage.test.ts',
-      'test/storage/deadline.test.ts',
+      'packages/kit/test/storage/file-storage.test.ts',
+      'packages/kit/test/storage/deadline.test.ts',
       'test/api/contract-job.test.ts',
     ],
   },
@@ -277,7 +280,7 @@ export const mutants: readonly Fault[] = [
     search: 'this.#answering.delete(response);',
     replace: ';',
     tests: [
-      'test/http/orderly-close.test.ts',
+      'packages/kit/test/http/orderly-close.test.ts',
       'test/api/contract-job.test.ts',
       'test/api/contract-requests.test.ts',
     ],
@@ -289,9 +292,9 @@ export const mutants: readonly Fault[] = [
     search: 'if (samplesPerPixel !== null) return (sampleRate / samplesPerPixel) * PIXEL_BYTES;',
     replace: 'if (!(samplesPerPixel !== null)) return (sampleRate / samplesPerPixel) * PIXEL_BYTES;',
     tests: [
-      'test/media/output-size.core-all.test.ts',
-      'test/media/extract.core-all.test.ts',
-      'test/media/voice-note.core-all.test.ts',
+      'packages/media/test/output-size.core-all.test.ts',
+      'packages/media/test/extract.core-all.test.ts',
+      'packages/media/test/voice-note.core-all.test.ts',
     ],
   },
   {
@@ -309,7 +312,7 @@ export const mutants: readonly Fault[] = [
     search: 'this.isIdle = true; this.#onChange();',
     replace: 'this.isIdle = true;\n    ;',
     tests: [
-      'test/storage/disk-space.test.ts',
+      'packages/kit/test/storage/disk-space.test.ts',
       'test/api/contract-job.test.ts',
       'test/end-to-end/three-processes.core-all.test.ts',
     ],
@@ -320,7 +323,11 @@ export const mutants: readonly Fault[] = [
     in: 'faultsBetween',
     search: 'if ((given[one] === undefined) !== (given[other] === undefined)) {',
     replace: 'if (!((given[one] === undefined) !== (given[other] === undefined))) {',
-    tests: ['test/config.test.ts', 'test/redis-address.test.ts', 'test/api/contract-job.test.ts'],
+    tests: [
+      'test/process/config.test.ts',
+      'test/process/redis-address.test.ts',
+      'test/api/contract-job.test.ts',
+    ],
   },
   {
     name: 'mutant-changed-destination-state-readdestinations',
@@ -329,8 +336,8 @@ export const mutants: readonly Fault[] = [
     search: 'if (payload.destinations === undefined) return { files };',
     replace: 'if (payload.destinations !== undefined) return { files };',
     tests: [
-      'test/queue/destinations.test.ts',
-      'test/queue/extraction-consumer.test.ts',
+      'test/jobs/destinations.test.ts',
+      'test/jobs/extraction-consumer.test.ts',
       'test/api/contract-job.test.ts',
     ],
   },
@@ -341,7 +348,7 @@ export const mutants: readonly Fault[] = [
     search: "this.emit(this.#isRight ? 'right' : 'wrong');",
     replace: ';',
     tests: [
-      'test/redis/clock.test.ts',
+      'packages/kit/test/redis/clock.test.ts',
       'test/api/contract-job.test.ts',
       'test/end-to-end/three-processes.core-all.test.ts',
     ],
@@ -353,9 +360,9 @@ export const mutants: readonly Fault[] = [
     search: "if (taken === null || format.quality === 'lossless') return null;",
     replace: "if (!(taken === null || format.quality === 'lossless')) return null;",
     tests: [
-      'test/media/plan.test.ts',
-      'test/media/parallel/parts.test.ts',
-      'test/media/voice-bubble.core-all.test.ts',
+      'packages/media/test/plan.test.ts',
+      'packages/media/test/parallel/parts.test.ts',
+      'packages/media/test/voice-bubble.core-all.test.ts',
     ],
   },
   {
@@ -365,7 +372,7 @@ export const mutants: readonly Fault[] = [
     search: 'if (quote === -1 || text[quote - 1] !== BACKSLASH) {',
     replace: 'if (quote === -2 || text[quote - 1] !== BACKSLASH) {',
     tests: [
-      'test/http/json-shape.test.ts',
+      'packages/kit/test/http/json-shape.test.ts',
       'test/api/contract-job.test.ts',
       'test/api/contract-requests.test.ts',
     ],
@@ -401,9 +408,9 @@ export const mutants: readonly Fault[] = [
     search: 'await out?.packet(packet, held.granule);',
     replace: ';',
     tests: [
-      'test/media/ogg/voice-form.core-all.test.ts',
-      'test/media/ogg/strangers-notes.test.ts',
-      'test/media/extract.core-all.test.ts',
+      'packages/media/test/ogg/voice-form.core-all.test.ts',
+      'packages/media/test/ogg/strangers-notes.test.ts',
+      'packages/media/test/extract.core-all.test.ts',
     ],
   },
   {
@@ -413,8 +420,8 @@ export const mutants: readonly Fault[] = [
     search: 'if (this.#options.places().length === 0) return;',
     replace: 'if (!(this.#options.places().length === 0)) return;',
     tests: [
-      'test/queue/share-watch.test.ts',
-      'test/queue/extraction-consumer.test.ts',
+      'test/jobs/share-watch.test.ts',
+      'test/jobs/extraction-consumer.test.ts',
       'test/api/contract-job.test.ts',
     ],
   },

@@ -45,10 +45,10 @@ const TESTS_OF_FOLDER: readonly (readonly [folder: RegExp, tests: readonly strin
   [/^src\/gateway\//, ['test/gateway/loopback-contract.test.ts', 'test/gateway/send-audio.test.ts']],
   [
     /^src\/(media|sparse)\//,
-    ['test/media/extract.core-all.test.ts', 'test/media/voice-note.core-all.test.ts'],
+    ['packages/media/test/extract.core-all.test.ts', 'packages/media/test/voice-note.core-all.test.ts'],
   ],
   [/^src\/worker\//, ['test/worker/extraction.test.ts', 'test/api/contract-job.test.ts']],
-  [/^src\/queue\//, ['test/queue/extraction-consumer.test.ts', 'test/api/contract-job.test.ts']],
+  [/^src\/queue\//, ['test/jobs/extraction-consumer.test.ts', 'test/api/contract-job.test.ts']],
   [/^src\/uploads\//, ['test/api/uploads.test.ts', 'test/api/multipart.test.ts']],
   [
     /^src\/(api|http|contract|signing|tenants)\//,

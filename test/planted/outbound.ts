@@ -8,7 +8,10 @@ export const outboundFaults: readonly Fault[] = [
     in: 'ipv4NotPublic',
     search: "row('10.0.0.0/8', 'private use', 'RFC 1918'),",
     replace: '',
-    tests: ['test/outbound/refused-addresses.test.ts', 'test/outbound/address-oracle.test.ts'],
+    tests: [
+      'packages/outbound/test/refused-addresses.test.ts',
+      'packages/outbound/test/address-oracle.test.ts',
+    ],
   },
   {
     name: 'metadata-opened-by-a-rule',
@@ -16,7 +19,7 @@ export const outboundFaults: readonly Fault[] = [
     in: 'parseRule',
     search: 'if (shut !== undefined) {',
     replace: "if (shut !== undefined && text === '') {",
-    tests: ['test/outbound/allow-rules.test.ts'],
+    tests: ['packages/outbound/test/allow-rules.test.ts'],
   },
   {
     name: 'first-answer-checked-alone',
@@ -24,7 +27,7 @@ export const outboundFaults: readonly Fault[] = [
     in: 'checkedAddresses',
     search: 'for (const address of addresses) {',
     replace: 'for (const address of addresses.slice(0, 1)) {',
-    tests: ['test/outbound/refused-addresses.test.ts', 'test/outbound/resolve.test.ts'],
+    tests: ['packages/outbound/test/refused-addresses.test.ts', 'packages/outbound/test/resolve.test.ts'],
   },
   {
     name: 'own-address-reachable',
@@ -32,7 +35,7 @@ export const outboundFaults: readonly Fault[] = [
     in: 'addressRefusal',
     search: "if (ownAddresses().has(address.toNormalizedString())) return `${text} is this machine's own`;",
     replace: '',
-    tests: ['test/outbound/own-address.test.ts'],
+    tests: ['packages/outbound/test/own-address.test.ts'],
   },
   {
     name: 'unusual-port-reachable',
@@ -40,7 +43,7 @@ export const outboundFaults: readonly Fault[] = [
     in: 'routeRefusal',
     search: '!policy.ports.includes(port)',
     replace: 'policy.ports.length === 0',
-    tests: ['test/outbound/refused-addresses.test.ts'],
+    tests: ['packages/outbound/test/refused-addresses.test.ts'],
   },
   {
     name: 'webhook-over-http',
@@ -49,8 +52,8 @@ export const outboundFaults: readonly Fault[] = [
     search: "purpose !== 'source' && url.protocol !== 'https:'",
     replace: "purpose === 'destination' && url.protocol !== 'https:'",
     tests: [
-      'test/outbound/refused-addresses.test.ts',
-      'test/outbound/post.test.ts',
+      'packages/outbound/test/refused-addresses.test.ts',
+      'packages/outbound/test/post.test.ts',
       'test/api/contract-errors.test.ts',
     ],
   },
@@ -60,7 +63,7 @@ export const outboundFaults: readonly Fault[] = [
     in: 'get',
     search: "target.url.protocol === 'https:' && next.url.protocol === 'http:'",
     replace: "target.url.protocol === 'ftp:' && next.url.protocol === 'http:'",
-    tests: ['test/outbound/redirects.test.ts'],
+    tests: ['packages/outbound/test/redirects.test.ts'],
   },
   {
     name: 'endless-source-stored',
@@ -68,7 +71,7 @@ export const outboundFaults: readonly Fault[] = [
     in: 'limitedBody',
     search: 'if (reading.receivedBytes > limits.maxBytes) throw tooLarge();',
     replace: '',
-    tests: ['test/outbound/limited-body.test.ts', 'test/outbound/download.test.ts'],
+    tests: ['packages/outbound/test/limited-body.test.ts', 'packages/outbound/test/download.test.ts'],
   },
   {
     name: 'slow-source-waited-for',
@@ -76,7 +79,7 @@ export const outboundFaults: readonly Fault[] = [
     in: 'watchRate',
     search: 'oldest !== undefined && now - oldest < minBytesPerWindow',
     replace: 'oldest !== undefined && now - oldest < 0 * minBytesPerWindow',
-    tests: ['test/outbound/download.test.ts', 'test/outbound/limited-body.test.ts'],
+    tests: ['packages/outbound/test/download.test.ts', 'packages/outbound/test/limited-body.test.ts'],
   },
   {
     name: 'other-version-continued',
@@ -84,7 +87,7 @@ export const outboundFaults: readonly Fault[] = [
     in: 'beginWriting',
     search: 'const sameFile = sameVersion && sameTotal(range?.totalBytes, transfer.totalBytes);',
     replace: 'const sameFile = sameVersion || sameTotal(range?.totalBytes, transfer.totalBytes);',
-    tests: ['test/outbound/download.test.ts'],
+    tests: ['packages/outbound/test/download.test.ts'],
   },
   {
     name: 'busy-source-given-up',
@@ -92,7 +95,7 @@ export const outboundFaults: readonly Fault[] = [
     in: 'statusFailure',
     search: 'status >= 500 || status === 408 || status === 429',
     replace: 'status >= 500 || status === 408',
-    tests: ['test/outbound/download.test.ts'],
+    tests: ['packages/outbound/test/download.test.ts'],
   },
   {
     name: 'proxy-goes-by-name',
@@ -100,6 +103,6 @@ export const outboundFaults: readonly Fault[] = [
     in: 'connectThrough',
     search: 'const socket = await tunnelTo(proxy, target);',
     replace: 'const socket = await tunnelTo(proxy, { ...target, addresses: [target.hostname] });',
-    tests: ['test/outbound/proxy.test.ts'],
+    tests: ['packages/outbound/test/proxy.test.ts'],
   },
 ];

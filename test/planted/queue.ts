@@ -8,7 +8,7 @@ export const queueFaults: readonly Fault[] = [
     in: 'readJobRecord',
     search: 'stored?.isConfirmed ? recordOf(jobId, stored) : undefined',
     replace: 'stored && recordOf(jobId, stored)',
-    tests: ['test/queue/confirmation.test.ts', 'test/queue/job-record.test.ts'],
+    tests: ['test/jobs/confirmation.test.ts', 'test/jobs/job-record.test.ts'],
   },
   {
     name: 'unconfirmed-job-runs',
@@ -16,7 +16,7 @@ export const queueFaults: readonly Fault[] = [
     in: 'start',
     search: "if redis.call('HEXISTS', hash, '${own.confirmed}') == 0 then",
     replace: 'if false then',
-    tests: ['test/queue/confirmation.test.ts', 'test/queue/extraction-consumer.test.ts'],
+    tests: ['test/jobs/confirmation.test.ts', 'test/jobs/extraction-consumer.test.ts'],
   },
   {
     name: 'refused-submission-stays',
@@ -25,9 +25,9 @@ export const queueFaults: readonly Fault[] = [
     search: 'refuseSubmission(this.#redis, tenant, fresh.map(idOf)).catch(() => undefined);',
     replace: '',
     tests: [
-      'test/queue/confirmation.test.ts',
+      'test/jobs/confirmation.test.ts',
       'test/api/deadlines.core-all.test.ts',
-      'test/queue/reservation.test.ts',
+      'test/jobs/reservation.test.ts',
     ],
   },
   {
@@ -36,7 +36,7 @@ export const queueFaults: readonly Fault[] = [
     in: 'giveDeadline',
     search: "if (!command.isSettled) command.reject(new Error('Command timed out'));",
     replace: '',
-    tests: ['test/api/deadlines.core-all.test.ts', 'test/redis/clock.test.ts'],
+    tests: ['test/api/deadlines.core-all.test.ts', 'packages/kit/test/redis/clock.test.ts'],
   },
   {
     name: 'accepted-job-not-remembered',
@@ -45,7 +45,7 @@ export const queueFaults: readonly Fault[] = [
     in: 'JobQueue.#commit',
     search: 'this.#journal.note(accepted);',
     replace: '',
-    tests: ['test/queue/submission-journal.test.ts', 'test/end-to-end/redis-replicas.test.ts'],
+    tests: ['test/jobs/submission-journal.test.ts', 'test/end-to-end/redis-replicas.test.ts'],
   },
   {
     name: 'replicas-not-waited-for',
@@ -53,7 +53,7 @@ export const queueFaults: readonly Fault[] = [
     in: 'Replication.#confirmAll',
     search: 'reached >= replicas && isKnown',
     replace: 'reached >= 0 && isKnown',
-    tests: ['test/redis/replication.test.ts', 'test/end-to-end/redis-replicas.test.ts'],
+    tests: ['packages/kit/test/redis/replication.test.ts', 'test/end-to-end/redis-replicas.test.ts'],
   },
   {
     name: 'cancelled-job-runs-on',
@@ -61,7 +61,7 @@ export const queueFaults: readonly Fault[] = [
     in: 'supervise',
     search: "options.signal.addEventListener('abort', onAbort, { once: true });",
     replace: '',
-    tests: ['test/media/run.test.ts', 'test/api/jobs.test.ts'],
+    tests: ['packages/media/test/run.test.ts', 'test/api/jobs.test.ts'],
   },
   {
     name: 'refused-source-tried-again',
@@ -70,7 +70,7 @@ export const queueFaults: readonly Fault[] = [
     search: "error.code !== 'INTERNAL_ERROR'",
     replace: "error.code === 'INVALID_VIDEO'",
     tests: [
-      'test/queue/extraction-consumer.test.ts',
+      'test/jobs/extraction-consumer.test.ts',
       'test/api/contract-job.test.ts',
       'test/faults/sources.all-long.test.ts',
     ],
@@ -82,7 +82,7 @@ export const queueFaults: readonly Fault[] = [
     search: '3',
     replace: '2',
     tests: [
-      'test/queue/extraction-consumer.test.ts',
+      'test/jobs/extraction-consumer.test.ts',
       'test/worker/disk-full.core-all.test.ts',
       'test/faults/disk-full.all.test.ts',
     ],
@@ -93,7 +93,7 @@ export const queueFaults: readonly Fault[] = [
     in: 'MAX_LOST_STARTS',
     search: '3',
     replace: '30',
-    tests: ['test/queue/extraction-consumer.test.ts', 'test/queue/deadly-jobs.all.test.ts'],
+    tests: ['test/jobs/extraction-consumer.test.ts', 'test/jobs/deadly-jobs.all.test.ts'],
   },
   {
     name: 'deadly-job-beside-others',
@@ -101,7 +101,7 @@ export const queueFaults: readonly Fault[] = [
     in: 'attempt',
     search: 'weight: lostStarts + unsureStarts >= ALONE_AFTER_LOST_STARTS ? room.capacity : 1,',
     replace: 'weight: 1,',
-    tests: ['test/queue/extraction-consumer.test.ts', 'test/queue/deadly-jobs.all.test.ts'],
+    tests: ['test/jobs/extraction-consumer.test.ts', 'test/jobs/deadly-jobs.all.test.ts'],
   },
   {
     name: 'deploy-costs-a-try',
@@ -109,7 +109,7 @@ export const queueFaults: readonly Fault[] = [
     in: 'givenUp',
     search: "case 'shutdown': case 'yielded':",
     replace: "case 'shutdown': return reason; case 'yielded':",
-    tests: ['test/queue/extraction-consumer.test.ts', 'test/end-to-end/shutdown.core-all.test.ts'],
+    tests: ['test/jobs/extraction-consumer.test.ts', 'test/end-to-end/shutdown.core-all.test.ts'],
   },
   {
     name: 'dead-worker-not-noticed',
@@ -117,7 +117,7 @@ export const queueFaults: readonly Fault[] = [
     in: 'WorkerRegistry.#judge',
     search: "await this.#handOn(fate === 'dead' ? record.workers : { extract });",
     replace: '',
-    tests: ['test/queue/worker-registry.core-all-long.test.ts'],
+    tests: ['test/jobs/worker-registry.core-all-long.test.ts'],
   },
   {
     name: 'hung-worker-not-noticed',
@@ -125,7 +125,7 @@ export const queueFaults: readonly Fault[] = [
     in: 'WorkerRegistry.#judge',
     search: 'sighting.isHandedOn = true;',
     replace: 'sighting.isHandedOn = true; return;',
-    tests: ['test/queue/worker-registry.core-all-long.test.ts'],
+    tests: ['test/jobs/worker-registry.core-all-long.test.ts'],
   },
   {
     name: 'no-fair-share',
@@ -133,7 +133,7 @@ export const queueFaults: readonly Fault[] = [
     in: 'placeFor',
     search: 'held(tenant) >= own + 2',
     replace: 'held(tenant) >= own + 200',
-    tests: ['test/queue/share-watch.test.ts', 'test/api/fairness.test.ts'],
+    tests: ['test/jobs/share-watch.test.ts', 'test/api/fairness.test.ts'],
   },
   {
     name: 'processor-time-uncharged',
@@ -157,7 +157,7 @@ export const queueFaults: readonly Fault[] = [
     in: 'StorageWatch.insist',
     search: "while (this.#state === 'down') await once(this, 'up', { signal });",
     replace: '',
-    tests: ['test/storage/storage-watch.test.ts'],
+    tests: ['packages/kit/test/storage/storage-watch.test.ts'],
   },
   {
     name: 'storage-away-hangs-requests',
@@ -165,7 +165,7 @@ export const queueFaults: readonly Fault[] = [
     in: 'inTime',
     search: 'reject(new StorageLate(operation, ms));',
     replace: '',
-    tests: ['test/storage/deadline.test.ts', 'test/api/deadlines.core-all.test.ts'],
+    tests: ['packages/kit/test/storage/deadline.test.ts', 'test/api/deadlines.core-all.test.ts'],
   },
   {
     name: 'wrong-clock-takes-jobs',
@@ -173,7 +173,11 @@ export const queueFaults: readonly Fault[] = [
     in: 'pauseByTheClock',
     search: "redisClock.on('wrong', onWrong).on('right', onRight);",
     replace: "redisClock.on('right', onRight);",
-    tests: ['test/redis/clock.test.ts', 'test/queue/too-early.test.ts', 'test/faults/clocks.all.test.ts'],
+    tests: [
+      'packages/kit/test/redis/clock.test.ts',
+      'test/jobs/too-early.test.ts',
+      'test/faults/clocks.all.test.ts',
+    ],
   },
   {
     name: 'results-kept-for-ever',
@@ -181,7 +185,7 @@ export const queueFaults: readonly Fault[] = [
     in: 'walks',
     search: "{ name: 'completed-expired', set: 'completed', afterSeconds: expired, filesOf: allFiles },",
     replace: "{ name: 'completed-expired', set: 'completed', afterSeconds: expired, filesOf: lostFiles },",
-    tests: ['test/janitor/janitor.test.ts'],
+    tests: ['test/jobs/janitor/janitor.test.ts'],
   },
   {
     name: 'voice-file-swept-too-early',
@@ -189,7 +193,7 @@ export const queueFaults: readonly Fault[] = [
     in: 'neededByVoice',
     search: '(await hasVoiceEnded(redis, record))) return [];',
     replace: '(await hasVoiceEnded(redis, record))) return []; if (result !== undefined) return [];',
-    tests: ['test/janitor/janitor.test.ts'],
+    tests: ['test/jobs/janitor/janitor.test.ts'],
   },
   {
     name: 'workspace-left-behind',
@@ -198,7 +202,7 @@ export const queueFaults: readonly Fault[] = [
     search:
       'mkdtemp(join(this.folder, `${name}-`)); try { return await work(folder); } finally { await rm(folder, { recursive: true, force: true }); }',
     replace: 'mkdtemp(join(this.folder, `${name}-`)); return await work(folder);',
-    tests: ['test/storage/workspaces.test.ts', 'test/worker/extraction.test.ts'],
+    tests: ['packages/kit/test/storage/workspaces.test.ts', 'test/worker/extraction.test.ts'],
   },
   {
     name: 'wrong-sha256',
@@ -214,7 +218,7 @@ export const queueFaults: readonly Fault[] = [
     in: 'demandFit',
     search: "if (policy !== 'noeviction') {",
     replace: "if (policy === '') {",
-    tests: ['test/redis/fitness.test.ts'],
+    tests: ['packages/kit/test/redis/fitness.test.ts'],
   },
   {
     name: 'another-secret-accepted',
@@ -222,6 +226,6 @@ export const queueFaults: readonly Fault[] = [
     in: 'compared',
     search: 'if (known === fingerprint) return',
     replace: "if (known !== '') return",
-    tests: ['test/root-secret.test.ts'],
+    tests: ['test/process/root-secret.test.ts'],
   },
 ];

@@ -8,7 +8,7 @@ export const securityFaults: readonly Fault[] = [
     in: 'confined',
     search: "filter: level === 'none' ? undefined : seccompFilter(),",
     replace: 'filter: undefined,',
-    tests: ['test/media/sandbox.test.ts', 'test/media/starter.test.ts'],
+    tests: ['packages/media/test/sandbox.test.ts', 'packages/media/test/starter.test.ts'],
   },
   {
     name: 'tool-sees-the-network',
@@ -16,7 +16,7 @@ export const securityFaults: readonly Fault[] = [
     in: 'bubblewrap',
     search: "'--unshare-all', '--unshare-user'",
     replace: "'--unshare-all', '--share-net', '--unshare-user'",
-    tests: ['test/launcher.test.ts'],
+    tests: ['packages/base/test/launcher.test.ts'],
   },
   {
     name: 'tool-without-memory-limit',
@@ -24,7 +24,7 @@ export const securityFaults: readonly Fault[] = [
     in: 'limitRows',
     search: "['data', memoryBytes, memoryBytes],",
     replace: '',
-    tests: ['test/media/sandbox.test.ts', 'test/media/run.test.ts'],
+    tests: ['packages/media/test/sandbox.test.ts', 'packages/media/test/run.test.ts'],
   },
   {
     name: 'file-told-by-ffmpeg',
@@ -32,7 +32,7 @@ export const securityFaults: readonly Fault[] = [
     in: 'inputGuards',
     search: "...['-f', demuxer],",
     replace: '',
-    tests: ['test/media/command.test.ts', 'test/hostile/corpus.core-all-long.test.ts'],
+    tests: ['packages/media/test/command.test.ts', 'test/hostile/corpus.core-all-long.test.ts'],
   },
   {
     name: 'api-keys-in-logs',
@@ -40,7 +40,7 @@ export const securityFaults: readonly Fault[] = [
     in: 'redactedPaths',
     search: "'*.apiKey',",
     replace: '',
-    tests: ['test/observe/logger.test.ts'],
+    tests: ['packages/kit/test/observe/logger.test.ts'],
   },
   {
     name: 'metrics-behind-a-proxy',
@@ -48,7 +48,7 @@ export const securityFaults: readonly Fault[] = [
     in: 'isFromHere',
     search: 'FORWARDING_HEADERS.every((name) => headers[name] === undefined) &&',
     replace: '',
-    tests: ['test/observe/metrics/access.test.ts'],
+    tests: ['packages/kit/test/observe/metrics/access.test.ts'],
   },
   {
     name: 'queue-not-in-the-metrics',
@@ -56,7 +56,7 @@ export const securityFaults: readonly Fault[] = [
     in: 'Metrics.#noteQueues',
     search: "this.#registry.set('soundpost_queue_jobs', { queue, state }, counts[state]);",
     replace: '',
-    tests: ['test/observe/metrics/scrape.test.ts'],
+    tests: ['packages/kit/test/observe/metrics/scrape.test.ts'],
   },
   {
     name: 'json-as-deep-as-you-like',
@@ -64,7 +64,7 @@ export const securityFaults: readonly Fault[] = [
     in: 'verifyJson',
     search: 'depth > DEEPEST || values > MOST_VALUES',
     replace: 'values > MOST_VALUES',
-    tests: ['test/http/json-shape.test.ts'],
+    tests: ['packages/kit/test/http/json-shape.test.ts'],
   },
   {
     name: 'two-hosts-in-a-request',
@@ -72,7 +72,7 @@ export const securityFaults: readonly Fault[] = [
     in: 'isHostValid',
     search: "count === 0 || (count === 1 && HOST.test(host ?? ''))",
     replace: "count === 0 || HOST.test(host ?? '')",
-    tests: ['test/http/listener.test.ts'],
+    tests: ['packages/kit/test/http/listener.test.ts'],
   },
   {
     name: 'dripping-body-waited-for',
@@ -80,7 +80,7 @@ export const securityFaults: readonly Fault[] = [
     in: 'SlowBodies.#lookAtBody',
     search: 'performance.now() - watched.fromMs >= bodyWindowMs',
     replace: 'performance.now() - watched.fromMs >= 1000 * bodyWindowMs',
-    tests: ['test/http/listener.test.ts'],
+    tests: ['packages/kit/test/http/listener.test.ts'],
   },
   {
     name: 'stopping-cuts-requests',
@@ -88,7 +88,7 @@ export const securityFaults: readonly Fault[] = [
     in: 'OrderlyClose.close',
     search: 'const cut = setTimeout(() => this.#server.closeAllConnections(), graceMs);',
     replace: 'const cut = setTimeout(() => this.#server.closeAllConnections(), 0 * graceMs);',
-    tests: ['test/http/orderly-close.test.ts', 'test/end-to-end/shutdown.core-all.test.ts'],
+    tests: ['packages/kit/test/http/orderly-close.test.ts', 'test/end-to-end/shutdown.core-all.test.ts'],
   },
   {
     name: 'answers-may-be-framed',
@@ -104,7 +104,7 @@ export const securityFaults: readonly Fault[] = [
     in: 'watchLink',
     search: 'return failedLooks >= LOOKS;',
     replace: 'return failedLooks > 10 * LOOKS;',
-    tests: ['test/redis/link-watch.test.ts'],
+    tests: ['packages/kit/test/redis/link-watch.test.ts'],
   },
   {
     name: 'board-opens-without-a-key',
@@ -112,6 +112,6 @@ export const securityFaults: readonly Fault[] = [
     in: 'admitAdmin',
     search: "if (isRight) return 'admitted';",
     replace: "if (isRight || address !== '') return 'admitted';",
-    tests: ['test/observe/board/board.test.ts'],
+    tests: ['test/api/board/board.test.ts'],
   },
 ];

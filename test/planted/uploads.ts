@@ -48,7 +48,7 @@ export const uploadFaults: readonly Fault[] = [
     in: 'held',
     search: 'if created and not finished then return 1 end',
     replace: '',
-    tests: ['test/janitor/janitor.test.ts', 'test/api/uploads.test.ts'],
+    tests: ['test/jobs/janitor/janitor.test.ts', 'test/api/uploads.test.ts'],
   },
   {
     name: 'full-disk-takes-bytes',

@@ -8,7 +8,7 @@ export const webhookFaults: readonly Fault[] = [
     in: 'webhookMac',
     search: '`${id}.${timestamp}.${body}`',
     replace: '`${id.length}.${timestamp}.${body}`',
-    tests: ['test/signing/standard-webhooks.test.ts', 'test/api/webhooks.test.ts'],
+    tests: ['packages/kit/test/signing/standard-webhooks.test.ts', 'test/api/webhooks.test.ts'],
   },
   {
     name: 'replaced-secret-signs-no-more',
@@ -16,7 +16,7 @@ export const webhookFaults: readonly Fault[] = [
     in: 'WebhookSecrets.of',
     search: '[stored.current, ...stillWorking(stored.replaced)]',
     replace: '[stored.current]',
-    tests: ['test/tenants/webhook-secrets.test.ts', 'test/api/webhooks.test.ts'],
+    tests: ['test/jobs/tenants/webhook-secrets.test.ts', 'test/api/webhooks.test.ts'],
   },
   {
     name: 'gone-receiver-asked-again',
@@ -24,7 +24,7 @@ export const webhookFaults: readonly Fault[] = [
     in: 'tryDelivery',
     search: 'error === null || (httpStatus !== null && kind.finalStatuses.has(httpStatus))',
     replace: 'error === null',
-    tests: ['test/api/webhooks.test.ts', 'test/deliveries/places.test.ts'],
+    tests: ['test/api/webhooks.test.ts', 'test/followups/places.test.ts'],
   },
   {
     name: 'redirect-counts-as-delivered',
@@ -48,7 +48,7 @@ export const webhookFaults: readonly Fault[] = [
     in: 'scheduled',
     search: 'tries < seconds.length ?',
     replace: 'tries <= seconds.length ?',
-    tests: ['test/deliveries/places.test.ts'],
+    tests: ['test/followups/places.test.ts'],
   },
   {
     name: 'retry-after-of-receivers-ignored',
@@ -56,7 +56,7 @@ export const webhookFaults: readonly Fault[] = [
     in: 'retryDelayMs',
     search: 'Math.max(distance, Math.min(retryAfterSeconds, LONGEST_RETRY_AFTER_SECONDS))',
     replace: 'Math.max(distance, Math.min(0 * retryAfterSeconds, LONGEST_RETRY_AFTER_SECONDS))',
-    tests: ['test/queue/announcements.core-all.test.ts', 'test/api/webhooks.test.ts'],
+    tests: ['test/jobs/announcements.core-all.test.ts', 'test/api/webhooks.test.ts'],
   },
   {
     name: 'resend-of-other-keys',
@@ -72,7 +72,7 @@ export const webhookFaults: readonly Fault[] = [
     in: 'COMMON',
     search: 'failures >= failingAfter and 1 or perHost',
     replace: 'failures >= failingAfter and perHost or perHost',
-    tests: ['test/deliveries/places.test.ts'],
+    tests: ['test/followups/places.test.ts'],
   },
   {
     name: 'instance-events-overtake',
@@ -80,7 +80,7 @@ export const webhookFaults: readonly Fault[] = [
     in: 'Lanes.enter',
     search: 'return lane === undefined || lane.holder === jobId;',
     replace: 'return true;',
-    tests: ['test/deliveries/lanes.test.ts', 'test/gateway/webhooks.test.ts'],
+    tests: ['test/followups/lanes.test.ts', 'test/gateway/webhooks.test.ts'],
   },
   {
     name: 'foreign-event-replayed',
@@ -112,7 +112,7 @@ export const webhookFaults: readonly Fault[] = [
     in: 'REFUSING',
     search: '400, 413, 415, 422',
     replace: '413, 415',
-    tests: ['test/transcripts/client.test.ts', 'test/worker/transcript.test.ts'],
+    tests: ['test/followups/transcripts/client.test.ts', 'test/worker/transcript.test.ts'],
   },
   {
     name: 'heard-parts-forgotten',
@@ -120,7 +120,7 @@ export const webhookFaults: readonly Fault[] = [
     in: 'turnIn',
     search: 'recording = withHeard(recording, answer.heard); await keep(recording);',
     replace: 'recording = withHeard(recording, answer.heard);',
-    tests: ['test/worker/transcript.test.ts', 'test/queue/transcripts.test.ts'],
+    tests: ['test/worker/transcript.test.ts', 'test/jobs/transcripts.test.ts'],
   },
   {
     name: 'transcript-on-another-clock',
@@ -128,7 +128,7 @@ export const webhookFaults: readonly Fault[] = [
     in: 'joinParts',
     search: 'const shift = startOffsetSeconds + fromSeconds;',
     replace: 'const shift = fromSeconds;',
-    tests: ['test/transcripts/join.test.ts', 'test/worker/transcript.test.ts'],
+    tests: ['test/followups/transcripts/join.test.ts', 'test/worker/transcript.test.ts'],
   },
   {
     name: 'voice-message-without-its-key',
@@ -161,7 +161,7 @@ export const webhookFaults: readonly Fault[] = [
     in: 'sendVoice',
     search: "outcome.status === 'sent' && next <",
     replace: 'next <',
-    tests: ['test/queue/announcements.core-all.test.ts', 'test/api/voice-run.test.ts'],
+    tests: ['test/jobs/announcements.core-all.test.ts', 'test/api/voice-run.test.ts'],
   },
   {
     name: 'message-status-goes-back',
@@ -172,7 +172,7 @@ export const webhookFaults: readonly Fault[] = [
     tests: [
       'test/api/webhooks.test.ts',
       'test/worker/voice.test.ts',
-      'test/queue/announcements.core-all.test.ts',
+      'test/jobs/announcements.core-all.test.ts',
     ],
   },
 ];

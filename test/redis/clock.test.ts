@@ -1,10 +1,11 @@
 /** What time it is by Redis, whatever this process's own clock says. */
+
+import { type ClockWatch, RedisClock, watchClock } from 'soundpost-kit/redis/clock';
+import { closeRedis, connectRedis, type Redis } from 'soundpost-kit/redis/connection';
+import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
+import { until } from 'soundpost-testing/until';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { type ClockWatch, RedisClock, watchClock } from '../../src/redis/clock.ts';
-import { closeRedis, connectRedis, type Redis } from '../../src/redis/connection.ts';
-import { logger } from '../queue/queue-fixture.ts';
-import { startTestRedis, type TestRedis } from '../redis-server.ts';
-import { until } from '../until.ts';
+import { logger } from '../jobs/queue-fixture.ts';
 
 const HOUR = 60 * 60 * 1000;
 
@@ -85,7 +86,7 @@ it('is the process’s own again when nobody asks Redis any more', async () => {
   expect(clock.isRight).toBe(true);
 });
 
-// Without LONGEST_ANSWER_MS in src/redis/clock.ts the time jumps by half of what the answer took.
+// Without LONGEST_ANSWER_MS in packages/kit/src/redis/clock.ts the time jumps by half of what the answer took.
 it('is not taken from an answer that was late', async () => {
   await look();
   // From now on it looks only when it is told to.

@@ -1,15 +1,15 @@
 /** A worker's connections to a Redis Cluster that is down for a while, as in the middle of a failover. */
 import { once } from 'node:events';
 import { Redis } from 'ioredis';
+import { closeRedis, connectRedis, duplicateRedis, pingRedis } from 'soundpost-kit/redis/connection';
+import { TestCluster } from 'soundpost-testing/redis-cluster';
+import { until } from 'soundpost-testing/until';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { consumeExtractions } from '../../src/queue/extraction-consumer.ts';
-import { JobQueue } from '../../src/queue/job-queue.ts';
-import { openQueue } from '../../src/queue/open-queue.ts';
-import { closeRedis, connectRedis, duplicateRedis, pingRedis } from '../../src/redis/connection.ts';
-import { resultOf } from '../queue/job-result.ts';
-import { logger, newJobId, payloadOf, TENANT } from '../queue/queue-fixture.ts';
-import { TestCluster } from '../redis-cluster.ts';
-import { until } from '../until.ts';
+import { consumeExtractions } from '../../src/jobs/extraction-consumer.ts';
+import { JobQueue } from '../../src/jobs/job-queue.ts';
+import { openQueue } from '../../src/jobs/open-queue.ts';
+import { resultOf } from '../jobs/job-result.ts';
+import { logger, newJobId, payloadOf, TENANT } from '../jobs/queue-fixture.ts';
 
 let cluster: TestCluster;
 let nodes: Redis[] = [];
@@ -38,7 +38,7 @@ async function stateIs(
 }
 
 // BullMQ makes its blocking connection anew when an answer is late, and waits for that: one that never settles is a worker that takes no more jobs.
-// Broken by hand (src/redis/clients.ts): without WorkerCluster.connect, or without its duplicate, it never does.
+// Broken by hand (packages/kit/src/redis/clients.ts): without WorkerCluster.connect, or without its duplicate, it never does.
 it('a copy that connects while it is down has connected when it is up again', async () => {
   const redis = connectRedis({ url: cluster.url, role: 'worker', logger });
   const copy = duplicateRedis(redis);

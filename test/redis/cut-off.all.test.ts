@@ -1,8 +1,9 @@
 /** Who asks whether a process lives learns that its connection to Redis has ended for good while Redis is there: starting it again helps. */
+
+import { RequestRedis } from 'soundpost-kit/redis/clients';
+import { fetch } from 'soundpost-testing/http';
 import { afterAll, expect, it, vi } from 'vitest';
-import { RequestRedis } from '../../src/redis/clients.ts';
 import { useService } from '../api/api-fixture.ts';
-import { fetch } from '../http.ts';
 
 const sent = vi.spyOn(RequestRedis.prototype, 'sendCommand');
 afterAll(() => sent.mockRestore());

@@ -6,13 +6,13 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { dieWithParent } from 'soundpost-base/launcher';
+import { connectRedis, type Redis } from 'soundpost-kit/redis/connection';
+import { runningEmbeddedRedis, startEmbeddedRedis } from 'soundpost-kit/redis/embedded';
+import { descendants, isAlive, programOf, startedFromNow } from 'soundpost-testing/processes';
+import { until } from 'soundpost-testing/until';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { dieWithParent } from '../../src/launcher.ts';
-import { connectRedis, type Redis } from '../../src/redis/connection.ts';
-import { runningEmbeddedRedis, startEmbeddedRedis } from '../../src/redis/embedded.ts';
-import { descendants, isAlive, programOf, startedFromNow } from '../processes.ts';
-import { logger } from '../queue/queue-fixture.ts';
-import { until } from '../until.ts';
+import { logger } from '../jobs/queue-fixture.ts';
 
 const launchers = {
   setpriv: ['setpriv', '--pdeathsig', 'TERM', '--'],

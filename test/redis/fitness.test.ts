@@ -3,13 +3,13 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis as Client } from 'ioredis';
+import { closeRedis, connectRedis, type RedisTls } from 'soundpost-kit/redis/connection';
+import { checkRedis } from 'soundpost-kit/redis/fitness';
+import { makeCertificates } from 'soundpost-testing/certificates';
+import { freePorts } from 'soundpost-testing/ports';
+import { spawnRedis, startTestRedis } from 'soundpost-testing/redis-server';
 import { afterEach, describe, expect, it } from 'vitest';
-import { closeRedis, connectRedis, type RedisTls } from '../../src/redis/connection.ts';
-import { checkRedis } from '../../src/redis/fitness.ts';
-import { makeCertificates } from '../certificates.ts';
-import { freePorts } from '../ports.ts';
-import { logger } from '../queue/queue-fixture.ts';
-import { spawnRedis, startTestRedis } from '../redis-server.ts';
+import { logger } from '../jobs/queue-fixture.ts';
 
 const closing: (() => Promise<unknown>)[] = [];
 afterEach(async () => {

@@ -1,10 +1,11 @@
 /** A process that alone has lost Redis is told from a Redis that is away for everybody. */
+
+import { closeRedis, connectRedis, type Redis } from 'soundpost-kit/redis/connection';
+import { type LinkWatch, watchLink } from 'soundpost-kit/redis/link-watch';
+import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
+import { until } from 'soundpost-testing/until';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { closeRedis, connectRedis, type Redis } from '../../src/redis/connection.ts';
-import { type LinkWatch, watchLink } from '../../src/redis/link-watch.ts';
-import { logger } from '../queue/queue-fixture.ts';
-import { startTestRedis, type TestRedis } from '../redis-server.ts';
-import { until } from '../until.ts';
+import { logger } from '../jobs/queue-fixture.ts';
 
 let server: TestRedis;
 let redis: Redis;
@@ -31,7 +32,7 @@ it('is cut off when its connection has ended while Redis answers, until it is th
   await until('it is not any more', () => !watch.isCutOff);
 });
 
-// Fails when src/redis/link-watch.ts does not ask anew.
+// Fails when packages/kit/src/redis/link-watch.ts does not ask anew.
 it('is not cut off by a Redis that hangs', async () => {
   const fresh = vi.spyOn(redis, 'duplicate');
   process.kill(server.pid, 'SIGSTOP');

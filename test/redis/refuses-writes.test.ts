@@ -3,12 +3,12 @@ import { mkdir, rmdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { Redis } from 'ioredis';
 import { pino } from 'pino';
+import { closeRedis, connectRedis, type Redis as OurRedis } from 'soundpost-kit/redis/connection';
+import { fetch } from 'soundpost-testing/http';
+import { until } from 'soundpost-testing/until';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { closeRedis, connectRedis, type Redis as OurRedis } from '../../src/redis/connection.ts';
 import { startHealthServer } from '../../src/worker/health.ts';
 import { useService } from '../api/api-fixture.ts';
-import { fetch } from '../http.ts';
-import { until } from '../until.ts';
 
 const service = useService({ parts: ['gateway'] });
 

@@ -1,12 +1,13 @@
 /** Waiting until a replica has what was written, and what a client of the API sees when none has. */
+
+import { closeRedis, connectRedis, type Redis } from 'soundpost-kit/redis/connection';
+import { NotReplicated, Replication } from 'soundpost-kit/redis/replication';
+import { bestMs, msOf } from 'soundpost-testing/best-ms';
+import { freePorts } from 'soundpost-testing/ports';
+import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
+import { until } from 'soundpost-testing/until';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { closeRedis, connectRedis, type Redis } from '../../src/redis/connection.ts';
-import { NotReplicated, Replication } from '../../src/redis/replication.ts';
-import { bestMs, msOf } from '../best-ms.ts';
-import { freePorts } from '../ports.ts';
-import { logger } from '../queue/queue-fixture.ts';
-import { startTestRedis, type TestRedis } from '../redis-server.ts';
-import { until } from '../until.ts';
+import { logger } from '../jobs/queue-fixture.ts';
 
 let master: TestRedis;
 let replica: TestRedis;

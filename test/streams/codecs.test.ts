@@ -1,9 +1,9 @@
 /** What streams hold beside AAC, and what their playlists say of it: as ffmpeg decodes the same stream. */
 import { createCipheriv } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
+import { decodedSamples, sampleHash } from 'soundpost-testing/oracle';
+import { mediaFolder } from 'soundpost-testing/sources';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { decodedSamples, sampleHash } from '../media/oracle.ts';
-import { mediaFolder } from '../media/sources.ts';
 import { makeSurroundings, type Surroundings } from '../worker/worker-fixture.ts';
 import { extract, fileOf, placeStream, samplesOf } from './stream-run.ts';
 import { type StreamServer, serveStreams } from './stream-server.ts';

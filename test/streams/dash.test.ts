@@ -1,9 +1,9 @@
 /** Presentations of DASH as ffmpeg makes them, in every form of address that the standard has. */
 import { readdir, readFile } from 'node:fs/promises';
+import { decodedSamples, inspect, sampleHash } from 'soundpost-testing/oracle';
+import { mediaFolder } from 'soundpost-testing/sources';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { ExtractResult } from '../../src/queue/payloads.ts';
-import { decodedSamples, inspect, sampleHash } from '../media/oracle.ts';
-import { mediaFolder } from '../media/sources.ts';
+import type { ExtractResult } from '../../src/jobs/payloads.ts';
 import { makeSurroundings, type Surroundings } from '../worker/worker-fixture.ts';
 import { extract, fileOf, placeStream, samplesOf } from './stream-run.ts';
 import { type StreamServer, serveStreams } from './stream-server.ts';

@@ -1,9 +1,9 @@
 /** Streams of HLS as ffmpeg makes them: what comes of them is what ffmpeg itself makes of the same stream, sample by sample. */
 import { createCipheriv } from 'node:crypto';
 import { readdir, readFile, stat } from 'node:fs/promises';
+import { decodedSamples, inspect, sampleHash } from 'soundpost-testing/oracle';
+import { mediaFolder } from 'soundpost-testing/sources';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { decodedSamples, inspect, sampleHash } from '../media/oracle.ts';
-import { mediaFolder } from '../media/sources.ts';
 import { makeSurroundings, type Surroundings } from '../worker/worker-fixture.ts';
 import { extract, fileOf, placeStream, samplesOf } from './stream-run.ts';
 import { type StreamServer, serveStreams } from './stream-server.ts';

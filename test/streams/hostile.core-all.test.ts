@@ -2,12 +2,12 @@
 import { once } from 'node:events';
 import { copyFile, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:net';
-import { afterAll, beforeAll, expect, it } from 'vitest';
 import { ServiceError } from 'soundpost-contract/errors';
-import { rowsOfRun } from '../by-run.ts';
-import { mediaFolder } from '../media/sources.ts';
-import { cachedMedia } from '../media-cache.ts';
-import { recordConnects } from '../outbound/connect-recorder.ts';
+import { rowsOfRun } from 'soundpost-testing/by-run';
+import { recordConnects } from 'soundpost-testing/connect-recorder';
+import { cachedMedia } from 'soundpost-testing/media-cache';
+import { mediaFolder } from 'soundpost-testing/sources';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { makeSurroundings, type Surroundings } from '../worker/worker-fixture.ts';
 import { hostileStreams } from './hostile-streams.ts';
 import { extract } from './stream-run.ts';

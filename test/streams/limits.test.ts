@@ -1,14 +1,14 @@
 /** What a stream may take of this machine, and where it may lead. */
 import { copyFile, mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { recordConnects } from 'soundpost-testing/connect-recorder';
+import { fetch } from 'soundpost-testing/http';
+import { cachedMedia } from 'soundpost-testing/media-cache';
+import { mediaFolder } from 'soundpost-testing/sources';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { ExtractPayload } from '../../src/queue/payloads.ts';
+import { ExtractPayload } from '../../src/jobs/payloads.ts';
 import type { StepContext } from '../../src/worker/step.ts';
 import { fetchStream } from '../../src/worker/stream-source.ts';
-import { fetch } from '../http.ts';
-import { mediaFolder } from '../media/sources.ts';
-import { cachedMedia } from '../media-cache.ts';
-import { recordConnects } from '../outbound/connect-recorder.ts';
 import { logger, makeSurroundings, type Surroundings } from '../worker/worker-fixture.ts';
 import { extract, placeStream } from './stream-run.ts';
 import { type StreamServer, serveStreams } from './stream-server.ts';

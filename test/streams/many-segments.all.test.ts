@@ -1,8 +1,8 @@
 /** A stream of 5,000 segments. */
 import { mkdir, readdir } from 'node:fs/promises';
+import { ffmpeg, sampleHash } from 'soundpost-testing/oracle';
+import { mediaFolder } from 'soundpost-testing/sources';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { ffmpeg, sampleHash } from '../media/oracle.ts';
-import { mediaFolder } from '../media/sources.ts';
 import { makeSurroundings, type Surroundings } from '../worker/worker-fixture.ts';
 import { extract, samplesOf } from './stream-run.ts';
 import { type StreamServer, serveStreams } from './stream-server.ts';

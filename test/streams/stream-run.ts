@@ -2,11 +2,11 @@
 import { randomBytes } from 'node:crypto';
 import { symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { ExtractPayload, type ExtractResult } from '../../src/queue/payloads.ts';
+import { cachedFolder } from 'soundpost-testing/media-cache';
+import { ffmpeg, sampleHash } from 'soundpost-testing/oracle';
+import type { MediaFolder } from 'soundpost-testing/sources';
+import { ExtractPayload, type ExtractResult } from '../../src/jobs/payloads.ts';
 import { runExtraction } from '../../src/worker/extraction.ts';
-import { ffmpeg, sampleHash } from '../media/oracle.ts';
-import type { MediaFolder } from '../media/sources.ts';
-import { cachedFolder } from '../media-cache.ts';
 import type { Surroundings } from '../worker/worker-fixture.ts';
 
 /** A job over what lies at a URL. @param output several as a list */

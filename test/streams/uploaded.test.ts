@@ -1,8 +1,8 @@
 /** A playlist that is uploaded names files that nobody sent along: it is told so, and nobody is asked for them. */
 import { Readable } from 'node:stream';
+import { recordConnects } from 'soundpost-testing/connect-recorder';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { uploadStorageKey } from '../../src/uploads/record.ts';
-import { recordConnects } from '../outbound/connect-recorder.ts';
+import { uploadStorageKey } from '../../src/jobs/uploads/record.ts';
 import { makeSurroundings, type Surroundings } from '../worker/worker-fixture.ts';
 import { extractFrom } from './stream-run.ts';
 

@@ -2,11 +2,11 @@
 import { createHash } from 'node:crypto';
 import { GetObjectCommand, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
+import { unless } from 'soundpost-testing/needs';
+import { Ceph, cephRoot } from 'soundpost-testing/s3/ceph';
+import { until } from 'soundpost-testing/until';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Json, TestService, useClips } from '../api/api-fixture.ts';
-import { unless } from '../needs.ts';
-import { Ceph, cephRoot } from '../s3/ceph.ts';
-import { until } from '../until.ts';
 
 const found = cephRoot();
 

@@ -4,9 +4,9 @@ import { mkdtemp, open, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { type BucketServer, serveBucket } from 'soundpost-testing/bucket';
+import { byRun } from 'soundpost-testing/by-run';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type BucketServer, serveBucket } from '../bucket.ts';
-import { byRun } from '../by-run.ts';
 
 const MIB = 1024 ** 2;
 const WARM_UP_BYTES = 64 * MIB;

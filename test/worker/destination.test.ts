@@ -2,15 +2,15 @@
 import { randomBytes } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { Sealer } from 'soundpost-kit/signing/sealer';
+import { type BucketServer, serveBucket } from 'soundpost-testing/bucket';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { sealDestinations } from '../../src/queue/destinations.ts';
-import { type JobRecord, readJobRecord } from '../../src/queue/job-record.ts';
-import { ExtractResult } from '../../src/queue/payloads.ts';
-import { Sealer } from '../../src/signing/sealer.ts';
-import { putToDestination } from '../../src/worker/completion/destination.ts';
-import { type BucketServer, serveBucket } from '../bucket.ts';
-import { resultOf } from '../queue/job-result.ts';
-import { payloadOf } from '../queue/queue-fixture.ts';
+import { putToDestination } from '../../src/followups/kinds/destination.ts';
+import { sealDestinations } from '../../src/jobs/destinations.ts';
+import { type JobRecord, readJobRecord } from '../../src/jobs/job-record.ts';
+import { ExtractResult } from '../../src/jobs/payloads.ts';
+import { resultOf } from '../jobs/job-result.ts';
+import { payloadOf } from '../jobs/queue-fixture.ts';
 import { logger, makeSurroundings, type Surroundings } from './worker-fixture.ts';
 
 const JOB = 'job_0123456789abcdef';

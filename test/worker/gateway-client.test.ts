@@ -5,7 +5,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { sendVoiceMessage } from '../../src/worker/completion/gateway-client.ts';
+import { sendVoiceMessage } from '../../src/followups/kinds/gateway-client.ts';
 
 const REFUSAL = 'HTTP/1.1 400 Bad Request\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}';
 

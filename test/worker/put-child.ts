@@ -1,14 +1,14 @@
 /** Puts one stored file to an address, as a worker does, and says how much memory that took. In a process of its own, which forgets no peak. */
 import { readFileSync } from 'node:fs';
-import { createLogger } from '../../src/observe/logger.ts';
-import { parseAllowRules } from '../../src/outbound/allow-rules.ts';
-import { createOutbound } from '../../src/outbound/outbound.ts';
-import { sealDestinations } from '../../src/queue/destinations.ts';
-import { ExtractPayload, ExtractResult } from '../../src/queue/payloads.ts';
-import { Sealer } from '../../src/signing/sealer.ts';
-import { createFileStorage } from '../../src/storage/file-storage.ts';
-import { putToDestination } from '../../src/worker/completion/destination.ts';
-import { resultOf } from '../queue/job-result.ts';
+import { createLogger } from 'soundpost-kit/observe/logger';
+import { Sealer } from 'soundpost-kit/signing/sealer';
+import { createFileStorage } from 'soundpost-kit/storage/file-storage';
+import { parseAllowRules } from 'soundpost-outbound/allow-rules';
+import { createOutbound } from 'soundpost-outbound/outbound';
+import { putToDestination } from '../../src/followups/kinds/destination.ts';
+import { sealDestinations } from '../../src/jobs/destinations.ts';
+import { ExtractPayload, ExtractResult } from '../../src/jobs/payloads.ts';
+import { resultOf } from '../jobs/job-result.ts';
 
 const JOB = 'job_0123456789abcdef';
 const logger = createLogger('silent');

@@ -1,14 +1,14 @@
 /** A job whose upload lies in a bucket: it is copied to the workspace, where there is room for it. */
 import { randomBytes } from 'node:crypto';
 import { createReadStream } from 'node:fs';
+import { DiskSpace } from 'soundpost-kit/storage/disk-space';
+import { type StorageOnS3, storageOnS3 } from 'soundpost-testing/s3/s3-fixture';
+import { mediaFolder } from 'soundpost-testing/sources';
+import { until } from 'soundpost-testing/until';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { ExtractPayload, type ExtractResult, filesOf, storageKeysOf } from '../../src/queue/payloads.ts';
-import { DiskSpace } from '../../src/storage/disk-space.ts';
-import { uploadStorageKey } from '../../src/uploads/record.ts';
+import { ExtractPayload, type ExtractResult, filesOf, storageKeysOf } from '../../src/jobs/payloads.ts';
+import { uploadStorageKey } from '../../src/jobs/uploads/record.ts';
 import { runExtraction } from '../../src/worker/extraction.ts';
-import { mediaFolder } from '../media/sources.ts';
-import { type StorageOnS3, storageOnS3 } from '../storage/s3-fixture.ts';
-import { until } from '../until.ts';
 import { makeSurroundings, type Surroundings } from './worker-fixture.ts';
 
 const UPLOAD = { type: 'upload', file: 'upl_0123456789abcdef', name: 'talk.mp4' } as const;

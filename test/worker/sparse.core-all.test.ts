@@ -12,15 +12,15 @@ import {
 } from 'node:fs/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { ServiceError } from 'soundpost-contract/errors';
-import { ExtractPayload, type ExtractResult, filesOf } from '../../src/queue/payloads.ts';
+import { byRun, currentRun, rowsOfRun } from 'soundpost-testing/by-run';
+import { cachedFolder } from 'soundpost-testing/media-cache';
+import { ffmpeg } from 'soundpost-testing/oracle';
+import { type RangeServer, serveRanges } from 'soundpost-testing/range-server';
+import { mediaFolder } from 'soundpost-testing/sources';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { ExtractPayload, type ExtractResult, filesOf } from '../../src/jobs/payloads.ts';
 import { runExtraction } from '../../src/worker/extraction.ts';
-import { byRun, currentRun, rowsOfRun } from '../by-run.ts';
-import { ffmpeg } from '../media/oracle.ts';
-import { mediaFolder } from '../media/sources.ts';
-import { cachedFolder } from '../media-cache.ts';
-import { type RangeServer, serveRanges } from '../range-server.ts';
 import { makeSurroundings, type Surroundings } from './worker-fixture.ts';
 
 const folder = mediaFolder();

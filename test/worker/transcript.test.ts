@@ -2,15 +2,20 @@
 import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
+import { wavHead } from 'soundpost-media/notes/pcm-file';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { wavHead } from '../../src/media/notes/pcm-file.ts';
-import { type JobRecord, readJobRecord } from '../../src/queue/job-record.ts';
-import { ExtractResult } from '../../src/queue/payloads.ts';
-import type { Turn } from '../../src/queue/transcript-consumer.ts';
-import { removeTranscriptAudio, takeTranscriptTurn } from '../../src/worker/completion/transcript.ts';
-import { resultOf } from '../queue/job-result.ts';
-import { payloadOf } from '../queue/queue-fixture.ts';
-import { hear, sendJson, startTranscriber, type TranscriberStub } from '../transcripts/transcriber-stub.ts';
+import { removeTranscriptAudio, takeTranscriptTurn } from '../../src/followups/kinds/transcript.ts';
+import { type JobRecord, readJobRecord } from '../../src/jobs/job-record.ts';
+import { ExtractResult } from '../../src/jobs/payloads.ts';
+import type { Turn } from '../../src/jobs/transcript-consumer.ts';
+import {
+  hear,
+  sendJson,
+  startTranscriber,
+  type TranscriberStub,
+} from '../followups/transcripts/transcriber-stub.ts';
+import { resultOf } from '../jobs/job-result.ts';
+import { payloadOf } from '../jobs/queue-fixture.ts';
 import { logger, makeSurroundings, type Surroundings } from './worker-fixture.ts';
 
 const JOB = 'job_0123456789abcdef';

@@ -4,16 +4,16 @@ import { readdirSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createLogger } from '../../src/observe/logger.ts';
-import { parseAllowRules } from '../../src/outbound/allow-rules.ts';
-import { createOutbound, type Outbound } from '../../src/outbound/outbound.ts';
-import { Semaphore } from '../../src/queue/semaphore.ts';
-import { DiskSpace } from '../../src/storage/disk-space.ts';
-import { createFileStorage } from '../../src/storage/file-storage.ts';
-import type { Storage } from '../../src/storage/storage.ts';
-import { Workspaces } from '../../src/storage/workspaces.ts';
+import { createLogger } from 'soundpost-kit/observe/logger';
+import { DiskSpace } from 'soundpost-kit/storage/disk-space';
+import { createFileStorage } from 'soundpost-kit/storage/file-storage';
+import type { Storage } from 'soundpost-kit/storage/storage';
+import { Workspaces } from 'soundpost-kit/storage/workspaces';
+import { parseAllowRules } from 'soundpost-outbound/allow-rules';
+import { createOutbound, type Outbound } from 'soundpost-outbound/outbound';
+import { mediaTools } from 'soundpost-testing/media-tools';
+import { Semaphore } from '../../src/jobs/semaphore.ts';
 import type { WorkerServices } from '../../src/worker/step.ts';
-import { mediaTools } from '../media-tools.ts';
 
 export const logger = createLogger(process.env.TEST_LOG_LEVEL ?? 'silent');
 

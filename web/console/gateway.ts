@@ -1,5 +1,5 @@
 /** The messaging gateway, for managing its instances and picking whom to send to: its own key, asked for once a tab. */
-import type { z } from 'zod';
+
 import { type GatewayErrorAnswer, gatewayErrorCatalogue } from 'soundpost-contract/gateway-errors';
 import type {
   ConnectionState,
@@ -17,6 +17,7 @@ import type {
   SetWebhookRequest,
   WebhookAnswer,
 } from 'soundpost-contract/gateway-webhooks';
+import type { z } from 'zod';
 
 const STORE = 'soundpost.console.gateway';
 const UNKNOWN_KEY =

@@ -1,6 +1,6 @@
 /** The API with the key of this tab. Addresses are relative to the page, so that a proxy may put both anywhere. */
-import { createClient, type SoundpostClient } from '../../src/client/client.ts';
-import { SoundpostError } from '../../src/client/error.ts';
+import { createClient, type SoundpostClient } from 'soundpost-client/client';
+import { SoundpostError } from 'soundpost-client/error';
 import { errorCatalogue } from 'soundpost-contract/errors';
 
 const STORE = 'soundpost.console.key';

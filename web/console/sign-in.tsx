@@ -1,6 +1,6 @@
 /** Signing in with an API key. Which one it is is asked of the service, so that a wrong key is said at once. */
 import { useEffect, useRef } from 'preact/hooks';
-import { SoundpostError } from '../../src/client/error.ts';
+import { SoundpostError } from 'soundpost-client/error';
 import appIcon from '../shared/icon.svg';
 import { api, signIn, signOut } from './session.ts';
 import { Button, Fault, useWork } from './ui.tsx';

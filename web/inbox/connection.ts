@@ -1,5 +1,5 @@
 /** The data behind the page: requests with the key or session of this tab, and the live feed. */
-import { readEvents } from '../../src/client/event-stream.ts';
+import { readEvents } from 'soundpost-client/event-stream';
 import type { InboxEvent, InboxSession, ReplyAnswer } from 'soundpost-contract/inbox';
 
 const STORE = 'soundpost.inbox';

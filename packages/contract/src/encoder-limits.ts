@@ -1,6 +1,6 @@
 /**
  * Which bitrates the encoders take, by channels and sample rate. Measured with ffmpeg 5.1 (libmp3lame 3.100, libvorbis
- * 1.3.7, libopus 1.3.1, ffmpeg's own AAC encoder); test/media/encoder-limits.core-all.test.ts asks the encoders again.
+ * 1.3.7, libopus 1.3.1, ffmpeg's own AAC encoder); packages/media/test/encoder-limits.core-all.test.ts asks the encoders again.
  */
 import type { AudioCodec } from './formats.ts';
 

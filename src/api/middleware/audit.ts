@@ -1,6 +1,6 @@
 /** Leaves a record of each key that changed something, and of each that was refused (docs/operations.md "Audit"). */
 import type { Request, Response } from 'express';
-import type { AuditLog } from '../../observe/logger.ts';
+import type { AuditLog } from 'soundpost-kit/observe/logger';
 
 interface Use {
   readonly key: string | undefined;

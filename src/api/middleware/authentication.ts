@@ -1,9 +1,9 @@
 /** Who is asking: the key of a request, its scope and its rate (decisions A6). */
 import type { Request, Response } from 'express';
 import { ServiceError } from 'soundpost-contract/errors';
-import { admitRequest } from '../../queue/admission.ts';
-import type { RateState } from '../../redis/rate.ts';
-import { type ApiKey, claimedId } from '../../tenants/api-keys.ts';
+import type { RateState } from 'soundpost-kit/redis/rate';
+import { admitRequest } from '../../jobs/admission.ts';
+import { type ApiKey, claimedId } from '../../jobs/tenants/api-keys.ts';
 import type { Access, ApiServices } from '../route.ts';
 import { noteKey, noteRefusal } from './audit.ts';
 

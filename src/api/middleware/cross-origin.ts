@@ -1,6 +1,6 @@
 /** What pages of elsewhere may do at the API, where CORS_ORIGINS names them. */
 import type { RequestHandler } from 'express';
-import { crossOrigin } from '../../http/cross-origin.ts';
+import { crossOrigin } from 'soundpost-kit/http/cross-origin';
 
 const EXPOSED = [
   'Content-Disposition',

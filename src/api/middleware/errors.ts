@@ -1,9 +1,9 @@
 /** The one place that decides what a failed request answers. */
 import type { ErrorRequestHandler } from 'express';
+import type { Logger } from 'soundpost-base/logger';
 import { ServiceError } from 'soundpost-contract/errors';
-import type { Logger } from '../../observe/logger.ts';
-import { isRedisAway } from '../../redis/connection.ts';
-import { NotReplicated } from '../../redis/replication.ts';
+import { isRedisAway } from 'soundpost-kit/redis/connection';
+import { NotReplicated } from 'soundpost-kit/redis/replication';
 import { sendError } from '../answer.ts';
 
 const RETRY_AFTER_SECONDS = 2;
@@ -43,7 +43,7 @@ function asServiceError(error: unknown): ServiceError {
   return bodyError(error) ?? unreachable(error) ?? internal(error);
 }
 
-/** What the reader of a JSON body found (src/http/json-body.ts). */
+/** What the reader of a JSON body found (packages/kit/src/http/json-body.ts). */
 function bodyError(error: Error): ServiceError | undefined {
   const type = 'type' in error && typeof error.type === 'string' ? error.type : undefined;
   switch (type) {

@@ -1,5 +1,5 @@
 /** The API's OpenAPI document: what there is to say beside its routes and the contract's schemas. */
-import { z } from 'zod';
+
 import {
   AcceptedBatch,
   AcceptedJob,
@@ -59,9 +59,10 @@ import {
   VoiceUpdatedEvent,
   WebhookTestEvent,
 } from 'soundpost-contract/webhook-events';
-import { errorTable } from '../../http/api-reference.ts';
-import type { ErrorDocs, EventDocs, Operation, ServerDocs } from '../../http/openapi/description.ts';
-import { assemble } from '../../http/openapi/document.ts';
+import { errorTable } from 'soundpost-kit/http/api-reference';
+import type { ErrorDocs, EventDocs, Operation, ServerDocs } from 'soundpost-kit/http/openapi/description';
+import { assemble } from 'soundpost-kit/http/openapi/document';
+import { z } from 'zod';
 import type { Access, Route } from '../route.ts';
 import { examplesOf } from './examples.ts';
 

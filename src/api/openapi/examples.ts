@@ -1,5 +1,5 @@
 /** Examples that do not follow from those of single fields. A test holds each against its schema. */
-import { z } from 'zod';
+
 import { BatchState, DeliveryList, VoiceMessageAccepted } from 'soundpost-contract/answers';
 import { InputFile, Job, OutputFile, TranscriptFile } from 'soundpost-contract/job';
 import {
@@ -15,8 +15,9 @@ import {
   TranscriptUpdatedEvent,
   VoiceUpdatedEvent,
 } from 'soundpost-contract/webhook-events';
-import type { Examples } from '../../http/openapi/description.ts';
-import { example, examplesOf as examplesAmong, sampleOf } from '../../http/openapi/examples.ts';
+import type { Examples } from 'soundpost-kit/http/openapi/description';
+import { example, examplesOf as examplesAmong, sampleOf } from 'soundpost-kit/http/openapi/examples';
+import { z } from 'zod';
 
 const jobId = 'job_5f0c2a9be41d7783';
 const secondJobId = 'job_90aa41c6fe0d2b18';

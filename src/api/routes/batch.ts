@@ -6,7 +6,7 @@ import { BatchId } from 'soundpost-contract/ids';
 import type { JobStatus } from 'soundpost-contract/job';
 import { BatchRequest, MAX_BATCH_JOBS } from 'soundpost-contract/job-request';
 import { IdempotencyHeaders } from 'soundpost-contract/request-headers';
-import { findBatch } from '../../queue/job-index.ts';
+import { findBatch } from '../../jobs/job-index.ts';
 import { parseSubmission } from '../address-faults.ts';
 import { sendData } from '../answer.ts';
 import { answerOnce } from '../idempotent.ts';

@@ -1,6 +1,7 @@
 /** GET /openapi.json and GET /docs: what the service can do, for programs and for people (decisions A6). */
+
+import { type Document, referencePage, sendDocument } from 'soundpost-kit/http/api-reference';
 import { z } from 'zod';
-import { type Document, referencePage, sendDocument } from '../../http/api-reference.ts';
 import { openApiDocument } from '../openapi/document.ts';
 import type { Route } from '../route.ts';
 

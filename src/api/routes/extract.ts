@@ -1,9 +1,10 @@
 /** POST /v1/extract: one job, its video named by a URL or an upload, or sent along (decisions A4). */
-import { z } from 'zod';
+
 import { AcceptedJob } from 'soundpost-contract/answers';
 import { ServiceError } from 'soundpost-contract/errors';
 import { JobRequest, UploadedJobRequest } from 'soundpost-contract/job-request';
 import { IdempotencyHeaders } from 'soundpost-contract/request-headers';
+import { z } from 'zod';
 import { acceptedJob } from '../accepted-job.ts';
 import { parseSubmission } from '../address-faults.ts';
 import { invalidForm, takeForm } from '../form.ts';

@@ -1,7 +1,8 @@
 /** Whether the process lives, and whether it can work (decisions E, "Health"). */
+
+import { redisStates, stateOfRedis } from 'soundpost-kit/redis/connection';
+import { sandboxLevels } from 'soundpost-media/sandbox';
 import { z } from 'zod';
-import { sandboxLevels } from '../../media/sandbox.ts';
-import { redisStates, stateOfRedis } from '../../redis/connection.ts';
 import type { Route } from '../route.ts';
 
 const Liveness = z.object({ status: z.enum(['ok', 'unavailable']) });

@@ -1,13 +1,13 @@
 /** POST /hooks/gateway: the gateway tells how far a voice message has come (decisions C). */
 import type { Request } from 'express';
-import { z } from 'zod';
 import { ServiceError } from 'soundpost-contract/errors';
 import { GatewayEvent, StatusReport } from 'soundpost-contract/gateway-events';
 import { SignedEventHeaders } from 'soundpost-contract/request-headers';
-import { raiseMessageStatus } from '../../queue/voice-state.ts';
-import { redisNow } from '../../redis/clock.ts';
-import { isSameSecret } from '../../signing/same-secret.ts';
-import { isWebhookSigned } from '../../signing/standard-webhooks.ts';
+import { redisNow } from 'soundpost-kit/redis/clock';
+import { isSameSecret } from 'soundpost-kit/signing/same-secret';
+import { isWebhookSigned } from 'soundpost-kit/signing/standard-webhooks';
+import { z } from 'zod';
+import { raiseMessageStatus } from '../../jobs/voice-state.ts';
 import { readText } from '../json-body.ts';
 import type { Route, RouteContext } from '../route.ts';
 

@@ -1,13 +1,14 @@
 /** /v1/jobs: the caller's jobs: list, look, cancel or erase, try again (decisions A4). */
-import { z } from 'zod';
+
 import { AcceptedJob, JobList } from 'soundpost-contract/answers';
 import { ServiceError } from 'soundpost-contract/errors';
 import { Job, JobStatus } from 'soundpost-contract/job';
 import type { JobRequest } from 'soundpost-contract/job-request';
 import { IdempotencyHeaders } from 'soundpost-contract/request-headers';
-import { openDestinations } from '../../queue/destinations.ts';
-import type { JobRecord } from '../../queue/job-record.ts';
-import { storageKeysOf } from '../../queue/payloads.ts';
+import { z } from 'zod';
+import { openDestinations } from '../../jobs/destinations.ts';
+import type { JobRecord } from '../../jobs/job-record.ts';
+import { storageKeysOf } from '../../jobs/payloads.ts';
 import { acceptedJob } from '../accepted-job.ts';
 import { sendData } from '../answer.ts';
 import { answerOnce } from '../idempotent.ts';

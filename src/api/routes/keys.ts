@@ -1,9 +1,9 @@
 /** /v1/keys: API keys, managed by one with the scope `admin` (decisions A4, A6). */
 import { KeyList, KeyState, KeyWithSecret, NewKeyRequest } from 'soundpost-contract/api-keys';
 import { ServiceError } from 'soundpost-contract/errors';
-import type { AuditRecord } from '../../observe/logger.ts';
-import { redisNow } from '../../redis/clock.ts';
-import { type ApiKey, claimedId, type StoredApiKey } from '../../tenants/api-keys.ts';
+import type { AuditRecord } from 'soundpost-kit/observe/logger';
+import { redisNow } from 'soundpost-kit/redis/clock';
+import { type ApiKey, claimedId, type StoredApiKey } from '../../jobs/tenants/api-keys.ts';
 import { sendData } from '../answer.ts';
 import { readJson } from '../json-body.ts';
 import { parseRequest } from '../request-faults.ts';

@@ -8,13 +8,13 @@
 import type { Hash } from 'node:crypto';
 import { parse as parseContentDisposition } from 'content-disposition';
 import type { Request } from 'express';
-import { z } from 'zod';
 import { UploadAnswer } from 'soundpost-contract/answers';
 import { ServiceError } from 'soundpost-contract/errors';
 import { UploadId } from 'soundpost-contract/ids';
 import { IdempotencyHeaders, TusChunkHeaders, TusUploadHeaders } from 'soundpost-contract/request-headers';
-import { bodyStream } from '../../http/body-stream.ts';
-import { newUploadId, readUpload, type Upload } from '../../uploads/record.ts';
+import { bodyStream } from 'soundpost-kit/http/body-stream';
+import { z } from 'zod';
+import { newUploadId, readUpload, type Upload } from '../../jobs/uploads/record.ts';
 import { sendData } from '../answer.ts';
 import { fileErrors, takeForm } from '../form.ts';
 import { answerOnce, bodyHash } from '../idempotent.ts';

@@ -1,8 +1,8 @@
 /** GET /v1/usage: what the key used and may use (decisions A4, A6). */
 import { Usage } from 'soundpost-contract/answers';
-import { unfinishedIds } from '../../queue/job-index.ts';
-import { lookAtRate, type RateState } from '../../redis/rate.ts';
-import { uploadsOf } from '../../uploads/record.ts';
+import { lookAtRate, type RateState } from 'soundpost-kit/redis/rate';
+import { unfinishedIds } from '../../jobs/job-index.ts';
+import { uploadsOf } from '../../jobs/uploads/record.ts';
 import { sendData } from '../answer.ts';
 import { openStreams } from '../event-streams.ts';
 import { keyOf, type Route, type RouteContext } from '../route.ts';

@@ -7,9 +7,9 @@ import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { FileStore } from '@tus/file-store';
 import { MemoryKvStore } from '@tus/server';
-import type { IncomingUploads, InTime } from '../../storage/incoming.ts';
-import type { Storage } from '../../storage/storage.ts';
-import { uploadStorageKey } from '../../uploads/record.ts';
+import type { IncomingUploads, InTime } from 'soundpost-kit/storage/incoming';
+import type { Storage } from 'soundpost-kit/storage/storage';
+import { uploadStorageKey } from '../../jobs/uploads/record.ts';
 
 export class IncomingFiles implements IncomingUploads {
   readonly #folder: string;

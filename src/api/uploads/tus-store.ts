@@ -8,16 +8,16 @@ import { buffer } from 'node:stream/consumers';
 import { finished } from 'node:stream/promises';
 import { DataStore, ERRORS, Metadata, Upload as TusUpload } from '@tus/server';
 import { ServiceError } from 'soundpost-contract/errors';
-import { SNIFF_BYTES } from '../../media/sniff.ts';
-import { redisNow } from '../../redis/clock.ts';
-import { ObjectNotFound } from '../../storage/storage.ts';
+import { redisNow } from 'soundpost-kit/redis/clock';
+import { ObjectNotFound } from 'soundpost-kit/storage/storage';
+import { SNIFF_BYTES } from 'soundpost-media/sniff';
 import {
   completeUpload,
   markUnchecked,
   readUpload,
   type Upload,
   uploadStorageKey,
-} from '../../uploads/record.ts';
+} from '../../jobs/uploads/record.ts';
 import { beginWithinBudget, cleanName, demandContainer, discardUpload } from '../intake.ts';
 import type { ApiServices } from '../route.ts';
 import type { Checksum } from './checksum.ts';

@@ -5,7 +5,7 @@
 import { Readable } from 'node:stream';
 import { ERRORS, Server } from '@tus/server';
 import { ServiceError } from 'soundpost-contract/errors';
-import { bodyStream } from '../../http/body-stream.ts';
+import { bodyStream } from 'soundpost-kit/http/body-stream';
 import { sendError } from '../answer.ts';
 import { fileErrors } from '../form.ts';
 import { uploadNotFound } from '../intake.ts';

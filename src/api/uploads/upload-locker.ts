@@ -4,11 +4,11 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Lock, Locker, RequestRelease } from '@tus/server';
+import type { Logger } from 'soundpost-base/logger';
 import { ServiceError } from 'soundpost-contract/errors';
-import type { Logger } from '../../observe/logger.ts';
-import type { Redis } from '../../redis/connection.ts';
-import { type Lease, takeLease } from '../../redis/lease.ts';
-import { uploadLeaseName } from '../../uploads/record.ts';
+import type { Redis } from 'soundpost-kit/redis/connection';
+import { type Lease, takeLease } from 'soundpost-kit/redis/lease';
+import { uploadLeaseName } from '../../jobs/uploads/record.ts';
 import { TusRefusal } from './tus-refusal.ts';
 
 /** How long a request that was asked to give way may take to finish what it has. */

@@ -1,5 +1,5 @@
 /** The clock: BullMQ times by it, so that a process whose clock is far off that of Redis takes no jobs. */
-import { MOST_OFF_MS } from '../../redis/clock.ts';
+import { MOST_OFF_MS } from 'soundpost-kit/redis/clock';
 import { type Finding, messageOf, ok } from './check.ts';
 import type { System } from './system.ts';
 

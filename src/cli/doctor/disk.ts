@@ -2,7 +2,7 @@
 import { constants } from 'node:fs';
 import { access, stat, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { reserveBytesOf } from '../../storage/disk-space.ts';
+import { reserveBytesOf } from 'soundpost-kit/storage/disk-space';
 import { type Finding, messageOf, ok } from './check.ts';
 import type { System } from './system.ts';
 

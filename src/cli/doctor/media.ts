@@ -1,8 +1,8 @@
 /** ffmpeg and ffprobe, what they can, and how they are confined. */
-import { lacksOf, versionsOf } from '../../media/abilities.ts';
-import { detectSandbox } from '../../media/detect-sandbox.ts';
-import { OLDEST_FFMPEG } from '../../media/requirements.ts';
-import type { FoundTools, MediaTools } from '../../media/run.ts';
+import { lacksOf, versionsOf } from 'soundpost-media/abilities';
+import { detectSandbox } from 'soundpost-media/detect-sandbox';
+import { OLDEST_FFMPEG } from 'soundpost-media/requirements';
+import type { FoundTools, MediaTools } from 'soundpost-media/run';
 import { type Finding, messageOf, ok } from './check.ts';
 import type { Software, System } from './system.ts';
 import { isOlder, numbersOf } from './version.ts';

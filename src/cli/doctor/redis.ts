@@ -1,10 +1,10 @@
 /** Redis: the one of REDIS_URL, or the one that Soundpost starts over DATA_DIR. */
 
-import type { Redis } from '../../redis/connection.ts';
-import { redisServerVersion } from '../../redis/embedded.ts';
-import { OLDEST_REDIS, RedisUnfit } from '../../redis/fitness.ts';
-import { ownKey } from '../../redis/keys.ts';
-import type { RedisTarget } from '../../redis/target.ts';
+import type { Redis } from 'soundpost-kit/redis/connection';
+import { redisServerVersion } from 'soundpost-kit/redis/embedded';
+import { OLDEST_REDIS, RedisUnfit } from 'soundpost-kit/redis/fitness';
+import { ownKey } from 'soundpost-kit/redis/keys';
+import type { RedisTarget } from 'soundpost-kit/redis/target';
 import { type Finding, messageOf, ok } from './check.ts';
 import type { System } from './system.ts';
 import { isOlder } from './version.ts';

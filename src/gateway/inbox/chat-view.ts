@@ -1,10 +1,11 @@
 /** What the inbox page shows of chats and messages. */
+
+import type { Instance } from 'soundpost-chat/instances';
+import type { MessageLog } from 'soundpost-chat/message-log';
+import type { LoggedMessage } from 'soundpost-chat/message-record';
+import type { Session } from 'soundpost-chat/transport';
 import type { InboxChat, InboxMessage } from 'soundpost-contract/inbox';
 import { listChats } from '../chat-records.ts';
-import type { Instance } from '../instances.ts';
-import type { MessageLog } from '../message-log.ts';
-import type { LoggedMessage } from '../message-record.ts';
-import type { Session } from '../transport.ts';
 
 /** A page shows this many of a chat's last messages. */
 const PAGE_MESSAGES = 200;

@@ -1,7 +1,7 @@
 /** `GET /inbox/api/events`: what happens, as Server-Sent Events (WHATWG HTML, 9.2). */
 import type { RequestHandler, Response } from 'express';
+import type { LiveEvent } from 'soundpost-chat/event-stream';
 import type { EventReader } from '../event-reader.ts';
-import type { LiveEvent } from '../event-stream.ts';
 import type { Viewers, Visible } from './viewer.ts';
 
 interface EventFeedOptions {

@@ -1,8 +1,8 @@
 /** The files of the inbox page, which `script/build-web.ts` makes of web/inbox. Everything that they show comes from the data routes. */
 import { existsSync } from 'node:fs';
 import type { Router } from 'express';
-import { newRouter } from '../../http/routes.ts';
-import { filesIn, staticFiles } from '../../http/static-files.ts';
+import { newRouter } from 'soundpost-kit/http/routes';
+import { filesIn, staticFiles } from 'soundpost-kit/http/static-files';
 
 const PAGE = new URL('../../../web/dist/inbox/', import.meta.url);
 

@@ -1,7 +1,7 @@
 /** The data behind the inbox page. The page is the only client, so this is no part of the gateway's contract. */
 import type { Router } from 'express';
 import { type InboxInstance, type InboxSession, RedeemRequest } from 'soundpost-contract/inbox';
-import { newRouter } from '../../http/routes.ts';
+import { newRouter } from 'soundpost-kit/http/routes';
 import { unauthorized } from '../middleware/access.ts';
 import { jsonBodyUpTo } from '../middleware/json-body.ts';
 import type { GatewayServices } from '../services.ts';

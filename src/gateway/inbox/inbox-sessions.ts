@@ -2,9 +2,10 @@
  * Who may look into the voice inbox: whoever has the gateway's key or an instance's token, or came by a one-time link.
  * The link's code is good for 10 minutes and one use, and is exchanged for a session that opens the inbox only.
  */
-import type { Redis } from '../../redis/connection.ts';
-import { gatewayKey } from '../redis-keys.ts';
-import { randomToken, type SecretHasher } from '../tokens.ts';
+
+import { gatewayKey } from 'soundpost-chat/redis-keys';
+import { randomToken, type SecretHasher } from 'soundpost-chat/tokens';
+import type { Redis } from 'soundpost-kit/redis/connection';
 
 const CODE_SECONDS = 10 * 60;
 const SESSION_SECONDS = 12 * 60 * 60;

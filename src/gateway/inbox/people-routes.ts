@@ -3,6 +3,7 @@ import { createWriteStream } from 'node:fs';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import type { Request, RequestHandler, Router } from 'express';
+import { type OtherSide, UnsupportedOperation } from 'soundpost-chat/transport';
 import type { MessageContent } from 'soundpost-contract/gateway';
 import { GatewayError } from 'soundpost-contract/gateway-errors';
 import {
@@ -15,10 +16,9 @@ import {
   ReplyRequest,
   TypingRequest,
 } from 'soundpost-contract/inbox';
-import { newRouter } from '../../http/routes.ts';
+import { newRouter } from 'soundpost-kit/http/routes';
 import { jsonBody } from '../middleware/json-body.ts';
 import type { GatewayServices } from '../services.ts';
-import { type OtherSide, UnsupportedOperation } from '../transport.ts';
 
 /** A recording of the page's microphone; some minutes. */
 const MAX_RECORDING_BYTES = 16 * 1024 * 1024;

@@ -1,6 +1,6 @@
 /** Who looks into the inbox, and what they may see. */
 import type { Request, RequestHandler } from 'express';
-import { type Instance, type Instances, instanceNotFound } from '../instances.ts';
+import { type Instance, type Instances, instanceNotFound } from 'soundpost-chat/instances';
 import { type Access, unauthorized } from '../middleware/access.ts';
 import { noteKey } from '../middleware/audit.ts';
 import type { WrongKeys } from '../middleware/wrong-keys.ts';

@@ -3,9 +3,9 @@
  * own instance. A refusal is the same whether the instance exists or not, and comes before anything else is looked at.
  */
 import type { Request, RequestHandler } from 'express';
+import { type Instance, type Instances, instanceNotFound } from 'soundpost-chat/instances';
 import { GatewayError } from 'soundpost-contract/gateway-errors';
-import { isSameSecret } from '../../signing/same-secret.ts';
-import { type Instance, type Instances, instanceNotFound } from '../instances.ts';
+import { isSameSecret } from 'soundpost-kit/signing/same-secret';
 import { noteKey, noteRefusal } from './audit.ts';
 import type { WrongKeys } from './wrong-keys.ts';
 

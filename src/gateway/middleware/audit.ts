@@ -1,7 +1,7 @@
 /** Leaves a record of each key that changed something, and of each that was refused (docs/operations.md "Audit"). */
 import type { Request, RequestHandler } from 'express';
-import { routeTemplate } from '../../http/route-template.ts';
-import type { AuditLog } from '../../observe/logger.ts';
+import { routeTemplate } from 'soundpost-kit/http/route-template';
+import type { AuditLog } from 'soundpost-kit/observe/logger';
 import { requestId } from './request-log.ts';
 
 const keys = new WeakMap<Request, string>();

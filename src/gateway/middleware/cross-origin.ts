@@ -1,6 +1,6 @@
 /** Web pages that may call the gateway: the console, and those of CORS_ORIGINS. They need its key like anybody else. */
 import type { RequestHandler } from 'express';
-import { crossOrigin } from '../../http/cross-origin.ts';
+import { crossOrigin } from 'soundpost-kit/http/cross-origin';
 
 /** Any other page is answered as if it had not said where it comes from. */
 export function gatewayFromElsewhere(origins: readonly string[]): RequestHandler {

@@ -1,16 +1,16 @@
 /** The one place where an error becomes an HTTP answer; its status comes from the catalogue. */
 import { STATUS_CODES } from 'node:http';
 import type { ErrorRequestHandler, RequestHandler, Response } from 'express';
-import { z } from 'zod';
+import type { Logger } from 'soundpost-base/logger';
 import {
   GatewayError,
   type GatewayErrorAnswer,
   type GatewayErrorCode,
   gatewayErrorCatalogue,
 } from 'soundpost-contract/gateway-errors';
-import { fieldPath } from '../../http/field-path.ts';
-import type { Logger } from '../../observe/logger.ts';
-import { isRedisAway } from '../../redis/connection.ts';
+import { fieldPath } from 'soundpost-kit/http/field-path';
+import { isRedisAway } from 'soundpost-kit/redis/connection';
+import { z } from 'zod';
 import { requestId } from './request-log.ts';
 
 const KIB = 1024;

@@ -1,5 +1,5 @@
 import type { RequestHandler } from 'express';
-import { jsonReader } from '../../http/json-body.ts';
+import { jsonReader } from 'soundpost-kit/http/json-body';
 
 /** Enough for 18 MiB of audio in base64 (decisions B "Audio"). */
 const MAX_JSON_BYTES = 24 * 1024 * 1024;

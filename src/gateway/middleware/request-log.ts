@@ -1,8 +1,8 @@
 /** Gives every request its id and leaves one line of it in the log: no headers, no query, no bodies. */
 import { randomUUID } from 'node:crypto';
 import type { Request, RequestHandler } from 'express';
-import { routeTemplate } from '../../http/route-template.ts';
-import type { Logger } from '../../observe/logger.ts';
+import type { Logger } from 'soundpost-base/logger';
+import { routeTemplate } from 'soundpost-kit/http/route-template';
 
 const ids = new WeakMap<Request, string>();
 

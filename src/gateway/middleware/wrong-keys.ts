@@ -1,9 +1,9 @@
 /** Wrong keys, tokens, codes and sessions by address: whoever brings too many is refused for a while. */
 import type { Request } from 'express';
+import { gatewayKey } from 'soundpost-chat/redis-keys';
 import { GatewayError } from 'soundpost-contract/gateway-errors';
-import type { Redis } from '../../redis/connection.ts';
-import { countWrongKey } from '../../redis/rate.ts';
-import { gatewayKey } from '../redis-keys.ts';
+import type { Redis } from 'soundpost-kit/redis/connection';
+import { countWrongKey } from 'soundpost-kit/redis/rate';
 import { noteRefusal } from './audit.ts';
 
 export class WrongKeys {

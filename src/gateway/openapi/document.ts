@@ -1,6 +1,5 @@
 /** The gateway's OpenAPI document, of the version that its interface is described in: what there is to say beside its routes and the contract's schemas. */
 import { STATUS_CODES } from 'node:http';
-import { z } from 'zod';
 import { AudioMessage, DOCUMENTED_TYPE, MessageContent, SentMessage } from 'soundpost-contract/gateway';
 import {
   GatewayErrorAnswer,
@@ -28,9 +27,10 @@ import {
 import { MakeInstanceAnswer, WebhookAnswer } from 'soundpost-contract/gateway-webhooks';
 import { MessageKey, MessageStatus } from 'soundpost-contract/job';
 import { SignedEventHeaders } from 'soundpost-contract/request-headers';
-import { errorTable } from '../../http/api-reference.ts';
-import type { ErrorDocs, EventDocs, Operation, ServerDocs } from '../../http/openapi/description.ts';
-import { assemble } from '../../http/openapi/document.ts';
+import { errorTable } from 'soundpost-kit/http/api-reference';
+import type { ErrorDocs, EventDocs, Operation, ServerDocs } from 'soundpost-kit/http/openapi/description';
+import { assemble } from 'soundpost-kit/http/openapi/document';
+import { z } from 'zod';
 import type { Route } from '../route.ts';
 import { examplesOf } from './examples.ts';
 import { publicOperations } from './public-operations.ts';

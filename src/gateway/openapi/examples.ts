@@ -1,5 +1,5 @@
 /** Examples that do not follow from those of single fields. A test holds each against its schema. */
-import type { z } from 'zod';
+
 import { SendAudioRequest } from 'soundpost-contract/gateway';
 import { InstanceGoneAnswer, SetSettingsRequest } from 'soundpost-contract/gateway-instances';
 import {
@@ -15,8 +15,9 @@ import {
   SetWebhookRequest,
 } from 'soundpost-contract/gateway-webhooks';
 import { MessageKey } from 'soundpost-contract/job';
-import type { Examples } from '../../http/openapi/description.ts';
-import { example, examplesOf as examplesAmong, sampleOf } from '../../http/openapi/examples.ts';
+import type { Examples } from 'soundpost-kit/http/openapi/description';
+import { example, examplesOf as examplesAmong, sampleOf } from 'soundpost-kit/http/openapi/examples';
+import type { z } from 'zod';
 
 const ada = '12025550101@people.loopback';
 const key = MessageKey.parse(sampleOf(MessageKey, new Map()));

@@ -1,8 +1,9 @@
 /** What needs no key, as the OpenAPI document tells of it. The inbox is for its page alone. */
-import { z } from 'zod';
+
 import type { GatewayErrorCode } from 'soundpost-contract/gateway-errors';
 import { DownloadHeaders } from 'soundpost-contract/request-headers';
-import type { Operation, OperationDocs } from '../../http/openapi/description.ts';
+import type { Operation, OperationDocs } from 'soundpost-kit/http/openapi/description';
+import { z } from 'zod';
 
 const Live = z.object({ status: z.string() });
 const Readiness = z.object({ status: z.string(), redis: z.string(), storage: z.string() });

@@ -1,10 +1,11 @@
 /** `POST /message/updateBlockStatus/{instance}` (messaging-gateway.md "Update block status"; decisions B for the alias). */
+
+import { parseAddress } from 'soundpost-chat/address';
+import { UnsupportedOperation } from 'soundpost-chat/transport';
 import { GatewayError } from 'soundpost-contract/gateway-errors';
 import { BlockStatusRequest, PublicBlockAnswer } from 'soundpost-contract/gateway-operations';
-import { parseAddress } from '../address.ts';
 import { type Route, route } from '../route.ts';
 import type { GatewayServices } from '../services.ts';
-import { UnsupportedOperation } from '../transport.ts';
 
 const paths = [
   { path: '/message/updateBlockStatus/:instance', operationId: 'updateBlockStatus' },

@@ -1,5 +1,6 @@
 /** `POST /chat/findContacts/{instance}` and `POST /chat/findChats/{instance}` (messaging-gateway.md; decisions B "Records"). */
-import { z } from 'zod';
+
+import { meansJid } from 'soundpost-chat/address';
 import {
   ChatRecord,
   ContactRecord,
@@ -7,7 +8,7 @@ import {
   FindContactsRequest,
   type FindRequest,
 } from 'soundpost-contract/gateway-operations';
-import { meansJid } from '../address.ts';
+import { z } from 'zod';
 import { chatRecords } from '../chat-records.ts';
 import { type Route, route } from '../route.ts';
 import type { GatewayServices } from '../services.ts';

@@ -1,5 +1,8 @@
 /** The operations about groups (messaging-gateway.md "Send group invite", "Fetch group invite code", "Fetch all group members"). */
 import { randomBytes } from 'node:crypto';
+import { parseAddress } from 'soundpost-chat/address';
+import type { Instance } from 'soundpost-chat/instances';
+import { UnsupportedOperation } from 'soundpost-chat/transport';
 import {
   AcceptInviteAnswer,
   AcceptInviteQuery,
@@ -10,11 +13,8 @@ import {
   SendInviteAnswer,
   SendInviteRequest,
 } from 'soundpost-contract/gateway-operations';
-import { parseAddress } from '../address.ts';
-import type { Instance } from '../instances.ts';
 import { type Route, route } from '../route.ts';
 import type { GatewayServices } from '../services.ts';
-import { UnsupportedOperation } from '../transport.ts';
 
 const groupErrors = ['group_not_found', 'unsupported', 'network_refused', 'not_connected'] as const;
 

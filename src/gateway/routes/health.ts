@@ -1,11 +1,11 @@
 /** `GET /health/live` and `GET /health/ready`, without a key (decisions E "Health"). */
 import type { RequestHandler } from 'express';
+import { STANDBY_RETRY_SECONDS } from 'soundpost-chat/lease/lease';
 import type { GatewayErrorCode } from 'soundpost-contract/gateway-errors';
-import type { SandboxLevel } from '../../media/sandbox.ts';
-import { type Redis, type RedisState, stateOfRedis } from '../../redis/connection.ts';
-import type { LinkWatch } from '../../redis/link-watch.ts';
-import type { StorageState } from '../../storage/storage.ts';
-import { STANDBY_RETRY_SECONDS } from '../lease/lease.ts';
+import { type Redis, type RedisState, stateOfRedis } from 'soundpost-kit/redis/connection';
+import type { LinkWatch } from 'soundpost-kit/redis/link-watch';
+import type { StorageState } from 'soundpost-kit/storage/storage';
+import type { SandboxLevel } from 'soundpost-media/sandbox';
 
 export function live(link: LinkWatch): RequestHandler {
   return (_request, response) => {

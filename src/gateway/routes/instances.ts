@@ -1,5 +1,7 @@
 /** Instance management (decisions B "Instances"). */
-import { z } from 'zod';
+
+import { parseAddress } from 'soundpost-chat/address';
+import type { Instance } from 'soundpost-chat/instances';
 import {
   type ConnectionState,
   ConnectionStateAnswer,
@@ -13,8 +15,7 @@ import {
   settingsAnswer,
 } from 'soundpost-contract/gateway-instances';
 import { MakeInstanceAnswer, MakeInstanceRequest } from 'soundpost-contract/gateway-webhooks';
-import { parseAddress } from '../address.ts';
-import type { Instance } from '../instances.ts';
+import { z } from 'zod';
 import { type Route, route } from '../route.ts';
 import type { GatewayServices } from '../services.ts';
 import type { Sessions } from '../sessions.ts';

@@ -5,7 +5,12 @@
 import { pipeline } from 'node:stream/promises';
 import type { RequestHandler } from 'express';
 import { GatewayError } from 'soundpost-contract/gateway-errors';
-import { type ByteRange, ObjectNotFound, type Storage, type StoredObject } from '../../storage/storage.ts';
+import {
+  type ByteRange,
+  ObjectNotFound,
+  type Storage,
+  type StoredObject,
+} from 'soundpost-kit/storage/storage';
 import { MEDIA_ID, storageFailure, storageKey } from '../media-store.ts';
 
 export function media(storage: Storage): RequestHandler {

@@ -1,10 +1,10 @@
 /** `POST /chat/sendPresence/{instance}` (messaging-gateway.md "Send presence"; decisions B). */
 import { setTimeout as wait } from 'node:timers/promises';
+import { parseAddress } from 'soundpost-chat/address';
+import type { Chat, Session } from 'soundpost-chat/transport';
 import { PublicPresenceAnswer, SendPresenceRequest } from 'soundpost-contract/gateway-operations';
-import { parseAddress } from '../address.ts';
 import { type Route, route } from '../route.ts';
 import type { GatewayServices } from '../services.ts';
-import type { Chat, Session } from '../transport.ts';
 
 export function presenceRoutes({ sessions, answersAsPublic, closing, logger }: GatewayServices): Route[] {
   /** Not awaited by the request; a gateway that stops ends the presence early. */

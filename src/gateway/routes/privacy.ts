@@ -1,9 +1,10 @@
 /** `GET /chat/fetchPrivacySettings/{instance}` (messaging-gateway.md "Fetch privacy settings"; decisions B "Records"). */
+
+import { UnsupportedOperation } from 'soundpost-chat/transport';
 import { GatewayError } from 'soundpost-contract/gateway-errors';
 import { PrivacySettings } from 'soundpost-contract/gateway-operations';
 import { type Route, route } from '../route.ts';
 import type { GatewayServices } from '../services.ts';
-import { UnsupportedOperation } from '../transport.ts';
 
 export function privacyRoutes({ sessions }: GatewayServices): Route[] {
   return [

@@ -1,6 +1,7 @@
 /** `POST /message/send<Brand>Audio/{instance}` and `/message/sendText/{instance}` (messaging-gateway.md "Send audio message"; decisions B). */
 import type { Request, Response } from 'express';
-import { z } from 'zod';
+import type { Instance } from 'soundpost-chat/instances';
+import { gatewayKey } from 'soundpost-chat/redis-keys';
 import {
   SendAudioFields,
   SendAudioRequest,
@@ -10,15 +11,14 @@ import {
 } from 'soundpost-contract/gateway';
 import { GatewayError } from 'soundpost-contract/gateway-errors';
 import { IdempotencyHeaders } from 'soundpost-contract/request-headers';
-import { hashOf, once } from '../../http/idempotency.ts';
+import { hashOf, once } from 'soundpost-kit/http/idempotency';
+import { z } from 'zod';
 import { type AudioInput, parseAudio } from '../audio-input.ts';
 import { idempotencyPolicy } from '../idempotency.ts';
-import type { Instance } from '../instances.ts';
 import { badRequest } from '../middleware/error-answer.ts';
 import { readJson } from '../middleware/json-body.ts';
 import { readMultipart } from '../multipart.ts';
 import type { Turn } from '../outgoing-order.ts';
-import { gatewayKey } from '../redis-keys.ts';
 import { named, type Route } from '../route.ts';
 import type { GatewayServices } from '../services.ts';
 

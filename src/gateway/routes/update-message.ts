@@ -1,12 +1,13 @@
 /** `POST /chat/updateMessage/{instance}` (messaging-gateway.md "Update message"; decisions B). */
-import type { z } from 'zod';
+
+import { parseAddress } from 'soundpost-chat/address';
+import type { LoggedMessage } from 'soundpost-chat/message-record';
+import { UnsupportedOperation } from 'soundpost-chat/transport';
 import { GatewayError } from 'soundpost-contract/gateway-errors';
 import { PublicEditAnswer, UpdateMessageRequest } from 'soundpost-contract/gateway-operations';
-import { parseAddress } from '../address.ts';
-import type { LoggedMessage } from '../message-record.ts';
+import type { z } from 'zod';
 import { type Route, route } from '../route.ts';
 import type { GatewayServices } from '../services.ts';
-import { UnsupportedOperation } from '../transport.ts';
 
 export function updateMessageRoutes({ sessions, log, answersAsPublic }: GatewayServices): Route[] {
   return [

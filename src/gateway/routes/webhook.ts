@@ -1,5 +1,6 @@
 /** The webhook of an instance (decisions B "Instances"): what is set, what was sent to it, and sending it again. */
-import type { z } from 'zod';
+
+import type { Instance } from 'soundpost-chat/instances';
 import { GatewayError } from 'soundpost-contract/gateway-errors';
 import {
   InstanceDeliveries,
@@ -7,9 +8,9 @@ import {
   SetWebhookRequest,
   WebhookAnswer,
 } from 'soundpost-contract/gateway-webhooks';
-import { OutboundRefused } from '../../outbound/errors.ts';
-import type { Outbound } from '../../outbound/outbound.ts';
-import type { Instance } from '../instances.ts';
+import { OutboundRefused } from 'soundpost-outbound/errors';
+import type { Outbound } from 'soundpost-outbound/outbound';
+import type { z } from 'zod';
 import { type Route, route } from '../route.ts';
 import type { GatewayServices } from '../services.ts';
 import type { Webhooks } from '../webhooks/webhooks.ts';

@@ -1,16 +1,17 @@
 /** Events on their way to the webhooks of instances and to GATEWAY_EVENTS_URL: added, delivered, shown, replayed. */
+
+import type { Logger } from 'soundpost-base/logger';
+import type { LiveEvent } from 'soundpost-chat/event-stream';
+import { gatewayKey } from 'soundpost-chat/redis-keys';
 import type { GatewayEventName } from 'soundpost-contract/gateway-events';
 import type { InstanceDelivery } from 'soundpost-contract/gateway-webhooks';
-import { readAttempts } from '../../deliveries/attempt-log.ts';
-import { deliveryProgress } from '../../deliveries/delivery-progress.ts';
-import { DeliveryQueue } from '../../deliveries/delivery-queue.ts';
-import { DeliveryWorker } from '../../deliveries/delivery-worker.ts';
-import type { Logger } from '../../observe/logger.ts';
-import type { Observer } from '../../observe/metrics/observer.ts';
-import type { Outbound } from '../../outbound/outbound.ts';
-import { closeRedis, type Redis } from '../../redis/connection.ts';
-import type { LiveEvent } from '../event-stream.ts';
-import { gatewayKey } from '../redis-keys.ts';
+import type { Observer } from 'soundpost-kit/observe/metrics/observer';
+import { closeRedis, type Redis } from 'soundpost-kit/redis/connection';
+import type { Outbound } from 'soundpost-outbound/outbound';
+import { readAttempts } from '../../followups/attempt-log.ts';
+import { deliveryProgress } from '../../followups/delivery-progress.ts';
+import { DeliveryQueue } from '../../followups/delivery-queue.ts';
+import { DeliveryWorker } from '../../followups/delivery-worker.ts';
 import { EventDelivery, eventDelivery } from './event-delivery.ts';
 import { instanceKind, RELAY_TRIES, type RelayTarget, relayKind } from './event-kinds.ts';
 import type { Webhooks } from './webhooks.ts';

@@ -1,7 +1,8 @@
 /** An event on its way to somebody: the data of its job. */
+
+import type { LiveEvent } from 'soundpost-chat/event-stream';
 import { z } from 'zod';
-import { DeliveryData } from '../../deliveries/delivery-kind.ts';
-import type { LiveEvent } from '../event-stream.ts';
+import { DeliveryData } from '../../followups/delivery-kind.ts';
 
 export const EventDelivery = DeliveryData.extend({
   version: z.literal(1),

@@ -1,8 +1,9 @@
 /** What the engine is told of the webhooks of instances and of the status relay (decisions C and D). */
-import type { DeliveryData, DeliveryKind } from '../../deliveries/delivery-kind.ts';
-import { hostOf, type Post, postToOperator } from '../../deliveries/post-webhook.ts';
-import { doubling, scheduled } from '../../deliveries/schedule.ts';
-import type { Observer } from '../../observe/metrics/observer.ts';
+
+import type { Observer } from 'soundpost-kit/observe/metrics/observer';
+import type { DeliveryData, DeliveryKind } from '../../followups/delivery-kind.ts';
+import { hostOf, type Post, postToOperator } from '../../followups/post-webhook.ts';
+import { doubling, scheduled } from '../../followups/schedule.ts';
 import { EventDelivery } from './event-delivery.ts';
 import type { Webhooks } from './webhooks.ts';
 

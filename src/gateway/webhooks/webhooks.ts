@@ -1,10 +1,10 @@
 /** Where the events of each instance go: address, headers, wanted events and signing secret. */
 import { randomBytes } from 'node:crypto';
-import { z } from 'zod';
+import { gatewayKey } from 'soundpost-chat/redis-keys';
 import { gatewayEventNames } from 'soundpost-contract/gateway-events';
-import type { Redis } from '../../redis/connection.ts';
-import { SealBroken, type Sealer } from '../../signing/sealer.ts';
-import { gatewayKey } from '../redis-keys.ts';
+import type { Redis } from 'soundpost-kit/redis/connection';
+import { SealBroken, type Sealer } from 'soundpost-kit/signing/sealer';
+import { z } from 'zod';
 
 const Webhook = z.object({
   enabled: z.boolean(),

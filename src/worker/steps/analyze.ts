@@ -1,11 +1,11 @@
 /** What the video is, and what is to be made of it. */
 import type { InputFile } from 'soundpost-contract/job';
 import { type NamedOutput, outputsOf } from 'soundpost-contract/output-request';
-import { MediaFailure } from '../../media/failure.ts';
-import { type OutputPlan, planAny, planVoiceRendition } from '../../media/plan.ts';
-import { type Probe, probe } from '../../media/probe.ts';
+import { MediaFailure } from 'soundpost-media/failure';
+import { type OutputPlan, planAny, planVoiceRendition } from 'soundpost-media/plan';
+import { type Probe, probe } from 'soundpost-media/probe';
+import type { LocalSource } from 'soundpost-media/source';
 import type { Step } from '../step.ts';
-import type { LocalVideo } from './download.ts';
 
 interface PlannedOutput {
   readonly name: string;
@@ -20,7 +20,7 @@ interface NotMade {
 }
 
 export interface AnalyzedVideo {
-  readonly video: LocalVideo;
+  readonly video: LocalSource;
   readonly probe: Probe;
   /** In the order of the request. */
   readonly outputs: readonly [PlannedOutput, ...PlannedOutput[]];
@@ -29,7 +29,7 @@ export interface AnalyzedVideo {
   readonly voicePlan: OutputPlan | null;
 }
 
-export const analyze: Step<LocalVideo, AnalyzedVideo> = async (
+export const analyze: Step<LocalSource, AnalyzedVideo> = async (
   video,
   { payload, services, signal, report },
 ) => {

@@ -1,30 +1,16 @@
 /** The video comes to the workspace: from its URL, or from where the upload lies. */
 import { stat } from 'node:fs/promises';
-import { join } from 'node:path';
 import { ServiceError } from 'soundpost-contract/errors';
-import { MediaFailure } from '../../media/failure.ts';
-import { type Probe, probe } from '../../media/probe.ts';
-import { OutboundFailed, OutboundRefused } from '../../outbound/errors.ts';
-import { wasPutBack } from '../../queue/extraction-consumer.ts';
-import { ObjectNotFound } from '../../storage/storage.ts';
-import { type StreamKind, streamKindOf } from '../../streams/detect.ts';
-import { uploadStorageKey } from '../../uploads/record.ts';
+import { outputsOf } from 'soundpost-contract/output-request';
+import { ObjectNotFound } from 'soundpost-kit/storage/storage';
+import { MediaFailure } from 'soundpost-media/failure';
+import { fetchSource, type LocalSource } from 'soundpost-media/source';
+import { streamKindOf } from 'soundpost-media/streams/detect';
+import { OutboundFailed, OutboundRefused } from 'soundpost-outbound/errors';
+import { uploadStorageKey } from '../../jobs/uploads/record.ts';
 import type { Step, StepContext } from '../step.ts';
 
-export interface LocalVideo {
-  readonly path: string;
-  /** The caller's or the server's name for it, for display and as the default name of the result. */
-  readonly name: string;
-  readonly sizeBytes: number;
-  /** What ffprobe said of it already, to know what to fetch. */
-  readonly probe?: Probe;
-  /** Whether the wanted track is all the sound in it: one rendition of a stream. */
-  readonly isTrack?: boolean;
-  /** Names of the transcripts whose track lies in another rendition of the stream. */
-  readonly elsewhere?: readonly string[];
-}
-
-export const download: Step<undefined, LocalVideo> = async (_input, context) => {
+export const download: Step<undefined, LocalSource> = async (_input, context) => {
   const { source } = context.payload;
   context.report('downloading_video', 0);
   return source.type === 'url'
@@ -32,14 +18,26 @@ export const download: Step<undefined, LocalVideo> = async (_input, context) => 
     : openUpload(source.file, source.name, context);
 };
 
-async function downloadUrl(url: string, context: StepContext): Promise<LocalVideo> {
+async function downloadUrl(url: string, context: StepContext): Promise<LocalSource> {
+  const { services, payload, workspace, signal, space, logger } = context;
   try {
-    const video = await downloadFile(url, context);
-    const kind = video.probe === undefined ? await streamKindOf(video.path) : undefined;
-    return kind === undefined ? video : await openStream({ ...video, kind }, context);
+    return await fetchSource({
+      url,
+      outputs: outputsOf(payload),
+      workspace,
+      tools: services.tools,
+      outbound: services.outbound,
+      ...services.limits,
+      signal,
+      makeRoom: (bytes) => space.grow(bytes, signal),
+      onProgress: (fraction) => context.report('downloading_video', fraction),
+      onFetched: (bytes) => services.observer?.sourceFetched(bytes),
+      logger,
+      ...(services.putBack === undefined ? {} : { earlier: services.putBack.of(context) }),
+    });
   } catch (error) {
     if (error instanceof OutboundRefused) {
-      context.logger.warn({ reason: error.reason }, 'source refused');
+      logger.warn({ reason: error.reason }, 'source refused');
     }
     if (error instanceof OutboundRefused || error instanceof OutboundFailed) {
       const details =
@@ -53,64 +51,11 @@ async function downloadUrl(url: string, context: StepContext): Promise<LocalVide
   }
 }
 
-interface DownloadedFile extends LocalVideo {
-  /** Where it lies. */
-  readonly url: string;
-}
-
-async function downloadFile(url: string, context: StepContext): Promise<DownloadedFile> {
-  const { jobId, services, signal, workspace, space } = context;
-  const path = join(workspace, 'source');
-  const { source } = context.payload;
-  // What is kept of a job is the beginning of its source, and no file that a stream led to.
-  const putBack = source.type === 'url' && source.url === url ? services.putBack : undefined;
-  let probed: Probe | null = null;
-  const downloaded = await services.outbound.downloadParts({
-    url,
-    file: path,
-    maxBytes: services.limits.maxInputBytes,
-    signal,
-    begun: await putBack?.takeDownload(jobId, path),
-    async onBrokenOff(begun) {
-      if (wasPutBack(signal)) await putBack?.keep(jobId, path, begun);
-    },
-    makeRoom: (bytes) => space.grow(bytes, signal),
-    onProgress({ receivedBytes, totalBytes }) {
-      context.report('downloading_video', totalBytes ? receivedBytes / totalBytes : 0);
-    },
-    async choose(parts) {
-      const { fetchAudioParts } = await import('../audio-parts.ts');
-      probed = await fetchAudioParts(parts, path, context);
-      return probed !== null;
-    },
-  });
-  const { sizeBytes, filename, partBytes } = downloaded;
-  services.observer?.sourceFetched({ size: sizeBytes, fetched: partBytes ?? sizeBytes });
-  context.logger.debug({ sizeBytes, partBytes }, 'source downloaded');
-  const name = filename ?? 'audio';
-  return { path, name, sizeBytes, url: downloaded.url, ...(probed === null ? {} : { probe: probed }) };
-}
-
-async function openStream(
-  playlist: DownloadedFile & { readonly kind: StreamKind },
-  context: StepContext,
-): Promise<LocalVideo> {
-  const { fetchStream } = await import('../stream-source.ts');
-  const { services, signal } = context;
-  const { path, name } = playlist;
-  const stream = await fetchStream(playlist, context);
-  if (!('fileUrl' in stream)) return { ...stream, path, name };
-  const { fileUrl, zeroSeconds, isTrack, elsewhere } = stream;
-  const { sizeBytes } = await downloadFile(fileUrl, context);
-  const probed = await probe(services.tools, path, { signal, known: { zeroSeconds } });
-  return { path, name, sizeBytes, probe: probed, isTrack, elsewhere };
-}
-
 async function openUpload(
   file: string,
   name: string,
   { services, workspace, signal, space }: StepContext,
-): Promise<LocalVideo> {
+): Promise<LocalSource> {
   try {
     let roomBytes = 0;
     const copying = {

@@ -1,11 +1,11 @@
 /** The audio is taken out, and made louder or quieter when that was asked for. */
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
-import { type Extraction, extractAudio } from '../../media/extract.ts';
-import { roomFor, roomForRun } from '../../media/output-size.ts';
-import type { Parallelism } from '../../media/parallel/render.ts';
-import { isLight, type OutputPlan } from '../../media/plan.ts';
-import { emptiness } from '../../media/render.ts';
+import { type Extraction, extractAudio } from 'soundpost-media/extract';
+import { roomFor, roomForRun } from 'soundpost-media/output-size';
+import type { Parallelism } from 'soundpost-media/parallel/render';
+import { isLight, type OutputPlan } from 'soundpost-media/plan';
+import { emptiness } from 'soundpost-media/render';
 import type { Step, StepContext } from '../step.ts';
 import type { AnalyzedVideo } from './analyze.ts';
 

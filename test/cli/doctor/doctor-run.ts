@@ -2,9 +2,9 @@
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { inherited } from 'soundpost-testing/inherited';
 import { z } from 'zod';
 import { run } from '../../house/command.ts';
-import { inherited } from '../../inherited.ts';
 
 const MAIN = resolve(import.meta.dirname, '../../../src/main.ts');
 

@@ -2,13 +2,13 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import { freeNeighbours, freePorts } from 'soundpost-testing/ports';
+import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
+import { ServiceHome } from 'soundpost-testing/service';
+import { MIB, makeSmallVolume } from 'soundpost-testing/small-volume';
 import { afterEach, describe, expect, it } from 'vitest';
 import { ACL_RULE } from '../../../src/cli/doctor/redis.ts';
 import { readPage } from '../../docs/markdown.ts';
-import { freeNeighbours, freePorts } from '../../ports.ts';
-import { startTestRedis, type TestRedis } from '../../redis-server.ts';
-import { ServiceHome } from '../../service.ts';
-import { MIB, makeSmallVolume } from '../../small-volume.ts';
 import { diagnose, doctor } from './doctor-run.ts';
 import { shiftedRedis } from './shifted-redis.ts';
 

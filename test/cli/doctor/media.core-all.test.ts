@@ -3,11 +3,11 @@ import { execFileSync } from 'node:child_process';
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { requirements } from 'soundpost-media/requirements';
+import { currentRun } from 'soundpost-testing/by-run';
+import { mediaTools } from 'soundpost-testing/media-tools';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { requirements } from '../../../src/media/requirements.ts';
-import { currentRun } from '../../by-run.ts';
 import { run } from '../../house/command.ts';
-import { mediaTools } from '../../media-tools.ts';
 import { diagnose } from './doctor-run.ts';
 
 const pathOf = (program: string): string =>

@@ -6,7 +6,7 @@ ChildProcess.prototype.kill = () => true;
 const { kill } = process;
 process.kill = (pid, signal) => (pid < 0 ? true : kill(pid, signal));
 
-/** A frame of src/media/starter.ts: 4 bytes of the kind 2. */
+/** A frame of packages/media/src/starter.ts: 4 bytes of the kind 2. */
 const isSignal = (bytes: unknown): boolean =>
   Buffer.isBuffer(bytes) && bytes.length === 16 && bytes.readUInt32LE(0) === 4 && bytes.readUInt32LE(4) === 2;
 const { write } = Socket.prototype;

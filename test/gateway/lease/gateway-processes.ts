@@ -2,9 +2,9 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import { fetch } from '../../http.ts';
-import type { TestRedis } from '../../redis-server.ts';
-import { until } from '../../until.ts';
+import { fetch } from 'soundpost-testing/http';
+import type { TestRedis } from 'soundpost-testing/redis-server';
+import { until } from 'soundpost-testing/until';
 import { caller, type GatewaySetting, type TestGateway } from '../gateway-fixture.ts';
 
 /** Long enough for a machine that is busy: who stands still for some seconds keeps it. */

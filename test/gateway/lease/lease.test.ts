@@ -2,15 +2,15 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import { Redis } from 'ioredis';
+import { Election } from 'soundpost-chat/lease/election';
+import { FencedScript } from 'soundpost-chat/lease/fenced-script';
+import { Lease } from 'soundpost-chat/lease/lease';
+import { thisMoment } from 'soundpost-chat/lease/lease-clock';
+import { LEASE, releaseLease, renewLease, takeLease } from 'soundpost-chat/lease/lease-record';
+import { createLogger } from 'soundpost-kit/observe/logger';
+import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
+import { until } from 'soundpost-testing/until';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
-import { Election } from '../../../src/gateway/lease/election.ts';
-import { FencedScript } from '../../../src/gateway/lease/fenced-script.ts';
-import { Lease } from '../../../src/gateway/lease/lease.ts';
-import { thisMoment } from '../../../src/gateway/lease/lease-clock.ts';
-import { LEASE, releaseLease, renewLease, takeLease } from '../../../src/gateway/lease/lease-record.ts';
-import { createLogger } from '../../../src/observe/logger.ts';
-import { startTestRedis, type TestRedis } from '../../redis-server.ts';
-import { until } from '../../until.ts';
 
 /** So long that a busy machine neither outlasts a lease unawares nor the margin. */
 const timing = { leaseMs: 8000, retryMs: 50, marginMs: 4000 };
@@ -92,7 +92,7 @@ it('taken although the answer was lost, it is taken again, under a new token', a
   expect(tokenOf(again.holder)).toBeGreaterThan(tokenOf(lost.holder));
 });
 
-// Broken by hand (src/gateway/lease/fenced-script.ts): without the look at the holder.
+// Broken by hand (packages/chat/src/lease/fenced-script.ts): without the look at the holder.
 it('a write is refused as soon as the lease is over or another’s, by whatever clock the writer goes', async () => {
   const script = new FencedScript(`return redis.call('SET', KEYS[1], ARGV[own])`);
   const leaseOf = (holder: string): Lease => new Lease(holder, 60_000, thisMoment());
@@ -137,7 +137,7 @@ it('the lease lasts until what was active is closed', async () => {
   await until('the second to be active', () => second.election.active);
 });
 
-// Broken by hand (src/gateway/lease/election.ts): without the margin.
+// Broken by hand (packages/chat/src/lease/election.ts): without the margin.
 it('a process that cannot renew its lease has stopped before Redis gives it away, and begins anew', async () => {
   const { election, terms } = await candidate();
   process.kill(server.pid, 'SIGSTOP');

@@ -1,9 +1,10 @@
 /** What a gateway answers while another one on the same Redis serves. */
-import { afterAll, beforeAll, expect, it } from 'vitest';
+
 import { GatewayErrorAnswer } from 'soundpost-contract/gateway-errors';
-import { sendVoiceMessage } from '../../../src/worker/completion/gateway-client.ts';
-import { startTestRedis, type TestRedis } from '../../redis-server.ts';
-import { until } from '../../until.ts';
+import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
+import { until } from 'soundpost-testing/until';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { sendVoiceMessage } from '../../../src/followups/kinds/gateway-client.ts';
 import {
   API_KEY,
   ada,

@@ -3,18 +3,18 @@
 /** A gateway that dies, is stopped, or ends while another stands by, with accounts on a real XMPP server: nothing is sent twice. */
 import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
+import { startTestProsody, type TestProsody } from 'soundpost-testing/prosody';
+import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
+import { until } from 'soundpost-testing/until';
+import { type PeerEvent, startPeer, type XmppPeer } from 'soundpost-testing/xmpp-peer';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
-import { startTestProsody, type TestProsody } from '../../prosody.ts';
-import { startTestRedis, type TestRedis } from '../../redis-server.ts';
-import { until } from '../../until.ts';
-import { type PeerEvent, startPeer, type XmppPeer } from '../../xmpp-peer.ts';
 import { type Answer, makeFolder } from '../gateway-fixture.ts';
 import { jidOf, makeVoiceNote, numbers } from '../xmpp/xmpp-fixture.ts';
 import { type GatewayProcess, type GatewayProcesses, gatewayProcesses, timing } from './gateway-processes.ts';
 
 const accounts = { [numbers.soundpost]: 'one', [numbers.ada]: 'two' };
 const SEND = '/message/sendMessengerAudio/alpha';
-/** What a client of the gateway takes for "not now": as the worker does (src/worker/completion/gateway-client.ts). */
+/** What a client of the gateway takes for "not now": as the worker does (src/followups/kinds/gateway-client.ts). */
 const PASSING = new Set([409, 429, 502, 503, 504]);
 const BURST = 8;
 
@@ -155,7 +155,7 @@ it('SIGKILL: the other one serves, and a burst that is repeated arrives once', a
   expect(resources().size).toBe(1);
 }, 120_000);
 
-// Broken by hand (src/gateway/lease/lease.ts, fenced-script.ts and the resource in xmpp/account.ts): a gateway that never looks
+// Broken by hand (packages/chat/src/lease/lease.ts, fenced-script.ts and the resource in xmpp/account.ts): a gateway that never looks
 // whether it still has the lease sends what it had begun when it wakes.
 it('SIGSTOP beyond the lease, then SIGCONT: nothing is sent twice, and the one that slept stands by', async () => {
   const since = voices().length;

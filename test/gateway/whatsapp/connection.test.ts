@@ -1,9 +1,6 @@
+import { type DisconnectReason, disconnectReasons } from 'soundpost-chat-whatsapp/disconnect-reasons';
+import { until } from 'soundpost-testing/until';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import {
-  type DisconnectReason,
-  disconnectReasons,
-} from '../../../src/gateway/transports/whatsapp/disconnect-reasons.ts';
-import { until } from '../../until.ts';
 import { adasChat, OWN_NUMBER, type Setting, startSetting, useSettings } from './whatsapp-fixture.ts';
 
 const PNG_SIGNATURE = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);

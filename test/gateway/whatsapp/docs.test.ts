@@ -1,6 +1,6 @@
+import { disconnectReasons } from 'soundpost-chat-whatsapp/disconnect-reasons';
+import { INSTALL_COMMAND } from 'soundpost-chat-whatsapp/library';
 import { describe, expect, it } from 'vitest';
-import { disconnectReasons } from '../../../src/gateway/transports/whatsapp/disconnect-reasons.ts';
-import { INSTALL_COMMAND } from '../../../src/gateway/transports/whatsapp/library.ts';
 import { codeBlocks, readPage } from '../../docs/markdown.ts';
 
 const page = 'docs/whatsapp.md';

@@ -18,8 +18,8 @@ import type {
   WAPresence,
 } from 'baileys';
 import * as baileys from 'baileys';
-import type { SocketEvents } from '../../../src/gateway/transports/whatsapp/connection.ts';
-import type { BaileysLibrary, WhatsAppSocket } from '../../../src/gateway/transports/whatsapp/library.ts';
+import type { SocketEvents } from 'soundpost-chat-whatsapp/connection';
+import type { BaileysLibrary, WhatsAppSocket } from 'soundpost-chat-whatsapp/library';
 
 export interface FakePerson {
   readonly jid: string;

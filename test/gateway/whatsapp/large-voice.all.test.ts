@@ -2,8 +2,8 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as baileys from 'baileys';
+import { until } from 'soundpost-testing/until';
 import { expect, it, onTestFinished } from 'vitest';
-import { until } from '../../until.ts';
 import { makeFolder } from '../gateway-fixture.ts';
 import { personJid } from './fake-whatsapp.ts';
 import { ada, OWN_NUMBER, startSetting, useSettings } from './whatsapp-fixture.ts';

@@ -3,9 +3,9 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { INSTALL_COMMAND } from 'soundpost-chat-whatsapp/library';
+import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { INSTALL_COMMAND } from '../../../src/gateway/transports/whatsapp/library.ts';
-import { startTestRedis, type TestRedis } from '../../redis-server.ts';
 import { caller, type GatewaySetting, makeFolder, type TestGateway } from '../gateway-fixture.ts';
 
 let redis: TestRedis;

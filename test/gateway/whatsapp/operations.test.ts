@@ -3,11 +3,11 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import * as baileys from 'baileys';
+import { parseAddress } from 'soundpost-chat/address';
+import type { Chat } from 'soundpost-chat/transport';
+import type { WhatsAppSession } from 'soundpost-chat-whatsapp/session';
+import { until } from 'soundpost-testing/until';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { parseAddress } from '../../../src/gateway/address.ts';
-import type { Chat } from '../../../src/gateway/transport.ts';
-import type { WhatsAppSession } from '../../../src/gateway/transports/whatsapp/session.ts';
-import { until } from '../../until.ts';
 import { makeFolder, run } from '../gateway-fixture.ts';
 import { personJid, refusal } from './fake-whatsapp.ts';
 import {

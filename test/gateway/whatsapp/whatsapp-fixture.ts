@@ -1,11 +1,9 @@
 /** The WhatsApp transport on a Redis of the test's own and a fake of the network, with everything that it reports. */
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
-import { afterAll, beforeAll } from 'vitest';
-import { defaultInstanceSettings } from 'soundpost-contract/gateway-instances';
-import type { Instance } from '../../../src/gateway/instances.ts';
-import type { Lease } from '../../../src/gateway/lease/lease.ts';
-import { type LoggedMessage, plainContext } from '../../../src/gateway/message-record.ts';
+import type { Instance } from 'soundpost-chat/instances';
+import type { Lease } from 'soundpost-chat/lease/lease';
+import { type LoggedMessage, plainContext } from 'soundpost-chat/message-record';
 import type {
   Chat,
   IncomingCall,
@@ -17,16 +15,18 @@ import type {
   Session,
   Transport,
   TransportReports,
-} from '../../../src/gateway/transport.ts';
-import { WhatsAppSession } from '../../../src/gateway/transports/whatsapp/session.ts';
-import { createWhatsAppTransport } from '../../../src/gateway/transports/whatsapp/whatsapp-transport.ts';
-import { Workspaces } from '../../../src/gateway/workspace.ts';
-import { createLogger } from '../../../src/observe/logger.ts';
-import { closeRedis, connectRedis, type Redis } from '../../../src/redis/connection.ts';
-import { Sealer } from '../../../src/signing/sealer.ts';
-import { stubNetwork } from '../../outbound/stub-network.ts';
-import { startTestRedis, type TestRedis } from '../../redis-server.ts';
-import { until } from '../../until.ts';
+} from 'soundpost-chat/transport';
+import { Workspaces } from 'soundpost-chat/workspace';
+import { WhatsAppSession } from 'soundpost-chat-whatsapp/session';
+import { createWhatsAppTransport } from 'soundpost-chat-whatsapp/whatsapp-transport';
+import { defaultInstanceSettings } from 'soundpost-contract/gateway-instances';
+import { createLogger } from 'soundpost-kit/observe/logger';
+import { closeRedis, connectRedis, type Redis } from 'soundpost-kit/redis/connection';
+import { Sealer } from 'soundpost-kit/signing/sealer';
+import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
+import { stubNetwork } from 'soundpost-testing/stub-network';
+import { until } from 'soundpost-testing/until';
+import { afterAll, beforeAll } from 'vitest';
 import { makeFolder } from '../gateway-fixture.ts';
 import { takeOver } from '../take-over.ts';
 import { FakeWhatsApp, personJid } from './fake-whatsapp.ts';

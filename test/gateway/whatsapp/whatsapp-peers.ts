@@ -1,11 +1,11 @@
 /** People on the fake of WhatsApp as the contract suite wants them. */
 import { buffer } from 'node:stream/consumers';
 import type { WAMessage } from 'baileys';
+import { startTestRedis } from 'soundpost-testing/redis-server';
+import { until } from 'soundpost-testing/until';
 import type { RunningGateway } from '../../../src/gateway/gateway-options.ts';
 import { startGateway } from '../../../src/gateway/start.ts';
 import type { Furniture, NetworkUnderTest, Peer, Received } from '../../contract/gateway-suite.ts';
-import { startTestRedis } from '../../redis-server.ts';
-import { until } from '../../until.ts';
 import { API_KEY, caller, gatewayOptions, makeFolder } from '../gateway-fixture.ts';
 import { FakeWhatsApp, type Sent } from './fake-whatsapp.ts';
 

@@ -1,10 +1,11 @@
 // @module-tag prosody
 // @module-tag slixmpp
 /** What happens to messages and to the connection when something between gateway and server breaks. */
+
+import { freePort } from 'soundpost-testing/ports';
+import { until } from 'soundpost-testing/until';
+import type { PeerEvent, XmppPeer } from 'soundpost-testing/xmpp-peer';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { freePort } from '../../ports.ts';
-import { until } from '../../until.ts';
-import type { PeerEvent, XmppPeer } from '../../xmpp-peer.ts';
 import { type CuttableLine, startCuttableLine } from './cuttable-line.ts';
 import { type Connected, makeVoiceNote, newId, numbers, startWorld, type World } from './xmpp-fixture.ts';
 

@@ -2,10 +2,10 @@
 /** A server that refuses a query of which the library does not know yet that it is written. */
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
+import { xml } from 'soundpost-chat-xmpp/element';
+import { createGuardedClient } from 'soundpost-chat-xmpp/guarded-client';
+import { DOMAIN } from 'soundpost-testing/prosody';
 import { afterEach, expect, it } from 'vitest';
-import { xml } from '../../../src/gateway/transports/xmpp/element.ts';
-import { createGuardedClient } from '../../../src/gateway/transports/xmpp/guarded-client.ts';
-import { DOMAIN } from '../../prosody.ts';
 
 const STREAM = `<stream:stream xmlns="jabber:client" xmlns:stream="http://etherx.jabber.org/streams" from="${DOMAIN}" id="1" version="1.0">`;
 const REFUSAL = `<iq type="error" id="early" from="${DOMAIN}"><error type="cancel"><item-not-found xmlns="urn:ietf:params:xml:ns:xmpp-stanzas"/></error></iq>`;
@@ -18,7 +18,7 @@ afterEach(() => {
   process.off('unhandledRejection', onUnheard);
 });
 
-// Broken by hand (src/gateway/transports/xmpp/guarded-client.ts): without hearEarlyRefusals. A rejection that nobody hears ends a gateway.
+// Broken by hand (packages/chat-xmpp/src/guarded-client.ts): without hearEarlyRefusals. A rejection that nobody hears ends a gateway.
 it('refuses that query, and nobody is left with a rejection', async () => {
   process.on('unhandledRejection', onUnheard);
   const server = createServer((socket) => {

@@ -1,10 +1,11 @@
 // @module-tag prosody
 // @module-tag slixmpp
 /** Rooms: who is in them, how one gets in, and what is said there. */
+
+import { parseAddress } from 'soundpost-chat/address';
+import { ROOMS } from 'soundpost-testing/prosody';
+import type { PeerEvent, XmppPeer } from 'soundpost-testing/xmpp-peer';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { parseAddress } from '../../../src/gateway/address.ts';
-import { ROOMS } from '../../prosody.ts';
-import type { PeerEvent, XmppPeer } from '../../xmpp-peer.ts';
 import { type Connected, jidOf, makeVoiceNote, numbers, startWorld, type World } from './xmpp-fixture.ts';
 
 const room = `soundpost@${ROOMS}`;

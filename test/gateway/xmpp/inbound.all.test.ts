@@ -1,9 +1,10 @@
 // @module-tag prosody
 // @module-tag slixmpp
 /** What others send to the account, and what they only pretend. */
+
+import type { IncomingMessage } from 'soundpost-chat/transport';
+import type { XmppPeer } from 'soundpost-testing/xmpp-peer';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { IncomingMessage } from '../../../src/gateway/transport.ts';
-import type { XmppPeer } from '../../xmpp-peer.ts';
 import { type Connected, jidOf, makeVoiceNote, numbers, startWorld, type World } from './xmpp-fixture.ts';
 
 let world: World;

@@ -1,9 +1,10 @@
 // @module-tag prosody
 // @module-tag slixmpp
 /** The operations beside sending, on a real server: what is asked of it, and what the other side sees. */
+
+import { DOMAIN } from 'soundpost-testing/prosody';
+import type { PeerEvent, XmppPeer } from 'soundpost-testing/xmpp-peer';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { DOMAIN } from '../../prosody.ts';
-import type { PeerEvent, XmppPeer } from '../../xmpp-peer.ts';
 import { type Connected, jidOf, numbers, startWorld, type World } from './xmpp-fixture.ts';
 
 let world: World;

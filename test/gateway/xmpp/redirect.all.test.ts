@@ -1,9 +1,10 @@
 // @module-tag prosody
 // @module-tag slixmpp
 /** A server that sends its clients elsewhere (RFC 6120 §4.9.3.19): the gateway goes there only where the guard lets it. */
+
+import { startXmppSender } from 'soundpost-testing/misleading-servers';
+import { DOMAIN } from 'soundpost-testing/prosody';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { startXmppSender } from '../../outbound/misleading-servers.ts';
-import { DOMAIN } from '../../prosody.ts';
 import { numbers, startWorld, type World } from './xmpp-fixture.ts';
 
 let world: World;
@@ -12,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => world?.close());
 
-// Broken by hand (src/outbound/connector.ts): with `host` in place of 'checked.invalid' the forbidden server is connected to.
+// Broken by hand (packages/outbound/src/connector.ts): with `host` in place of 'checked.invalid' the forbidden server is connected to.
 it.each(['127.0.0.1', '[::ffff:127.0.0.1]', '[::ffff:7f00:1]', '2130706433', '0'])(
   'a forbidden address written %s gets no connection, and the instance says why',
   async (address) => {

@@ -4,8 +4,8 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { PeerEvent, XmppPeer } from 'soundpost-testing/xmpp-peer';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { PeerEvent, XmppPeer } from '../../xmpp-peer.ts';
 import { run } from '../gateway-fixture.ts';
 import {
   type Connected,

@@ -5,12 +5,11 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { defaultInstanceSettings, type InstanceSettings } from 'soundpost-contract/gateway-instances';
-import { parseAddress } from '../../../src/gateway/address.ts';
-import type { Instance } from '../../../src/gateway/instances.ts';
-import type { Lease } from '../../../src/gateway/lease/lease.ts';
-import { MessageLog } from '../../../src/gateway/message-log.ts';
-import { plainContext } from '../../../src/gateway/message-record.ts';
+import { parseAddress } from 'soundpost-chat/address';
+import type { Instance } from 'soundpost-chat/instances';
+import type { Lease } from 'soundpost-chat/lease/lease';
+import { MessageLog } from 'soundpost-chat/message-log';
+import { plainContext } from 'soundpost-chat/message-record';
 import type {
   Chat,
   IncomingCall,
@@ -21,17 +20,18 @@ import type {
   Session,
   Transport,
   TransportReports,
-} from '../../../src/gateway/transport.ts';
-import { createXmppTransport } from '../../../src/gateway/transports/xmpp/xmpp-transport.ts';
-import { createLogger } from '../../../src/observe/logger.ts';
-import { parseAllowRules } from '../../../src/outbound/allow-rules.ts';
-import { OutboundRefused } from '../../../src/outbound/errors.ts';
-import { createOutbound, type Outbound } from '../../../src/outbound/outbound.ts';
-import { closeRedis, connectRedis, type Redis } from '../../../src/redis/connection.ts';
-import { DOMAIN, type ProsodySetting, startTestProsody, type TestProsody } from '../../prosody.ts';
-import { startTestRedis, type TestRedis } from '../../redis-server.ts';
-import { until } from '../../until.ts';
-import { startPeer, type XmppPeer } from '../../xmpp-peer.ts';
+} from 'soundpost-chat/transport';
+import { createXmppTransport } from 'soundpost-chat-xmpp/xmpp-transport';
+import { defaultInstanceSettings, type InstanceSettings } from 'soundpost-contract/gateway-instances';
+import { createLogger } from 'soundpost-kit/observe/logger';
+import { closeRedis, connectRedis, type Redis } from 'soundpost-kit/redis/connection';
+import { parseAllowRules } from 'soundpost-outbound/allow-rules';
+import { OutboundRefused } from 'soundpost-outbound/errors';
+import { createOutbound, type Outbound } from 'soundpost-outbound/outbound';
+import { DOMAIN, type ProsodySetting, startTestProsody, type TestProsody } from 'soundpost-testing/prosody';
+import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
+import { until } from 'soundpost-testing/until';
+import { startPeer, type XmppPeer } from 'soundpost-testing/xmpp-peer';
 import { makeFolder, run } from '../gateway-fixture.ts';
 import { takeOver } from '../take-over.ts';
 

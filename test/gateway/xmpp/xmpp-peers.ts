@@ -2,10 +2,10 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { DOMAIN, ROOMS, startTestProsody, type TestProsody } from 'soundpost-testing/prosody';
+import { startTestRedis } from 'soundpost-testing/redis-server';
+import { type PeerEvent, startPeer, type XmppPeer } from 'soundpost-testing/xmpp-peer';
 import type { Furniture, NetworkUnderTest, Peer, Received } from '../../contract/gateway-suite.ts';
-import { DOMAIN, ROOMS, startTestProsody, type TestProsody } from '../../prosody.ts';
-import { startTestRedis } from '../../redis-server.ts';
-import { type PeerEvent, startPeer, type XmppPeer } from '../../xmpp-peer.ts';
 import { API_KEY, caller, type GatewaySetting, makeFolder, startTestGateway } from '../gateway-fixture.ts';
 
 const people = {

@@ -1,7 +1,7 @@
 /** A job of several outputs, from its source to its files, as the worker runs it. */
 import { randomBytes } from 'node:crypto';
 import { buffer } from 'node:stream/consumers';
-import { ExtractPayload, type ExtractProgress, type ExtractResult } from '../../../src/queue/payloads.ts';
+import { ExtractPayload, type ExtractProgress, type ExtractResult } from '../../../src/jobs/payloads.ts';
 import { runExtraction } from '../../../src/worker/extraction.ts';
 import type { Surroundings } from '../worker-fixture.ts';
 

@@ -1,11 +1,11 @@
 /** Several outputs of one job (decisions A8): each is what a job of its own would make, of one fetch. */
 import { copyFile } from 'node:fs/promises';
+import { cachedMedia } from 'soundpost-testing/media-cache';
+import { mediaFolder } from 'soundpost-testing/sources';
+import { serveVideos, type VideoServer } from 'soundpost-testing/video-server';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { filesOf, type StoredFile } from '../../../src/queue/payloads.ts';
-import { Semaphore } from '../../../src/queue/semaphore.ts';
-import { mediaFolder } from '../../media/sources.ts';
-import { cachedMedia } from '../../media-cache.ts';
-import { serveVideos, type VideoServer } from '../../video-server.ts';
+import { filesOf, type StoredFile } from '../../../src/jobs/payloads.ts';
+import { Semaphore } from '../../../src/jobs/semaphore.ts';
 import { makeSurroundings, type Surroundings } from '../worker-fixture.ts';
 import { contentOf, runJob } from './outputs-run.ts';
 

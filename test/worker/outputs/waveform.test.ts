@@ -1,9 +1,10 @@
 /** A waveform is the lowest and the highest of each stretch of the decoded sound, as audiowaveform writes it (decisions A8). */
+
+import { ffmpeg } from 'soundpost-testing/oracle';
+import { mediaFolder, type SourceName } from 'soundpost-testing/sources';
+import { serveVideos, type VideoServer } from 'soundpost-testing/video-server';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { filesOf } from '../../../src/queue/payloads.ts';
-import { ffmpeg } from '../../media/oracle.ts';
-import { mediaFolder, type SourceName } from '../../media/sources.ts';
-import { serveVideos, type VideoServer } from '../../video-server.ts';
+import { filesOf } from '../../../src/jobs/payloads.ts';
 import { makeSurroundings, type Surroundings } from '../worker-fixture.ts';
 import { contentOf, runJob } from './outputs-run.ts';
 

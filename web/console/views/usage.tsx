@@ -1,7 +1,7 @@
 /** What the key used of its allowances, and what it may do. */
 import { useEffect, useState } from 'preact/hooks';
-import type { z } from 'zod';
 import type { Usage as UsageAnswer } from 'soundpost-contract/answers';
+import type { z } from 'zod';
 import { api, isAborted, sentence } from '../session.ts';
 import { Facts, Fault, ViewHead } from '../ui.tsx';
 import { size } from '../words.ts';

@@ -228,7 +228,7 @@ envFrom:
 {{- end }}
 {{- end }}
 
-{{/* The public internet, as src/outbound/address-table.ts has it. */}}
+{{/* The public internet, as packages/outbound/src/address-table.ts has it. */}}
 {{- define "soundpost.public" -}}
 - ipBlock:
     cidr: 0.0.0.0/0

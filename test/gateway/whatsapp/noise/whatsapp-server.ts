@@ -15,8 +15,8 @@ import {
   type proto as Proto,
   proto,
 } from 'baileys';
+import { receivedBody } from 'soundpost-testing/received-body';
 import { WebSocketServer } from 'ws';
-import { receivedBody } from '../../../received-body.ts';
 import { Device } from './device.ts';
 import { type Authority, makeAuthority, NoiseLine } from './noise-line.ts';
 

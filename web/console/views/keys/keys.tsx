@@ -1,6 +1,6 @@
 /** The service's API keys: made, rotated and revoked by a key with the scope `admin`. */
 import { useEffect, useState } from 'preact/hooks';
-import { SoundpostError } from '../../../../src/client/error.ts';
+import { SoundpostError } from 'soundpost-client/error';
 import type { KeyState, KeyWithSecret } from 'soundpost-contract/api-keys';
 import { scopes } from 'soundpost-contract/scopes';
 import { ShownOnce } from '../../secret-value.tsx';

@@ -1,8 +1,9 @@
 /** What is to be made of the sources, as it stands in the fields, and as the API wants it. */
-import type { z } from 'zod';
+
 import { formats } from 'soundpost-contract/formats';
 import type { Job } from 'soundpost-contract/job';
 import type { JobRequest } from 'soundpost-contract/job-request';
+import type { z } from 'zod';
 import { type Output, outputsOf, time } from '../../words.ts';
 import { createStore } from './store.ts';
 

@@ -1,5 +1,5 @@
 /** Off they go: one source as a job, several as batches, each source as soon as it is there. */
-import { SoundpostError } from '../../../../src/client/error.ts';
+import { SoundpostError } from 'soundpost-client/error';
 import { MAX_BATCH_JOBS } from 'soundpost-contract/job-request';
 import { announce } from '../../announcements.ts';
 import { withMoves } from '../../live.ts';

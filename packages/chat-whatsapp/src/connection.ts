@@ -1,0 +1,304 @@
+/**
+ * One instance's connection: begins, pairs, comes back after faults, and ends for good when the session is worth nothing
+ * any more. There is one socket at a time; Baileys' sockets are used once.
+ */
+import { setTimeout as wait } from 'node:timers/promises';
+import type { AuthenticationState, BaileysEventMap, UserFacingSocketConfig } from 'baileys';
+import type { Logger } from 'soundpost-base/logger';
+import type { Lease } from 'soundpost-chat/lease/lease';
+import type { Pairing } from 'soundpost-chat/transport';
+import { GatewayError } from 'soundpost-contract/gateway-errors';
+import type { ConnectionState } from 'soundpost-contract/gateway-instances';
+import { z } from 'zod';
+import { type DisconnectReason, disconnectReason } from './disconnect-reasons.ts';
+import { bareJid } from './jids.ts';
+import type { BaileysLibrary, WhatsAppSocket } from './library.ts';
+import { pairingOf } from './pairing.ts';
+import type { ProtocolVersion, WhatsAppVersion } from './protocol-version.ts';
+import { isPaired, type SessionStore } from './session-store.ts';
+
+export type SocketEvents = Partial<BaileysEventMap>;
+
+/** A socket with the library that it came from. */
+export interface Line {
+  readonly socket: WhatsAppSocket;
+  readonly library: BaileysLibrary;
+  /** What it told the server; undefined: the library's own. */
+  readonly version: WhatsAppVersion | undefined;
+}
+
+export interface ConnectionOptions {
+  readonly instanceId: string;
+  readonly instanceName: string;
+  readonly lease: Lease;
+  readonly library: () => Promise<BaileysLibrary>;
+  readonly store: SessionStore;
+  readonly logger: Logger;
+  readonly version: Pick<ProtocolVersion, 'current' | 'renew'>;
+  /** Besides `auth` and `version`; asked for at each attempt. */
+  readonly socketConfig: (
+    library: BaileysLibrary,
+  ) => Promise<Omit<UserFacingSocketConfig, 'auth' | 'version'>>;
+  /** How long to wait before the nth attempt in a row, counted from 1. */
+  readonly retryDelayMs: (attempt: number) => number;
+  readonly stateChanged: (state: ConnectionState, reason?: string) => void;
+  /** All but what concerns the connection itself, in order. */
+  readonly received: (line: Line, events: SocketEvents) => void;
+  /** Whatever the server acknowledges without a fault. */
+  readonly acknowledged: (messageId: string) => void;
+}
+
+/** How long somebody who connects waits for something to pair with. */
+const CONNECT_TIMEOUT_MS = 20_000;
+
+/** Baileys' errors are Boom errors; the code of the disconnect reason is their status. */
+const BoomError = z.object({ output: z.object({ statusCode: z.number() }) });
+
+export class Connection {
+  readonly #options: ConnectionOptions;
+  #state: ConnectionState = 'close';
+  #auth: AuthenticationState | undefined;
+  #line: Line | undefined;
+  #pairing: Pairing | undefined;
+  #pairingCount = 0;
+  #pairingNumber: string | undefined;
+  #attempt = 0;
+  /** Resolves when there is something to show to whoever connects. */
+  #shown = Promise.withResolvers<void>();
+  /** Aborted when a pending attempt is not wanted any more. */
+  #wanted = new AbortController();
+
+  constructor(options: ConnectionOptions) {
+    this.#options = options;
+  }
+
+  get state(): ConnectionState {
+    return this.#state;
+  }
+
+  get ownJid(): string {
+    const id = this.#auth && isPaired(this.#auth.creds) ? this.#auth.creds.me?.id : undefined;
+    return id === undefined ? '' : bareJid(id);
+  }
+
+  get pairing(): Pairing | undefined {
+    return this.#pairing;
+  }
+
+  /** Throws not_connected; service_unavailable when another process has the instance. */
+  line(): Line {
+    this.#options.lease.assert();
+    if (this.#state !== 'open' || this.#line === undefined) {
+      throw new GatewayError(
+        'not_connected',
+        `instance ${this.#options.instanceName} is not connected to WhatsApp`,
+      );
+    }
+    return this.#line;
+  }
+
+  /** Reads what is stored. Answers whether there is a session to connect with. */
+  async restore(): Promise<boolean> {
+    this.#auth = await this.#options.store.load(await this.#options.library());
+    return isPaired(this.#auth.creds);
+  }
+
+  /**
+   * Begins to connect, and resolves when the connection is open, can be paired, or has failed.
+   * @param pairingNumber digits; asks for a code to be typed on the phone with this number
+   */
+  async connect(pairingNumber?: string): Promise<void> {
+    if (this.#state === 'close') {
+      this.#pairingNumber = pairingNumber;
+      await this.#begin();
+    } else if (this.#line !== undefined && this.#pairing !== undefined && pairingNumber !== undefined) {
+      await this.#requestCode(this.#line.socket, pairingNumber);
+    }
+    await Promise.race([this.#shown.promise, wait(CONNECT_TIMEOUT_MS, undefined, { ref: false })]);
+  }
+
+  /** Takes the device off the account, and forgets the session. */
+  async logout(): Promise<void> {
+    const line = this.#line;
+    const told = this.#state === 'open' && line !== undefined ? line.socket.logout() : undefined;
+    this.#hangUp();
+    await told?.catch((error: unknown) => this.#warn(error, 'WhatsApp was not told of a logout'));
+    await line?.socket.end(undefined).catch(() => undefined);
+    await this.#forget();
+    this.#enter('close', 'logged out');
+  }
+
+  /** Ends the connection and keeps the session. */
+  async close(): Promise<void> {
+    const line = this.#line;
+    this.#hangUp();
+    this.#state = 'close';
+    await line?.socket.end(undefined).catch(() => undefined);
+    await this.#options.store.close();
+  }
+
+  async #begin(): Promise<void> {
+    this.#wanted = new AbortController();
+    this.#shown = Promise.withResolvers();
+    this.#pairingCount = 0;
+    this.#attempt = 0;
+    this.#enter('connecting');
+    try {
+      await this.#dial();
+    } catch (error) {
+      this.#enter('close');
+      throw error;
+    }
+  }
+
+  async #dial(): Promise<void> {
+    const { library: load, store, socketConfig, lease } = this.#options;
+    const { signal } = this.#wanted;
+    const library = await load();
+    const config = await socketConfig(library);
+    let auth = this.#auth ?? (await store.load(library));
+    if (!isPaired(auth.creds)) {
+      // Half a pairing is of no use: with a number that was asked for a code, Baileys would try to log in.
+      await store.erase();
+      auth = await store.load(library);
+    }
+    if (signal.aborted) {
+      return;
+    }
+    this.#auth = auth;
+    lease.assert();
+    const version = this.#options.version.current;
+    const socket = library.makeWASocket({ ...config, ...(version && { version }), auth });
+    const line: Line = { socket, library, version };
+    this.#line = line;
+    socket.ws.on('CB:ack,class:message', ({ attrs }) => {
+      if (attrs.id !== undefined && attrs.error === undefined) {
+        this.#options.acknowledged(attrs.id);
+      }
+    });
+    socket.ev.process((events) => {
+      if (this.#line === line) {
+        this.#take(line, auth, events);
+      }
+    });
+  }
+
+  #take(line: Line, auth: AuthenticationState, events: SocketEvents): void {
+    const { 'creds.update': creds, 'connection.update': update, ...others } = events;
+    if (creds !== undefined) {
+      // Baileys has changed its credentials already; what is stored follows.
+      void this.#options.store.save(line.library, auth.creds);
+    }
+    if (Object.keys(others).length > 0) {
+      this.#options.received(line, others);
+    }
+    if (update?.qr !== undefined) {
+      this.#offerPairing(line, update.qr);
+    }
+    if (update?.connection === 'open') {
+      this.#attempt = 0;
+      this.#pairing = undefined;
+      this.#enter('open');
+    }
+    if (update?.connection === 'close') {
+      void this.#ended(line, codeOf(update.lastDisconnect?.error)).catch((error: unknown) =>
+        this.#warn(error, 'a whatsapp connection could not be taken up again'),
+      );
+    }
+  }
+
+  #offerPairing({ socket }: Line, code: string): void {
+    this.#pairingCount += 1;
+    const pairingCode = this.#pairing?.pairingCode ?? null;
+    this.#pairing = { ...pairingOf(code, this.#pairingCount), pairingCode };
+    const number = this.#pairingNumber;
+    if (number === undefined || this.#pairingCount > 1) {
+      this.#shown.resolve();
+      return;
+    }
+    void this.#requestCode(socket, number).finally(() => this.#shown.resolve());
+  }
+
+  async #requestCode(socket: WhatsAppSocket, number: string): Promise<void> {
+    try {
+      const pairingCode = await socket.requestPairingCode(number);
+      this.#pairing = this.#pairing && { ...this.#pairing, pairingCode };
+    } catch (error) {
+      this.#warn(error, 'WhatsApp gave no pairing code');
+    }
+  }
+
+  async #ended({ library, version }: Line, code: number | undefined): Promise<void> {
+    this.#line = undefined;
+    this.#pairing = undefined;
+    const reason = disconnectReason(code);
+    const paired = this.#auth !== undefined && isPaired(this.#auth.creds);
+    const { logger, instanceId } = this.#options;
+    logger.info({ instanceId, code, reason: reason.name }, 'a whatsapp connection ended');
+    const { signal } = this.#wanted;
+    if (reason.consequence === 'renew' && (await this.#options.version.renew(library, version))) {
+      if (!signal.aborted) await this.#retry(reason);
+    } else if (paired && (reason.consequence === 'retry' || reason.consequence === 'restart')) {
+      await this.#retry(reason);
+    } else {
+      if (reason.consequence === 'forget') {
+        await this.#forget();
+      }
+      this.#enter('close', paired ? reason.meaning : `not paired: ${reason.meaning}`);
+    }
+  }
+
+  async #retry(reason: DisconnectReason): Promise<void> {
+    const { signal } = this.#wanted;
+    this.#enter('connecting', reason.meaning);
+    for (;;) {
+      this.#attempt += 1;
+      const atOnce = reason.consequence !== 'retry' && this.#attempt === 1;
+      const delayMs = atOnce ? 0 : this.#options.retryDelayMs(this.#attempt);
+      await wait(delayMs, undefined, { signal }).catch(() => undefined);
+      if (signal.aborted) {
+        return;
+      }
+      try {
+        await this.#dial();
+        return;
+      } catch (error) {
+        this.#warn(error, 'a whatsapp connection could not be begun');
+      }
+    }
+  }
+
+  /** From now on the socket is nobody's, whatever it still says. */
+  #hangUp(): void {
+    this.#line = undefined;
+    this.#pairing = undefined;
+    this.#pairingNumber = undefined;
+    this.#wanted.abort();
+    this.#shown.resolve();
+  }
+
+  async #forget(): Promise<void> {
+    this.#auth = undefined;
+    await this.#options.store.erase();
+  }
+
+  #enter(state: ConnectionState, reason?: string): void {
+    const changed = this.#state !== state;
+    this.#state = state;
+    if (state !== 'connecting') {
+      this.#shown.resolve();
+    }
+    if (changed) {
+      this.#options.stateChanged(state, reason);
+    }
+  }
+
+  #warn(error: unknown, message: string): void {
+    this.#options.logger.warn({ err: error, instanceId: this.#options.instanceId }, message);
+  }
+}
+
+function codeOf(error: unknown): number | undefined {
+  const boom = BoomError.safeParse(error);
+  return boom.success ? boom.data.output.statusCode : undefined;
+}

@@ -1,0 +1,51 @@
+/** A request to WhatsApp's server, and what its refusals mean for a caller. */
+
+import { GatewayError, type GatewayErrorCode } from 'soundpost-contract/gateway-errors';
+import { z } from 'zod';
+
+/** Baileys' `DisconnectReason.connectionClosed`. */
+const CONNECTION_CLOSED = 428;
+
+/** Baileys puts the server's code into `data`, and its own into the status of the Boom error. */
+const Refusal = z.union([
+  // The WebSocket's close code (RFC 6455, 7.4), with which Baileys rejects whatever was under way.
+  z.number().transform(() => CONNECTION_CLOSED),
+  z.object({ data: z.number().positive() }).transform(({ data }) => data),
+  z.object({ output: z.object({ statusCode: z.number() }) }).transform(({ output }) => output.statusCode),
+]);
+
+/** By the server's code: what is thrown instead of network_refused. */
+export type Meanings = Readonly<Record<number, readonly [code: GatewayErrorCode, message: string]>>;
+
+/** Faults of the connection, as Baileys tells them to a request that was under way. */
+const connectionFaults: Meanings = {
+  408: ['network_refused', 'WhatsApp did not answer in time'],
+  [CONNECTION_CLOSED]: ['not_connected', 'the connection to WhatsApp ended'],
+  429: ['rate_limited', 'WhatsApp asks to slow down'],
+};
+
+const notInGroup = ['group_not_found', 'groupJid: the instance is in no group with this JID'] as const;
+
+/** Refusals of requests about a group: 401 is for members who are no admins, 403 for strangers, 404 for what never was. */
+export const groupMeanings: Meanings = {
+  401: ['network_refused', 'groupJid: only admins of the group may do this'],
+  403: notInGroup,
+  404: notInGroup,
+  // What is no address of a group at all.
+  400: notInGroup,
+};
+
+/** @param what completes "WhatsApp refused to …" */
+export async function asked<T>(what: string, request: Promise<T>, meanings: Meanings = {}): Promise<T> {
+  try {
+    return await request;
+  } catch (error) {
+    if (error instanceof GatewayError) {
+      throw error;
+    }
+    const code = Refusal.safeParse(error).data;
+    const meaning = code === undefined ? undefined : (meanings[code] ?? connectionFaults[code]);
+    const [shown, message] = meaning ?? ['network_refused', `WhatsApp refused to ${what}`];
+    throw new GatewayError(shown, message, { cause: error });
+  }
+}

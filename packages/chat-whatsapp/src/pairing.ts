@@ -1,0 +1,17 @@
+/** What a phone needs to take the gateway in: the picture, and on request the code to be typed instead. */
+import { generate } from 'lean-qr';
+import { toPngDataURL } from 'lean-qr/extras/node_export';
+import type { Pairing } from 'soundpost-chat/transport';
+
+/** Pixels a module, and the quiet zone in modules that ISO/IEC 18004 asks for. */
+const SCALE = 6;
+const QUIET_ZONE = 4;
+
+export function pairingOf(code: string, count: number): Pairing {
+  return {
+    pairingCode: null,
+    code,
+    base64: toPngDataURL(generate(code), { scale: SCALE, pad: QUIET_ZONE }),
+    count,
+  };
+}

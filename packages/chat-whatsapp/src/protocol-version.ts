@@ -1,0 +1,52 @@
+/** Which version of WhatsApp's web client Baileys names itself: servers refuse those that they no longer take with 405. */
+import type { Logger } from 'soundpost-base/logger';
+import type { Outbound } from 'soundpost-outbound/outbound';
+import { fetchOptions } from './guarded-requests.ts';
+import type { BaileysLibrary } from './library.ts';
+
+export type WhatsAppVersion = [number, number, number];
+
+interface ProtocolVersionOptions {
+  /** WHATSAPP_VERSION; undefined: the one that the package comes with, until it is refused. */
+  readonly set: WhatsAppVersion | undefined;
+  readonly outbound: Pick<Outbound, 'service'>;
+  readonly logger: Logger;
+}
+
+/** An instance is neither open nor off meanwhile. */
+const PAGE_TIMEOUT_MS = 15_000;
+
+/** One for all instances: what one of them learns serves the others. */
+export class ProtocolVersion {
+  readonly #options: ProtocolVersionOptions;
+  #learned: WhatsAppVersion | undefined;
+
+  constructor(options: ProtocolVersionOptions) {
+    this.#options = options;
+  }
+
+  /** undefined: the package's own. */
+  get current(): WhatsAppVersion | undefined {
+    return this.#options.set ?? this.#learned;
+  }
+
+  /**
+   * To be asked when a version was refused.
+   * @param refused undefined: the package's own
+   * @returns whether `current` is another one than was refused; where the operator set it, it never is
+   */
+  async renew(library: BaileysLibrary, refused: WhatsAppVersion | undefined): Promise<boolean> {
+    const { set, outbound, logger } = this.#options;
+    if (set !== undefined) return false;
+    if (this.#learned === refused) {
+      const { version, isLatest } = await library.fetchLatestWaWebVersion({
+        ...fetchOptions(await outbound.service()),
+        signal: AbortSignal.timeout(PAGE_TIMEOUT_MS),
+      });
+      if (!isLatest || version.join() === refused?.join()) return false;
+      this.#learned = version;
+      logger.info({ version: version.join('.') }, 'WhatsApp’s own page names another version of its client');
+    }
+    return true;
+  }
+}

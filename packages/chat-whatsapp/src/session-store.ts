@@ -1,0 +1,160 @@
+/**
+ * What makes the gateway a device of somebody's account: Baileys' credentials and Signal keys, in Redis, each value
+ * sealed under the gateway's key. Whoever had them could read and write in the account's name.
+ */
+import { setTimeout as wait } from 'node:timers/promises';
+import type { AuthenticationCreds, AuthenticationState, SignalDataTypeMap } from 'baileys';
+import type { Logger } from 'soundpost-base/logger';
+import { FencedScript } from 'soundpost-chat/lease/fenced-script';
+import type { Lease } from 'soundpost-chat/lease/lease';
+import { gatewayKey } from 'soundpost-chat/redis-keys';
+import type { Redis } from 'soundpost-kit/redis/connection';
+import type { Sealer } from 'soundpost-kit/signing/sealer';
+import type { BaileysLibrary } from './library.ts';
+
+interface SessionStoreOptions {
+  readonly redis: Redis;
+  readonly sealer: Sealer;
+  readonly instanceId: string;
+  /** Ratchets that a stale process turned back would cost the session. */
+  readonly lease: Lease;
+  readonly logger: Logger;
+}
+
+const CREDENTIALS = 'credentials';
+const keyField = (type: string, id: string): string => `${type}:${id}`;
+const SAVE_AGAIN_MS = 1000;
+
+/** Fields with their values, an empty one to be removed. All or nothing: a ratchet without its counterpart cannot decrypt. */
+const writeScript = new FencedScript(`
+for index = 1, own, 2 do
+  if ARGV[index + 1] == '' then redis.call('HDEL', KEYS[1], ARGV[index])
+  else redis.call('HSET', KEYS[1], ARGV[index], ARGV[index + 1]) end
+end
+return 1
+`);
+const eraseScript = new FencedScript(`return redis.call('UNLINK', KEYS[1])`);
+
+export class SessionStore {
+  readonly #options: SessionStoreOptions;
+  readonly #hash: string;
+  readonly #closing = new AbortController();
+  #saving: Promise<void> = Promise.resolve();
+
+  constructor(options: SessionStoreOptions) {
+    this.#options = options;
+    this.#hash = gatewayKey('whatsapp', options.instanceId, 'session');
+  }
+
+  /** The stored session, or a new one that has yet to be paired. */
+  async load(library: BaileysLibrary): Promise<AuthenticationState> {
+    const [stored] = await this.#read([CREDENTIALS]);
+    const creds: AuthenticationCreds =
+      stored === undefined ? library.initAuthCreds() : JSON.parse(stored, library.BufferJSON.reviver);
+    return { creds, keys: this.#keys(library) };
+  }
+
+  /**
+   * Writes the credentials as they are now. Never rejects: they are written again until Redis has them, because a session
+   * whose credentials are older than what the server has seen is a broken one.
+   */
+  save(library: BaileysLibrary, creds: AuthenticationCreds): Promise<void> {
+    const text = JSON.stringify(creds, library.BufferJSON.replacer);
+    this.#saving = this.#saving.then(() => this.#write(text));
+    return this.#saving;
+  }
+
+  async erase(): Promise<void> {
+    await this.#saving;
+    const { redis, lease } = this.#options;
+    await eraseScript.run(redis, lease, [this.#hash], []);
+  }
+
+  /** Waits for what is being written; what Redis does not take now is lost. */
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await this.#saving;
+  }
+
+  async #write(text: string): Promise<void> {
+    const { redis, lease, logger, instanceId } = this.#options;
+    for (;;) {
+      try {
+        const args = [CREDENTIALS, this.#seal(CREDENTIALS, text)];
+        await writeScript.run(redis, lease, [this.#hash], args);
+        return;
+      } catch (error) {
+        logger.warn({ err: error, instanceId }, 'the credentials of a whatsapp session could not be stored');
+        if (this.#closing.signal.aborted || !lease.isValid) {
+          return;
+        }
+        await wait(SAVE_AGAIN_MS, undefined, { signal: this.#closing.signal }).catch(() => undefined);
+      }
+    }
+  }
+
+  #keys(library: BaileysLibrary): AuthenticationState['keys'] {
+    const { redis, lease } = this.#options;
+    return {
+      get: async <T extends keyof SignalDataTypeMap>(type: T, ids: string[]) => {
+        const values = await this.#read(ids.map((id) => keyField(type, id)));
+        const found: { [id: string]: SignalDataTypeMap[T] } = {};
+        for (const [index, id] of ids.entries()) {
+          const value = values[index];
+          if (value !== undefined) {
+            found[id] = reviveKey(library, type, JSON.parse(value, library.BufferJSON.reviver));
+          }
+        }
+        return found;
+      },
+      set: async (data) => {
+        const changes = Object.entries(data).flatMap(([type, entries]) =>
+          Object.entries(entries).flatMap(([id, value]) => {
+            const field = keyField(type, id);
+            const isGone = value === null || value === undefined;
+            const text = isGone ? '' : JSON.stringify(value, library.BufferJSON.replacer);
+            return [field, isGone ? '' : this.#seal(field, text)];
+          }),
+        );
+        await writeScript.run(redis, lease, [this.#hash], changes);
+      },
+      clear: () => this.erase(),
+    };
+  }
+
+  async #read(fields: string[]): Promise<(string | undefined)[]> {
+    if (fields.length === 0) {
+      return [];
+    }
+    const sealed = await this.#options.redis.hmget(this.#hash, ...fields);
+    return sealed.map((value, index) =>
+      value === null ? undefined : this.#options.sealer.open(this.#label(fields[index] ?? ''), value),
+    );
+  }
+
+  #seal(field: string, text: string): string {
+    return this.#options.sealer.seal(this.#label(field), text);
+  }
+
+  #label(field: string): string {
+    return `whatsapp session ${this.#options.instanceId} ${field}`;
+  }
+}
+
+/** Keys of the app state are used as protobuf messages; JSON has made plain objects of them. */
+function reviveKey<T extends keyof SignalDataTypeMap>(
+  library: BaileysLibrary,
+  type: T,
+  value: SignalDataTypeMap[T],
+): SignalDataTypeMap[T] {
+  if (type !== 'app-state-sync-key') {
+    return value;
+  }
+  const key: unknown = library.proto.Message.AppStateSyncKeyData.fromObject(value as object);
+  return key as SignalDataTypeMap[T];
+}
+
+/** Whether a phone has taken this device in. */
+export function isPaired(creds: AuthenticationCreds): boolean {
+  return creds.account !== undefined && creds.me !== undefined;
+}

@@ -1,0 +1,213 @@
+/**
+ * WhatsApp through the package `baileys`: unofficial, against WhatsApp's terms of service, and experimental
+ * (docs/whatsapp.md). Composes what belongs to an instance; everything it keeps is in Redis.
+ */
+
+import type { Logger } from 'soundpost-base/logger';
+import type { Instance } from 'soundpost-chat/instances';
+import type { Lease } from 'soundpost-chat/lease/lease';
+import type { MessageLog } from 'soundpost-chat/message-log';
+import type { Transport, TransportReports } from 'soundpost-chat/transport';
+import type { Workspaces } from 'soundpost-chat/workspace';
+import type { InstanceSettings } from 'soundpost-contract/gateway-instances';
+import type { Redis } from 'soundpost-kit/redis/connection';
+import type { Sealer } from 'soundpost-kit/signing/sealer';
+import type { Outbound } from 'soundpost-outbound/outbound';
+import { Acknowledgements } from './acknowledgements.ts';
+import { AddressBook } from './address-book.ts';
+import { baileysLogger } from './baileys-logger.ts';
+import { Connection, type ConnectionOptions } from './connection.ts';
+import { Groups } from './groups.ts';
+import { guardedRequests } from './guarded-requests.ts';
+import { Incoming } from './incoming.ts';
+import { isGroupJid, isPersonJid } from './jids.ts';
+import { KeptMessages } from './kept-messages.ts';
+import { type BaileysLibrary, loadBaileys, missingLibrary } from './library.ts';
+import { Outgoing } from './outgoing.ts';
+import { ProtocolVersion, type WhatsAppVersion } from './protocol-version.ts';
+import { Recipients } from './recipients.ts';
+import { WhatsAppSession } from './session.ts';
+import { SessionStore } from './session-store.ts';
+
+interface WhatsAppOptions {
+  readonly redis: Redis;
+  /** What Baileys' own requests go through. */
+  readonly outbound: Pick<Outbound, 'service'>;
+  readonly sealer: Sealer;
+  readonly workspaces: Pick<Workspaces, 'use'>;
+  readonly lease: Lease;
+  readonly log: Pick<MessageLog, 'find'>;
+  readonly logger: Logger;
+  /** Which version of its client WhatsApp is told; default: the package's own, and after a refusal what WhatsApp's page names. */
+  readonly version?: WhatsAppVersion | undefined;
+  /** Default: the package `baileys`, imported when it is first needed. */
+  readonly library?: () => Promise<BaileysLibrary>;
+  /** How long to wait before the nth attempt in a row to connect again. Default: 1 s, doubled each time, at most 60 s. */
+  readonly retryDelayMs?: (attempt: number) => number;
+}
+
+const LONGEST_RETRY_DELAY_MS = 60_000;
+
+interface Open {
+  readonly session: WhatsAppSession;
+  readonly connection: Connection;
+  readonly incoming: Incoming;
+}
+
+export function createWhatsAppTransport(options: WhatsAppOptions): Transport {
+  const { outbound, logger } = options;
+  const version = new ProtocolVersion({ set: options.version, outbound, logger });
+  const opened = new Map<string, Open>();
+  let reports: TransportReports | undefined;
+  const find = (instance: Instance): Open => {
+    if (reports === undefined) {
+      throw new Error('the whatsapp transport was not started');
+    }
+    const open = opened.get(instance.id) ?? compose(instance, options, version, reports);
+    opened.set(instance.id, open);
+    return open;
+  };
+  const cannotConnect = (instance: Instance, error: unknown): void =>
+    logger.warn({ err: error, instance: instance.name }, 'an instance on whatsapp cannot be connected');
+  return {
+    kind: 'whatsapp',
+    hasOtherSide: false,
+    missing: missingLibrary,
+    async open({ instance, connect }) {
+      const { session, connection } = find(instance);
+      try {
+        // Pairing needs a person, so only an account that is paired already comes back by itself.
+        if (connection.state === 'close' && (await connection.restore()) && connect) {
+          connection.connect().catch((error: unknown) => cannotConnect(instance, error));
+        }
+      } catch (error) {
+        cannotConnect(instance, error);
+      }
+      return session;
+    },
+    async remove(instance) {
+      await opened.get(instance.id)?.session.logout();
+      opened.delete(instance.id);
+    },
+    async start(to) {
+      reports = to;
+    },
+    async close() {
+      await Promise.all(
+        [...opened.values()].map(async ({ connection, incoming }) => {
+          await connection.close();
+          await incoming.settled();
+        }),
+      );
+    },
+  };
+}
+
+function compose(
+  instance: Instance,
+  options: WhatsAppOptions,
+  version: ProtocolVersion,
+  reports: TransportReports,
+): Open {
+  const { redis, outbound, sealer, workspaces, lease, log, logger } = options;
+  const instanceId = instance.id;
+  let settings: InstanceSettings = instance.settings;
+  const book = new AddressBook(redis, instanceId);
+  const groups = new Groups();
+  const acknowledgements = new Acknowledgements();
+  const kept = new KeptMessages({ redis, sealer, instanceId });
+  const store = new SessionStore({ redis, sealer, instanceId, lease, logger });
+  const warn = (error: unknown, message: string): void => logger.warn({ err: error, instanceId }, message);
+
+  const socketConfig: ConnectionOptions['socketConfig'] = async (library) => ({
+    logger: baileysLogger(logger, instanceId),
+    // Its WebSocket, its uploads, and what it fetches: the server names hosts for the latter two.
+    ...(await guardedRequests(outbound)),
+    markOnlineOnConnect: settings.alwaysOnline,
+    syncFullHistory: settings.syncFullHistory,
+    ...(settings.syncFullHistory ? { shouldSyncHistoryMessage: () => true } : {}),
+    // What the gateway sends itself it has recorded already.
+    emitOwnEvents: false,
+    // Channels, status updates and broadcasts are nobody's chat.
+    shouldIgnoreJid: (jid) => !isPersonJid(jid) && !isGroupJid(jid),
+    getMessage: async ({ id }) => (id ? ((await kept.find(library, id))?.message ?? undefined) : undefined),
+    cachedGroupMetadata: async (jid) => groups.known(jid),
+  });
+  const connection: Connection = new Connection({
+    instanceId,
+    instanceName: instance.name,
+    lease,
+    library: options.library ?? loadBaileys,
+    store,
+    logger,
+    version,
+    socketConfig,
+    retryDelayMs: options.retryDelayMs ?? retryDelayMs,
+    stateChanged: (state, reason) => {
+      if (state === 'open') {
+        refresh().catch((error: unknown) => warn(error, 'groups and blocked people could not be fetched'));
+      } else {
+        acknowledgements.abandon();
+      }
+      // Not awaited: the gateway may be waiting for this very session.
+      reports
+        .connectionChanged(instanceId, state, reason)
+        .catch((error: unknown) => warn(error, 'a change of the connection could not be reported'));
+    },
+    received: (line, events) => incoming.receive(line, events),
+    acknowledged: (messageId) => {
+      acknowledgements.taken(messageId);
+      reports
+        .statusChanged(instanceId, messageId, 'SERVER_ACK')
+        .catch((error: unknown) => warn(error, 'a status could not be reported'));
+    },
+  });
+  /** What no event tells: it may have changed while the gateway was away. */
+  const refresh = async (): Promise<void> => {
+    const line = connection.line();
+    groups.forgetAll();
+    const [all, blocked] = await Promise.all([
+      line.socket.groupFetchAllParticipating(),
+      line.socket.fetchBlocklist(),
+    ]);
+    await book.replaceGroups(Object.values(all));
+    await book.learnBlocked(line, blocked, true);
+  };
+  const incoming: Incoming = new Incoming({
+    instanceId,
+    ownJid: () => connection.ownJid,
+    settings: () => settings,
+    reports,
+    acknowledgements,
+    book,
+    groups,
+    kept,
+    outbound,
+    workspaces,
+    logger,
+  });
+  const recipients = new Recipients(book, groups);
+  const session = new WhatsAppSession({
+    connection,
+    book,
+    groups,
+    recipients,
+    outgoing: new Outgoing({
+      ...{ instanceId, connection, acknowledgements, kept, recipients, log, lease },
+    }),
+    incoming,
+    forget: async () => {
+      await incoming.settled();
+      await Promise.all([book.erase(), kept.erase()]);
+    },
+    settingsChanged: (changed) => {
+      settings = changed;
+    },
+  });
+  return { session, connection, incoming };
+}
+
+/** With some jitter, so that many instances do not come back in one moment. */
+function retryDelayMs(attempt: number): number {
+  return Math.min(1000 * 2 ** (attempt - 1), LONGEST_RETRY_DELAY_MS) * (0.75 + Math.random() / 2);
+}

@@ -1,0 +1,90 @@
+/** What the transport has to remember over a restart, in Redis. */
+
+import { FencedScript } from 'soundpost-chat/lease/fenced-script';
+import type { Lease } from 'soundpost-chat/lease/lease';
+import { gatewayKey } from 'soundpost-chat/redis-keys';
+import { redisNow } from 'soundpost-kit/redis/clock';
+import type { Redis } from 'soundpost-kit/redis/connection';
+
+/** As long as a repeated request may come (decisions A6 keeps Idempotency-Keys for 24 h). */
+const ATTEMPT_SECONDS = 48 * 60 * 60;
+const ROOM_ID_SECONDS = 30 * 24 * 60 * 60;
+
+const beginScript = new FencedScript(
+  `return redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[2], 'NX', 'GET')`,
+);
+const forgetScript = new FencedScript(`return redis.call('DEL', KEYS[1])`);
+const setScript = new FencedScript(`return redis.call('SET', KEYS[1], ARGV[1])`);
+
+export class Memory {
+  readonly #redis: Redis;
+  readonly #instanceId: string;
+  readonly #lease: Lease;
+
+  constructor(redis: Redis, instanceId: string, lease: Lease) {
+    this.#redis = redis;
+    this.#instanceId = instanceId;
+    this.#lease = lease;
+  }
+
+  /** Notes that a message is about to be sent. @returns when that was noted before, ms since 1970 */
+  async beginSending(messageId: string): Promise<number | undefined> {
+    const earlier = await beginScript.run(
+      this.#redis,
+      this.#lease,
+      [this.#key('attempt', messageId)],
+      [redisNow(), ATTEMPT_SECONDS],
+    );
+    return earlier === null ? undefined : Number(earlier);
+  }
+
+  async forgetSending(messageId: string): Promise<void> {
+    await forgetScript.run(this.#redis, this.#lease, [this.#key('attempt', messageId)], []);
+  }
+
+  /** Archive id of the last message that was dealt with. */
+  lastSeen(): Promise<string | null> {
+    return this.#redis.get(this.#key('seen'));
+  }
+
+  async setLastSeen(archiveId: string): Promise<void> {
+    await setScript.run(this.#redis, this.#lease, [this.#key('seen')], [archiveId]);
+  }
+
+  /** The id that a room gave a message, by which replies and markers name it (XEP-0461 §3.1, XEP-0333 §4.1). */
+  async roomId(messageId: string): Promise<string | undefined> {
+    return (await this.#redis.get(this.#key('room-id', messageId))) ?? undefined;
+  }
+
+  async setRoomId(messageId: string, roomId: string): Promise<void> {
+    await this.#redis.set(this.#key('room-id', messageId), roomId, 'EX', ROOM_ID_SECONDS);
+  }
+
+  /** When the last message of a room came, ms since 1970. */
+  async roomSeen(room: string): Promise<number | undefined> {
+    const atMs = await this.#redis.hget(this.#key('rooms'), room);
+    return atMs === null ? undefined : Number(atMs);
+  }
+
+  async setRoomSeen(room: string, atMs: number): Promise<void> {
+    await this.#redis.hset(this.#key('rooms'), room, atMs);
+  }
+
+  /** The room that an invitation with this code was for. */
+  async invitedTo(code: string): Promise<string | undefined> {
+    return (await this.#redis.hget(this.#key('invites'), code)) ?? undefined;
+  }
+
+  async setInvitedTo(code: string, room: string): Promise<void> {
+    await this.#redis.hset(this.#key('invites'), code, room);
+  }
+
+  /** Forgets what does not go by itself. */
+  async clear(): Promise<void> {
+    await this.#redis.unlink(this.#key('seen'), this.#key('rooms'), this.#key('invites'));
+  }
+
+  #key(...parts: string[]): string {
+    return gatewayKey('xmpp', this.#instanceId, ...parts);
+  }
+}

@@ -1,0 +1,96 @@
+/** What somebody wrote, read out of a stanza. */
+import type { IncomingContent, MessageContext } from 'soundpost-chat/transport';
+import { attribute, childText, type Element, lengthOf } from './element.ts';
+import { bareOf, resourceOf } from './jid.ts';
+import { ns } from './namespaces.ts';
+
+const SOUND_NAME = /\.(ogg|oga|opus|m4a|mp3|aac|wav|flac|amr|3gp|weba)$/i;
+
+/** Undefined for a stanza that holds nothing to read. */
+export function contentOf(stanza: Element): IncomingContent | undefined {
+  const body = childText(stanza, 'body');
+  const url = soundUrl(stanza);
+  const text = body === undefined ? undefined : withoutFallback(stanza, body, ns.reply);
+  if (url !== undefined) {
+    return { kind: 'url', url, fallback: text || url };
+  }
+  return text === undefined || text === '' ? undefined : { kind: 'text', text };
+}
+
+export function contextOf(stanza: Element): MessageContext {
+  const body = childText(stanza, 'body');
+  const id = attribute(stanza.getChild('reply', ns.reply), 'id');
+  const quote = body === undefined ? undefined : fallbackText(stanza, body, ns.reply);
+  return {
+    quoted: id === undefined ? undefined : { id, text: quote?.replace(/^> ?/gm, '').trimEnd() || undefined },
+    mentioned: mentionedIn(stanza),
+    mentionsEveryOne: false,
+    linkPreview: false,
+  };
+}
+
+/** Where the sound of a message lies, when it is one. */
+function soundUrl(stanza: Element): string | undefined {
+  const sharing = stanza.getChild('file-sharing', ns.fileSharing);
+  const shared = attribute(sharing?.getChild('sources')?.getChild('url-data', ns.urlData), 'target');
+  const mediaType = childText(sharing?.getChild('file', ns.fileMetadata), 'media-type');
+  if (shared !== undefined && mediaType?.startsWith('audio/')) {
+    return httpUrl(shared);
+  }
+  const url = httpUrl(childText(stanza.getChild('x', ns.outOfBand), 'url'));
+  return url !== undefined && SOUND_NAME.test(new URL(url).pathname) ? url : undefined;
+}
+
+function httpUrl(text: string | undefined): string | undefined {
+  const protocol = URL.parse(text ?? '')?.protocol;
+  return protocol === 'https:' || protocol === 'http:' ? text : undefined;
+}
+
+function mentionedIn(stanza: Element): string[] {
+  return stanza
+    .getChildren('reference', ns.reference)
+    .filter(({ attrs }) => attrs.type === 'mention')
+    .flatMap((reference) => {
+      const uri = attribute(reference, 'uri') ?? '';
+      return uri.startsWith('xmpp:') ? [mentionedJid(uri.slice('xmpp:'.length))] : [];
+    });
+}
+
+/** Inside a room people may be named by their place in it, of which the nickname is a part. */
+function mentionedJid(jid: string): string {
+  const nick = resourceOf(jid);
+  return nick === '' ? bareOf(jid) : `${bareOf(jid)}/${nick}`;
+}
+
+interface Range {
+  readonly start: number;
+  readonly end: number;
+}
+
+/** XEP-0428: the part of the body that only repeats what `of` says, for clients that do not know it. */
+function fallbackRange(stanza: Element, body: string, of: string): Range | undefined {
+  const mark = stanza.getChildren('fallback', ns.fallback).find(({ attrs }) => attrs.for === of);
+  if (mark === undefined) {
+    return undefined;
+  }
+  const place = mark.getChild('body');
+  const length = lengthOf(body);
+  const start = Number(attribute(place, 'start') ?? 0);
+  const end = Number(attribute(place, 'end') ?? length);
+  const sensible = Number.isInteger(start) && Number.isInteger(end) && start >= 0 && start <= end;
+  return sensible ? { start, end: Math.min(end, length) } : undefined;
+}
+
+function fallbackText(stanza: Element, body: string, of: string): string | undefined {
+  const range = fallbackRange(stanza, body, of);
+  return range && [...body].slice(range.start, range.end).join('');
+}
+
+function withoutFallback(stanza: Element, body: string, of: string): string {
+  const range = fallbackRange(stanza, body, of);
+  if (range === undefined) {
+    return body;
+  }
+  const characters = [...body];
+  return [...characters.slice(0, range.start), ...characters.slice(range.end)].join('');
+}

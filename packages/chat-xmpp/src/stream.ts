@@ -1,0 +1,347 @@
+/**
+ * The account's connection: kept up for as long as it is wanted, resumed where the server remembers it (XEP-0198), and
+ * the place where a stanza is known to have reached the server.
+ */
+import { EventEmitter, once } from 'node:events';
+import type { Logger } from 'soundpost-base/logger';
+import type { Lease } from 'soundpost-chat/lease/lease';
+import { untilAborted } from 'soundpost-chat/until-aborted';
+import { GatewayError } from 'soundpost-contract/gateway-errors';
+import type { ConnectionState } from 'soundpost-contract/gateway-instances';
+import { Acknowledgements, StanzaInDoubt } from './acknowledgements.ts';
+import { type Element, xml } from './element.ts';
+import { endpointsOf } from './endpoints.ts';
+import {
+  certificateTrouble,
+  createGuardedClient,
+  finalRefusal,
+  type GuardedClient,
+  type GuardedClientOptions,
+} from './guarded-client.ts';
+import { ns } from './namespaces.ts';
+
+interface StreamOptions extends GuardedClientOptions {
+  readonly service: string | undefined;
+  readonly lease: Lease;
+  readonly logger: Logger;
+}
+
+export interface StreamListener {
+  /** A new session: what the account needs before it may be used. The stream counts as open when this resolves. */
+  prepare(): Promise<void>;
+  /** Open, after `prepare` or after a resumption, which needs none. */
+  opened(): void;
+  stateChanged(state: ConnectionState, reason?: string): void;
+  /** Messages and presences, in their order. */
+  stanza(stanza: Element): void;
+  /** A query of another entity; undefined answers that there is no such thing. */
+  query(query: IncomingQuery): Element | true | undefined;
+}
+
+export interface IncomingQuery {
+  readonly type: 'get' | 'set';
+  readonly from: string | undefined;
+  readonly child: Element;
+}
+
+const FIRST_RETRY_MS = 500;
+const LONGEST_RETRY_MS = 60_000;
+/** From connecting to being online; a login by SCRAM alone may take a second. */
+const ONLINE_TIMEOUT_MS = 20_000;
+const QUERY_TIMEOUT_MS = 15_000;
+const STOP_TIMEOUT_MS = 1_000;
+
+/** What the library's client says of itself while it has a connection, or is making one. */
+const CONNECTED: ReadonlySet<string> = new Set(['connecting', 'connect', 'opening', 'open', 'online']);
+
+/** A connection with what belongs to it. */
+interface Line extends GuardedClient {
+  readonly acknowledgements: Acknowledgements;
+}
+
+export class Stream {
+  readonly #options: StreamOptions;
+  readonly #listener: StreamListener;
+  readonly #events = new EventEmitter();
+  #line: Line | undefined;
+  #state: ConnectionState = 'close';
+  #retry: NodeJS.Timeout | undefined;
+  #retryMs = FIRST_RETRY_MS;
+  #onlineTimer: NodeJS.Timeout | undefined;
+  #isAttempting = false;
+  /** The server showed a certificate that is not trusted: until it shows another one, the account is not connecting but off. */
+  #isUntrusted = false;
+  /** Counts the sessions: what belongs to an earlier one has no say any more. */
+  #session = 0;
+
+  constructor(options: StreamOptions, listener: StreamListener) {
+    this.#options = options;
+    this.#listener = listener;
+    this.#events.setMaxListeners(0);
+  }
+
+  get state(): ConnectionState {
+    return this.#state;
+  }
+
+  /** Begins to connect; does nothing while connected or connecting. */
+  start(): void {
+    if (this.#line !== undefined) {
+      if (this.#retry !== undefined && this.#state === 'close') {
+        clearTimeout(this.#retry);
+        this.#tryAgain(this.#line);
+      }
+      return;
+    }
+    const guarded = createGuardedClient(this.#options);
+    const acknowledgements = new Acknowledgements(guarded.client, () => this.#open(line));
+    const line: Line = { ...guarded, acknowledgements };
+    this.#line = line;
+    this.#retryMs = FIRST_RETRY_MS;
+    this.#isUntrusted = false;
+    this.#listen(line);
+    this.#setState('connecting');
+    void this.#attempt(line);
+  }
+
+  /** Leaves the network. */
+  async stop(reason?: string): Promise<void> {
+    const line = this.#line;
+    this.#line = undefined;
+    clearTimeout(this.#retry);
+    clearTimeout(this.#onlineTimer);
+    this.#retry = undefined;
+    this.#session++;
+    this.#setState('close', reason);
+    if (line !== undefined) {
+      line.client.timeout = STOP_TIMEOUT_MS;
+      await line.client.stop().catch(() => undefined);
+    }
+  }
+
+  /** @throws the library's StanzaError for an answer that is an error; GatewayError not_connected */
+  async query(
+    type: 'get' | 'set',
+    child: Element,
+    { to, timeoutMs = QUERY_TIMEOUT_MS }: { to?: string; timeoutMs?: number } = {},
+  ): Promise<Element> {
+    const { client } = this.#online();
+    return client.iqCaller.request(
+      xml('iq', { type, ...(to === undefined ? {} : { to }) }, child),
+      timeoutMs,
+    );
+  }
+
+  /** Hands a stanza to the connection, for what may get lost. */
+  async send(stanza: Element): Promise<void> {
+    await this.#online().client.send(stanza);
+  }
+
+  /**
+   * Resolves when the server has the stanza. The same element may be handed in again after a failure.
+   * @throws StanzaInDoubt; GatewayError not_connected; the reason of `signal`
+   */
+  async deliver(stanza: Element, signal: AbortSignal): Promise<void> {
+    const line = this.#online();
+    const { client, acknowledgements } = line;
+    signal.throwIfAborted();
+    const acknowledged = acknowledgements.of(stanza);
+    const { isOn } = acknowledgements;
+    await client.send(stanza).catch((cause: unknown) => {
+      line.cut();
+      throw new StanzaInDoubt('the connection broke', { cause });
+    });
+    // A server works off what one client sends in its order, so an answer to anything later is an acknowledgement too.
+    await untilAborted(isOn ? acknowledged : this.#answer(), signal);
+  }
+
+  /** @throws the reason of `signal`; GatewayError not_connected when nobody connects any more */
+  async untilOpen(signal: AbortSignal): Promise<void> {
+    while (this.#state !== 'open') {
+      if (this.#state === 'close') {
+        throw notConnected();
+      }
+      await once(this.#events, 'state', { signal }).catch((error: unknown) => {
+        signal.throwIfAborted();
+        throw error;
+      });
+    }
+  }
+
+  /** Everything that is said goes through here. Throws standby when it is another process' to say. */
+  #online(): Line {
+    this.#options.lease.assert();
+    if (this.#line?.client.status !== 'online') {
+      throw notConnected();
+    }
+    return this.#line;
+  }
+
+  /** Resolves when the server has answered to something, whatever; rejects when the connection breaks first. */
+  async #answer(): Promise<void> {
+    const lost = new AbortController();
+    const onLost = (): void => lost.abort(new StanzaInDoubt('the connection broke'));
+    this.#events.once('lost', onLost);
+    try {
+      const asked = this.query('get', xml('ping', { xmlns: ns.ping }), { to: this.#options.domain });
+      await untilAborted(asked, lost.signal);
+    } catch (cause) {
+      // A refusal is an answer too.
+      if (!(cause instanceof Error && cause.name === 'StanzaError')) {
+        throw new StanzaInDoubt('the connection broke', { cause });
+      }
+    } finally {
+      this.#events.off('lost', onLost);
+    }
+  }
+
+  #listen(line: Line): void {
+    const { client } = line;
+    client.on('error', (error) => this.#failed(line, error));
+    client.on('stanza', (stanza) => {
+      if (stanza.name !== 'iq') {
+        this.#listener.stanza(stanza);
+      }
+    });
+    client.on('online', () => void this.#begin(line));
+    client.on('disconnect', () => this.#lost(line));
+    client.middleware.use(async (context, next) => {
+      const { stanza } = context;
+      const child = stanza.getChildElements()[0];
+      const { type } = stanza.attrs;
+      if (stanza.name !== 'iq' || child === undefined || (type !== 'get' && type !== 'set')) {
+        return next();
+      }
+      return this.#listener.query({ type, from: stanza.attrs.from, child }) ?? next();
+    });
+  }
+
+  async #attempt(line: Line): Promise<void> {
+    this.#isAttempting = true;
+    const failure = await this.#tryEndpoints(line);
+    this.#isAttempting = false;
+    if (this.#line !== line) {
+      // Nobody wants it any more.
+      line.cut();
+    } else if (failure !== undefined) {
+      this.#failed(line, failure);
+      this.#lost(line);
+    }
+  }
+
+  /** @returns why none of them could be connected to, or undefined when one was */
+  async #tryEndpoints(line: Line): Promise<unknown> {
+    const { domain, service, lease } = this.#options;
+    let failure: unknown = new Error('the domain names no server');
+    try {
+      for (const endpoint of await endpointsOf(domain, service)) {
+        lease.assert();
+        this.#expectOnline(line);
+        const opened = await line.open(endpoint).then(
+          () => true,
+          (error: unknown) => {
+            failure = error;
+            return false;
+          },
+        );
+        if (opened) return undefined;
+      }
+    } catch (error) {
+      return error;
+    }
+    return failure;
+  }
+
+  /** For a server that takes the connection and then says nothing. */
+  #expectOnline(line: Line): void {
+    clearTimeout(this.#onlineTimer);
+    this.#onlineTimer = setTimeout(() => {
+      if (this.#line === line && this.#state !== 'open') {
+        line.cut();
+      }
+    }, ONLINE_TIMEOUT_MS);
+    this.#onlineTimer.unref();
+  }
+
+  /** A new session, as opposed to a resumed one. */
+  async #begin(line: Line): Promise<void> {
+    const session = ++this.#session;
+    try {
+      await line.acknowledgements.ready();
+      if (this.#line === line) {
+        await this.#listener.prepare();
+      }
+      if (session === this.#session) {
+        this.#open(line);
+      }
+    } catch (error) {
+      if (session === this.#session) {
+        this.#options.logger.warn({ err: error }, 'the XMPP session could not be prepared');
+        line.cut();
+      }
+    }
+  }
+
+  #open(line: Line): void {
+    if (this.#line === line) {
+      this.#retryMs = FIRST_RETRY_MS;
+      this.#isUntrusted = false;
+      this.#setState('open');
+      this.#listener.opened();
+    }
+  }
+
+  #failed(line: Line, error: unknown): void {
+    const refusal = finalRefusal(error);
+    if (refusal !== undefined && this.#line === line) {
+      this.#options.logger.warn({ err: error }, 'the XMPP server will not be tried again');
+      void this.stop(refusal);
+      return;
+    }
+    this.#options.logger.info({ err: error }, 'XMPP connection trouble');
+    const untrusted = certificateTrouble(error);
+    if (untrusted !== undefined && this.#line === line) {
+      this.#isUntrusted = true;
+      this.#setState('close', untrusted);
+    }
+    // What fails on the way to an open session ends it; the library would leave it as it is.
+    if (this.#state !== 'open' && !this.#isAttempting) {
+      line.cut();
+    }
+  }
+
+  #lost(line: Line): void {
+    // One endpoint after the other is tried before the next wait.
+    if (this.#line !== line || this.#isAttempting) {
+      return;
+    }
+    if (!this.#isUntrusted) this.#setState('connecting');
+    this.#events.emit('lost');
+    if (this.#retry !== undefined) {
+      return;
+    }
+    // Many instances lose one server at the same moment, and shall not come back at the same moment.
+    const waitMs = (this.#isUntrusted ? LONGEST_RETRY_MS : this.#retryMs) * (0.5 + Math.random() / 2);
+    this.#retry = setTimeout(() => this.#tryAgain(line), waitMs);
+    this.#retryMs = Math.min(LONGEST_RETRY_MS, this.#retryMs * 2);
+  }
+
+  #tryAgain(line: Line): void {
+    this.#retry = undefined;
+    // Meanwhile the library may have gone where the server sent it; the end of that connection comes here, too.
+    if (!CONNECTED.has(line.client.status)) void this.#attempt(line);
+  }
+
+  #setState(state: ConnectionState, reason?: string): void {
+    if (this.#state === state) {
+      return;
+    }
+    this.#state = state;
+    this.#events.emit('state');
+    this.#listener.stateChanged(state, reason);
+  }
+}
+
+function notConnected(): GatewayError {
+  return new GatewayError('not_connected', 'the instance is not connected to its network');
+}

@@ -1,0 +1,90 @@
+/**
+ * The events of all instances in one Redis stream. Appending happens in the same script as the change that the event
+ * tells of (message-log.ts), so neither exists without the other; posting them on and showing them live read from here.
+ */
+
+import type { GatewayEvent, GatewayEventData, GatewayEventName } from 'soundpost-contract/gateway-events';
+import type { Redis } from 'soundpost-kit/redis/connection';
+import { z } from 'zod';
+import type { Instance } from './instances.ts';
+import { gatewayKey } from './redis-keys.ts';
+
+export const EVENT_STREAM = gatewayKey('events');
+/** Events kept for readers that were away; about 1 KB each. */
+export const EVENT_STREAM_LENGTH = 20_000;
+
+interface StreamEntry {
+  /** Redis' own `<milliseconds>-<counter>`. */
+  readonly id: string;
+  readonly fields: Readonly<Record<string, string>>;
+}
+
+const RawEntries = z.array(z.tuple([z.string(), z.array(z.string())]));
+const RawStreams = z.array(z.tuple([z.string(), RawEntries])).nullable();
+
+/** Reads a reply of XRANGE. */
+export function parseEntries(reply: unknown): StreamEntry[] {
+  return RawEntries.parse(reply).map(([id, flat]) => {
+    const fields: Record<string, string> = {};
+    for (let index = 0; index + 1 < flat.length; index += 2) {
+      fields[flat[index] ?? ''] = flat[index + 1] ?? '';
+    }
+    return { id, fields };
+  });
+}
+
+/** Reads a reply of XREAD on one stream. */
+export function parseStreams(reply: unknown): StreamEntry[] {
+  return (RawStreams.parse(reply) ?? []).flatMap(([, entries]) => parseEntries(entries));
+}
+
+const StoredEvent = z.object({ instanceId: z.string(), event: z.string(), envelope: z.string() });
+type StoredEvent = z.infer<typeof StoredEvent>;
+
+export interface LiveEvent extends StoredEvent {
+  /** Position in the stream: of a webhook's id, and for Last-Event-ID. */
+  readonly id: string;
+}
+
+export function parseEvent({ id, fields }: StreamEntry): LiveEvent {
+  return { id, ...StoredEvent.parse(fields) };
+}
+
+/** `0-0` where nothing ever happened. */
+export async function newestEventId(redis: Redis): Promise<string> {
+  const [newest] = parseEntries(await redis.xrevrange(EVENT_STREAM, '+', '-', 'COUNT', 1));
+  return newest?.id ?? '0-0';
+}
+
+export function envelope<Name extends GatewayEventName>(
+  instance: Pick<Instance, 'name'>,
+  ownJid: string,
+  event: Name,
+  data: GatewayEventData[Name],
+): string {
+  const body: GatewayEvent = {
+    event,
+    instance: instance.name,
+    data,
+    date_time: new Date().toISOString(),
+    sender: ownJid,
+  };
+  return JSON.stringify(body);
+}
+
+/** Appends an event that goes with no change of a record, such as a presence. */
+export async function appendEvent(redis: Redis, event: StoredEvent): Promise<void> {
+  await redis.xadd(
+    EVENT_STREAM,
+    'MAXLEN',
+    '~',
+    EVENT_STREAM_LENGTH,
+    '*',
+    'instanceId',
+    event.instanceId,
+    'event',
+    event.event,
+    'envelope',
+    event.envelope,
+  );
+}

@@ -1,0 +1,169 @@
+/** The instances of the gateway in Redis: records, names and token hashes. */
+import { randomUUID } from 'node:crypto';
+import { GatewayError } from 'soundpost-contract/gateway-errors';
+import {
+  type CreateInstanceRequest,
+  changedSettings,
+  defaultInstanceSettings,
+  InstanceId,
+  InstanceSettings,
+  type SetSettingsRequest,
+  TransportKind,
+  XmppConnection,
+} from 'soundpost-contract/gateway-instances';
+import type { Redis } from 'soundpost-kit/redis/connection';
+import { RedisScript } from 'soundpost-kit/redis/script';
+import { isSameSecret } from 'soundpost-kit/signing/same-secret';
+import type { Sealer } from 'soundpost-kit/signing/sealer';
+import { z } from 'zod';
+import { gatewayKey } from './redis-keys.ts';
+import { changeRecord, readRecord } from './redis-record.ts';
+import { randomToken, type SecretHasher } from './tokens.ts';
+
+const Instance = z.object({
+  id: InstanceId,
+  name: z.string(),
+  transport: TransportKind,
+  settings: InstanceSettings,
+  createdAt: z.iso.datetime(),
+  tokenHash: z.string(),
+  /** Somebody took it off its network; it stays off until it is told to connect. */
+  loggedOut: z.boolean(),
+  /** What its network needs, sealed; see {@link Instances.connectionOf}. */
+  sealedConnection: z.string().optional(),
+});
+export type Instance = z.infer<typeof Instance>;
+
+const INSTANCE_RECORDS = gatewayKey('instances');
+const NAMES = gatewayKey('instance-names');
+const TOKENS = gatewayKey('instance-tokens');
+
+/** A name and a token belong to one instance; both are taken together or not at all. */
+const createScript = new RedisScript(`
+local records, names, tokens = KEYS[1], KEYS[2], KEYS[3]
+local id, name, tokenHash, record = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+if redis.call('HEXISTS', names, name) == 1 then return 'name' end
+if redis.call('HEXISTS', tokens, tokenHash) == 1 then return 'token' end
+redis.call('HSET', names, name, id)
+redis.call('HSET', tokens, tokenHash, id)
+redis.call('HSET', records, id, record)
+return 'created'
+`);
+
+const TOKEN_PURPOSE = 'instance token';
+
+interface InstancesOptions {
+  readonly redis: Redis;
+  readonly hasher: SecretHasher;
+  readonly sealer: Sealer;
+  /** The gateway's own key, which may not be used as a token, since it opens every instance. */
+  readonly apiKey: string;
+}
+
+export class Instances {
+  readonly #options: InstancesOptions;
+  readonly #redis: Redis;
+
+  constructor(options: InstancesOptions) {
+    this.#options = options;
+    this.#redis = options.redis;
+  }
+
+  /** Throws name_in_use. The token is answered this once; only its hash is kept. */
+  async create(request: CreateInstanceRequest): Promise<{ instance: Instance; token: string }> {
+    const { hasher, sealer, apiKey } = this.#options;
+    const token = request.token ?? randomToken();
+    const id = randomUUID();
+    const instance: Instance = {
+      id,
+      name: request.instanceName,
+      transport: request.transport,
+      settings: changedSettings(defaultInstanceSettings, request),
+      createdAt: new Date().toISOString(),
+      tokenHash: hasher.hash(TOKEN_PURPOSE, token),
+      loggedOut: false,
+      ...(request.connection
+        ? { sealedConnection: sealer.seal(connectionLabel(id), JSON.stringify(request.connection)) }
+        : {}),
+    };
+    const taken = new GatewayError('bad_request', 'token: is in use already; leave it out to have one made');
+    if (isSameSecret(token, apiKey)) {
+      throw taken;
+    }
+    const outcome = await createScript.run(
+      this.#redis,
+      [INSTANCE_RECORDS, NAMES, TOKENS],
+      [instance.id, instance.name, instance.tokenHash, JSON.stringify(instance)],
+    );
+    if (outcome === 'name') {
+      throw new GatewayError('name_in_use', `instanceName: ${instance.name} is in use already`);
+    }
+    if (outcome === 'token') {
+      throw taken;
+    }
+    return { instance, token };
+  }
+
+  /** @param nameOrId as it stands in a path. */
+  async find(nameOrId: string): Promise<Instance | undefined> {
+    const id = InstanceId.safeParse(nameOrId).success ? nameOrId : await this.#redis.hget(NAMES, nameOrId);
+    return id === null ? undefined : readRecord(this.#redis, recordOf(id));
+  }
+
+  async findByToken(token: string): Promise<Instance | undefined> {
+    const id = await this.#redis.hget(TOKENS, this.#options.hasher.hash(TOKEN_PURPOSE, token));
+    return id === null ? undefined : readRecord(this.#redis, recordOf(id));
+  }
+
+  /** All of them, oldest first. */
+  async list(): Promise<Instance[]> {
+    const records = await this.#redis.hvals(INSTANCE_RECORDS);
+    return records
+      .map((record) => Instance.parse(JSON.parse(record)))
+      .toSorted((a, b) => a.createdAt.localeCompare(b.createdAt) || a.name.localeCompare(b.name));
+  }
+
+  /** What the instance's network needs, in the clear. */
+  connectionOf({ id, sealedConnection }: Instance): XmppConnection | undefined {
+    return sealedConnection === undefined
+      ? undefined
+      : XmppConnection.parse(JSON.parse(this.#options.sealer.open(connectionLabel(id), sealedConnection)));
+  }
+
+  /** Throws instance_not_found. */
+  changeSettings(instance: Instance, change: SetSettingsRequest): Promise<Instance> {
+    return this.#change(instance, (record) => ({
+      ...record,
+      settings: changedSettings(record.settings, change),
+    }));
+  }
+
+  /** Throws instance_not_found. */
+  setLoggedOut(instance: Instance, loggedOut: boolean): Promise<Instance> {
+    return this.#change(instance, (record) => ({ ...record, loggedOut }));
+  }
+
+  async remove(instance: Instance): Promise<void> {
+    await this.#redis
+      .multi()
+      .hdel(INSTANCE_RECORDS, instance.id)
+      .hdel(NAMES, instance.name)
+      .hdel(TOKENS, instance.tokenHash)
+      .exec();
+  }
+
+  async #change(instance: Instance, change: (record: Instance) => Instance): Promise<Instance> {
+    const changed = await changeRecord(this.#redis, recordOf(instance.id), change);
+    if (changed === undefined) {
+      throw instanceNotFound();
+    }
+    return changed;
+  }
+}
+
+export function instanceNotFound(): GatewayError {
+  return new GatewayError('instance_not_found', 'instance: no instance has this name or id');
+}
+
+const recordOf = (id: string) => ({ key: INSTANCE_RECORDS, field: id, schema: Instance });
+const connectionLabel = (id: string): string => `connection of ${id}`;

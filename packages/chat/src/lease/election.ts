@@ -1,0 +1,165 @@
+/**
+ * Which of the gateway's processes serves. Each tries to take the lease; the one that has it is active and renews it, the others
+ * stand by. The active part is made anew each time, so that nothing of an earlier time can act in a later one.
+ */
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { setTimeout as wait } from 'node:timers/promises';
+import type { Logger } from 'soundpost-base/logger';
+import { fateOf, homeOfThisProcess } from 'soundpost-base/process-home';
+import type { Redis } from 'soundpost-kit/redis/connection';
+import { Lease } from './lease.ts';
+import { thisMoment } from './lease-clock.ts';
+import { homeOf, releaseLease, renewLease, takeLease } from './lease-record.ts';
+
+interface LeaseTiming {
+  /** How long the active process may be silent before another takes over, ms. */
+  readonly leaseMs: number;
+  /** How often the active process renews its lease, and the others try to take it, ms. */
+  readonly retryMs: number;
+  /** So long before its lease can end a process acts no more, ms. */
+  readonly marginMs: number;
+}
+
+const defaultTiming: LeaseTiming = { leaseMs: 8000, retryMs: 500, marginMs: 2000 };
+
+/** What tests set. */
+export interface ElectionSetting {
+  readonly timing?: Partial<LeaseTiming> | undefined;
+  /** Default: this process' own, by which those of the same machine see that it is no more; see process-home.ts. */
+  readonly home?: string | undefined;
+}
+
+interface ElectionOptions extends ElectionSetting {
+  readonly redis: Redis;
+  readonly logger: Logger;
+}
+
+/** Makes and starts what only the active process does. */
+type Activate<Active> = (lease: Lease) => Promise<Active>;
+
+export class Election<Active extends { close(): Promise<void> }> {
+  readonly #options: ElectionOptions;
+  readonly #timing: LeaseTiming;
+  readonly #id = randomUUID();
+  readonly #closing = new AbortController();
+  readonly #decided = Promise.withResolvers<void>();
+  #active: Active | undefined;
+  #running: Promise<void> | undefined;
+  #isFailing = false;
+
+  constructor(options: ElectionOptions) {
+    this.#options = options;
+    this.#timing = { ...defaultTiming, ...options.timing };
+  }
+
+  /** Undefined while this process stands by. */
+  get active(): Active | undefined {
+    return this.#active;
+  }
+
+  /** Resolves when this process is active, or stands by. Rejects when the first attempt fails. */
+  async start(activate: Activate<Active>): Promise<void> {
+    const home = this.#options.home ?? (await homeOfThisProcess());
+    this.#running = this.#run(home, activate);
+    await this.#decided.promise;
+  }
+
+  /** Ends what is active, and gives the lease back: another process takes over at its next look. */
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await this.#running;
+  }
+
+  async #run(home: string, activate: Activate<Active>): Promise<void> {
+    const { signal } = this.#closing;
+    while (!signal.aborted) {
+      try {
+        const lease = await this.#take(home);
+        if (lease !== undefined) {
+          await this.#serve(lease, activate);
+        }
+        this.#decided.resolve();
+        this.#isFailing = false;
+      } catch (error) {
+        this.#decided.reject(error);
+        this.#note(error, 'this process of the gateway can neither serve nor stand by');
+      }
+      await wait(this.#timing.retryMs, undefined, { signal }).catch(() => undefined);
+    }
+  }
+
+  async #take(home: string): Promise<Lease | undefined> {
+    const { redis, logger } = this.#options;
+    const { leaseMs, marginMs } = this.#timing;
+    const askedAt = thisMoment();
+    const { isTaken, holder } = await takeLease(redis, { id: this.#id, home }, leaseMs);
+    if (isTaken) {
+      return new Lease(holder, leaseMs - marginMs, askedAt);
+    }
+    if ((await fateOf(homeOf(holder))) === 'dead') {
+      logger.info('the process of this machine that served has died');
+      await releaseLease(redis, holder);
+      return this.#take(home);
+    }
+    return undefined;
+  }
+
+  /** Resolves when the lease is lost, or given back because this process ends. */
+  async #serve(lease: Lease, activate: Activate<Active>): Promise<void> {
+    const { redis, logger } = this.#options;
+    const renewing = this.#renew(lease);
+    let active: Active | undefined;
+    try {
+      active = await activate(lease);
+      this.#active = active;
+      this.#decided.resolve();
+      logger.info('this process of the gateway serves');
+      const ending = AbortSignal.any([lease.lost, this.#closing.signal]);
+      if (!ending.aborted) {
+        await once(ending, 'abort');
+      }
+    } finally {
+      this.#active = undefined;
+      if (lease.lost.aborted) {
+        logger.warn('this process of the gateway lost its lease and stands by');
+      }
+      // Whoever takes over must find the accounts free on their networks: the lease lasts until then.
+      await active?.close().catch((error: unknown) => logger.error({ err: error }, 'closing failed'));
+      lease.lose();
+      await renewing;
+      await releaseLease(redis, lease.holder).catch((error: unknown) =>
+        logger.warn({ err: error }, 'the lease was not given back'),
+      );
+    }
+  }
+
+  /** Resolves when the lease is lost. */
+  async #renew(lease: Lease): Promise<void> {
+    const { leaseMs, retryMs } = this.#timing;
+    for (;;) {
+      await wait(retryMs, undefined, { signal: lease.lost }).catch(() => undefined);
+      if (!lease.isValid) {
+        return lease.lose();
+      }
+      const askedAt = thisMoment();
+      try {
+        if (!(await renewLease(this.#options.redis, lease.holder, leaseMs))) {
+          return lease.lose();
+        }
+        lease.extend(askedAt);
+        this.#isFailing = false;
+      } catch (error) {
+        this.#note(error, 'the lease of the gateway could not be renewed');
+      }
+    }
+  }
+
+  /** A Redis that is away is told once. */
+  #note(error: unknown, message: string): void {
+    if (!this.#isFailing && !this.#closing.signal.aborted) {
+      this.#options.logger.warn({ err: error }, message);
+    }
+    this.#isFailing = true;
+  }
+}

@@ -1,0 +1,64 @@
+/** The gateway's lease as Redis has it: which process serves, until when, by Redis' clock. */
+
+import type { Redis } from 'soundpost-kit/redis/connection';
+import { RedisScript } from 'soundpost-kit/redis/script';
+import { z } from 'zod';
+import { gatewayKey } from '../redis-keys.ts';
+
+/** `<fencing token> <id of the process> <home of the process>` of the holder; see process-home.ts for the last. */
+export const LEASE = gatewayKey('lease');
+const TOKENS = gatewayKey('lease-tokens');
+
+/** The token grows with each change of hands. A process that has it already gets a new one, for the answer may have been lost. */
+const takeScript = new RedisScript(`
+local lease, tokens = KEYS[1], KEYS[2]
+local id, home, leaseMs = unpack(ARGV)
+local known = redis.call('GET', lease)
+if known and string.match(known, '^%d+ (%S+)') ~= id then return {0, known} end
+local holder = redis.call('INCR', tokens) .. ' ' .. id .. ' ' .. home
+redis.call('SET', lease, holder, 'PX', leaseMs)
+return {1, holder}
+`);
+
+const renewScript = new RedisScript(`
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+return redis.call('PEXPIRE', KEYS[1], ARGV[2])
+`);
+
+const releaseScript = new RedisScript(`
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+return redis.call('DEL', KEYS[1])
+`);
+
+const Taken = z.tuple([z.union([z.literal(0), z.literal(1)]), z.string()]);
+
+interface Applicant {
+  /** Of the process; no other has had it. */
+  readonly id: string;
+  readonly home: string;
+}
+
+/** @returns who has the lease now */
+export async function takeLease(
+  redis: Redis,
+  { id, home }: Applicant,
+  leaseMs: number,
+): Promise<{ readonly isTaken: boolean; readonly holder: string }> {
+  const [taken, holder] = Taken.parse(await takeScript.run(redis, [LEASE, TOKENS], [id, home, leaseMs]));
+  return { isTaken: taken === 1, holder };
+}
+
+/** Answers false when the lease is over or another's. */
+export async function renewLease(redis: Redis, holder: string, leaseMs: number): Promise<boolean> {
+  return (await renewScript.run(redis, [LEASE], [holder, leaseMs])) === 1;
+}
+
+/** Ends the lease of this holder: whoever waits for it need not wait for its end. */
+export async function releaseLease(redis: Redis, holder: string): Promise<void> {
+  await releaseScript.run(redis, [LEASE], [holder]);
+}
+
+/** The home of the process that holds the lease. */
+export function homeOf(holder: string): string {
+  return holder.split(' ').slice(2).join(' ');
+}

@@ -1,0 +1,202 @@
+/**
+ * Every message of every instance, whatever its network: what was sent, what arrived, and how far it got. A message is
+ * recorded as an intent before the network sees it and settled when the network took it, so that a process that
+ * dies in between leaves something that the repeated request finds.
+ */
+
+import type { MessageStatus } from 'soundpost-contract/job';
+import { redisNow } from 'soundpost-kit/redis/clock';
+import type { Redis } from 'soundpost-kit/redis/connection';
+import { RedisScript } from 'soundpost-kit/redis/script';
+import { z } from 'zod';
+import { EVENT_STREAM, EVENT_STREAM_LENGTH, envelope } from './event-stream.ts';
+import {
+  type LoggedMessage,
+  MESSAGE_FIELDS,
+  MessageRecord,
+  messageAnswer,
+  parseLogged,
+  withText,
+} from './message-record.ts';
+import { gatewayKey } from './redis-keys.ts';
+
+export interface ChatSummary {
+  readonly jid: string;
+  readonly updatedAtMs: number;
+  readonly unreadCount: number;
+}
+
+/** Later words have higher ranks; ERROR is only reached by what no device has received yet, and is final. */
+const STATUS_RANK: Readonly<Record<MessageStatus, number>> = {
+  PENDING: 1,
+  SERVER_ACK: 2,
+  ERROR: 3,
+  DELIVERY_ACK: 4,
+  READ: 5,
+  PLAYED: 6,
+};
+
+/**
+ * Settles a message and moves its status forward, never back, with the events of both. Receipts may overtake the
+ * network's own acknowledgement, so a status alone also settles: the network evidently took the message.
+ */
+const settleScript = new RedisScript(`
+local message, chat, chats, unread, events = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local rank, word, at, id, jid, kind = tonumber(ARGV[1]), ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+local instanceId, upsert, update, length, oldest = ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11]
+local current = redis.call('HGET', message, 'rank')
+if not current then return 0 end
+if redis.call('HSETNX', message, 'settled', '1') == 1 then
+  redis.call('ZADD', chat, at, id)
+  redis.call('ZREMRANGEBYSCORE', chat, '-inf', oldest)
+  redis.call('ZADD', chats, 'GT', at, jid)
+  if kind == 'history' then return 0 end
+  if kind == 'incoming' then redis.call('HINCRBY', unread, jid, 1) end
+  redis.call('XADD', events, 'MAXLEN', '~', length, '*', 'instanceId', instanceId, 'event', 'messages.upsert', 'envelope', upsert)
+end
+if tonumber(current) >= rank or redis.call('HGET', message, 'status') == 'ERROR' then return 0 end
+redis.call('HSET', message, 'rank', rank, 'status', word)
+redis.call('XADD', events, 'MAXLEN', '~', length, '*', 'instanceId', instanceId, 'event', 'messages.update', 'envelope', update)
+return 1
+`);
+
+const intendScript = new RedisScript(`
+if redis.call('HSETNX', KEYS[1], 'record', ARGV[1]) == 1 then
+  redis.call('HSET', KEYS[1], 'rank', ARGV[2], 'status', ARGV[3])
+  redis.call('EXPIRE', KEYS[1], ARGV[4])
+end
+return redis.call('HGET', KEYS[1], 'record')
+`);
+
+const editScript = new RedisScript(`
+local message, events = KEYS[1], KEYS[2]
+local text, instanceId, update, length = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+if redis.call('EXISTS', message) == 0 or redis.call('HGET', message, 'text') == text then return 0 end
+redis.call('HSET', message, 'text', text)
+redis.call('XADD', events, 'MAXLEN', '~', length, '*', 'instanceId', instanceId, 'event', 'messages.update', 'envelope', update)
+return 1
+`);
+
+/** How a message comes to its chat: history is old news, which neither counts as unread nor is told. */
+type Arrival = 'outgoing' | 'incoming' | 'history';
+
+const messageKey = (instanceId: string, messageId: string): string =>
+  gatewayKey('message', instanceId, messageId);
+const chatKey = (instanceId: string, jid: string): string => gatewayKey('chat', instanceId, jid);
+const chatsKey = (instanceId: string): string => gatewayKey('chats', instanceId);
+const unreadKey = (instanceId: string): string => gatewayKey('unread', instanceId);
+
+export class MessageLog {
+  readonly #redis: Redis;
+  readonly #keepSeconds: number;
+
+  /** @param keepSeconds how long a message is kept; not longer than its media. */
+  constructor(redis: Redis, keepSeconds: number) {
+    this.#redis = redis;
+    this.#keepSeconds = Math.ceil(keepSeconds);
+  }
+
+  /** Records what is about to be sent. Answers the earlier record when this id was recorded before. */
+  async intend(record: MessageRecord, status: MessageStatus = 'PENDING'): Promise<MessageRecord> {
+    const stored = await intendScript.run(
+      this.#redis,
+      [messageKey(record.instanceId, record.key.id)],
+      [JSON.stringify(record), STATUS_RANK[status], status, this.#keepSeconds],
+    );
+    return MessageRecord.parse(JSON.parse(z.string().parse(stored)));
+  }
+
+  async find(instanceId: string, messageId: string): Promise<LoggedMessage | undefined> {
+    return parseLogged(await this.#redis.hmget(messageKey(instanceId, messageId), ...MESSAGE_FIELDS));
+  }
+
+  /** The network took the message, or brought it: it appears in its chat. */
+  async settle(record: MessageRecord, isHistory = false): Promise<void> {
+    const arrival = isHistory ? 'history' : record.key.fromMe ? 'outgoing' : 'incoming';
+    await this.#settle(record, record.key.fromMe ? 'PENDING' : 'DELIVERY_ACK', arrival);
+  }
+
+  /** Moves a status forward. Answers whether it moved; an unknown message does not. */
+  async advance(instanceId: string, messageId: string, status: MessageStatus): Promise<boolean> {
+    const logged = await this.find(instanceId, messageId);
+    return logged !== undefined && this.#settle(logged, status, logged.key.fromMe ? 'outgoing' : 'incoming');
+  }
+
+  /** The text, or caption, is another one now. */
+  async edit(logged: LoggedMessage, text: string): Promise<void> {
+    const { instanceId, instanceName, ownJid, key, status } = logged;
+    const message = withText(logged.message, text);
+    const update = envelope({ name: instanceName }, ownJid, 'messages.update', { key, status, message });
+    await editScript.run(
+      this.#redis,
+      [messageKey(instanceId, key.id), EVENT_STREAM],
+      [text, instanceId, update, EVENT_STREAM_LENGTH],
+    );
+  }
+
+  /** Newest first. */
+  async chats(instanceId: string): Promise<ChatSummary[]> {
+    const [flat, unread] = await Promise.all([
+      this.#redis.zrevrange(chatsKey(instanceId), 0, -1, 'WITHSCORES'),
+      this.#redis.hgetall(unreadKey(instanceId)),
+    ]);
+    const chats: ChatSummary[] = [];
+    for (let index = 0; index + 1 < flat.length; index += 2) {
+      const jid = flat[index] ?? '';
+      chats.push({ jid, updatedAtMs: Number(flat[index + 1]), unreadCount: Number(unread[jid] ?? 0) });
+    }
+    return chats;
+  }
+
+  /** The last `limit` messages of a chat, oldest first. */
+  async messages(instanceId: string, chatJid: string, limit: number): Promise<LoggedMessage[]> {
+    const ids = await this.#redis.zrange(chatKey(instanceId, chatJid), String(-limit), '-1');
+    const found = await Promise.all(ids.map((id) => this.find(instanceId, id)));
+    return found.filter((message) => message !== undefined);
+  }
+
+  async markRead(instanceId: string, chatJid: string): Promise<void> {
+    await this.#redis.hdel(unreadKey(instanceId), chatJid);
+  }
+
+  async forget(instanceId: string): Promise<void> {
+    const chats = await this.chats(instanceId);
+    const keys = [chatsKey(instanceId), unreadKey(instanceId)];
+    for (const { jid } of chats) {
+      const ids = await this.#redis.zrange(chatKey(instanceId, jid), '0', '-1');
+      keys.push(chatKey(instanceId, jid), ...ids.map((id) => messageKey(instanceId, id)));
+    }
+    await this.#redis.unlink(...keys);
+  }
+
+  async #settle(record: MessageRecord, status: MessageStatus, arrival: Arrival): Promise<boolean> {
+    const { instanceId, key, ownJid } = record;
+    const instance = { name: record.instanceName };
+    const now = redisNow();
+    const first = key.fromMe ? 'PENDING' : 'DELIVERY_ACK';
+    const moved = await settleScript.run(
+      this.#redis,
+      [
+        messageKey(instanceId, key.id),
+        chatKey(instanceId, key.remoteJid),
+        chatsKey(instanceId),
+        unreadKey(instanceId),
+        EVENT_STREAM,
+      ],
+      [
+        STATUS_RANK[status],
+        status,
+        arrival === 'history' ? record.timestampSeconds * 1000 : now,
+        key.id,
+        key.remoteJid,
+        arrival,
+        instanceId,
+        envelope(instance, ownJid, 'messages.upsert', messageAnswer(record, first)),
+        envelope(instance, ownJid, 'messages.update', { key, status }),
+        EVENT_STREAM_LENGTH,
+        now - this.#keepSeconds * 1000,
+      ],
+    );
+    return moved === 1;
+  }
+}

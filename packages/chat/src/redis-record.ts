@@ -1,0 +1,46 @@
+/** Changing one JSON record in a Redis hash while others may change it too. */
+
+import type { Redis } from 'soundpost-kit/redis/connection';
+import { RedisScript } from 'soundpost-kit/redis/script';
+import type { z } from 'zod';
+
+const replaceScript = new RedisScript(`
+if redis.call('HGET', KEYS[1], ARGV[1]) ~= ARGV[2] then return 0 end
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
+return 1
+`);
+
+interface RecordPlace<Schema extends z.ZodType> {
+  readonly key: string;
+  readonly field: string;
+  readonly schema: Schema;
+}
+
+export async function readRecord<Schema extends z.ZodType>(
+  redis: Redis,
+  { key, field, schema }: RecordPlace<Schema>,
+): Promise<z.output<Schema> | undefined> {
+  const stored = await redis.hget(key, field);
+  return stored === null ? undefined : schema.parse(JSON.parse(stored));
+}
+
+/**
+ * Replaces a record by what `change` makes of it; when somebody else was quicker, by what it makes of theirs.
+ * Answers the record as it is now, or undefined when there is none.
+ */
+export async function changeRecord<Schema extends z.ZodType>(
+  redis: Redis,
+  { key, field, schema }: RecordPlace<Schema>,
+  change: (record: z.output<Schema>) => z.output<Schema>,
+): Promise<z.output<Schema> | undefined> {
+  for (;;) {
+    const stored = await redis.hget(key, field);
+    if (stored === null) {
+      return undefined;
+    }
+    const changed = change(schema.parse(JSON.parse(stored)));
+    if ((await replaceScript.run(redis, [key], [field, stored, JSON.stringify(changed)])) === 1) {
+      return changed;
+    }
+  }
+}

@@ -1,0 +1,250 @@
+/** The operations of the service, for programs in Node and in browsers. */
+
+import type {
+  AcceptedBatch,
+  AcceptedJob,
+  BatchState,
+  DeliveryList,
+  JobList,
+  Resent,
+  UploadAnswer,
+  Usage,
+  VoiceMessageAccepted,
+  WebhookSecret,
+  WebhookTest,
+} from 'soundpost-contract/answers';
+import type { KeyList, KeyState, KeyWithSecret, NewKeyRequest } from 'soundpost-contract/api-keys';
+import type { Job, JobStatus } from 'soundpost-contract/job';
+import type {
+  BatchRequest,
+  JobRequest,
+  UploadedJobRequest,
+  VoiceMessageRequest,
+} from 'soundpost-contract/job-request';
+import type { z } from 'zod';
+import { type ClientOptions, Connection } from './connection.ts';
+import { type EventsOptions, watchJobs } from './events.ts';
+import { type CompletedJob, type WaitOptions, waitForEnd } from './wait.ts';
+
+/** A job whose video is sent along. In Node, `openAsBlob` of `node:fs` makes a Blob of a file without reading it into memory. */
+export type FileJobRequest = z.input<typeof UploadedJobRequest> & {
+  readonly file: Blob;
+  /** Default: the file's own name. */
+  readonly filename?: string;
+};
+
+export interface CallOptions {
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface SubmitOptions extends CallOptions {
+  /** The same key with the same request is the same submission, for 24 hours. Default: a new one. */
+  readonly idempotencyKey?: string;
+}
+
+export interface ListOptions extends CallOptions {
+  readonly status?: JobStatus;
+  /** Only jobs whose id, source, file name or chosen name contains this. */
+  readonly q?: string;
+  /** 1 … 100. Default 20. */
+  readonly limit?: number;
+  /** `nextCursor` of the page before. */
+  readonly cursor?: string;
+}
+
+export interface DownloadOptions extends CallOptions {
+  /** `voice`: the voice note that was made for a voice message. Default `output`. */
+  readonly rendition?: 'output' | 'voice';
+  /** Of the output whose file is wanted; default the first. */
+  readonly name?: string | undefined;
+  /** The first byte that is wanted, and the last; default: to the end. */
+  readonly range?: { readonly start: number; readonly end?: number };
+}
+
+export interface Uploads {
+  /** Stores a file that any number of jobs may name as their source, until it expires. */
+  create(file: Blob, options?: CallOptions & { readonly filename?: string }): Promise<UploadAnswer>;
+  /**
+   * Begins an upload whose bytes follow by tus 1.0, in pieces and past broken connections: any tus client resumes it at
+   * `/v1/uploads/<file>`.
+   */
+  begin(sizeBytes: number, options?: CallOptions & { readonly filename?: string }): Promise<UploadAnswer>;
+  get(file: string, options?: CallOptions): Promise<UploadAnswer>;
+  delete(file: string, options?: CallOptions): Promise<UploadAnswer>;
+}
+
+/** These need a key with the scope `admin`. */
+export interface Keys {
+  list(options?: CallOptions): Promise<z.infer<typeof KeyList>>;
+  /** The answer has the key itself, which is not shown again. The key that asks must have what it gives. */
+  create(request: z.input<typeof NewKeyRequest>, options?: CallOptions): Promise<KeyWithSecret>;
+  /** A new secret; the old one works 24 hours more. */
+  rotate(keyId: string, options?: CallOptions): Promise<KeyWithSecret>;
+  revoke(keyId: string, options?: CallOptions): Promise<KeyState>;
+}
+
+/** Every operation throws SoundpostError; what `signal` was aborted with passes through as it is. */
+export interface SoundpostClient {
+  /** Submits one job. */
+  extract(
+    request: z.input<typeof JobRequest> | FileJobRequest,
+    options?: SubmitOptions,
+  ): Promise<AcceptedJob>;
+  /** Submits up to ten jobs, all or none. */
+  batch(
+    request: z.input<typeof BatchRequest>,
+    options?: SubmitOptions,
+  ): Promise<z.infer<typeof AcceptedBatch>>;
+  batchState(batchId: string, options?: CallOptions): Promise<z.infer<typeof BatchState>>;
+  /** A job in every state, a failed one with its `error` inside. */
+  job(jobId: string, options?: CallOptions): Promise<Job>;
+  /** A job; throws its error when it has failed. */
+  status(jobId: string, options?: CallOptions): Promise<Job>;
+  jobs(options?: ListOptions): Promise<z.infer<typeof JobList>>;
+  /** Each job of the key when it is new and whenever it changes, also past broken connections, until it is aborted. */
+  events(options?: EventsOptions): AsyncIterable<Job>;
+  /** The job once it is completed; throws its error when it fails. */
+  waitFor(jobId: string, options?: WaitOptions): Promise<CompletedJob>;
+  /** A finished file as a response, whose `body` streams it. */
+  download(jobId: string, options?: DownloadOptions): Promise<Response>;
+  /** Ends an unfinished job, or erases the files of a finished one. */
+  cancel(jobId: string, options?: CallOptions): Promise<Job>;
+  /** Tries a failed job again, as a new job. */
+  retry(jobId: string, options?: SubmitOptions): Promise<AcceptedJob>;
+  /** Sends the result of a completed job into a chat. */
+  sendVoiceMessage(
+    jobId: string,
+    request: z.input<typeof VoiceMessageRequest>,
+    options?: SubmitOptions,
+  ): Promise<z.infer<typeof VoiceMessageAccepted>>;
+  /** What was sent to the webhook of a job. */
+  deliveries(jobId: string, options?: CallOptions): Promise<z.infer<typeof DeliveryList>>;
+  /** Sends a notification again, at once and under the same webhook-id. */
+  replayDelivery(
+    jobId: string,
+    deliveryId: string,
+    options?: CallOptions,
+  ): Promise<z.infer<typeof DeliveryList>>;
+  /** Sends again what failed at this time or later. @param since ISO 8601 */
+  resendDeliveries(since: string, options?: CallOptions): Promise<z.infer<typeof Resent>>;
+  /** Posts one signed `webhook.test` to an address; throws INVALID_WEBHOOK unless its receiver answers 2xx. */
+  testWebhook(url: string, options?: CallOptions): Promise<z.infer<typeof WebhookTest>>;
+  /** What the key’s webhooks are signed with, `whsec_…`. */
+  webhookSecret(options?: CallOptions): Promise<z.infer<typeof WebhookSecret>>;
+  /** A new secret; for 24 hours the old one signs as well. */
+  rotateWebhookSecret(options?: CallOptions): Promise<z.infer<typeof WebhookSecret>>;
+  usage(options?: CallOptions): Promise<z.infer<typeof Usage>>;
+  readonly uploads: Uploads;
+  readonly keys: Keys;
+}
+
+export function createClient(options: ClientOptions): SoundpostClient {
+  const connection = new Connection(options);
+  const get = <Data>(path: string, { signal }: CallOptions = {}): Promise<Data> =>
+    connection.data(path, { signal });
+  const remove = <Data>(path: string, { signal }: CallOptions = {}): Promise<Data> =>
+    connection.data(path, { method: 'DELETE', signal });
+  const submit = <Data>(
+    path: string,
+    body: { json?: unknown; form?: FormData },
+    { signal, idempotencyKey }: SubmitOptions = {},
+  ): Promise<Data> =>
+    connection.data(path, { method: 'POST', ...body, signal, idempotent: { key: idempotencyKey } });
+  return {
+    extract: (request, submitting) => submit('/v1/extract', bodyOf(request), submitting),
+    batch: (request, submitting) => submit('/v1/batch', { json: request }, submitting),
+    batchState: (batchId, calling) => get(`/v1/batch/${part(batchId)}`, calling),
+    job: (jobId, calling) => get(`/v1/jobs/${part(jobId)}`, calling),
+    status: (jobId, calling) => get(`/v1/status/${part(jobId)}`, calling),
+    jobs: ({ signal, ...query } = {}) => get(`/v1/jobs${queryOf(query)}`, { signal }),
+    events: (watching = {}) => watchJobs(connection, watching),
+    waitFor: (jobId, waiting = {}) => waitForEnd(connection, part(jobId), waiting),
+    download: (jobId, { signal, rendition, name, range } = {}) =>
+      connection.response(`/v1/download/${part(jobId)}${queryOf({ rendition, name })}`, {
+        signal,
+        ...(range ? { headers: { Range: `bytes=${range.start}-${range.end ?? ''}` } } : {}),
+      }),
+    cancel: (jobId, calling) => remove(`/v1/jobs/${part(jobId)}`, calling),
+    retry: (jobId, submitting) => submit(`/v1/jobs/${part(jobId)}/retry`, {}, submitting),
+    sendVoiceMessage: (jobId, request, submitting) =>
+      submit(`/v1/jobs/${part(jobId)}/voice-message`, { json: request }, submitting),
+    deliveries: (jobId, calling) => get(`/v1/jobs/${part(jobId)}/deliveries`, calling),
+    replayDelivery: (jobId, deliveryId, { signal } = {}) =>
+      connection.data(`/v1/jobs/${part(jobId)}/deliveries/${part(deliveryId)}/replay`, {
+        method: 'POST',
+        signal,
+      }),
+    resendDeliveries: (since, { signal } = {}) =>
+      connection.data('/v1/deliveries/resend', { method: 'POST', json: { since }, signal }),
+    testWebhook: (url, { signal } = {}) =>
+      connection.data('/v1/webhooks/test', { method: 'POST', json: { url }, signal }),
+    webhookSecret: (calling) => get('/v1/webhooks/secret', calling),
+    rotateWebhookSecret: ({ signal } = {}) =>
+      connection.data('/v1/webhooks/secret', { method: 'POST', signal }),
+    usage: (calling) => get('/v1/usage', calling),
+    uploads: {
+      create: (file, { signal, filename } = {}) =>
+        connection.data('/v1/uploads', { method: 'POST', form: formOf(file, filename), signal }),
+      begin: (sizeBytes, { signal, filename } = {}) =>
+        connection.data('/v1/uploads', {
+          method: 'POST',
+          headers: {
+            'Tus-Resumable': '1.0.0',
+            'Upload-Length': String(sizeBytes),
+            ...(filename === undefined ? {} : { 'Upload-Metadata': `filename ${base64(filename)}` }),
+          },
+          signal,
+        }),
+      get: (file, calling) => get(`/v1/uploads/${part(file)}`, calling),
+      delete: (file, calling) => remove(`/v1/uploads/${part(file)}`, calling),
+    },
+    keys: {
+      list: (calling) => get('/v1/keys', calling),
+      create: (request, { signal } = {}) =>
+        connection.data('/v1/keys', { method: 'POST', json: request, signal }),
+      rotate: (keyId, { signal } = {}) =>
+        connection.data(`/v1/keys/${part(keyId)}/rotate`, { method: 'POST', signal }),
+      revoke: (keyId, calling) => remove(`/v1/keys/${part(keyId)}`, calling),
+    },
+  };
+}
+
+function bodyOf(
+  request: z.input<typeof JobRequest> | FileJobRequest,
+): { json: unknown } | { form: FormData } {
+  if (!('file' in request)) {
+    return { json: request };
+  }
+  const { file, filename, ...job } = request;
+  return { form: formOf(file, filename, JSON.stringify(job)) };
+}
+
+/** The request before the file: the service then knows what it is for while the bytes come. */
+function formOf(file: Blob, filename: string | undefined, request?: string): FormData {
+  const form = new FormData();
+  if (request !== undefined) {
+    form.append('request', request);
+  }
+  form.append('file', file, filename ?? (file instanceof File ? file.name : 'upload'));
+  return form;
+}
+
+/** Of the text's UTF-8; btoa takes bytes only. */
+function base64(text: string): string {
+  return btoa(String.fromCharCode(...new TextEncoder().encode(text)));
+}
+
+/** One segment of a path: an id from elsewhere must not lead to another operation. */
+function part(id: string): string {
+  return encodeURIComponent(id);
+}
+
+function queryOf(query: Readonly<Record<string, string | number | undefined>>): string {
+  const given = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) {
+    if (value !== undefined) {
+      given.set(name, String(value));
+    }
+  }
+  return given.size === 0 ? '' : `?${given}`;
+}

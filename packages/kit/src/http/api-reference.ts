@@ -1,0 +1,103 @@
+/**
+ * The API reference that people read at /docs: Scalar's standalone file over the server's own OpenAPI document
+ * (docs/decisions/0025-api-reference.md). Everything comes from the server itself.
+ */
+import { createHash } from 'node:crypto';
+import type { Request, RequestHandler, Response } from 'express';
+import { type StaticSource, staticFiles } from './static-files.ts';
+
+export interface Document {
+  readonly body: string;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+interface ErrorRow {
+  readonly httpStatus: number;
+  readonly meaning: string;
+  readonly remedy: string;
+}
+
+const WEB = new URL('../../../../web/', import.meta.url);
+/** By their paths below /docs; script/scalar fetches the first, script/build-web.ts makes the second. */
+export const referenceFiles: ReadonlyMap<string, StaticSource> = new Map([
+  ['scalar.js', new URL('reference/scalar.js', WEB)],
+  ['reference.js', new URL('dist/reference/reference.js', WEB)],
+]);
+
+/** Scalar writes style elements of its own, hence 'unsafe-inline' for styles, on this page alone. Scripts are ours; requests go to this server alone. */
+const CONTENT_SECURITY_POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self' 'unsafe-inline'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ');
+
+/** Both change only with the service itself; whoever asks again within the time has the old one for so long at most. */
+const CACHE_CONTROL = 'public, max-age=300';
+
+/** What the page loads; to be mounted at /docs. */
+export function referenceAssets(): RequestHandler {
+  return staticFiles(referenceFiles);
+}
+
+/**
+ * The page, which looks for `openapi.json` beside itself and for its files below `docs/`.
+ * @param files where they are; default: below the page's own path
+ */
+export function referencePage(title: string, files = 'docs/'): Document {
+  const body = `<!doctype html>
+<html lang="en">
+  <head>
+    <meta charset="utf-8" />
+    <meta name="viewport" content="width=device-width, initial-scale=1" />
+    <title>${title}</title>
+    <link rel="icon" href="data:," />
+    <style>
+      .not-started { max-width: 34rem; margin: 0 auto; padding: 15vh 1.25rem; font-family: system-ui, sans-serif; animation: appear 0s 1.5s backwards; }
+      @keyframes appear { from { visibility: hidden; } }
+    </style>
+  </head>
+  <body>
+    <div id="reference"></div>
+    <main id="not-started" class="not-started">
+      <h1>${title}</h1>
+      <p>The reference has not started. It needs JavaScript: allow scripts for this page, check the connection, and reload.</p>
+      <p><a href="openapi.json">The OpenAPI document</a> needs no script.</p>
+    </main>
+    <script src="${files}scalar.js"></script>
+    <script src="${files}reference.js"></script>
+  </body>
+</html>
+`;
+  return {
+    body,
+    headers: {
+      'Content-Type': 'text/html; charset=utf-8',
+      'Content-Security-Policy': CONTENT_SECURITY_POLICY,
+    },
+  };
+}
+
+/** Every error that a server answers, in Markdown, for the description of its OpenAPI document. */
+export function errorTable(catalogue: Readonly<Record<string, ErrorRow>>): string {
+  const rows = Object.entries(catalogue).map(
+    ([code, { httpStatus, meaning, remedy }]) => `| \`${code}\` | ${httpStatus} | ${meaning} | ${remedy} |`,
+  );
+  return ['## Errors', '', '| Code | Status | Meaning | What to do |', '|---|---|---|---|', ...rows].join(
+    '\n',
+  );
+}
+
+export function sendDocument(request: Request, response: Response, { body, headers }: Document): void {
+  const etag = `"${createHash('sha256').update(body).digest('hex')}"`;
+  response.set({ ...headers, 'Cache-Control': CACHE_CONTROL, ETag: etag });
+  if (request.fresh) {
+    response.status(304).end();
+    return;
+  }
+  response.status(200).send(body);
+}

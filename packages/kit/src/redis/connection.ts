@@ -1,0 +1,229 @@
+/** Connections to Redis, one kind for each way of failing (architecture.md "Traps"). */
+
+import { setTimeout as delay } from 'node:timers/promises';
+import { Cluster, type ClusterOptions, type RedisOptions, type Redis as SingleRedis } from 'ioredis';
+import type { Logger } from 'soundpost-base/logger';
+import { LastingRedis, REQUEST_DEADLINE_MS, RequestCluster, RequestRedis, WorkerCluster } from './clients.ts';
+import { KEY_PREFIX, ownKey } from './keys.ts';
+import { parseRedisUrl, type RedisTarget } from './target.ts';
+
+/** A Redis, the master that Sentinels name, or a cluster: whoever uses it need not know which. */
+export type Redis = SingleRedis | Cluster;
+
+/**
+ * - `request`: serves somebody who waits. A command fails at once while Redis is away, and in time for an answer within 2 s
+ *   when it hangs.
+ * - `worker`: waits for Redis as long as it takes; BullMQ's workers demand it.
+ */
+export type RedisRole = 'request' | 'worker';
+
+/** PEM texts for rediss://; without them the authorities that Node trusts are believed, and no certificate is shown. */
+export interface RedisTls {
+  readonly ca?: string | undefined;
+  readonly cert?: string | undefined;
+  readonly key?: string | undefined;
+}
+
+export interface RedisAddress {
+  /** See {@link parseRedisUrl}. */
+  readonly url: string;
+  readonly tls?: RedisTls | undefined;
+  /** How long a command of the role `request` may take; default {@link REQUEST_DEADLINE_MS}. */
+  readonly deadlineMs?: number | undefined;
+}
+
+interface RedisConnectionOptions extends RedisAddress {
+  readonly role: RedisRole;
+  readonly logger: Logger;
+}
+
+const CONNECT_TIMEOUT_MS = 5000;
+/** Of one of several: the next one may answer. */
+const CONNECT_TO_ONE_OF_MANY_MS = 2000;
+const LONGEST_RECONNECT_DELAY_MS = 2000;
+/** Where another master is being chosen: it should be found soon after. */
+const LONGEST_SEARCH_DELAY_MS = 500;
+/**
+ * A connection on which an answer is this late is given up, since its server may be gone without a word. Longer than a stall of a
+ * healthy server, and than the longest blocking read (10 s, BullMQ's).
+ */
+const SILENCE_MS = { request: 3000, worker: 15_000 };
+/** For connections that only listen; Node probes each second from then on, ten times. */
+const KEEP_ALIVE_MS = 10_000;
+/** So many times a command may be sent on in a cluster: for a worker as often as it takes. */
+const REDIRECTIONS = { request: 16, worker: Number.MAX_SAFE_INTEGER };
+const NEXT_REDIRECTION_MS = 20;
+const SLOTS_TIMEOUT_MS = 2000;
+
+/** What a server answers that is no master any more, or not yet: who is may be found by connecting anew. */
+const NO_MASTER = /\b(READONLY|LOADING|MASTERDOWN|UNBLOCKED)\b/;
+const REJECT_AND_RECONNECT = 1;
+const RECONNECT_AND_RESEND = 2;
+
+/** @throws RedisUrlError */
+export function connectRedis({ url, role, logger, ...options }: RedisConnectionOptions): Redis {
+  const redis = connect(parseRedisUrl(url), role, options);
+  // Without a listener ioredis prints to the console and an EventEmitter would throw.
+  let reported = '';
+  const report = (error: Error): void => {
+    if (reported !== error.message) {
+      reported = error.message;
+      logger.warn({ role, error: error.message }, 'redis connection failed');
+    }
+  };
+  redis.on('error', report);
+  redis.on('node error', report);
+  redis.on('sentinelError', report);
+  redis.on('ready', () => {
+    reported = '';
+  });
+  return redis;
+}
+
+/** Replies have the form that ioredis calls legacy; its types want to be told. */
+interface Legacy {
+  replyMapping?: 'legacy';
+}
+type NodeOptions = NonNullable<ClusterOptions['redisOptions']> & Legacy;
+
+function connect(
+  target: RedisTarget,
+  role: RedisRole,
+  { tls, deadlineMs = REQUEST_DEADLINE_MS }: Omit<RedisAddress, 'url'>,
+): Redis {
+  const options = optionsOf(target, tls, role, deadlineMs);
+  if (target.kind === 'cluster') {
+    const clusterOptions: ClusterOptions & { redisOptions: NodeOptions } = {
+      clusterRetryStrategy: retryWithin(LONGEST_SEARCH_DELAY_MS),
+      // Names stay names, so that certificates can be compared with them.
+      dnsLookup: (address, callback) => callback(null, address),
+      maxRedirections: REDIRECTIONS[role],
+      retryDelayOnMoved: NEXT_REDIRECTION_MS,
+      slotsRefreshTimeout: SLOTS_TIMEOUT_MS,
+      redisOptions: options,
+    };
+    const nodes = target.nodes.map((node) => ({ ...node }));
+    return role === 'request'
+      ? new RequestCluster(nodes, clusterOptions, deadlineMs)
+      : new WorkerCluster(nodes, clusterOptions);
+  }
+  const singleOptions: RedisOptions & Legacy = {
+    ...options,
+    ...placeOf(target, options.tls),
+    retryStrategy: retryWithin(
+      target.kind === 'sentinel' ? LONGEST_SEARCH_DELAY_MS : LONGEST_RECONNECT_DELAY_MS,
+    ),
+    reconnectOnError: (error) => {
+      if (!NO_MASTER.test(error.message)) return false;
+      // Nothing was done. A request is to hear of it at once; a worker's command is sent to the next master.
+      return role === 'request' ? REJECT_AND_RECONNECT : RECONNECT_AND_RESEND;
+    },
+  };
+  return role === 'request'
+    ? new RequestRedis({ ...singleOptions, deadlineMs })
+    : new LastingRedis(singleOptions);
+}
+
+/** What every connection has, also each one to a node of a cluster. */
+function optionsOf(
+  target: RedisTarget,
+  tls: RedisTls | undefined,
+  role: RedisRole,
+  deadlineMs: number,
+): NodeOptions {
+  const login = target.kind === 'socket' ? {} : { username: target.username, password: target.password };
+  const isOneOfMany = target.kind === 'sentinel' || target.kind === 'cluster';
+  return {
+    ...login,
+    // No enableAutoPipelining: commands would wait for the pipeline under way, and one to a Redis that hangs take twice as long (RequestRedis instead).
+    maxRetriesPerRequest: role === 'request' ? 1 : null,
+    connectTimeout: isOneOfMany ? CONNECT_TO_ONE_OF_MANY_MS : CONNECT_TIMEOUT_MS,
+    socketTimeout: Math.max(SILENCE_MS[role], role === 'request' ? 2 * deadlineMs : 0),
+    keepAlive: KEEP_ALIVE_MS,
+    ...(target.kind !== 'socket' && target.tls ? { tls: { ...tls } } : {}),
+  };
+}
+
+function placeOf(
+  target: Exclude<RedisTarget, { kind: 'cluster' }>,
+  tls: RedisOptions['tls'],
+): RedisOptions & Legacy {
+  switch (target.kind) {
+    case 'socket':
+      return { path: target.path };
+    case 'single':
+      return { ...target.node, db: target.db };
+    case 'sentinel':
+      return {
+        sentinels: target.sentinels.map((node) => ({ ...node })),
+        name: target.master,
+        db: target.db,
+        sentinelUsername: target.sentinelLogin.username,
+        sentinelPassword: target.sentinelLogin.password,
+        sentinelCommandTimeout: CONNECT_TO_ONE_OF_MANY_MS,
+        sentinelReconnectStrategy: retryWithin(LONGEST_RECONNECT_DELAY_MS),
+        // A master that was cut off says nothing; the Sentinels tell of the new one.
+        failoverDetector: true,
+        ...(tls === undefined ? {} : { enableTLSForSentinelMode: true, sentinelTLS: tls }),
+      };
+  }
+}
+
+function retryWithin(longestMs: number): (attempt: number) => number {
+  return (attempt) => Math.min(50 * 2 ** Math.min(attempt, 8), longestMs);
+}
+
+/** Another connection of the same kind, of the role `worker`. */
+export function duplicateRedis(redis: Redis): Redis {
+  return redis instanceof Cluster ? redis.duplicate() : redis.duplicate();
+}
+
+/** Asks where the keys are: of a cluster, another node's answer would say nothing. */
+export async function pingRedis(redis: Redis): Promise<void> {
+  await redis.exists(KEY_PREFIX);
+}
+
+/** `refuses-writes`: it answers, but is full, cannot persist, or is no master that has its replicas. */
+export const redisStates = ['up', 'refuses-writes', 'down'] as const;
+export type RedisState = (typeof redisStates)[number];
+
+const REFUSES_WRITES = /^(OOM|MISCONF|READONLY|NOREPLICAS)\b/;
+const WRITTEN_FOR_MS = 60_000;
+
+/** Whether work can be done with this Redis: a read would be answered also while every write is refused. */
+export async function stateOfRedis(redis: Redis): Promise<RedisState> {
+  try {
+    await redis.set(ownKey('written'), '', 'PX', WRITTEN_FOR_MS);
+    return 'up';
+  } catch (error) {
+    return error instanceof Error && REFUSES_WRITES.test(error.message) ? 'refuses-writes' : 'down';
+  }
+}
+
+// ioredis has no codes for these.
+const AWAY =
+  /Command timed out|Command aborted|max retries per request|Connection is closed|Socket timeout|sentinels are unreachable|startup nodes|Cluster redirections|refresh slots cache|Cluster is ended|^(LOADING|MISCONF|OOM|READONLY|MASTERDOWN|UNBLOCKED|NOREPLICAS|CLUSTERDOWN|TRYAGAIN)|script.*\b(MISCONF|OOM|READONLY|NOREPLICAS)\b/;
+
+/** Whether a command failed because Redis is away, full, or has no master at the moment. */
+export function isRedisAway(error: Error): boolean {
+  return [error, ...refusalsOf(error)].some(({ message }) => AWAY.test(message));
+}
+
+/** EXEC only says that a transaction was discarded (EXECABORT); ioredis attaches why each of its commands was refused. */
+function refusalsOf(error: Error): readonly Error[] {
+  const { previousErrors } = error as { previousErrors?: readonly unknown[] };
+  return (previousErrors ?? []).filter((one) => one instanceof Error);
+}
+
+const QUIT_TIMEOUT_MS = 2000;
+
+/** Closes a connection without waiting for a Redis that is not there, or hangs. */
+export async function closeRedis(redis: Redis): Promise<void> {
+  if (redis.status === 'ready') {
+    await Promise.race([
+      redis.quit().catch(() => undefined),
+      delay(QUIT_TIMEOUT_MS, undefined, { ref: false }),
+    ]);
+  }
+  redis.disconnect();
+}

@@ -1,0 +1,40 @@
+/** Of a video at an address, only what its audio takes: the index, the beginnings of all tracks, and those that are wanted. */
+import type { SourceParts } from 'soundpost-outbound/ranges-parts';
+import { MediaFailure } from './failure.ts';
+import { type Probe, probe } from './probe.ts';
+import { SNIFF_BYTES, sniffContainer } from './sniff.ts';
+import type { SourceRequest } from './source.ts';
+import { readMatroskaIndex } from './sparse/matroska/audio-index.ts';
+import { readAudioIndex } from './sparse/mp4/audio-index.ts';
+import { UnsupportedLayout } from './sparse/mp4/boxes.ts';
+import { unite } from './sparse/mp4/spans.ts';
+import { chooseTrack } from './track-choice.ts';
+
+/**
+ * The tracks are chosen by ffprobe's word on the local file while that holds no more than what ffprobe reads.
+ * @param path of the local file
+ * @returns that word, when the parts are enough; null when the whole file is needed, also to say what is wrong with it
+ */
+export async function fetchAudioParts(
+  parts: SourceParts,
+  path: string,
+  { logger, outputs, tools, signal }: SourceRequest,
+): Promise<Probe | null> {
+  try {
+    const head = await parts.read(0, Math.min(parts.sizeBytes, SNIFF_BYTES));
+    const isMatroska = sniffContainer(head)?.demuxer === 'matroska';
+    const index = await (isMatroska ? readMatroskaIndex : readAudioIndex)(parts);
+    if (!(await parts.fetch(index.lead))) throw new UnsupportedLayout('little would be gained');
+    const probed = await probe(tools, path, { signal });
+    const places = new Set(outputs.map(({ track }) => chooseTrack(probed, track).index));
+    // Where ffprobe sees other tracks than the index has, a place among them means nothing.
+    if (probed.tracks.length !== index.audioTracks) throw new UnsupportedLayout('audio tracks that are none');
+    const wanted = unite([...places].map((place) => index.track(place)));
+    if (!(await parts.fetch(wanted))) throw new UnsupportedLayout('little would be gained');
+    return probed;
+  } catch (error) {
+    if (!(error instanceof UnsupportedLayout || error instanceof MediaFailure)) throw error;
+    logger?.debug({ why: error.message }, 'the source is downloaded whole');
+    return null;
+  }
+}

@@ -1,0 +1,203 @@
+/** A source that is a stream of HLS or DASH: its segments come to one local file, which is then read as any other. */
+import { createHash } from 'node:crypto';
+import { mkdir, readFile, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { ServiceError } from 'soundpost-contract/errors';
+import type { NamedOutput } from 'soundpost-contract/output-request';
+import { OutboundFailed, OutboundRefused } from 'soundpost-outbound/errors';
+import { tooLarge } from 'soundpost-outbound/limited-body';
+import { MediaFailure } from './failure.ts';
+import { type Probe, probe } from './probe.ts';
+import type { SourceRequest } from './source.ts';
+import type { StreamKind } from './streams/detect.ts';
+import { fetchSegments, requirePlaylistSize, type StreamContext } from './streams/fetch.ts';
+import { JoinedFile } from './streams/join/join.ts';
+import { isSameRendition, openStream } from './streams/open.ts';
+import type { Presentation } from './streams/presentation.ts';
+import { CLOCK_TOLERANCE_SECONDS } from './timeline.ts';
+
+interface Playlist {
+  readonly kind: StreamKind;
+  /** Path of the downloaded description; it makes room for the joined file. */
+  readonly path: string;
+  /** Where it lies. */
+  readonly url: string;
+}
+
+interface Fetched {
+  readonly isTrack: boolean;
+  /** Names of the transcripts whose track it does not hold. */
+  readonly elsewhere: readonly string[];
+}
+
+type StreamSource = Fetched &
+  /** All of it lies in one file there, whose timestamp 0 is at `zeroSeconds` of the presentation. */
+  (
+    | { readonly fileUrl: string; readonly zeroSeconds: number }
+    | { readonly sizeBytes: number; readonly probe: Probe }
+  );
+
+/** Claimed at a time, since nobody knows how large a segment will be. */
+const ROOM_STEP_BYTES = 16 * 1024 * 1024;
+
+/**
+ * @returns what lies at the playlist's path then
+ * @throws {MediaFailure} when it is none that can be read; ServiceError DOWNLOAD_FAILED where it names an address that is not allowed; what a download throws
+ */
+export async function fetchStream(playlist: Playlist, request: SourceRequest): Promise<StreamSource> {
+  const { outbound, maxInputBytes, signal, workspace, outputs, logger } = request;
+  const folder = join(workspace, 'segments');
+  requirePlaylistSize((await stat(playlist.path)).size);
+  const text = await readFile(playlist.path, 'utf8');
+  await rm(playlist.path);
+  await mkdir(folder, { mode: 0o700 });
+  try {
+    return await outbound.fetchPieces(
+      { maxBytes: maxInputBytes, signal },
+      async (fetch) => {
+        const stream: StreamContext = {
+          folder,
+          signal,
+          makeRoom: roomBySteps(request),
+          isFetchFailure: (error) => error instanceof OutboundFailed || error instanceof OutboundRefused,
+          async fetch(piece, take) {
+            requireTls(piece.url, playlist);
+            return fetch(piece, take);
+          },
+        };
+        const description = { ...playlist, text };
+        const { content, isTrack } = await openStream(description, outputs[0].track, stream);
+        const fetched = { isTrack, elsewhere: await transcriptsElsewhere(outputs, description) };
+        if ('fileUrl' in content) {
+          requireTls(content.fileUrl, playlist);
+          return { ...content, ...fetched };
+        }
+        return { ...(await joinSegments(content, playlist.path, stream, request)), ...fetched };
+      },
+    );
+  } catch (error) {
+    if (!(error instanceof OutboundRefused)) throw error;
+    logger?.warn({ reason: error.reason }, 'source refused');
+    throw new ServiceError('DOWNLOAD_FAILED', 'the video could not be downloaded', {
+      details: 'the stream names an address that is not allowed',
+      cause: error,
+    });
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** As of a redirect: what came by TLS does not lead to what anybody on the way may change. */
+function requireTls(url: string, playlist: Playlist): void {
+  if (playlist.url.startsWith('https:') && /^http:/i.test(url))
+    throw new OutboundRefused('http inside https');
+}
+
+/**
+ * Of a stream one rendition is fetched, that of the first output.
+ * @returns names of the transcripts whose track lies in another one: they fail alone
+ * @throws {MediaFailure} when that of another output does
+ */
+async function transcriptsElsewhere(
+  [{ track }, ...others]: readonly [NamedOutput, ...NamedOutput[]],
+  description: Parameters<typeof isSameRendition>[0],
+): Promise<string[]> {
+  const elsewhere: string[] = [];
+  for (const output of others) {
+    const isTranscript = output.format === 'transcript';
+    const isHeld =
+      output.track === track ||
+      (await isSameRendition(description, track, output.track).catch((error: unknown) => {
+        if (isTranscript && error instanceof MediaFailure) return false;
+        throw error;
+      }));
+    if (isHeld) continue;
+    if (!isTranscript) {
+      throw new MediaFailure(
+        'EXTRACTION_FAILED',
+        'of an HLS or DASH stream a job takes one audio track; ask for the same track in all outputs',
+      );
+    }
+    elsewhere.push(output.name);
+  }
+  return elsewhere;
+}
+
+async function joinSegments(
+  presentation: Presentation,
+  path: string,
+  stream: StreamContext,
+  { tools, maxInputBytes, maxAudioSeconds, signal, onProgress, onFetched, logger, earlier }: SourceRequest,
+): Promise<{ sizeBytes: number; probe: Probe }> {
+  const { segments } = presentation;
+  const durationSeconds = secondsOf(segments);
+  if (durationSeconds > maxAudioSeconds + 1)
+    throw new MediaFailure('INVALID_VIDEO', `the audio is longer than ${maxAudioSeconds} s`);
+  const identity = identityOf(segments);
+  const begun = await earlier?.takeStream(path, identity);
+  let done = begun?.segments ?? 0;
+  await stream.makeRoom(begun?.sizeBytes ?? 0);
+  const joined = await JoinedFile.open(path, stream.makeRoom, begun);
+  try {
+    let doneSeconds = secondsOf(segments.slice(0, done));
+    await fetchSegments(stream, segments.slice(done), async (segment, file, init) => {
+      await joined.append(segment, file, init);
+      // With what had come before it was put back.
+      if (joined.sizeBytes > maxInputBytes) throw tooLarge();
+      done += 1;
+      doneSeconds += secondsOf([segment]);
+      onProgress?.(durationSeconds > 0 ? doneSeconds / durationSeconds : 0);
+    });
+  } catch (error) {
+    const kept = earlier?.isWanted() ? joined.begun : undefined;
+    if (kept !== undefined)
+      await earlier?.keep(path, { ...kept, receivedBytes: kept.sizeBytes, identity, segments: done });
+    throw error;
+  } finally {
+    await joined.close();
+  }
+  const { sizeBytes } = joined;
+  const startSeconds = startOf(presentation, joined);
+  onFetched?.({ size: sizeBytes, fetched: sizeBytes });
+  logger?.debug({ segments: segments.length, sizeBytes, startSeconds }, 'stream joined');
+  const known = { startSeconds, durationSeconds };
+  return { sizeBytes, probe: await probe(tools, path, { signal, known }) };
+}
+
+/** One at a time: all of them as one text may be 100 MB. */
+function identityOf(segments: Presentation['segments']): string {
+  const hash = createHash('sha256');
+  for (const segment of segments) hash.update(JSON.stringify(segment));
+  return hash.digest('hex');
+}
+
+function secondsOf(segments: Presentation['segments']): number {
+  return segments.reduce((sum, { seconds, gapSeconds = 0 }) => sum + gapSeconds + seconds, 0);
+}
+
+function startOf({ segments, picturesSeconds }: Presentation, { startSeconds }: JoinedFile): number {
+  const [first] = segments;
+  const isPlaced =
+    first?.mediaZeroSeconds !== undefined && startSeconds < (picturesSeconds ?? Number.POSITIVE_INFINITY);
+  const seconds = isPlaced ? startSeconds : (first?.gapSeconds ?? 0);
+  return seconds > CLOCK_TOLERANCE_SECONDS ? seconds : 0;
+}
+
+function roomBySteps({ makeRoom }: SourceRequest): (bytes: number) => Promise<void> {
+  let neededBytes = 0;
+  let claimedBytes = 0;
+  let claiming = Promise.resolve();
+  const claim = async (): Promise<void> => {
+    while (claimedBytes < neededBytes) {
+      await makeRoom(ROOM_STEP_BYTES);
+      claimedBytes += ROOM_STEP_BYTES;
+    }
+  };
+  return (bytes) => {
+    neededBytes += bytes;
+    if (claimedBytes >= neededBytes) return Promise.resolve();
+    // A claim waits in one line at a time.
+    claiming = claiming.then(claim);
+    return claiming;
+  };
+}

@@ -1,0 +1,197 @@
+/** Fetches the pieces of a stream, several at a time, and hands them over in order. */
+import { createDecipheriv, type Decipheriv } from 'node:crypto';
+import { open, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type Piece, type Resource, type Segment, unusable } from './presentation.ts';
+
+/** How requests are made: through the guard, within limits, tried again; packages/outbound/src/pieces.ts. */
+type FetchPiece = <T>(
+  request: Resource & { readonly maxBytes: number; readonly signal: AbortSignal },
+  take: (answer: { readonly url: string; readonly bytes: AsyncIterable<Uint8Array> }) => Promise<T>,
+) => Promise<T>;
+
+export interface StreamContext {
+  readonly fetch: FetchPiece;
+  /** Whether an error is one of `fetch`: of the other side, or of the guard. */
+  readonly isFetchFailure: (error: unknown) => boolean;
+  /** A folder of its own for segments on their way; it exists. */
+  readonly folder: string;
+  readonly signal: AbortSignal;
+  /** Waited for before so many bytes are written; below 0: so many have been removed. */
+  readonly makeRoom: (bytes: number) => Promise<void>;
+}
+
+const MIB = 1024 * 1024;
+/** 20,000 segments with addresses of 300 characters. */
+const MAX_PLAYLIST_BYTES = 8 * MIB;
+const MAX_INIT_BYTES = 4 * MIB;
+/** A stream may name one for each segment; all but the last few have been used. */
+const INITS_KEPT = 12;
+const KEY_BYTES = 16;
+
+/** Half of the connections that parts of a file have: each segment waits on the disk until those before it have come. */
+const SEGMENTS_AT_ONCE = 8;
+
+/** The text of a playlist, and where it lies. @throws as {@link FetchPiece} */
+export function fetchText(
+  { fetch, signal }: StreamContext,
+  url: string,
+): Promise<{ readonly url: string; readonly text: string }> {
+  return fetch({ url, maxBytes: MAX_PLAYLIST_BYTES, signal }, async (answer) => ({
+    url: answer.url,
+    text: (await allOf(answer.bytes)).toString('utf8'),
+  }));
+}
+
+/** What is small enough to be held in memory. @throws as {@link FetchPiece} */
+export function fetchBytes(
+  { fetch, signal }: StreamContext,
+  resource: Resource,
+  maxBytes: number,
+): Promise<Buffer> {
+  return fetch({ ...resource, maxBytes, signal }, ({ bytes }) => allOf(bytes));
+}
+
+/** @throws {MediaFailure} when it is longer than any playlist */
+export function requirePlaylistSize(sizeBytes: number): void {
+  if (sizeBytes > MAX_PLAYLIST_BYTES)
+    throw unusable(`the playlist is larger than ${MAX_PLAYLIST_BYTES} bytes`);
+}
+
+/**
+ * @param take gets each segment as a file of its own, decrypted, with its init section; the file is removed then
+ * @throws as {@link FetchPiece}; {MediaFailure} when a key or what it opens is none; what `take` throws
+ */
+export async function fetchSegments(
+  context: StreamContext,
+  segments: readonly Segment[],
+  take: (segment: Segment, file: string, init: Uint8Array | undefined) => Promise<void>,
+): Promise<void> {
+  const failed = new AbortController();
+  const signal = AbortSignal.any([context.signal, failed.signal]);
+  const pieces = new PieceFetcher({ ...context, signal });
+  const rest = segments.entries();
+  const underway: Underway[] = [];
+  const fill = (): void => {
+    while (underway.length < SEGMENTS_AT_ONCE) {
+      const { value, done } = rest.next();
+      if (done) return;
+      const [nth, segment] = value;
+      const file = join(context.folder, String(nth));
+      const parts = [pieces.init(segment.init), pieces.toFile(segment, file)] as const;
+      // Both have ended when one fails, so that nothing is written any more.
+      const fetched = Promise.allSettled(parts).then(() => Promise.all(parts));
+      fetched.catch(() => {}); // It is waited for in its turn.
+      underway.push({ segment, file, fetched });
+    }
+  };
+  try {
+    for (fill(); underway.length > 0; fill()) {
+      for (const { segment, file, fetched } of underway.splice(0, 1)) {
+        const [init, sizeBytes] = await fetched;
+        await take(segment, file, init);
+        await rm(file);
+        await context.makeRoom(-sizeBytes);
+      }
+    }
+  } catch (error) {
+    failed.abort(error);
+    throw error;
+  } finally {
+    // None may still write when the caller removes the folder.
+    await Promise.allSettled(underway.map(({ fetched }) => fetched));
+  }
+}
+
+interface Underway {
+  readonly segment: Segment;
+  readonly file: string;
+  /** Its init section, and the size of the file. */
+  readonly fetched: Promise<readonly [init: Uint8Array | undefined, sizeBytes: number]>;
+}
+
+class PieceFetcher {
+  readonly #context: StreamContext;
+  readonly #keys = new Map<string, Promise<Uint8Array>>();
+  /** By what they are fetched with, the oldest first. */
+  readonly #inits = new Map<string, Promise<Uint8Array>>();
+
+  constructor(context: StreamContext) {
+    this.#context = context;
+  }
+
+  /** Those of a section that many segments share once. */
+  async init(piece: Piece | undefined): Promise<Uint8Array | undefined> {
+    if (piece === undefined) return undefined;
+    const { fetch, signal } = this.#context;
+    const name = JSON.stringify(piece);
+    const known = this.#inits.get(name);
+    if (known !== undefined) return known;
+    const bytes = this.#decipher(piece).then((decipher) =>
+      fetch({ url: piece.url, span: piece.span, maxBytes: MAX_INIT_BYTES, signal }, (answer) =>
+        allOf(decrypted(answer.bytes, decipher())),
+      ),
+    );
+    this.#inits.set(name, bytes);
+    const [oldest = name] = this.#inits.keys();
+    if (this.#inits.size > INITS_KEPT) this.#inits.delete(oldest);
+    return bytes;
+  }
+
+  /** @returns its size, bytes */
+  async toFile(piece: Piece, path: string): Promise<number> {
+    const { fetch, signal, makeRoom } = this.#context;
+    const decipher = await this.#decipher(piece);
+    const maxBytes = Number.POSITIVE_INFINITY; // All together have a limit.
+    let sizeBytes = 0;
+    await fetch({ url: piece.url, span: piece.span, maxBytes, signal }, async ({ bytes }) => {
+      await using file = await open(path, 'w', 0o600);
+      await makeRoom(-sizeBytes); // What an earlier try has written.
+      sizeBytes = 0;
+      for await (const chunk of decrypted(bytes, decipher())) {
+        sizeBytes += chunk.length;
+        await makeRoom(chunk.length);
+        await file.writeFile(chunk);
+      }
+    });
+    return sizeBytes;
+  }
+
+  /** A decipher can be used once, and a piece may be fetched again. */
+  async #decipher({ encryption }: Piece): Promise<() => Decipheriv | undefined> {
+    if (encryption === undefined) return () => undefined;
+    const { keyUrl, iv } = encryption;
+    const known = this.#keys.get(keyUrl) ?? this.#fetchKey(keyUrl);
+    this.#keys.set(keyUrl, known);
+    const key = await known;
+    return () => createDecipheriv('aes-128-cbc', key, iv);
+  }
+
+  #fetchKey(url: string): Promise<Uint8Array> {
+    return fetchBytes(this.#context, { url }, MIB).then((key) => {
+      if (key.length !== KEY_BYTES) throw unusable(`a key of the stream is not of ${KEY_BYTES} bytes`);
+      return key;
+    });
+  }
+}
+
+async function allOf(bytes: AsyncIterable<Uint8Array>): Promise<Buffer> {
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of bytes) chunks.push(chunk);
+  return Buffer.concat(chunks);
+}
+
+async function* decrypted(
+  bytes: AsyncIterable<Uint8Array>,
+  decipher: Decipheriv | undefined,
+): AsyncGenerator<Uint8Array> {
+  if (decipher === undefined) return yield* bytes;
+  for await (const chunk of bytes) yield decipher.update(chunk);
+  let rest: Buffer;
+  try {
+    rest = decipher.final();
+  } catch (error) {
+    throw unusable('a segment of the stream could not be decrypted', { cause: error });
+  }
+  yield rest;
+}

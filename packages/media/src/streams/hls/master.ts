@@ -1,0 +1,108 @@
+/** A master playlist (RFC 8216 section 4.3.4): which playlist has the sound that is wanted. */
+import { findTrack } from '../../track-choice.ts';
+import { resolved, unsupported, unusable } from '../presentation.ts';
+import { type Attributes, attributesOf, type Line } from './tags.ts';
+
+interface Variant {
+  readonly url: string;
+  /** Bits a second, the most that it takes. */
+  readonly bandwidth: number;
+  /** The group of its audio renditions. */
+  readonly audio: string | undefined;
+}
+
+interface AudioRendition {
+  readonly group: string;
+  /** undefined: in the playlists of the variants themselves. */
+  readonly url: string | undefined;
+  readonly name: string;
+  readonly language: string | null;
+  readonly isDefault: boolean;
+}
+
+export interface ChosenPlaylist {
+  readonly url: string;
+  /** Whether it holds the wanted track alone; otherwise the track is still to be chosen among those of the file. */
+  readonly isTrack: boolean;
+  /** A playlist of pictures beside which it plays; undefined where they come with it. */
+  readonly picturesUrl?: string | undefined;
+}
+
+/** Of renditions, in an error. */
+const SHOWN = 20;
+
+export function isMaster(lines: readonly Line[]): boolean {
+  return lines.some((line) => 'tag' in line && line.tag === 'EXT-X-STREAM-INF');
+}
+
+/**
+ * Of the variants with audio renditions the highest one, since sound costs little beside pictures and it has the best of it; of those without the
+ * lowest one, since its pictures are fetched too.
+ * @param asked an index or a language, as in a request
+ * @throws {MediaFailure} EXTRACTION_FAILED, listing the renditions, when there is no such one
+ */
+export function choosePlaylist(
+  lines: readonly Line[],
+  base: string,
+  asked: number | string | undefined,
+): ChosenPlaylist {
+  const variants = variantsOf(lines, base).toSorted((a, b) => a.bandwidth - b.bandwidth);
+  const renditions = renditionsOf(lines, base);
+  const [lowest] = variants;
+  if (lowest === undefined) throw unusable('the playlist names no stream');
+  const groups = new Set(renditions.map(({ group }) => group));
+  const best = variants.findLast(({ audio }) => audio !== undefined && groups.has(audio));
+  if (best === undefined) return { url: lowest.url, isTrack: false };
+  const group = renditions.filter((rendition) => rendition.group === best.audio);
+  const rendition = findTrack(group, asked);
+  if (rendition === undefined) {
+    const known = group
+      .slice(0, SHOWN)
+      .map(({ name, language }, nth) => `${nth}: ${language ?? 'no language'}, ${name}`);
+    throw unsupported(`no audio track ${asked}; the stream has ${known.join('; ')}`);
+  }
+  const beside = variants.filter(({ audio, url }) => audio === best.audio && url !== rendition.url);
+  if (rendition.url === undefined) return { url: (beside[0] ?? lowest).url, isTrack: true };
+  return { url: rendition.url, isTrack: true, picturesUrl: beside[0]?.url };
+}
+
+function variantsOf(lines: readonly Line[], base: string): Variant[] {
+  return lines.flatMap((line, at): Variant[] => {
+    if (!('tag' in line) || line.tag !== 'EXT-X-STREAM-INF') return [];
+    const attributes = attributesOf(line.value);
+    const next = lines[at + 1];
+    if (next === undefined || !('uri' in next)) throw unusable('a variant of the playlist has no address');
+    return [
+      {
+        url: resolved(next.uri, base),
+        bandwidth: Number(attributes.get('BANDWIDTH') ?? Number.NaN) || 0,
+        audio: attributes.get('AUDIO'),
+      },
+    ];
+  });
+}
+
+/** Those of a group in their order; what stands there twice, as for several languages of a name, stays. */
+function renditionsOf(lines: readonly Line[], base: string): AudioRendition[] {
+  return lines.flatMap((line): AudioRendition[] => {
+    if (!('tag' in line) || line.tag !== 'EXT-X-MEDIA') return [];
+    const attributes = attributesOf(line.value);
+    return attributes.get('TYPE') === 'AUDIO' ? [renditionOf(attributes, base)] : [];
+  });
+}
+
+function renditionOf(attributes: Attributes, base: string): AudioRendition {
+  const uri = attributes.get('URI');
+  return {
+    group: attributes.get('GROUP-ID') ?? '',
+    url: uri === undefined ? undefined : resolved(uri, base),
+    name: shown(attributes.get('NAME') ?? 'no name'),
+    language: attributes.get('LANGUAGE') ?? null,
+    isDefault: attributes.get('DEFAULT') === 'YES',
+  };
+}
+
+/** Callers see it. */
+function shown(name: string): string {
+  return name.replaceAll(/[\p{Cc}\p{Cf}]/gu, '').slice(0, 60);
+}

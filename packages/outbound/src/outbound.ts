@@ -1,0 +1,188 @@
+/** The only way to an address that a caller chose: sources, webhooks, audio URLs and accounts given to the gateway. */
+import type { Agent } from 'node:http';
+import type { Logger } from 'soundpost-base/logger';
+import type { Dispatcher1Wrapper } from 'undici';
+import type { AllowRule } from './allow-rules.ts';
+import {
+  type Connect,
+  checkedAddresses,
+  connectSocket,
+  GuardedAgent,
+  RESOLVE_AT_CONNECT_MS,
+} from './connector.ts';
+import type { Downloaded, DownloadLimits, DownloadOptions } from './download.ts';
+import { OutboundFailed, OutboundRefused } from './errors.ts';
+import type { FetchBytesOptions } from './fetch-bytes.ts';
+import type { Fetching } from './fetching.ts';
+import type { FetchPiece, PiecesOptions } from './pieces.ts';
+import { type Policy, type Purpose, parseTarget } from './policy.ts';
+import { type Agents, type PostAnswer, type PostOptions, post } from './post.ts';
+import { type PutOptions, put } from './put.ts';
+import type { PartsDownloaded, PartsOptions } from './ranges.ts';
+import { type Resolve, systemResolver } from './resolve.ts';
+
+export interface OutboundOptions {
+  /** What is open besides public addresses on `ports`; from `parseAllowRules`. */
+  readonly allow: readonly AllowRule[];
+  /** Ports open on every public address, for instance 80, 443, 8080 and 8443. */
+  readonly ports: readonly number[];
+  readonly logger: Logger;
+  readonly userAgent: string;
+  /** How patient a download is with its source, where it says nothing itself. */
+  readonly downloadLimits?: Partial<DownloadLimits>;
+  /** A forward proxy that whatever no rule opens goes through; an http URL. Accounts on XMPP do not. */
+  readonly proxy?: URL | undefined;
+  /** Default: DNS. Tests put a table here. */
+  readonly resolve?: Resolve;
+  /** Default: TCP and TLS. Tests put a recorder here, which proves what was and what was not connected to. */
+  readonly connect?: Connect;
+}
+
+interface ServiceAgents {
+  /** For Node's https client, and what is built on it, such as WebSockets. */
+  readonly agent: Agent;
+  /** For Node's own fetch. */
+  readonly dispatcher: Dispatcher1Wrapper;
+}
+
+export interface Outbound {
+  /**
+   * Whether a URL may be asked for, as far as can be told now: everything that its text shows, and its addresses when
+   * they are known within 2 s. A name without an answer passes; the request itself checks again.
+   * @throws OutboundRefused
+   */
+  checkUrl(raw: string, purpose: Purpose, signal?: AbortSignal): Promise<void>;
+
+  /** Streams a source into a new local file. @throws OutboundRefused, OutboundFailed, file system errors */
+  download(options: DownloadOptions): Promise<Downloaded>;
+
+  /** The same, but only those parts that are wanted where that is quicker. @throws as `download`, and as `choose` */
+  downloadParts(options: PartsOptions): Promise<PartsDownloaded>;
+
+  /** Fetches a source of many files, over as many connections as parts have. @throws as `run` */
+  fetchPieces<T>(options: PiecesOptions, run: (fetch: FetchPiece) => Promise<T>): Promise<T>;
+
+  /** Reads something small into memory, one try, 60 s at most. @throws OutboundRefused, OutboundFailed */
+  fetchBytes(options: FetchBytesOptions): Promise<Uint8Array>;
+
+  /** Posts to a webhook and returns whatever status it answers. @throws OutboundRefused, OutboundFailed */
+  post(options: PostOptions): Promise<PostAnswer>;
+
+  /** Puts a file to an account's service or a caller's destination, and returns whatever status it answers. @throws OutboundRefused, OutboundFailed, what the body fails with */
+  put(options: PutOptions): Promise<PostAnswer>;
+
+  /**
+   * Where an account's server may be connected to, for protocols other than HTTP: every address of the host, each
+   * one checked. The connection has to go to one of them, not to the name.
+   * @param withoutTls asks whether it may be talked to in clear, which only a rule of `allow` opens
+   * @throws OutboundRefused, OutboundFailed (dns)
+   */
+  serviceAddresses(hostname: string, port: number, withoutTls?: boolean): Promise<readonly string[]>;
+
+  /** For libraries that make their own requests to an account's service: each of their connections is checked, and is TLS unless a rule opens it. */
+  service(): Promise<ServiceAgents>;
+
+  /** Breaks off what is still running and closes all connections. */
+  close(): Promise<void>;
+}
+
+const RESOLVE_AT_SUBMISSION_MS = 2_000;
+/** A server may ask for minutes; an address that was checked minutes ago is no longer checked. */
+const KEEP_ALIVE_MS = 4_000;
+
+export function createOutbound(options: OutboundOptions): Outbound {
+  const { logger, userAgent } = options;
+  const policy: Policy = { allow: options.allow, ports: options.ports };
+  const ruleHosts = new Set(options.allow.flatMap(({ host }) => (host === undefined ? [] : [host])));
+  const resolve = options.resolve ?? systemResolver(ruleHosts);
+  const connect = options.connect ?? (options.proxy === undefined ? connectSocket : through(options.proxy));
+  const connectorFor = (purpose: Purpose) => ({ policy, purpose, resolve, connect });
+  const agentFor = (protocol: 'http:' | 'https:', purpose: Purpose) =>
+    new GuardedAgent(protocol, connectorFor(purpose), KEEP_ALIVE_MS);
+  // One each: a connection that was checked for one purpose is never reused for another.
+  const agentsFor = (purpose: Purpose) =>
+    ({ 'http:': agentFor('http:', purpose), 'https:': agentFor('https:', purpose) }) satisfies Agents;
+  const agents = {
+    webhook: agentsFor('webhook'),
+    service: agentsFor('service'),
+    destination: agentsFor('destination'),
+  };
+  let fetching: Promise<Fetching> | undefined;
+  const loaded = (): Promise<Fetching> => {
+    fetching ??= import('./fetching.ts').then(({ createFetching }) =>
+      createFetching({ policy, userAgent, keepAliveMs: KEEP_ALIVE_MS, connectorFor }),
+    );
+    return fetching;
+  };
+
+  /** Every refusal leaves its exact reason in the log, and only there. */
+  const logged = async <T>(purpose: Purpose, url: string, run: () => Promise<T>): Promise<T> => {
+    try {
+      return await run();
+    } catch (error) {
+      const reason = error instanceof OutboundRefused ? error.reason : undefined;
+      if (reason !== undefined)
+        logger.warn({ purpose, host: hostForLog(url), reason }, 'outbound request refused');
+      throw error;
+    }
+  };
+
+  return {
+    checkUrl: (raw, purpose, signal) =>
+      logged(purpose, raw, async () => {
+        const target = parseTarget(raw, purpose, policy);
+        try {
+          await checkedAddresses(target, policy, resolve, RESOLVE_AT_SUBMISSION_MS, signal);
+        } catch (error) {
+          signal?.throwIfAborted();
+          if (!(error instanceof OutboundFailed)) throw error;
+        }
+      }),
+    download: (request) =>
+      logged('source', request.url, async () => {
+        const limits = { ...options.downloadLimits, ...request.limits };
+        return (await loaded()).download({ ...request, limits });
+      }),
+    downloadParts: (request) =>
+      logged('source', request.url, async () => {
+        const limits = { ...options.downloadLimits, ...request.limits };
+        return (await loaded()).downloadParts({ ...request, limits });
+      }),
+    fetchPieces: async (request, run) => {
+      const limits = { ...options.downloadLimits, ...request.limits };
+      const fetching = await loaded();
+      return fetching.fetchPieces({ ...request, limits }, (fetch) =>
+        run((piece, take) => logged('source', piece.url, () => fetch(piece, take))),
+      );
+    },
+    fetchBytes: (request) => logged('source', request.url, async () => (await loaded()).fetchBytes(request)),
+    post: (request) =>
+      logged('webhook', request.url, () => post({ agents: agents.webhook, policy, userAgent }, request)),
+    put: (request) => {
+      const route = { agents: agents[request.purpose], policy, userAgent };
+      return logged(request.purpose, request.url, () => put(route, request));
+    },
+    serviceAddresses: (hostname, port, withoutTls = false) => {
+      const host = hostname.includes(':') ? `[${hostname}]` : hostname;
+      const url = `${withoutTls ? 'http' : 'https'}://${host}:${port}/`;
+      return logged('service', url, async () => {
+        const target = parseTarget(url, 'service', policy);
+        return checkedAddresses(target, policy, resolve, RESOLVE_AT_CONNECT_MS);
+      });
+    },
+    service: async () => ({ agent: agents.service['https:'], dispatcher: (await loaded()).dispatcher }),
+    close: async () => {
+      for (const agent of Object.values(agents).flatMap((both) => Object.values(both))) agent.destroy();
+      await (await fetching)?.close();
+    },
+  };
+}
+
+function through(proxy: URL): Connect {
+  return async (target) => (await import('./proxy.ts')).connectThrough(proxy, target);
+}
+
+/** Scheme, host and port: paths and queries of strangers' URLs may hold their secrets. */
+function hostForLog(url: string): string {
+  return URL.parse(url)?.host ?? '(unreadable)';
+}

@@ -1,0 +1,190 @@
+/** Puts a finished file to its destination (decisions A8): an object is there whole, or not at all. */
+
+import type { Logger } from 'soundpost-base/logger';
+import type { DestinationRequest } from 'soundpost-contract/destination';
+import { fileKindOf } from 'soundpost-contract/transcripts';
+import type { DestinationTry, Observer } from 'soundpost-kit/observe/metrics/observer';
+import { noTracing, type Tracing } from 'soundpost-kit/observe/tracing/tracing';
+import { redisNow } from 'soundpost-kit/redis/clock';
+import type { Sealer } from 'soundpost-kit/signing/sealer';
+import { ObjectNotFound, type Storage } from 'soundpost-kit/storage/storage';
+import { OutboundFailed, OutboundRefused } from 'soundpost-outbound/errors';
+import type { Outbound } from 'soundpost-outbound/outbound';
+import type { Announced, Try } from '../../jobs/announcement-tries.ts';
+import { openDestination } from '../../jobs/destinations.ts';
+import type { JobRecord } from '../../jobs/job-record.ts';
+import {
+  type DestinationOutcome,
+  type DestinationPayload,
+  filesOf,
+  type StoredFile,
+  type StoredTranscript,
+} from '../../jobs/payloads.ts';
+
+interface DestinationServices {
+  readonly outbound: Pick<Outbound, 'put'>;
+  readonly storage: Pick<Storage, 'read'>;
+  /** For what the storage is asked for: waits while it is away. */
+  readonly insist: <Result>(signal: AbortSignal, work: () => Promise<Result>) => Promise<Result>;
+  readonly sealer: Sealer;
+  readonly readJob: (jobId: string) => Promise<JobRecord | undefined>;
+  /** Whether the caller had the files of the job erased. */
+  readonly isErased: (jobId: string) => Promise<boolean>;
+  readonly logger: Logger;
+  /** How long the address may take nothing, and how long its answer may take after the last byte. Default 120 s. */
+  readonly idleMs?: number;
+  /** How long it may take for the whole file. Default {@link LONGEST_PUT_MS}. */
+  readonly longestMs?: number;
+  readonly observer?: Observer;
+  readonly tracing?: Tracing;
+}
+
+/** The last 4 MiB lie in the system's buffers when the file has gone: a link of 35 KiB/s takes as long. */
+const IDLE_MS = 120_000;
+/** Whoever takes a byte now and then holds its place no longer. 8 GiB at 0.4 MB/s take as long. */
+const LONGEST_PUT_MS = 6 * 60 * 60_000;
+/** How often is looked whether the caller had the files erased. */
+const LOOK_MS = 2_000;
+/** Answers after which another try may go better (decisions A7, RFC 8470 for 425). */
+const PASSING = new Set([408, 425, 429]);
+
+/** What a try came to. */
+interface Answer {
+  readonly tried: DestinationTry;
+  /** Undefined where the file was taken. */
+  readonly error?: string;
+  readonly retryAfterSeconds?: number | undefined;
+}
+
+/** @throws the signal's reason when that aborts */
+export async function putToDestination(
+  payload: DestinationPayload,
+  attempt: Try,
+  services: DestinationServices,
+  signal: AbortSignal,
+): Promise<Announced<DestinationOutcome>> {
+  const { jobId, name, origin } = payload;
+  const logger = services.logger.child({ jobId, output: name });
+  const found = findFile(await services.readJob(jobId), payload, services.sealer);
+  const startedAt = performance.now();
+  const answer = typeof found === 'string' ? undefined : await send(found, payload, services, signal);
+  const { tried, error, retryAfterSeconds } = answer ?? { tried: 'refused', error: String(found) };
+  if (answer !== undefined) {
+    services.observer?.destinationTried(tried, (performance.now() - startedAt) / 1000);
+  }
+  if (tried === 'failed' && error !== undefined && !attempt.last) {
+    logger.warn({ origin, error }, 'a destination did not take a file');
+    return { outcome: 'retry', error, retryAfterSeconds };
+  }
+  if (error !== undefined) logger.error({ origin, error }, 'a file was not put to its destination');
+  const status = error === undefined ? 'completed' : 'failed';
+  services.observer?.destinationEnded(status);
+  return {
+    outcome: 'done',
+    result: {
+      status,
+      error: error === undefined ? null : { code: 'DESTINATION_FAILED', message: error },
+    },
+  };
+}
+
+interface Found {
+  readonly file: StoredFile | StoredTranscript;
+  readonly destination: DestinationRequest;
+}
+
+/** A text says why there is nothing to put. */
+function findFile(
+  record: JobRecord | undefined,
+  { jobId, name, transcript }: DestinationPayload,
+  sealer: Sealer,
+): Found | string {
+  const file =
+    transcript ?? (record?.result ? filesOf(record.result).find((one) => one.name === name) : undefined);
+  if (record === undefined || file === undefined) return GONE;
+  if (record.erased) return ERASED;
+  if (Date.parse(file.expiresAt) <= redisNow()) return 'the file expired before it was put';
+  try {
+    const destination = openDestination(sealer, jobId, record.payload, name);
+    return destination === undefined ? GONE : { file, destination };
+  } catch {
+    return 'the destination can no longer be decrypted: SECRET_KEY has changed';
+  }
+}
+
+const GONE = 'the record of the job has expired';
+const ERASED = 'the files of the job were erased before this one was put';
+
+async function send(
+  { file, destination }: Found,
+  { jobId, origin }: DestinationPayload,
+  services: DestinationServices,
+  signal: AbortSignal,
+): Promise<Answer> {
+  const { outbound, storage, insist, tracing = noTracing } = services;
+  const erased = new AbortController();
+  const looking = setInterval(async () => {
+    if (await services.isErased(jobId).catch(() => false)) erased.abort(new Error(ERASED));
+  }, LOOK_MS);
+  let late: AbortSignal | undefined;
+  try {
+    // While the storage is away nobody at the other end is made to wait, and no time runs that is theirs.
+    const body = await insist(AbortSignal.any([signal, erased.signal]), () => storage.read(file.storageKey));
+    late = AbortSignal.timeout(services.longestMs ?? LONGEST_PUT_MS);
+    const ended = AbortSignal.any([signal, erased.signal, late]);
+    return await tracing.span(
+      'PUT destination',
+      { 'http.request.method': 'PUT', 'server.address': new URL(origin).hostname },
+      async (note) => {
+        const { status, retryAfterSeconds } = await outbound.put({
+          purpose: 'destination',
+          url: destination.url,
+          headers: headersOf(destination, file),
+          body,
+          sizeBytes: file.size,
+          idleMs: services.idleMs ?? IDLE_MS,
+          signal: ended,
+        });
+        note({ 'http.response.status_code': status });
+        return answered(status, retryAfterSeconds);
+      },
+      'client',
+    );
+  } catch (error) {
+    signal.throwIfAborted();
+    return late?.aborted
+      ? { tried: 'failed', error: 'the destination took too long for the whole file' }
+      : failed(error, erased.signal);
+  } finally {
+    clearInterval(looking);
+  }
+}
+
+/** Names in any case: what the caller gave takes the place of ours, but for the digest (RFC 9530), which no caller may give. */
+function headersOf({ headers = {} }: DestinationRequest, file: Found['file']): Record<string, string> {
+  const hasType = Object.keys(headers).some((name) => name.toLowerCase() === 'content-type');
+  return {
+    ...(!hasType && { 'content-type': fileKindOf(file).mediaType }),
+    ...headers,
+    'repr-digest': `sha-256=:${Buffer.from(file.sha256, 'hex').toString('base64')}:`,
+  };
+}
+
+function answered(status: number, retryAfterSeconds: number | undefined): Answer {
+  if (status >= 200 && status < 300) return { tried: 'taken' };
+  const isRedirect = status >= 300 && status < 400;
+  const error = `the destination answered with status ${status}${isRedirect ? '; redirects are not followed' : ''}`;
+  const tried = status >= 500 || PASSING.has(status) ? 'failed' : 'refused';
+  return { tried, error, retryAfterSeconds };
+}
+
+function failed(error: unknown, erased: AbortSignal): Answer {
+  if (erased.aborted) return { tried: 'refused', error: ERASED };
+  if (error instanceof ObjectNotFound) return { tried: 'refused', error: 'the file is no longer stored' };
+  if (error instanceof OutboundRefused)
+    return { tried: 'refused', error: `the destination: ${error.message}` };
+  if (error instanceof OutboundFailed) {
+    return { tried: error.retryable ? 'failed' : 'refused', error: `the destination: ${error.message}` };
+  }
+  return { tried: 'failed', error: 'the stored file could not be read' };
+}

@@ -1,0 +1,130 @@
+/**
+ * Asks a transcriber for the words of a part: any server that has OpenAI's `POST /v1/audio/transcriptions`. The operator configured it, so it may be at any
+ * address; but redirects of its are not followed, since they would take the key and the audio elsewhere.
+ */
+import { openAsBlob } from 'node:fs';
+import { retryAfterSeconds } from 'soundpost-outbound/exchange';
+import type { Response } from 'undici';
+import { NonsenseAnswer, type PartHeard, readAnswer } from './answer.ts';
+import { askedLanguage } from './language.ts';
+
+export interface Transcriber {
+  /** Base address with its `/v1`, without a slash at the end. */
+  readonly url: string;
+  /** Sent as a bearer token; undefined: none is. */
+  readonly apiKey: string | undefined;
+  readonly model: string;
+  /** How long it may take for a part, from the connection to the end of its answer. */
+  readonly timeoutMs: number;
+}
+
+interface Part {
+  /** WAV, at most 25 MB: what OpenAI's server takes. */
+  readonly path: string;
+  readonly seconds: number;
+  /** BCP 47; undefined: the transcriber finds out. */
+  readonly language?: string | undefined;
+}
+
+export type PartAnswer =
+  | { readonly kind: 'heard'; readonly heard: PartHeard }
+  /** Another try may succeed: it is away, busy or broken. `said`: its own words, for those who run it. */
+  | {
+      readonly kind: 'not-now';
+      readonly error: string;
+      readonly said?: string;
+      readonly retryAfterSeconds?: number | undefined;
+    }
+  /** Nor would another try. */
+  | { readonly kind: 'refused'; readonly error: string; readonly said?: string };
+
+/** Of 13 minutes it is a few hundred kilobytes, with a token list for each segment. */
+const LARGEST_ANSWER_BYTES = 16 * 1024 * 1024;
+const MOST_WORDS_OF_ERROR = 300;
+/** What is said of the request or its audio. A wrong key or address is mended by whoever runs the service, within the day of tries. */
+const REFUSING = new Set([400, 413, 415, 422]);
+
+/** @throws the reason of `signal` when that aborts */
+export async function transcribePart(
+  transcriber: Transcriber,
+  { path, seconds, language }: Part,
+  signal: AbortSignal,
+): Promise<PartAnswer> {
+  // Node's own fetch goes on filling a body whose connection is gone, and throws where nobody catches it (Node 24.21, `extractBody`).
+  const { Agent, FormData, fetch } = await import('undici');
+  const form = new FormData();
+  form.append('file', await openAsBlob(path, { type: 'audio/wav' }), 'part.wav');
+  form.append('model', transcriber.model);
+  form.append('response_format', 'verbose_json');
+  form.append('timestamp_granularities[]', 'segment');
+  if (language !== undefined) form.append('language', askedLanguage(language));
+  // It answers when it has heard all of it: nothing but our own limit ends the wait.
+  const dispatcher = new Agent({ headersTimeout: 0, bodyTimeout: 0 });
+  try {
+    const response = await fetch(`${transcriber.url}/audio/transcriptions`, {
+      method: 'POST',
+      body: form,
+      headers: transcriber.apiKey === undefined ? {} : { authorization: `Bearer ${transcriber.apiKey}` },
+      redirect: 'manual',
+      dispatcher,
+      signal: AbortSignal.any([signal, AbortSignal.timeout(transcriber.timeoutMs)]),
+    });
+    return conclude(response, await textOf(response), seconds, transcriber);
+  } catch (error) {
+    signal.throwIfAborted();
+    return { kind: 'not-now', error: inWords(error) };
+  } finally {
+    await dispatcher.destroy();
+  }
+}
+
+function conclude(
+  { status, headers }: Response,
+  text: string,
+  seconds: number,
+  { apiKey }: Transcriber,
+): PartAnswer {
+  if (status >= 200 && status < 300) return { kind: 'heard', heard: readAnswer(text, seconds) };
+  const error =
+    status >= 300 && status < 400
+      ? `the transcriber answered ${status}: redirects are not followed`
+      : `the transcriber answered ${status}`;
+  const said = wordsOf(text, apiKey);
+  if (REFUSING.has(status)) return { kind: 'refused', error, said };
+  const retryAfter = headers.get('retry-after');
+  return {
+    kind: 'not-now',
+    error,
+    said,
+    retryAfterSeconds: retryAfter === null ? undefined : retryAfterSeconds({ 'retry-after': retryAfter }),
+  };
+}
+
+/** @throws NonsenseAnswer when it is too long */
+async function textOf({ body }: Response): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of body ?? []) {
+    bytes += chunk.length;
+    if (bytes > LARGEST_ANSWER_BYTES) throw new NonsenseAnswer('more than 16 MiB');
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString();
+}
+
+/** The beginning of what it says of an error. Some servers repeat the key. */
+function wordsOf(text: string, apiKey: string | undefined): string {
+  const words = text.replace(/[\p{Cc}\s]+/gu, ' ').trim();
+  return (apiKey === undefined ? words : words.replaceAll(apiKey, '…')).slice(0, MOST_WORDS_OF_ERROR);
+}
+
+/** Without addresses: callers of the service see it. */
+function inWords(error: unknown): string {
+  if (error instanceof NonsenseAnswer) return `the answer of the transcriber is of no use: ${error.message}`;
+  const { name, cause } = error instanceof Error ? error : new Error();
+  if (name === 'TimeoutError') return 'the transcriber did not answer in time';
+  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
+  return code === 'ECONNREFUSED' || code === 'ENOTFOUND' || code === 'EAI_AGAIN'
+    ? 'the transcriber could not be reached'
+    : 'the transcriber broke off';
+}

@@ -1,0 +1,49 @@
+/** What the network remembers of each account and group, for instances that ask for the full history. */
+
+import { gatewayKey } from 'soundpost-chat/redis-keys';
+import type { Redis } from 'soundpost-kit/redis/connection';
+import { RedisScript } from 'soundpost-kit/redis/script';
+import { z } from 'zod';
+
+/** Messages kept of one account or group. */
+const LONGEST_ARCHIVE = 1000;
+const archiveKey = (digits: string): string => gatewayKey('loopback', 'archive', digits);
+
+const keepScript = new RedisScript(`
+for index, key in ipairs(KEYS) do
+  redis.call('RPUSH', key, ARGV[1])
+  redis.call('LTRIM', key, -ARGV[2], -1)
+  redis.call('EXPIRE', key, ARGV[3])
+end
+return 1
+`);
+
+export class Archive {
+  readonly #redis: Redis;
+  readonly #keepSeconds: number;
+
+  /** @param keepSeconds not longer than the media of the messages */
+  constructor(redis: Redis, keepSeconds: number) {
+    this.#redis = redis;
+    this.#keepSeconds = Math.ceil(keepSeconds);
+  }
+
+  /** @param owners digits of the accounts, or of the group, that it belongs to */
+  async keep(owners: readonly string[], message: unknown): Promise<void> {
+    await keepScript.run(this.#redis, owners.map(archiveKey), [
+      JSON.stringify(message),
+      LONGEST_ARCHIVE,
+      this.#keepSeconds,
+    ]);
+  }
+
+  /** Oldest first. */
+  async of<Schema extends z.ZodType>(digits: string, schema: Schema): Promise<z.output<Schema>[]> {
+    const stored = await this.#redis.lrange(archiveKey(digits), 0, -1);
+    return z.array(schema).parse(stored.map((text) => JSON.parse(text)));
+  }
+
+  async forget(digits: readonly string[]): Promise<void> {
+    await this.#redis.unlink(...digits.map(archiveKey));
+  }
+}

@@ -1,0 +1,181 @@
+/**
+ * Who is on the loopback network: three people and the gateway's own instances, their address books, and whom each has
+ * blocked. Kept in Redis, so that every process of the gateway is on the same network and a restart changes nothing.
+ */
+
+import type { Instance } from 'soundpost-chat/instances';
+import { gatewayKey } from 'soundpost-chat/redis-keys';
+import { changeRecord, readRecord } from 'soundpost-chat/redis-record';
+import type { Redis } from 'soundpost-kit/redis/connection';
+import { RedisScript } from 'soundpost-kit/redis/script';
+import { z } from 'zod';
+import { personJid } from './addresses.ts';
+import { GROUPS, type Group, newInviteCode } from './groups.ts';
+
+/** 202-555-01XX is set aside for fiction by the North American Numbering Plan, so these can be nobody's. */
+const people = [
+  { digits: '12025550101', name: 'Ada Lovelace' },
+  { digits: '12025550102', name: 'Hedy Lamarr' },
+  { digits: '12025550103', name: 'Nikola Tesla' },
+] as const;
+
+/** Country code 999 is reserved by the ITU (E.164 list): no telephone can have an instance's number. */
+const FIRST_INSTANCE_NUMBER = 99_900_000_000;
+const FIRST_GROUP_NUMBER = 120_363_000_000_000_000n;
+
+const Member = z.object({ name: z.string(), instanceId: z.string().nullable() });
+type Member = z.infer<typeof Member>;
+
+const Place = z.object({ digits: z.string(), groups: z.array(z.string()), contacts: z.array(z.string()) });
+/** Where an instance stands on the network: its number, its groups and its address book. */
+type Place = z.infer<typeof Place>;
+
+const MEMBERS = gatewayKey('loopback', 'members');
+const PLACES = gatewayKey('loopback', 'places');
+const COUNTER = gatewayKey('loopback', 'counter');
+/** Digits of those who show that they are there. */
+const AVAILABLE = gatewayKey('loopback', 'available');
+const blockedKey = (digits: string): string => gatewayKey('loopback', 'blocked', digits);
+const placeOf = (instanceId: string) => ({ key: PLACES, field: instanceId, schema: Place });
+
+/** Gives an instance its place once; whoever comes second finds it. */
+const settleScript = new RedisScript(`
+local places, members, groups = KEYS[1], KEYS[2], KEYS[3]
+local id, place, digits, member, groupDigits, group = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+local known = redis.call('HGET', places, id)
+if known then return known end
+redis.call('HSET', members, digits, member)
+for index = 7, #ARGV, 2 do redis.call('HSETNX', members, ARGV[index], ARGV[index + 1]) end
+redis.call('HSET', groups, groupDigits, group)
+redis.call('HSET', places, id, place)
+return place
+`);
+
+export class Directory {
+  readonly #redis: Redis;
+
+  constructor(redis: Redis) {
+    this.#redis = redis;
+  }
+
+  async placeOf(instance: Instance): Promise<Place> {
+    return (await readRecord(this.#redis, placeOf(instance.id))) ?? this.#settle(instance);
+  }
+
+  async enterGroup(instance: Instance, groupDigits: string): Promise<void> {
+    await changeRecord(this.#redis, placeOf(instance.id), (place) => ({
+      ...place,
+      groups: [...new Set([...place.groups, groupDigits])],
+    }));
+  }
+
+  member(digits: string): Promise<Member | undefined> {
+    return readRecord(this.#redis, { key: MEMBERS, field: digits, schema: Member });
+  }
+
+  /** Digits and instance of everybody on the network who is an instance. */
+  async instances(): Promise<{ digits: string; instanceId: string }[]> {
+    const all = await this.#redis.hgetall(MEMBERS);
+    return Object.entries(all).flatMap(([digits, stored]) => {
+      const { instanceId } = Member.parse(JSON.parse(stored));
+      return instanceId === null ? [] : [{ digits, instanceId }];
+    });
+  }
+
+  async setBlocked(digits: string, other: string, blocked: boolean): Promise<void> {
+    await (blocked
+      ? this.#redis.sadd(blockedKey(digits), other)
+      : this.#redis.srem(blockedKey(digits), other));
+  }
+
+  async hasBlocked(digits: string, other: string): Promise<boolean> {
+    return (await this.#redis.sismember(blockedKey(digits), other)) === 1;
+  }
+
+  async blockedBy(digits: string): Promise<ReadonlySet<string>> {
+    return new Set(await this.#redis.smembers(blockedKey(digits)));
+  }
+
+  /** Nothing passes between two of whom one has blocked the other. */
+  async apart(digits: string, other: string): Promise<boolean> {
+    return (await this.hasBlocked(digits, other)) || (await this.hasBlocked(other, digits));
+  }
+
+  /** Answers whether that is new. */
+  async setAvailable(digits: string, available: boolean): Promise<boolean> {
+    const changed = available
+      ? await this.#redis.sadd(AVAILABLE, digits)
+      : await this.#redis.srem(AVAILABLE, digits);
+    return changed === 1;
+  }
+
+  async isAvailable(digits: string): Promise<boolean> {
+    return (await this.#redis.sismember(AVAILABLE, digits)) === 1;
+  }
+
+  async remove(instance: Instance): Promise<Place | undefined> {
+    const place = await readRecord(this.#redis, placeOf(instance.id));
+    if (place !== undefined) {
+      await this.#redis
+        .multi()
+        .hdel(PLACES, instance.id)
+        .hdel(MEMBERS, place.digits)
+        .del(blockedKey(place.digits))
+        .srem(AVAILABLE, place.digits)
+        .exec();
+    }
+    return place;
+  }
+
+  async #settle(instance: Instance): Promise<Place> {
+    const count = await this.#redis.incr(COUNTER);
+    const digits = String(FIRST_INSTANCE_NUMBER + count);
+    const groupDigits = String(FIRST_GROUP_NUMBER + BigInt(count));
+    const place: Place = { digits, groups: [groupDigits], contacts: people.map((person) => person.digits) };
+    const group: Group = {
+      subject: 'The Sound Society',
+      inviteCode: newInviteCode(groupDigits),
+      participants: [
+        { digits, admin: 'superadmin' },
+        ...people.map((person, index) => ({
+          digits: person.digits,
+          admin: index === 0 ? ('admin' as const) : null,
+        })),
+      ],
+    };
+    const seeded = people.flatMap((person) => [
+      person.digits,
+      JSON.stringify({ name: person.name, instanceId: null } satisfies Member),
+    ]);
+    const member: Member = { name: instance.name, instanceId: instance.id };
+    const stored = await settleScript.run(
+      this.#redis,
+      [PLACES, MEMBERS, GROUPS],
+      [
+        instance.id,
+        JSON.stringify(place),
+        digits,
+        JSON.stringify(member),
+        groupDigits,
+        JSON.stringify(group),
+        ...seeded,
+      ],
+    );
+    return Place.parse(JSON.parse(z.string().parse(stored)));
+  }
+
+  async nameOf(digits: string): Promise<string> {
+    return (await this.member(digits))?.name ?? digits;
+  }
+
+  /** Everybody and every group of an address book, as JIDs with names. */
+  async addressBook(place: Place): Promise<{ jid: string; digits: string; name: string }[]> {
+    const found = await Promise.all(
+      place.contacts.map(async (digits) => {
+        const member = await this.member(digits);
+        return member === undefined ? [] : [{ jid: personJid(digits), digits, name: member.name }];
+      }),
+    );
+    return found.flat();
+  }
+}

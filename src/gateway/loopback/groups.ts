@@ -1,0 +1,93 @@
+/** The groups of the loopback network: who is in them, and the codes that let others in. */
+import { randomBytes } from 'node:crypto';
+import { gatewayKey } from 'soundpost-chat/redis-keys';
+import { changeRecord, readRecord } from 'soundpost-chat/redis-record';
+import { GatewayError } from 'soundpost-contract/gateway-errors';
+import type { Redis } from 'soundpost-kit/redis/connection';
+import { z } from 'zod';
+
+const Participant = z.object({ digits: z.string(), admin: z.enum(['superadmin', 'admin']).nullable() });
+
+const Group = z.object({
+  subject: z.string(),
+  participants: z.array(Participant),
+  /** Groups made before there were codes get one when it is first asked for. */
+  inviteCode: z.string().optional(),
+});
+export type Group = z.infer<typeof Group>;
+
+export const GROUPS = gatewayKey('loopback', 'groups');
+const groupOf = (digits: string) => ({ key: GROUPS, field: digits, schema: Group });
+
+/** Names its group, so that redeeming needs no index, and is of no use without the random part. */
+export function newInviteCode(groupDigits: string): string {
+  const group = Buffer.from(BigInt(groupDigits).toString(16).padStart(16, '0'), 'hex');
+  return Buffer.concat([group, randomBytes(12)]).toString('base64url');
+}
+
+function groupOfCode(code: string): string | undefined {
+  const bytes = Buffer.from(code, 'base64url');
+  return bytes.length === 20 ? String(bytes.readBigUInt64BE(0)) : undefined;
+}
+
+export class Groups {
+  readonly #redis: Redis;
+
+  constructor(redis: Redis) {
+    this.#redis = redis;
+  }
+
+  find(digits: string): Promise<Group | undefined> {
+    return readRecord(this.#redis, groupOf(digits));
+  }
+
+  /** The code that is good now. @param renew makes the one until now useless */
+  async inviteCode(digits: string, renew: boolean): Promise<string> {
+    const group = await changeRecord(this.#redis, groupOf(digits), (known) => ({
+      ...known,
+      inviteCode: (renew ? undefined : known.inviteCode) ?? newInviteCode(digits),
+    }));
+    if (group?.inviteCode === undefined) {
+      throw groupNotFound('groupJid');
+    }
+    return group.inviteCode;
+  }
+
+  /** Lets somebody in. Answers the group's digits and whether that is new. Throws group_not_found. */
+  async enter(code: string, digits: string): Promise<{ groupDigits: string; isNew: boolean }> {
+    const groupDigits = groupOfCode(code);
+    let isNew = false;
+    const group =
+      groupDigits === undefined
+        ? undefined
+        : await changeRecord(this.#redis, groupOf(groupDigits), (known) => {
+            const isIn = known.participants.some((participant) => participant.digits === digits);
+            isNew = known.inviteCode === code && !isIn;
+            return isNew
+              ? { ...known, participants: [...known.participants, { digits, admin: null }] }
+              : known;
+          });
+    if (groupDigits === undefined || group?.inviteCode !== code) {
+      throw new GatewayError('group_not_found', 'inviteCode: no group is entered by this code any more');
+    }
+    return { groupDigits, isNew };
+  }
+
+  /** Whoever owned it takes it along; whoever was in it is in it no more. */
+  async leave(groupDigits: string, digits: string): Promise<void> {
+    const group = await this.find(groupDigits);
+    const owner = group?.participants.find(({ admin }) => admin === 'superadmin')?.digits;
+    if (owner === digits) {
+      await this.#redis.hdel(GROUPS, groupDigits);
+      return;
+    }
+    await changeRecord(this.#redis, groupOf(groupDigits), (known) => ({
+      ...known,
+      participants: known.participants.filter((participant) => participant.digits !== digits),
+    }));
+  }
+}
+
+export function groupNotFound(field: string): GatewayError {
+  return new GatewayError('group_not_found', `${field}: the instance is in no group with this JID`);
+}

@@ -1,0 +1,127 @@
+/**
+ * Letting a request in: whether its key is one, or the address has brought too many that are none, and whether the key has something left of its rate.
+ * All of it is one script, so that a request asks Redis once; what it is about to read may come along.
+ */
+
+import { redisNow } from 'soundpost-kit/redis/clock';
+import type { Redis } from 'soundpost-kit/redis/connection';
+import {
+  countWrongKey,
+  RATE_FUNCTION,
+  RATE_WINDOW_SECONDS,
+  type RateState,
+  rateKey,
+  WRONG_KEYS_PER_MINUTE,
+} from 'soundpost-kit/redis/rate';
+import { RedisScript } from 'soundpost-kit/redis/script';
+import { hashOf, READ_RECORD, recordKey } from './bullmq-internals.ts';
+import {
+  type ApiKey,
+  apiKeyKey,
+  type ClaimedKey,
+  PAUSED_FIELD,
+  readPublicFields,
+} from './tenants/api-keys.ts';
+
+interface AdmissionRequest {
+  /** What the key claims to be, undefined where it has not even the form of one. */
+  readonly claim: ClaimedKey | undefined;
+  readonly address: string;
+  readonly policy: 'read' | 'submit';
+  /** How many a minute the key may do. */
+  readonly limit: number;
+  /** What the request takes of it; 0 only looks. */
+  readonly cost: number;
+  /** A job whose record is to come along. */
+  readonly jobId?: string | undefined;
+}
+
+type Admission =
+  /** Malformed, unknown, wrong or revoked, after too many such keys from the address. */
+  | { readonly outcome: 'blocked'; readonly retryAfterSeconds: number }
+  /** Malformed, unknown, wrong and revoked are the same. */
+  | { readonly outcome: 'no-key' }
+  | {
+      readonly outcome: 'known';
+      readonly key: ApiKey;
+      /** False when the rate is used up. */
+      readonly allowed: boolean;
+      readonly rate: RateState;
+      /** Of the job that was asked for, as {@link readJobRecord} wants it; empty where there is none. */
+      readonly record: Readonly<Record<string, string>>;
+    };
+
+// HMACs are compared here: Lua compares strings by identity, in the same time whatever they hold. What never changes is in the
+// text of the script, since every argument costs each request something.
+const admit = new RedisScript(`
+local failedKey, key, rate, job = unpack(KEYS)
+local mac, now, limit, cost = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local windowMs = ${RATE_WINDOW_SECONDS * 1000}
+${RATE_FUNCTION}
+${READ_RECORD}
+local current, replaced, revoked, name, scopes, instances, created, paused = unpack(redis.call('HMGET', key, 'mac', 'replaced',
+  'revokedAtMs', 'name', 'scopes', 'instances', 'createdAtMs', '${PAUSED_FIELD}'))
+local isCurrent, isReplaced = current == mac, false
+for old, untilMs in string.gmatch(replaced or '', '([^: ]+):(%d+)') do
+  if old == mac and now < tonumber(untilMs) then isReplaced = true end
+end
+if mac == '' or revoked or not (isCurrent or isReplaced) then
+  local counted, _, reset = take(failedKey, ${WRONG_KEYS_PER_MINUTE}, 1, windowMs)
+  if not counted then return {'blocked', reset} end
+  return {'no-key'}
+end
+local taken, remaining, reset = take(rate, limit, cost, windowMs)
+local fields = {}
+if job then fields = readRecord(job) end
+return {'known', taken and 1 or 0, remaining, reset, name, scopes, instances, created, paused or '', isCurrent and 1 or 0, fields}
+`);
+
+type Answer =
+  | ['blocked', number]
+  | ['no-key']
+  | ['known', 0 | 1, number, number, string, string, string, string, string, 0 | 1, (string | null)[]];
+
+export async function admitRequest(
+  redis: Redis,
+  { claim, address, policy, limit, cost, jobId }: AdmissionRequest,
+): Promise<Admission> {
+  const id = claim?.id ?? '';
+  const keys = [rateKey('failed-key', address), apiKeyKey(id), rateKey(policy, id)];
+  if (jobId !== undefined) {
+    keys.push(recordKey('extract', jobId));
+  }
+  const answer = (await admit.run(redis, keys, [claim?.mac ?? '', redisNow(), limit, cost])) as Answer;
+  switch (answer[0]) {
+    case 'blocked':
+      return { outcome: 'blocked', retryAfterSeconds: Math.ceil(answer[1] / 1000) };
+    case 'no-key':
+      return { outcome: 'no-key' };
+    case 'known': {
+      const [, allowed, remaining, resetMs, name, scopes, instances, createdAtMs, paused, isCurrent, fields] =
+        answer;
+      const pausedAtMs = paused === '' ? undefined : paused;
+      return {
+        outcome: 'known',
+        key: {
+          id,
+          ...readPublicFields({ name, scopes, instances, createdAtMs, pausedAtMs }),
+          ...(isCurrent === 1 ? {} : { isReplaced: true }),
+        },
+        allowed: allowed === 1,
+        rate: { limit, remaining: Math.max(0, remaining), resetSeconds: Math.ceil(resetMs / 1000) },
+        record: hashOf(fields),
+      };
+    }
+  }
+}
+
+/** Wrong passwords count with wrong API keys. A right one is let in whatever came before it. */
+export async function admitAdmin(
+  redis: Redis,
+  address: string,
+  isRight: boolean,
+): Promise<'admitted' | 'refused' | { readonly retryAfterSeconds: number }> {
+  if (isRight) return 'admitted';
+  const retryAfterSeconds = await countWrongKey(redis, rateKey('failed-key', address));
+  return retryAfterSeconds === undefined ? 'refused' : { retryAfterSeconds };
+}

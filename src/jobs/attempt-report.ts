@@ -1,0 +1,77 @@
+/** What a running attempt writes into its job's record: how far it is, and that its worker lives. */
+import type { Logger } from 'soundpost-base/logger';
+import type { Redis } from 'soundpost-kit/redis/connection';
+import { type AttemptState, reportProgress } from './bullmq-internals.ts';
+import type { ExtractProgress } from './payloads.ts';
+
+interface AttemptReportOptions {
+  readonly redis: Redis;
+  readonly jobId: string;
+  /** Token of the job's lock. */
+  readonly token: string;
+  readonly lockMs: number;
+  /** Of this process, while it works on the job. */
+  readonly workerId: string;
+  /** Told with each answer whether the job is still ours and wanted. */
+  readonly onState: (state: AttemptState) => void;
+  readonly logger: Logger;
+}
+
+/** How often at least: a cancellation whose message was lost waits for no longer than this. */
+const LONGEST_TICK_MS = 500;
+/** A lock is renewed well before it runs out. */
+const TICKS_IN_A_LOCK = 4;
+
+export class AttemptReport {
+  readonly #options: AttemptReportOptions;
+  readonly #ticker: NodeJS.Timeout;
+  #latest: ExtractProgress = { progress: 0, currentStep: 'downloading_video', inputFile: null };
+  #isWorking = false;
+  #writing: Promise<void> = Promise.resolve();
+
+  /** Begins to write, every so often also without news: each write renews the lock, and its answer carries a cancellation. */
+  constructor(options: AttemptReportOptions) {
+    this.#options = options;
+    const tickMs = Math.min(LONGEST_TICK_MS, options.lockMs / TICKS_IN_A_LOCK);
+    this.#ticker = setInterval(() => this.#writeNext(), tickMs);
+  }
+
+  /** Notes the state, to be written with the next tick or, of a new step, at once. */
+  note(state: ExtractProgress): void {
+    const isNewStep = state.currentStep !== this.#latest.currentStep;
+    this.#latest = state;
+    if (isNewStep) {
+      this.#writeNext();
+    }
+  }
+
+  /** Resolves once the record says that from now on the death of this worker counts against the job. */
+  async beginWork(): Promise<void> {
+    this.#isWorking = true;
+    this.#writing = this.#writing.then(() => this.#write());
+    await this.#writing;
+  }
+
+  /** Writes a last time: the step in which a job ended must stand in its record, also when it failed between two ticks. */
+  async end(): Promise<void> {
+    clearInterval(this.#ticker);
+    this.#isWorking = false;
+    await this.#writing.then(() => this.#write()).catch(() => undefined);
+  }
+
+  // One write at a time, in order.
+  #writeNext(): void {
+    const { jobId, logger } = this.#options;
+    this.#writing = this.#writing
+      .then(() => this.#write())
+      .catch((error: Error) => {
+        logger.warn({ jobId, error: error.message }, 'progress could not be written');
+      });
+  }
+
+  async #write(): Promise<void> {
+    const { redis, jobId, token, lockMs, workerId, onState } = this.#options;
+    const working = this.#isWorking ? workerId : '';
+    onState(await reportProgress(redis, { jobId, token, lockMs, working }, this.#latest));
+  }
+}

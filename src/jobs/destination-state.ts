@@ -1,0 +1,101 @@
+/** How far the files of a job are on their way to their destinations, read from the records of the jobs that put them. */
+import type { DestinationState } from 'soundpost-contract/destination';
+import { outputsOf } from 'soundpost-contract/output-request';
+import type { Redis } from 'soundpost-kit/redis/connection';
+import { fetchSequel } from './bullmq-internals.ts';
+import { destinationOf } from './destinations.ts';
+import type { JobRecord } from './job-record.ts';
+import { destinationId } from './names.ts';
+import { DestinationOutcome, filesOf } from './payloads.ts';
+import type { TranscriptProgress } from './transcript-state.ts';
+
+interface DestinationStates {
+  /** Of the destination that was given for the job: of all files that go there; undefined where none does. */
+  readonly job?: DestinationState | undefined;
+  /** Of each file that has a destination, by the name of its output. */
+  readonly files: ReadonlyMap<string, DestinationState>;
+}
+
+type Progress = Pick<DestinationState, 'status' | 'error'>;
+
+const PENDING: Progress = { status: 'pending', error: null };
+
+/** @param transcripts of the job, whose files follow */
+export async function readDestinations(
+  redis: Redis,
+  record: JobRecord,
+  transcripts: readonly TranscriptProgress[],
+): Promise<DestinationStates> {
+  const { payload, result } = record;
+  const files = new Map<string, DestinationState>();
+  if (payload.destinations === undefined) return { files };
+  const texts = transcripts.map(({ state }) => state);
+  const names = [...(result === null ? [] : filesOf(result)), ...texts].map(({ name }) => name);
+  const isNotMade = (name: string): boolean =>
+    texts.some((text) => text.name === name && text.status === 'failed');
+  await Promise.all(
+    names.map(async (name) => {
+      const destination = destinationOf(payload, name);
+      if (destination === undefined) return;
+      const progress = isNotMade(name) ? NOT_MADE : await readProgress(redis, record.jobId, name);
+      files.set(name, { ...destination, ...progress });
+    }),
+  );
+  const { job, outputs: own = {} } = payload.destinations;
+  const isOfJob = (name: string): boolean => own[name] === undefined;
+  if (job === undefined || !outputsOf(payload).some(({ name }) => isOfJob(name))) return { files };
+  const { url, headers } = job;
+  const ofJob = [...files].filter(([name]) => isOfJob(name));
+  const progress = record.status === 'failed' ? failure('the job itself failed') : together(ofJob);
+  return { job: { url, ...(headers && { headers }), ...progress }, files };
+}
+
+/** The outputs whose files are still to be put. */
+export async function pendingNames(
+  redis: Redis,
+  record: JobRecord,
+  transcripts: readonly TranscriptProgress[],
+): Promise<string[]> {
+  const { files } = await readDestinations(redis, record, transcripts);
+  return [...files].flatMap(([name, { status }]) => (status === 'pending' ? [name] : []));
+}
+
+/** As it is shown of a file whose put has just ended. */
+export function shownDestination(
+  { payload }: JobRecord,
+  name: string,
+  outcome: DestinationOutcome,
+): DestinationState | undefined {
+  const destination = destinationOf(payload, name);
+  return destination && { ...destination, ...outcome };
+}
+
+async function readProgress(redis: Redis, jobId: string, name: string): Promise<Progress> {
+  const { hasEnded, result } = await fetchSequel(redis, 'destination', destinationId(jobId, name));
+  if (result !== undefined) return DestinationOutcome.parse(JSON.parse(result));
+  return hasEnded ? NOT_PUT : PENDING;
+}
+
+function failure(message: string): DestinationOutcome {
+  return { status: 'failed', error: { code: 'DESTINATION_FAILED', message } };
+}
+
+/** Of a file that a failed transcript would have been. */
+export const NOT_MADE = failure('the transcript could not be made');
+
+/** Of a put that BullMQ itself has ended. */
+export const NOT_PUT = failure('the file could not be put');
+
+/** One word for all files; the first failure is told with the name of its output, where there are several. */
+function together(files: readonly (readonly [name: string, DestinationState])[]): Progress {
+  const [, only] = files[0] ?? [];
+  if (files.length < 2) return only ? { status: only.status, error: only.error } : PENDING;
+  const failed = files.find(([, { status }]) => status === 'failed');
+  if (failed !== undefined) {
+    const [name, { error }] = failed;
+    return failure(`${name}: ${error?.message}`);
+  }
+  return files.every(([, { status }]) => status === 'completed')
+    ? { status: 'completed', error: null }
+    : PENDING;
+}

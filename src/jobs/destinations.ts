@@ -1,0 +1,121 @@
+/**
+ * Where the files of a job are put (decisions A8), as its payload keeps it: what an answer may show in the clear, the address with its query and the
+ * values of the headers sealed, for whoever reads Redis could write there.
+ */
+
+import { DestinationRequest, filledIn } from 'soundpost-contract/destination';
+import { ONLY_OUTPUT, OutputName } from 'soundpost-contract/ids';
+import { type AskedOutputs, outputsOf } from 'soundpost-contract/output-request';
+import { fileKindOf } from 'soundpost-contract/transcripts';
+import type { Sealer } from 'soundpost-kit/signing/sealer';
+import { z } from 'zod';
+import { withoutQuery } from './without-query.ts';
+
+const SealedDestination = z.object({
+  /** Without its query. */
+  url: z.string(),
+  /** Names. */
+  headers: z.array(z.string()).optional(),
+  /** A {@link DestinationRequest} in JSON. */
+  sealed: z.string(),
+});
+type SealedDestination = z.infer<typeof SealedDestination>;
+
+/** Of the job, and of the outputs that have one of their own. */
+export const QueuedDestinations = z.object({
+  job: SealedDestination.optional(),
+  outputs: z.record(OutputName, SealedDestination).optional(),
+});
+type QueuedDestinations = z.infer<typeof QueuedDestinations>;
+
+interface AskedDestinations extends AskedOutputs {
+  readonly destination?: DestinationRequest | undefined;
+}
+
+interface Queued extends AskedOutputs {
+  readonly destinations?: QueuedDestinations | undefined;
+}
+
+/** Only the same job and output open it again. */
+const labelOf = (jobId: string, name: string | undefined): string =>
+  `destination of ${jobId}${name === undefined ? '' : ` ${name}`}`;
+
+/** What was asked for as a payload keeps it. */
+export function sealDestinations(
+  sealer: Sealer,
+  jobId: string,
+  { output, outputs, destination }: AskedDestinations,
+): Queued {
+  const seal = (request: DestinationRequest, name?: string): SealedDestination => ({
+    url: withoutQuery(request.url),
+    ...(request.headers && { headers: Object.keys(request.headers) }),
+    sealed: sealer.seal(labelOf(jobId, name), JSON.stringify(request)),
+  });
+  const own = outputsOf({ output, outputs }).flatMap((asked) =>
+    asked.destination === undefined ? [] : [[asked.name, seal(asked.destination, asked.name)] as const],
+  );
+  const destinations = {
+    ...(destination && { job: seal(destination) }),
+    ...(own.length > 0 && { outputs: Object.fromEntries(own) }),
+  };
+  return {
+    ...(output === undefined
+      ? { outputs: outputs?.map(withoutDestination) }
+      : { output: withoutDestination(output) }),
+    ...(Object.keys(destinations).length > 0 && { destinations }),
+  };
+}
+
+function withoutDestination<Output>(output: Output): Output {
+  return { ...output, destination: undefined };
+}
+
+/** What was asked for, as it would be asked for again. */
+export function openDestinations(
+  sealer: Sealer,
+  jobId: string,
+  { output, outputs, destinations }: Queued,
+): AskedDestinations {
+  const { job, outputs: own = {} } = destinations ?? {};
+  const open = (sealed: SealedDestination | undefined, name?: string): DestinationRequest | undefined =>
+    sealed && opened(sealer, labelOf(jobId, name), sealed);
+  const destination = open(job);
+  return {
+    ...(output === undefined
+      ? { outputs: outputs?.map((asked) => ({ ...asked, destination: open(own[asked.name], asked.name) })) }
+      : { output: { ...output, destination: open(own[ONLY_OUTPUT], ONLY_OUTPUT) } }),
+    ...(destination && { destination }),
+  };
+}
+
+/** Where the file of an output is to be put: its own destination, else that of the job. */
+export function destinationOf(
+  queued: Queued,
+  name: string,
+): Pick<SealedDestination, 'url' | 'headers'> | undefined {
+  const found = queued.destinations?.outputs?.[name] ?? queued.destinations?.job;
+  return found && { url: placed(found.url, queued, name), ...(found.headers && { headers: found.headers }) };
+}
+
+function placed(url: string, queued: Queued, name: string): string {
+  const output = outputsOf(queued).find((one) => one.name === name);
+  return output === undefined ? url : filledIn(url, { name, extension: fileKindOf(output).extension });
+}
+
+/** The same with what is secret of it. @throws where SECRET_KEY is another one than when it was asked for */
+export function openDestination(
+  sealer: Sealer,
+  jobId: string,
+  queued: Queued,
+  name: string,
+): DestinationRequest | undefined {
+  const own = queued.destinations?.outputs?.[name];
+  const sealed = own ?? queued.destinations?.job;
+  if (sealed === undefined) return undefined;
+  const { url, ...rest } = opened(sealer, labelOf(jobId, own && name), sealed);
+  return { ...rest, url: placed(url, queued, name) };
+}
+
+function opened(sealer: Sealer, label: string, { sealed }: SealedDestination): DestinationRequest {
+  return DestinationRequest.parse(JSON.parse(sealer.open(label, sealed)));
+}

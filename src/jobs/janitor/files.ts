@@ -1,0 +1,201 @@
+/**
+ * The files of ended jobs. BullMQ keeps the ended jobs in two sorted sets, scored by when they ended; each row of the table walks
+ * one of them, from where it stopped last time up to the jobs that have just become old enough.
+ */
+
+import { outputsOf } from 'soundpost-contract/output-request';
+import { redisNow } from 'soundpost-kit/redis/clock';
+import { ownKey } from 'soundpost-kit/redis/keys';
+import { type Ended, endedBetween, fetchExtraction, readExtraction } from '../bullmq-internals.ts';
+import { pendingNames } from '../destination-state.ts';
+import { type JobRecord, recordOf } from '../job-record.ts';
+import { attemptFiles, besideAudio } from '../names.ts';
+import { ExtractResult, filesOf, storageKeysOf } from '../payloads.ts';
+import { readTranscripts, type TranscriptProgress } from '../transcript-state.ts';
+import { hasVoiceEnded } from '../voice-state.ts';
+import type { SweepContext } from './context.ts';
+
+interface EndedJob {
+  readonly record: JobRecord;
+  /** What the winning attempt published, also when the job was cancelled in that moment. */
+  readonly published: ExtractResult | undefined;
+  readonly attemptTokens: readonly string[];
+}
+
+interface Walk {
+  /** Under this name the walk remembers how far it came. */
+  readonly name: string;
+  readonly set: 'completed' | 'failed';
+  readonly afterSeconds: (context: SweepContext) => number;
+  readonly filesOf: (ended: EndedJob) => string[];
+}
+
+/** Clocks of workers differ, and a job may appear in its set a moment after the time that it is scored by. */
+const SETTLED_SECONDS = 60;
+
+const settled = (): number => SETTLED_SECONDS;
+/** Without its record a result can no longer be asked for. */
+const expired = ({ outputTtlSeconds, jobTtlSeconds }: SweepContext): number =>
+  Math.max(SETTLED_SECONDS, Math.min(outputTtlSeconds, jobTtlSeconds));
+
+const walks: readonly Walk[] = [
+  { name: 'completed-settled', set: 'completed', afterSeconds: settled, filesOf: lostFiles },
+  { name: 'failed-settled', set: 'failed', afterSeconds: settled, filesOf: lostFiles },
+  { name: 'completed-expired', set: 'completed', afterSeconds: expired, filesOf: allFiles },
+  // Once more: a worker that had lost its job without noticing may have published after the first time.
+  { name: 'failed-expired', set: 'failed', afterSeconds: expired, filesOf: allFiles },
+];
+
+/** A hash: job → the files that are still needed although their time is over, separated by spaces. The key is from when only voice messages needed some. */
+const STILL_NEEDED = ownKey('janitor-voices');
+const CURSORS = ownKey('janitor');
+const PAGE = 500;
+
+/** Returns how many files were asked to be removed. */
+export async function sweepJobFiles(context: SweepContext): Promise<number> {
+  let removed = await removeUnneeded(context);
+  for (const walk of walks) {
+    removed += await follow(walk, context);
+  }
+  return removed;
+}
+
+async function follow(walk: Walk, context: SweepContext): Promise<number> {
+  const { redis } = context;
+  const untilMs = redisNow() - walk.afterSeconds(context) * 1000;
+  let from = (await redis.hget(CURSORS, walk.name)) ?? '-inf';
+  let removed = 0;
+  for (;;) {
+    const page = await endedBetween(redis, walk.set, { from, untilMs, most: PAGE });
+    const { jobIds, next } = stepOf(page, untilMs);
+    for (const jobId of jobIds) {
+      await context.proceed();
+      removed += await removeFiles(walk, jobId, context);
+    }
+    await redis.hset(CURSORS, walk.name, next);
+    if (page.length < PAGE) {
+      return removed;
+    }
+    from = next;
+  }
+}
+
+/** A full page may break off between jobs of one millisecond: those of its last one are left to the next page. */
+function stepOf(page: readonly Ended[], untilMs: number): { jobIds: string[]; next: string } {
+  const idsOf = (jobs: readonly Ended[]): string[] => jobs.map(({ jobId }) => jobId);
+  if (page.length < PAGE) {
+    return { jobIds: idsOf(page), next: `(${untilMs}` };
+  }
+  const last = page.at(-1)?.endedAtMs;
+  const whole = page.filter(({ endedAtMs }) => endedAtMs !== last);
+  return whole.length > 0
+    ? { jobIds: idsOf(whole), next: String(last) }
+    : { jobIds: idsOf(page), next: `(${last}` };
+}
+
+async function removeFiles(walk: Walk, jobId: string, context: SweepContext): Promise<number> {
+  const ended = await readEnded(jobId, context);
+  if (ended === undefined) {
+    return 0;
+  }
+  const keys = walk.filesOf(ended);
+  if (keys.length === 0) return 0;
+  const needed = await neededFiles(ended, context);
+  const kept = keys.filter((key) => needed.includes(key));
+  if (kept.length > 0) await context.redis.hset(STILL_NEEDED, jobId, kept.join(' '));
+  const removed = keys.filter((key) => !needed.includes(key));
+  for (const key of removed) {
+    await context.removeObject(key);
+  }
+  return removed.length;
+}
+
+/** After an outage what follows a job may last longer than the keeping time of its files. */
+async function neededFiles({ record }: EndedJob, context: SweepContext): Promise<string[]> {
+  if (record.status !== 'completed' || record.erased) return [];
+  const { redis } = context;
+  const transcripts = await readTranscripts(redis, record);
+  const pending = await pendingNames(redis, record, transcripts);
+  const toBePut = (record.result === null ? [] : filesOf(record.result)).filter(({ name }) =>
+    pending.includes(name),
+  );
+  return [
+    ...(await neededByVoice(record, context)),
+    ...toBePut.map(({ storageKey }) => storageKey),
+    ...transcripts.flatMap((transcript) => neededByTranscript(transcript, pending)),
+  ];
+}
+
+/** What it is made of until it has ended, and then its text: until that is put, and its own time, which begins there, is over. */
+function neededByTranscript(
+  { audio, state, file }: TranscriptProgress,
+  pending: readonly string[],
+): string[] {
+  if (state.status === 'pending') return [audio.storageKey, ...Object.values(besideAudio(audio))];
+  if (file === undefined) return [];
+  const isNeeded = pending.includes(file.name) || Date.parse(file.expiresAt) > redisNow();
+  return isNeeded ? [file.storageKey] : [];
+}
+
+/** What a voice message is made of that is not sent yet. */
+async function neededByVoice(record: JobRecord, { redis }: SweepContext): Promise<string[]> {
+  const { voiceSendId, result } = record;
+  if (voiceSendId === null || result === null || (await hasVoiceEnded(redis, record))) return [];
+  return [(result.voice ?? result.outputFile).storageKey];
+}
+
+/** What was kept for what has ended meanwhile, or whose job is no longer known. */
+async function removeUnneeded(context: SweepContext): Promise<number> {
+  let removed = 0;
+  for (const [jobId, kept] of Object.entries(await context.redis.hgetall(STILL_NEEDED))) {
+    await context.proceed();
+    const ended = await readEnded(jobId, context);
+    const needed = ended === undefined ? [] : await neededFiles(ended, context);
+    const keys = kept.split(' ');
+    const unneeded = keys.filter((key) => !needed.includes(key));
+    for (const key of unneeded) {
+      await context.removeObject(key);
+    }
+    const left = keys.filter((key) => needed.includes(key));
+    if (left.length === 0) await context.redis.hdel(STILL_NEEDED, jobId);
+    else if (unneeded.length > 0) await context.redis.hset(STILL_NEEDED, jobId, left.join(' '));
+    removed += unneeded.length;
+  }
+  return removed;
+}
+
+async function readEnded(jobId: string, { redis, logger }: SweepContext): Promise<EndedJob | undefined> {
+  const hash = await fetchExtraction(redis, jobId);
+  try {
+    const stored = readExtraction(hash);
+    if (stored === undefined) {
+      return undefined;
+    }
+    const { result, attemptTokens } = stored;
+    return {
+      record: recordOf(jobId, stored),
+      published: result === undefined ? undefined : ExtractResult.parse(JSON.parse(result)),
+      attemptTokens,
+    };
+  } catch (error) {
+    // One record that cannot be read must not keep all others from being swept.
+    logger.warn({ jobId, err: error }, 'the files of a job cannot be told from its record');
+    return undefined;
+  }
+}
+
+/** What the attempts left behind that the job's result does not point to. */
+function lostFiles(ended: EndedJob): string[] {
+  const kept = storageKeysOf(ended.record.result);
+  return allFiles(ended).filter((key) => !kept.includes(key));
+}
+
+function allFiles({ record, published, attemptTokens }: EndedJob): string[] {
+  const { payload, jobId } = record;
+  const ofAttempts = attemptTokens.flatMap((token) => {
+    const { outputs, ofTranscripts, voice } = attemptFiles(jobId, token, outputsOf(payload));
+    const keys = [...outputs, ...ofTranscripts];
+    return payload.options.voiceMessage === undefined ? keys : [...keys, voice];
+  });
+  return [...new Set([...ofAttempts, ...storageKeysOf(published)])];
+}

@@ -1,0 +1,39 @@
+/** Uploads past their time, unless a job still needs them or somebody is writing to them. */
+
+import { takeLease } from 'soundpost-kit/redis/lease';
+import { eraseUpload, expiredUploads, uploadLeaseName } from '../uploads/record.ts';
+import type { SweepContext } from './context.ts';
+
+const PAGE = 100;
+const LEASE_MS = 30_000;
+
+/** Returns how many uploads were removed. */
+export async function sweepUploads(context: SweepContext): Promise<number> {
+  let removed = 0;
+  // Those that have to stay are passed over: they are still there, before the rest.
+  let kept = 0;
+  for (;;) {
+    const page = await expiredUploads(context.redis, kept, PAGE);
+    for (const file of page) {
+      await context.proceed();
+      const gone = await erase(context, file);
+      removed += gone ? 1 : 0;
+      kept += gone ? 0 : 1;
+    }
+    if (page.length < PAGE) {
+      return removed;
+    }
+  }
+}
+
+async function erase({ redis, removeUpload }: SweepContext, file: string): Promise<boolean> {
+  const lease = await takeLease(redis, { name: uploadLeaseName(file), leaseMs: LEASE_MS, asking: false });
+  if (lease === undefined) {
+    return false;
+  }
+  try {
+    return await eraseUpload(redis, file, removeUpload);
+  } finally {
+    await lease.release();
+  }
+}

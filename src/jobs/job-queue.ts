@@ -1,0 +1,357 @@
+/** The producers' side of the job queue: accept, read, cancel. */
+
+import { randomUUID } from 'node:crypto';
+import { setTimeout as wait } from 'node:timers/promises';
+import { FlowProducer, type Queue, type Telemetry, UnrecoverableError } from 'bullmq';
+import type { Logger } from 'soundpost-base/logger';
+import { afterOwnTime } from 'soundpost-base/own-time';
+import { transcriptsOf } from 'soundpost-contract/output-request';
+import {
+  type Observer,
+  type SubmissionOutcome,
+  silentObserver,
+} from 'soundpost-kit/observe/metrics/observer';
+import { REQUEST_DEADLINE_MS } from 'soundpost-kit/redis/clients';
+import { redisNow } from 'soundpost-kit/redis/clock';
+import type { Redis } from 'soundpost-kit/redis/connection';
+import type { Replication } from 'soundpost-kit/redis/replication';
+import {
+  type CancelOutcome,
+  confirmJobs,
+  heldJobs,
+  markCancelled,
+  noteErased,
+  recordKey,
+} from './bullmq-internals.ts';
+import { findBatch, saveBatch, unfinishedIds } from './job-index.ts';
+import { cancelledError, findJobRecord, type JobRecord } from './job-record.ts';
+import { CHANGE_CHANNEL, completionId, type QueueName, queueNames } from './names.ts';
+import { openQueue, producerOptions, waitingJobs } from './open-queue.ts';
+import type { CompletionPayload, ExtractPayload } from './payloads.ts';
+import {
+  type Reservation,
+  refuseSubmission,
+  reserveSubmission,
+  type SubmissionLimits,
+} from './reservation.ts';
+import { SubmissionJournal } from './submission-journal.ts';
+
+interface JobQueueOptions {
+  /** A connection of the role `request`. The caller closes it. */
+  readonly redis: Redis;
+  readonly limits: SubmissionLimits;
+  /** Keeps an upload until the job has ended; for jobs that are submitted again because Redis has lost them. */
+  readonly holdUpload: (file: string, jobId: string) => Promise<unknown>;
+  /** Where submissions have to reach replicas before they are answered. */
+  readonly replication?: Replication | undefined;
+  /** How long the record of an ended job is kept, seconds. */
+  readonly recordSeconds: number;
+  /** How long Redis may take for a submission; default 900. */
+  readonly deadlineMs?: number;
+  readonly logger: Logger;
+  readonly observer?: Observer;
+  readonly telemetry?: Telemetry | undefined;
+}
+
+export interface NewJob {
+  readonly jobId: string;
+  readonly payload: ExtractPayload;
+}
+
+interface SubmitOptions {
+  /** The ids were made from an idempotency key and may have been added before a crash: those are left as they are, since a flow that is
+   * added a second time would wait for a child that has ended. */
+  readonly repeated?: boolean;
+  /** What has to stand before the jobs count. */
+  readonly alongside?: (() => Promise<void>) | undefined;
+}
+
+interface Accepted {
+  readonly tenant: string;
+  readonly jobs: readonly NewJob[];
+}
+
+/** For what was accepted once; nor does it cost its key anything a second time. */
+const NO_LIMITS: SubmissionLimits = {
+  submitPerMinute: Number.MAX_SAFE_INTEGER,
+  unfinishedPerTenant: Number.MAX_SAFE_INTEGER,
+  queueLimit: Number.MAX_SAFE_INTEGER,
+};
+
+/** Tries of a job that fails through no fault of its source, such as a full disk (decisions A7). */
+const ATTEMPTS = 3;
+/** Completed records are removed a few at a time whenever another job ends, so no ending pays for a backlog. */
+const REMOVE_LIMIT = 100;
+/** The janitor reads in the record which files there are, after it is no longer answered. */
+const RECORD_OUTLIVES_SECONDS = 24 * 60 * 60;
+const CONFIRMED_WITHIN_MS = 100;
+const CONFIRM_AGAIN_MS = 500;
+/** Workers wait for less; by then they have dropped what nobody confirmed, and it is added again. */
+const CONFIRMED_AT_LAST_MS = 5 * 60 * 1000;
+const CLOSED_WITHIN_MS = 2000;
+/** What a submission is counted as. */
+const observedOutcome: Readonly<Record<Reservation['outcome'], SubmissionOutcome>> = {
+  reserved: 'accepted',
+  'rate-limited': 'rate_limited',
+  'too-many-unfinished': 'too_many_unfinished',
+  'queue-full': 'queue_full',
+};
+/** The parent must outlive its child's record: removing a parent removes its children. */
+const PARENT_OUTLIVES_SECONDS = 24 * 60 * 60;
+
+const idOf = ({ jobId }: NewJob): string => jobId;
+
+/** Whether something follows when the job has ended. */
+function hasSequel({ options: { webhook, voiceMessage }, destinations, ...asked }: ExtractPayload): boolean {
+  const told = [webhook, voiceMessage, destinations];
+  return told.some((each) => each !== undefined) || transcriptsOf(asked).length > 0;
+}
+
+/** For several things in a row: whatever is not done in time is told as what Redis did not answer. */
+function timeLimit(ms: number) {
+  const late = Promise.withResolvers<never>();
+  late.promise.catch(() => undefined);
+  const end = afterOwnTime(ms, () => late.reject(new Error('Command timed out')));
+  return {
+    inTime: <T>(work: Promise<T>): Promise<T> => Promise.race([work, late.promise]),
+    [Symbol.dispose]: end,
+  };
+}
+
+export class JobQueue {
+  readonly #redis: Redis;
+  readonly #options: JobQueueOptions;
+  readonly #extract: Queue;
+  readonly #flows: FlowProducer;
+  readonly #observer: Observer;
+  readonly #journal: SubmissionJournal<Accepted>;
+  /** Confirmations that Redis has not answered yet. */
+  readonly #late = new Set<Promise<void>>();
+
+  constructor(options: JobQueueOptions) {
+    this.#options = options;
+    this.#redis = options.redis;
+    this.#observer = options.observer ?? silentObserver;
+    this.#journal = new SubmissionJournal({
+      redis: options.redis,
+      restore: (accepted) => this.#restore(accepted),
+      logger: options.logger,
+    });
+    const { redis, logger, telemetry } = options;
+    this.#extract = openQueue('extract', redis, logger, telemetry);
+    this.#flows = new FlowProducer(producerOptions(redis, telemetry)).on('error', (error) =>
+      logger.warn({ error: error.message }, 'job queue'),
+    );
+  }
+
+  /**
+   * Takes all jobs of one tenant or none. When it rejects, none of them is ever started, whatever Redis does late (docs/decisions/0031-accepted-or-never.md).
+   * @throws NotReplicated when replicas do not have them; otherwise why Redis did not take them in time
+   */
+  async submit(
+    tenant: string,
+    jobs: readonly NewJob[],
+    { repeated = false, alongside }: SubmitOptions = {},
+  ): Promise<Reservation> {
+    // Together with what a request asks before and after it an answer comes within 2 s (decisions A6).
+    using limit = timeLimit(this.#options.deadlineMs ?? REQUEST_DEADLINE_MS);
+    const { inTime } = limit;
+    const jobIds = jobs.map(idOf);
+    const fresh = repeated ? await inTime(this.#unknown(jobs)) : jobs;
+    try {
+      const reservation = await inTime(
+        reserveSubmission(
+          this.#redis,
+          tenant,
+          fresh.map(({ jobId, payload }) => ({ jobId, priority: payload.options.priority })),
+          this.#options.limits,
+          redisNow(),
+        ),
+      );
+      this.#observer.jobsSubmitted(observedOutcome[reservation.outcome], fresh.length, tenant);
+      if (reservation.outcome === 'reserved') {
+        if (fresh.length > 0) await inTime(this.#add(fresh, reservation.priorities));
+        await alongside?.();
+        await this.replicated('extract', jobIds);
+        await this.#commit({ tenant, jobs });
+        // That they are confirmed is to survive, too; that they are accepted is settled.
+        await this.replicated('extract', jobIds).catch(() => undefined);
+      }
+      return reservation;
+    } catch (error) {
+      refuseSubmission(this.#redis, tenant, fresh.map(idOf)).catch(() => undefined);
+      throw error;
+    }
+  }
+
+  /**
+   * They are there, so they are accepted, whatever becomes of the answer to this: what does not get through is said again until it does.
+   * @throws what Redis refuses it with
+   */
+  async #commit(accepted: Accepted): Promise<void> {
+    const confirming = confirmJobs(this.#redis, accepted.tenant, accepted.jobs.map(idOf));
+    const outcome = await Promise.race([
+      confirming.catch((error: Error) => (error.name === 'ReplyError' ? error : false)),
+      wait(CONFIRMED_WITHIN_MS, false, { ref: false }),
+    ]);
+    if (outcome instanceof Error) throw outcome;
+    this.#journal.note(accepted);
+    if (!outcome) {
+      const late = this.#commitLate(accepted, confirming).finally(() => this.#late.delete(late));
+      this.#late.add(late);
+    }
+  }
+
+  async #commitLate(accepted: Accepted, confirming: Promise<boolean>): Promise<void> {
+    const jobIds = accepted.jobs.map(idOf);
+    const untilMs = performance.now() + CONFIRMED_AT_LAST_MS;
+    for (let attempt = confirming; ; attempt = confirmJobs(this.#redis, accepted.tenant, jobIds)) {
+      const isDone = await attempt
+        .then((all) => all || this.#restore(accepted).then(() => false))
+        .catch(() => false);
+      if (isDone) return;
+      if (performance.now() > untilMs) break;
+      await wait(CONFIRM_AGAIN_MS, undefined, { ref: false });
+    }
+    this.#options.logger.error({ jobIds }, 'jobs that were accepted could not be confirmed');
+  }
+
+  /** Adds again what Redis has lost of an accepted submission, whatever the limits say by now. */
+  async #restore({ tenant, jobs }: Accepted): Promise<number> {
+    const lost = await this.#unknown(jobs);
+    if (lost.length > 0) {
+      for (const { jobId, payload } of lost) {
+        // Where the upload is gone, too, the job says so.
+        if (payload.source.type === 'upload') await this.#options.holdUpload(payload.source.file, jobId);
+      }
+      const places = lost.map(({ jobId, payload }) => ({ jobId, priority: payload.options.priority }));
+      const now = redisNow();
+      const reservation = await reserveSubmission(this.#redis, tenant, places, NO_LIMITS, now, 0);
+      if (reservation.outcome === 'reserved') {
+        await this.#add(lost, reservation.priorities);
+      }
+    }
+    await confirmJobs(this.#redis, tenant, jobs.map(idOf));
+    // It is written last, so it may be all that is lost.
+    const batchId = jobs[0]?.payload.batchId ?? null;
+    if (batchId !== null && (await findBatch(this.#redis, tenant, batchId)) === undefined) {
+      const jobIds = jobs.map(({ jobId }) => jobId);
+      await saveBatch(this.#redis, tenant, batchId, jobIds, this.#options.recordSeconds);
+    }
+    return lost.length;
+  }
+
+  async #unknown(jobs: readonly NewJob[]): Promise<NewJob[]> {
+    const known = await Promise.all(jobs.map(({ jobId }) => this.#extract.getJob(jobId)));
+    return jobs.filter((_job, index) => known[index] === undefined);
+  }
+
+  async #add(jobs: readonly NewJob[], priorities: readonly number[]): Promise<void> {
+    const keep = { age: this.#options.recordSeconds + RECORD_OUTLIVES_SECONDS, limit: REMOVE_LIMIT };
+    const keepParent = { ...keep, age: keep.age + PARENT_OUTLIVES_SECONDS };
+    const timestamp = redisNow();
+    const nodes = jobs.map(({ jobId, payload }, index) => {
+      const extraction = {
+        name: 'extract',
+        queueName: queueNames.extract,
+        data: payload,
+        opts: {
+          jobId,
+          timestamp,
+          priority: priorities[index] ?? 1,
+          attempts: ATTEMPTS,
+          backoff: { type: 'exponential', delay: 1000, jitter: 0.5 },
+          removeOnComplete: keep,
+          removeOnFail: keep,
+          stackTraceLimit: 0,
+        },
+      };
+      if (!hasSequel(payload)) {
+        return extraction;
+      }
+      const announcement: CompletionPayload = { version: 1, jobId };
+      return {
+        name: 'complete',
+        queueName: queueNames.completion,
+        data: announcement,
+        opts: {
+          jobId: completionId(jobId),
+          timestamp,
+          attempts: 20,
+          backoff: { type: 'exponential', delay: 500 },
+          removeOnComplete: keepParent,
+          removeOnFail: keepParent,
+          stackTraceLimit: 0,
+        },
+        children: [{ ...extraction, opts: { ...extraction.opts, continueParentOnFailure: true } }],
+      };
+    });
+    const [only] = nodes;
+    if (nodes.length === 1 && only !== undefined && !('children' in only)) {
+      await this.#extract.add(only.name, only.data, only.opts);
+    } else {
+      await this.#flows.addBulk(nodes);
+    }
+  }
+
+  /**
+   * Resolves once as many replicas as are wanted have these jobs of a queue, and all that was written before.
+   * @throws NotReplicated
+   */
+  async replicated(queue: QueueName, jobIds: readonly string[]): Promise<void> {
+    await this.#options.replication?.confirm(jobIds.map((jobId) => recordKey(queue, jobId)));
+  }
+
+  async read(jobId: string): Promise<JobRecord | undefined> {
+    return findJobRecord(this.#redis, jobId);
+  }
+
+  /** The records of those ids that there are. */
+  async readMany(jobIds: readonly string[]): Promise<JobRecord[]> {
+    const records = await Promise.all(jobIds.map((jobId) => this.read(jobId)));
+    return records.filter((record) => record !== undefined);
+  }
+
+  /** Cancels an unfinished job: one that waits ends at once, one that runs within the time its worker needs to stop. */
+  async cancel(jobId: string): Promise<CancelOutcome> {
+    const token = randomUUID();
+    const outcome = await markCancelled(this.#redis, jobId, token);
+    if (outcome === 'claimed') {
+      const job = await this.#extract.getJob(jobId);
+      await job?.moveToFailed(new UnrecoverableError(JSON.stringify(cancelledError)), token, false);
+      const end = { state: 'failed', code: cancelledError.code } as const;
+      this.#observer.jobEnded(end, undefined, job?.data.tenant ?? '');
+    }
+    return outcome;
+  }
+
+  /** Cancels what workers have of the tenant. @returns how many */
+  async cancelRunning(tenant: string): Promise<number> {
+    const [held, unfinished] = await Promise.all([
+      heldJobs(this.#redis, 'extract'),
+      unfinishedIds(this.#redis, tenant),
+    ]);
+    const taken = new Set(held.map(({ jobId }) => jobId));
+    const running = unfinished.filter((jobId) => taken.has(jobId));
+    await Promise.all(running.map((jobId) => this.cancel(jobId)));
+    return running.length;
+  }
+
+  /** Notes that the files of a finished job were erased, so that a download answers as after expiry. */
+  async markErased(jobId: string): Promise<void> {
+    await noteErased(this.#redis, jobId);
+    await this.#redis.publish(CHANGE_CHANNEL, jobId);
+  }
+
+  /** Jobs that wait for a worker. */
+  async waiting(): Promise<number> {
+    return waitingJobs(this.#extract);
+  }
+
+  async close(): Promise<void> {
+    await Promise.race([Promise.all(this.#late), wait(CLOSED_WITHIN_MS, undefined, { ref: false })]);
+    await this.#journal.close();
+    await this.#flows.close();
+    await this.#extract.close();
+  }
+}

@@ -1,0 +1,144 @@
+/** BullMQ's workers: begun with what all of them need, and ended in bounded time. */
+import {
+  type BackoffStrategy,
+  DelayedError,
+  type Job,
+  type Processor,
+  type Telemetry,
+  Worker,
+  type WorkerOptions,
+} from 'bullmq';
+import type { Logger } from 'soundpost-base/logger';
+import { redisClock, redisNow } from 'soundpost-kit/redis/clock';
+import type { Redis } from 'soundpost-kit/redis/connection';
+import { type QueueName, queueNames } from './names.ts';
+import { connectionOptions } from './open-queue.ts';
+import type { WorkerRegistry } from './worker-registry.ts';
+
+export interface WorkerSettings {
+  /** A connection of the role `worker`. The caller closes it. */
+  readonly redis: Redis;
+  /** How long a worker may be silent before its job is given to another. */
+  readonly lockSeconds: number;
+  /** Where it is noted what this process has begun, so that another one takes it up when this one has died. */
+  readonly registry?: WorkerRegistry | undefined;
+  readonly logger: Logger;
+  readonly telemetry?: Telemetry | undefined;
+}
+
+/**
+ * How often a worker looks for jobs whose worker is no more. BullMQ gives a job away in the second look that finds it in nobody's hands, and only one
+ * look in an interval counts, whoever makes it: a lost job is taken up within its lock and two of these.
+ */
+const LOOKS_PER_LOCK = 6;
+
+/** From an ended connection to the next look for jobs, ms. BullMQ would wait 15 s, while the connection is long made anew. */
+const LOOK_AGAIN_MS = 500;
+
+/** What is told to others must survive many deaths of whoever tells it. */
+const MAX_STALLED = 100;
+
+export function openWorker(
+  name: QueueName,
+  processor: Processor,
+  { redis, lockSeconds, registry, logger, telemetry }: WorkerSettings,
+  options: Pick<WorkerOptions, 'concurrency' | 'autorun' | 'maxStalledCount' | 'settings'>,
+): Worker {
+  const lockMs = lockSeconds * 1000;
+  const backoff = options.settings?.backoffStrategy;
+  const worker = new Worker(queueNames[name], backoff ? neverEarly(processor) : processor, {
+    ...connectionOptions(redis, telemetry),
+    maxStalledCount: MAX_STALLED,
+    ...options,
+    ...(backoff && { settings: { backoffStrategy: noted(backoff) } }),
+    autorun: false,
+    lockDuration: lockMs,
+    // Redis takes whole milliseconds only.
+    stalledInterval: Math.ceil(lockMs / LOOKS_PER_LOCK),
+    runRetryDelay: LOOK_AGAIN_MS,
+  }).on('error', (error) => logger.warn({ error: error.message }, `${name} queue`));
+  pauseByTheClock(worker);
+  // Before it has a job to lose.
+  const known = registry?.add(name, worker.id) ?? Promise.resolve();
+  if (options.autorun !== false) {
+    known.then(() => worker.run()).catch((error: Error) => worker.emit('error', error));
+  }
+  return worker;
+}
+
+/** What a worker without it can do no job with. */
+export type PauseReason = 'clock' | 'disk' | 'storage';
+
+const pauses = new WeakMap<Worker, Set<PauseReason>>();
+
+/** Takes no more jobs, until {@link resumeWorker} was called for every reason; those that run go on. */
+export function pauseWorker(worker: Worker, why: PauseReason): void {
+  pauses.set(worker, (pauses.get(worker) ?? new Set()).add(why));
+  void worker.pause(true);
+}
+
+export function resumeWorker(worker: Worker, why: PauseReason): void {
+  const reasons = pauses.get(worker);
+  if (reasons?.delete(why) && reasons.size === 0) void worker.resume();
+}
+
+/** BullMQ times by the process's own clock: with one that is wrong it would hand out too early what waits, and put off for too long what is to come again. */
+function pauseByTheClock(worker: Worker): void {
+  const onWrong = (): void => pauseWorker(worker, 'clock');
+  const onRight = (): void => resumeWorker(worker, 'clock');
+  redisClock.on('wrong', onWrong).on('right', onRight);
+  worker.once('closing', () => redisClock.off('wrong', onWrong).off('right', onRight));
+  if (!redisClock.isRight) onWrong();
+}
+
+/** Clocks of workers differ by a little. */
+const EARLY_MS = 1000;
+
+/**
+ * A worker whose clock is ahead hands out what waits for its next try too early, also to others, before it has noticed: that is put back. BullMQ forgets the
+ * time for which a job waits when it hands it out, so it stands in the job's data as well.
+ */
+function neverEarly(processor: Processor): Processor {
+  return async (job: Job, token?: string) => {
+    const notBeforeMs = Number(job.data.notBeforeMs ?? 0);
+    if (notBeforeMs - redisNow() > EARLY_MS) {
+      await job.moveToDelayed(notBeforeMs, token);
+      throw new DelayedError();
+    }
+    return processor(job, token);
+  };
+}
+
+function noted(backoff: BackoffStrategy): BackoffStrategy {
+  return async (tries, type, error, job) => {
+    const delayMs = await backoff(tries, type, error, job);
+    // The try has ended whether that can be noted or not.
+    if (delayMs > 0) {
+      await job?.updateData({ ...job.data, notBeforeMs: redisNow() + delayMs }).catch(() => undefined);
+    }
+    return delayMs;
+  };
+}
+
+/** Beyond the grace, for what an abort needs to take effect; a Redis that is away would otherwise hold us for ever. */
+const FORCE_AFTER_MS = 3000;
+
+/**
+ * Takes no more jobs and waits for those that run. After `graceMs` `giveUp` is called once, and a little later the
+ * connection is cut: what runs then is found by others when its lock has expired.
+ */
+export async function closeWorker(worker: Worker, graceMs: number, giveUp: () => void): Promise<void> {
+  const giving = setTimeout(giveUp, graceMs);
+  const forcing = setTimeout(() => {
+    worker.close(true).catch(() => undefined);
+  }, graceMs + FORCE_AFTER_MS);
+  const forced = new Promise<void>((resolve) => {
+    setTimeout(resolve, graceMs + 2 * FORCE_AFTER_MS).unref();
+  });
+  try {
+    await Promise.race([worker.close(), forced]);
+  } finally {
+    clearTimeout(giving);
+    clearTimeout(forcing);
+  }
+}

@@ -1,0 +1,61 @@
+/** From what is stored of a job to what its owner may see of it, in answers and in webhooks alike. */
+import type { AnyOutputFile, OutputFile, TranscriptFile } from 'soundpost-contract/job';
+import type { JobOptions } from 'soundpost-contract/job-request';
+import type { UrlSigner } from 'soundpost-kit/signing/signed-url';
+import {
+  type ExtractPayload,
+  type ExtractResult,
+  filesOf,
+  type StoredFile,
+  type StoredTranscript,
+} from './payloads.ts';
+import { withoutQuery } from './without-query.ts';
+
+/** The files of a result with their signed addresses; without them once the files were erased. */
+export function filesView(
+  jobId: string,
+  result: ExtractResult,
+  signer: UrlSigner,
+  erased = false,
+): { outputFile: OutputFile; outputFiles: AnyOutputFile[] } {
+  const files = filesOf(result);
+  const addressOf = ({ name, expiresAt }: StoredFile): { url?: string } => {
+    // A name is only needed, and bound, where there is a choice.
+    const wanted = files.length > 1 ? { name } : 'output';
+    return erased ? {} : { url: signer.downloadUrl(jobId, Date.parse(expiresAt), wanted) };
+  };
+  const { storageKey: _, ...first } = result.outputFile;
+  return {
+    outputFile: { ...first, ...addressOf(result.outputFile) },
+    outputFiles: files.map((stored) => {
+      const { storageKey: _, ...file } = stored;
+      return { ...file, ...addressOf(stored) };
+    }),
+  };
+}
+
+/** The file of a transcript, as {@link filesView} shows the others. */
+export function transcriptFileView(
+  jobId: string,
+  { storageKey: _, ...file }: StoredTranscript,
+  signer: UrlSigner,
+  erased = false,
+): TranscriptFile {
+  const { name, expiresAt } = file;
+  return erased ? file : { ...file, url: signer.downloadUrl(jobId, Date.parse(expiresAt), { name }) };
+}
+
+export function optionsView({ options }: ExtractPayload): JobOptions {
+  return options.webhook === undefined ? options : { ...options, webhook: withoutQuery(options.webhook) };
+}
+
+export function sourceView({ source }: ExtractPayload): {
+  type: 'url' | 'upload';
+  url?: string;
+  file?: string;
+  name?: string;
+} {
+  return source.type === 'url'
+    ? { type: 'url', url: withoutQuery(source.url) }
+    : { type: 'upload', file: source.file, name: source.name };
+}

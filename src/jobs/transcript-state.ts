@@ -1,0 +1,57 @@
+/** How far the transcripts of a job are, read from the records of the jobs that make them. */
+import type { TranscriptState } from 'soundpost-contract/transcripts';
+import type { Redis } from 'soundpost-kit/redis/connection';
+import { fetchSequel } from './bullmq-internals.ts';
+import type { JobRecord } from './job-record.ts';
+import { transcriptId } from './names.ts';
+import { type StoredTranscript, type TranscriptAudio, TranscriptOutcome } from './payloads.ts';
+
+export interface TranscriptProgress {
+  readonly audio: TranscriptAudio;
+  readonly state: TranscriptState;
+  /** Of a completed one. */
+  readonly file: StoredTranscript | undefined;
+}
+
+/** In the order of the outputs; none of a job that has not completed. One round trip for each, and none where none was asked for. */
+export async function readTranscripts(
+  redis: Redis,
+  { jobId, result, erased }: JobRecord,
+): Promise<TranscriptProgress[]> {
+  return Promise.all(
+    (result?.transcripts ?? []).map(async (audio) => {
+      const { result: ended, hasEnded } = await fetchSequel(
+        redis,
+        'transcript',
+        transcriptId(jobId, audio.name),
+      );
+      if (ended !== undefined) return progressOf(audio, TranscriptOutcome.parse(JSON.parse(ended)));
+      // What was erased is not waited for, though its turn, which finds that out, may come hours later.
+      if (hasEnded || erased) return progressOf(audio, { status: 'failed', error: LOST });
+      return {
+        audio,
+        state: { name: audio.name, status: 'pending', language: null, error: null },
+        file: undefined,
+      };
+    }),
+  );
+}
+
+/** Of one that BullMQ itself has ended. */
+export const LOST = { code: 'TRANSCRIPT_FAILED', message: 'the transcript could not be made' } as const;
+
+/** Of one that has ended. */
+export function progressOf(audio: TranscriptAudio, outcome: TranscriptOutcome): TranscriptProgress {
+  const { name } = audio;
+  return outcome.status === 'completed'
+    ? {
+        audio,
+        state: { name, status: 'completed', language: outcome.file.language, error: null },
+        file: outcome.file,
+      }
+    : {
+        audio,
+        state: { name, status: 'failed', language: null, error: outcome.error },
+        file: undefined,
+      };
+}

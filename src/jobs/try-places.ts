@@ -1,0 +1,189 @@
+/**
+ * Places for what is told to others: how many tries a key and a host may have under way at once, in all processes together. Whoever finds none gives its
+ * place in the worker back: its job is delayed, and promoted when its turn comes; keys and hosts take turns. A host that keeps failing is
+ * probed by one try at a time. A place is a lease, so one whose process died comes back by itself.
+ */
+
+import type { Redis } from 'soundpost-kit/redis/connection';
+import { ownKey } from 'soundpost-kit/redis/keys';
+import { RedisScript } from 'soundpost-kit/redis/script';
+import { z } from 'zod';
+import type { QueueName } from './names.ts';
+
+export interface TryPlacesOptions {
+  readonly redis: Redis;
+  /** Places of the same name are the same places. */
+  readonly name: QueueName | 'voice-delay';
+  readonly perKey: number;
+  readonly perHost: number;
+  /** After this a place is free again, whatever became of its holder: longer than any try. */
+  readonly leaseMs: number;
+  /** Ends the delay of a job. */
+  readonly promote: (jobId: string) => Promise<unknown>;
+}
+
+export interface Claim {
+  readonly jobId: string;
+  /** Whose try it is: a key or an instance. Without spaces. */
+  readonly key: string;
+  /** Whom it goes to: scheme, host and port, or an instance. Without spaces. */
+  readonly host: string;
+}
+
+/** Tries in a row that a host fails until it is probed. */
+const FAILING_AFTER = 3;
+/** How long it is known that a host fails: longer than the longest distance between two tries. */
+const REMEMBERED_SECONDS = 2 * 24 * 60 * 60;
+/** Should nobody promote a job, it comes by itself; of those that wait for the same, three a second at most. */
+const PATIENCE_MS = 30_000;
+const PATIENCE_PER_JOB_MS = 300;
+
+const COMMON = `
+local prefix, id, key, host = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
+local perKey, perHost, lease, failingAfter = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local groups = prefix .. ':groups'
+local function keyPlaces(name) return prefix .. ':key:' .. name end
+local function hostPlaces(name) return prefix .. ':host:' .. name end
+local function waiting(group) return prefix .. ':waiting:' .. group end
+local function failing(name) return prefix .. ':failing:' .. name end
+local counts = {}
+local function held(places)
+  if not counts[places] then
+    redis.call('ZREMRANGEBYSCORE', places, '-inf', now)
+    counts[places] = redis.call('ZCARD', places)
+  end
+  return counts[places]
+end
+local function hasRoom(k, h)
+  if held(keyPlaces(k)) >= perKey then return false end
+  local failures = tonumber(redis.call('HGET', failing(h), 'failures') or 0)
+  return held(hostPlaces(h)) < (failures >= failingAfter and 1 or perHost)
+end
+local function give(member, k, h)
+  for _, places in ipairs({keyPlaces(k), hostPlaces(h)}) do
+    counts[places] = held(places) + redis.call('ZADD', places, now + lease, member)
+    redis.call('PEXPIRE', places, lease)
+  end
+end
+local function unwait(group, member)
+  redis.call('ZREM', waiting(group), member)
+  if redis.call('EXISTS', waiting(group)) == 0 then redis.call('ZREM', groups, group) end
+end
+`;
+
+/** A place, or else a place among those that wait: how many they are. */
+const take = new RedisScript(`${COMMON}
+local group = key .. ' ' .. host
+held(hostPlaces(host))
+if redis.call('ZSCORE', hostPlaces(host), id) or hasRoom(key, host) then
+  give(id, key, host)
+  unwait(group, id)
+  return 0
+end
+redis.call('ZADD', waiting(group), 'NX', now, id)
+redis.call('ZADD', groups, 'NX', now, group)
+return redis.call('ZCARD', waiting(group))
+`);
+
+/** Gives the place back, and what is free then to those that wait: whose turn was longest ago comes first. */
+const leave = new RedisScript(`${COMMON}
+redis.call('ZREM', keyPlaces(key), id)
+redis.call('ZREM', hostPlaces(host), id)
+if ARGV[8] == 'answered' then
+  redis.call('DEL', failing(host))
+elseif ARGV[8] == 'failed' then
+  redis.call('HINCRBY', failing(host), 'failures', 1)
+  redis.call('HSETNX', failing(host), 'since', now)
+  redis.call('EXPIRE', failing(host), ARGV[9])
+end
+local admitted, progress = {}, true
+while progress do
+  progress = false
+  for _, group in ipairs(redis.call('ZRANGE', groups, 0, -1)) do
+    local k, h = string.match(group, '^(%S+) (%S+)$')
+    if (k == key or h == host) and hasRoom(k, h) then
+      local member = redis.call('ZRANGE', waiting(group), 0, 0)[1]
+      if member then
+        give(member, k, h)
+        redis.call('ZADD', groups, 'XX', now, group)
+        admitted[#admitted + 1] = member
+        progress = true
+      end
+      unwait(group, member or '')
+    end
+  end
+end
+return admitted
+`);
+
+const Admitted = z.array(z.string());
+
+export class TryPlaces {
+  readonly #options: TryPlacesOptions;
+
+  constructor(options: TryPlacesOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Whether the try may begin; it then has to `leave`. Otherwise its job was delayed, and the worker lets it go.
+   * @param park delays the job by so many ms
+   */
+  async take(claim: Claim, park: (ms: number) => Promise<unknown>): Promise<boolean> {
+    const before = await this.#take(claim);
+    if (before === 0) {
+      return true;
+    }
+    await park(PATIENCE_MS + PATIENCE_PER_JOB_MS * before);
+    // Its turn may have come before it could be promoted.
+    const since = await this.#take(claim).catch(() => before);
+    if (since === 0) {
+      await this.#promote(claim.jobId);
+    }
+    return false;
+  }
+
+  /** @param host what the try says of its host; undefined: nothing */
+  async leave(claim: Claim, host: 'answered' | 'failed' | undefined): Promise<void> {
+    const { redis } = this.#options;
+    const args = [...this.#args(claim), host ?? '', REMEMBERED_SECONDS];
+    const admitted = Admitted.parse(await leave.run(redis, [this.#prefix], args));
+    await Promise.all(admitted.map((jobId) => this.#promote(jobId)));
+  }
+
+  get #prefix(): string {
+    return placesKey(this.#options.name);
+  }
+
+  #args({ jobId, key, host }: Claim): (string | number)[] {
+    const { perKey, perHost, leaseMs } = this.#options;
+    return [jobId, key, host, perKey, perHost, leaseMs, FAILING_AFTER];
+  }
+
+  async #take(claim: Claim): Promise<number> {
+    return z.int().parse(await take.run(this.#options.redis, [this.#prefix], this.#args(claim)));
+  }
+
+  /** One that cannot be promoted comes by itself. */
+  async #promote(jobId: string): Promise<void> {
+    await this.#options.promote(jobId).catch(() => undefined);
+  }
+}
+
+function placesKey(name: TryPlacesOptions['name']): string {
+  return ownKey('places', name);
+}
+
+const FailingHost = z.object({ failures: z.coerce.number(), since: z.coerce.number() });
+
+/** Since when the host keeps failing, ms since the epoch; undefined where it does not. */
+export async function failingSinceMs(
+  redis: Redis,
+  name: TryPlacesOptions['name'],
+  host: string,
+): Promise<number | undefined> {
+  const state = FailingHost.safeParse(await redis.hgetall(`${placesKey(name)}:failing:${host}`));
+  return state.success && state.data.failures >= FAILING_AFTER ? state.data.since : undefined;
+}

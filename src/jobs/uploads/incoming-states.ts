@@ -1,0 +1,57 @@
+/** How far an upload has come that arrives in a bucket: in its record, under the lease of the upload (uploads.ts). */
+
+import type { Redis } from 'soundpost-kit/redis/connection';
+import { ownKey } from 'soundpost-kit/redis/keys';
+import { RedisScript } from 'soundpost-kit/redis/script';
+import { z } from 'zod';
+
+const FIELDS = ['multipart', 'arrivedBytes', 'tails'] as const;
+
+const StoredState = z.object({
+  multipart: z.string(),
+  sizeBytes: z.coerce.number().int().nonnegative(),
+  arrivedBytes: z.coerce.number().int().nonnegative(),
+  tails: z.string().transform((text) => text.split(',').filter(Boolean).map(Number)),
+});
+
+type State = Readonly<z.infer<typeof StoredState>>;
+
+interface Changes extends Partial<Pick<State, 'multipart' | 'arrivedBytes'>> {
+  readonly tails?: readonly number[];
+}
+
+// A record that is gone must not come back as half of one.
+const note = new RedisScript(`
+if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
+redis.call('HSET', KEYS[1], unpack(ARGV))
+return 1
+`);
+
+export class IncomingStates {
+  readonly #redis: Redis;
+
+  constructor(redis: Redis) {
+    this.#redis = redis;
+  }
+
+  /** Undefined when nothing of the upload is on its way in. */
+  async read(file: string): Promise<State | undefined> {
+    return StoredState.safeParse(await this.#redis.hgetall(recordKey(file))).data;
+  }
+
+  async note(file: string, { multipart, arrivedBytes, tails }: Changes): Promise<void> {
+    const fields = { multipart, arrivedBytes, tails: tails?.toString() };
+    const given = Object.entries(fields).flatMap(([name, value]) =>
+      value === undefined ? [] : [name, value],
+    );
+    await note.run(this.#redis, [recordKey(file)], given.map(String));
+  }
+
+  async forget(file: string): Promise<void> {
+    await this.#redis.hdel(recordKey(file), ...FIELDS);
+  }
+}
+
+function recordKey(file: string): string {
+  return ownKey('upload', file);
+}

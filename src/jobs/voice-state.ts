@@ -1,0 +1,155 @@
+/** How far the voice message of a job is, read from the record of the job that sends it. */
+
+import { MessageStatus, messageStatuses, type VoiceMessageState } from 'soundpost-contract/job';
+import type { Redis } from 'soundpost-kit/redis/connection';
+import { ownKey } from 'soundpost-kit/redis/keys';
+import { RedisScript } from 'soundpost-kit/redis/script';
+import { clearSending, fetchSequel, noteSending } from './bullmq-internals.ts';
+import type { JobRecord } from './job-record.ts';
+import { notePartId } from './names.ts';
+import { type VoiceNotePart, VoiceOutcome } from './payloads.ts';
+
+/** How far the voice message of the job is; undefined where none was asked for. */
+export async function readVoiceState(
+  redis: Redis,
+  record: JobRecord,
+): Promise<VoiceMessageState | undefined> {
+  return record.voiceSendId === null ? undefined : readVoice(redis, record, record.voiceSendId);
+}
+
+/** How a try has just ended, which its own record does not tell yet. */
+interface JustEnded {
+  readonly part: number;
+  readonly outcome: VoiceOutcome;
+  /** Tries that have ended. */
+  readonly attempts: number;
+}
+
+/** @param ended of the part that the caller has just sent, or not */
+export async function readVoice(
+  redis: Redis,
+  record: JobRecord,
+  sendId: string,
+  ended?: JustEnded,
+): Promise<VoiceMessageState> {
+  const voice = record.result?.voice;
+  const fitsVoiceBubble = voice?.fitsVoiceBubble ?? null;
+  if (record.status === 'failed') {
+    const error = { code: 'JOB_FAILED', message: 'the job itself failed' };
+    return { ...NOTHING_SENT, status: 'failed', fitsVoiceBubble, error };
+  }
+  const read = (part: number): Promise<PartState> | PartState =>
+    ended?.part === part
+      ? { ...ended.outcome, attempts: ended.attempts }
+      : readPart(redis, notePartId(sendId, part));
+  const notes = voice?.parts;
+  return notes === undefined
+    ? { ...(await read(0)), fitsVoiceBubble }
+    : { ...runState(await Promise.all(notes.map((_, part) => read(part))), notes), fitsVoiceBubble };
+}
+
+/** Whether nothing more is sent of it. */
+export async function hasVoiceEnded(redis: Redis, record: JobRecord): Promise<boolean> {
+  const status = (await readVoiceState(redis, record))?.status;
+  return status !== 'pending' && status !== 'sending';
+}
+
+type PartState = Omit<VoiceMessageState, 'fitsVoiceBubble' | 'parts'>;
+
+const NOTHING_SENT = { attempts: 0, key: null, messageStatus: null, error: null };
+
+async function readPart(redis: Redis, partId: string): Promise<PartState> {
+  const { attempts, hasEnded, result, isSending } = await fetchSequel(redis, 'voice', partId);
+  if (result !== undefined) {
+    const outcome = VoiceOutcome.parse(JSON.parse(result));
+    const later = outcome.key && (await readMessageStatus(redis, outcome.key.id));
+    return { ...outcome, messageStatus: later ?? outcome.messageStatus, attempts };
+  }
+  if (hasEnded) {
+    const error = { code: 'INTERNAL_ERROR', message: 'the message could not be handed over' };
+    return { ...NOTHING_SENT, status: 'failed', attempts, error };
+  }
+  return { ...NOTHING_SENT, status: isSending ? 'sending' : 'pending', attempts };
+}
+
+/** What a run is, of what its notes are. */
+function runState(
+  states: readonly PartState[],
+  notes: readonly VoiceNotePart[],
+): PartState & Pick<VoiceMessageState, 'parts'> {
+  const stopped = states.findIndex(({ status }) => status === 'failed' || status === 'unknown');
+  const parts = states.map(({ attempts: _, ...state }, part) => {
+    const { seconds = 0, fitsVoiceBubble = false } = notes[part] ?? {};
+    return { ...(stopped >= 0 && part > stopped ? notTried(stopped) : state), seconds, fitsVoiceBubble };
+  });
+  const isAny = (status: PartState['status']): boolean => states.some((state) => state.status === status);
+  const isAllSent = states.every(({ status }) => status === 'sent');
+  const under = isAny('sent') || isAny('sending') ? 'sending' : 'pending';
+  const reached = states.map(({ messageStatus }) => messageStatuses.indexOf(messageStatus ?? 'ERROR'));
+  return {
+    status: states[stopped]?.status ?? (isAllSent ? 'sent' : under),
+    attempts: states.reduce((sum, { attempts }) => sum + attempts, 0),
+    key: states[0]?.key ?? null,
+    messageStatus: isAllSent ? (messageStatuses[Math.min(...reached)] ?? null) : null,
+    error: states[stopped]?.error ?? null,
+    parts,
+  };
+}
+
+function notTried(stopped: number): Omit<PartState, 'attempts'> {
+  const message = `note ${stopped + 1} of the run was not sent, so this one was not tried`;
+  return {
+    status: 'failed',
+    key: null,
+    messageStatus: null,
+    error: { code: 'EARLIER_NOTE_FAILED', message },
+  };
+}
+
+/**
+ * Notes that a request to the gateway is about to leave. Answers whether one was under way already: then an earlier
+ * try was cut off, and nobody knows whether its message was sent.
+ * @throws when Redis has lost the voice message: the completion of its job asks for it again, or the note before it; nobody does for one that a caller had
+ * sent once more
+ */
+export async function beginSending(redis: Redis, sendId: string): Promise<{ wasSending: boolean }> {
+  const noted = await noteSending(redis, sendId);
+  if (noted === 'absent') throw new Error('Redis has lost this voice message');
+  return { wasSending: noted === 'known' };
+}
+
+/** Notes that the gateway did not take the message, so that another try is no second message. */
+export async function endSending(redis: Redis, sendId: string): Promise<void> {
+  await clearSending(redis, sendId);
+}
+
+const raise = new RedisScript(`
+local order = cjson.decode(ARGV[3])
+local function rank(word)
+  for index, name in ipairs(order) do if name == word then return index end end
+  return 0
+end
+local known = redis.call('GET', KEYS[1])
+if known and rank(known) >= rank(ARGV[1]) then return known end
+redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[2])
+return ARGV[1]
+`);
+
+function messageStatusKey(messageId: string): string {
+  return ownKey('message-status', messageId);
+}
+
+/** Notes how far a message has come. Receipts overtake one another, so the word only moves forward. */
+export async function raiseMessageStatus(
+  redis: Redis,
+  messageId: string,
+  status: MessageStatus,
+  keepSeconds: number,
+): Promise<void> {
+  const order = JSON.stringify(messageStatuses);
+  await raise.run(redis, [messageStatusKey(messageId)], [status, Math.ceil(keepSeconds), order]);
+}
+
+async function readMessageStatus(redis: Redis, messageId: string): Promise<MessageStatus | undefined> {
+  return MessageStatus.optional().parse((await redis.get(messageStatusKey(messageId))) ?? undefined);
+}

@@ -1,0 +1,81 @@
+/** Redis and the storage, as the configuration has them. */
+import { readFile } from 'node:fs/promises';
+import type { RedisAddress } from 'soundpost-kit/redis/connection';
+import { parseRedisUrl } from 'soundpost-kit/redis/target';
+import { createFileStorage } from 'soundpost-kit/storage/file-storage';
+import type { S3Service } from 'soundpost-kit/storage/s3-open';
+import type { DownloadAddress, Storage } from 'soundpost-kit/storage/storage';
+import { type Config, ConfigurationError } from './config.ts';
+
+export interface OpenStorage {
+  readonly storage: Storage;
+  /** Removes what writers have left unfinished; absent: the storage sees to it itself. */
+  readonly sweep?: (olderThanMs: number) => Promise<number>;
+  /** Uploads that arrive in pieces; absent: they are files beside the storage. */
+  readonly incoming?: S3Service['incoming'];
+  /** Where callers fetch files from the storage itself, when the operator wants it. */
+  readonly downloadAddress?: DownloadAddress | undefined;
+  close(): void;
+}
+
+export async function openStorage(config: Config): Promise<OpenStorage> {
+  const { DATA_DIR, STORAGE_URL } = config;
+  if (STORAGE_URL === undefined) {
+    return { storage: createFileStorage({ root: DATA_DIR }), close: () => undefined };
+  }
+  // Nothing of the SDK is loaded where no bucket is used.
+  const { openS3 } = await import('soundpost-kit/storage/s3-open');
+  const { S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY } = config;
+  return openS3(
+    {
+      ...STORAGE_URL,
+      endpoint: config.S3_ENDPOINT,
+      region: config.S3_REGION,
+      credentials:
+        S3_ACCESS_KEY_ID === undefined || S3_SECRET_ACCESS_KEY === undefined
+          ? undefined
+          : { accessKeyId: S3_ACCESS_KEY_ID, secretAccessKey: S3_SECRET_ACCESS_KEY },
+      largestWriteBytes: config.MAX_INPUT_BYTES,
+    },
+    config.S3_PUBLIC_ENDPOINT,
+  );
+}
+
+type FileVariable = 'REDIS_CA_FILE' | 'REDIS_CERT_FILE' | 'REDIS_KEY_FILE';
+
+/** `url` is undefined where there is to be an embedded one. Throws a ConfigurationError. */
+export async function readRedisAddress(
+  config: Config,
+): Promise<Omit<RedisAddress, 'url'> & { readonly url: string | undefined }> {
+  const url = config.REDIS_URL;
+  if (url !== undefined) {
+    try {
+      parseRedisUrl(url);
+    } catch (error) {
+      throw new ConfigurationError(`REDIS_URL: ${error instanceof Error ? error.message : 'cannot be read'}`);
+    }
+  }
+  const [ca, cert, key] = await Promise.all([
+    pem('REDIS_CA_FILE', config),
+    pem('REDIS_CERT_FILE', config),
+    pem('REDIS_KEY_FILE', config),
+  ]);
+  return { url, tls: { ca, cert, key }, deadlineMs: config.REDIS_DEADLINE_SECONDS * 1000 };
+}
+
+async function pem(variable: FileVariable, config: Config): Promise<string | undefined> {
+  const path = config[variable];
+  if (path === undefined) {
+    return undefined;
+  }
+  if (!config.REDIS_URL?.startsWith('rediss')) {
+    throw new ConfigurationError(`${variable} is set, but REDIS_URL does not ask for TLS: write rediss://`);
+  }
+  const text = await readFile(path, 'utf8').catch((error: Error) => {
+    throw new ConfigurationError(`${variable}: cannot be read (${error.message})`);
+  });
+  if (!text.includes('-----BEGIN ')) {
+    throw new ConfigurationError(`${variable}: ${path} is no PEM file`);
+  }
+  return text;
+}

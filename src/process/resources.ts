@@ -1,0 +1,257 @@
+/** What every process needs, made of the configuration: secrets, Redis, storage, disk space, the way outside, metrics and traces. */
+import { mkdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { dieWithParent } from 'soundpost-base/launcher';
+import type { Around } from 'soundpost-kit/http/watched';
+import { createLogger, type Logger } from 'soundpost-kit/observe/logger';
+import { namesLoopback } from 'soundpost-kit/observe/metrics/access';
+import type { Observer } from 'soundpost-kit/observe/metrics/observer';
+import { Metrics } from 'soundpost-kit/observe/metrics/scrape';
+import { measured } from 'soundpost-kit/observe/metrics/server';
+import type { Part } from 'soundpost-kit/observe/metrics/table';
+import type { OpenTracing } from 'soundpost-kit/observe/tracing/open-telemetry';
+import { noTracing, type Tracing } from 'soundpost-kit/observe/tracing/tracing';
+import { type ClockWatch, redisClock, watchClock } from 'soundpost-kit/redis/clock';
+import { connectRedis, pingRedis, type Redis, type RedisAddress } from 'soundpost-kit/redis/connection';
+import { type EmbeddedRedis, startEmbeddedRedis } from 'soundpost-kit/redis/embedded';
+import { type LinkWatch, watchLink } from 'soundpost-kit/redis/link-watch';
+import { DiskSpace } from 'soundpost-kit/storage/disk-space';
+import { type Storage, StorageUnavailable } from 'soundpost-kit/storage/storage';
+import { StorageWatch } from 'soundpost-kit/storage/storage-watch';
+import type { MediaTools } from 'soundpost-media/run';
+import type { Outbound } from 'soundpost-outbound/outbound';
+import { ApiKeys } from '../jobs/tenants/api-keys.ts';
+import { WebhookSecrets } from '../jobs/tenants/webhook-secrets.ts';
+import { type OpenStorage, openStorage, readRedisAddress } from './backing-services.ts';
+import { type Config, ConfigurationError, searchPath, version } from './config.ts';
+import { agreedRootSecret } from './root-secret.ts';
+import { type DerivedSecrets, deriveSecrets } from './secrets.ts';
+import { confinedTools, guardedOutbound } from './tools.ts';
+
+/** What there is before Redis was asked. */
+export interface Foundation extends Pick<OpenStorage, 'sweep' | 'incoming' | 'downloadAddress'> {
+  readonly config: Config;
+  readonly logger: Logger;
+  readonly redisAddress: RedisAddress;
+  readonly embeddedRedis: EmbeddedRedis | undefined;
+  readonly storage: Storage;
+  /** Told by the metrics; asked for the first time by `checkStorage`. */
+  readonly storageWatch: StorageWatch;
+  readonly disk: Disk;
+  readonly outbound: Outbound;
+  readonly metrics: Metrics;
+  readonly traces: Traces;
+  /** ffmpeg, and the sandbox for it, which is looked for when this is called first: not every process runs ffmpeg. */
+  tools(): Promise<MediaTools>;
+  close(): Promise<void>;
+}
+
+export interface Resources extends Foundation {
+  readonly secrets: DerivedSecrets;
+}
+
+/** @param of what the process is to be made of; none for one that does something else */
+export async function openFoundation(config: Config, of: readonly Part[]): Promise<Foundation> {
+  const traces = await openTraces(config, of);
+  const logger = createLogger(config.LOG_LEVEL, undefined, traces.idsForLog);
+  traces.reportTo?.(logger);
+  if (config.OUTBOUND_ALLOW !== '') {
+    logger.info(
+      { allow: config.OUTBOUND_ALLOW },
+      'these addresses may be reached although they are not public',
+    );
+  }
+  const redisAddress = await readRedisAddress(config);
+  const metrics = new Metrics(of, version);
+  const { storage, close: closeStorage, ...ofStorage } = await openStorage(config);
+  const storageWatch = new StorageWatch({
+    storage,
+    deadlineMs: config.STORAGE_DEADLINE_SECONDS * 1000,
+    logger,
+  });
+  metrics.read({ storage: () => storageWatch });
+  const disk = await openDisk(config);
+  const outbound = guardedOutbound(config, logger);
+  const embeddedRedis =
+    config.REDIS_URL === undefined
+      ? await startEmbeddedRedis({
+          folder: join(config.DATA_DIR, 'redis'),
+          launcher: dieWithParent('TERM', searchPath),
+        })
+      : undefined;
+  let tools: Promise<MediaTools> | undefined;
+  return {
+    config,
+    logger,
+    redisAddress: { ...redisAddress, url: redisAddress.url ?? embeddedRedis?.url ?? '' },
+    embeddedRedis,
+    storage,
+    storageWatch,
+    ...ofStorage,
+    disk,
+    outbound,
+    metrics,
+    traces,
+    tools() {
+      tools ??= confinedTools(config, logger).then((found) => ({
+        ...found,
+        watch: toolWatch(metrics.observer, traces.tracing),
+      }));
+      return tools;
+    },
+    async close() {
+      await outbound.close();
+      storageWatch.close();
+      closeStorage();
+      await embeddedRedis?.close();
+      await traces.close?.();
+    },
+  };
+}
+
+/**
+ * Asks the storage for the first time. One that cannot be reached now is waited for.
+ * @throws ConfigurationError when it answers, but not to us: wrong keys, no such bucket, another region, a wrong clock
+ */
+export async function checkStorage({ storageWatch }: Pick<Foundation, 'storageWatch'>): Promise<void> {
+  if (await storageWatch.look()) return;
+  const { failure } = storageWatch;
+  if (failure instanceof StorageUnavailable && ['EACCES', 'ENOENT', 'EIO'].includes(failure.code)) {
+    throw new ConfigurationError(failure.message);
+  }
+}
+
+/** The connection on which requests are answered. */
+export function openRedis({ redisAddress, logger }: Foundation): Redis {
+  return connectRedis({ ...redisAddress, role: 'request', logger });
+}
+
+/** @throws ConfigurationError when the root secret was lost, or is not the one that the data in Redis was made with */
+export async function withSecrets(foundation: Foundation, redis: Redis): Promise<Resources> {
+  const { config, logger } = foundation;
+  return { ...foundation, secrets: deriveSecrets(await agreedRootSecret(config, redis, logger)) };
+}
+
+/** What is made of that connection. */
+export interface Stores {
+  readonly redis: Redis;
+  /** Asked for the first time when Redis was found fit. */
+  readonly clock: ClockWatch;
+  readonly link: LinkWatch;
+  readonly keys: ApiKeys;
+  readonly webhookSecrets: WebhookSecrets;
+  /** Leaves the connection open. */
+  close(): void;
+}
+
+export function openStores({ logger, secrets, metrics }: Resources, redis: Redis): Stores {
+  const clock = watchClock(redis, logger);
+  const link = watchLink(redis, logger);
+  metrics.read({
+    redis: () => pingRedis(redis).then(() => true),
+    clockAheadSeconds: () => redisClock.aheadMs / 1000,
+  });
+  return {
+    redis,
+    clock,
+    link,
+    keys: new ApiKeys(redis, secrets.keyPepper),
+    webhookSecrets: new WebhookSecrets(redis, secrets.encryption),
+    close() {
+      clock.close();
+      link.close();
+    },
+  };
+}
+
+interface Disk {
+  /** Where jobs work. */
+  readonly workspaces: DiskSpace;
+  /** Where results and uploads lie: the same one, unless the workspaces have a volume of their own. A bucket is never full. */
+  readonly files: DiskSpace;
+}
+
+/** The volumes that the service writes to. */
+async function openDisk(config: Config): Promise<Disk> {
+  const { DATA_DIR, DISK_RESERVE_BYTES, STORAGE_URL } = config;
+  await mkdir(workspacesFolder(config), { recursive: true, mode: 0o700 });
+  const [ofFiles, ofWorkspaces] = await Promise.all([stat(DATA_DIR), stat(workspacesFolder(config))]);
+  if (STORAGE_URL !== undefined) {
+    const workspaces = new DiskSpace(workspacesFolder(config), DISK_RESERVE_BYTES);
+    return { workspaces, files: new DiskSpace(DATA_DIR, 0) };
+  }
+  const files = new DiskSpace(DATA_DIR, DISK_RESERVE_BYTES);
+  const isOne = ofFiles.dev === ofWorkspaces.dev;
+  return { files, workspaces: isOne ? files : new DiskSpace(workspacesFolder(config), DISK_RESERVE_BYTES) };
+}
+
+/** What there is besides spans is there only with a collector. */
+type Traces = Pick<OpenTracing, 'tracing'> & Partial<OpenTracing>;
+
+/**
+ * Without a collector nothing of OpenTelemetry's SDK is loaded (of its API prom-client loads some).
+ * @param of what the process is made of: its name in the traces
+ */
+async function openTraces(config: Config, of: readonly Part[]): Promise<Traces> {
+  const endpoint = config.OTEL_EXPORTER_OTLP_ENDPOINT;
+  if (endpoint === undefined || of.length === 0) {
+    return { tracing: noTracing };
+  }
+  const { openTracing } = await import('soundpost-kit/observe/tracing/open-telemetry');
+  return openTracing({
+    endpoint,
+    headers: config.OTEL_EXPORTER_OTLP_HEADERS ?? {},
+    sampler: { name: config.OTEL_TRACES_SAMPLER, ratio: config.OTEL_TRACES_SAMPLER_ARG },
+    serviceName: of.length === 1 ? `soundpost-${of[0]}` : 'soundpost',
+    version,
+  });
+}
+
+/** Who is told of runs of ffmpeg: the metrics, and the trace of the job. */
+function toolWatch({ toolStarted }: Observer, tracing: Tracing): NonNullable<MediaTools['watch']> {
+  return (tool) => {
+    const count = toolStarted(tool);
+    const end = tracing.begin(tool, {});
+    return (ending) => {
+      count(ending);
+      end({ 'soundpost.tool.ending': ending });
+    };
+  };
+}
+
+/** Metrics and traces of an HTTP server's requests, put around it. */
+export function observed(server: Part, { config, metrics, traces }: Resources): Around {
+  const measure = { metrics, server, token: config.METRICS_TOKEN, isPublished: isPublished(config) };
+  return (handler) => {
+    const spans = traces.around?.(handler);
+    const figures = measured(spans?.handle ?? handler, measure);
+    return {
+      handle: figures.handle,
+      ended(...request) {
+        figures.ended(...request);
+        spans?.ended(...request);
+      },
+    };
+  };
+}
+
+function isPublished({ PUBLIC_URL, GATEWAY_PUBLIC_URL }: Config): boolean {
+  return [PUBLIC_URL, GATEWAY_PUBLIC_URL].some(
+    (url) => url !== undefined && !namesLoopback(new URL(url).host),
+  );
+}
+
+/** Where answers and webhooks say that the API is. */
+export function publicUrlOf({ PUBLIC_URL, API_PORT }: Config, port = API_PORT): string {
+  return PUBLIC_URL ?? `http://127.0.0.1:${port}`;
+}
+
+/** Where the bytes of unfinished tus uploads gather; the janitor removes them there too. No storage key begins with a dot. */
+export function incomingFolder({ DATA_DIR }: Config): string {
+  return join(DATA_DIR, 'uploads', '.incoming');
+}
+
+/** Where temporary files go, and nowhere else. */
+export function workspacesFolder({ DATA_DIR }: Config): string {
+  return join(DATA_DIR, 'workspaces');
+}

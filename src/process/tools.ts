@@ -1,0 +1,57 @@
+/** ffmpeg, and the way outside: what reads a stranger's file and what fetches it, as the configuration has them. */
+
+import type { Logger } from 'soundpost-base/logger';
+import { detectSandbox, limitsAlone } from 'soundpost-media/detect-sandbox';
+import { findTools } from 'soundpost-media/find-tools';
+import type { MediaTools } from 'soundpost-media/run';
+import { parseAllowRules } from 'soundpost-outbound/allow-rules';
+import { createOutbound, type Outbound } from 'soundpost-outbound/outbound';
+import { type Config, ConfigurationError, searchPath } from './config.ts';
+
+/** Throws a ConfigurationError where there is no ffmpeg, or SANDBOX asks for more than this machine has. */
+export async function confinedTools(config: Config, logger: Logger): Promise<MediaTools> {
+  const { SANDBOX } = config;
+  const found = findTools(config.FFMPEG_PATH, searchPath);
+  if (found.tools === undefined) {
+    throw new ConfigurationError(
+      `${found.missing}: install ffmpeg (apt-get install ffmpeg); \`soundpost doctor\` checks the rest`,
+    );
+  }
+  const { tools } = found;
+  if (SANDBOX === 'off') {
+    logger.warn('ffmpeg is not confined, as SANDBOX=off says');
+    return { ...tools, sandbox: await limitsAlone(tools) };
+  }
+  const sandbox = await detectSandbox(tools);
+  if (sandbox.level === 'none') {
+    const remedy =
+      process.platform === 'linux'
+        ? 'ffmpeg cannot be confined here: install bubblewrap (apt-get install bubblewrap); docs/operations.md "Sandbox" says what works where user namespaces are forbidden'
+        : 'ffmpeg can be confined on Linux only';
+    if (SANDBOX === 'required') {
+      throw new ConfigurationError(`${remedy}; SANDBOX=off goes on without, for files that you trust`);
+    }
+    logger.warn({ sandbox }, remedy);
+  } else {
+    logger.info({ sandbox }, 'ffmpeg is confined');
+  }
+  return { ...tools, sandbox };
+}
+
+/** Requests to addresses that callers chose. */
+export function guardedOutbound(config: Config, logger: Logger): Outbound {
+  const patienceMs = config.SOURCE_PATIENCE_SECONDS * 1000;
+  return createOutbound({
+    allow: parseAllowRules(config.OUTBOUND_ALLOW),
+    ports: config.OUTBOUND_PORTS,
+    proxy: config.OUTBOUND_PROXY,
+    logger,
+    userAgent: 'Soundpost',
+    downloadLimits: {
+      headersTimeoutMs: patienceMs,
+      idleTimeoutMs: patienceMs,
+      rateWindowMs: patienceMs,
+      minBytesPerSecond: config.SOURCE_MIN_BYTES_PER_SECOND,
+    },
+  });
+}

@@ -1,0 +1,66 @@
+/** Cut and put together again: every window in exactly one part, times on the source's clock. */
+import { expect, test } from 'vitest';
+import { partsOf } from '../../../src/followups/transcripts/cut.ts';
+import { joinParts } from '../../../src/followups/transcripts/join.ts';
+
+/** 20 ms each: speech at −20 dB, with pauses of 300 ms at −60 dB. */
+function speech(windows: number, pauseEvery: number): Float32Array {
+  return Float32Array.from({ length: windows }, (_, at) => (at % pauseEvery < 15 ? -60 : -20));
+}
+
+test('what fits is one part', () => {
+  expect(partsOf(speech(500, 100), 500)).toEqual([{ from: 0, to: 500 }]);
+  expect(partsOf(new Float32Array(0), 500)).toEqual([]);
+});
+
+test('longer ones abut, none is longer than allowed, and each cut is in a pause', () => {
+  const levels = speech(10_000, 130);
+  const parts = partsOf(levels, 1500);
+  expect(parts[0]?.from).toBe(0);
+  expect(parts.at(-1)?.to).toBe(levels.length);
+  for (const [index, { from, to }] of parts.entries()) {
+    expect(to - from).toBeGreaterThan(0);
+    expect(to - from).toBeLessThanOrEqual(1500);
+    if (index > 0) {
+      expect(from).toBe(parts[index - 1]?.to);
+      expect(levels[from]).toBe(-60);
+    }
+  }
+});
+
+test('sound without a pause is cut in its quietest moment, and the smallest part is one window', () => {
+  const levels = Float32Array.from({ length: 3000 }, (_, at) => (at === 1234 ? -25 : -20));
+  expect(partsOf(levels, 1500)[0]).toEqual({ from: 0, to: 1234 });
+  expect(partsOf(levels, 1)).toHaveLength(3000);
+});
+
+test('times count on the clock of the source: the cut, and where the part begins', () => {
+  const transcript = joinParts(
+    [
+      { fromSeconds: 0, language: 'en', segments: [{ start: 0.1, end: 2, text: 'One.' }] },
+      { fromSeconds: 30.02, language: 'en', segments: [{ start: 0, end: 1.5, text: 'Two.' }] },
+    ],
+    { startOffsetSeconds: 60, durationSeconds: 45 },
+    undefined,
+  );
+  expect(transcript).toEqual({
+    language: 'en',
+    durationSeconds: 45,
+    segments: [
+      { start: 60.1, end: 62, text: 'One.' },
+      { start: 90.02, end: 91.52, text: 'Two.' },
+    ],
+  });
+});
+
+test('the language is the one that was asked for, else the one in which most was said', () => {
+  const part = (language: string | null, text: string) => ({
+    ...{ fromSeconds: 0, language },
+    segments: text === '' ? [] : [{ start: 0, end: 1, text }],
+  });
+  const recording = { startOffsetSeconds: 0, durationSeconds: 1 };
+  const parts = [part('fr', 'oui'), part('en', 'a long sentence'), part(null, 'x'), part('en', '')];
+  expect(joinParts(parts, recording, undefined).language).toBe('en');
+  expect(joinParts(parts, recording, 'de').language).toBe('de');
+  expect(joinParts([part(null, '')], recording, undefined).language).toBeNull();
+});

@@ -1,0 +1,103 @@
+/** A job counts once its API has confirmed it: what was refused is never run, and leaves nothing behind (docs/decisions/0031-accepted-or-never.md). */
+
+import { ownKey } from 'soundpost-kit/redis/keys';
+import { until } from 'soundpost-testing/until';
+import { expect, it } from 'vitest';
+import { tenantJobsKey } from '../../src/jobs/reservation.ts';
+import { resultOf } from './job-result.ts';
+import { newJobId, payloadOf, TENANT, useQueue } from './queue-fixture.ts';
+
+const queue = useQueue();
+const HOOK = { webhook: 'https://client.example/hook' };
+const refusing = {
+  alongside: async () => {
+    throw new Error('the record of the batch could not be written');
+  },
+};
+
+/** A worker that notes what it runs. */
+function consume(): string[] {
+  const ran: string[] = [];
+  queue().consume(async ({ jobId }) => {
+    ran.push(jobId);
+    return resultOf(jobId);
+  });
+  return ran;
+}
+
+it.each([
+  ['alone', {}],
+  ['with a webhook', HOOK],
+])('a job %s whose submission failed after it was added is removed and never run', async (_, options) => {
+  const { jobs, redis } = queue();
+  const refused = newJobId();
+  await expect(
+    jobs.submit(TENANT, [{ jobId: refused, payload: payloadOf(TENANT, options) }], refusing),
+  ).rejects.toThrow('the record of the batch');
+  expect(await jobs.read(refused)).toBeUndefined();
+  const ran = consume();
+  const accepted = await queue().submit(TENANT, options);
+  await queue().reaches(accepted, 'completed');
+  await until('it is gone', async () => (await queue().queue('extract').getJob(refused)) === undefined);
+  expect(ran).toEqual([accepted]);
+  expect(await redis.smembers(ownKey('unfinished', TENANT))).toEqual([accepted]);
+  expect(await redis.zrange(tenantJobsKey(TENANT), '0', '-1')).toEqual([accepted]);
+});
+
+it('a submission that failed before its job was added gives the place back, although no worker runs', async () => {
+  const { jobs, redis } = queue();
+  const jobId = newJobId();
+  const failing = {
+    alongside: async () => {
+      await (await queue().queue('extract').getJob(jobId))?.remove();
+      throw new Error('it was not added');
+    },
+  };
+  await expect(jobs.submit(TENANT, [{ jobId, payload: payloadOf(TENANT) }], failing)).rejects.toThrow();
+  await until('its place is free', async () => (await redis.scard(ownKey('unfinished', TENANT))) === 0);
+  expect(await redis.zrange(tenantJobsKey(TENANT), '0', '-1')).toEqual([]);
+});
+
+it('a job that was refused and is submitted again under its id is run once', async () => {
+  const { jobs } = queue();
+  const again = { jobId: newJobId(), payload: payloadOf(TENANT) };
+  await expect(jobs.submit(TENANT, [again], { ...refusing, repeated: true })).rejects.toThrow();
+  await jobs.submit(TENANT, [again], { repeated: true });
+  const ran = consume();
+  await queue().reaches(again.jobId, 'completed');
+  expect(ran).toEqual([again.jobId]);
+});
+
+it('a job that a worker has dropped is added again when it is submitted under its id', async () => {
+  const { jobs } = queue();
+  const again = { jobId: newJobId(), payload: payloadOf(TENANT) };
+  await expect(jobs.submit(TENANT, [again], { ...refusing, repeated: true })).rejects.toThrow();
+  const ran = consume();
+  await until(
+    'it was dropped',
+    async () => (await queue().queue('extract').getJob(again.jobId)) === undefined,
+  );
+  await jobs.submit(TENANT, [again], { repeated: true });
+  await queue().reaches(again.jobId, 'completed');
+  expect(ran).toEqual([again.jobId]);
+});
+
+it('whoever waits for a job that is not confirmed yet sees none', async () => {
+  const { jobs } = queue();
+  const jobId = newJobId();
+  const seen: unknown[] = [];
+  await jobs.submit(TENANT, [{ jobId, payload: payloadOf(TENANT) }], {
+    alongside: async () => void seen.push(await jobs.read(jobId)),
+  });
+  expect(seen).toEqual([undefined]);
+  expect(await jobs.read(jobId)).toMatchObject({ status: 'queued' });
+});
+
+it('a job that was refused and is accepted under its id stands in the list of its key', async () => {
+  const { jobs, redis } = queue();
+  const again = { jobId: newJobId(), payload: payloadOf(TENANT) };
+  await expect(jobs.submit(TENANT, [again], { ...refusing, repeated: true })).rejects.toThrow();
+  await jobs.submit(TENANT, [again], { repeated: true });
+  expect(await redis.zrange(tenantJobsKey(TENANT), '0', '-1')).toEqual([again.jobId]);
+  expect(await redis.smembers(ownKey('unfinished', TENANT))).toEqual([again.jobId]);
+});

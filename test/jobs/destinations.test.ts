@@ -1,0 +1,230 @@
+/** Putting files to their destinations, as a job of its own: added once, tried again, handed on, told of once. */
+import { UnrecoverableError } from 'bullmq';
+import { ServiceError } from 'soundpost-contract/errors';
+import { OutputsRequest } from 'soundpost-contract/output-request';
+import { Sealer } from 'soundpost-kit/signing/sealer';
+import { until } from 'soundpost-testing/until';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { consumeAnnouncements } from '../../src/jobs/announcement-consumer.ts';
+import { consumeDestinations } from '../../src/jobs/destination-consumer.ts';
+import { DestinationQueue } from '../../src/jobs/destination-queue.ts';
+import { readDestinations } from '../../src/jobs/destination-state.ts';
+import { openDestination, openDestinations, sealDestinations } from '../../src/jobs/destinations.ts';
+import { destinationId, webhookId } from '../../src/jobs/names.ts';
+import type { DestinationOutcome, WebhookPayload } from '../../src/jobs/payloads.ts';
+import { VoiceQueue } from '../../src/jobs/voice-queue.ts';
+import { resultOf } from './job-result.ts';
+import { aborted, destinedPayload, logger, newJobId, TENANT, useQueue } from './queue-fixture.ts';
+
+const queue = useQueue();
+const HOOK = 'https://client.example/hook';
+const TAKEN: DestinationOutcome = { status: 'completed', error: null };
+const done = { outcome: 'done', result: TAKEN } as const;
+
+type Put = Parameters<typeof consumeDestinations>[0]['put'];
+
+let told: WebhookPayload[];
+beforeEach(() => {
+  told = [];
+});
+
+function consume(put: Put) {
+  const redis = queue().connect('worker');
+  const common = { redis, recordSeconds: 3600, logger };
+  const voices = new VoiceQueue(common);
+  const destinations = new DestinationQueue(common);
+  const addWebhook = async (payload: WebhookPayload): Promise<void> => void told.push(payload);
+  const shared = { redis, lockSeconds: 30, logger, addWebhook };
+  const announcements = consumeAnnouncements({
+    ...shared,
+    voices,
+    destinations,
+    transcripts: { add: async () => undefined },
+    sendVoice: async () => ({ outcome: 'final', error: 'none was asked for' }),
+  });
+  const puts = consumeDestinations({ ...shared, destinations, put });
+  queue().onClose(() => voices.close());
+  queue().onClose(() => destinations.close());
+  queue().onClose(() => announcements.close(0));
+  queue().onClose(() => puts.close(0));
+  return puts;
+}
+
+async function submit(options: Record<string, unknown> = {}): Promise<string> {
+  const jobId = newJobId();
+  await queue().take(TENANT, { jobId, payload: destinedPayload(jobId, options) });
+  return jobId;
+}
+
+const stateOf = async (jobId: string) => {
+  const record = await queue().jobs.read(jobId);
+  return record && (await readDestinations(queue().redis, record, [])).job;
+};
+const reaches = (jobId: string, status: string) =>
+  until(`the put is ${status}`, async () => {
+    const state = await stateOf(jobId);
+    return state?.status === status && state;
+  });
+const complete = () => queue().consume(async ({ jobId }) => resultOf(jobId));
+
+describe('a put', () => {
+  it('begins when its job is completed, and is told of by its webhook', async () => {
+    const seen: unknown[] = [];
+    consume(async (payload, attempt) => {
+      seen.push({ payload, attempt });
+      return done;
+    });
+    const jobId = await submit({ webhook: HOOK });
+    expect(await stateOf(jobId)).toEqual({
+      url: 'https://bucket.example/talk.mp3',
+      status: 'pending',
+      error: null,
+    });
+    complete();
+    const state = await reaches(jobId, 'completed');
+    expect(seen).toEqual([
+      {
+        payload: { version: 1, tenant: TENANT, jobId, name: 'audio', origin: 'https://bucket.example' },
+        attempt: { number: 1, last: false },
+      },
+    ]);
+    expect(told.map(({ event }) => event)).toEqual(['job.completed', 'destination.updated']);
+    expect(told[1]).toMatchObject({
+      deliveryId: webhookId(destinationId(jobId, 'audio')),
+      name: 'audio',
+      destination: state,
+    });
+  });
+
+  it('is tried three times', async () => {
+    const attempts: unknown[] = [];
+    consume(async (_payload, attempt) => {
+      attempts.push(attempt);
+      const error = { code: 'DESTINATION_FAILED', message: 'no' } as const;
+      return attempt.last
+        ? { outcome: 'done', result: { status: 'failed', error } }
+        : { outcome: 'retry', error: 'no', retryAfterSeconds: 0 };
+    });
+    complete();
+    const jobId = await submit();
+    expect(await reaches(jobId, 'failed')).toMatchObject({ error: { message: 'no' } });
+    expect(attempts).toEqual([
+      { number: 1, last: false },
+      { number: 2, last: false },
+      { number: 3, last: true },
+    ]);
+  });
+
+  it('that a shutdown interrupts is made by another worker, as the same try', async () => {
+    const begun = Promise.withResolvers<void>();
+    const first = consume(async (_payload, _attempt, signal) => {
+      begun.resolve();
+      return aborted(signal);
+    });
+    complete();
+    const jobId = await submit();
+    await begun.promise;
+    await first.close(0);
+    const attempts: unknown[] = [];
+    consume(async (_payload, attempt) => {
+      attempts.push(attempt);
+      return done;
+    });
+    await reaches(jobId, 'completed');
+    expect(attempts).toEqual([{ number: 1, last: false }]);
+  });
+
+  it('of a job that failed is never made', async () => {
+    const made: string[] = [];
+    consume(async ({ jobId }) => {
+      made.push(jobId);
+      return done;
+    });
+    const failing = await submit();
+    queue().consume(async ({ jobId }) => {
+      if (jobId === failing) throw new ServiceError('EXTRACTION_FAILED', 'no audio');
+      return resultOf(jobId);
+    });
+    expect(await reaches(failing, 'failed')).toMatchObject({
+      error: { code: 'DESTINATION_FAILED', message: 'the job itself failed' },
+    });
+    // Goes the same way, behind it.
+    const later = await submit();
+    await reaches(later, 'completed');
+    expect(made).toEqual([later]);
+  });
+
+  it('ends at once where no further try can help: its job says so, and its webhook is told', async () => {
+    let puts = 0;
+    consume(async () => {
+      puts += 1;
+      throw new UnrecoverableError('no try will ever help');
+    });
+    complete();
+    const jobId = await submit({ webhook: HOOK });
+    expect(await reaches(jobId, 'failed')).toMatchObject({ error: { code: 'DESTINATION_FAILED' } });
+    const update = await until('its end is told', () =>
+      told.find(({ event }) => event === 'destination.updated'),
+    );
+    expect(update).toMatchObject({
+      deliveryId: webhookId(destinationId(jobId, 'audio')),
+      name: 'audio',
+      destination: await stateOf(jobId),
+    });
+    expect(puts).toBe(1);
+  });
+
+  it('of one key is one of eight at a time', async () => {
+    const gates: (() => void)[] = [];
+    consume(
+      () =>
+        new Promise((resolve) => {
+          gates.push(() => resolve(done));
+        }),
+    );
+    complete();
+    const jobIds = await Promise.all(Array.from({ length: 9 }, () => submit()));
+    await until('the ninth waits', async () => (await queue().queue('destination').getDelayedCount()) === 1);
+    await until('eight have begun', () => gates.length === 8);
+    expect(gates).toHaveLength(8);
+    gates[0]?.();
+    await until('the ninth has begun', () => gates.length === 9);
+    for (const letGo of gates) letGo();
+    for (const jobId of jobIds) await reaches(jobId, 'completed');
+  });
+});
+
+describe('what is secret of a destination', () => {
+  const sealer = new Sealer(Buffer.alloc(32, 1));
+  const own = { url: 'https://one.example/a?s=SECRET', headers: { 'X-Key': 'SECRET' } };
+  const asked = {
+    outputs: OutputsRequest.parse([
+      { name: 'full', format: 'mp3' },
+      { name: 'small', format: 'opus', destination: own },
+    ]),
+    destination: { url: 'https://all.example/{name}?s=SECRET' },
+  };
+
+  it('is sealed, and opened again by who has the key', () => {
+    const kept = sealDestinations(sealer, 'job_1', asked);
+    expect(JSON.stringify(kept)).not.toContain('SECRET');
+    expect(kept.destinations).toMatchObject({
+      job: { url: 'https://all.example/{name}' },
+      outputs: { small: { url: 'https://one.example/a', headers: ['X-Key'] } },
+    });
+    const read = JSON.parse(JSON.stringify(kept));
+    expect(JSON.parse(JSON.stringify(openDestinations(sealer, 'job_1', read)))).toEqual(asked);
+    expect(openDestination(sealer, 'job_1', read, 'full')).toEqual({
+      url: 'https://all.example/full?s=SECRET',
+    });
+    expect(openDestination(sealer, 'job_1', read, 'small')).toEqual(own);
+  });
+
+  it('is not opened for another job or output, nor with another key', () => {
+    const { destinations } = sealDestinations(sealer, 'job_1', asked);
+    const swapped = { destinations: { outputs: { full: destinations?.outputs?.small } } } as never;
+    expect(() => openDestination(sealer, 'job_1', swapped, 'full')).toThrow();
+    expect(() => openDestination(sealer, 'job_2', { destinations }, 'full')).toThrow();
+    expect(() => openDestination(new Sealer(Buffer.alloc(32)), 'job_1', { destinations }, 'full')).toThrow();
+  });
+});
