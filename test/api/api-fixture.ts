@@ -14,10 +14,12 @@ import { startApi } from '../../src/api/start.ts';
 import { type Config, loadConfig } from '../../src/config.ts';
 import { scopes } from '../../src/contract/scopes.ts';
 import { runGateway } from '../../src/gateway/start.ts';
+import type { MediaTools } from '../../src/media/run.ts';
 import { createLogger } from '../../src/observe/logger.ts';
 import { parts as everyPart } from '../../src/observe/metrics/table.ts';
 import { parseAllowRules } from '../../src/outbound/allow-rules.ts';
 import { createOutbound, type Outbound } from '../../src/outbound/outbound.ts';
+import { confinedTools } from '../../src/processes/tools.ts';
 import { closeRedis } from '../../src/redis/connection.ts';
 import {
   checkStorage,
@@ -25,6 +27,7 @@ import {
   openRedis,
   openStores,
   type Resources,
+  toolWatch,
   withSecrets,
 } from '../../src/resources.ts';
 import type { Storage } from '../../src/storage/storage.ts';
@@ -249,6 +252,10 @@ export class TestService {
       ...(names === undefined ? {} : { outbound: outboundOf(config, opened, names) }),
       ...(storage === undefined ? {} : watched(storage(opened.storage), config, opened)),
       ...(log === undefined ? {} : { logger: createLogger(config.LOG_LEVEL, { write: log }) }),
+      tools: async () => ({
+        ...(await toolsOnce(config, opened)),
+        watch: toolWatch(opened.metrics.observer, opened.traces.tracing),
+      }),
     };
     await checkStorage(resources);
     const stores = openStores(resources, connection);
@@ -387,6 +394,16 @@ export class TestService {
       await stop();
     }
   }
+}
+
+const confined = new Map<string, Promise<MediaTools>>();
+
+/** The tools as the configuration has them. How they are confined is found out by running both, which once in a process is enough. */
+function toolsOnce(config: Config, { logger }: Resources): Promise<MediaTools> {
+  const asked = JSON.stringify([config.SANDBOX, config.FFMPEG_PATH]);
+  const known = confined.get(asked) ?? confinedTools(config, logger);
+  confined.set(asked, known);
+  return known;
 }
 
 /** A storage with a watch of its own, in place of the one that was opened. */

@@ -1,4 +1,5 @@
 /** How often ffmpeg is run for a copy: of an hour each run takes as long as the copy itself. */
+// @module-tag quick-ffmpeg
 import { expect, it } from 'vitest';
 import { OutputRequest } from '../../src/contract/output-request.ts';
 import { extractAudio } from '../../src/media/extract.ts';

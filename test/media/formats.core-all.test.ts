@@ -1,4 +1,5 @@
 /** Every format from every kind of source, and in every quality, checked by ffprobe and by decoding. */
+// @module-tag quick-ffmpeg
 import { describe, expect, it } from 'vitest';
 import { type FormatName, formats, qualities } from '../../src/contract/formats.ts';
 import { currentRun, rowsOfRun } from '../by-run.ts';

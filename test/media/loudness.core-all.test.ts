@@ -1,4 +1,5 @@
 /** Normalised files, measured by ebur128 on what they decode to. */
+// @module-tag quick-ffmpeg
 import { describe, expect, it } from 'vitest';
 import { currentRun, rowsOfRun } from '../by-run.ts';
 import { extract } from './extracting.ts';

@@ -1,3 +1,4 @@
+// @module-tag quick-ffmpeg
 import { access, readFile, writeFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
 import { packVoiceNote } from '../../src/media/ogg/voice-form.ts';

@@ -1,4 +1,5 @@
 /** Presentations of DASH as ffmpeg makes them, in every form of address that the standard has. */
+// @module-tag quick-ffmpeg
 import { readdir, readFile } from 'node:fs/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { ExtractResult } from '../../src/queue/payloads.ts';

@@ -1,4 +1,5 @@
 /** A waveform is the lowest and the highest of each stretch of the decoded sound, as audiowaveform writes it (decisions A8). */
+// @module-tag quick-ffmpeg
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { filesOf } from '../../../src/queue/payloads.ts';
 import { ffmpeg } from '../../media/oracle.ts';
