@@ -208,7 +208,7 @@ async function openTraces(config: Config, of: readonly Part[]): Promise<Traces> 
 }
 
 /** Who is told of runs of ffmpeg: the metrics, and the trace of the job. */
-function toolWatch({ toolStarted }: Observer, tracing: Tracing): NonNullable<MediaTools['watch']> {
+export function toolWatch({ toolStarted }: Observer, tracing: Tracing): NonNullable<MediaTools['watch']> {
   return (tool) => {
     const count = toolStarted(tool);
     const end = tracing.begin(tool, {});

@@ -26,12 +26,15 @@ import { startApi } from '../../src/api/start.ts';
 import { runGateway } from '../../src/gateway/start.ts';
 import type { ApiKeys, NewApiKey } from '../../src/jobs/tenants/api-keys.ts';
 import { type Config, loadConfig } from '../../src/process/config.ts';
+import type { MediaTools } from 'soundpost-media/run';
+import { confinedTools } from '../../src/process/tools.ts';
 import {
   checkStorage,
   openFoundation,
   openRedis,
   openStores,
   type Resources,
+  toolWatch,
   withSecrets,
 } from '../../src/process/resources.ts';
 import { startWorker as startWorkerProcess } from '../../src/worker/start.ts';
@@ -249,6 +252,10 @@ export class TestService {
       ...(names === undefined ? {} : { outbound: outboundOf(config, opened, names) }),
       ...(storage === undefined ? {} : watched(storage(opened.storage), config, opened)),
       ...(log === undefined ? {} : { logger: createLogger(config.LOG_LEVEL, { write: log }) }),
+      tools: async () => ({
+        ...(await toolsOnce(config, opened)),
+        watch: toolWatch(opened.metrics.observer, opened.traces.tracing),
+      }),
     };
     await checkStorage(resources);
     const stores = openStores(resources, connection);
@@ -387,6 +394,16 @@ export class TestService {
       await stop();
     }
   }
+}
+
+const confined = new Map<string, Promise<MediaTools>>();
+
+/** The tools as the configuration has them. How they are confined is found out by running both, which once in a process is enough. */
+function toolsOnce(config: Config, { logger }: Resources): Promise<MediaTools> {
+  const asked = JSON.stringify([config.SANDBOX, config.FFMPEG_PATH]);
+  const known = confined.get(asked) ?? confinedTools(config, logger);
+  confined.set(asked, known);
+  return known;
 }
 
 /** A storage with a watch of its own, in place of the one that was opened. */

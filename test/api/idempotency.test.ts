@@ -11,11 +11,14 @@ const service = useService({
 });
 
 let tone = '';
+let missing = '';
 beforeAll(async () => {
   tone = await service().outside.file('tone.mp4', clip('tone.mp4'));
+  missing = `http://127.0.0.1:${service().outside.port}/missing.mp4`;
 });
 
-const job = (url = tone): Json => ({ source: { type: 'url', url }, output: { format: 'mp3' } });
+/** Of most jobs nothing but their number matters. */
+const job = (url = missing): Json => ({ source: { type: 'url', url }, output: { format: 'mp3' } });
 
 /** A tenant of its own, so that what it has can be counted. */
 async function tenant(): Promise<{
@@ -62,8 +65,7 @@ describe('A6. Idempotency-Key: the same request gets the first answer again', ()
 
   it('POST /v1/jobs/{jobId}/retry', async () => {
     const { key, post, jobs } = await tenant();
-    const missing = job(`http://127.0.0.1:${service().outside.port}/missing.mp4`);
-    const failed = await service().submit(missing, { key });
+    const failed = await service().submit(job(), { key });
     await until('it has failed', async () => (await service().job(failed, { key })).status === 'failed');
     const first = await post(`/v1/jobs/${failed}/retry`, 'one');
     const again = await post(`/v1/jobs/${failed}/retry`, 'one');
@@ -76,7 +78,7 @@ describe('A6. Idempotency-Key: the same request gets the first answer again', ()
 
   it('POST /v1/jobs/{jobId}/voice-message', async () => {
     const { key, post } = await tenant();
-    const jobId = await service().submit(job(), { key });
+    const jobId = await service().submit(job(tone), { key });
     await until('it is done', async () => (await service().job(jobId, { key })).status === 'completed');
     const path = `/v1/jobs/${jobId}/voice-message`;
     const message = { instance: 'main', number: '12025550103' };

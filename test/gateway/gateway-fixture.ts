@@ -1,8 +1,8 @@
 /** A gateway as it runs in production, on a Redis, a folder and a port of the test's own. */
 import { execFile } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { copyFile, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { extname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { createLogger } from 'soundpost-kit/observe/logger';
 import { withDeadline } from 'soundpost-kit/storage/deadline';
@@ -14,6 +14,8 @@ import { fetch } from 'soundpost-testing/http';
 import { mediaTools } from 'soundpost-testing/media-tools';
 import type { GatewayOptions, RunningGateway } from '../../src/gateway/gateway-options.ts';
 import { startGateway } from '../../src/gateway/start.ts';
+import { cachedMedia } from 'soundpost-testing/media-cache';
+import { nativeNoteOf } from 'soundpost-testing/native-note';
 
 export const API_KEY = 'gateway-key-of-the-tests-0123456789';
 const PEPPER = Buffer.alloc(32, 7);
@@ -134,13 +136,16 @@ export async function makeFolder(): Promise<{ path: string; remove(): Promise<vo
 
 export const run = promisify(execFile);
 
-/** A tone that swells and fades, so that its waveform has a shape. @param file its extension chooses the format */
+/**
+ * A tone that swells and fades, so that its waveform has a shape.
+ * @param file its extension chooses the format; `.ogg` is a voice note as phones make it, which a gateway looks into once and then sends as it is
+ */
 export async function makeTone(file: string, seconds: number): Promise<void> {
-  await run('ffmpeg', [
-    ...['-v', 'error', '-f', 'lavfi'],
-    ...['-i', `aevalsrc='sin(440*2*PI*t)*abs(sin(PI*t/${seconds}*3))*0.8':d=${seconds}:s=48000`],
-    ...['-y', file],
+  const swelling = `aevalsrc='sin(440*2*PI*t)*abs(sin(PI*t/${seconds}*3))*0.8':d=${seconds}:s=48000`;
+  const tone = await cachedMedia(`tone${file.endsWith('.ogg') ? '.wav' : extname(file)}`, [
+    ...['-f', 'lavfi', '-i', swelling],
   ]);
+  await copyFile(file.endsWith('.ogg') ? await nativeNoteOf(tone) : tone, file);
 }
 
 export interface InboxMessage {

@@ -2,6 +2,7 @@
  * Hostile files on the whole way through the media layer: each ends completed, INVALID_VIDEO or EXTRACTION_FAILED, in
  * time, in its place, with its memory, and reads nothing but itself. 500 files; the core takes every 40th of 500 made of fewer codecs, `npm run hostile` 5,000.
  */
+// @module-tag quick-ffmpeg
 import { once } from 'node:events';
 import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';

@@ -1,4 +1,5 @@
 /** What streams hold beside AAC, and what their playlists say of it: as ffmpeg decodes the same stream. */
+// @module-tag quick-ffmpeg
 import { createCipheriv } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { decodedSamples, sampleHash } from 'soundpost-testing/oracle';

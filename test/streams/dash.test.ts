@@ -1,4 +1,5 @@
 /** Presentations of DASH as ffmpeg makes them, in every form of address that the standard has. */
+// @module-tag quick-ffmpeg
 import { readdir, readFile } from 'node:fs/promises';
 import { decodedSamples, inspect, sampleHash } from 'soundpost-testing/oracle';
 import { mediaFolder } from 'soundpost-testing/sources';

@@ -1,4 +1,5 @@
 /** Streams of HLS as ffmpeg makes them: what comes of them is what ffmpeg itself makes of the same stream, sample by sample. */
+// @module-tag quick-ffmpeg
 import { createCipheriv } from 'node:crypto';
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { decodedSamples, inspect, sampleHash } from 'soundpost-testing/oracle';

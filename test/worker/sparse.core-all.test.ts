@@ -1,4 +1,5 @@
 /** Of a video at an address only the audio is fetched, and what comes of it is what comes of the whole file, byte for byte. */
+// @module-tag quick-ffmpeg
 import { createCipheriv, randomBytes } from 'node:crypto';
 import {
   copyFile,

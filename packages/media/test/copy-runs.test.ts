@@ -5,6 +5,7 @@ import { extract, noAbort, tools } from 'soundpost-testing/extracting';
 import { cachedMedia } from 'soundpost-testing/media-cache';
 import { decodedSeconds } from 'soundpost-testing/oracle';
 import { mediaFolder } from 'soundpost-testing/sources';
+// @module-tag quick-ffmpeg
 import { expect, it } from 'vitest';
 import { extractAudio } from '../src/extract.ts';
 import { planOutput } from '../src/plan.ts';

@@ -6,6 +6,7 @@ import { extract, extractSeveral } from 'soundpost-testing/extracting';
 import { cachedMedia } from 'soundpost-testing/media-cache';
 import { decodedSamples, examine, inspect } from 'soundpost-testing/oracle';
 import { mediaFolder, type SourceName } from 'soundpost-testing/sources';
+// @module-tag quick-ffmpeg
 import { describe, expect, it } from 'vitest';
 
 const folder = mediaFolder();

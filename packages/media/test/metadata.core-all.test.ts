@@ -1,4 +1,5 @@
 /** Tags, chapters and cover: kept where the format can hold them, gone when they are not wanted. */
+// @module-tag quick-ffmpeg
 import { stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type FormatName, formats } from 'soundpost-contract/formats';

@@ -2,6 +2,7 @@
  * Sound that changes its sample rate or channels in the middle stays on the source's clock (decisions A2a): each beep begins in the output when it begins in
  * the source.
  */
+// @module-tag quick-ffmpeg
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { OutputRequest, TranscriptRequest, WaveformRequest } from 'soundpost-contract/output-request';

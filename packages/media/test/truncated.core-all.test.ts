@@ -1,4 +1,5 @@
 /** Files that end before their time: ffmpeg itself is content with them. */
+// @module-tag quick-ffmpeg
 
 import { copyFile, readFile, stat, truncate, writeFile } from 'node:fs/promises';
 import { byRun, currentRun, rowsOfRun } from 'soundpost-testing/by-run';

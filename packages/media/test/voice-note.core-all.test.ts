@@ -1,3 +1,4 @@
+// @module-tag quick-ffmpeg
 import { access, readFile, writeFile } from 'node:fs/promises';
 import { currentRun, rowsOfRun } from 'soundpost-testing/by-run';
 import { noAbort, tools } from 'soundpost-testing/extracting';

@@ -1,4 +1,5 @@
 /** The voice message that is made together with an output, and voice as an output of its own. */
+// @module-tag quick-ffmpeg
 import { stat } from 'node:fs/promises';
 import { OutputRequest } from 'soundpost-contract/output-request';
 import { currentRun, rowsOfRun } from 'soundpost-testing/by-run';

@@ -10,7 +10,7 @@ import type { TestOptions, TestTagDefinition } from 'vitest';
 
 declare module 'vitest' {
   interface TestTags {
-    needs: keyof typeof programs | 'helm' | 'mount';
+    needs: keyof typeof programs | 'helm' | 'mount' | 'quick-ffmpeg';
   }
   interface TaskMeta {
     /** Why the test did not run. */
@@ -20,6 +20,9 @@ declare module 'vitest' {
 
 /** By script/helm. */
 export const FETCHED_HELM = join(import.meta.dirname, '../../../.cache/helm/helm');
+
+/** By script/ffmpeg. */
+const BUILT_FFMPEG = join(import.meta.dirname, '../.ffmpeg/bin/ffmpeg');
 
 const runsAll = process.env.TEST_NEEDS_ALL === '1';
 
@@ -57,6 +60,17 @@ function whyNot(name: keyof typeof programs): string | undefined {
   return shownBy.every(isThere) ? undefined : `they need ${name} (Debian: apt-get install ${debian})`;
 }
 
+/**
+ * A distribution's ffmpeg loads 200 libraries at each start: a sixth of a second of processor time, which one that script/ffmpeg builds does not take. Who names
+ * one by FFMPEG_PATH wants it tested.
+ */
+function whyNoQuickFfmpeg(): string | undefined {
+  const isMeant = process.env.FFMPEG_PATH !== undefined || existsSync(BUILT_FFMPEG);
+  return isMeant
+    ? undefined
+    : "they start ffmpeg hundreds of times, and the system's takes long to start (script/ffmpeg builds a quick one; FFMPEG_PATH=ffmpeg runs them on the system's)";
+}
+
 /** The administrator may, and in few containers. */
 function whyNoMount(): string | undefined {
   const may = spawnSync('unshare', ['--mount', 'true']).status === 0;
@@ -81,6 +95,7 @@ export function tags(): TestTagDefinition[] {
       isThere('helm') || existsSync(FETCHED_HELM) ? undefined : 'they need Helm (script/bootstrap --all)',
     ],
     ['mount', whyNoMount()],
+    ['quick-ffmpeg', whyNoQuickFfmpeg()],
   ] as const;
   return reasons.map(([name, reason]) => ({ name, ...(runsAll ? {} : unless(reason)) }));
 }

@@ -1,4 +1,5 @@
 /** Several outputs of one job (decisions A8): each is what a job of its own would make, of one fetch. */
+// @module-tag quick-ffmpeg
 import { copyFile } from 'node:fs/promises';
 import { cachedMedia } from 'soundpost-testing/media-cache';
 import { mediaFolder } from 'soundpost-testing/sources';

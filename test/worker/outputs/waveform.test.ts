@@ -3,6 +3,7 @@
 import { ffmpeg } from 'soundpost-testing/oracle';
 import { mediaFolder, type SourceName } from 'soundpost-testing/sources';
 import { serveVideos, type VideoServer } from 'soundpost-testing/video-server';
+// @module-tag quick-ffmpeg
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { filesOf } from '../../../src/jobs/payloads.ts';
 import { makeSurroundings, type Surroundings } from '../worker-fixture.ts';

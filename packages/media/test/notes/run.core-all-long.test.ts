@@ -1,3 +1,4 @@
+// @module-tag quick-ffmpeg
 // @module-tag espeak-ng
 // @module-tag opus-tools
 /** A run of voice notes: each fits a bubble, none begins or ends inside a word, and together they are the whole (decisions C). */

@@ -1,4 +1,5 @@
 /** What a transcriber hears of a long output that is encoded in parts: made by the last part's run, and the same as one run makes. */
+// @module-tag quick-ffmpeg
 import { readFile } from 'node:fs/promises';
 import { OutputRequest, TranscriptRequest } from 'soundpost-contract/output-request';
 import { noAbort, tools } from 'soundpost-testing/extracting';

@@ -1,4 +1,5 @@
 /** A long output that is encoded in parts at the same time is what one run would have made of it. */
+// @module-tag quick-ffmpeg
 import { copyFile, readdir, readFile, truncate } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { currentRun, rowsOfRun } from 'soundpost-testing/by-run';

@@ -1,4 +1,5 @@
 /** An output and its voice message, each in a run of its own over an idle core: the same files as one decode makes. */
+// @module-tag quick-ffmpeg
 import { copyFile, readdir, readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { OutputRequest } from 'soundpost-contract/output-request';
