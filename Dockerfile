@@ -5,11 +5,20 @@ FROM node:24-bookworm-slim AS node
 FROM node AS packages
 WORKDIR /app
 COPY package.json package-lock.json ./
+COPY packages/base/package.json ./packages/base/
+COPY packages/chat/package.json ./packages/chat/
+COPY packages/chat-whatsapp/package.json ./packages/chat-whatsapp/
+COPY packages/chat-xmpp/package.json ./packages/chat-xmpp/
+COPY packages/client/package.json ./packages/client/
 COPY packages/contract/package.json ./packages/contract/
+COPY packages/kit/package.json ./packages/kit/
+COPY packages/media/package.json ./packages/media/
+COPY packages/outbound/package.json ./packages/outbound/
+COPY packages/testing/package.json ./packages/testing/
 COPY web/package.json ./web/
 # Without the workspace of the pages, of which npm installs esbuild nevertheless. TypeScript is an optional peer of valibot: types alone. What runs reads
 # no declarations, maps or fluent-ffmpeg's records of its own tests, which are half of the bytes.
-RUN npm ci --omit=dev --workspace=packages/contract --include-workspace-root --ignore-scripts --no-audit --no-fund \
+RUN npm ci --omit=dev $(printf -- '--workspace=%s ' packages/*) --include-workspace-root --ignore-scripts --no-audit --no-fund \
  && rm -rf node_modules/typescript node_modules/@typescript node_modules/esbuild node_modules/@esbuild node_modules/fluent-ffmpeg/coverage \
  && find node_modules -type f \( -name '*.map' -o -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' \) -delete
 
@@ -21,12 +30,10 @@ RUN script/scalar
 FROM node AS pages
 WORKDIR /app
 COPY package.json package-lock.json ./
-COPY packages/contract/package.json ./packages/contract/
+COPY packages ./packages
 COPY web/package.json ./web/
 RUN npm ci --omit=dev --ignore-scripts --no-audit --no-fund
 COPY script/build-web.ts ./script/
-COPY packages/contract ./packages/contract
-COPY packages/client/src ./src/client
 COPY web ./web
 RUN node script/build-web.ts
 
@@ -41,7 +48,7 @@ RUN node script/ffmpeg-flags.ts > flags
 FROM node AS ffmpeg
 WORKDIR /app
 COPY script/bootstrap script/env.sh script/ffmpeg script/ffmpeg.patch ./script/
-COPY packages/media/src/requirements.ts packages/media/src/*.c ./src/media/
+COPY packages/media/src/requirements.ts packages/media/src/*.c ./packages/media/src/
 COPY --from=flags /app/flags ./
 RUN script/ffmpeg flags
 

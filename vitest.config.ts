@@ -16,8 +16,9 @@ declare module 'vitest' {
 }
 
 function filesOf(run: Run): string[] {
-  const named = `test/**/*.?(*-)${run}?(-*).test.ts`;
-  return run === 'core' ? ['test/**/+([^.]).test.ts', named] : [named];
+  const folders = '{test,packages/*/test}/**';
+  const named = `${folders}/*.?(*-)${run}?(-*).test.ts`;
+  return run === 'core' ? [`${folders}/+([^.]).test.ts`, named] : [named];
 }
 
 export default defineConfig({

@@ -2,27 +2,27 @@
  * Makes of src, and of the packages of ours that it uses, what the npm package has in dist: JavaScript, since Node strips no types below node_modules.
  * Each module stays a file of its own, in the place that it has in src: some are found by their path, and what a command does not need is not loaded.
  *
- *   node script/build-package.ts <folder>
+ *   node script/build-package.ts [folder]             src; default folder: dist
+ *   node script/build-package.ts <folder> <file>      what a library's front needs
  */
 import { resolve } from 'node:path';
 import { rolldown } from 'rolldown';
 
 const root = resolve(import.meta.dirname, '..');
-const [folder = resolve(root, 'dist')] = process.argv.slice(2);
+const [folder = resolve(root, 'dist'), front] = process.argv.slice(2);
 
 const build = await rolldown({
   cwd: root,
   // The thread is found by its path.
-  input: ['src/main.ts', 'src/cli/loop-watchdog-thread.ts'],
+  input: front ?? ['src/main.ts', 'src/cli/loop-watchdog-thread.ts'],
   platform: 'node',
   // npm installs what others have made.
-  external: (id) => !/^(\.|\/|src\/|soundpost-)/.test(id),
+  external: (id) => !/^(\.|\/|src\/|packages\/|soundpost-)/.test(id),
   treeshake: false,
 });
 await build.write({
   dir: folder,
   format: 'esm',
-  preserveModules: true,
-  preserveModulesRoot: 'src',
+  ...(front === undefined ? { preserveModules: true, preserveModulesRoot: 'src' } : {}),
   entryFileNames: '[name].js',
 });

@@ -3,13 +3,13 @@
  * scripts of their own. Takes half a second, and `script/bootstrap` has it done where something has changed (docs/decisions/0041-console-in-typescript.md).
  */
 import { cp, readFile, rm, writeFile } from 'node:fs/promises';
-import { relative, resolve, sep } from 'node:path';
+import { relative, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { type BuildOptions, build, type Plugin } from 'esbuild';
 
 const WEB = new URL('../web/', import.meta.url);
 const OUT = new URL('dist/', WEB);
-const SRC = fileURLToPath(new URL('../src', import.meta.url));
+const PAGES = fileURLToPath(WEB);
 const CONTRACT = fileURLToPath(new URL('../packages/contract/src/', import.meta.url));
 
 /**
@@ -19,12 +19,12 @@ const CONTRACT = fileURLToPath(new URL('../packages/contract/src/', import.meta.
 const contractTables: Plugin = {
   name: 'contract tables',
   setup({ onLoad, onResolve }) {
-    onResolve({ filter: /^\./ }, ({ path, resolveDir }) => {
-      const [room = ''] = relative(SRC, resolve(resolveDir, path)).split(sep);
-      return ['..', 'client'].includes(room)
-        ? undefined
-        : { errors: [{ text: `a page takes of src only client, not ${room}` }] };
-    });
+    // The doors of the packages are the only way out of web.
+    onResolve({ filter: /^\./ }, ({ path, resolveDir }) =>
+      resolveDir.startsWith(PAGES) && !resolve(resolveDir, path).startsWith(PAGES)
+        ? { errors: [{ text: `a page takes what is outside of web by a package's name, not ${path}` }] }
+        : undefined,
+    );
     onLoad({ filter: /\.ts$/ }, async ({ path }) => {
       if (!path.startsWith(CONTRACT)) return undefined;
       const tables = Object.entries(await import(pathToFileURL(path).href)).filter(([, value]) =>

@@ -34,14 +34,20 @@ function changed(): string[] {
   return now.length > 0 ? now : changedSince('HEAD~1');
 }
 
+/** Behind a door of a package; all of them are named for their files. */
+function fileBehind(door: string): string {
+  const [, name, file = 'index'] = /^soundpost-([^/]+)(?:\/(.+))?$/.exec(door) ?? [];
+  return `packages/${name}/src/${file}.ts`;
+}
+
 /** Which files import a file. */
 function importers(files: readonly string[]): Map<string, string[]> {
   const found = new Map<string, string[]>();
   for (const file of files) {
     if (!CODE.test(file) || !existsSync(join(ROOT, file))) continue;
     const text = readFileSync(join(ROOT, file), 'utf8');
-    for (const [, path = ''] of text.matchAll(/(?:from|import\(|import) ?'(\.[^']+)'/g)) {
-      const imported = normalize(join(dirname(file), path));
+    for (const [, path = ''] of text.matchAll(/(?:from|import\(|import) ?'((?:\.|soundpost-)[^']+)'/g)) {
+      const imported = path.startsWith('.') ? normalize(join(dirname(file), path)) : fileBehind(path);
       found.set(imported, [...(found.get(imported) ?? []), file]);
     }
   }

@@ -16,9 +16,13 @@ export function importTable(): string {
   return markdownTable(
     ['Package', 'What it is', 'Doors', 'May use of ours'],
     names.map((name) => {
-      const { description, dependencies = {}, devDependencies = {}, exports, private: isPrivate } = JSON.parse(
-        readFileSync(join(PACKAGES, name, 'package.json'), 'utf8'),
-      );
+      const {
+        description,
+        dependencies = {},
+        devDependencies = {},
+        exports,
+        private: isPrivate,
+      } = JSON.parse(readFileSync(join(PACKAGES, name, 'package.json'), 'utf8'));
       // What is published brings its own with it, so that it depends on nothing of ours.
       const used = Object.keys(isPrivate === true ? dependencies : { ...dependencies, ...devDependencies });
       const ours = used.filter((other) => other.startsWith('soundpost-') && other !== 'soundpost-testing');

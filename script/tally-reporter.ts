@@ -1,7 +1,9 @@
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import type {} from 'soundpost-testing/needs';
 import type { Reporter, TestModule } from 'vitest/node';
+
+const ROOT = join(import.meta.dirname, '..');
 
 const MOST_EXPENSIVE = 10;
 
@@ -79,7 +81,7 @@ function failuresOf(module: TestModule): Failure[] {
 /** vitest notes which file was running. */
 function failureOf(error: unknown): Failure {
   const path = (error as { VITEST_TEST_PATH?: string } | undefined)?.VITEST_TEST_PATH;
-  return path === undefined ? {} : { file: path.slice(path.lastIndexOf('/test/') + 1) };
+  return path === undefined ? {} : { file: relative(ROOT, path) };
 }
 
 /** One line a reason. */

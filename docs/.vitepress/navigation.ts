@@ -40,6 +40,7 @@ const sections: readonly Section[] = [
       'docs/command-line.md',
       'docs/api.md',
       'packages/client/README.md',
+      'packages/media/README.md',
       'docs/timeline.md',
       'docs/webhooks.md',
       'docs/errors.md',

@@ -5,12 +5,14 @@ import {
   type Job,
   type Processor,
   type Telemetry,
+  WaitingError,
   Worker,
   type WorkerOptions,
 } from 'bullmq';
 import type { Logger } from 'soundpost-base/logger';
 import { redisClock, redisNow } from 'soundpost-kit/redis/clock';
 import type { Redis } from 'soundpost-kit/redis/connection';
+import { wakeWorker } from './bullmq-internals.ts';
 import { type QueueName, queueNames } from './names.ts';
 import { connectionOptions } from './open-queue.ts';
 import type { WorkerRegistry } from './worker-registry.ts';
@@ -46,7 +48,12 @@ export function openWorker(
 ): Worker {
   const lockMs = lockSeconds * 1000;
   const backoff = options.settings?.backoffStrategy;
-  const worker = new Worker(queueNames[name], backoff ? neverEarly(processor) : processor, {
+  const inTime = backoff ? neverEarly(processor) : processor;
+  const whileOpen: Processor = (job, token, signal) => {
+    if (pauses.has(worker)) return putBack(name, job, token, redis);
+    return inTime(job, token, signal);
+  };
+  const worker: Worker = new Worker(queueNames[name], whileOpen, {
     ...connectionOptions(redis, telemetry),
     maxStalledCount: MAX_STALLED,
     ...options,
@@ -71,6 +78,13 @@ export type PauseReason = 'clock' | 'disk' | 'storage';
 
 const pauses = new WeakMap<Worker, Set<PauseReason>>();
 
+/** BullMQ hands one job more to a worker that was waiting when it was paused. No try is spent. */
+async function putBack(name: QueueName, job: Job, token: string | undefined, redis: Redis): Promise<never> {
+  await job.moveToWait(token);
+  if (name === 'extract') await wakeWorker(redis);
+  throw new WaitingError();
+}
+
 /** Takes no more jobs, until {@link resumeWorker} was called for every reason; those that run go on. */
 export function pauseWorker(worker: Worker, why: PauseReason): void {
   pauses.set(worker, (pauses.get(worker) ?? new Set()).add(why));
@@ -79,7 +93,9 @@ export function pauseWorker(worker: Worker, why: PauseReason): void {
 
 export function resumeWorker(worker: Worker, why: PauseReason): void {
   const reasons = pauses.get(worker);
-  if (reasons?.delete(why) && reasons.size === 0) void worker.resume();
+  if (!reasons?.delete(why) || reasons.size > 0) return;
+  pauses.delete(worker);
+  void worker.resume();
 }
 
 /** BullMQ times by the process's own clock: with one that is wrong it would hand out too early what waits, and put off for too long what is to come again. */

@@ -1,7 +1,7 @@
 /** Downloads of jobs that were put back for another key (src/jobs/share-watch.ts): this worker continues them when it takes the job up again. */
 import { mkdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { BegunStream, EarlierTry } from 'soundpost-media/source';
+import type { BegunStream, EarlierTry } from 'soundpost-media/source-request';
 import type { BegunDownload } from 'soundpost-outbound/download';
 import { wasPutBack } from '../jobs/extraction-consumer.ts';
 

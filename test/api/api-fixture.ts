@@ -14,6 +14,7 @@ import { parts as everyPart } from 'soundpost-kit/observe/metrics/table';
 import { closeRedis } from 'soundpost-kit/redis/connection';
 import type { Storage } from 'soundpost-kit/storage/storage';
 import { StorageWatch } from 'soundpost-kit/storage/storage-watch';
+import type { MediaTools } from 'soundpost-media/run';
 import { parseAllowRules } from 'soundpost-outbound/allow-rules';
 import { createOutbound, type Outbound } from 'soundpost-outbound/outbound';
 import { cachedMedia } from 'soundpost-testing/media-cache';
@@ -26,8 +27,6 @@ import { startApi } from '../../src/api/start.ts';
 import { runGateway } from '../../src/gateway/start.ts';
 import type { ApiKeys, NewApiKey } from '../../src/jobs/tenants/api-keys.ts';
 import { type Config, loadConfig } from '../../src/process/config.ts';
-import type { MediaTools } from 'soundpost-media/run';
-import { confinedTools } from '../../src/process/tools.ts';
 import {
   checkStorage,
   openFoundation,
@@ -37,6 +36,7 @@ import {
   toolWatch,
   withSecrets,
 } from '../../src/process/resources.ts';
+import { confinedTools } from '../../src/process/tools.ts';
 import { startWorker as startWorkerProcess } from '../../src/worker/start.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: a test reads the fields that it expects, and fails where they are not

@@ -227,7 +227,7 @@ it('A6. Idempotency-Key: of a process that is lost between accepting and answeri
   const ask = (base: string): Promise<Answer> =>
     service().call('POST', `${base}/v1/extract`, {
       key,
-      json: { ...job(), options: { webhook: hook.url } },
+      json: { ...job(tone), options: { webhook: hook.url } },
       headers: { 'idempotency-key': 'lost' },
     });
   const lost = ask(doomed.url);

@@ -2,7 +2,7 @@
 /** The package soundpost-client, as somebody has it who installs it: packed, installed without a registry in an empty folder, and used in every way that its page names. */
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cp, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -36,13 +36,8 @@ beforeAll(async () => {
   project = join(folder, 'project');
   await mkdir(project);
   const source = join(folder, 'source');
-  await cp(join(ROOT, 'packages/client'), source, {
-    recursive: true,
-    filter: (path) => path !== join(ROOT, 'packages/client/dist'),
-  });
-  expect(await run([join(ROOT, 'script/build-client'), join(source, 'dist')])).toEqual([0, '']);
-  // The build is done above: prepack would make it where other tests may be reading it.
-  await promisify(execFile)('npm', ['pack', '--ignore-scripts', '--pack-destination', folder], {
+  expect(await run([join(ROOT, 'script/build-client'), source])).toEqual([0, '']);
+  await promisify(execFile)('npm', ['pack', '--pack-destination', folder], {
     cwd: source,
     env: environment,
   });

@@ -13,6 +13,8 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { TransportKind } from 'soundpost-contract/gateway-instances';
 import { fetch } from 'soundpost-testing/http';
+import { cachedMedia } from 'soundpost-testing/media-cache';
+import { nativeNoteOf } from 'soundpost-testing/native-note';
 import { receivedBody } from 'soundpost-testing/received-body';
 import { until } from 'soundpost-testing/until';
 import { Webhook } from 'standardwebhooks';
@@ -20,8 +22,6 @@ import { Client } from 'undici';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { decrypted } from '../gateway/decrypted.ts';
 import { type Answer, caller } from '../gateway/gateway-fixture.ts';
-import { cachedMedia } from 'soundpost-testing/media-cache';
-import { nativeNoteOf } from 'soundpost-testing/native-note';
 
 /** A network with people on it, and a gateway of the test's own that is connected to it. */
 export interface NetworkUnderTest {

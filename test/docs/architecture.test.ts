@@ -11,8 +11,8 @@ const written = readPage('docs/architecture.md').replaceAll(
 
 /** What stands in backticks and is a path of this project, without a trailing slash. */
 const named = new Set(
-  [...written.matchAll(/`((?:src|web|script|test|docs|deploy)(?:\/[\w./-]*)?)`/g)].map(([, path = '']) =>
-    path.replace(/\/$/, ''),
+  [...written.matchAll(/`((?:src|packages|web|script|test|docs|deploy)(?:\/[\w./-]*)?)`/g)].map(
+    ([, path = '']) => path.replace(/\/$/, ''),
   ),
 );
 
@@ -20,6 +20,11 @@ describe('docs/architecture.md', () => {
   it('names no path that does not exist', () => {
     expect(named.size).toBeGreaterThan(20);
     expect([...named].filter((path) => !existsSync(join(projectFolder, path)))).toEqual([]);
+  });
+
+  it('names every package', () => {
+    const packages = globSync('packages/*', { cwd: projectFolder });
+    expect(packages.filter((path) => !named.has(path))).toEqual([]);
   });
 
   it('names every folder under src, and every file that lies directly in it', () => {

@@ -85,9 +85,8 @@ async function makeVideo(folder: string): Promise<void> {
 async function buildClient(folder: string): Promise<void> {
   const packages = join(folder, 'node_modules');
   const client = join(packages, 'soundpost-client');
-  await mkdir(client, { recursive: true });
-  await cp(join(projectFolder, 'packages/client/package.json'), join(client, 'package.json'));
-  await succeed(join(projectFolder, 'script/build-client'), [join(client, 'dist')]);
+  await mkdir(packages, { recursive: true });
+  await succeed(join(projectFolder, 'script/build-client'), [client]);
   for (const name of PACKAGES) {
     await symlink(join(projectFolder, 'node_modules', name), join(packages, name));
   }

@@ -1,6 +1,6 @@
 /**
  * The whole service, as real processes: what it is told by callers, redirects and accounts leads none of them to where nobody may be led. Each process
- * writes down every connection that it tries to open (packages/outbound/test/connect-recorder.ts).
+ * writes down every connection that it tries to open (packages/testing/src/connect-recorder.ts).
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -8,8 +8,8 @@ import { describe, expect, it } from 'vitest';
 import { troubleOf } from '../../web/console/views/instances/trouble.ts';
 import { remedyFor } from '../../web/console/views/job/remedy.ts';
 
-const SRC = join(import.meta.dirname, '../../src');
-const FOLDERS = ['media', 'streams', 'outbound', 'worker'];
+const ROOT = join(import.meta.dirname, '../..');
+const FOLDERS = ['packages/media/src', 'packages/outbound/src', 'src/worker'];
 /** A failure that is made there, and its details: the last of its texts. */
 const MADE =
   /(?:MediaFailure|OutboundFailed|blameInput|unusable|unsupported)\(\s*(?:(?:error|code|'[A-Z_a-z-]+'),\s*){0,2}(['`])([^'`]{8,})\1/g;
@@ -25,7 +25,7 @@ const failed = (code: ErrorCode, told: string, type: 'url' | 'upload' = 'url'): 
 
 /** As the worker words them, each variable part as a number. */
 function wordings(): string[] {
-  const files = FOLDERS.flatMap((folder) => globSync(`${SRC}/${folder}/**/*.ts`));
+  const files = FOLDERS.flatMap((folder) => globSync(`${ROOT}/${folder}/**/*.ts`));
   const found = files.flatMap((file) =>
     [...readFileSync(file, 'utf8').matchAll(MADE)].map(([, , text = '']) =>
       text.replaceAll(/\$\{[^}]*\}/g, '7'),

@@ -29,7 +29,7 @@ it('does all that it does, and every key lies on one node under the prefix', asy
   }
 });
 
-// What a worker's connection needs for it: packages/kit/test/redis/cluster-down.test.ts.
+// What a worker's connection needs for it: test/redis/cluster-down.test.ts.
 it('goes on with the same processes when a replica takes the place of the node that had the keys', async () => {
   const before = await tour.client.call('GET', '/v1/jobs');
   await cluster.replaceOwner();

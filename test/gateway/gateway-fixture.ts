@@ -11,11 +11,11 @@ import { StorageWatch } from 'soundpost-kit/storage/storage-watch';
 import { parseAllowRules } from 'soundpost-outbound/allow-rules';
 import { createOutbound } from 'soundpost-outbound/outbound';
 import { fetch } from 'soundpost-testing/http';
+import { cachedMedia } from 'soundpost-testing/media-cache';
 import { mediaTools } from 'soundpost-testing/media-tools';
+import { nativeNoteOf } from 'soundpost-testing/native-note';
 import type { GatewayOptions, RunningGateway } from '../../src/gateway/gateway-options.ts';
 import { startGateway } from '../../src/gateway/start.ts';
-import { cachedMedia } from 'soundpost-testing/media-cache';
-import { nativeNoteOf } from 'soundpost-testing/native-note';
 
 export const API_KEY = 'gateway-key-of-the-tests-0123456789';
 const PEPPER = Buffer.alloc(32, 7);

@@ -10,10 +10,10 @@ import { createLogger } from 'soundpost-kit/observe/logger';
 import { closeRedis, connectRedis, type Redis } from 'soundpost-kit/redis/connection';
 import { Sealer } from 'soundpost-kit/signing/sealer';
 import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
+import { takeOver } from 'soundpost-testing/take-over';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createLoopbackTransport } from '../../src/gateway/loopback/loopback-transport.ts';
 import { ada, eventually } from './gateway-fixture.ts';
-import { takeOver } from './take-over.ts';
 
 const logger = createLogger('silent');
 const instance: Instance = {

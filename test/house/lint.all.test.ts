@@ -59,7 +59,7 @@ const lawful: Readonly<Record<string, string>> = {
   'src/queue/by-the-public-api.ts':
     "export const ended = (job: Job): unknown => [job.finishedOn, 'active', 'special'];\n",
   'src/process/config.ts': 'export const level = process.env.LOG_LEVEL;\n',
-  'src/outbound/request.ts': "export const answer = fetch('http://192.0.2.1/');\n",
+  'packages/outbound/src/request.ts': "export const answer = fetch('http://192.0.2.1/');\n",
   'src/followups/kinds/gateway-client.ts': "export const answer = fetch('http://192.0.2.1/');\n",
   'src/followups/post-webhook.ts': "export const answer = fetch('http://192.0.2.1/');\n",
   'src/media/t.ts': 'export type T = number;\n',

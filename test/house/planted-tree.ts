@@ -25,6 +25,7 @@ const settings = [
   'script/tally-reporter.ts',
   'script/test',
   'script/no-browser-types.d.ts',
+  'packages/testing/package.json',
   'packages/testing/src/needs.ts',
   'tsconfig.json',
   'web/tsconfig.json',
@@ -54,7 +55,7 @@ export async function plantTree(files: Readonly<Record<string, string>>): Promis
   const packages = Object.keys(files).flatMap(
     (path) => /^packages\/([^/]+)\/package\.json$/.exec(path)?.[1] ?? [],
   );
-  for (const name of packages) {
+  for (const name of ['testing', ...packages]) {
     await symlink(`../packages/${name}`, join(folder, 'node_modules', `soundpost-${name}`));
   }
   for (const [path, text] of Object.entries(files)) {

@@ -60,13 +60,19 @@ it('a worker whose clock goes wrong takes no job until it is right again', async
     { concurrency: 1 },
   );
   queue().onClose(() => closeWorker(worker, 0, () => undefined));
-  await worker.waitUntilReady();
+  await until('it waits for a job', async () =>
+    /blocked_clients:[1-9]/.test(await queue().redis.info('clients')),
+  );
   try {
     redisClock.set(Date.now() + 2 * MOST_OFF_MS);
     expect(worker.isPaused()).toBe(true);
     const ended = new Promise((resolve) => worker.once('completed', resolve));
+    // BullMQ hands it to one that waits all the same.
+    const taken = new Promise((resolve) => worker.once('active', resolve));
     const { id = '' } = await voices.add('send', { what: 'kept' });
-    expect(await voices.getJobState(id)).toBe('waiting');
+    await taken;
+    await until('it is back', async () => (await voices.getJobState(id)) === 'waiting');
+    expect((await Job.fromId(voices, id))?.attemptsMade).toBe(0);
     redisClock.set(Date.now());
     expect(worker.isPaused()).toBe(false);
     await ended;

@@ -167,9 +167,7 @@ describe('`npx soundpost serve`', () => {
 
   it('extracts a video for soundpost-client, and serves its pages', async () => {
     const client = join(folder, 'node_modules/soundpost-client');
-    await mkdir(client);
-    await copyFile(join(ROOT, 'packages/client/package.json'), join(client, 'package.json'));
-    await run(join(ROOT, 'script/build-client'), join(client, 'dist'));
+    await run(join(ROOT, 'script/build-client'), client);
     await writeFile(
       join(folder, 'program.mjs'),
       `import { openAsBlob } from 'node:fs';

@@ -263,7 +263,7 @@ export const apiFaults: readonly Fault[] = [
     in: 'healthRoutes',
     search: "const ready = redis === 'up';",
     replace: "const ready = redis !== 'down';",
-    tests: ['packages/kit/test/redis/refuses-writes.test.ts', 'test/api/deadlines.core-all.test.ts'],
+    tests: ['test/redis/refuses-writes.test.ts', 'test/api/deadlines.core-all.test.ts'],
   },
   {
     name: 'gateway-event-unsigned',

@@ -8,7 +8,7 @@ export const clientFaults: readonly Fault[] = [
     in: 'Connection.response',
     search: "(sending.method ?? 'GET') !== 'POST' || headers['Idempotency-Key'] !== undefined",
     replace: "(sending.method ?? 'GET') !== ''",
-    tests: ['packages/client/test/client.test.ts', 'packages/client/test/broken-ways.test.ts'],
+    tests: ['test/client/client.test.ts', 'test/client/broken-ways.test.ts'],
   },
   {
     name: 'client-gives-up-at-503',
@@ -16,7 +16,7 @@ export const clientFaults: readonly Fault[] = [
     in: 'PASSING',
     search: '[0, 409, 429, 502, 503, 504]',
     replace: '[0, 409, 429, 502, 504]',
-    tests: ['packages/client/test/client.test.ts', 'packages/client/test/broken-ways.test.ts'],
+    tests: ['test/client/client.test.ts', 'test/client/broken-ways.test.ts'],
   },
   {
     name: 'client-follows-with-its-key',
@@ -24,7 +24,7 @@ export const clientFaults: readonly Fault[] = [
     in: 'Connection.#once',
     search: "redirect: 'error',",
     replace: "redirect: 'follow',",
-    tests: ['packages/client/test/client.test.ts', 'packages/client/test/broken-ways.test.ts'],
+    tests: ['test/client/client.test.ts', 'test/client/broken-ways.test.ts'],
   },
   {
     name: 'client-takes-old-webhooks',
@@ -32,7 +32,7 @@ export const clientFaults: readonly Fault[] = [
     in: 'verifyWebhook',
     search: 'Math.abs(nowMs / 1000 - Number(timestamp)) > toleranceSeconds',
     replace: 'nowMs / 1000 - Number(timestamp) > 1000 * toleranceSeconds',
-    tests: ['packages/client/test/webhook.test.ts'],
+    tests: ['test/client/webhook.test.ts'],
   },
   {
     name: 'client-waits-for-a-silent-stream',
@@ -40,7 +40,7 @@ export const clientFaults: readonly Fault[] = [
     in: 'Watchdog.feed',
     search: 'this.#timer = setTimeout(this.#bite, SILENCE_MS);',
     replace: '',
-    tests: ['packages/client/test/broken-ways.test.ts', 'packages/client/test/client.test.ts'],
+    tests: ['test/client/broken-ways.test.ts', 'test/client/client.test.ts'],
   },
   {
     name: 'wrong-usage-ends-with-1',

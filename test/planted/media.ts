@@ -105,7 +105,7 @@ export const mediaFaults: readonly Fault[] = [
     tests: [
       'packages/media/test/plan.test.ts',
       'packages/media/test/probe.test.ts',
-      'packages/media/test/streams/hls.test.ts',
+      'test/streams/hls.test.ts',
     ],
   },
   {
@@ -157,7 +157,7 @@ export const mediaFaults: readonly Fault[] = [
     in: 'parseMedia',
     search: "!tags.has('EXT-X-ENDLIST')",
     replace: "!tags.has('EXT-X-TARGETDURATION')",
-    tests: ['packages/media/test/streams/hostile.core-all.test.ts'],
+    tests: ['test/streams/hostile.core-all.test.ts'],
   },
   {
     name: 'one-iv-for-all-segments',
@@ -165,7 +165,7 @@ export const mediaFaults: readonly Fault[] = [
     in: 'addSegment',
     search: 'key.iv ?? sequenceIv(reading.sequence)',
     replace: 'key.iv ?? sequenceIv(0n)',
-    tests: ['packages/media/test/streams/hls.test.ts'],
+    tests: ['test/streams/hls.test.ts'],
   },
   {
     name: 'http-inside-https-stream',
@@ -175,9 +175,9 @@ export const mediaFaults: readonly Fault[] = [
     search: "playlist.url.startsWith('https:') &&",
     replace: "playlist.url.startsWith('http:') &&",
     tests: [
-      'packages/media/test/streams/limits.test.ts',
-      'packages/media/test/streams/hls.test.ts',
-      'packages/media/test/streams/hostile.core-all.test.ts',
+      'test/streams/limits.test.ts',
+      'test/streams/hls.test.ts',
+      'test/streams/hostile.core-all.test.ts',
     ],
   },
   {
@@ -186,7 +186,7 @@ export const mediaFaults: readonly Fault[] = [
     in: 'openUpload',
     search: '(await streamKindOf(path)) !== undefined',
     replace: "(await streamKindOf(path)) === 'hls'",
-    tests: ['packages/media/test/streams/uploaded.test.ts'],
+    tests: ['test/streams/uploaded.test.ts'],
   },
   {
     name: 'sparse-chunk-too-short',

@@ -143,7 +143,7 @@ export const mutants: readonly Fault[] = [
     replace: 'if (!(worker.isPaused())) {',
     tests: [
       'test/jobs/extraction-consumer.test.ts',
-      'packages/kit/test/redis/cluster-down.test.ts',
+      'test/redis/cluster-down.test.ts',
       'test/jobs/share-watch.test.ts',
     ],
   },
@@ -348,7 +348,7 @@ export const mutants: readonly Fault[] = [
     search: "this.emit(this.#isRight ? 'right' : 'wrong');",
     replace: ';',
     tests: [
-      'packages/kit/test/redis/clock.test.ts',
+      'test/redis/clock.test.ts',
       'test/api/contract-job.test.ts',
       'test/end-to-end/three-processes.core-all.test.ts',
     ],

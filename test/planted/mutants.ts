@@ -42,16 +42,19 @@ const EQUIVALENT: Readonly<Record<string, string>> = {
 const TESTS_OF_FOLDER: readonly (readonly [folder: RegExp, tests: readonly string[]])[] = [
   [/^src\/gateway\/inbox\//, ['test/gateway/authorisation.test.ts', 'test/gateway/inbox-page.all.test.ts']],
   [/^src\/gateway\/(event|webhooks)/, ['test/gateway/events.test.ts', 'test/gateway/webhooks.test.ts']],
-  [/^src\/gateway\//, ['test/gateway/loopback-contract.test.ts', 'test/gateway/send-audio.test.ts']],
   [
-    /^src\/(media|sparse)\//,
+    /^(src\/gateway|packages\/chat)/,
+    ['test/gateway/loopback-contract.test.ts', 'test/gateway/send-audio.test.ts'],
+  ],
+  [
+    /^packages\/media\//,
     ['packages/media/test/extract.core-all.test.ts', 'packages/media/test/voice-note.core-all.test.ts'],
   ],
   [/^src\/worker\//, ['test/worker/extraction.test.ts', 'test/api/contract-job.test.ts']],
-  [/^src\/queue\//, ['test/jobs/extraction-consumer.test.ts', 'test/api/contract-job.test.ts']],
-  [/^src\/uploads\//, ['test/api/uploads.test.ts', 'test/api/multipart.test.ts']],
+  [/^src\/jobs\/uploads\//, ['test/api/uploads.test.ts', 'test/api/multipart.test.ts']],
+  [/^src\/jobs\//, ['test/jobs/extraction-consumer.test.ts', 'test/api/contract-job.test.ts']],
   [
-    /^src\/(api|http|contract|signing|tenants)\//,
+    /^(src\/api|packages\/(contract|kit\/src\/(http|signing)))\//,
     ['test/api/contract-job.test.ts', 'test/api/contract-requests.test.ts'],
   ],
   [/./, ['test/api/contract-job.test.ts', 'test/end-to-end/three-processes.core-all.test.ts']],
@@ -89,7 +92,7 @@ function readCoverage(folder: string): Map<string, Range[]> {
     const { result } = JSON.parse(readFileSync(join(folder, name), 'utf8'));
     for (const { url, functions } of result) {
       const path = relative(pathToFileURL(ROOT).href, url);
-      if (!/^src\/(?!observe\/).*\.ts$/.test(path)) continue;
+      if (!/^(src|packages)\/(?!kit\/src\/observe\/).*\.ts$/.test(path)) continue;
       ranges.set(
         path,
         functions.flatMap((one: { ranges: Range[] }) => one.ranges),
@@ -197,19 +200,24 @@ function candidateOf(
 
 /** Core files that import a file of the source, those with the fewest lines first. */
 function testsOf(path: string): string[] {
-  const importing = globSync('test/**/*.test.ts', { cwd: ROOT }).flatMap((test) => {
+  const importing = globSync('{test,packages/*/test}/**/*.test.ts', { cwd: ROOT }).flatMap((test) => {
     const isCore = !/\.(all|all-long|long)\.test\.ts$/.test(test);
     if (!isCore || /^test\/(containers|planted)\//.test(test)) return [];
     const text = readFileSync(join(ROOT, test), 'utf8');
-    const imports = [...text.matchAll(/from '(\.[^']+)'/g)].map(([, to = '']) =>
-      relative(ROOT, resolve(ROOT, dirname(test), to)),
+    const imports = [...text.matchAll(/from '((?:\.|soundpost-)[^']+)'/g)].map(([, to = '']) =>
+      to.startsWith('.')
+        ? relative(ROOT, resolve(ROOT, dirname(test), to))
+        : to.replace(/^soundpost-([^/]+)\/(.+)$/, 'packages/$1/src/$2.ts'),
     );
     return imports.includes(path) ? [{ test, lines: text.length }] : [];
   });
   const direct = importing.sort((one, other) => one.lines - other.lines).map(({ test }) => test);
   const [, top = '.'] = path.split('/');
   const name = basename(path, '.ts');
-  const ofName = globSync(`test/${top}/**/${name}{,.core-all,.core-all-long}.test.ts`, { cwd: ROOT });
+  const ofName = globSync(
+    `{test/${top},packages/${top}/test}/**/${name}{,.core-all,.core-all-long}.test.ts`,
+    { cwd: ROOT },
+  );
   const [, ofFolder = []] = TESTS_OF_FOLDER.find(([folder]) => folder.test(path)) ?? [];
   return [...new Set([...ofName, ...direct.slice(0, MOST_TESTS - 1), ...ofFolder])].slice(0, MOST_TESTS);
 }
@@ -235,7 +243,7 @@ function draw(candidates: readonly Candidate[]): Fault[] {
   }
   return drawn.map((one) => ({
     name: nameOf(one),
-    promise: `a mutant of what ${one.path.startsWith('src/gateway/') ? 'the eleven operations run' : 'one MP3 job runs'}`,
+    promise: `a mutant of what ${/^(src\/gateway|packages\/chat)/.test(one.path) ? 'the eleven operations run' : 'one MP3 job runs'}`,
     in: one.in,
     search: one.search.replaceAll(/\s+/g, ' '),
     replace: one.replace,

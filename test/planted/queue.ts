@@ -36,7 +36,7 @@ export const queueFaults: readonly Fault[] = [
     in: 'giveDeadline',
     search: "if (!command.isSettled) command.reject(new Error('Command timed out'));",
     replace: '',
-    tests: ['test/api/deadlines.core-all.test.ts', 'packages/kit/test/redis/clock.test.ts'],
+    tests: ['test/api/deadlines.core-all.test.ts', 'test/redis/clock.test.ts'],
   },
   {
     name: 'accepted-job-not-remembered',
@@ -53,7 +53,7 @@ export const queueFaults: readonly Fault[] = [
     in: 'Replication.#confirmAll',
     search: 'reached >= replicas && isKnown',
     replace: 'reached >= 0 && isKnown',
-    tests: ['packages/kit/test/redis/replication.test.ts', 'test/end-to-end/redis-replicas.test.ts'],
+    tests: ['test/redis/replication.test.ts', 'test/end-to-end/redis-replicas.test.ts'],
   },
   {
     name: 'cancelled-job-runs-on',
@@ -173,11 +173,7 @@ export const queueFaults: readonly Fault[] = [
     in: 'pauseByTheClock',
     search: "redisClock.on('wrong', onWrong).on('right', onRight);",
     replace: "redisClock.on('right', onRight);",
-    tests: [
-      'packages/kit/test/redis/clock.test.ts',
-      'test/jobs/too-early.test.ts',
-      'test/faults/clocks.all.test.ts',
-    ],
+    tests: ['test/redis/clock.test.ts', 'test/jobs/too-early.test.ts', 'test/faults/clocks.all.test.ts'],
   },
   {
     name: 'results-kept-for-ever',
@@ -218,7 +214,7 @@ export const queueFaults: readonly Fault[] = [
     in: 'demandFit',
     search: "if (policy !== 'noeviction') {",
     replace: "if (policy === '') {",
-    tests: ['packages/kit/test/redis/fitness.test.ts'],
+    tests: ['test/redis/fitness.test.ts'],
   },
   {
     name: 'another-secret-accepted',

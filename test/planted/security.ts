@@ -16,7 +16,7 @@ export const securityFaults: readonly Fault[] = [
     in: 'bubblewrap',
     search: "'--unshare-all', '--unshare-user'",
     replace: "'--unshare-all', '--share-net', '--unshare-user'",
-    tests: ['packages/base/test/launcher.test.ts'],
+    tests: ['packages/media/test/launcher.test.ts'],
   },
   {
     name: 'tool-without-memory-limit',
@@ -48,7 +48,7 @@ export const securityFaults: readonly Fault[] = [
     in: 'isFromHere',
     search: 'FORWARDING_HEADERS.every((name) => headers[name] === undefined) &&',
     replace: '',
-    tests: ['packages/kit/test/observe/metrics/access.test.ts'],
+    tests: ['packages/kit/test/observe/access.test.ts'],
   },
   {
     name: 'queue-not-in-the-metrics',
@@ -56,7 +56,7 @@ export const securityFaults: readonly Fault[] = [
     in: 'Metrics.#noteQueues',
     search: "this.#registry.set('soundpost_queue_jobs', { queue, state }, counts[state]);",
     replace: '',
-    tests: ['packages/kit/test/observe/metrics/scrape.test.ts'],
+    tests: ['test/api/metrics/scrape.test.ts'],
   },
   {
     name: 'json-as-deep-as-you-like',
@@ -104,7 +104,7 @@ export const securityFaults: readonly Fault[] = [
     in: 'watchLink',
     search: 'return failedLooks >= LOOKS;',
     replace: 'return failedLooks > 10 * LOOKS;',
-    tests: ['packages/kit/test/redis/link-watch.test.ts'],
+    tests: ['test/redis/link-watch.test.ts'],
   },
   {
     name: 'board-opens-without-a-key',

@@ -8,7 +8,7 @@ export const webhookFaults: readonly Fault[] = [
     in: 'webhookMac',
     search: '`${id}.${timestamp}.${body}`',
     replace: '`${id.length}.${timestamp}.${body}`',
-    tests: ['packages/kit/test/signing/standard-webhooks.test.ts', 'test/api/webhooks.test.ts'],
+    tests: ['test/followups/standard-webhooks.test.ts', 'test/api/webhooks.test.ts'],
   },
   {
     name: 'replaced-secret-signs-no-more',

@@ -56,8 +56,8 @@ test('the SDK is loaded where a bucket is used, and nowhere else', async () => {
   const source = (path: string) => JSON.stringify(new URL(`../../src/${path}`, import.meta.url));
   const program = `
     import module from 'node:module';
-    import { loadConfig } from ${source('config.ts')};
-    import { openStorage } from ${source('backing-services.ts')};
+    import { loadConfig } from ${source('process/config.ts')};
+    import { openStorage } from ${source('process/backing-services.ts')};
     import ${source('cli/serve.ts')};
     const isLoaded = () => Object.keys(module._cache).some((path) => path.includes('@aws-sdk'));
     (await openStorage(loadConfig({}))).close();

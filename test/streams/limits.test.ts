@@ -1,14 +1,14 @@
 /** What a stream may take of this machine, and where it may lead. */
 import { copyFile, mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { OutputRequest, outputsOf } from 'soundpost-contract/output-request';
+import type { SourceRequest } from 'soundpost-media/source-request';
+import { fetchStream } from 'soundpost-media/stream-source';
 import { recordConnects } from 'soundpost-testing/connect-recorder';
 import { fetch } from 'soundpost-testing/http';
 import { cachedMedia } from 'soundpost-testing/media-cache';
 import { mediaFolder } from 'soundpost-testing/sources';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { ExtractPayload } from '../../src/jobs/payloads.ts';
-import type { StepContext } from '../../src/worker/step.ts';
-import { fetchStream } from '../../src/worker/stream-source.ts';
 import { logger, makeSurroundings, type Surroundings } from '../worker/worker-fixture.ts';
 import { extract, placeStream } from './stream-run.ts';
 import { type StreamServer, serveStreams } from './stream-server.ts';
@@ -42,27 +42,15 @@ async function fetchPlaylist(
   const path = join(workspace, 'source');
   await writeFile(path, text);
   const space = around.services.disk.open();
-  const context: StepContext = {
-    jobId: 'job_0123456789abcdef',
-    attemptToken: 'attempt',
-    payload: ExtractPayload.parse({
-      version: 1,
-      tenant: 'tenant01',
-      source: { type: 'url', url },
-      output: { format: 'mp3' },
-      options: { priority: 'normal' },
-      batchId: null,
-      retryOf: null,
-    }),
-    workspace,
-    space,
-    signal: new AbortController().signal,
-    logger,
-    services: around.services,
-    report: () => undefined,
+  const { tools, outbound, limits } = around.services;
+  const signal = new AbortController().signal;
+  const outputs = outputsOf({ output: OutputRequest.parse({ format: 'mp3' }) });
+  const request: SourceRequest = {
+    ...{ url, outputs, workspace, tools, outbound, ...limits, signal, logger },
+    makeRoom: (bytes) => space.grow(bytes, signal),
   };
   try {
-    const stream = await fetchStream({ kind: 'hls', path, url }, context);
+    const stream = await fetchStream({ kind: 'hls', path, url }, request);
     if ('fileUrl' in stream) throw new Error('no segments');
     return { claimedBytes: space.claimedBytes, sizeBytes: stream.sizeBytes };
   } finally {

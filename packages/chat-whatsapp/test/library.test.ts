@@ -1,10 +1,13 @@
+import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import { run } from '../../../test/gateway/gateway-fixture.ts';
+
 import { INSTALL_COMMAND } from '../src/library.ts';
 
+const run = promisify(execFile);
 const library = new URL('../src/library.ts', import.meta.url).href;
 const withoutBaileys = fileURLToPath(new URL('without-baileys.ts', import.meta.url));
 

@@ -5,8 +5,8 @@ import { createLogger } from 'soundpost-kit/observe/logger';
 import { closeRedis, connectRedis, type Redis } from 'soundpost-kit/redis/connection';
 import { Sealer } from 'soundpost-kit/signing/sealer';
 import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
+import { takeOver } from 'soundpost-testing/take-over';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { takeOver } from '../../../test/gateway/take-over.ts';
 import { SessionStore } from '../src/session-store.ts';
 
 const logger = createLogger('silent');

@@ -3,7 +3,7 @@ import type { SourceParts } from 'soundpost-outbound/ranges-parts';
 import { MediaFailure } from './failure.ts';
 import { type Probe, probe } from './probe.ts';
 import { SNIFF_BYTES, sniffContainer } from './sniff.ts';
-import type { SourceRequest } from './source.ts';
+import type { SourceRequest } from './source-request.ts';
 import { readMatroskaIndex } from './sparse/matroska/audio-index.ts';
 import { readAudioIndex } from './sparse/mp4/audio-index.ts';
 import { UnsupportedLayout } from './sparse/mp4/boxes.ts';

@@ -8,7 +8,7 @@ import { OutboundFailed, OutboundRefused } from 'soundpost-outbound/errors';
 import { tooLarge } from 'soundpost-outbound/limited-body';
 import { MediaFailure } from './failure.ts';
 import { type Probe, probe } from './probe.ts';
-import type { SourceRequest } from './source.ts';
+import type { SourceRequest } from './source-request.ts';
 import type { StreamKind } from './streams/detect.ts';
 import { fetchSegments, requirePlaylistSize, type StreamContext } from './streams/fetch.ts';
 import { JoinedFile } from './streams/join/join.ts';
@@ -52,29 +52,26 @@ export async function fetchStream(playlist: Playlist, request: SourceRequest): P
   await rm(playlist.path);
   await mkdir(folder, { mode: 0o700 });
   try {
-    return await outbound.fetchPieces(
-      { maxBytes: maxInputBytes, signal },
-      async (fetch) => {
-        const stream: StreamContext = {
-          folder,
-          signal,
-          makeRoom: roomBySteps(request),
-          isFetchFailure: (error) => error instanceof OutboundFailed || error instanceof OutboundRefused,
-          async fetch(piece, take) {
-            requireTls(piece.url, playlist);
-            return fetch(piece, take);
-          },
-        };
-        const description = { ...playlist, text };
-        const { content, isTrack } = await openStream(description, outputs[0].track, stream);
-        const fetched = { isTrack, elsewhere: await transcriptsElsewhere(outputs, description) };
-        if ('fileUrl' in content) {
-          requireTls(content.fileUrl, playlist);
-          return { ...content, ...fetched };
-        }
-        return { ...(await joinSegments(content, playlist.path, stream, request)), ...fetched };
-      },
-    );
+    return await outbound.fetchPieces({ maxBytes: maxInputBytes, signal }, async (fetch) => {
+      const stream: StreamContext = {
+        folder,
+        signal,
+        makeRoom: roomBySteps(request),
+        isFetchFailure: (error) => error instanceof OutboundFailed || error instanceof OutboundRefused,
+        async fetch(piece, take) {
+          requireTls(piece.url, playlist);
+          return fetch(piece, take);
+        },
+      };
+      const description = { ...playlist, text };
+      const { content, isTrack } = await openStream(description, outputs[0].track, stream);
+      const fetched = { isTrack, elsewhere: await transcriptsElsewhere(outputs, description) };
+      if ('fileUrl' in content) {
+        requireTls(content.fileUrl, playlist);
+        return { ...content, ...fetched };
+      }
+      return { ...(await joinSegments(content, playlist.path, stream, request)), ...fetched };
+    });
   } catch (error) {
     if (!(error instanceof OutboundRefused)) throw error;
     logger?.warn({ reason: error.reason }, 'source refused');

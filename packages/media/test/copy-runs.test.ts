@@ -1,11 +1,11 @@
 /** How often ffmpeg is run for a copy: of an hour each run takes as long as the copy itself. */
+// @module-tag quick-ffmpeg
 
 import { OutputRequest } from 'soundpost-contract/output-request';
 import { extract, noAbort, tools } from 'soundpost-testing/extracting';
 import { cachedMedia } from 'soundpost-testing/media-cache';
 import { decodedSeconds } from 'soundpost-testing/oracle';
 import { mediaFolder } from 'soundpost-testing/sources';
-// @module-tag quick-ffmpeg
 import { expect, it } from 'vitest';
 import { extractAudio } from '../src/extract.ts';
 import { planOutput } from '../src/plan.ts';

@@ -1,4 +1,5 @@
 /** Every format from every kind of source, and in every quality, checked by ffprobe and by decoding. */
+// @module-tag quick-ffmpeg
 
 import { type FormatName, formats, qualities } from 'soundpost-contract/formats';
 import { currentRun, rowsOfRun } from 'soundpost-testing/by-run';
@@ -6,7 +7,6 @@ import { extract, extractSeveral } from 'soundpost-testing/extracting';
 import { cachedMedia } from 'soundpost-testing/media-cache';
 import { decodedSamples, examine, inspect } from 'soundpost-testing/oracle';
 import { mediaFolder, type SourceName } from 'soundpost-testing/sources';
-// @module-tag quick-ffmpeg
 import { describe, expect, it } from 'vitest';
 
 const folder = mediaFolder();

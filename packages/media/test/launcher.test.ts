@@ -95,7 +95,7 @@ describe.each<[string, MediaTools]>([
     const runner = join(folder, 'runner.ts');
     await writeFile(
       runner,
-      `import { runFfmpeg } from ${JSON.stringify(join(import.meta.dirname, '../../../test/src/media/run.ts'))};
+      `import { runFfmpeg } from ${JSON.stringify(join(import.meta.dirname, '../src/run.ts'))};
        await runFfmpeg(${JSON.stringify(tools)}, ${JSON.stringify(ENDLESS)}, {
          signal: new AbortController().signal, wallLimitMs: 60_000,
          onProgress: () => process.stdout.write('running\\n'),

@@ -1,10 +1,10 @@
 /** Normalised files, measured by ebur128 on what they decode to. */
+// @module-tag quick-ffmpeg
 
 import { currentRun, rowsOfRun } from 'soundpost-testing/by-run';
 import { extract } from 'soundpost-testing/extracting';
 import { decodedSamples, decodedSeconds, measureLoudness } from 'soundpost-testing/oracle';
 import { mediaFolder, type SourceName } from 'soundpost-testing/sources';
-// @module-tag quick-ffmpeg
 import { describe, expect, it } from 'vitest';
 
 const folder = mediaFolder();

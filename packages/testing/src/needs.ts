@@ -22,7 +22,7 @@ declare module 'vitest' {
 export const FETCHED_HELM = join(import.meta.dirname, '../../../.cache/helm/helm');
 
 /** By script/ffmpeg. */
-const BUILT_FFMPEG = join(import.meta.dirname, '../.ffmpeg/bin/ffmpeg');
+const BUILT_FFMPEG = join(import.meta.dirname, '../../../.ffmpeg/bin/ffmpeg');
 
 const runsAll = process.env.TEST_NEEDS_ALL === '1';
 

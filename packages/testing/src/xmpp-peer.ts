@@ -1,4 +1,4 @@
-/** The XMPP client of another implementation (test/xmpp-peer.py), as a process that a test asks and listens to. */
+/** The XMPP client of another implementation (packages/testing/src/xmpp-peer.py), as a process that a test asks and listens to. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { access } from 'node:fs/promises';

@@ -4,7 +4,7 @@ import { type NamedOutput, outputsOf } from 'soundpost-contract/output-request';
 import { MediaFailure } from 'soundpost-media/failure';
 import { type OutputPlan, planAny, planVoiceRendition } from 'soundpost-media/plan';
 import { type Probe, probe } from 'soundpost-media/probe';
-import type { LocalSource } from 'soundpost-media/source';
+import type { LocalSource } from 'soundpost-media/source-request';
 import type { Step } from '../step.ts';
 
 interface PlannedOutput {

@@ -163,7 +163,7 @@ describe('a machine', () => {
 
 describe.runIf(currentRun === 'core')('what ffmpeg is asked for', () => {
   it('is all that the code names', async () => {
-    const root = resolve(import.meta.dirname, '../../../src/media');
+    const root = resolve(import.meta.dirname, '../../../packages/media/src');
     const files = (await readdir(root, { recursive: true })).filter((path) => path.endsWith('.ts'));
     const code = (await Promise.all(files.map((path) => readFile(join(root, path), 'utf8')))).join('\n');
     const named = (pattern: RegExp): string[] => [...code.matchAll(pattern)].flatMap(([, name = '']) => name);

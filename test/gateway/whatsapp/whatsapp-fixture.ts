@@ -25,10 +25,10 @@ import { closeRedis, connectRedis, type Redis } from 'soundpost-kit/redis/connec
 import { Sealer } from 'soundpost-kit/signing/sealer';
 import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
 import { stubNetwork } from 'soundpost-testing/stub-network';
+import { takeOver } from 'soundpost-testing/take-over';
 import { until } from 'soundpost-testing/until';
 import { afterAll, beforeAll } from 'vitest';
 import { makeFolder } from '../gateway-fixture.ts';
-import { takeOver } from '../take-over.ts';
 import { FakeWhatsApp, personJid } from './fake-whatsapp.ts';
 
 export const OWN_NUMBER = '4915112345678';

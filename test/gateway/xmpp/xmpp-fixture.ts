@@ -30,10 +30,10 @@ import { OutboundRefused } from 'soundpost-outbound/errors';
 import { createOutbound, type Outbound } from 'soundpost-outbound/outbound';
 import { DOMAIN, type ProsodySetting, startTestProsody, type TestProsody } from 'soundpost-testing/prosody';
 import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
+import { takeOver } from 'soundpost-testing/take-over';
 import { until } from 'soundpost-testing/until';
 import { startPeer, type XmppPeer } from 'soundpost-testing/xmpp-peer';
 import { makeFolder, run } from '../gateway-fixture.ts';
-import { takeOver } from '../take-over.ts';
 
 /** Numbers of the accounts; 555-01XX is set aside for fiction. */
 export const numbers = {

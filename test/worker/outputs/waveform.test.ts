@@ -1,9 +1,9 @@
 /** A waveform is the lowest and the highest of each stretch of the decoded sound, as audiowaveform writes it (decisions A8). */
+// @module-tag quick-ffmpeg
 
 import { ffmpeg } from 'soundpost-testing/oracle';
 import { mediaFolder, type SourceName } from 'soundpost-testing/sources';
 import { serveVideos, type VideoServer } from 'soundpost-testing/video-server';
-// @module-tag quick-ffmpeg
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { filesOf } from '../../../src/jobs/payloads.ts';
 import { makeSurroundings, type Surroundings } from '../worker-fixture.ts';

@@ -1,11 +1,11 @@
 /** Who may read the metrics: on a real server for the answers, and case by case for whom no test can send as. */
 import type { IncomingMessage } from 'node:http';
-import { type Listener, listen } from 'soundpost-kit/http/listener';
-import { mayScrape } from 'soundpost-kit/observe/metrics/access';
-import { Metrics } from 'soundpost-kit/observe/metrics/scrape';
-import { measured } from 'soundpost-kit/observe/metrics/server';
 import { type RawAnswer, rawRequest } from 'soundpost-testing/raw-get';
 import { afterEach, describe, expect, it } from 'vitest';
+import { type Listener, listen } from '../../src/http/listener.ts';
+import { mayScrape } from '../../src/observe/metrics/access.ts';
+import { Metrics } from '../../src/observe/metrics/scrape.ts';
+import { measured } from '../../src/observe/metrics/server.ts';
 
 const TOKEN = 'a token of these tests';
 

@@ -11,10 +11,10 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
 import type { S3Options } from 'soundpost-kit/storage/s3-bucket';
-import { debianPackages } from 'soundpost-testing/debian-packages';
-import { fetch } from 'soundpost-testing/http';
-import { freePorts } from 'soundpost-testing/ports';
-import { until } from 'soundpost-testing/until';
+import { debianPackages } from '../debian-packages.ts';
+import { fetch } from '../http.ts';
+import { freePorts } from '../ports.ts';
+import { until } from '../until.ts';
 
 const run = promisify(execFile);
 

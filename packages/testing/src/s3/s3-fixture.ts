@@ -2,7 +2,7 @@
 import { S3Bucket, type S3Options } from 'soundpost-kit/storage/s3-bucket';
 import { createS3Storage } from 'soundpost-kit/storage/s3-storage';
 import type { Storage } from 'soundpost-kit/storage/storage';
-import { S3Server } from 'soundpost-testing/s3/s3-server';
+import { S3Server } from './s3-server.ts';
 
 export const PREFIX = 'some/prefix/';
 

@@ -1,0 +1,289 @@
+/**
+ * Sound out of files, addresses and streams: ffmpeg, confined, over a source that was looked into first. Needs no server and no Redis.
+ * Everything in the signatures of this file is declared in it, so that its declarations stand alone.
+ */
+import { copyFile, mkdtemp, rename, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Logger } from 'soundpost-base/logger';
+import { ServiceError } from 'soundpost-contract/errors';
+import { type NamedOutput, NamedOutputRequest, WaveformRequest } from 'soundpost-contract/output-request';
+import { parseAllowRules } from 'soundpost-outbound/allow-rules';
+import { OutboundFailed, OutboundRefused } from 'soundpost-outbound/errors';
+import { createOutbound } from 'soundpost-outbound/outbound';
+import { detectSandbox } from './detect-sandbox.ts';
+import { extractAudio } from './extract.ts';
+import { MediaFailure, ToolFailure } from './failure.ts';
+import { findTools } from './find-tools.ts';
+import { planAny } from './plan.ts';
+import { probe } from './probe.ts';
+import type { MediaTools } from './run.ts';
+import { fetchSource } from './source.ts';
+import type { LocalSource } from './source-request.ts';
+import { streamKindOf } from './streams/detect.ts';
+
+export interface MediaOptions {
+  /** ffmpeg, a path or a name on the PATH; ffprobe is taken from beside it. Default: `ffmpeg`. */
+  readonly ffmpegPath?: string;
+  /** Where what is fetched lies meanwhile. Default: the system's folder for temporary files. */
+  readonly temporaryFolder?: string;
+  /** What may be reached although it is not a public address: `host-or-CIDR:port`, several with commas. Default: nothing. */
+  readonly allow?: string;
+  /** Ports that may be reached at public addresses. Default: 80, 443, 8080, 8443. */
+  readonly ports?: readonly number[];
+  /** Largest source that is fetched, bytes. Default: 5 GiB. */
+  readonly maxInputBytes?: number;
+  /** Longest audio that is taken, seconds. Default: 6 hours. */
+  readonly maxAudioSeconds?: number;
+}
+
+/** Fields mean what they mean in an `output` of a job (docs/api.md), with the same ranges and defaults. */
+export interface Output {
+  /** Where the file goes; its folder exists. What is there is replaced once the whole file is made. */
+  readonly path: string;
+  readonly format: 'mp3' | 'aac' | 'm4a' | 'flac' | 'wav' | 'ogg' | 'opus' | 'voice' | 'waveform';
+  readonly quality?: 'low' | 'medium' | 'high' | 'extreme';
+  /** `192k` */
+  readonly bitrate?: string;
+  readonly copy?: 'auto' | 'never';
+  readonly normalize?: boolean;
+  /** LUFS */
+  readonly loudness?: number;
+  /** Place among the audio tracks, from 0, or a language. */
+  readonly track?: number | string;
+  /** Seconds. */
+  readonly start?: number;
+  /** Seconds. */
+  readonly end?: number;
+  readonly timeline?: 'source' | 'audio';
+  readonly acceptTruncated?: boolean;
+  readonly channels?: 1 | 2;
+  /** Hz */
+  readonly sampleRate?: number;
+  readonly preserveMetadata?: boolean;
+  /** Of a waveform. */
+  readonly pixelsPerSecond?: number;
+}
+
+export interface MadeFile {
+  readonly path: string;
+  readonly sizeBytes: number;
+  /** Counted from samples or packets. */
+  readonly durationSeconds: number;
+  /** Of its first sample, on the source's clock. */
+  readonly startOffsetSeconds: number;
+  /** Silence that was put in where the source has gaps. */
+  readonly filledSeconds: number;
+  /** ffmpeg's name: mp3, aac, flac, pcm_s16le … */
+  readonly codec: string;
+  readonly channels: number;
+  /** Hz */
+  readonly sampleRate: number;
+  readonly bitrateKbps: number;
+  /** Whether the source's packets were taken as they are. */
+  readonly copied: boolean;
+  /** null unless a loudness was asked for. */
+  readonly loudness: {
+    readonly inputLufs: number;
+    readonly outputLufs: number;
+    readonly truePeakDbtp: number;
+    readonly gainDb: number;
+  } | null;
+}
+
+export interface Extracted {
+  /** In the order of the outputs. */
+  readonly files: readonly MadeFile[];
+  /** Where the first output's track ends on the source's clock, seconds. */
+  readonly sourceSeconds: number;
+  /** What is missing of a file that was cut off and taken all the same; null where nothing is. */
+  readonly truncated: string | null;
+}
+
+export interface ExtractOptions {
+  /** Ends it: fetching, or ffmpeg with all its processes. */
+  readonly signal?: AbortSignal;
+  /** How much of a step is done, 0 … 1. */
+  readonly onProgress?: (step: 'downloading' | 'extracting' | 'normalizing', fraction: number) => void;
+}
+
+export interface Media {
+  /**
+   * How ffmpeg is kept from files and network: by Landlock, where a starter of Soundpost's is on the PATH; by bubblewrap, where that is installed and user
+   * namespaces are allowed; `none` elsewhere: then take files that you trust.
+   */
+  readonly confinement: 'landlock' | 'bubblewrap' | 'none';
+  /**
+   * Makes files of one source.
+   * @param source a path, or an http, https or file address; a playlist of HLS or a manifest of DASH by its address
+   * @throws {MediaError}; the signal's reason
+   */
+  extract(source: string | URL, outputs: readonly Output[], options?: ExtractOptions): Promise<Extracted>;
+  /** Ends the connections that are kept. */
+  close(): Promise<void>;
+}
+
+export type MediaErrorCode =
+  /** The outputs ask for what there is not; `details` names field and rule. */
+  | 'INVALID_OUTPUT'
+  /** The address may not be reached. */
+  | 'INVALID_SOURCE'
+  | 'DOWNLOAD_FAILED'
+  /** No media, or none with audio. */
+  | 'INVALID_VIDEO'
+  | 'EXTRACTION_FAILED'
+  /** There is no ffmpeg, or it failed for a reason of this machine's. */
+  | 'TOOL_FAILED';
+
+export class MediaError extends Error {
+  override readonly name = 'MediaError';
+  readonly code: MediaErrorCode;
+  readonly details: string;
+
+  constructor(code: MediaErrorCode, details: string, options?: { cause?: unknown }) {
+    super(`${code}: ${details}`, options);
+    this.code = code;
+    this.details = details;
+  }
+}
+
+const GIB = 1024 ** 3;
+const HOUR_SECONDS = 3600;
+const PORTS = [80, 443, 8080, 8443];
+
+/** Where nothing is written: errors say what there is to know. */
+const silent = Object.fromEntries(
+  ['debug', 'info', 'warn', 'error'].map((level) => [level, () => undefined]),
+) as unknown as Logger;
+
+/** Finds ffmpeg and what confines it. @throws {MediaError} TOOL_FAILED where there is no ffmpeg */
+export async function openMedia(options: MediaOptions = {}): Promise<Media> {
+  const { temporaryFolder = tmpdir(), maxInputBytes = 5 * GIB, maxAudioSeconds = 6 * HOUR_SECONDS } = options;
+  const found = findTools(options.ffmpegPath, searchPath());
+  if (found.tools === undefined) throw new MediaError('TOOL_FAILED', found.missing);
+  const sandbox = await detectSandbox(found.tools);
+  const tools: MediaTools = { ...found.tools, sandbox };
+  const outbound = createOutbound({
+    allow: parseAllowRules(options.allow ?? ''),
+    ports: options.ports ?? PORTS,
+    logger: silent,
+    userAgent: 'soundpost-media',
+  });
+  return {
+    confinement: sandbox.level,
+    async extract(source, outputs, { signal = new AbortController().signal, onProgress } = {}) {
+      const asked = outputs.map(requestOf);
+      const [first, ...others] = asked;
+      if (first === undefined) throw new MediaError('INVALID_OUTPUT', 'outputs: at least one is needed');
+      const workspace = await mkdtemp(join(temporaryFolder, 'soundpost-'));
+      try {
+        signal.throwIfAborted();
+        const wanted = [first, ...others] as const;
+        const limits = { maxInputBytes, maxAudioSeconds };
+        const local = await localFile(source, (url) =>
+          fetchSource({
+            ...{ url, outputs: wanted, workspace, tools, outbound, ...limits, signal },
+            makeRoom: async () => undefined,
+            onProgress: (fraction) => onProgress?.('downloading', fraction),
+          }),
+        );
+        const probed = local.probe ?? (await probe(tools, local.path, { signal }));
+        const place = (name: string): string => join(workspace, `output-${name}`);
+        const planned = (output: NamedOutput) => ({
+          plan: planAny(local.isTrack ? { ...output, track: undefined } : output, probed),
+          path: place(output.name),
+        });
+        let step: 'extracting' | 'normalizing' = 'extracting';
+        const { files, sourceSeconds, truncated } = await extractAudio({
+          ...{ tools, input: local.path, probe: probed, workspace, signal, maxAudioSeconds },
+          outputs: [planned(first), ...others.map(planned)],
+          onStep: (begun) => {
+            step = begun === 'normalizing_audio' ? 'normalizing' : 'extracting';
+          },
+          onProgress: (fraction) => onProgress?.(step, fraction),
+        });
+        const made: MadeFile[] = [];
+        for (const [nth, file] of files.entries()) {
+          const path = resolve(outputs[nth]?.path ?? '');
+          await move(file.path, path);
+          made.push(madeFile(file, path));
+        }
+        return { files: made, sourceSeconds, truncated };
+      } catch (error) {
+        throw signal.aborted ? signal.reason : asMediaError(error);
+      } finally {
+        await rm(workspace, { recursive: true, force: true });
+      }
+    },
+    close: () => outbound.close(),
+  };
+}
+
+function searchPath(): string {
+  // biome-ignore lint/style/noProcessEnv: of a library the environment is its user's
+  return process.env.PATH ?? '';
+}
+
+/** An output as a job has it. @throws {MediaError} INVALID_OUTPUT */
+function requestOf({ path: _, ...output }: Output, nth: number): NamedOutput {
+  const Request = output.format === 'waveform' ? WaveformRequest : NamedOutputRequest;
+  const { data, error } = Request.safeParse({ ...output, name: `output${nth}` });
+  if (data === undefined) {
+    const [issue] = error.issues;
+    const field = ['outputs', nth, ...(issue?.path ?? [])].join('.');
+    throw new MediaError('INVALID_OUTPUT', `${field}: ${issue?.message}`, { cause: error });
+  }
+  return data;
+}
+
+async function localFile(
+  source: string | URL,
+  fetched: (url: string) => Promise<LocalSource>,
+): Promise<Pick<LocalSource, 'path' | 'probe' | 'isTrack'>> {
+  const address = String(source);
+  if (/^https?:/i.test(address)) return fetched(address);
+  const path = resolve(/^file:/i.test(address) ? fileURLToPath(address) : address);
+  const isFile = await stat(path).then(
+    (found) => found.isFile(),
+    () => false,
+  );
+  if (!isFile) throw new MediaError('INVALID_SOURCE', `there is no file at ${path}`);
+  if ((await streamKindOf(path)) !== undefined)
+    throw new MediaError(
+      'INVALID_SOURCE',
+      'the file is a playlist, without the sound itself: give its address',
+    );
+  return { path };
+}
+
+/** Whole or not at all, also on another file system. */
+async function move(from: string, to: string): Promise<void> {
+  const beside = await mkdtemp(join(dirname(to), '.soundpost-'));
+  try {
+    const whole = join(beside, 'file');
+    await rename(from, whole).catch(() => copyFile(from, whole));
+    await rename(whole, to);
+  } finally {
+    await rm(beside, { recursive: true, force: true });
+  }
+}
+
+function madeFile(file: Omit<MadeFile, 'path'>, path: string): MadeFile {
+  const { sizeBytes, durationSeconds, startOffsetSeconds, filledSeconds } = file;
+  const { codec, channels, sampleRate, bitrateKbps, copied, loudness } = file;
+  return {
+    ...{ path, sizeBytes, durationSeconds, startOffsetSeconds, filledSeconds },
+    ...{ codec, channels, sampleRate, bitrateKbps, copied, loudness },
+  };
+}
+
+function asMediaError(cause: unknown): unknown {
+  if (cause instanceof MediaFailure) return new MediaError(cause.code, cause.details, { cause });
+  if (cause instanceof OutboundRefused) return new MediaError('INVALID_SOURCE', cause.reason, { cause });
+  if (cause instanceof OutboundFailed) return new MediaError('DOWNLOAD_FAILED', cause.message, { cause });
+  if (cause instanceof ToolFailure) return new MediaError('TOOL_FAILED', cause.message, { cause });
+  if (cause instanceof ServiceError)
+    return new MediaError('DOWNLOAD_FAILED', cause.details ?? cause.message, { cause });
+  return cause;
+}

@@ -1,0 +1,20 @@
+/** What is published of the root package is one bundle: npm has to bring what the packages in it need, in the versions that they name. */
+import { globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { projectFolder } from './planted-tree.ts';
+
+interface Manifest {
+  readonly dependencies?: Readonly<Record<string, string>>;
+}
+
+it('the root package depends on what its packages depend on', () => {
+  const manifests = globSync('packages/*/package.json', { cwd: projectFolder });
+  const read = (path: string): Manifest => JSON.parse(readFileSync(join(projectFolder, path), 'utf8'));
+  const { dependencies: own = {} } = read('package.json');
+  const needed = manifests
+    .flatMap((path) => Object.entries(read(path).dependencies ?? {}))
+    .filter(([name]) => !name.startsWith('soundpost-'));
+  expect(needed.length).toBeGreaterThan(20);
+  expect(needed.filter(([name, version]) => own[name] !== version)).toEqual([]);
+});
