@@ -1,116 +1,81 @@
 /**
- * How large the house is: files and lines of src, exported type names, dependencies, and what of src one run of the demo loads and runs.
- * `node script/house-figures.ts [--files] [folder]`; the folder is another checkout with its packages installed, default this one.
- * With --files each loaded file follows, with how many of its lines ran. Needs what `script/bootstrap` brings.
+ * How large the house is, without its tests. `node script/house-figures.ts [--fast] [folder]`; the folder is another checkout with its packages installed, default
+ * this one. --fast leaves out what takes a run of the service. docs/decisions/0045-parts-with-doors.md has the figures of before and after, and
+ * test/house/figures.all.test.ts holds them as ceilings.
  */
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join, relative, resolve } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import { functionsOf } from './functions-of.ts';
+import { walkOfJob } from './job-walk.ts';
 
-/** What V8 writes into NODE_V8_COVERAGE. Inner ranges follow those that they lie in. */
-interface Coverage {
-  readonly result: readonly {
-    readonly url: string;
-    readonly functions: readonly { readonly ranges: readonly Range[] }[];
-  }[];
+export interface Figures {
+  /** Of src and packages. */
+  readonly files: number;
+  readonly lines: number;
+  /** Of a package, or of a folder of src. */
+  readonly linesOfLargestPart: number;
+  /** Classes among them. */
+  readonly exportedTypeNames: number;
+  readonly linesOfLongestFunction: number;
+  /** That npm installs for production, without those of other platforms. */
+  readonly packages: number;
 }
-interface Range {
-  readonly startOffset: number;
-  readonly endOffset: number;
-  readonly count: number;
+
+export interface RunFigures {
+  /** By `serve` and one MP3 job with a webhook. */
+  readonly filesLoaded: number;
+  readonly filesRunByJob: number;
 }
 
-const { values, positionals } = parseArgs({
-  allowPositionals: true,
-  options: { files: { type: 'boolean', default: false } },
-});
-const root = resolve(positionals[0] ?? join(import.meta.dirname, '..'));
-const linesOf = (text: string): string[] => text.replace(/\n$/, '').split('\n');
-
-const sources = new Map(
-  execFileSync('git', ['ls-files', 'src/*.ts'], { cwd: root, encoding: 'utf8' })
+export function figuresOf(root: string): Figures {
+  const tracked = ['src/*.ts', 'packages/*/src/*.ts'];
+  const paths = execFileSync('git', ['ls-files', ...tracked], { cwd: root, encoding: 'utf8' })
     .trimEnd()
-    .split('\n')
-    .map((path) => [path, readFileSync(join(root, path), 'utf8')]),
-);
-const all = [...sources.values()];
-const typeNames = new Set(
-  all.flatMap((text) => text.match(/(?<=^export (abstract )?(class|interface|type) )\w+/gm) ?? []),
-);
-const { dependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
-const loaded = linesRunByDemo();
-const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0);
-const loadedLines = sum([...loaded.keys()].map((path) => linesOf(sources.get(path) ?? '').length));
-const ranLines = sum([...loaded.values()].map((ran) => ran.filter(Boolean).length));
-
-const rows = [
-  ['files of src', all.length],
-  ['lines of src', sum(all.map((text) => linesOf(text).length))],
-  ['exported type names, classes among them', typeNames.size],
-  ['dependencies', Object.keys(dependencies).length],
-  ['files of src that the demo loads', loaded.size],
-  ['lines of these files', loadedLines],
-  ['of these lines the demo runs', `${ranLines} (${percent(ranLines, loadedLines)})`],
-];
-for (const [name, figure] of rows) process.stdout.write(`${name}: ${figure}\n`);
-if (values.files) {
-  for (const [path, ran] of [...loaded].sort(([a], [b]) => a.localeCompare(b))) {
-    process.stdout.write(`${path} ${percent(ran.filter(Boolean).length, ran.length)} of ${ran.length}\n`);
+    .split('\n');
+  const sources = paths
+    .filter((path) => !path.startsWith('packages/testing/'))
+    .map((path) => ({ path, source: readFileSync(join(root, path)) }))
+    .map(({ path, source }) => ({ path, source, text: source.toString() }));
+  const lines = (text: string): number => text.split('\n').length - 1;
+  const ofParts = new Map<string, number>();
+  for (const { path, text } of sources) {
+    const part = path.split('/').slice(0, 2).join('/');
+    ofParts.set(part, (ofParts.get(part) ?? 0) + lines(text));
   }
+  const names = sources.flatMap(
+    ({ text }) => text.match(/(?<=^export (abstract )?(class|interface|type) )\w+/gm) ?? [],
+  );
+  const lock = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'));
+  const installed = Object.entries<{ dev?: boolean; link?: boolean; optional?: boolean }>(
+    lock.packages,
+  ).filter(
+    ([path, { dev, link, optional }]) => path.startsWith('node_modules/') && !dev && !link && !optional,
+  );
+  return {
+    files: sources.length,
+    lines: sources.reduce((sum, { text }) => sum + lines(text), 0),
+    linesOfLargestPart: Math.max(...ofParts.values()),
+    exportedTypeNames: new Set(names).size,
+    linesOfLongestFunction: Math.max(
+      ...sources.flatMap(({ source }) => functionsOf(source).map((found) => found.lines)),
+    ),
+    packages: installed.length,
+  };
 }
 
-function percent(part: number, whole: number): string {
-  return `${Math.round((100 * part) / Math.max(whole, 1))} %`;
+export async function runFiguresOf(root: string): Promise<RunFigures> {
+  const { loaded, ran } = await walkOfJob(root);
+  return { filesLoaded: loaded.length, filesRunByJob: ran.length };
 }
 
-/** Of each file that a process of the demo loaded: its lines with code, and whether each ran. */
-function linesRunByDemo(): Map<string, boolean[]> {
-  const folder = mkdtempSync(join(tmpdir(), 'soundpost-figures-'));
-  try {
-    execFileSync(process.execPath, [join(root, 'script/demo.ts'), '--once'], {
-      cwd: folder,
-      env: { ...process.env, NODE_V8_COVERAGE: join(folder, 'coverage') },
-      stdio: ['ignore', 'ignore', 'inherit'],
-    });
-    const ran = new Map<string, boolean[]>();
-    for (const name of readdirSync(join(folder, 'coverage'))) {
-      const { result }: Coverage = JSON.parse(readFileSync(join(folder, 'coverage', name), 'utf8'));
-      for (const { url, functions } of result) {
-        const path = url.startsWith('file:') ? relative(root, fileURLToPath(url)) : '';
-        const text = sources.get(path);
-        if (text === undefined) continue;
-        const lines = linesRun(text, functions);
-        const before = ran.get(path) ?? lines;
-        ran.set(
-          path,
-          lines.map((line, index) => line || before[index] === true),
-        );
-      }
-    }
-    return ran;
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
-}
-
-/** Node blanks types out and leaves every character where it was, so the offsets are those of the source. */
-function linesRun(text: string, functions: Coverage['result'][number]['functions']): boolean[] {
-  const runs = new Uint8Array(text.length);
-  const ranges = functions.flatMap((one) => one.ranges);
-  // The outer range first, so that the inner one has the last word.
-  for (const { startOffset, endOffset, count } of ranges.sort(
-    (a, b) => a.startOffset - b.startOffset || b.endOffset - a.endOffset,
-  )) {
-    runs.fill(count > 0 ? 1 : 0, startOffset, endOffset);
-  }
-  let offset = 0;
-  return linesOf(text).flatMap((line) => {
-    const begin = offset + line.search(/\S|$/);
-    offset += line.length + 1;
-    const isCode = /\S/.test(line) && !/^\s*(\/\/|\/?\*)/.test(line);
-    return isCode ? [runs[begin] === 1] : [];
+if (import.meta.main) {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: { fast: { type: 'boolean', default: false } },
   });
+  const root = resolve(positionals[0] ?? join(import.meta.dirname, '..'));
+  const figures = { ...figuresOf(root), ...(values.fast ? {} : await runFiguresOf(root)) };
+  for (const [name, figure] of Object.entries(figures)) process.stdout.write(`${name}: ${figure}\n`);
 }
