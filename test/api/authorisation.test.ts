@@ -2,11 +2,12 @@
  * Who may do what (decisions A6): every route of the table against every kind of caller. The rows are held to the routes, so
  * that a route without a row fails; the columns are the same for all of them.
  */
+
 import { readFile } from 'node:fs/promises';
 import { scopes } from 'soundpost-contract/scopes';
-import { createLogger } from 'soundpost-kit/observe/logger';
-import { closeRedis, connectRedis, type Redis } from 'soundpost-kit/redis/connection';
+import { closeRedis, type Redis } from 'soundpost-kit/redis/connection';
 import { ownKey } from 'soundpost-kit/redis/keys';
+import { connectPatiently } from 'soundpost-testing/patient-redis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { routes } from '../../src/api/app.ts';
 import type { Access, Route } from '../../src/api/route.ts';
@@ -298,7 +299,7 @@ describe('an event of another server', () => {
   const update = (data: Json): Json => ({ event: 'messages.update', instance: 'theirs', data });
   let redis: Redis;
   beforeAll(() => {
-    redis = connectRedis({ url: service().redis.url, role: 'request', logger: createLogger('silent') });
+    redis = connectPatiently(service().redis.url);
   });
   afterAll(() => closeRedis(redis));
   const statusOf = (messageId: string): Promise<string | null> =>

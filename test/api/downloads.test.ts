@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import { createLogger } from 'soundpost-kit/observe/logger';
-import { closeRedis, connectRedis } from 'soundpost-kit/redis/connection';
+import { closeRedis } from 'soundpost-kit/redis/connection';
 import { UrlSigner } from 'soundpost-kit/signing/signed-url';
 import { fetch } from 'soundpost-testing/http';
+import { connectPatiently } from 'soundpost-testing/patient-redis';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { deriveSecrets } from '../../src/process/secrets.ts';
 import { jobKey } from '../jobs/bullmq-keys.ts';
@@ -301,7 +301,7 @@ describe('A4. Downloads: before and after', () => {
     const keptSeconds = (Date.parse(expiresAt) - Date.parse(mine.finishedAt)) / 1000;
     expect(Math.abs(keptSeconds - OUTPUT_TTL_SECONDS)).toBeLessThan(60);
     // When the time of the file is over.
-    const redis = connectRedis({ url: service().redis.url, role: 'request', logger: createLogger('silent') });
+    const redis = connectPatiently(service().redis.url);
     const record = jobKey('extract', mine.jobId);
     const result = (await redis.hget(record, 'returnvalue')) ?? '';
     const over = new Date(Date.now() - 5000).toISOString();

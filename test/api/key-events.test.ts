@@ -1,8 +1,9 @@
 /** A4. GET /v1/events: all jobs of a key. */
+
 import { once } from 'node:events';
 import { get, type IncomingMessage } from 'node:http';
-import { createLogger } from 'soundpost-kit/observe/logger';
-import { closeRedis, connectRedis } from 'soundpost-kit/redis/connection';
+import { closeRedis } from 'soundpost-kit/redis/connection';
+import { connectPatiently } from 'soundpost-testing/patient-redis';
 import { until } from 'soundpost-testing/until';
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { PendingJobs } from '../../src/api/pending-jobs.ts';
@@ -145,7 +146,7 @@ describe('A4. GET /v1/events', () => {
   it('sends a reset when messages of Redis may have been lost, and goes on', async () => {
     const key = await service().newKey();
     const stream = await watch(key);
-    const redis = connectRedis({ url: service().redis.url, role: 'request', logger: createLogger('silent') });
+    const redis = connectPatiently(service().redis.url);
     expect(await redis.call('CLIENT', 'KILL', 'TYPE', 'pubsub')).toBeGreaterThan(0);
     await until('a second reset', () => stream.events.filter(({ event }) => event === 'reset').length > 1);
     await closeRedis(redis);

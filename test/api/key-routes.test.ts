@@ -1,8 +1,8 @@
 /** A4, A6. /v1/keys: keys that are managed over HTTP; who may is in authorisation.test.ts. */
 
-import { createLogger } from 'soundpost-kit/observe/logger';
-import { closeRedis, connectRedis } from 'soundpost-kit/redis/connection';
+import { closeRedis } from 'soundpost-kit/redis/connection';
 import { ownKey } from 'soundpost-kit/redis/keys';
+import { connectPatiently } from 'soundpost-testing/patient-redis';
 import { expect, it } from 'vitest';
 import { type Answer, type Ask, useService } from './api-fixture.ts';
 
@@ -135,7 +135,7 @@ it.each([
 });
 
 it('an Idempotency-Key stores no secret: each request makes a key of its own', async () => {
-  const redis = connectRedis({ url: service().redis.url, role: 'request', logger: createLogger('silent') });
+  const redis = connectPatiently(service().redis.url);
   const ask = { headers: { 'idempotency-key': 'once' } };
   const [one, other] = [
     await make({ name: 'x', scopes: ['read'] }, ask),

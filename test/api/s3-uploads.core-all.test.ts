@@ -1,13 +1,14 @@
 /** Uploads into a bucket: by tus, as a form and raw, over connections that break and processes that die. */
+
 import { createHash, randomBytes, randomInt } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
-import { createLogger } from 'soundpost-kit/observe/logger';
-import { closeRedis, connectRedis } from 'soundpost-kit/redis/connection';
+import { closeRedis } from 'soundpost-kit/redis/connection';
 import { ownKey } from 'soundpost-kit/redis/keys';
 import { currentRun, rowsOfRun } from 'soundpost-testing/by-run';
 import { fetch } from 'soundpost-testing/http';
+import { connectPatiently } from 'soundpost-testing/patient-redis';
 import { S3Server } from 'soundpost-testing/s3/s3-server';
 import { ServiceHome } from 'soundpost-testing/service';
 import { until } from 'soundpost-testing/until';
@@ -276,7 +277,7 @@ it.runIf(currentRun === 'core')('the janitor removes what has expired, complete 
     files.push(answer.body.data.file);
   }
   expect(below('idle')).toHaveLength(3);
-  const redis = connectRedis({ url: idle().redis.url, role: 'request', logger: createLogger('silent') });
+  const redis = connectPatiently(idle().redis.url);
   const overMs = Date.now() - 5000;
   for (const file of files) {
     expect((await idle().call('GET', `/v1/uploads/${file}`)).status).toBe(200);

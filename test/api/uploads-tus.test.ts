@@ -1,11 +1,12 @@
 /** tus 1.0: an upload in pieces, over connections that break. Chapters are those of the protocol. */
+
 import { createHash, randomBytes, randomInt } from 'node:crypto';
 import { appendFile, readdir, readFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
-import { createLogger } from 'soundpost-kit/observe/logger';
-import { closeRedis, connectRedis, type Redis } from 'soundpost-kit/redis/connection';
+import { closeRedis, type Redis } from 'soundpost-kit/redis/connection';
 import { takeLease } from 'soundpost-kit/redis/lease';
+import { connectPatiently } from 'soundpost-testing/patient-redis';
 import { until } from 'soundpost-testing/until';
 import { Upload } from 'tus-js-client';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -24,7 +25,7 @@ let redis: Redis;
 
 beforeAll(() => {
   proxy.leadTo(service().url);
-  redis = connectRedis({ url: service().redis.url, role: 'request', logger: createLogger('silent') });
+  redis = connectPatiently(service().redis.url);
 });
 afterAll(async () => {
   await closeRedis(redis);
@@ -493,7 +494,7 @@ describe('expiration', () => {
   const brief = useService({ environment: { UPLOAD_TTL_SECONDS: '600' }, parts: [] });
   let records: Redis;
   beforeAll(() => {
-    records = connectRedis({ url: brief().redis.url, role: 'request', logger: createLogger('silent') });
+    records = connectPatiently(brief().redis.url);
   });
   afterAll(() => closeRedis(records));
 

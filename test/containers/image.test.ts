@@ -85,7 +85,15 @@ describe('the image', () => {
       'ls -A /app; ls /app/node_modules | grep -c .; ls /app/node_modules',
     );
     const [names = '', ...rest] = output.split(/\n(?=\d+\n)/);
-    expect(names.split('\n')).toEqual(['.compiled', '.ffmpeg', 'node_modules', 'package.json', 'packages', 'src', 'web']);
+    expect(names.split('\n')).toEqual([
+      '.compiled',
+      '.ffmpeg',
+      'node_modules',
+      'package.json',
+      'packages',
+      'src',
+      'web',
+    ]);
     expect(rest.join()).toMatch(/^express$/m);
     expect(rest.join()).not.toMatch(/^(vitest|typescript|testcontainers)$/m);
   });

@@ -1,4 +1,5 @@
 /** The loopback network by itself, as a transport. */
+
 import { randomUUID } from 'node:crypto';
 import { parseAddress } from 'soundpost-chat/address';
 import { type Instance, Instances } from 'soundpost-chat/instances';
@@ -7,8 +8,9 @@ import { MessageLog } from 'soundpost-chat/message-log';
 import { SecretHasher } from 'soundpost-chat/tokens';
 import type { OutgoingVoice, Transport, TransportReports } from 'soundpost-chat/transport';
 import { createLogger } from 'soundpost-kit/observe/logger';
-import { closeRedis, connectRedis, type Redis } from 'soundpost-kit/redis/connection';
+import { closeRedis, type Redis } from 'soundpost-kit/redis/connection';
 import { Sealer } from 'soundpost-kit/signing/sealer';
+import { connectPatiently } from 'soundpost-testing/patient-redis';
 import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
 import { takeOver } from 'soundpost-testing/take-over';
 import { afterEach, beforeEach, expect, it } from 'vitest';
@@ -53,7 +55,7 @@ const reports: TransportReports = {
 beforeEach(async () => {
   told = [];
   server = await startTestRedis();
-  redis = connectRedis({ url: server.url, role: 'request', logger });
+  redis = connectPatiently(server.url);
   lease = await takeOver(redis);
   network = connectNetwork();
 });

@@ -1,12 +1,13 @@
 /** How much an instance may send, and in which order. */
+
 import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Instance } from 'soundpost-chat/instances';
 import { GatewayError } from 'soundpost-contract/gateway-errors';
 import { defaultInstanceSettings } from 'soundpost-contract/gateway-instances';
-import { createLogger } from 'soundpost-kit/observe/logger';
-import { closeRedis, connectRedis, type Redis } from 'soundpost-kit/redis/connection';
+import { closeRedis, type Redis } from 'soundpost-kit/redis/connection';
+import { connectPatiently } from 'soundpost-testing/patient-redis';
 import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { OutgoingOrder } from '../../src/gateway/outgoing-order.ts';
@@ -18,7 +19,7 @@ let redis: Redis;
 
 beforeAll(async () => {
   server = await startTestRedis();
-  redis = connectRedis({ url: server.url, role: 'request', logger: createLogger('silent') });
+  redis = connectPatiently(server.url);
 });
 
 afterAll(async () => {

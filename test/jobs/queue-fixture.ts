@@ -91,7 +91,8 @@ export class TestQueue {
   }
 
   connect(role: RedisRole, url = this.server.url): Redis {
-    const redis = connectRedis({ url, role, logger });
+    // On a busy machine Redis may be late by more than a request waits in production.
+    const redis = connectRedis({ url, role, deadlineMs: 30_000, logger });
     this.onClose(() => closeRedis(redis));
     return redis;
   }

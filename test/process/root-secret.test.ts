@@ -1,11 +1,13 @@
 /** The fingerprint of the root secret in Redis: who leaves it there, and what is refused because of it. Redis, processes and files are real. */
+
 import { once } from 'node:events';
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { createConnection, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createLogger } from 'soundpost-kit/observe/logger';
-import { type Redis as Connection, connectRedis } from 'soundpost-kit/redis/connection';
+import type { Redis as Connection } from 'soundpost-kit/redis/connection';
+import { connectPatiently } from 'soundpost-testing/patient-redis';
 import { TestCluster } from 'soundpost-testing/redis-cluster';
 import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
 import { ServiceHome } from 'soundpost-testing/service';
@@ -26,7 +28,7 @@ let connection: Connection;
 let folder = '';
 beforeAll(async () => {
   redis = await startTestRedis();
-  connection = connectRedis({ url: redis.url, role: 'request', logger });
+  connection = connectPatiently(redis.url);
 });
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'soundpost-test-root-secret-'));
@@ -152,7 +154,7 @@ describe('SECRET_KEY_FILE', () => {
 
 it('is in the same slot as all else of a cluster, and looked at by changing nothing', async () => {
   const cluster = await TestCluster.start();
-  const connected = connectRedis({ url: cluster.url, role: 'request', logger });
+  const connected = connectPatiently(cluster.url);
   try {
     await connected.cluster('INFO');
     const at = (SECRET_KEY: string) => config({ SECRET_KEY });

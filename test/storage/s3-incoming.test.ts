@@ -1,13 +1,14 @@
 /** Uploads that arrive in pieces in a bucket; what has to be remembered of them is in a real Redis. Each request is as good as another process. */
+
 import { randomBytes } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createLogger } from 'soundpost-kit/observe/logger';
-import { closeRedis, connectRedis, type Redis } from 'soundpost-kit/redis/connection';
+import { closeRedis, type Redis } from 'soundpost-kit/redis/connection';
 import { inTime, StorageLate } from 'soundpost-kit/storage/deadline';
 import { S3Incoming } from 'soundpost-kit/storage/s3-incoming';
 import { ObjectNotFound } from 'soundpost-kit/storage/storage';
+import { connectPatiently } from 'soundpost-testing/patient-redis';
 import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
 import { PREFIX, type StorageOnS3, storageOnS3 } from 'soundpost-testing/s3/s3-fixture';
 import type { S3Request } from 'soundpost-testing/s3/s3-server';
@@ -26,7 +27,7 @@ let on: StorageOnS3;
 
 beforeAll(async () => {
   redisServer = await startTestRedis();
-  redis = connectRedis({ url: redisServer.url, role: 'request', logger: createLogger('silent') });
+  redis = connectPatiently(redisServer.url);
 });
 afterAll(async () => {
   await closeRedis(redis);

@@ -5,9 +5,10 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
 import { VoiceMessageRequest } from 'soundpost-contract/job-request';
-import { closeRedis, connectRedis, type Redis } from 'soundpost-kit/redis/connection';
+import { closeRedis, type Redis } from 'soundpost-kit/redis/connection';
 import { ownKey } from 'soundpost-kit/redis/keys';
 import { UrlSigner } from 'soundpost-kit/signing/signed-url';
+import { connectPatiently } from 'soundpost-testing/patient-redis';
 import { receivedBody } from 'soundpost-testing/received-body';
 import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
@@ -49,7 +50,7 @@ async function askAnew(): Promise<void> {
 
 beforeAll(async () => {
   redisServer = await startTestRedis();
-  redis = connectRedis({ url: redisServer.url, role: 'request', logger });
+  redis = connectPatiently(redisServer.url);
   around = await makeSurroundings();
   await around.storage.write(VOICE_KEY, Readable.from([Buffer.from('OggS voice')]));
 });

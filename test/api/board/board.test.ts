@@ -1,7 +1,7 @@
 /** The board of the queues: who may look, what is seen, and that looking is all that can be done. In a real browser: board-page.all.test.ts. */
 
-import { createLogger } from 'soundpost-kit/observe/logger';
-import { closeRedis, connectRedis } from 'soundpost-kit/redis/connection';
+import { closeRedis } from 'soundpost-kit/redis/connection';
+import { connectPatiently } from 'soundpost-testing/patient-redis';
 import { until } from 'soundpost-testing/until';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { queueNames } from '../../../src/jobs/names.ts';
@@ -57,7 +57,7 @@ async function submitToFail(): Promise<string> {
   const id: string = body.data.jobId;
   await service().ended(id);
   await refusing.got(1);
-  const redis = connectRedis({ url: service().redis.url, role: 'request', logger: createLogger('silent') });
+  const redis = connectPatiently(service().redis.url);
   try {
     const kept = await redis.hgetall(jobKey('extract', id));
     expect([kept.opts?.includes(SECRET_WORD), kept.failedReason]).toEqual([true, expect.any(String)]);

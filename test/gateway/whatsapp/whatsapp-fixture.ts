@@ -1,4 +1,5 @@
 /** The WhatsApp transport on a Redis of the test's own and a fake of the network, with everything that it reports. */
+
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import type { Instance } from 'soundpost-chat/instances';
@@ -21,8 +22,9 @@ import { WhatsAppSession } from 'soundpost-chat-whatsapp/session';
 import { createWhatsAppTransport } from 'soundpost-chat-whatsapp/whatsapp-transport';
 import { defaultInstanceSettings } from 'soundpost-contract/gateway-instances';
 import { createLogger } from 'soundpost-kit/observe/logger';
-import { closeRedis, connectRedis, type Redis } from 'soundpost-kit/redis/connection';
+import { closeRedis, type Redis } from 'soundpost-kit/redis/connection';
 import { Sealer } from 'soundpost-kit/signing/sealer';
+import { connectPatiently } from 'soundpost-testing/patient-redis';
 import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
 import { stubNetwork } from 'soundpost-testing/stub-network';
 import { takeOver } from 'soundpost-testing/take-over';
@@ -142,7 +144,7 @@ export async function startSetting(
 ): Promise<Setting> {
   const folder = await makeFolder();
   const logger = createLogger(process.env.TEST_LOG_LEVEL ?? 'silent');
-  const redis = connectRedis({ url: redisOfFile.url, role: 'request', logger });
+  const redis = connectPatiently(redisOfFile.url);
   const network = new FakeWhatsApp();
   network.addPerson(ada.number, ada.name);
   network.addPerson(hedy.number, hedy.name);

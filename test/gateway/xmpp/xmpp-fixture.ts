@@ -2,6 +2,7 @@
  * The XMPP transport by itself, on a real Prosody, with clients of another implementation on the other side. The test
  * plays the core: it keeps the log and hears the reports.
  */
+
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -24,10 +25,11 @@ import type {
 import { createXmppTransport } from 'soundpost-chat-xmpp/xmpp-transport';
 import { defaultInstanceSettings, type InstanceSettings } from 'soundpost-contract/gateway-instances';
 import { createLogger } from 'soundpost-kit/observe/logger';
-import { closeRedis, connectRedis, type Redis } from 'soundpost-kit/redis/connection';
+import { closeRedis, type Redis } from 'soundpost-kit/redis/connection';
 import { parseAllowRules } from 'soundpost-outbound/allow-rules';
 import { OutboundRefused } from 'soundpost-outbound/errors';
 import { createOutbound, type Outbound } from 'soundpost-outbound/outbound';
+import { connectPatiently } from 'soundpost-testing/patient-redis';
 import { DOMAIN, type ProsodySetting, startTestProsody, type TestProsody } from 'soundpost-testing/prosody';
 import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
 import { takeOver } from 'soundpost-testing/take-over';
@@ -118,7 +120,7 @@ export async function startWorld(more: Partial<ProsodySetting> = {}): Promise<Wo
   const prosody = await startTestProsody({ accounts, ...more });
   const server: TestRedis = await startTestRedis();
   const logger = createLogger(process.env.TEST_LOG_LEVEL ?? 'silent');
-  const redis = connectRedis({ url: server.url, role: 'request', logger });
+  const redis = connectPatiently(server.url);
   const log = new MessageLog(redis, 3600);
   const lease = await takeOver(redis);
   const peers: XmppPeer[] = [];
