@@ -7,13 +7,14 @@ import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 
 const ROOT = join(import.meta.dirname, '..');
-const CODE = /\.(ts|tsx)$/;
+const CODE = /\.(ts|tsx|lua)$/;
 const TEST = /\.test\.ts$/;
 const LONG = /\.long\.test\.ts$/;
 
-/** What has no imports, and which tests read it. */
+/** What is not only imported, and which tests read it. */
 const READERS: readonly (readonly [RegExp, RegExp])[] = [
   [/^(deploy\/|Dockerfile$|docker-compose\.yml$)/, /^test\/deploy\/.*\.test\.ts$/],
+  [/\.lua$/, /^test\/redis\/scripts\.test\.ts$/],
   [/^(docs|examples)\/|\.md$/, /^test\/docs\/[^.]+\.test\.ts$/],
 ];
 
@@ -37,17 +38,22 @@ function changed(): string[] {
 /** Behind a door of a package; all of them are named for their files. */
 function fileBehind(door: string): string {
   const [, name, file = 'index'] = /^soundpost-([^/]+)(?:\/(.+))?$/.exec(door) ?? [];
-  return `packages/${name}/src/${file}.ts`;
+  return `packages/${name}/src/${file.endsWith('.lua') ? file : `${file}.ts`}`;
 }
 
-/** Which files import a file. */
+/** Which files import a file, or load or include a script. */
 function importers(files: readonly string[]): Map<string, string[]> {
   const found = new Map<string, string[]>();
   for (const file of files) {
     if (!CODE.test(file) || !existsSync(join(ROOT, file))) continue;
     const text = readFileSync(join(ROOT, file), 'utf8');
-    for (const [, path = ''] of text.matchAll(/(?:from|import\(|import) ?'((?:\.|soundpost-)[^']+)'/g)) {
-      const imported = path.startsWith('.') ? normalize(join(dirname(file), path)) : fileBehind(path);
+    const paths = file.endsWith('.lua')
+      ? text.matchAll(/^-- include: (\S+)$/gm)
+      : text.matchAll(/(?:from|import\(|import|new URL\() ?'((?:\.|soundpost-)[^']+)'/g);
+    for (const [, path = ''] of paths) {
+      const imported = path.startsWith('soundpost-')
+        ? fileBehind(path)
+        : normalize(join(dirname(file), path));
       found.set(imported, [...(found.get(imported) ?? []), file]);
     }
   }

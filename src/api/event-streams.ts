@@ -5,23 +5,11 @@ import { ServiceError } from 'soundpost-contract/errors';
 import { redisNow } from 'soundpost-kit/redis/clock';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { ownKey } from 'soundpost-kit/redis/keys';
-import { RedisScript } from 'soundpost-kit/redis/script';
+import { loadScript } from 'soundpost-kit/redis/script';
 
-/** A stream that was not heard of for so long has died with its process. */
-const HELD_SECONDS = 40;
 const RETRY_AFTER_SECONDS = 15;
 
-/** Also renews one that is open. */
-const hold = new RedisScript(`
-local streams = KEYS[1]
-local stream, limit = ARGV[1], tonumber(ARGV[2])
-local now = tonumber(redis.call('TIME')[1])
-redis.call('ZREMRANGEBYSCORE', streams, '-inf', now)
-if redis.call('ZCARD', streams) >= limit and not redis.call('ZSCORE', streams, stream) then return 0 end
-redis.call('ZADD', streams, now + ${HELD_SECONDS}, stream)
-redis.call('EXPIRE', streams, ${HELD_SECONDS})
-return 1
-`);
+const hold = loadScript(new URL('./lua/event-stream-hold.lua', import.meta.url));
 
 interface OpenStream {
   /** To be called every 15 s or so. */

@@ -12,7 +12,7 @@ import {
   parseEvent,
   parseStreams,
 } from 'soundpost-chat/event-stream';
-import { FencedScript } from 'soundpost-chat/lease/fenced-script';
+import { loadFencedScript } from 'soundpost-chat/lease/fenced-script';
 import type { Lease } from 'soundpost-chat/lease/lease';
 import { gatewayKey } from 'soundpost-chat/redis-keys';
 import { untilAborted } from 'soundpost-chat/until-aborted';
@@ -36,7 +36,7 @@ const PAUSE_AFTER_FAILURE_MS = 500;
 /** A page that missed more reads everything anew. */
 const LONGEST_REPLAY = 500;
 
-const moveCursor = new FencedScript(`return redis.call('SET', KEYS[1], ARGV[1])`);
+const moveCursor = loadFencedScript(new URL('./lua/event-cursor-set.lua', import.meta.url));
 
 export class EventReader {
   readonly #options: EventReaderOptions;

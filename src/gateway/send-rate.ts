@@ -9,39 +9,14 @@ import { GatewayError } from 'soundpost-contract/gateway-errors';
 import type { TransportKind } from 'soundpost-contract/gateway-instances';
 import { redisNow } from 'soundpost-kit/redis/clock';
 import type { Redis } from 'soundpost-kit/redis/connection';
-import { RedisScript } from 'soundpost-kit/redis/script';
+import { loadScript } from 'soundpost-kit/redis/script';
 import { z } from 'zod';
 
 const WINDOW_MS = 60_000;
 /** A send that would wait longer is refused. */
 export const LONGEST_WAIT_MS = 60_000;
 
-/**
- * A sorted set of slots by time. The earliest time for a new one is a window after the one that many places back, and not
- * before the last one. All wanted slots are taken or none.
- */
-const reserveScript = new RedisScript(`
-local slots = KEYS[1]
-local limit, count, now, window, longest = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
-redis.call('ZREMRANGEBYSCORE', slots, '-inf', now - window)
-local known = redis.call('ZRANGE', slots, 0, -1, 'WITHSCORES')
-local times = {}
-for index = 2, #known, 2 do times[#times + 1] = tonumber(known[index]) end
-for index = 1, count do
-  local at = now
-  local before = times[#times - limit + 1]
-  if before then at = math.max(at, before + window) end
-  if times[#times] then at = math.max(at, times[#times]) end
-  times[#times + 1] = at
-end
-local last = times[#times]
-if last - now > longest then return {0, last} end
-for index = 1, count do
-  redis.call('ZADD', slots, times[#times - count + index], ARGV[5 + index])
-end
-redis.call('PEXPIRE', slots, last - now + window)
-return {1, last}
-`);
+const reserveScript = loadScript(new URL('./lua/send-slots-reserve.lua', import.meta.url));
 
 const Reserved = z.tuple([z.int(), z.coerce.number()]);
 

@@ -5,23 +5,10 @@
 
 import { redisNow } from 'soundpost-kit/redis/clock';
 import type { Redis } from 'soundpost-kit/redis/connection';
-import {
-  countWrongKey,
-  RATE_FUNCTION,
-  RATE_WINDOW_SECONDS,
-  type RateState,
-  rateKey,
-  WRONG_KEYS_PER_MINUTE,
-} from 'soundpost-kit/redis/rate';
-import { RedisScript } from 'soundpost-kit/redis/script';
-import { hashOf, READ_RECORD, recordKey } from './bullmq-internals.ts';
-import {
-  type ApiKey,
-  apiKeyKey,
-  type ClaimedKey,
-  PAUSED_FIELD,
-  readPublicFields,
-} from './tenants/api-keys.ts';
+import { countWrongKey, type RateState, rateKey } from 'soundpost-kit/redis/rate';
+import { loadScript } from 'soundpost-kit/redis/script';
+import { hashOf, recordKey } from './bullmq-internals.ts';
+import { type ApiKey, apiKeyKey, type ClaimedKey, readPublicFields } from './tenants/api-keys.ts';
 
 interface AdmissionRequest {
   /** What the key claims to be, undefined where it has not even the form of one. */
@@ -51,30 +38,7 @@ type Admission =
       readonly record: Readonly<Record<string, string>>;
     };
 
-// HMACs are compared here: Lua compares strings by identity, in the same time whatever they hold. What never changes is in the
-// text of the script, since every argument costs each request something.
-const admit = new RedisScript(`
-local failedKey, key, rate, job = unpack(KEYS)
-local mac, now, limit, cost = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-local windowMs = ${RATE_WINDOW_SECONDS * 1000}
-${RATE_FUNCTION}
-${READ_RECORD}
-local current, replaced, revoked, name, scopes, instances, created, paused = unpack(redis.call('HMGET', key, 'mac', 'replaced',
-  'revokedAtMs', 'name', 'scopes', 'instances', 'createdAtMs', '${PAUSED_FIELD}'))
-local isCurrent, isReplaced = current == mac, false
-for old, untilMs in string.gmatch(replaced or '', '([^: ]+):(%d+)') do
-  if old == mac and now < tonumber(untilMs) then isReplaced = true end
-end
-if mac == '' or revoked or not (isCurrent or isReplaced) then
-  local counted, _, reset = take(failedKey, ${WRONG_KEYS_PER_MINUTE}, 1, windowMs)
-  if not counted then return {'blocked', reset} end
-  return {'no-key'}
-end
-local taken, remaining, reset = take(rate, limit, cost, windowMs)
-local fields = {}
-if job then fields = readRecord(job) end
-return {'known', taken and 1 or 0, remaining, reset, name, scopes, instances, created, paused or '', isCurrent and 1 or 0, fields}
-`);
+const admit = loadScript(new URL('./lua/admit.lua', import.meta.url));
 
 type Answer =
   | ['blocked', number]

@@ -4,21 +4,16 @@
  */
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { ownKey } from 'soundpost-kit/redis/keys';
-import { RedisScript } from 'soundpost-kit/redis/script';
+import { loadScript } from 'soundpost-kit/redis/script';
 
-const MINUTE_MS = 60_000;
+export const MINUTE_MS = 60_000;
 
 /** When the key has paid off what its jobs used, Redis' TIME in ms; there while it has not. */
 export function processorDebtKey(tenant: string): string {
   return ownKey('processor', tenant);
 }
 
-const charge = new RedisScript(`
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local untilMs = math.max(now, tonumber(redis.call('GET', KEYS[1]) or '0')) + tonumber(ARGV[1])
-redis.call('SET', KEYS[1], string.format('%.0f', untilMs), 'PX', math.max(1, math.ceil(untilMs - now)))
-`);
+const charge = loadScript(new URL('./lua/processor-charge.lua', import.meta.url));
 
 /** @param perMinute seconds */
 export async function chargeProcessor(
@@ -29,10 +24,3 @@ export async function chargeProcessor(
 ): Promise<void> {
   await charge.run(redis, [processorDebtKey(tenant)], [(seconds / perMinute) * MINUTE_MS]);
 }
-
-/** Lua: `isOverBudget(debtKey, now)`. */
-export const IS_OVER_BUDGET = `
-local function isOverBudget(debtKey, now)
-  return tonumber(redis.call('GET', debtKey) or '0') > now + ${MINUTE_MS}
-end
-`;

@@ -8,12 +8,11 @@
 import type { Priority } from 'soundpost-contract/job-request';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { ownKey } from 'soundpost-kit/redis/keys';
-import { RATE_FUNCTION, RATE_WINDOW_SECONDS, type RateState, rateKey } from 'soundpost-kit/redis/rate';
-import { RedisScript } from 'soundpost-kit/redis/script';
-import { LARGEST_PRIORITY, QUEUE_PLACES, REFUSE, REFUSED, TIMES_OF } from './bullmq-internals.ts';
+import { RATE_WINDOW_SECONDS, type RateState, rateKey } from 'soundpost-kit/redis/rate';
+import { loadScript } from 'soundpost-kit/redis/script';
 import { VIRTUAL_TIME_KEY } from './names.ts';
-import { OUTLOOK, OUTLOOK_KEYS, type Outlook, type OutlookAnswer, readOutlook } from './outlook.ts';
-import { IS_OVER_BUDGET, processorDebtKey } from './processor-budget.ts';
+import { OUTLOOK_KEYS, type Outlook, type OutlookAnswer, readOutlook } from './outlook.ts';
+import { processorDebtKey } from './processor-budget.ts';
 
 export interface SubmissionLimits {
   /** Submissions a minute and tenant. */
@@ -41,83 +40,8 @@ export type Reservation =
  */
 const FLOW_STEP: Readonly<Record<Priority, number>> = { high: 1, normal: 4, low: 16 };
 
-/** Virtual time is moved back to 1 long before it reaches BullMQ's largest priority. */
-const REBASE_AT = Math.floor(LARGEST_PRIORITY / 2);
-
-/** A job is added right after its reservation; one that is not there by then never will be. */
-const ADDED_WITHIN_MS = 10_000;
-
-const reserve = new RedisScript(`
-local rateKey, openKey, indexKey, flowsKey, timeKey, debtKey = unpack(KEYS, ${OUTLOOK_KEYS.length + 1})
-local tenant = ARGV[1]
-local now, rateLimit, openLimit, queueLimit, cost = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
-local jobs = {}
-for i = 7, #ARGV, 2 do jobs[#jobs + 1] = {id = ARGV[i], step = tonumber(ARGV[i + 1])} end
-local windowMs, addedWithin = ${RATE_WINDOW_SECONDS * 1000}, ${ADDED_WITHIN_MS}
-local rebaseAt, largest = ${REBASE_AT}, ${LARGEST_PRIORITY}
-${RATE_FUNCTION}
-${TIMES_OF}
-${QUEUE_PLACES}
-${OUTLOOK}
-${IS_OVER_BUDGET}
-local function refuse(outcome)
-  local _, remaining, reset = take(rateKey, rateLimit, 0, windowMs)
-  return {outcome, remaining, reset}
-end
-
--- Whoever ended without telling us is dropped only when the set looks full: no counter that could drift.
-if redis.call('SCARD', openKey) + #jobs > openLimit then
-  for _, id in ipairs(redis.call('SMEMBERS', openKey)) do
-    local created, finished = timesOf(id)
-    local reserved = tonumber(redis.call('ZSCORE', indexKey, id) or '0')
-    if finished or not created and now - reserved > addedWithin then redis.call('SREM', openKey, id) end
-  end
-  if redis.call('SCARD', openKey) + #jobs > openLimit then return refuse('too-many-unfinished') end
-end
-local queued, plain, running = lengths()
-if queued + #jobs > queueLimit then return refuse('queue-full') end
-local taken, remaining, reset = take(rateKey, rateLimit, cost, windowMs)
-if not taken then return {'rate-limited', remaining, reset} end
-
-local time = tonumber(redis.call('GET', timeKey) or '1')
--- Flows are forgotten when nobody waits, but the time stays: a job may come back for its next try and keep its place.
-if queued == 0 and running == 0 then redis.call('DEL', flowsKey) end
-if time > rebaseAt then
-  -- Everything moves back by the same amount, so the order stays.
-  local shift = time - 1
-  shiftPriorities(shift)
-  local flows = redis.call('HGETALL', flowsKey)
-  for i = 1, #flows, 2 do
-    redis.call('HSET', flowsKey, flows[i], math.max(1, tonumber(flows[i + 1]) - shift))
-  end
-  time = 1
-  redis.call('SET', timeKey, time)
-end
-local starts = {}
-local slowest = isOverBudget(debtKey, now) and ${FLOW_STEP.low} or 0
-for _, job in ipairs(jobs) do
-  job.step = math.max(job.step, slowest)
-  local flow = tenant .. ':' .. job.step
-  -- So many jobs of one flow that BullMQ has no number for their places: the last ones share one, and stand there in the order they came.
-  local start = math.min(largest, math.max(time, tonumber(redis.call('HGET', flowsKey, flow) or '1')))
-  redis.call('HSET', flowsKey, flow, start + job.step)
-  redis.call('SADD', openKey, job.id)
-  redis.call('ZADD', indexKey, now, job.id)
-  starts[#starts + 1] = start
-end
--- None of them is new where a submission is repeated whose answer was lost.
-return {'reserved', remaining, reset, outlook(starts[1] or time), starts}
-`);
-
-const giveBack = new RedisScript(`
-${REFUSE}
-for _, id in ipairs(ARGV) do
-  if refuse(id, '${REFUSED}') == 'absent' then
-    redis.call('SREM', KEYS[1], id)
-    redis.call('ZREM', KEYS[2], id)
-  end
-end
-`);
+const reserve = loadScript(new URL('./lua/reserve.lua', import.meta.url));
+const giveBack = loadScript(new URL('./lua/reservation-release.lua', import.meta.url));
 
 /**
  * For jobs of which their caller hears that they were not accepted. Those that were added all the same are never started, and keep what was reserved for them
@@ -163,6 +87,8 @@ export async function reserveSubmission(
       limits.unfinishedPerTenant,
       limits.queueLimit,
       cost,
+      RATE_WINDOW_SECONDS * 1000,
+      FLOW_STEP.low,
       ...jobs.flatMap(({ jobId, priority }) => [jobId, FLOW_STEP[priority]]),
     ],
   )) as [Reservation['outcome'], number, number, OutlookAnswer, number[]];

@@ -6,7 +6,7 @@
 
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { ownKey } from 'soundpost-kit/redis/keys';
-import { RedisScript } from 'soundpost-kit/redis/script';
+import { loadScript } from 'soundpost-kit/redis/script';
 import { z } from 'zod';
 import type { QueueName } from './names.ts';
 
@@ -38,85 +38,8 @@ const REMEMBERED_SECONDS = 2 * 24 * 60 * 60;
 const PATIENCE_MS = 30_000;
 const PATIENCE_PER_JOB_MS = 300;
 
-const COMMON = `
-local prefix, id, key, host = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
-local perKey, perHost, lease, failingAfter = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local groups = prefix .. ':groups'
-local function keyPlaces(name) return prefix .. ':key:' .. name end
-local function hostPlaces(name) return prefix .. ':host:' .. name end
-local function waiting(group) return prefix .. ':waiting:' .. group end
-local function failing(name) return prefix .. ':failing:' .. name end
-local counts = {}
-local function held(places)
-  if not counts[places] then
-    redis.call('ZREMRANGEBYSCORE', places, '-inf', now)
-    counts[places] = redis.call('ZCARD', places)
-  end
-  return counts[places]
-end
-local function hasRoom(k, h)
-  if held(keyPlaces(k)) >= perKey then return false end
-  local failures = tonumber(redis.call('HGET', failing(h), 'failures') or 0)
-  return held(hostPlaces(h)) < (failures >= failingAfter and 1 or perHost)
-end
-local function give(member, k, h)
-  for _, places in ipairs({keyPlaces(k), hostPlaces(h)}) do
-    counts[places] = held(places) + redis.call('ZADD', places, now + lease, member)
-    redis.call('PEXPIRE', places, lease)
-  end
-end
-local function unwait(group, member)
-  redis.call('ZREM', waiting(group), member)
-  if redis.call('EXISTS', waiting(group)) == 0 then redis.call('ZREM', groups, group) end
-end
-`;
-
-/** A place, or else a place among those that wait: how many they are. */
-const take = new RedisScript(`${COMMON}
-local group = key .. ' ' .. host
-held(hostPlaces(host))
-if redis.call('ZSCORE', hostPlaces(host), id) or hasRoom(key, host) then
-  give(id, key, host)
-  unwait(group, id)
-  return 0
-end
-redis.call('ZADD', waiting(group), 'NX', now, id)
-redis.call('ZADD', groups, 'NX', now, group)
-return redis.call('ZCARD', waiting(group))
-`);
-
-/** Gives the place back, and what is free then to those that wait: whose turn was longest ago comes first. */
-const leave = new RedisScript(`${COMMON}
-redis.call('ZREM', keyPlaces(key), id)
-redis.call('ZREM', hostPlaces(host), id)
-if ARGV[8] == 'answered' then
-  redis.call('DEL', failing(host))
-elseif ARGV[8] == 'failed' then
-  redis.call('HINCRBY', failing(host), 'failures', 1)
-  redis.call('HSETNX', failing(host), 'since', now)
-  redis.call('EXPIRE', failing(host), ARGV[9])
-end
-local admitted, progress = {}, true
-while progress do
-  progress = false
-  for _, group in ipairs(redis.call('ZRANGE', groups, 0, -1)) do
-    local k, h = string.match(group, '^(%S+) (%S+)$')
-    if (k == key or h == host) and hasRoom(k, h) then
-      local member = redis.call('ZRANGE', waiting(group), 0, 0)[1]
-      if member then
-        give(member, k, h)
-        redis.call('ZADD', groups, 'XX', now, group)
-        admitted[#admitted + 1] = member
-        progress = true
-      end
-      unwait(group, member or '')
-    end
-  end
-end
-return admitted
-`);
+const take = loadScript(new URL('./lua/try-place-take.lua', import.meta.url));
+const leave = loadScript(new URL('./lua/try-place-leave.lua', import.meta.url));
 
 const Admitted = z.array(z.string());
 

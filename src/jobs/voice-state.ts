@@ -3,7 +3,7 @@
 import { MessageStatus, messageStatuses, type VoiceMessageState } from 'soundpost-contract/job';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { ownKey } from 'soundpost-kit/redis/keys';
-import { RedisScript } from 'soundpost-kit/redis/script';
+import { loadScript } from 'soundpost-kit/redis/script';
 import { clearSending, fetchSequel, noteSending } from './bullmq-internals.ts';
 import type { JobRecord } from './job-record.ts';
 import { notePartId } from './names.ts';
@@ -123,17 +123,7 @@ export async function endSending(redis: Redis, sendId: string): Promise<void> {
   await clearSending(redis, sendId);
 }
 
-const raise = new RedisScript(`
-local order = cjson.decode(ARGV[3])
-local function rank(word)
-  for index, name in ipairs(order) do if name == word then return index end end
-  return 0
-end
-local known = redis.call('GET', KEYS[1])
-if known and rank(known) >= rank(ARGV[1]) then return known end
-redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[2])
-return ARGV[1]
-`);
+const raise = loadScript(new URL('./lua/message-status-raise.lua', import.meta.url));
 
 function messageStatusKey(messageId: string): string {
   return ownKey('message-status', messageId);

@@ -9,7 +9,7 @@ import type { Logger } from 'soundpost-base/logger';
 import { fateOf, homeOfThisProcess } from 'soundpost-base/process-home';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { ownKey } from 'soundpost-kit/redis/keys';
-import { RedisScript } from 'soundpost-kit/redis/script';
+import { loadScript } from 'soundpost-kit/redis/script';
 import { z } from 'zod';
 import { heldJobs, wakeWorker } from './bullmq-internals.ts';
 import { DEAD_WORKERS_KEY, type QueueName, queueNames, WORKER_BEATS_KEY } from './names.ts';
@@ -34,8 +34,6 @@ const SILENT_HERE_MS = 1500;
 const SILENT_ELSEWHERE_MS = 8000;
 /** Silence of which nobody knows better is death. Whoever speaks again has not died. */
 const PRESUMED_DEAD_MS = 60_000;
-/** How long it is known that a process died: no job waits longer for its next start. */
-const REMEMBERED_MS = 24 * 60 * 60 * 1000;
 
 /** A hash: process → its record. */
 const WORKERS = ownKey('workers');
@@ -48,35 +46,8 @@ const WorkerRecord = z.object({
 });
 type WorkerRecord = z.infer<typeof WorkerRecord>;
 
-const NOW = `
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-`;
-
-const beat = new RedisScript(`
-local workers, beats, dead = unpack(KEYS)
-local id, record = unpack(ARGV)
-${NOW}
-redis.call('HSET', workers, id, record)
-redis.call('ZADD', beats, now, id)
-redis.call('ZREM', dead, id)
-for _, old in ipairs(redis.call('ZRANGEBYSCORE', dead, '-inf', now - ${REMEMBERED_MS}, 'LIMIT', 0, 100)) do
-  redis.call('ZREM', dead, old)
-  redis.call('HDEL', workers, old)
-end
-return redis.call('ZRANGE', beats, 0, -1, 'WITHSCORES')
-`);
-
-// Of several observers one finds it there.
-const bury = new RedisScript(`
-local _, beats, dead = unpack(KEYS)
-local id, lastBeat = unpack(ARGV)
-${NOW}
-if redis.call('ZSCORE', beats, id) ~= lastBeat then return 0 end
-redis.call('ZREM', beats, id)
-redis.call('ZADD', dead, now, id)
-return 1
-`);
+const beat = loadScript(new URL('./lua/worker-beat.lua', import.meta.url));
+const bury = loadScript(new URL('./lua/worker-bury.lua', import.meta.url));
 
 /** What this process has seen of another. */
 interface Sighting {

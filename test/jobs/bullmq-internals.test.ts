@@ -2,7 +2,7 @@
 import { type Job, UnrecoverableError } from 'bullmq';
 import { ServiceError } from 'soundpost-contract/errors';
 import type { Redis } from 'soundpost-kit/redis/connection';
-import { RedisScript } from 'soundpost-kit/redis/script';
+import { RedisScript, readScript } from 'soundpost-kit/redis/script';
 import { describe, expect, it } from 'vitest';
 import manifest from '../../package.json' with { type: 'json' };
 import {
@@ -18,14 +18,11 @@ import {
   noteSending,
   noteServed,
   noteVoiceSend,
-  QUEUE_PLACES,
   QUEUE_PLACES_KEYS,
-  READ_RECORD,
   readExtraction,
   recordKey,
   reportProgress,
   startAttempt,
-  TIMES_OF,
   wakeWorker,
 } from '../../src/jobs/bullmq-internals.ts';
 import { DEAD_WORKERS_KEY, WORKER_BEATS_KEY } from '../../src/jobs/names.ts';
@@ -49,8 +46,11 @@ async function taken(token: string): Promise<string> {
   return jobId;
 }
 
-const run = (lua: string, keys: readonly string[] = [], args: readonly string[] = []): Promise<unknown> =>
-  new RedisScript(lua).run(queue().redis, keys, args);
+/** Runs Lua behind what the file defines. */
+function run(file: string, lua: string, keys: readonly string[] = [], args: readonly string[] = []) {
+  const definitions = readScript(new URL(`../../src/jobs/lua/bullmq/${file}`, import.meta.url));
+  return new RedisScript(`${definitions}${lua}`).run(queue().redis, keys, args);
+}
 
 describe('BullMQ', () => {
   it('is of the version that its inside is known of', () => {
@@ -106,7 +106,7 @@ describe("a job's record", () => {
     const jobId = await queue().submit();
     await noteErased(redis, jobId);
     await noteVoiceSend(redis, jobId, 'send-1');
-    const values = await run(`${READ_RECORD} return readRecord(KEYS[1])`, [recordKey('extract', jobId)]);
+    const values = await run('read-record.lua', 'return readRecord(KEYS[1])', [recordKey('extract', jobId)]);
     const along = readExtraction(hashOf(values as (string | null)[]));
     expect(along).toEqual(readExtraction(await fetchExtraction(redis, jobId)));
     expect(along).toMatchObject({ isErased: true, voiceSendId: 'send-1' });
@@ -129,7 +129,7 @@ describe("a job's record", () => {
   });
 
   it('has its times for scripts', async () => {
-    const times = (jobId: string) => run(`${TIMES_OF} return {timesOf(ARGV[1])}`, [], [jobId]);
+    const times = (jobId: string) => run('times-of.lua', 'return {timesOf(ARGV[1])}', [], [jobId]);
     const jobId = await queue().submit();
     expect(await times('job_0000000000000000')).toEqual([null, null]);
     expect(await times(jobId)).toEqual([(await jobOf(jobId)).timestamp, null]);
@@ -146,7 +146,7 @@ describe('the places of the queue', () => {
     await queue().submitMany(2);
     await queue().queue('extract').add('plain', {}, { jobId: 'plain' });
     const { prioritized, waiting, active } = await queue().queue('extract').getJobCounts();
-    const lengths = await run(`${QUEUE_PLACES} return {lengths()}`, QUEUE_PLACES_KEYS);
+    const lengths = await run('queue-places.lua', 'return {lengths()}', QUEUE_PLACES_KEYS);
     expect(lengths).toEqual([2, 1, 1]);
     expect(lengths).toEqual([prioritized, waiting, active]);
   });
@@ -163,7 +163,7 @@ describe('the places of the queue', () => {
     await add('later', 104, 60_000);
     await add('forward', 105);
     await bringForward(queue().redis, 'forward');
-    await run(`${QUEUE_PLACES} shiftPriorities(100)`, QUEUE_PLACES_KEYS);
+    await run('queue-places.lua', 'shiftPriorities(100)', QUEUE_PLACES_KEYS);
     const priorities = async (...ids: string[]) =>
       Promise.all(ids.map(async (id) => (await jobOf(id)).priority));
     expect(await priorities('clipped', 'running', 'first', 'second', 'later', 'forward')).toEqual([

@@ -93,11 +93,16 @@ describe('the package', () => {
     expect(paths).toEqual(
       expect.arrayContaining([
         ...['package.json', 'README.md', 'LICENSE', 'CHANGELOG.md', 'bin/soundpost.js', 'dist/main.js'],
-        ...['dist/cli/loop-watchdog-thread.js', 'web/reference/scalar.js', 'docs/operations.md'],
+        ...[
+          'dist/cli/loop-watchdog-thread.js',
+          'dist/jobs/lua/reserve.lua',
+          'web/reference/scalar.js',
+          'docs/operations.md',
+        ],
       ]),
     );
     const allowed =
-      /^(bin\/soundpost\.js|dist\/.*\.js|web\/.*|docs\/[\w.-]+|examples\/.*|[A-Z]+(\.md)?|package\.json)$/;
+      /^(bin\/soundpost\.js|dist\/.*\.(js|lua)|web\/.*|docs\/[\w.-]+|examples\/.*|[A-Z]+(\.md)?|package\.json)$/;
     expect(paths.filter((path) => !allowed.test(path))).toEqual([]);
     expect(packed.size).toBeLessThan(2.5 * 1024 ** 2);
     expect(packed.unpackedSize).toBeLessThan(8 * 1024 ** 2);

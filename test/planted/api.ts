@@ -73,7 +73,7 @@ export const apiFaults: readonly Fault[] = [
   {
     name: 'revoked-key-admitted',
     promise: 'api.md "Keys": a revoked key is refused from the next request on',
-    in: 'admit',
+    in: 'admit.lua',
     search: "if mac == '' or revoked or not",
     replace: "if mac == '' or not",
     tests: ['test/api/keys.test.ts', 'test/api/key-routes.test.ts'],
@@ -97,7 +97,7 @@ export const apiFaults: readonly Fault[] = [
   {
     name: 'wrong-keys-uncounted',
     promise: 'SECURITY.md "guessed keys": 30 wrong ones a minute and address, then 429',
-    in: 'admit',
+    in: 'admit.lua',
     search: "if not counted then return {'blocked', reset} end",
     replace: '',
     tests: ['test/api/keys.test.ts'],
@@ -121,7 +121,7 @@ export const apiFaults: readonly Fault[] = [
   {
     name: 'one-unfinished-job-too-many',
     promise: 'api.md "What a key may use": above UNFINISHED_PER_KEY unfinished jobs 429',
-    in: 'reserve',
+    in: 'reserve.lua',
     search:
       "if redis.call('SCARD', openKey) + #jobs > openLimit then return refuse('too-many-unfinished') end",
     replace:
@@ -131,7 +131,7 @@ export const apiFaults: readonly Fault[] = [
   {
     name: 'full-queue-takes-a-batch',
     promise: 'contract "Errors": 503 QUEUE_FULL when the queue is full',
-    in: 'reserve',
+    in: 'reserve.lua',
     search: 'if queued + #jobs > queueLimit then',
     replace: 'if queued > queueLimit then',
     tests: ['test/jobs/reservation.test.ts', 'test/api/limits.test.ts'],
@@ -139,7 +139,7 @@ export const apiFaults: readonly Fault[] = [
   {
     name: 'event-streams-without-limit',
     promise: 'api.md "What a key may use": above EVENT_STREAMS_PER_KEY open streams 429',
-    in: 'hold',
+    in: 'event-stream-hold.lua',
     search:
       "if redis.call('ZCARD', streams) >= limit and not redis.call('ZSCORE', streams, stream) then return 0 end",
     replace: '',
@@ -172,7 +172,7 @@ export const apiFaults: readonly Fault[] = [
   {
     name: 'idempotency-mismatch-replayed',
     promise: 'api.md "Every request": another request under the same key: 422',
-    in: 'begin',
+    in: 'idempotency-begin.lua',
     search: "if stored[1] and stored[1] ~= fingerprint then return {'mismatch'} end",
     replace: '',
     tests: ['test/api/idempotency.test.ts', 'packages/kit/test/http/idempotency.test.ts'],
@@ -180,7 +180,7 @@ export const apiFaults: readonly Fault[] = [
   {
     name: 'idempotency-twice-at-once',
     promise: 'api.md "Every request": while the first one is still running: 409',
-    in: 'begin',
+    in: 'idempotency-begin.lua',
     search: "if stored[3] and tonumber(stored[3]) > now then return {'in-progress'} end",
     replace: '',
     tests: ['packages/kit/test/http/idempotency.test.ts', 'test/api/idempotency.test.ts'],
@@ -244,7 +244,7 @@ export const apiFaults: readonly Fault[] = [
   {
     name: 'progress-goes-back',
     promise: 'failure.md "A worker dies": progress never goes back',
-    in: 'report',
+    in: 'progress-report.lua',
     search: 'if floor > progress then',
     replace: 'if floor < 0 then',
     tests: ['test/jobs/extraction-consumer.test.ts', 'test/jobs/job-record.test.ts'],

@@ -5,11 +5,11 @@ export interface Fault {
   /** Where something is promised, and what: `failure.md: the webhook comes once`. */
   readonly promise: string;
   /**
-   * The function that it is planted in: `name`, `Class.method`, `Class.#method`, or the name of a constant. The path of its file is not
-   * said, so that a fault survives a move.
+   * The function that it is planted in: `name`, `Class.method`, `Class.#method`, or the name of a constant; of a Lua script the name of its file,
+   * `reserve.lua`. The path of its file is not said, so that a fault survives a move.
    */
   readonly in: string;
-  /** Code that stands exactly once in all functions of that name; any white space matches any other. */
+  /** Code that stands exactly once in all functions, or files, of that name; any white space matches any other. */
   readonly search: string;
   readonly replace: string;
   /** The test files that should catch it: the fewest and cheapest. */

@@ -52,7 +52,7 @@ export const gatewayFaults: readonly Fault[] = [
     name: 'sends-wait-for-ever',
     promise:
       'gateway.md "Sending": what would wait longer than a minute answers 429 with Retry-After at once',
-    in: 'reserveScript',
+    in: 'send-slots-reserve.lua',
     search: 'if last - now > longest then return {0, last} end',
     replace: '',
     tests: ['test/gateway/send-rate.test.ts'],
@@ -173,7 +173,7 @@ export const gatewayFaults: readonly Fault[] = [
   {
     name: 'status-of-a-message-goes-back',
     promise: 'gateway.md "Sending": PENDING, SERVER_ACK, DELIVERY_ACK, READ, PLAYED: forward only',
-    in: 'settleScript',
+    in: 'message-settle.lua',
     search: 'if tonumber(current) >= rank or',
     replace: 'if',
     tests: ['test/gateway/loopback.test.ts', 'test/gateway/events.test.ts', 'test/gateway/network.test.ts'],
@@ -210,7 +210,7 @@ export const gatewayFaults: readonly Fault[] = [
   {
     name: 'sleeper-writes-when-it-wakes',
     promise: 'failure.md "A gateway hangs": what it had begun is refused when it wakes',
-    in: 'PRELUDE',
+    in: 'fence.lua',
     search: "if redis.call('GET', KEYS[#KEYS]) ~= ARGV[#ARGV] then",
     replace: "if redis.call('EXISTS', KEYS[#KEYS]) == 0 then",
     tests: ['test/gateway/lease/lease.test.ts'],
@@ -218,7 +218,7 @@ export const gatewayFaults: readonly Fault[] = [
   {
     name: 'two-gateways-serve',
     promise: 'gateway.md "A second gateway": one of them serves',
-    in: 'takeScript',
+    in: 'gateway-lease-take.lua',
     search: "if known and string.match(known, '^%d+ (%S+)') ~= id then return {0, known} end",
     replace: '',
     tests: ['test/gateway/lease/lease.test.ts', 'test/gateway/lease/standby.test.ts'],

@@ -1,6 +1,6 @@
-/** Finds where a fault is planted: by the name of a function and a piece of its code, wherever the file lies. */
+/** Finds where a fault is planted: by the name of a function, or of a Lua script's file, and a piece of its code, wherever the file lies. */
 import { globSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { parseSync } from '@swc/core';
 import type { Fault } from './fault.ts';
 
@@ -12,7 +12,7 @@ export interface Planted {
 }
 
 export interface Named {
-  /** `name` or `Class.member`. */
+  /** `name`, `Class.member`, or `name.lua` for the whole of such a file. */
   readonly name: string;
   /** A function or method, and no other value. */
   readonly isFunction: boolean;
@@ -20,7 +20,7 @@ export interface Named {
   readonly end: number;
 }
 
-const SOURCES = ['src/**/*.ts', 'packages/*/{src,web}/**/*.{ts,tsx}', 'web/**/*.{ts,tsx}'];
+const SOURCES = ['src/**/*.{ts,lua}', 'packages/*/{src,web}/**/*.{ts,tsx,lua}', 'web/**/*.{ts,tsx}'];
 
 /** The files of a checkout that faults are planted in, read once. */
 export class Sources {
@@ -38,7 +38,7 @@ export class Sources {
     const places: { path: string; at: number; length: number }[] = [];
     let isNamed = false;
     for (const [path, text] of this.#texts) {
-      if (!text.includes(within.split(/[.#]+/).at(-1) ?? '')) continue;
+      if (!path.endsWith('.lua') && !text.includes(within.split(/[.#]+/).at(-1) ?? '')) continue;
       const ranges = this.#namedIn(path, text).filter((one) => one.name === within);
       isNamed ||= ranges.length > 0;
       if (ranges.length === 0) continue;
@@ -60,10 +60,16 @@ export class Sources {
   }
 
   #namedIn(path: string, text: string): readonly Named[] {
-    const known = this.#named.get(path) ?? namedIn(text, path.endsWith('x'));
+    const known =
+      this.#named.get(path) ??
+      (path.endsWith('.lua') ? [wholeOf(path, text)] : namedIn(text, path.endsWith('x')));
     this.#named.set(path, known);
     return known;
   }
+}
+
+function wholeOf(path: string, text: string): Named {
+  return { name: basename(path), isFunction: false, start: 0, end: text.length };
 }
 
 function escaped(text: string): string {

@@ -43,6 +43,12 @@ describe('a fault that no longer applies is refused', () => {
     expect(() => sources.plant({ ...fault, search: 'sizeBytes - 1' })).toThrow(times(2));
   });
 
+  it('when its Lua script is gone', () => {
+    expect(() => sources.plant({ ...fault, in: 'reserves.lua' })).toThrow(
+      'example: there is no reserves.lua',
+    );
+  });
+
   it('when it changes nothing', () => {
     expect(() => sources.plant({ ...fault, replace: fault.search })).toThrow('example: it changes nothing');
   });

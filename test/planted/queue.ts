@@ -13,8 +13,8 @@ export const queueFaults: readonly Fault[] = [
   {
     name: 'unconfirmed-job-runs',
     promise: 'failure.md "Redis is away": nothing of a submission that was answered 503 runs later',
-    in: 'start',
-    search: "if redis.call('HEXISTS', hash, '${own.confirmed}') == 0 then",
+    in: 'attempt-start.lua',
+    search: "if redis.call('HEXISTS', hash, CONFIRMED) == 0 then",
     replace: 'if false then',
     tests: ['test/jobs/confirmation.test.ts', 'test/jobs/extraction-consumer.test.ts'],
   },

@@ -45,7 +45,7 @@ export const uploadFaults: readonly Fault[] = [
   {
     name: 'upload-goes-under-its-job',
     promise: 'api.md "Upload first": a job that uses an upload keeps it until the job has ended',
-    in: 'held',
+    in: 'upload-is-held.lua',
     search: 'if created and not finished then return 1 end',
     replace: '',
     tests: ['test/jobs/janitor/janitor.test.ts', 'test/api/uploads.test.ts'],

@@ -69,7 +69,7 @@ export const webhookFaults: readonly Fault[] = [
   {
     name: 'dead-host-holds-up-its-key',
     promise: 'failure.md "The receiver never answers": after three failures in a row one at a time',
-    in: 'COMMON',
+    in: 'try-places.lua',
     search: 'failures >= failingAfter and 1 or perHost',
     replace: 'failures >= failingAfter and perHost or perHost',
     tests: ['test/followups/places.test.ts'],
@@ -166,7 +166,7 @@ export const webhookFaults: readonly Fault[] = [
   {
     name: 'message-status-goes-back',
     promise: 'gateway.md "Sending": a message\'s status moves forward only',
-    in: 'raise',
+    in: 'message-status-raise.lua',
     search: 'if known and rank(known) >= rank(ARGV[1]) then return known end',
     replace: '',
     tests: [

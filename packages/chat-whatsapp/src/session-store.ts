@@ -5,7 +5,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { AuthenticationCreds, AuthenticationState, SignalDataTypeMap } from 'baileys';
 import type { Logger } from 'soundpost-base/logger';
-import { FencedScript } from 'soundpost-chat/lease/fenced-script';
+import { loadFencedScript } from 'soundpost-chat/lease/fenced-script';
 import type { Lease } from 'soundpost-chat/lease/lease';
 import { gatewayKey } from 'soundpost-chat/redis-keys';
 import type { Redis } from 'soundpost-kit/redis/connection';
@@ -25,15 +25,8 @@ const CREDENTIALS = 'credentials';
 const keyField = (type: string, id: string): string => `${type}:${id}`;
 const SAVE_AGAIN_MS = 1000;
 
-/** Fields with their values, an empty one to be removed. All or nothing: a ratchet without its counterpart cannot decrypt. */
-const writeScript = new FencedScript(`
-for index = 1, own, 2 do
-  if ARGV[index + 1] == '' then redis.call('HDEL', KEYS[1], ARGV[index])
-  else redis.call('HSET', KEYS[1], ARGV[index], ARGV[index + 1]) end
-end
-return 1
-`);
-const eraseScript = new FencedScript(`return redis.call('UNLINK', KEYS[1])`);
+const writeScript = loadFencedScript(new URL('./lua/session-write.lua', import.meta.url));
+const eraseScript = loadFencedScript(new URL('./lua/session-erase.lua', import.meta.url));
 
 export class SessionStore {
   readonly #options: SessionStoreOptions;

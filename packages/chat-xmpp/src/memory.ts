@@ -1,6 +1,6 @@
 /** What the transport has to remember over a restart, in Redis. */
 
-import { FencedScript } from 'soundpost-chat/lease/fenced-script';
+import { loadFencedScript } from 'soundpost-chat/lease/fenced-script';
 import type { Lease } from 'soundpost-chat/lease/lease';
 import { gatewayKey } from 'soundpost-chat/redis-keys';
 import { redisNow } from 'soundpost-kit/redis/clock';
@@ -10,11 +10,9 @@ import type { Redis } from 'soundpost-kit/redis/connection';
 const ATTEMPT_SECONDS = 48 * 60 * 60;
 const ROOM_ID_SECONDS = 30 * 24 * 60 * 60;
 
-const beginScript = new FencedScript(
-  `return redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[2], 'NX', 'GET')`,
-);
-const forgetScript = new FencedScript(`return redis.call('DEL', KEYS[1])`);
-const setScript = new FencedScript(`return redis.call('SET', KEYS[1], ARGV[1])`);
+const beginScript = loadFencedScript(new URL('./lua/attempt-begin.lua', import.meta.url));
+const forgetScript = loadFencedScript(new URL('./lua/attempt-forget.lua', import.meta.url));
+const setScript = loadFencedScript(new URL('./lua/last-seen-set.lua', import.meta.url));
 
 export class Memory {
   readonly #redis: Redis;

@@ -12,7 +12,7 @@ import {
   XmppConnection,
 } from 'soundpost-contract/gateway-instances';
 import type { Redis } from 'soundpost-kit/redis/connection';
-import { RedisScript } from 'soundpost-kit/redis/script';
+import { loadScript } from 'soundpost-kit/redis/script';
 import { isSameSecret } from 'soundpost-kit/signing/same-secret';
 import type { Sealer } from 'soundpost-kit/signing/sealer';
 import { z } from 'zod';
@@ -38,17 +38,7 @@ const INSTANCE_RECORDS = gatewayKey('instances');
 const NAMES = gatewayKey('instance-names');
 const TOKENS = gatewayKey('instance-tokens');
 
-/** A name and a token belong to one instance; both are taken together or not at all. */
-const createScript = new RedisScript(`
-local records, names, tokens = KEYS[1], KEYS[2], KEYS[3]
-local id, name, tokenHash, record = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-if redis.call('HEXISTS', names, name) == 1 then return 'name' end
-if redis.call('HEXISTS', tokens, tokenHash) == 1 then return 'token' end
-redis.call('HSET', names, name, id)
-redis.call('HSET', tokens, tokenHash, id)
-redis.call('HSET', records, id, record)
-return 'created'
-`);
+const createScript = loadScript(new URL('./lua/instance-create.lua', import.meta.url));
 
 const TOKEN_PURPOSE = 'instance token';
 

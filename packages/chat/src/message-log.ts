@@ -7,7 +7,7 @@
 import type { MessageStatus } from 'soundpost-contract/job';
 import { redisNow } from 'soundpost-kit/redis/clock';
 import type { Redis } from 'soundpost-kit/redis/connection';
-import { RedisScript } from 'soundpost-kit/redis/script';
+import { loadScript } from 'soundpost-kit/redis/script';
 import { z } from 'zod';
 import { EVENT_STREAM, EVENT_STREAM_LENGTH, envelope } from './event-stream.ts';
 import {
@@ -36,46 +36,9 @@ const STATUS_RANK: Readonly<Record<MessageStatus, number>> = {
   PLAYED: 6,
 };
 
-/**
- * Settles a message and moves its status forward, never back, with the events of both. Receipts may overtake the
- * network's own acknowledgement, so a status alone also settles: the network evidently took the message.
- */
-const settleScript = new RedisScript(`
-local message, chat, chats, unread, events = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local rank, word, at, id, jid, kind = tonumber(ARGV[1]), ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
-local instanceId, upsert, update, length, oldest = ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11]
-local current = redis.call('HGET', message, 'rank')
-if not current then return 0 end
-if redis.call('HSETNX', message, 'settled', '1') == 1 then
-  redis.call('ZADD', chat, at, id)
-  redis.call('ZREMRANGEBYSCORE', chat, '-inf', oldest)
-  redis.call('ZADD', chats, 'GT', at, jid)
-  if kind == 'history' then return 0 end
-  if kind == 'incoming' then redis.call('HINCRBY', unread, jid, 1) end
-  redis.call('XADD', events, 'MAXLEN', '~', length, '*', 'instanceId', instanceId, 'event', 'messages.upsert', 'envelope', upsert)
-end
-if tonumber(current) >= rank or redis.call('HGET', message, 'status') == 'ERROR' then return 0 end
-redis.call('HSET', message, 'rank', rank, 'status', word)
-redis.call('XADD', events, 'MAXLEN', '~', length, '*', 'instanceId', instanceId, 'event', 'messages.update', 'envelope', update)
-return 1
-`);
-
-const intendScript = new RedisScript(`
-if redis.call('HSETNX', KEYS[1], 'record', ARGV[1]) == 1 then
-  redis.call('HSET', KEYS[1], 'rank', ARGV[2], 'status', ARGV[3])
-  redis.call('EXPIRE', KEYS[1], ARGV[4])
-end
-return redis.call('HGET', KEYS[1], 'record')
-`);
-
-const editScript = new RedisScript(`
-local message, events = KEYS[1], KEYS[2]
-local text, instanceId, update, length = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-if redis.call('EXISTS', message) == 0 or redis.call('HGET', message, 'text') == text then return 0 end
-redis.call('HSET', message, 'text', text)
-redis.call('XADD', events, 'MAXLEN', '~', length, '*', 'instanceId', instanceId, 'event', 'messages.update', 'envelope', update)
-return 1
-`);
+const settleScript = loadScript(new URL('./lua/message-settle.lua', import.meta.url));
+const intendScript = loadScript(new URL('./lua/message-intend.lua', import.meta.url));
+const editScript = loadScript(new URL('./lua/message-edit.lua', import.meta.url));
 
 /** How a message comes to its chat: history is old news, which neither counts as unread nor is told. */
 type Arrival = 'outgoing' | 'incoming' | 'history';

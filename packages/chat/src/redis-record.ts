@@ -1,14 +1,10 @@
 /** Changing one JSON record in a Redis hash while others may change it too. */
 
 import type { Redis } from 'soundpost-kit/redis/connection';
-import { RedisScript } from 'soundpost-kit/redis/script';
+import { loadScript } from 'soundpost-kit/redis/script';
 import type { z } from 'zod';
 
-const replaceScript = new RedisScript(`
-if redis.call('HGET', KEYS[1], ARGV[1]) ~= ARGV[2] then return 0 end
-redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
-return 1
-`);
+const replaceScript = loadScript(new URL('./lua/record-compare-and-set.lua', import.meta.url));
 
 interface RecordPlace<Schema extends z.ZodType> {
   readonly key: string;

@@ -2,21 +2,14 @@
 
 import { gatewayKey } from 'soundpost-chat/redis-keys';
 import type { Redis } from 'soundpost-kit/redis/connection';
-import { RedisScript } from 'soundpost-kit/redis/script';
+import { loadScript } from 'soundpost-kit/redis/script';
 import { z } from 'zod';
 
 /** Messages kept of one account or group. */
 const LONGEST_ARCHIVE = 1000;
 const archiveKey = (digits: string): string => gatewayKey('loopback', 'archive', digits);
 
-const keepScript = new RedisScript(`
-for index, key in ipairs(KEYS) do
-  redis.call('RPUSH', key, ARGV[1])
-  redis.call('LTRIM', key, -ARGV[2], -1)
-  redis.call('EXPIRE', key, ARGV[3])
-end
-return 1
-`);
+const keepScript = loadScript(new URL('./lua/archive-append.lua', import.meta.url));
 
 export class Archive {
   readonly #redis: Redis;

@@ -7,7 +7,7 @@ import type { Instance } from 'soundpost-chat/instances';
 import { gatewayKey } from 'soundpost-chat/redis-keys';
 import { changeRecord, readRecord } from 'soundpost-chat/redis-record';
 import type { Redis } from 'soundpost-kit/redis/connection';
-import { RedisScript } from 'soundpost-kit/redis/script';
+import { loadScript } from 'soundpost-kit/redis/script';
 import { z } from 'zod';
 import { personJid } from './addresses.ts';
 import { GROUPS, type Group, newInviteCode } from './groups.ts';
@@ -38,18 +38,7 @@ const AVAILABLE = gatewayKey('loopback', 'available');
 const blockedKey = (digits: string): string => gatewayKey('loopback', 'blocked', digits);
 const placeOf = (instanceId: string) => ({ key: PLACES, field: instanceId, schema: Place });
 
-/** Gives an instance its place once; whoever comes second finds it. */
-const settleScript = new RedisScript(`
-local places, members, groups = KEYS[1], KEYS[2], KEYS[3]
-local id, place, digits, member, groupDigits, group = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
-local known = redis.call('HGET', places, id)
-if known then return known end
-redis.call('HSET', members, digits, member)
-for index = 7, #ARGV, 2 do redis.call('HSETNX', members, ARGV[index], ARGV[index + 1]) end
-redis.call('HSET', groups, groupDigits, group)
-redis.call('HSET', places, id, place)
-return place
-`);
+const settleScript = loadScript(new URL('./lua/place-settle.lua', import.meta.url));
 
 export class Directory {
   readonly #redis: Redis;

@@ -4,7 +4,7 @@
  */
 
 import type { Instances } from 'soundpost-chat/instances';
-import { FencedScript } from 'soundpost-chat/lease/fenced-script';
+import { loadFencedScript } from 'soundpost-chat/lease/fenced-script';
 import type { Lease } from 'soundpost-chat/lease/lease';
 import { MessageRecord } from 'soundpost-chat/message-record';
 import { gatewayKey } from 'soundpost-chat/redis-keys';
@@ -12,7 +12,7 @@ import type { IncomingMessage, TransportReports } from 'soundpost-chat/transport
 import { MessageContent } from 'soundpost-contract/gateway';
 import type { MessageStatus } from 'soundpost-contract/job';
 import type { Redis } from 'soundpost-kit/redis/connection';
-import { RedisScript } from 'soundpost-kit/redis/script';
+import { loadScript } from 'soundpost-kit/redis/script';
 import { z } from 'zod';
 import { groupJid, personJid } from './addresses.ts';
 import type { Archive } from './archive.ts';
@@ -40,13 +40,8 @@ const waitingKey = (digits: string): string => gatewayKey('loopback', 'waiting',
 /** How long the network knows a message again that is sent a second time. */
 const REMEMBER_SECONDS = 48 * 60 * 60;
 
-const isKnownScript = new FencedScript(`return redis.call('EXISTS', KEYS[1])`);
-
-const keepForAwayScript = new RedisScript(`
-if redis.call('SISMEMBER', KEYS[1], ARGV[1]) == 0 then return 0 end
-redis.call('RPUSH', KEYS[2], ARGV[2])
-return 1
-`);
+const isKnownScript = loadFencedScript(new URL('./lua/message-is-taken.lua', import.meta.url));
+const keepForAwayScript = loadScript(new URL('./lua/message-keep-for-away.lua', import.meta.url));
 
 interface RelayOptions {
   readonly redis: Redis;

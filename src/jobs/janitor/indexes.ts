@@ -2,28 +2,13 @@
 
 import { redisNow } from 'soundpost-kit/redis/clock';
 import { ownKey } from 'soundpost-kit/redis/keys';
-import { RedisScript } from 'soundpost-kit/redis/script';
-import { TIMES_OF } from '../bullmq-internals.ts';
+import { loadScript } from 'soundpost-kit/redis/script';
 import { tenantJobsKey } from '../reservation.ts';
 import type { SweepContext } from './context.ts';
 
 const PAGE = 500;
 
-// A job is submitted before it ends: only entries that are old enough can be over, and those are looked at one by one.
-const trim = new RedisScript(`
-${TIMES_OF}
-local index = KEYS[1]
-local endedBefore, skip, page = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
-local ids = redis.call('ZRANGEBYSCORE', index, '-inf', endedBefore, 'LIMIT', skip, page)
-local removed = 0
-for _, id in ipairs(ids) do
-  local created, finished = timesOf(id)
-  if not created or (finished and finished < endedBefore) then
-    removed = removed + redis.call('ZREM', index, id)
-  end
-end
-return {#ids, removed}
-`);
+const trim = loadScript(new URL('./lua/job-index-trim.lua', import.meta.url));
 
 /** Returns how many entries were removed. */
 export async function sweepJobIndexes(context: SweepContext): Promise<number> {

@@ -9,7 +9,7 @@ import { Scope, scopes } from 'soundpost-contract/scopes';
 import { redisNow } from 'soundpost-kit/redis/clock';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { ownKey } from 'soundpost-kit/redis/keys';
-import { RedisScript } from 'soundpost-kit/redis/script';
+import { loadScript } from 'soundpost-kit/redis/script';
 import { z } from 'zod';
 import { rotateSecret, stillWorking } from './rotation.ts';
 
@@ -64,13 +64,7 @@ const StoredKey = PublicFields.extend({
   revokedAtMs: z.coerce.number().optional(),
 });
 
-/** All fields or none, and never over a key that exists. */
-const create = new RedisScript(`
-if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
-redis.call('HSET', KEYS[1], unpack(ARGV, 2))
-redis.call('SADD', KEYS[2], ARGV[1])
-return 1
-`);
+const create = loadScript(new URL('./lua/api-key-create.lua', import.meta.url));
 
 /** The id in a text that has the form of a key, whether it is one or not. */
 export function claimedId(text: string): string | undefined {

@@ -2,32 +2,13 @@
 import { ServiceError } from 'soundpost-contract/errors';
 import { redisNow } from 'soundpost-kit/redis/clock';
 import type { Redis } from 'soundpost-kit/redis/connection';
-import { RedisScript } from 'soundpost-kit/redis/script';
+import { loadScript } from 'soundpost-kit/redis/script';
 
 const OVERLAP_MS = 24 * 60 * 60 * 1000;
 /** Replaced secrets that work at the same time. */
 const MAX_REPLACED = 5;
 
-/** The field `replaced`: the newest first, each as `<secret>:<until, ms>`, with blanks between them. */
-const rotate = new RedisScript(`
-local currentField, secret, now, untilMs = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
-local current, replaced = unpack(redis.call('HMGET', KEYS[1], currentField, 'replaced'))
-local kept = {}
-local firstEnd = math.huge
-for old, oldUntil in string.gmatch(replaced or '', '([^: ]+):(%d+)') do
-  if tonumber(oldUntil) > now then
-    kept[#kept + 1] = old .. ':' .. oldUntil
-    firstEnd = math.min(firstEnd, tonumber(oldUntil))
-  end
-end
-if #kept >= ${MAX_REPLACED} then return firstEnd - now end
-if current then
-  table.insert(kept, 1, current .. ':' .. untilMs)
-  redis.call('HSET', KEYS[1], 'replaced', table.concat(kept, ' '))
-end
-redis.call('HSET', KEYS[1], currentField, secret)
-return 0
-`);
+const rotate = loadScript(new URL('./lua/secret-rotate.lua', import.meta.url));
 
 /**
  * @param currentField name of the hash's field that holds the current secret
@@ -40,7 +21,8 @@ export async function rotateSecret(
   secret: string,
 ): Promise<void> {
   const now = redisNow();
-  const waitMs = Number(await rotate.run(redis, [key], [currentField, secret, now, now + OVERLAP_MS]));
+  const args = [currentField, secret, now, now + OVERLAP_MS, MAX_REPLACED];
+  const waitMs = Number(await rotate.run(redis, [key], args));
   if (waitMs > 0) {
     throw new ServiceError(
       'RATE_LIMITED',

@@ -2,7 +2,7 @@
 
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { ownKey } from 'soundpost-kit/redis/keys';
-import { RedisScript } from 'soundpost-kit/redis/script';
+import { loadScript } from 'soundpost-kit/redis/script';
 import { z } from 'zod';
 
 const FIELDS = ['multipart', 'arrivedBytes', 'tails'] as const;
@@ -20,12 +20,7 @@ interface Changes extends Partial<Pick<State, 'multipart' | 'arrivedBytes'>> {
   readonly tails?: readonly number[];
 }
 
-// A record that is gone must not come back as half of one.
-const note = new RedisScript(`
-if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
-redis.call('HSET', KEYS[1], unpack(ARGV))
-return 1
-`);
+const note = loadScript(new URL('./lua/upload-state-note.lua', import.meta.url));
 
 export class IncomingStates {
   readonly #redis: Redis;

@@ -7,9 +7,8 @@ import { randomBytes } from 'node:crypto';
 import { redisNow } from 'soundpost-kit/redis/clock';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { ownKey } from 'soundpost-kit/redis/keys';
-import { RedisScript } from 'soundpost-kit/redis/script';
+import { loadScript } from 'soundpost-kit/redis/script';
 import { z } from 'zod';
-import { TIMES_OF } from '../bullmq-internals.ts';
 
 const StoredUpload = z.object({
   tenant: z.string(),
@@ -67,28 +66,7 @@ export function uploadLeaseName(file: string): string {
   return `upload:${file}`;
 }
 
-const begin = new RedisScript(`
-local record, index, counted = unpack(KEYS)
-local file, expires, size, maxUploads, maxBytes = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
-if maxUploads then
-  local time = redis.call('TIME')
-  local now = time[1] * 1000
-  redis.call('ZREMRANGEBYSCORE', counted, '-inf', now)
-  local files = redis.call('ZRANGE', counted, 0, -1, 'WITHSCORES')
-  local bytes = size
-  for i = 1, #files, 2 do
-    bytes = bytes + tonumber(redis.call('HGET', '${recordKey('')}' .. files[i], 'sizeBytes') or '0')
-  end
-  local soonest = math.max(1, math.ceil((tonumber(files[2] or expires) - now) / 1000))
-  if #files / 2 >= maxUploads then return {'uploads', soonest} end
-  if bytes > maxBytes then return {'bytes', soonest} end
-  redis.call('ZADD', counted, expires, file)
-  if redis.call('PTTL', counted) < expires - now then redis.call('PEXPIREAT', counted, expires) end
-end
-redis.call('HSET', record, unpack(ARGV, 6))
-redis.call('ZADD', index, expires, file)
-return {}
-`);
+const begin = loadScript(new URL('./lua/upload-begin.lua', import.meta.url));
 
 /** Why an upload does not fit its tenant's budget, and after how many seconds the first of those that are there expires. */
 interface OverBudget {
@@ -116,7 +94,7 @@ export async function beginUpload(
   };
   const keys = [recordKey(file), INDEX, countedKey(tenant)];
   const limits = [budget?.uploads ?? '', budget?.bytes ?? ''];
-  const args = [file, expiresAtMs, sizeBytes, ...limits, ...Object.entries(fields).flat()];
+  const args = [file, expiresAtMs, sizeBytes, ...limits, recordKey(''), ...Object.entries(fields).flat()];
   const [limit, retryAfterSeconds = 0] = (await begin.run(redis, keys, args)) as
     | [keyof UploadBudget, number]
     | [];
@@ -130,29 +108,15 @@ export async function uploadsOf(redis: Redis, tenant: string): Promise<UploadBud
   return { uploads: files.length, bytes: sizes.reduce((sum, size) => sum + Number(size ?? 0), 0) };
 }
 
-const TENANT_S_COUNTED = `
-local function countedOf(record)
-  return '${countedKey('')}' .. (redis.call('HGET', record, 'tenant') or '')
-end
-`;
-
-const complete = new RedisScript(`
-${TENANT_S_COUNTED}
-local record, index = unpack(KEYS)
-local file, sizeBytes, expiresAtMs = unpack(ARGV)
-if redis.call('HGET', record, 'state') ~= 'incomplete' then return 0 end
-redis.call('HSET', record, 'state', 'complete', 'sizeBytes', sizeBytes, 'expiresAtMs', expiresAtMs)
-redis.call('ZADD', index, expiresAtMs, file)
-redis.call('ZADD', countedOf(record), 'XX', expiresAtMs, file)
-return 1
-`);
+const complete = loadScript(new URL('./lua/upload-complete.lua', import.meta.url));
 
 /** Makes the upload a source. False when it was withdrawn meanwhile: then its bytes are the caller's to remove. */
 export async function completeUpload(
   redis: Redis,
   { file, sizeBytes, expiresAtMs }: Pick<Upload, 'file' | 'sizeBytes' | 'expiresAtMs'>,
 ): Promise<boolean> {
-  return (await complete.run(redis, [recordKey(file), INDEX], [file, sizeBytes, expiresAtMs])) === 1;
+  const args = [file, sizeBytes, expiresAtMs, countedKey('')];
+  return (await complete.run(redis, [recordKey(file), INDEX], args)) === 1;
 }
 
 /** Notes that bytes from `offset` on are not checked yet; undefined: all are. */
@@ -176,14 +140,7 @@ export async function findUpload(redis: Redis, tenant: string, file: string): Pr
   return upload?.state === 'complete' ? upload : undefined;
 }
 
-const hold = new RedisScript(`
-local record, holders = unpack(KEYS)
-local now, jobId = tonumber(ARGV[1]), ARGV[2]
-local state, expires = unpack(redis.call('HMGET', record, 'state', 'expiresAtMs'))
-if state ~= 'complete' or tonumber(expires) <= now then return 0 end
-redis.call('ZADD', holders, now, jobId)
-return 1
-`);
+const hold = loadScript(new URL('./lua/upload-hold.lua', import.meta.url));
 
 /**
  * Keeps the bytes of an upload until the job has ended. To be called before the job is queued; a job that never appears holds
@@ -193,33 +150,13 @@ export async function holdUpload(redis: Redis, file: string, jobId: string): Pro
   return (await hold.run(redis, [recordKey(file), holdersKey(file)], [redisNow(), jobId])) === 1;
 }
 
-// Nobody has to tell when a job has ended: whoever asks looks at the jobs themselves and drops those that are over.
-const held = new RedisScript(`
-${TIMES_OF}
-local holders, appearedBy = KEYS[1], tonumber(ARGV[1])
-local entries = redis.call('ZRANGE', holders, 0, -1, 'WITHSCORES')
-for i = 1, #entries, 2 do
-  local id, since = entries[i], tonumber(entries[i + 1])
-  local created, finished = timesOf(id)
-  if created and not finished then return 1 end
-  if not created and since > appearedBy then return 1 end
-  redis.call('ZREM', holders, id)
-end
-return 0
-`);
+const held = loadScript(new URL('./lua/upload-is-held.lua', import.meta.url));
 
-const withdraw = new RedisScript(`
-${TENANT_S_COUNTED}
-local record, index = unpack(KEYS)
-local file = ARGV[1]
-redis.call('ZREM', countedOf(record), file)
-redis.call('HSET', record, 'expiresAtMs', 0)
-redis.call('ZADD', index, 0, file)
-`);
+const withdraw = loadScript(new URL('./lua/upload-withdraw.lua', import.meta.url));
 
 /** Makes the upload unknown to everybody at once. Its bytes stay until {@link eraseUpload}. */
 export async function withdrawUpload(redis: Redis, file: string): Promise<void> {
-  await withdraw.run(redis, [recordKey(file), INDEX], [file]);
+  await withdraw.run(redis, [recordKey(file), INDEX], [file, countedKey('')]);
 }
 
 /**

@@ -3,26 +3,20 @@
  * was paused anywhere before it can do no harm after it.
  */
 import type { Redis } from 'soundpost-kit/redis/connection';
-import { RedisScript } from 'soundpost-kit/redis/script';
+import { RedisScript, readScript } from 'soundpost-kit/redis/script';
 import { type Lease, standby } from './lease.ts';
 import { LEASE } from './lease-record.ts';
 
-const REFUSED = 'NOTHOLDER';
+export const NOT_HOLDER = 'NOTHOLDER';
 
-/** The lease's key and holder come behind the script's own, so that it counts its own from 1. */
-const PRELUDE = `
-local own = #ARGV - 1
-if redis.call('GET', KEYS[#KEYS]) ~= ARGV[#ARGV] then
-  return redis.error_reply('${REFUSED} another process has the lease')
-end
-`;
+const FENCE = readScript(new URL('./lua/fence.lua', import.meta.url));
 
 export class FencedScript {
   readonly #script: RedisScript;
 
   /** @param source with KEYS and ARGV of its own; `own` is how many arguments those are */
   constructor(source: string) {
-    this.#script = new RedisScript(`${PRELUDE}${source}`);
+    this.#script = new RedisScript(`${FENCE}${source}`);
   }
 
   /** Throws standby when another process has the lease, and marks ours as lost. */
@@ -36,11 +30,16 @@ export class FencedScript {
     try {
       return await this.#script.run(redis, [...keys, LEASE], [...args, lease.holder]);
     } catch (error) {
-      if (error instanceof Error && error.message.startsWith(REFUSED)) {
+      if (error instanceof Error && error.message.startsWith(NOT_HOLDER)) {
         lease.lose();
         throw standby();
       }
       throw error;
     }
   }
+}
+
+/** @param file of a script that counts its KEYS and ARGV as if there were no fence */
+export function loadFencedScript(file: URL): FencedScript {
+  return new FencedScript(readScript(file));
 }

@@ -1,7 +1,7 @@
 /** The gateway's lease as Redis has it: which process serves, until when, by Redis' clock. */
 
 import type { Redis } from 'soundpost-kit/redis/connection';
-import { RedisScript } from 'soundpost-kit/redis/script';
+import { loadScript } from 'soundpost-kit/redis/script';
 import { z } from 'zod';
 import { gatewayKey } from '../redis-keys.ts';
 
@@ -9,26 +9,9 @@ import { gatewayKey } from '../redis-keys.ts';
 export const LEASE = gatewayKey('lease');
 const TOKENS = gatewayKey('lease-tokens');
 
-/** The token grows with each change of hands. A process that has it already gets a new one, for the answer may have been lost. */
-const takeScript = new RedisScript(`
-local lease, tokens = KEYS[1], KEYS[2]
-local id, home, leaseMs = unpack(ARGV)
-local known = redis.call('GET', lease)
-if known and string.match(known, '^%d+ (%S+)') ~= id then return {0, known} end
-local holder = redis.call('INCR', tokens) .. ' ' .. id .. ' ' .. home
-redis.call('SET', lease, holder, 'PX', leaseMs)
-return {1, holder}
-`);
-
-const renewScript = new RedisScript(`
-if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
-return redis.call('PEXPIRE', KEYS[1], ARGV[2])
-`);
-
-const releaseScript = new RedisScript(`
-if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
-return redis.call('DEL', KEYS[1])
-`);
+const takeScript = loadScript(new URL('./lua/gateway-lease-take.lua', import.meta.url));
+const renewScript = loadScript(new URL('./lua/gateway-lease-renew.lua', import.meta.url));
+const releaseScript = loadScript(new URL('./lua/gateway-lease-release.lua', import.meta.url));
 
 const Taken = z.tuple([z.union([z.literal(0), z.literal(1)]), z.string()]);
 

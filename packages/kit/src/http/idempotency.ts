@@ -6,7 +6,7 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import type { Redis } from '../redis/connection.ts';
-import { RedisScript } from '../redis/script.ts';
+import { loadScript } from '../redis/script.ts';
 
 /** What differs between servers. */
 export interface IdempotencyPolicy {
@@ -29,34 +29,10 @@ const LEASE_MS = 6000;
 const RENEW_MS = 2000;
 const RETRY_AFTER_SECONDS = 2;
 
-// By the clock of Redis, so that processes need not agree on the time.
-const begin = new RedisScript(`
-local record = KEYS[1]
-local fingerprint, seed, owner, lease, keep = unpack(ARGV)
-local stored = redis.call('HMGET', record, 'fingerprint', 'seed', 'until', 'answer')
-if stored[1] and stored[1] ~= fingerprint then return {'mismatch'} end
-if stored[4] then return {'replay', stored[4]} end
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-if stored[3] and tonumber(stored[3]) > now then return {'in-progress'} end
-seed = stored[2] or seed
-redis.call('HSET', record, 'fingerprint', fingerprint, 'seed', seed, 'owner', owner, 'until', now + lease)
-if not stored[1] then redis.call('PEXPIRE', record, keep) end
-return {'begun', seed}
-`);
-
-// Each of these changes the record only while it is still the caller's.
-const renew = new RedisScript(`
-if redis.call('HGET', KEYS[1], 'owner') ~= ARGV[1] then return end
-local time = redis.call('TIME')
-redis.call('HSET', KEYS[1], 'until', time[1] * 1000 + math.floor(time[2] / 1000) + ARGV[2])
-`);
-const finish = new RedisScript(`
-if redis.call('HGET', KEYS[1], 'owner') == ARGV[1] then redis.call('HSET', KEYS[1], 'answer', ARGV[2]) end
-`);
-const abandon = new RedisScript(`
-if redis.call('HGET', KEYS[1], 'owner') == ARGV[1] then redis.call('DEL', KEYS[1]) end
-`);
+const begin = loadScript(new URL('./lua/idempotency-begin.lua', import.meta.url));
+const renew = loadScript(new URL('./lua/idempotency-renew.lua', import.meta.url));
+const finish = loadScript(new URL('./lua/idempotency-finish.lua', import.meta.url));
+const abandon = loadScript(new URL('./lua/idempotency-abandon.lua', import.meta.url));
 
 const BeginReply = z.union([
   z.tuple([z.enum(['begun', 'replay']), z.string()]),

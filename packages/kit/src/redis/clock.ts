@@ -6,7 +6,7 @@ import { EventEmitter } from 'node:events';
 import type { Logger } from 'soundpost-base/logger';
 import type { Redis } from './connection.ts';
 import { KEY_PREFIX } from './keys.ts';
-import { RedisScript } from './script.ts';
+import { loadScript } from './script.ts';
 
 /** A process that is further off takes no jobs and sweeps nothing, ms. */
 export const MOST_OFF_MS = 5000;
@@ -68,10 +68,7 @@ export function redisNow(): number {
 }
 
 /** Asks where the keys are: of a cluster, another node has another clock. */
-const time = new RedisScript(`
-local time = redis.call('TIME')
-return {time[1], time[2]}
-`);
+const time = loadScript(new URL('./lua/server-time.lua', import.meta.url));
 
 export interface ClockWatch {
   /** Asks Redis for its time; to be awaited before anything is timed. A Redis that is away says nothing about clocks. */

@@ -6,32 +6,14 @@
 import { randomUUID } from 'node:crypto';
 import type { Redis } from './connection.ts';
 import { ownKey } from './keys.ts';
-import { RedisScript } from './script.ts';
+import { loadScript } from './script.ts';
 
 /** How long a wish for a taken lease is remembered; whoever waits repeats it. */
 const WISH_MS = 2000;
 
-const take = new RedisScript(`
-local lease, wish = unpack(KEYS)
-local token, leaseMs, wishMs = unpack(ARGV)
-if redis.call('SET', lease, token, 'NX', 'PX', leaseMs) then
-  redis.call('DEL', wish)
-  return 1
-end
-if tonumber(wishMs) > 0 then redis.call('SET', wish, '1', 'PX', wishMs) end
-return 0
-`);
-
-const renew = new RedisScript(`
-local lease, wish = unpack(KEYS)
-if redis.call('GET', lease) ~= ARGV[1] then return 'lost' end
-redis.call('PEXPIRE', lease, ARGV[2])
-return redis.call('EXISTS', wish) == 1 and 'wanted' or 'held'
-`);
-
-const release = new RedisScript(`
-if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
-`);
+const take = loadScript(new URL('./lua/lease-take.lua', import.meta.url));
+const renew = loadScript(new URL('./lua/lease-renew.lua', import.meta.url));
+const release = loadScript(new URL('./lua/lease-release.lua', import.meta.url));
 
 export interface Lease {
   /** Prolongs the lease. `wanted`: it is still held, and somebody waits for it. `lost`: another may hold it now. */

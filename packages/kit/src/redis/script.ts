@@ -1,5 +1,6 @@
-/** A Lua script that is sent once and then called by its hash. */
+/** A Lua script that is sent once and then called by its hash. It stands in a `.lua` file, whose header says what it takes and returns. */
 import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import type { Redis } from './connection.ts';
 
 export class RedisScript {
@@ -22,4 +23,29 @@ export class RedisScript {
       throw error;
     }
   }
+}
+
+/** @param file such as `new URL('./lua/reserve.lua', import.meta.url)` */
+export function loadScript(file: URL): RedisScript {
+  return new RedisScript(readScript(file));
+}
+
+const INCLUDE = /^-- include: (\S+)$/gm;
+const THIS_PACKAGE = 'soundpost-kit/';
+
+/** The text of a script, with each file that it includes once, where that is first named. */
+export function readScript(file: URL, included = new Set<string>()): string {
+  return readFileSync(file, 'utf8').replaceAll(INCLUDE, (_, name: string) => {
+    const other = includedFile(file, name);
+    if (included.has(other.href)) return '';
+    included.add(other.href);
+    return readScript(other, included);
+  });
+}
+
+/** A path beside the file, or of this package by its name: what is published has no such package, but the same folders. */
+function includedFile(file: URL, name: string): URL {
+  return name.startsWith(THIS_PACKAGE)
+    ? new URL(`../${name.slice(THIS_PACKAGE.length)}`, import.meta.url)
+    : new URL(name, file);
 }

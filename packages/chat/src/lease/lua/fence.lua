@@ -1,0 +1,10 @@
+-- Lets the script that follows write only while the writer has the gateway's lease.
+-- KEYS: own..., lease
+-- ARGV: own..., holder
+-- Returns: nothing, or an error; defines own, the number of the script's own arguments
+-- The lease's key and holder come behind the script's own, so that it counts its own from 1.
+local NOT_HOLDER = 'NOTHOLDER' -- NOT_HOLDER in fenced-script.ts
+local own = #ARGV - 1
+if redis.call('GET', KEYS[#KEYS]) ~= ARGV[#ARGV] then
+  return redis.error_reply(NOT_HOLDER .. ' another process has the lease')
+end

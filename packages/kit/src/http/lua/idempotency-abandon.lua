@@ -1,0 +1,5 @@
+-- Frees the key of a request that did nothing, while the record is still its own.
+-- KEYS: record
+-- ARGV: owner
+-- Returns: nothing
+if redis.call('HGET', KEYS[1], 'owner') == ARGV[1] then redis.call('DEL', KEYS[1]) end

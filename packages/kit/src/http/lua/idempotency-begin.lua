@@ -1,0 +1,17 @@
+-- Begins a request with an Idempotency-Key, or says what became of the earlier one.
+-- KEYS: record
+-- ARGV: fingerprint, seed, owner, leaseMs, keepMs
+-- Returns: {'begun', seed}, {'replay', answer}, {'mismatch'} or {'in-progress'}
+-- By the clock of Redis, so that processes need not agree on the time.
+local record = KEYS[1]
+local fingerprint, seed, owner, lease, keep = unpack(ARGV)
+local stored = redis.call('HMGET', record, 'fingerprint', 'seed', 'until', 'answer')
+if stored[1] and stored[1] ~= fingerprint then return {'mismatch'} end
+if stored[4] then return {'replay', stored[4]} end
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+if stored[3] and tonumber(stored[3]) > now then return {'in-progress'} end
+seed = stored[2] or seed
+redis.call('HSET', record, 'fingerprint', fingerprint, 'seed', seed, 'owner', owner, 'until', now + lease)
+if not stored[1] then redis.call('PEXPIRE', record, keep) end
+return {'begun', seed}

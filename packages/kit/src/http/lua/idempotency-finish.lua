@@ -1,0 +1,5 @@
+-- Keeps the answer of a request, while the record is still its own.
+-- KEYS: record
+-- ARGV: owner, answer
+-- Returns: nothing
+if redis.call('HGET', KEYS[1], 'owner') == ARGV[1] then redis.call('HSET', KEYS[1], 'answer', ARGV[2]) end

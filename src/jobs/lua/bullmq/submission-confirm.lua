@@ -1,0 +1,17 @@
+-- Confirms the jobs of a submission, which may start from now on, and tells of them.
+-- KEYS: job...
+-- ARGV: acceptedChannel, acceptedMessage, changeChannel, jobId...
+-- Returns: 1, or 0 when one of them is gone or was dropped
+-- include: names.lua
+local all = 1
+for index, hash in ipairs(KEYS) do
+  if redis.call('EXISTS', hash) == 0 or redis.call('HGET', hash, REFUSED) == DROPPED then
+    all = 0
+  else
+    redis.call('HDEL', hash, REFUSED)
+    redis.call('HSET', hash, CONFIRMED, '1')
+    redis.call('PUBLISH', ARGV[3], ARGV[3 + index])
+  end
+end
+redis.call('PUBLISH', ARGV[1], ARGV[2])
+return all

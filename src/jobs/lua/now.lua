@@ -1,0 +1,6 @@
+-- Defines now: what time it is by Redis, ms.
+-- KEYS: none
+-- ARGV: none
+-- Returns: nothing
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)

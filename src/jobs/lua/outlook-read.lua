@@ -1,0 +1,6 @@
+-- Reads the outlook of a job that waits or runs.
+-- KEYS: prioritized, wait, active, delayed, meanJobSeconds, meanEncodingSeconds
+-- ARGV: jobId
+-- Returns: {mean, mean of encoding, in front, running}
+-- include: outlook.lua
+return outlook(priorityOf(ARGV[1]), ARGV[1])

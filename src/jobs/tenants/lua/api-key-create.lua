@@ -1,0 +1,8 @@
+-- Creates an API key: all fields or none, and never over a key that exists.
+-- KEYS: apiKey, apiKeys
+-- ARGV: id, field value...
+-- Returns: 1, or 0 when there is one
+if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
+redis.call('HSET', KEYS[1], unpack(ARGV, 2))
+redis.call('SADD', KEYS[2], ARGV[1])
+return 1
