@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { deadline } from 'soundpost-base/deadline';
 
 interface Notification {
   readonly headers: IncomingHttpHeaders;
@@ -33,13 +34,13 @@ export async function startReceiver(): Promise<Receiver> {
   return {
     address: `127.0.0.1:${port}`,
     async notified(jobId) {
-      const deadline = AbortSignal.timeout(PATIENCE_MS);
+      using limit = deadline(PATIENCE_MS);
       for (;;) {
         const found = seen.find(({ body }) => body.includes(jobId));
         if (found !== undefined) {
           return found;
         }
-        await once(server, 'notified', { signal: deadline });
+        await once(server, 'notified', { signal: limit.signal });
       }
     },
     close: () => server.close(),

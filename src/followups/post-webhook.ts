@@ -1,5 +1,6 @@
 /** One signed POST to a webhook, through the outbound guard or, to the operator's own address, outside of it. */
 
+import { deadline } from 'soundpost-base/deadline';
 import { redisNow } from 'soundpost-kit/redis/clock';
 import { OutboundFailed } from 'soundpost-outbound/errors';
 import { signWebhook } from './sign-webhook.ts';
@@ -59,20 +60,20 @@ export function postWebhook(
 /** For the address that the operator configured, which may be private: the guard is for addresses that others chose. */
 export const postToOperator: Post = async ({ url, headers, body, timeoutMs, signal }) => {
   const startedAt = performance.now();
-  const timeout = AbortSignal.timeout(timeoutMs);
+  using limit = deadline(timeoutMs, { signal });
   try {
     const response = await fetch(url, {
       method: 'POST',
       redirect: 'manual',
       headers,
       body,
-      signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
+      signal: limit.signal,
     });
     await response.body?.cancel();
     return { status: response.status, latencyMs: Math.round(performance.now() - startedAt) };
   } catch (error) {
     signal?.throwIfAborted();
-    throw timeout.aborted
+    throw limit.signal.aborted
       ? new OutboundFailed('timeout', 'the receiver took too long to answer', true, { cause: error })
       : new OutboundFailed('connect', 'the server could not be reached', true, { cause: error });
   }

@@ -3,6 +3,7 @@
  * cursor moves on. A reader that dies in between reads the same events again, which adds the same deliveries.
  */
 import { setTimeout as wait } from 'node:timers/promises';
+import { untilAborted } from 'soundpost-base/deadline';
 import type { Logger } from 'soundpost-base/logger';
 import {
   EVENT_STREAM,
@@ -15,7 +16,6 @@ import {
 import { loadFencedScript } from 'soundpost-chat/lease/fenced-script';
 import type { Lease } from 'soundpost-chat/lease/lease';
 import { gatewayKey } from 'soundpost-chat/redis-keys';
-import { untilAborted } from 'soundpost-chat/until-aborted';
 import { isRedisAway, type Redis } from 'soundpost-kit/redis/connection';
 import type { EventDeliveries } from './webhooks/event-deliveries.ts';
 

@@ -1,5 +1,6 @@
 /** What the networks report, put into the log and told on: messages, edits, presences, calls, groups, connections. */
 import { createHash } from 'node:crypto';
+import { deadline } from 'soundpost-base/deadline';
 import type { Logger } from 'soundpost-base/logger';
 import { parseAddress } from 'soundpost-chat/address';
 import { appendEvent, envelope } from 'soundpost-chat/event-stream';
@@ -162,10 +163,10 @@ export class Incoming implements TransportReports {
   /** undefined for what is no sound, or cannot be had. */
   async #voice(audio: AudioInput, instance: Instance): Promise<MessageContent | undefined> {
     const { notes, workspaces, closing, logger } = this.#options;
-    const signal = AbortSignal.any([AbortSignal.timeout(FETCH_TIMEOUT_MS), closing]);
+    using limit = deadline(FETCH_TIMEOUT_MS, { signal: closing });
     try {
       const { audioMessage } = await workspaces.use((workspace) =>
-        notes.make({ audio, workspace, keepsOpus: true }, signal),
+        notes.make({ audio, workspace, keepsOpus: true }, limit.signal),
       );
       return { audioMessage };
     } catch (error) {

@@ -1,9 +1,9 @@
 /** Where the encrypted copy of a voice note is kept, how it is addressed, and when it goes. */
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
+import { untilAborted } from 'soundpost-base/deadline';
 import type { Logger } from 'soundpost-base/logger';
 import { gatewayKey } from 'soundpost-chat/redis-keys';
-import { untilAborted } from 'soundpost-chat/until-aborted';
 import type { AudioMessage } from 'soundpost-contract/gateway';
 import { GatewayError } from 'soundpost-contract/gateway-errors';
 import { redisNow } from 'soundpost-kit/redis/clock';

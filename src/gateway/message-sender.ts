@@ -4,6 +4,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
+import { deadline } from 'soundpost-base/deadline';
 import { parseAddress } from 'soundpost-chat/address';
 import type { Instance } from 'soundpost-chat/instances';
 import type { Lease } from 'soundpost-chat/lease/lease';
@@ -254,14 +255,14 @@ export class MessageSender {
   async #inTime<T>(what: string, budget: Budget, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
     const { ending } = budget;
     const startedAt = performance.now();
-    const deadline = AbortSignal.timeout(Math.max(1, Math.floor(budget.leftMs)));
+    using limit = deadline(Math.max(0, budget.leftMs), { signal: ending });
     try {
-      return await work(AbortSignal.any([deadline, ending]));
+      return await work(limit.signal);
     } catch (error) {
       if (error instanceof GatewayError) {
         throw error;
       }
-      if (deadline.aborted) {
+      if (limit.signal.aborted && limit.signal.reason !== ending.reason) {
         throw new GatewayError('timeout', `${what} took too long`, { cause: error });
       }
       throw ending.aborted ? interrupted(ending, error) : error;

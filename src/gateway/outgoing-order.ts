@@ -2,7 +2,7 @@
  * The order in which an instance's messages go out. Requests are prepared side by side, but each hands its message to the
  * network only when those that joined before it are through, whatever they took and however they ended.
  */
-import { untilAborted } from 'soundpost-chat/until-aborted';
+import { untilAborted } from 'soundpost-base/deadline';
 
 export interface Turn {
   /** Resolves when it is this one's turn; rejects with the signal's reason. */

@@ -1,5 +1,6 @@
 /** When a message may go to its network: after those before it, and within the rate of the network. */
 import { setTimeout as wait } from 'node:timers/promises';
+import { deadline } from 'soundpost-base/deadline';
 import { GatewayError } from 'soundpost-contract/gateway-errors';
 import { redisNow } from 'soundpost-kit/redis/clock';
 import type { Turn } from './outgoing-order.ts';
@@ -8,9 +9,9 @@ import { LONGEST_WAIT_MS, type Slot } from './send-rate.ts';
 /** Resolves when the slot has come and the turn too. Throws rate_limited when those before take too long. */
 export async function untilDue(turn: Turn, slot: Slot, signal: AbortSignal): Promise<void> {
   await until(slot.atMs, signal);
-  const tooLong = AbortSignal.timeout(LONGEST_WAIT_MS);
+  using limit = deadline(LONGEST_WAIT_MS, { signal });
   try {
-    await turn.come(AbortSignal.any([signal, tooLong]));
+    await turn.come(limit.signal);
   } catch (error) {
     signal.throwIfAborted();
     throw new GatewayError('rate_limited', 'the messages before this one take more than a minute', {

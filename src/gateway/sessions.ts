@@ -1,6 +1,7 @@
 /** Which instance is on which network, with its session, while this process of the gateway serves. */
 import { EventEmitter, once } from 'node:events';
 import { setTimeout as wait } from 'node:timers/promises';
+import { deadline } from 'soundpost-base/deadline';
 import type { Logger } from 'soundpost-base/logger';
 import type { Instance, Instances } from 'soundpost-chat/instances';
 import type { Lease } from 'soundpost-chat/lease/lease';
@@ -116,9 +117,9 @@ export class Sessions {
   /** The instance on its network, ready to send; waits a little for one that is connecting. Throws not_connected. */
   async connected(instance: Instance, signal?: AbortSignal): Promise<Session> {
     const session = await this.of(instance);
-    const patience = AbortSignal.any([AbortSignal.timeout(CONNECTING_MS), ...(signal ? [signal] : [])]);
-    while (this.stateOf(instance, session) === 'connecting' && !patience.aborted) {
-      await once(this.#changes, instance.id, { signal: patience }).catch(() => undefined);
+    using patience = deadline(CONNECTING_MS, { signal });
+    while (this.stateOf(instance, session) === 'connecting' && !patience.signal.aborted) {
+      await once(this.#changes, instance.id, { signal: patience.signal }).catch(() => undefined);
     }
     signal?.throwIfAborted();
     if (this.stateOf(instance, session) !== 'open') {

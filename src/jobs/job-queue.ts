@@ -3,8 +3,8 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import { FlowProducer, type Queue, type Telemetry, UnrecoverableError } from 'bullmq';
+import { deadline, untilAborted, within } from 'soundpost-base/deadline';
 import type { Logger } from 'soundpost-base/logger';
-import { afterOwnTime } from 'soundpost-base/own-time';
 import { transcriptsOf } from 'soundpost-contract/output-request';
 import {
   type Observer,
@@ -107,17 +107,6 @@ function hasSequel({ options: { webhook, voiceMessage }, destinations, ...asked 
   return told.some((each) => each !== undefined) || transcriptsOf(asked).length > 0;
 }
 
-/** For several things in a row: whatever is not done in time is told as what Redis did not answer. */
-function timeLimit(ms: number) {
-  const late = Promise.withResolvers<never>();
-  late.promise.catch(() => undefined);
-  const end = afterOwnTime(ms, () => late.reject(new Error('Command timed out')));
-  return {
-    inTime: <T>(work: Promise<T>): Promise<T> => Promise.race([work, late.promise]),
-    [Symbol.dispose]: end,
-  };
-}
-
 export class JobQueue {
   readonly #redis: Redis;
   readonly #options: JobQueueOptions;
@@ -154,8 +143,9 @@ export class JobQueue {
     { repeated = false, alongside }: SubmitOptions = {},
   ): Promise<Reservation> {
     // Together with what a request asks before and after it an answer comes within 2 s (decisions A6).
-    using limit = timeLimit(this.#options.deadlineMs ?? REQUEST_DEADLINE_MS);
-    const { inTime } = limit;
+    const { deadlineMs = REQUEST_DEADLINE_MS } = this.#options;
+    using limit = deadline(deadlineMs, { reason: () => new Error('Command timed out') });
+    const inTime = <T>(work: Promise<T>): Promise<T> => untilAborted(work, limit.signal);
     const jobIds = jobs.map(idOf);
     const fresh = repeated ? await inTime(this.#unknown(jobs)) : jobs;
     try {
@@ -190,10 +180,9 @@ export class JobQueue {
    */
   async #commit(accepted: Accepted): Promise<void> {
     const confirming = confirmJobs(this.#redis, accepted.tenant, accepted.jobs.map(idOf));
-    const outcome = await Promise.race([
-      confirming.catch((error: Error) => (error.name === 'ReplyError' ? error : false)),
-      wait(CONFIRMED_WITHIN_MS, false, { ref: false }),
-    ]);
+    const outcome = await within(CONFIRMED_WITHIN_MS, () => confirming).catch((error: Error) =>
+      error.name === 'ReplyError' ? error : false,
+    );
     if (outcome instanceof Error) throw outcome;
     this.#journal.note(accepted);
     if (!outcome) {
@@ -349,7 +338,7 @@ export class JobQueue {
   }
 
   async close(): Promise<void> {
-    await Promise.race([Promise.all(this.#late), wait(CLOSED_WITHIN_MS, undefined, { ref: false })]);
+    await within(CLOSED_WITHIN_MS, () => Promise.all(this.#late)).catch(() => undefined);
     await this.#journal.close();
     await this.#flows.close();
     await this.#extract.close();

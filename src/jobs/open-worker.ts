@@ -9,6 +9,7 @@ import {
   Worker,
   type WorkerOptions,
 } from 'bullmq';
+import { deadline, untilAborted } from 'soundpost-base/deadline';
 import type { Logger } from 'soundpost-base/logger';
 import { redisClock, redisNow } from 'soundpost-kit/redis/clock';
 import type { Redis } from 'soundpost-kit/redis/connection';
@@ -148,11 +149,11 @@ export async function closeWorker(worker: Worker, graceMs: number, giveUp: () =>
   const forcing = setTimeout(() => {
     worker.close(true).catch(() => undefined);
   }, graceMs + FORCE_AFTER_MS);
-  const forced = new Promise<void>((resolve) => {
-    setTimeout(resolve, graceMs + 2 * FORCE_AFTER_MS).unref();
-  });
+  using limit = deadline(graceMs + 2 * FORCE_AFTER_MS);
   try {
-    await Promise.race([worker.close(), forced]);
+    await untilAborted(worker.close(), limit.signal);
+  } catch (error) {
+    if (!limit.signal.aborted) throw error;
   } finally {
     clearTimeout(giving);
     clearTimeout(forcing);

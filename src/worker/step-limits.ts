@@ -2,6 +2,7 @@
  * How long each step may take, whatever it waits for. These bounds are the last: a download has its minimum rate, a run of ffmpeg its
  * progress and its own limit, which end sooner and know better whose fault it was.
  */
+import { deadline, within } from 'soundpost-base/deadline';
 import { ServiceError } from 'soundpost-contract/errors';
 
 const MINUTE = 60_000;
@@ -33,18 +34,11 @@ export async function withinLimit<Output>(
   limitMs: number = limits[step].limitMs,
   graceMs: number = ABORT_GRACE_MS,
 ): Promise<Output> {
-  const late = new AbortController();
   const error = new ServiceError(
     'INTERNAL_ERROR',
     `the job could not be finished: ${limits[step].does} took too long`,
   );
-  const { promise: abandoned, reject: abandon } = Promise.withResolvers<never>();
-  const ending = setTimeout(() => late.abort(error), limitMs);
-  const abandoning = setTimeout(() => abandon(error), limitMs + graceMs);
-  try {
-    return await Promise.race([run(AbortSignal.any([signal, late.signal])), abandoned]);
-  } finally {
-    clearTimeout(ending);
-    clearTimeout(abandoning);
-  }
+  const reason = () => error;
+  using limit = deadline(limitMs, { signal, reason });
+  return await within(limitMs + graceMs, () => run(limit.signal), { reason });
 }

@@ -14,7 +14,7 @@ function standStill(): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, REQUEST_DEADLINE_MS + 200);
 }
 
-// Broken by hand (packages/base/src/own-time.ts): without the setImmediate and in one step the deadline is over before the answer is looked at.
+// Broken by hand (packages/base/src/deadline.ts): without the setImmediate and in one step the deadline is over before the answer is looked at.
 it('gets the answer all the same', async () => {
   const { redis } = queue();
   await redis.set('asked', 'answered');
@@ -27,7 +27,7 @@ it('gets the answer all the same', async () => {
   expect(await asked).toBe('answered');
 });
 
-// Broken by hand (packages/base/src/own-time.ts): with one step the deadline is over before the connection is made.
+// Broken by hand (packages/base/src/deadline.ts): with one step the deadline is over before the connection is made.
 it('gets the answer to what it asked for while it connected', async () => {
   const redis = connectRedis({ url: queue().server.url, role: 'request', logger: createLogger('silent') });
   const asked = redis.ping();
@@ -36,7 +36,7 @@ it('gets the answer to what it asked for while it connected', async () => {
   await closeRedis(redis);
 });
 
-// Broken by hand (packages/base/src/own-time.ts): with one step it is answered 503.
+// Broken by hand (packages/base/src/deadline.ts): with one step it is answered 503.
 it('submits a job all the same', async () => {
   const submitted = queue().jobs.submit(TENANT, [{ jobId: newJobId(), payload: payloadOf(TENANT) }]);
   await setImmediate();

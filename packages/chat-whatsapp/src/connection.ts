@@ -4,6 +4,7 @@
  */
 import { setTimeout as wait } from 'node:timers/promises';
 import type { AuthenticationState, BaileysEventMap, UserFacingSocketConfig } from 'baileys';
+import { within } from 'soundpost-base/deadline';
 import type { Logger } from 'soundpost-base/logger';
 import type { Lease } from 'soundpost-chat/lease/lease';
 import type { Pairing } from 'soundpost-chat/transport';
@@ -114,7 +115,7 @@ export class Connection {
     } else if (this.#line !== undefined && this.#pairing !== undefined && pairingNumber !== undefined) {
       await this.#requestCode(this.#line.socket, pairingNumber);
     }
-    await Promise.race([this.#shown.promise, wait(CONNECT_TIMEOUT_MS, undefined, { ref: false })]);
+    await within(CONNECT_TIMEOUT_MS, () => this.#shown.promise).catch(() => undefined);
   }
 
   /** Takes the device off the account, and forgets the session. */

@@ -1,6 +1,7 @@
 /** Messages to the network: each is the same one however often it is sent, and counts when the server has taken it. */
 import { randomBytes } from 'node:crypto';
 import type { AnyMessageContent, WAMessage } from 'baileys';
+import { deadline, untilAborted } from 'soundpost-base/deadline';
 import type { Lease } from 'soundpost-chat/lease/lease';
 import type { MessageLog } from 'soundpost-chat/message-log';
 import type {
@@ -10,7 +11,6 @@ import type {
   OutgoingText,
   OutgoingVoice,
 } from 'soundpost-chat/transport';
-import { untilAborted } from 'soundpost-chat/until-aborted';
 import { GatewayError } from 'soundpost-contract/gateway-errors';
 import type { Acknowledgements } from './acknowledgements.ts';
 import type { Connection, Line } from './connection.ts';
@@ -72,13 +72,14 @@ export class Outgoing {
     if (kind === 'voice') {
       throw new GatewayError('not_editable', 'key.id: a voice message has no caption on WhatsApp');
     }
+    using limit = deadline(SEND_TIMEOUT_MS);
     const edit = { remoteJid: chat.jid, fromMe: true, id: key.id };
     await this.#send(
       this.#options.connection.line(),
       chat,
       randomBytes(16).toString('hex').toUpperCase(),
       { ...withoutPreview(text), edit },
-      AbortSignal.timeout(SEND_TIMEOUT_MS),
+      limit.signal,
     );
   }
 

@@ -1,4 +1,5 @@
 /** Which version of WhatsApp's web client Baileys names itself: servers refuse those that they no longer take with 405. */
+import { deadline } from 'soundpost-base/deadline';
 import type { Logger } from 'soundpost-base/logger';
 import type { Outbound } from 'soundpost-outbound/outbound';
 import { fetchOptions } from './guarded-requests.ts';
@@ -39,9 +40,10 @@ export class ProtocolVersion {
     const { set, outbound, logger } = this.#options;
     if (set !== undefined) return false;
     if (this.#learned === refused) {
+      using limit = deadline(PAGE_TIMEOUT_MS);
       const { version, isLatest } = await library.fetchLatestWaWebVersion({
         ...fetchOptions(await outbound.service()),
-        signal: AbortSignal.timeout(PAGE_TIMEOUT_MS),
+        signal: limit.signal,
       });
       if (!isLatest || version.join() === refused?.join()) return false;
       this.#learned = version;

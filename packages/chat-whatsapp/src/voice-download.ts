@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
 import type { WAMessageContent } from 'baileys';
+import { deadline } from 'soundpost-base/deadline';
 import type { Outbound } from 'soundpost-outbound/outbound';
 import { fetchOptions } from './guarded-requests.ts';
 import type { BaileysLibrary } from './library.ts';
@@ -26,9 +27,10 @@ export async function downloadVoice(
   if (!(directPath && DIRECT_PATH.test(directPath) && mediaKey?.length === MEDIA_KEY_BYTES)) {
     throw new Error('the message does not say where its sound is');
   }
+  using limit = deadline(DOWNLOAD_TIMEOUT_MS);
   // Only the path is handed on: with the message's `url` Baileys would go to whatever host a stranger wrote there.
   const stream = await library.downloadContentFromMessage({ directPath, mediaKey }, 'audio', {
-    options: { ...fetchOptions(await outbound.service()), signal: AbortSignal.timeout(DOWNLOAD_TIMEOUT_MS) },
+    options: { ...fetchOptions(await outbound.service()), signal: limit.signal },
   });
   const hash = createHash('sha256');
   let sizeBytes = 0;
@@ -45,7 +47,7 @@ export async function downloadVoice(
       }
     },
     createWriteStream(file, { mode: 0o600 }),
-    { signal: AbortSignal.timeout(DOWNLOAD_TIMEOUT_MS) },
+    { signal: limit.signal },
   );
   if (fileSha256?.length && !hash.digest().equals(Buffer.from(fileSha256))) {
     throw new Error('the sound is not the one that was sent: its hash differs');

@@ -1,7 +1,7 @@
 /** A message of the instance's own, brought to the network once: whatever breaks meanwhile, and however often it is tried. */
 import { setImmediate } from 'node:timers/promises';
+import { untilAborted } from 'soundpost-base/deadline';
 import type { Chat } from 'soundpost-chat/transport';
-import { untilAborted } from 'soundpost-chat/until-aborted';
 import type { AddressBook } from './address-book.ts';
 import type { Archive } from './archive.ts';
 import { attribute, type Element } from './element.ts';

@@ -1,5 +1,6 @@
 /** The rooms that the instance is in (XEP-0045), and what it may ask of them. */
 import { randomBytes } from 'node:crypto';
+import { within } from 'soundpost-base/deadline';
 import type { Participant } from 'soundpost-chat/transport';
 import { GatewayError } from 'soundpost-contract/gateway-errors';
 import { attribute, type Element, xml } from './element.ts';
@@ -186,7 +187,6 @@ export class Rooms {
 
   async #tryToEnter(room: Room, { password, sinceMs }: Entry): Promise<Room> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const timer = setTimeout(() => reject(new NotEntered('remote-server-timeout')), JOIN_TIMEOUT_MS);
     this.#entering.set(room.jid, {
       room,
       resolve,
@@ -199,10 +199,10 @@ export class Rooms {
       await this.#stream.send(
         xml('presence', { to: `${room.jid}/${room.nick}` }, xml('x', { xmlns: ns.muc }, history, ...secret)),
       );
-      await promise;
+      const reason = () => new NotEntered('remote-server-timeout');
+      await within(JOIN_TIMEOUT_MS, () => promise, { reason });
       return room;
     } finally {
-      clearTimeout(timer);
       this.#entering.delete(room.jid);
     }
   }

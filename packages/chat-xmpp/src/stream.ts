@@ -3,9 +3,9 @@
  * the place where a stanza is known to have reached the server.
  */
 import { EventEmitter, once } from 'node:events';
+import { type Deadline, deadline, untilAborted } from 'soundpost-base/deadline';
 import type { Logger } from 'soundpost-base/logger';
 import type { Lease } from 'soundpost-chat/lease/lease';
-import { untilAborted } from 'soundpost-chat/until-aborted';
 import { GatewayError } from 'soundpost-contract/gateway-errors';
 import type { ConnectionState } from 'soundpost-contract/gateway-instances';
 import { Acknowledgements, StanzaInDoubt } from './acknowledgements.ts';
@@ -67,7 +67,7 @@ export class Stream {
   #state: ConnectionState = 'close';
   #retry: NodeJS.Timeout | undefined;
   #retryMs = FIRST_RETRY_MS;
-  #onlineTimer: NodeJS.Timeout | undefined;
+  #opening: Deadline | undefined;
   #isAttempting = false;
   /** The server showed a certificate that is not trusted: until it shows another one, the account is not connecting but off. */
   #isUntrusted = false;
@@ -109,7 +109,7 @@ export class Stream {
     const line = this.#line;
     this.#line = undefined;
     clearTimeout(this.#retry);
-    clearTimeout(this.#onlineTimer);
+    this.#opening?.[Symbol.dispose]();
     this.#retry = undefined;
     this.#session++;
     this.#setState('close', reason);
@@ -254,13 +254,13 @@ export class Stream {
 
   /** For a server that takes the connection and then says nothing. */
   #expectOnline(line: Line): void {
-    clearTimeout(this.#onlineTimer);
-    this.#onlineTimer = setTimeout(() => {
+    this.#opening?.[Symbol.dispose]();
+    this.#opening = deadline(ONLINE_TIMEOUT_MS);
+    this.#opening.signal.addEventListener('abort', () => {
       if (this.#line === line && this.#state !== 'open') {
         line.cut();
       }
-    }, ONLINE_TIMEOUT_MS);
-    this.#onlineTimer.unref();
+    });
   }
 
   /** A new session, as opposed to a resumed one. */

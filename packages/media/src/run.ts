@@ -4,6 +4,7 @@
  */
 import { lstat, writeFile } from 'node:fs/promises';
 import { constants } from 'node:os';
+import { deadline } from 'soundpost-base/deadline';
 import { type BadEnding, MediaFailure, ToolFailure } from './failure.ts';
 import {
   bubblewrap,
@@ -221,12 +222,11 @@ async function supervise(
     starterPath === undefined ? spawnTool(command, listeners) : startTool(starterPath, command, listeners);
   const reaper = new Reaper(process);
 
-  const onAbort = () => reaper.end('aborted');
-  options.signal.addEventListener('abort', onAbort, { once: true });
-  const wall = setTimeout(
-    () => reaper.end({ kind: 'wall-limit', afterMs: options.wallLimitMs }),
-    options.wallLimitMs,
-  );
+  using limit = deadline(options.wallLimitMs, { signal: options.signal });
+  limit.signal.addEventListener('abort', () => {
+    const isAborted = limit.signal.reason === options.signal.reason;
+    reaper.end(isAborted ? 'aborted' : { kind: 'wall-limit', afterMs: options.wallLimitMs });
+  });
   const watchdog =
     stallMs === undefined
       ? undefined
@@ -242,8 +242,6 @@ async function supervise(
     }
     return { stderr: stderr.text, lastProgress };
   } finally {
-    options.signal.removeEventListener('abort', onAbort);
-    clearTimeout(wall);
     clearInterval(watchdog);
     reaper.close();
   }

@@ -1,7 +1,7 @@
 /** A stranger's file, streamed to disk within limits, tried again and continued where it broke. */
 import { type FileHandle, open, rm } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { deadlineOf } from './deadline.ts';
+import { deadline } from 'soundpost-base/deadline';
 import { OutboundFailed } from './errors.ts';
 import { type Answer, discard, get, headerOf, type Route, refuseEncoded, statusFailure } from './exchange.ts';
 import { limitedBody, tooLarge } from './limited-body.ts';
@@ -105,9 +105,9 @@ export async function download(
   const limits = { ...defaultLimits, ...options.limits };
   const { begun } = options;
   const file = await open(options.file, begun === undefined ? 'wx' : 'r+', 0o600);
-  const tooLate = new OutboundFailed('timeout', 'the download took too long', false);
-  const deadline = deadlineOf(limits.totalMs, tooLate, options.signal);
-  const { signal } = deadline;
+  const reason = () => new OutboundFailed('timeout', 'the download took too long', false);
+  using limit = deadline(limits.totalMs, { signal: options.signal, reason });
+  const { signal } = limit;
   const transfer: Transfer = {
     file,
     receivedBytes: begun?.receivedBytes ?? 0,
@@ -137,8 +137,6 @@ export async function download(
     }
     await rm(options.file, { force: true });
     throw error;
-  } finally {
-    deadline.clear();
   }
 }
 

@@ -1,5 +1,5 @@
 /** Something small from a stranger, read into memory. */
-import { deadlineOf } from './deadline.ts';
+import { deadline } from 'soundpost-base/deadline';
 import { OutboundFailed } from './errors.ts';
 import { discard, get, type Route, refuseEncoded, statusFailure } from './exchange.ts';
 import { limitedBody } from './limited-body.ts';
@@ -23,22 +23,18 @@ export async function fetchBytes(
   route: Route,
   { url, maxBytes, signal }: FetchBytesOptions,
 ): Promise<Uint8Array> {
-  const tooLate = new OutboundFailed('timeout', 'the server took too long', true);
-  const deadline = deadlineOf(TIMEOUT_MS, tooLate, signal);
+  const reason = () => new OutboundFailed('timeout', 'the server took too long', true);
+  using limit = deadline(TIMEOUT_MS, { signal, reason });
+  const answer = await get(route, { ...limits, url, headers: {}, signal: limit.signal });
   try {
-    const answer = await get(route, { ...limits, url, headers: {}, signal: deadline.signal });
-    try {
-      if (answer.status !== 200) throw statusFailure(answer);
-      refuseEncoded(answer.headers);
-    } catch (error) {
-      discard(answer.body);
-      throw error;
-    }
-    const chunks: Uint8Array[] = [];
-    for await (const chunk of limitedBody(answer.body, { ...limits, maxBytes }, deadline.signal))
-      chunks.push(chunk);
-    return Buffer.concat(chunks);
-  } finally {
-    deadline.clear();
+    if (answer.status !== 200) throw statusFailure(answer);
+    refuseEncoded(answer.headers);
+  } catch (error) {
+    discard(answer.body);
+    throw error;
   }
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of limitedBody(answer.body, { ...limits, maxBytes }, limit.signal))
+    chunks.push(chunk);
+  return Buffer.concat(chunks);
 }

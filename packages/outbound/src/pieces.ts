@@ -1,5 +1,5 @@
 /** A source of many files, such as the segments of a stream: a request for each, over few connections that are kept alive. */
-import { deadlineOf } from './deadline.ts';
+import { deadline } from 'soundpost-base/deadline';
 import { type DownloadLimits, defaultLimits, withTries } from './download.ts';
 import { OutboundFailed } from './errors.ts';
 import { type Answer, discard, get, headerOf, type Route, refuseEncoded, statusFailure } from './exchange.ts';
@@ -42,8 +42,8 @@ export async function fetchPieces<T>(
   run: (fetch: FetchPiece) => Promise<T>,
 ): Promise<T> {
   const limits = { ...defaultLimits, ...options.limits };
-  const tooLate = new OutboundFailed('timeout', 'the download took too long', false);
-  const deadline = deadlineOf(limits.totalMs, tooLate, options.signal);
+  const reason = () => new OutboundFailed('timeout', 'the download took too long', false);
+  using limit = deadline(limits.totalMs, { signal: options.signal, reason });
   let receivedBytes = 0;
   const counted = async function* (body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
     for await (const chunk of body) {
@@ -52,25 +52,21 @@ export async function fetchPieces<T>(
       yield chunk;
     }
   };
-  try {
-    return await run((request, take) => {
-      const signal = AbortSignal.any([deadline.signal, request.signal]);
-      return withTries(limits, signal, async () => {
-        const { url, span } = request;
-        const headers: Record<string, string> = span === undefined ? {} : { range: rangeHeader([span]) };
-        const answer = await get(route, { ...limits, url, headers, signal, keepAlive: true });
-        try {
-          requirePiece(answer, span);
-          const body = limitedBody(answer.body, { ...limits, maxBytes: request.maxBytes }, signal);
-          return await take({ url: answer.url.href, bytes: counted(whole(body, span)) });
-        } finally {
-          discard(answer.body);
-        }
-      });
+  return await run((request, take) => {
+    const signal = AbortSignal.any([limit.signal, request.signal]);
+    return withTries(limits, signal, async () => {
+      const { url, span } = request;
+      const headers: Record<string, string> = span === undefined ? {} : { range: rangeHeader([span]) };
+      const answer = await get(route, { ...limits, url, headers, signal, keepAlive: true });
+      try {
+        requirePiece(answer, span);
+        const body = limitedBody(answer.body, { ...limits, maxBytes: request.maxBytes }, signal);
+        return await take({ url: answer.url.href, bytes: counted(whole(body, span)) });
+      } finally {
+        discard(answer.body);
+      }
     });
-  } finally {
-    deadline.clear();
-  }
+  });
 }
 
 function requirePiece(answer: Answer, span: ByteSpan | undefined): void {

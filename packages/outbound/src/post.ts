@@ -2,8 +2,8 @@
 import { once } from 'node:events';
 import { type IncomingMessage, type RequestOptions, request } from 'node:http';
 import type { Readable } from 'node:stream';
+import { type Deadline, deadline } from 'soundpost-base/deadline';
 import type { GuardedAgent } from './connector.ts';
-import { type Deadline, deadlineOf } from './deadline.ts';
 import { OutboundFailed, OutboundRefused } from './errors.ts';
 import { discard, type Route, retryAfterSeconds } from './exchange.ts';
 import { toOutboundError } from './failure.ts';
@@ -88,18 +88,18 @@ export async function send(
   route: SendRoute,
   purpose: Purpose,
   options: Omit<PostOptions, 'body'>,
-  exchange: (url: URL, headers: Record<string, string>, deadline: Deadline) => Promise<IncomingMessage>,
+  exchange: (url: URL, headers: Record<string, string>, limit: Deadline) => Promise<IncomingMessage>,
 ): Promise<PostAnswer> {
   const { url } = parseTarget(options.url, purpose, route.policy);
   const headers = {
     'user-agent': route.userAgent,
     ...lowerCased(options.headers),
   };
-  const tooLate = new OutboundFailed('timeout', 'the receiver took too long to answer', true);
-  const deadline = deadlineOf(options.timeoutMs, tooLate, options.signal);
+  const reason = () => new OutboundFailed('timeout', 'the receiver took too long to answer', true);
+  using limit = deadline(options.timeoutMs, { signal: options.signal, reason });
   const startedAt = performance.now();
   try {
-    const answer = await exchange(url, headers, deadline);
+    const answer = await exchange(url, headers, limit);
     const latencyMs = Math.round(performance.now() - startedAt);
     const retryAfter = retryAfterSeconds(answer.headers);
     return {
@@ -109,10 +109,8 @@ export async function send(
       bodySnippet: await snippet(answer),
     };
   } catch (error) {
-    deadline.signal.throwIfAborted();
+    limit.signal.throwIfAborted();
     throw toOutboundError(error);
-  } finally {
-    deadline.clear();
   }
 }
 

@@ -2,8 +2,10 @@
  * The way out through a forward proxy (CONNECT, RFC 9110, 9.3.6), for networks that let nothing else out. It is asked for an address that was checked
  * here, never for a name, so that what it resolves itself changes nothing; its own rules come on top.
  */
-import { request } from 'node:http';
+import { once } from 'node:events';
+import { type IncomingMessage, request } from 'node:http';
 import type { Socket } from 'node:net';
+import { within } from 'soundpost-base/deadline';
 import { buildConnector } from 'undici';
 import { parseAddress } from './address-table.ts';
 import { type ConnectTarget, connectSocket } from './connector.ts';
@@ -38,39 +40,34 @@ async function tunnelTo(proxy: URL, { addresses, port, timeoutMs }: ConnectTarge
   throw failure;
 }
 
-function tunnel(proxy: URL, authority: string, timeoutMs: number): Promise<Socket> {
+async function tunnel(proxy: URL, authority: string, timeoutMs: number): Promise<Socket> {
   const { username, password } = proxy;
   const credentials = Buffer.from(`${decodeURIComponent(username)}:${decodeURIComponent(password)}`);
-  return new Promise((resolve, reject) => {
-    const late = Object.assign(new Error('the proxy did not answer'), { code: 'ETIMEDOUT' });
-    const asking = request({
-      host: proxy.hostname.replace(/^\[|\]$/g, ''),
-      port: proxy.port || 80,
-      method: 'CONNECT',
-      path: authority,
-      agent: false,
-      headers: {
-        host: authority,
-        ...(username !== '' && { 'proxy-authorization': `Basic ${credentials.toString('base64')}` }),
-      },
-    });
-    const timer = setTimeout(() => asking.destroy(late), timeoutMs);
-    asking
-      .once('connect', ({ statusCode = 0 }, socket: Socket, early: Buffer) => {
-        clearTimeout(timer);
-        if (statusCode >= 200 && statusCode < 300) {
-          if (early.length > 0) socket.unshift(early);
-          return resolve(socket);
-        }
-        socket.destroy();
-        reject(answered(statusCode));
-      })
-      .once('error', (error) => {
-        clearTimeout(timer);
-        reject(error);
-      })
-      .end();
+  const asking = request({
+    host: proxy.hostname.replace(/^\[|\]$/g, ''),
+    port: proxy.port || 80,
+    method: 'CONNECT',
+    path: authority,
+    agent: false,
+    headers: {
+      host: authority,
+      ...(username !== '' && { 'proxy-authorization': `Basic ${credentials.toString('base64')}` }),
+    },
   });
+  const reason = () => Object.assign(new Error('the proxy did not answer'), { code: 'ETIMEDOUT' });
+  try {
+    const connected = await within(timeoutMs, () => once(asking.end(), 'connect'), { reason });
+    const [{ statusCode = 0 }, socket, early] = connected as [IncomingMessage, Socket, Buffer];
+    if (statusCode >= 200 && statusCode < 300) {
+      if (early.length > 0) socket.unshift(early);
+      return socket;
+    }
+    socket.destroy();
+    throw answered(statusCode);
+  } catch (error) {
+    asking.on('error', () => {}).destroy();
+    throw error;
+  }
 }
 
 /** 502, 503 and 504 say that it did not get through; anything else that it did not want to. */

@@ -2,8 +2,7 @@
 import { once } from 'node:events';
 import { type ClientRequest, type IncomingMessage, request } from 'node:http';
 import type { Readable } from 'node:stream';
-import { afterOwnTime } from 'soundpost-base/own-time';
-import type { Deadline } from './deadline.ts';
+import { type Deadline, deadline } from 'soundpost-base/deadline';
 import { OutboundFailed } from './errors.ts';
 import { addressed, type PostAnswer, type PostOptions, type SendRoute, send } from './post.ts';
 
@@ -27,7 +26,7 @@ const EXPECTATION_FAILED = 417;
 export async function put(route: SendRoute, options: PutOptions): Promise<PostAnswer> {
   const { purpose, body, sizeBytes, idleMs, ...rest } = options;
   const attempt = (asksFirst: boolean): Promise<PostAnswer> =>
-    send(route, purpose, { ...rest, timeoutMs: idleMs }, (url, headers, deadline) => {
+    send(route, purpose, { ...rest, timeoutMs: idleMs }, (url, headers, limit) => {
       const sending = request({
         ...addressed(url, route.agents),
         method: 'PUT',
@@ -39,9 +38,9 @@ export async function put(route: SendRoute, options: PutOptions): Promise<PostAn
           connection: 'close',
           ...(asksFirst && { expect: '100-continue' }),
         },
-        signal: deadline.signal,
+        signal: limit.signal,
       });
-      return exchange(sending, options, asksFirst, deadline);
+      return exchange(sending, options, asksFirst, limit);
     });
   try {
     const asksFirst = sizeBytes >= ASK_FIRST_BYTES;
@@ -59,7 +58,7 @@ async function exchange(
   sending: ClientRequest,
   { body, sizeBytes }: PutOptions,
   asksFirst: boolean,
-  deadline: Deadline,
+  limit: Deadline,
 ): Promise<IncomingMessage> {
   const over = new AbortController();
   const response = once(sending, 'response').then(([answer]: IncomingMessage[]) => answer as IncomingMessage);
@@ -69,11 +68,11 @@ async function exchange(
     () => over.abort(),
   );
   sending.on('error', () => {});
-  const stop = AbortSignal.any([deadline.signal, over.signal]);
+  const stop = AbortSignal.any([limit.signal, over.signal]);
   try {
     if (asksFirst) await goAhead(sending, stop);
-    const sentBytes = stop.aborted ? 0 : await sendBody(sending, body, sizeBytes, deadline, stop);
-    deadline.signal.throwIfAborted();
+    const sentBytes = stop.aborted ? 0 : await sendBody(sending, body, sizeBytes, limit, stop);
+    limit.signal.throwIfAborted();
     if (!stop.aborted) {
       if (sentBytes !== sizeBytes) {
         throw new OutboundFailed('protocol', 'the file is not as long as it was said to be', false);
@@ -90,11 +89,8 @@ async function exchange(
 /** Sends the head alone, so that an answer to it comes before the file has gone. */
 async function goAhead(sending: ClientRequest, stop: AbortSignal): Promise<void> {
   sending.flushHeaders();
-  const late = new AbortController();
-  const end = afterOwnTime(ASK_FIRST_MS, () => late.abort());
-  const signal = AbortSignal.any([stop, late.signal]);
-  await once(sending, 'continue', { signal }).catch(() => undefined);
-  end();
+  using limit = deadline(ASK_FIRST_MS, { signal: stop });
+  await once(sending, 'continue', { signal: limit.signal }).catch(() => undefined);
 }
 
 /** Resolves to how many bytes it read, which may be too many. */
@@ -102,7 +98,7 @@ async function sendBody(
   sending: ClientRequest,
   body: Readable,
   sizeBytes: number,
-  deadline: Deadline,
+  limit: Deadline,
   stop: AbortSignal,
 ): Promise<number> {
   let sentBytes = 0;
@@ -112,7 +108,7 @@ async function sendBody(
     if (stop.aborted || sentBytes > sizeBytes) break;
     if (!sending.write(chunk)) await once(sending, 'drain', { signal: stop }).catch(() => undefined);
     if (stop.aborted) break;
-    deadline.renew();
+    limit.renew();
   }
   return sentBytes;
 }

@@ -3,7 +3,7 @@
  * takes no room for the rest. Where the server or the file does not lend itself to that, the file is downloaded whole.
  */
 import { rm } from 'node:fs/promises';
-import { deadlineOf } from './deadline.ts';
+import { deadline } from 'soundpost-base/deadline';
 import {
   type Downloaded,
   type DownloadLimits,
@@ -46,8 +46,8 @@ const DEFAULT_MIN_BYTES = 8 * 1_024 * 1_024;
 export async function downloadParts(route: Route, options: PartsOptions): Promise<PartsDownloaded> {
   const limits = { ...defaultLimits, ...options.limits };
   const begunAt = Date.now();
-  const tooLate = new OutboundFailed('timeout', 'the download took too long', false);
-  const deadline = deadlineOf(limits.totalMs, tooLate, options.signal);
+  const reason = () => new OutboundFailed('timeout', 'the download took too long', false);
+  using limit = deadline(limits.totalMs, { signal: options.signal, reason });
   let unusedRoomBytes = 0;
   const makeRoomForParts = async (bytes: number): Promise<void> => {
     await options.makeRoom?.(bytes);
@@ -59,23 +59,19 @@ export async function downloadParts(route: Route, options: PartsOptions): Promis
     unusedRoomBytes = Math.max(0, -missing);
     if (missing > 0) await options.makeRoom?.(missing);
   };
-  try {
-    // What was fetched whole so far goes on as it began.
-    const outcome =
-      options.begun === undefined
-        ? await tryParts(route, { ...options, makeRoom: makeRoomForParts }, limits, deadline.signal)
-        : { first: undefined };
-    if ('downloaded' in outcome) return outcome.downloaded;
-    const totalMs = Math.max(1, limits.totalMs - (Date.now() - begunAt));
-    const whole = await download(
-      route,
-      { ...options, makeRoom, limits: { ...limits, totalMs } },
-      outcome.first,
-    );
-    return { ...whole, partBytes: undefined };
-  } finally {
-    deadline.clear();
-  }
+  // What was fetched whole so far goes on as it began.
+  const outcome =
+    options.begun === undefined
+      ? await tryParts(route, { ...options, makeRoom: makeRoomForParts }, limits, limit.signal)
+      : { first: undefined };
+  if ('downloaded' in outcome) return outcome.downloaded;
+  const totalMs = Math.max(1, limits.totalMs - (Date.now() - begunAt));
+  const whole = await download(
+    route,
+    { ...options, makeRoom, limits: { ...limits, totalMs } },
+    outcome.first,
+  );
+  return { ...whole, partBytes: undefined };
 }
 
 /** What came of it: the parts, or the first answer for `download` to go on with, if it can be used for that. */

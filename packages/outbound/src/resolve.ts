@@ -1,6 +1,6 @@
 /** From a host name to its addresses, within a deadline. */
 import { promises as dns } from 'node:dns';
-import { once } from 'node:events';
+import { within } from 'soundpost-base/deadline';
 import { OutboundFailed } from './errors.ts';
 
 /** All addresses of a name. `signal` aborts at the deadline. */
@@ -51,18 +51,14 @@ export async function resolveWithin(
   signal?: AbortSignal,
 ): Promise<readonly string[]> {
   signal?.throwIfAborted();
-  const deadline = new AbortController();
-  const timer = setTimeout(() => deadline.abort(), deadlineMs);
-  const giveUp = signal === undefined ? deadline.signal : AbortSignal.any([deadline.signal, signal]);
+  const reason = () => new Error('no answer in time');
   try {
-    const aborted = once(giveUp, 'abort').then(() => Promise.reject(new Error('no answer in time')));
-    const addresses = await Promise.race([resolve(hostname, giveUp), aborted]);
+    const ask = (giveUp: AbortSignal) => resolve(hostname, giveUp);
+    const addresses = await within(deadlineMs, ask, { signal, reason });
     if (addresses.length === 0) throw Object.assign(new Error('empty answer'), { code: 'ENODATA' });
     return addresses;
   } catch (cause) {
     const gone = cause instanceof Error && 'code' in cause && noSuchName.has(String(cause.code));
     throw new OutboundFailed('dns', 'the server could not be reached', !gone, { cause });
-  } finally {
-    clearTimeout(timer);
   }
 }

@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { access } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { within } from 'soundpost-base/deadline';
 import { dieWithParent } from 'soundpost-base/launcher';
 
 /** Debian's, which sees Debian's packages; another one on the PATH does not. */
@@ -71,25 +72,17 @@ export async function startPeer(setting: PeerSetting): Promise<XmppPeer> {
     const heard = events.map((event) => JSON.stringify(event));
     return new Error([`${setting.jid} ${reason}; it heard`, ...heard, ...complaints].join('\n'));
   };
-  const seen: XmppPeer['seen'] = (what, fits) =>
-    new Promise((resolve, reject) => {
-      const look = (): void => {
-        const found = events.find(fits);
-        if (found === undefined) return;
-        finish();
-        resolve(found);
-      };
-      const timer = setTimeout(() => {
-        finish();
-        reject(failure(`waited in vain for ${what}`));
-      }, WAIT_MS);
-      const finish = (): void => {
-        clearTimeout(timer);
-        waiting.delete(look);
-      };
-      waiting.add(look);
-      look();
-    });
+  const seen: XmppPeer['seen'] = (what, fits) => {
+    const { promise, resolve } = Promise.withResolvers<PeerEvent>();
+    const look = (): void => {
+      const found = events.find(fits);
+      if (found !== undefined) resolve(found);
+    };
+    waiting.add(look);
+    look();
+    const reason = () => failure(`waited in vain for ${what}`);
+    return within(WAIT_MS, () => promise, { reason }).finally(() => waiting.delete(look));
+  };
 
   let asked = 0;
   const kill = async (): Promise<void> => {

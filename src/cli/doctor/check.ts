@@ -1,4 +1,5 @@
 /** What a check is, and how all of them are run: side by side, each within its time, none able to break another. */
+import { within } from 'soundpost-base/deadline';
 
 /** `fault`: the service does not start, or does not do its work. `warning`: it does, but not as well or as safely as it could. */
 export const verdicts = ['ok', 'warning', 'fault'] as const;
@@ -29,24 +30,19 @@ export interface Row extends Finding {
 export async function runChecks(checks: readonly Check[], limitMs: number): Promise<Row[]> {
   const found = await Promise.all(
     checks.map(async ({ name, run }) =>
-      (await settled(run(), limitMs)).map((row) => ({ check: name, ...row })),
+      (await settled(run, limitMs)).map((row) => ({ check: name, ...row })),
     ),
   );
   return found.flat();
 }
 
-async function settled(work: Promise<readonly Finding[]>, limitMs: number): Promise<readonly Finding[]> {
-  const { promise: late, resolve } = Promise.withResolvers<readonly Finding[]>();
-  const timer = setTimeout(
-    () => resolve([{ verdict: 'fault', found: `no answer within ${limitMs / 1000} s: it hangs` }]),
-    limitMs,
-  );
+async function settled(run: Check['run'], limitMs: number): Promise<readonly Finding[]> {
+  const late = new Error(`no answer within ${limitMs / 1000} s: it hangs`);
   try {
-    return await Promise.race([work, late]);
+    return await within(limitMs, run, { reason: () => late });
   } catch (error) {
-    return [{ verdict: 'fault', found: `could not be checked: ${messageOf(error)}` }];
-  } finally {
-    clearTimeout(timer);
+    const found = error === late ? late.message : `could not be checked: ${messageOf(error)}`;
+    return [{ verdict: 'fault', found }];
   }
 }
 

@@ -1,6 +1,8 @@
 /** What is asked over the network, where it is configured: the bucket, a gateway of somebody else's, and the transcriber. */
+import { once } from 'node:events';
 import { get as getHttp } from 'node:http';
 import { get as getHttps } from 'node:https';
+import { within } from 'soundpost-base/deadline';
 import { type Finding, messageOf, ok } from './check.ts';
 
 interface BucketFacts {
@@ -92,18 +94,16 @@ async function statusOf(
   url: string,
   headers: Readonly<Record<string, string>> = {},
 ): Promise<number | string> {
-  const { promise, resolve } = Promise.withResolvers<number | string>();
   const get = url.startsWith('https:') ? getHttps : getHttp;
-  const request = get(url, { agent: false, headers }, (response) => {
-    response.resume();
-    resolve(response.statusCode ?? 0);
-  });
-  request.on('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message));
-  const timer = setTimeout(() => resolve(`no answer within ${PATIENCE_MS / 1000} s`), PATIENCE_MS);
+  const request = get(url, { agent: false, headers });
+  const reason = () => new Error(`no answer within ${PATIENCE_MS / 1000} s`);
   try {
-    return await promise;
+    const [response] = await within(PATIENCE_MS, () => once(request, 'response'), { reason });
+    return response.statusCode ?? 0;
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    return code ?? message;
   } finally {
-    clearTimeout(timer);
-    request.destroy();
+    request.on('error', () => undefined).destroy();
   }
 }

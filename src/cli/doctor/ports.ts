@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { get } from 'node:http';
 import { createServer } from 'node:net';
 import { text } from 'node:stream/consumers';
+import { within } from 'soundpost-base/deadline';
 import { type Finding, messageOf, ok } from './check.ts';
 
 interface WantedPort {
@@ -90,16 +91,17 @@ async function freePort(host: string, wanted: number): Promise<number> {
 async function isSoundpost(host: string, port: number): Promise<boolean> {
   // An address for every interface is none to call.
   const name = ({ '0.0.0.0': '127.0.0.1', '::': '::1' } as Record<string, string>)[host] ?? host;
-  const { promise, resolve } = Promise.withResolvers<string>();
-  const request = get({ host: name, port, path: '/health/ready', agent: false }, (response) => {
-    text(response).then(resolve, () => resolve(''));
-  });
-  request.on('error', () => resolve(''));
-  const timer = setTimeout(() => request.destroy(), PATIENCE_MS);
+  const request = get({ host: name, port, path: '/health/ready', agent: false });
+  const ask = async () => {
+    const [response] = await once(request, 'response');
+    return await text(response);
+  };
   try {
-    return /"status":\s*"(ok|unavailable)".*"redis":.*"storage":/s.test(await promise);
+    const answer = await within(PATIENCE_MS, ask);
+    return /"status":\s*"(ok|unavailable)".*"redis":.*"storage":/s.test(answer);
+  } catch {
+    return false;
   } finally {
-    clearTimeout(timer);
-    request.destroy();
+    request.on('error', () => undefined).destroy();
   }
 }

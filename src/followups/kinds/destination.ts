@@ -1,5 +1,6 @@
 /** Puts a finished file to its destination (decisions A8): an object is there whole, or not at all. */
 
+import { deadline } from 'soundpost-base/deadline';
 import type { Logger } from 'soundpost-base/logger';
 import type { DestinationRequest } from 'soundpost-contract/destination';
 import { fileKindOf } from 'soundpost-contract/transcripts';
@@ -126,12 +127,13 @@ async function send(
   const looking = setInterval(async () => {
     if (await services.isErased(jobId).catch(() => false)) erased.abort(new Error(ERASED));
   }, LOOK_MS);
+  const ended = AbortSignal.any([signal, erased.signal]);
   let late: AbortSignal | undefined;
   try {
     // While the storage is away nobody at the other end is made to wait, and no time runs that is theirs.
-    const body = await insist(AbortSignal.any([signal, erased.signal]), () => storage.read(file.storageKey));
-    late = AbortSignal.timeout(services.longestMs ?? LONGEST_PUT_MS);
-    const ended = AbortSignal.any([signal, erased.signal, late]);
+    const body = await insist(ended, () => storage.read(file.storageKey));
+    using limit = deadline(services.longestMs ?? LONGEST_PUT_MS, { signal: ended });
+    late = limit.signal;
     return await tracing.span(
       'PUT destination',
       { 'http.request.method': 'PUT', 'server.address': new URL(origin).hostname },
@@ -143,7 +145,7 @@ async function send(
           body,
           sizeBytes: file.size,
           idleMs: services.idleMs ?? IDLE_MS,
-          signal: ended,
+          signal: limit.signal,
         });
         note({ 'http.response.status_code': status });
         return answered(status, retryAfterSeconds);
@@ -152,7 +154,7 @@ async function send(
     );
   } catch (error) {
     signal.throwIfAborted();
-    return late?.aborted
+    return late?.aborted && !ended.aborted
       ? { tried: 'failed', error: 'the destination took too long for the whole file' }
       : failed(error, erased.signal);
   } finally {

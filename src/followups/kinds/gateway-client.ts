@@ -4,6 +4,7 @@
  */
 import { openAsBlob } from 'node:fs';
 import { readFile } from 'node:fs/promises';
+import { deadline } from 'soundpost-base/deadline';
 import { MessageKey, MessageStatus } from 'soundpost-contract/job';
 import type { VoiceMessageRequest } from 'soundpost-contract/job-request';
 import { retryAfterSeconds } from 'soundpost-outbound/exchange';
@@ -80,6 +81,7 @@ export async function sendVoiceMessage(
   const { body, headers } = await encode(settings.kind, fields, file);
   // Node's own fetch goes on filling a body whose connection is gone, and throws where nobody catches it (Node 24.21, `extractBody`).
   const { fetch } = await import('undici');
+  using limit = deadline((request.delay ?? 0) + (settings.answerMarginMs ?? ANSWER_MARGIN_MS));
   let response: Response;
   try {
     response = await fetch(address, {
@@ -87,7 +89,7 @@ export async function sendVoiceMessage(
       body,
       headers: { ...context, ...headers, apikey: settings.apiKey, 'idempotency-key': idempotencyKey },
       redirect: 'error',
-      signal: AbortSignal.timeout((request.delay ?? 0) + (settings.answerMarginMs ?? ANSWER_MARGIN_MS)),
+      signal: limit.signal,
     });
   } catch (error) {
     return withoutAnswer(error);

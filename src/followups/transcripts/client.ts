@@ -3,6 +3,7 @@
  * address; but redirects of its are not followed, since they would take the key and the audio elsewhere.
  */
 import { openAsBlob } from 'node:fs';
+import { deadline } from 'soundpost-base/deadline';
 import { retryAfterSeconds } from 'soundpost-outbound/exchange';
 import type { Response } from 'undici';
 import { NonsenseAnswer, type PartHeard, readAnswer } from './answer.ts';
@@ -59,6 +60,7 @@ export async function transcribePart(
   form.append('timestamp_granularities[]', 'segment');
   if (language !== undefined) form.append('language', askedLanguage(language));
   // It answers when it has heard all of it: nothing but our own limit ends the wait.
+  using limit = deadline(transcriber.timeoutMs, { signal });
   const dispatcher = new Agent({ headersTimeout: 0, bodyTimeout: 0 });
   try {
     const response = await fetch(`${transcriber.url}/audio/transcriptions`, {
@@ -67,7 +69,7 @@ export async function transcribePart(
       headers: transcriber.apiKey === undefined ? {} : { authorization: `Bearer ${transcriber.apiKey}` },
       redirect: 'manual',
       dispatcher,
-      signal: AbortSignal.any([signal, AbortSignal.timeout(transcriber.timeoutMs)]),
+      signal: limit.signal,
     });
     return conclude(response, await textOf(response), seconds, transcriber);
   } catch (error) {

@@ -3,6 +3,7 @@ import { createWriteStream } from 'node:fs';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import type { Request, RequestHandler, Router } from 'express';
+import { deadline } from 'soundpost-base/deadline';
 import { type OtherSide, UnsupportedOperation } from 'soundpost-chat/transport';
 import type { MessageContent } from 'soundpost-contract/gateway';
 import { GatewayError } from 'soundpost-contract/gateway-errors';
@@ -119,8 +120,9 @@ async function readReply(
   }
   const { as } = CallRequest.parse(request.query);
   const { notes, workspaces, closing } = services;
-  const signal = AbortSignal.any([AbortSignal.timeout(RECORDING_TIMEOUT_MS), closing]);
-  return workspaces.use(async (workspace) => {
+  using limit = deadline(RECORDING_TIMEOUT_MS, { signal: closing });
+  const { signal } = limit;
+  return await workspaces.use(async (workspace) => {
     const path = join(workspace, 'recording');
     await pipeline(request, limited, createWriteStream(path, { mode: 0o600 }), { signal });
     const { audioMessage } = await notes.make(

@@ -1,6 +1,6 @@
 /** ioredis' two clients, changed where a request that waits, or a worker that must not give up, needs something else. */
 import { Cluster, type ClusterNode, type Command, Redis, type RedisOptions } from 'ioredis';
-import { afterOwnTime } from 'soundpost-base/own-time';
+import { deadline } from 'soundpost-base/deadline';
 
 /** The default of REDIS_DEADLINE_SECONDS. A request may meet it twice, in what it does and in what it does about that. */
 export const REQUEST_DEADLINE_MS = 900;
@@ -86,9 +86,11 @@ const limited = new WeakSet<Command>();
 function giveDeadline(command: Command, ms = REQUEST_DEADLINE_MS): void {
   if (limited.has(command)) return;
   limited.add(command);
-  const end = afterOwnTime(ms, () => {
-    if (!command.isSettled) command.reject(new Error('Command timed out'));
+  const limit = deadline(ms, { reason: () => new Error('Command timed out') });
+  limit.signal.addEventListener('abort', () => {
+    if (!command.isSettled) command.reject(limit.signal.reason);
   });
+  const end = (): void => limit[Symbol.dispose]();
   command.promise.then(end, end);
 }
 

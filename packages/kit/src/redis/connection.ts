@@ -1,7 +1,7 @@
 /** Connections to Redis, one kind for each way of failing (architecture.md "Traps"). */
 
-import { setTimeout as delay } from 'node:timers/promises';
 import { Cluster, type ClusterOptions, type RedisOptions, type Redis as SingleRedis } from 'ioredis';
+import { within } from 'soundpost-base/deadline';
 import type { Logger } from 'soundpost-base/logger';
 import { LastingRedis, REQUEST_DEADLINE_MS, RequestCluster, RequestRedis, WorkerCluster } from './clients.ts';
 import { KEY_PREFIX, ownKey } from './keys.ts';
@@ -220,10 +220,7 @@ const QUIT_TIMEOUT_MS = 2000;
 /** Closes a connection without waiting for a Redis that is not there, or hangs. */
 export async function closeRedis(redis: Redis): Promise<void> {
   if (redis.status === 'ready') {
-    await Promise.race([
-      redis.quit().catch(() => undefined),
-      delay(QUIT_TIMEOUT_MS, undefined, { ref: false }),
-    ]);
+    await within(QUIT_TIMEOUT_MS, () => redis.quit()).catch(() => undefined);
   }
   redis.disconnect();
 }

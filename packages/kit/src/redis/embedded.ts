@@ -9,6 +9,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { Redis } from 'ioredis';
+import { within } from 'soundpost-base/deadline';
 
 interface EmbeddedRedisOptions {
   /** Folder of the append-only file and the socket; made when missing. */
@@ -118,12 +119,9 @@ async function predecessorGone(folder: string): Promise<void> {
   if (redis === undefined) {
     return;
   }
-  const gone = await new Promise<boolean>((resolve) => {
-    redis.once('close', () => resolve(true));
-    setTimeout(() => resolve(false), PREDECESSOR_TIMEOUT_MS).unref();
-  });
+  const isGone = await inTime(PREDECESSOR_TIMEOUT_MS, redis, 'close');
   redis.disconnect();
-  if (!gone) {
+  if (!isGone) {
     throw new Error(
       `another Soundpost uses ${folder}: stop it, choose another DATA_DIR, or set REDIS_URL so that both use one Redis`,
     );
@@ -155,14 +153,10 @@ function endOf(child: ChildProcess): Promise<string> {
 /** Resolves with undefined once our server is ready, with a sentence when it does not get there. */
 async function answering(socket: string, identity: string): Promise<string | undefined> {
   const redis = new Redis(socket, { maxRetriesPerRequest: null, retryStrategy: () => 20 });
-  // Until the socket is there every attempt fails; not `events.once`, which would take that for the end.
+  // Until the socket is there every attempt fails.
   redis.on('error', () => undefined);
-  const ready = new Promise<boolean>((resolve) => {
-    redis.once('ready', () => resolve(true));
-    setTimeout(() => resolve(false), START_TIMEOUT_MS).unref();
-  });
   try {
-    if (!(await ready)) {
+    if (!(await inTime(START_TIMEOUT_MS, redis, 'ready'))) {
       return `it was not ready within ${START_TIMEOUT_MS / 1000} s`;
     }
     const [, answered] = (await redis.config('GET', 'syslog-ident')) as string[];
@@ -170,4 +164,13 @@ async function answering(socket: string, identity: string): Promise<string | und
   } finally {
     redis.disconnect();
   }
+}
+
+/** Whether the event comes in time. Not by `events.once`, which would take an error for the end. */
+function inTime(ms: number, redis: Redis, event: string): Promise<boolean> {
+  const comes = () => new Promise<void>((resolve) => redis.once(event, () => resolve()));
+  return within(ms, comes).then(
+    () => true,
+    () => false,
+  );
 }

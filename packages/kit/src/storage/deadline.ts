@@ -3,7 +3,7 @@
  * and whoever asked would wait as long.
  */
 import type { Readable } from 'node:stream';
-import { afterOwnTime } from 'soundpost-base/own-time';
+import { deadline, untilAborted } from 'soundpost-base/deadline';
 import type { InTime } from './incoming.ts';
 import { ObjectNotFound, type Storage } from './storage.ts';
 
@@ -83,22 +83,8 @@ export async function inTime<Result>(
   work: Promise<Result>,
   discard?: (late: Result) => void,
 ): Promise<Result> {
-  return new Promise((resolve, reject) => {
-    let isLate = false;
-    const end = afterOwnTime(ms, () => {
-      isLate = true;
-      reject(new StorageLate(operation, ms));
-    });
-    work.then(
-      (result) => {
-        end();
-        if (isLate) discard?.(result);
-        else resolve(result);
-      },
-      (error: unknown) => {
-        end();
-        reject(error);
-      },
-    );
-  });
+  using limit = deadline(ms, { reason: () => new StorageLate(operation, ms) });
+  const { signal } = limit;
+  if (discard !== undefined) work.then((result) => signal.aborted && discard(result)).catch(() => undefined);
+  return await untilAborted(work, signal);
 }

@@ -9,6 +9,7 @@ import {
   S3Client,
   type S3ClientConfig,
 } from '@aws-sdk/client-s3';
+import { deadline } from 'soundpost-base/deadline';
 import { isMissing, translated } from './s3-errors.ts';
 
 export interface S3Options {
@@ -125,9 +126,10 @@ function connectingWithin<Agent extends HttpAgent>(ms: number, agent: Agent): Ag
   agent.createConnection = (options, callback) => {
     const socket = connect(options, callback);
     if (socket instanceof Socket && socket.connecting) {
-      const late = Object.assign(new Error(`no connection within ${ms} ms`), { code: 'ETIMEDOUT' });
-      const timer = setTimeout(() => socket.destroy(late), ms);
-      for (const event of ['connect', 'close']) socket.once(event, () => clearTimeout(timer));
+      const late = () => Object.assign(new Error(`no connection within ${ms} ms`), { code: 'ETIMEDOUT' });
+      const limit = deadline(ms, { reason: late });
+      limit.signal.addEventListener('abort', () => socket.destroy(limit.signal.reason));
+      for (const event of ['connect', 'close']) socket.once(event, () => limit[Symbol.dispose]());
     }
     return socket;
   };

@@ -1,4 +1,5 @@
 /** Answers a scrape: asks for what is only known when it is asked for, and writes everything out. */
+import { within } from 'soundpost-base/deadline';
 import { ConnectionState, TransportKind } from 'soundpost-contract/gateway-instances';
 import { type Observer, silentObserver } from './observer.ts';
 import { recorder } from './recorder.ts';
@@ -120,13 +121,5 @@ export class Metrics {
 
 /** Undefined for what fails or does not come in time. */
 async function inTime<T>(asked: Promise<T> | undefined): Promise<T | undefined> {
-  const { promise: late, resolve } = Promise.withResolvers<undefined>();
-  const timer = setTimeout(resolve, DEADLINE_MS, undefined);
-  try {
-    return await Promise.race([asked, late]);
-  } catch {
-    return undefined;
-  } finally {
-    clearTimeout(timer);
-  }
+  return asked && within(DEADLINE_MS, () => asked).catch(() => undefined);
 }

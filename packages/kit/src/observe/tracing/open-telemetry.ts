@@ -4,7 +4,6 @@
  */
 import type { RequestListener } from 'node:http';
 import { hostname } from 'node:os';
-import { setTimeout as delay } from 'node:timers/promises';
 import { context, DiagLogLevel, diag, propagation, trace } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
 import { W3CTraceContextPropagator } from '@opentelemetry/core';
@@ -12,6 +11,7 @@ import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
 import { ATTR_SERVICE_NAME, ATTR_SERVICE_VERSION } from '@opentelemetry/semantic-conventions';
+import { within } from 'soundpost-base/deadline';
 import type { Logger } from 'soundpost-base/logger';
 import type { Watched } from '../../http/watched.ts';
 import { type QueueTelemetry, queueTelemetry } from './queue-telemetry.ts';
@@ -97,10 +97,7 @@ export function openTracing(options: TracingOptions): OpenTracing {
       diag.setLogger(logs, { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true });
     },
     async close() {
-      await Promise.race([
-        provider.shutdown().catch(() => undefined),
-        delay(CLOSE_MS, undefined, { ref: false }),
-      ]);
+      await within(CLOSE_MS, () => provider.shutdown()).catch(() => undefined);
     },
   };
 }

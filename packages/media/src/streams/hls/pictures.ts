@@ -2,6 +2,7 @@
  * Where the sound of a stream of HLS begins beside its pictures. No playlist says; the timestamps of all renditions are of one clock (RFC 8216 section
  * 6.2.4), so that the first of the pictures is second 0, unless the sound is there before. ffmpeg and hls.js take it so.
  */
+import { deadline } from 'soundpost-base/deadline';
 import { MediaFailure } from '../../failure.ts';
 import { UnsupportedLayout } from '../../sparse/mp4/boxes.ts';
 import { fetchBytes, fetchText, type StreamContext } from '../fetch.ts';
@@ -28,13 +29,13 @@ export async function besidePictures(
 ): Promise<Presentation> {
   const [first, ...others] = sound.segments;
   if (first === undefined) return sound;
-  const patience = AbortSignal.timeout(PATIENCE_MS);
-  const signal = AbortSignal.any([context.signal, patience]);
+  using patience = deadline(PATIENCE_MS, { signal: context.signal });
+  const { signal } = patience;
   const pictures = await beginningOf(picturesUrl, first, { ...context, signal }).catch((error) => {
     context.signal.throwIfAborted();
     const isTheirs =
       error instanceof MediaFailure || error instanceof UnsupportedLayout || context.isFetchFailure(error);
-    if (!isTheirs && !patience.aborted) throw error;
+    if (!isTheirs && !signal.aborted) throw error;
   });
   if (pictures === undefined) return sound;
   const { firstSeconds, seconds } = pictures;

@@ -1,0 +1,140 @@
+/** Giving up after some time: the one way to do so. */
+
+const STEPS = 10;
+
+export interface DeadlineOptions {
+  /** The caller's own: as soon as it aborts the wait is over too, with its reason. */
+  readonly signal?: AbortSignal | undefined;
+  /** Makes what is given up with when the time is over; default a DOMException `TimeoutError`. */
+  readonly reason?: (() => unknown) | undefined;
+}
+
+export interface Deadline extends Disposable {
+  /** Aborts once, at the end of the time or with the caller's own signal; never after disposal. */
+  readonly signal: AbortSignal;
+  /** Begins the time anew, for a limit of what may pass without progress. */
+  renew(): void;
+}
+
+/**
+ * Held with `using`: its timer keeps the process alive, and it listens to the caller's signal,
+ * until it is disposed of.
+ *
+ * The time is that in which this process ran: of a time in which it was busy or stood still,
+ * however long, two tenths of `ms` count at most, so that it blames nobody for an answer that it
+ * has not read. And since timers come before answers in a turn of the event loop, the signal
+ * aborts after the answers of its turn.
+ * @param ms how long, from 0 on
+ */
+export function deadline(ms: number, options: DeadlineOptions = {}): Deadline {
+  return new OwnTime(ms, options);
+}
+
+/**
+ * What `work` comes to within `ms` (see {@link deadline}).
+ * @param work gets a signal that aborts when it is given up. Whether it heeds that or not, nobody
+ * waits for it any more, and what it still comes to is dropped. It is not begun where the caller's
+ * signal has aborted already
+ * @throws the reason, when the time is over or the caller's signal aborts; what `work` throws
+ */
+export async function within<Result>(
+  ms: number,
+  work: (signal: AbortSignal) => Promise<Result>,
+  options: DeadlineOptions = {},
+): Promise<Result> {
+  using limit = deadline(ms, options);
+  limit.signal.throwIfAborted();
+  return await untilAborted(work(limit.signal), limit.signal);
+}
+
+/**
+ * What `work` comes to, which is under way; for several in a row that have one deadline, or for a
+ * signal that is no deadline. What it comes to later is dropped.
+ * @throws the reason of `signal` as soon as that aborts; what `work` throws
+ */
+export function untilAborted<Result>(work: Promise<Result>, signal: AbortSignal): Promise<Result> {
+  return new Promise((resolve, reject) => {
+    const giveUp = (): void => reject(signal.reason);
+    const settle = <Value>(end: (value: Value) => void, value: Value): void => {
+      signal.removeEventListener('abort', giveUp);
+      end(value);
+    };
+    if (signal.aborted) giveUp();
+    else signal.addEventListener('abort', giveUp);
+    work.then(
+      (result) => settle(resolve, result),
+      (error: unknown) => settle(reject, error),
+    );
+  });
+}
+
+/** Counts in steps of a tenth, with one timer at a time. Most work is done before that is due. */
+class OwnTime implements Deadline {
+  readonly #ms: number;
+  readonly #options: DeadlineOptions;
+  readonly #stepMs: number;
+  readonly #controller = new AbortController();
+  #leftMs: number;
+  #lastMs = performance.now();
+  #timer: NodeJS.Timeout | undefined;
+  #ending: NodeJS.Immediate | undefined;
+
+  constructor(ms: number, options: DeadlineOptions) {
+    this.#ms = ms;
+    this.#options = options;
+    // Timers count whole milliseconds.
+    this.#stepMs = Math.max(1, ms / STEPS);
+    this.#leftMs = ms;
+    if (options.signal?.aborted) {
+      this.#controller.abort(options.signal.reason);
+      return;
+    }
+    options.signal?.addEventListener('abort', this.#onAbort);
+    this.#wait();
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  renew(): void {
+    this.#leftMs = this.#ms;
+    this.#lastMs = performance.now();
+  }
+
+  [Symbol.dispose](): void {
+    clearTimeout(this.#timer);
+    clearImmediate(this.#ending);
+    this.#options.signal?.removeEventListener('abort', this.#onAbort);
+  }
+
+  #wait(): void {
+    this.#timer = setTimeout(this.#look, Math.min(this.#leftMs, this.#stepMs));
+  }
+
+  readonly #onAbort = (): void => this.#abort(this.#options.signal?.reason);
+
+  readonly #look = (): void => {
+    const nowMs = performance.now();
+    this.#leftMs -= Math.min(nowMs - this.#lastMs, 2 * this.#stepMs);
+    this.#lastMs = nowMs;
+    if (this.#leftMs < 1) this.#ending = setImmediate(this.#over);
+    else this.#wait();
+  };
+
+  readonly #over = (): void => {
+    const { reason = timeout } = this.#options;
+    // What was answered in this turn may have begun the time anew.
+    if (this.#leftMs < 1) this.#abort(reason());
+    else this.#wait();
+  };
+
+  #abort(reason: unknown): void {
+    this[Symbol.dispose]();
+    this.#controller.abort(reason);
+  }
+}
+
+function timeout(): DOMException {
+  return new DOMException('The operation was aborted due to timeout', 'TimeoutError');
+}
