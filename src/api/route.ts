@@ -3,9 +3,9 @@
  * answers 405, and what the tests of authorisation walk.
  */
 import type { Request, Response } from 'express';
+import type { Scope } from 'soundpost-contract/api-keys';
 import type { ErrorCode } from 'soundpost-contract/errors';
 import type { Job } from 'soundpost-contract/job';
-import type { Scope } from 'soundpost-contract/scopes';
 import type { AnswerDocs, OperationDocs } from 'soundpost-kit/http/openapi/description';
 import type { AuditLog, Logger } from 'soundpost-kit/observe/logger';
 import type { Redis } from 'soundpost-kit/redis/connection';

@@ -1,7 +1,7 @@
 /** `keys create | list | revoke | rotate | pause | stop | resume`: API keys from the command line (decisions A6), beside a running service or without one. */
 import { join } from 'node:path';
+import { ordinaryScopes, Scope, scopes } from 'soundpost-contract/api-keys';
 import { ServiceError } from 'soundpost-contract/errors';
-import { ordinaryScopes, Scope, scopes } from 'soundpost-contract/scopes';
 import { type AuditLog, type AuditRecord, createAuditLog, type Logger } from 'soundpost-kit/observe/logger';
 import { closeRedis, pingRedis, type Redis } from 'soundpost-kit/redis/connection';
 import { runningEmbeddedRedis } from 'soundpost-kit/redis/embedded';

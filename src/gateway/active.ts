@@ -1,17 +1,22 @@
 /** What only the process does that has the gateway's lease: constructs, wires, starts, closes. */
 import type { Express } from 'express';
+import type { Logger } from 'soundpost-base/logger';
 import { Instances } from 'soundpost-chat/instances';
 import type { Lease } from 'soundpost-chat/lease/lease';
 import { MessageLog } from 'soundpost-chat/message-log';
+import { gatewayKey } from 'soundpost-chat/redis-keys';
 import { SecretHasher } from 'soundpost-chat/tokens';
+import type { Transport, TransportReports } from 'soundpost-chat/transport';
 import { Workspaces } from 'soundpost-chat/workspace';
+import { GatewayError } from 'soundpost-contract/gateway-errors';
+import type { TransportKind } from 'soundpost-contract/gateway-instances';
 import type { AuditLog } from 'soundpost-kit/observe/logger';
+import { redisClock } from 'soundpost-kit/redis/clock';
 import { connectRedis, type Redis } from 'soundpost-kit/redis/connection';
 import type { LinkWatch } from 'soundpost-kit/redis/link-watch';
 import { Sealer } from 'soundpost-kit/signing/sealer';
 import { createApp } from './app.ts';
 import { EventReader } from './event-reader.ts';
-import { seedFirstInstance } from './first-instance.ts';
 import type { GatewayOptions, RunningGateway } from './gateway-options.ts';
 import { InboxSessions } from './inbox/inbox-sessions.ts';
 import { Viewers } from './inbox/viewer.ts';
@@ -21,12 +26,10 @@ import { MediaStore } from './media-store.ts';
 import { MessageSender } from './message-sender.ts';
 import { Access } from './middleware/access.ts';
 import { WrongKeys } from './middleware/wrong-keys.ts';
-import { onDemand } from './on-demand.ts';
 import { OutgoingOrder } from './outgoing-order.ts';
 import { SendRate } from './send-rate.ts';
 import type { GatewayServices } from './services.ts';
 import { Sessions } from './sessions.ts';
-import { Sweeper } from './sweeper.ts';
 import { TextSender } from './text-sender.ts';
 import { VoiceNotes } from './voice-notes.ts';
 import { EventDeliveries } from './webhooks/event-deliveries.ts';
@@ -165,4 +168,88 @@ export async function startActive(options: ActiveOptions): Promise<ActiveGateway
     throw error;
   }
   return { app, instanceStates: () => sessions.present(), close };
+}
+
+/** A gateway that never had an instance begins with one, so that the first message needs no preparation. */
+async function seedFirstInstance(redis: Redis, instances: Instances): Promise<void> {
+  const seeded = gatewayKey('seeded');
+  if ((await redis.exists(seeded)) === 1) {
+    return;
+  }
+  if ((await instances.list()).length === 0) {
+    try {
+      await instances.create({ instanceName: 'main', transport: 'loopback' });
+    } catch (error) {
+      // Another process was quicker.
+      if (!(error instanceof GatewayError && error.code === 'name_in_use')) {
+        throw error;
+      }
+    }
+  }
+  await redis.set(seeded, '1');
+}
+
+// A transport whose code and packages are loaded with the first instance on its network.
+
+function onDemand(kind: TransportKind, load: () => Promise<Transport>): Transport {
+  let reports: TransportReports | undefined;
+  let loading: Promise<Transport> | undefined;
+  const begin = async (): Promise<Transport> => {
+    if (reports === undefined) {
+      throw new Error(`the ${kind} transport was not started`);
+    }
+    const transport = await load();
+    await transport.start(reports);
+    return transport;
+  };
+  const loaded = (): Promise<Transport> => {
+    loading ??= begin().catch((error: unknown) => {
+      loading = undefined;
+      throw error;
+    });
+    return loading;
+  };
+  return {
+    kind,
+    hasOtherSide: false,
+    async start(to) {
+      reports = to;
+    },
+    missing: async () => (await loaded()).missing?.(),
+    open: async (opening) => (await loaded()).open(opening),
+    remove: async (instance) => (await loaded()).remove(instance),
+    close: async () => (await loading)?.close(),
+  };
+}
+
+// Removes what is no longer kept, at the start and every hour.
+
+const INTERVAL_MS = 60 * 60 * 1000;
+
+class Sweeper {
+  readonly #swept: readonly { sweep(): Promise<void> }[];
+  readonly #logger: Logger;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(swept: readonly { sweep(): Promise<void> }[], logger: Logger) {
+    this.#swept = swept;
+    this.#logger = logger;
+  }
+
+  /** Does not wait for the first time: whoever takes over serves meanwhile. */
+  start(): void {
+    this.#timer = setInterval(() => this.#sweep(), INTERVAL_MS);
+    void this.#sweep();
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+  }
+
+  async #sweep(): Promise<void> {
+    if (!redisClock.isRight) return;
+    await Promise.all(this.#swept.map((one) => one.sweep())).catch((error: unknown) =>
+      this.#logger.warn({ err: error }, 'removing what is no longer kept failed'),
+    );
+  }
 }

@@ -4,7 +4,7 @@ import { type NamedOutput, outputsOf } from 'soundpost-contract/output-request';
 import type { WorkStep } from 'soundpost-kit/observe/metrics/observer';
 import { noTracing } from 'soundpost-kit/observe/tracing/tracing';
 import type { DiskClaim } from 'soundpost-kit/storage/disk-claim';
-import { isDiskFull, outOfDiskSpace } from 'soundpost-kit/storage/disk-full';
+import { isDiskFull, outOfDiskSpace } from 'soundpost-kit/storage/disk-space';
 import type { Workspaces } from 'soundpost-kit/storage/workspaces';
 import { MediaFailure } from 'soundpost-media/failure';
 import type { MediaTools } from 'soundpost-media/run';

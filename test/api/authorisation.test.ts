@@ -3,7 +3,7 @@
  * that a route without a row fails; the columns are the same for all of them.
  */
 import { readFile } from 'node:fs/promises';
-import { scopes } from 'soundpost-contract/scopes';
+import { scopes } from 'soundpost-contract/api-keys';
 import { createLogger } from 'soundpost-kit/observe/logger';
 import { closeRedis, connectRedis, type Redis } from 'soundpost-kit/redis/connection';
 import { ownKey } from 'soundpost-kit/redis/keys';

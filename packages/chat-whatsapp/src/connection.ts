@@ -11,9 +11,9 @@ import { GatewayError } from 'soundpost-contract/gateway-errors';
 import type { ConnectionState } from 'soundpost-contract/gateway-instances';
 import { z } from 'zod';
 import { type DisconnectReason, disconnectReason } from './disconnect-reasons.ts';
-import { bareJid } from './jids.ts';
 import type { BaileysLibrary, WhatsAppSocket } from './library.ts';
 import { pairingOf } from './pairing.ts';
+import { bareJid } from './phone-jid.ts';
 import type { ProtocolVersion, WhatsAppVersion } from './protocol-version.ts';
 import { isPaired, type SessionStore } from './session-store.ts';
 

@@ -3,6 +3,7 @@
  * (docs/whatsapp.md). Composes what belongs to an instance; everything it keeps is in Redis.
  */
 
+import type { UserFacingSocketConfig } from 'baileys';
 import type { Logger } from 'soundpost-base/logger';
 import type { Instance } from 'soundpost-chat/instances';
 import type { Lease } from 'soundpost-chat/lease/lease';
@@ -15,15 +16,14 @@ import type { Sealer } from 'soundpost-kit/signing/sealer';
 import type { Outbound } from 'soundpost-outbound/outbound';
 import { Acknowledgements } from './acknowledgements.ts';
 import { AddressBook } from './address-book.ts';
-import { baileysLogger } from './baileys-logger.ts';
 import { Connection, type ConnectionOptions } from './connection.ts';
 import { Groups } from './groups.ts';
 import { guardedRequests } from './guarded-requests.ts';
 import { Incoming } from './incoming.ts';
-import { isGroupJid, isPersonJid } from './jids.ts';
 import { KeptMessages } from './kept-messages.ts';
 import { type BaileysLibrary, loadBaileys, missingLibrary } from './library.ts';
 import { Outgoing } from './outgoing.ts';
+import { isGroupJid, isPersonJid } from './phone-jid.ts';
 import { ProtocolVersion, type WhatsAppVersion } from './protocol-version.ts';
 import { Recipients } from './recipients.ts';
 import { WhatsAppSession } from './session.ts';
@@ -210,4 +210,28 @@ function compose(
 /** With some jitter, so that many instances do not come back in one moment. */
 function retryDelayMs(attempt: number): number {
   return Math.min(1000 * 2 ** (attempt - 1), LONGEST_RETRY_DELAY_MS) * (0.75 + Math.random() / 2);
+}
+
+// Baileys' own log, as far as it may be kept: its records carry keys and whole stanzas, so only
+// their words pass.
+
+type BaileysLogger = NonNullable<UserFacingSocketConfig['logger']>;
+
+function baileysLogger(logger: Logger, instanceId: string): BaileysLogger {
+  const pass = (record: unknown, words?: string): void => {
+    const said = words ?? (typeof record === 'string' ? record : undefined);
+    logger.debug({ instanceId, said }, 'baileys');
+  };
+  const drop = (): void => undefined;
+  const self: BaileysLogger = {
+    // Baileys asks for the level before it composes what is costly to compose.
+    level: 'warn',
+    child: () => self,
+    trace: drop,
+    debug: drop,
+    info: drop,
+    warn: pass,
+    error: pass,
+  };
+  return self;
 }

@@ -25,8 +25,7 @@ import { ns } from './namespaces.ts';
 import { privacySettings } from './privacy.ts';
 import type { Invitation } from './rooms.ts';
 import { upload } from './upload.ts';
-import { mentionsOf, quotationOf } from './voice-context.ts';
-import { contextElements, voiceStanza } from './voice-stanza.ts';
+import { contextElements, mentionsOf, quotationOf, voiceStanza } from './voice-stanza.ts';
 
 const VOICE_NAME = 'voice.ogg';
 

@@ -2,8 +2,15 @@
  * Decides what is to be made of a probed file, without touching it: which track, copied or encoded, with which
  * parameters (decisions A2 and A3).
  */
-import { bitrateRangeOf, nearestBitrate, takenBitrates } from 'soundpost-contract/encoder-limits';
-import { type Format, formatOf, type OutputFormatName, parseBitrate } from 'soundpost-contract/formats';
+import {
+  bitrateRangeOf,
+  type Format,
+  formatOf,
+  nearestBitrate,
+  type OutputFormatName,
+  parseBitrate,
+  takenBitrates,
+} from 'soundpost-contract/formats';
 import type {
   OutputRequest,
   TimelineChoice,

@@ -19,11 +19,12 @@ import { type Progress, progressReader, Tail } from './tool-output.ts';
 import {
   type Exit,
   PROGRESS_DESCRIPTOR,
+  type RunWatch,
   spawnTool,
   type ToolCommand,
   type ToolProcess,
+  watchedRun,
 } from './tool-process.ts';
-import { type RunWatch, watchedRun } from './watched-run.ts';
 
 const SECOND = 1000;
 

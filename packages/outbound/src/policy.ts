@@ -1,9 +1,8 @@
 /** What may be asked for: the rules on a URL before anything is resolved, and the verdict on each address it resolves to. */
 import { networkInterfaces } from 'node:os';
 import { neverOpen, notPublic, parseAddress, single } from './address-table.ts';
-import { type AllowRule, mayOpen, opens } from './allow-rules.ts';
+import { type AllowRule, isHostName, localName, mayOpen, opens } from './allow-rules.ts';
 import { OutboundRefused } from './errors.ts';
-import { isHostName, localName } from './host-names.ts';
 
 /**
  * `source`: read by us. `webhook`: posted to by us, `destination`: put to by us, both https only. `service`: what belongs to an

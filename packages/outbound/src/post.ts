@@ -4,9 +4,8 @@ import { type IncomingMessage, type RequestOptions, request } from 'node:http';
 import type { Readable } from 'node:stream';
 import type { GuardedAgent } from './connector.ts';
 import { type Deadline, deadlineOf } from './deadline.ts';
-import { OutboundFailed, OutboundRefused } from './errors.ts';
+import { OutboundFailed, OutboundRefused, toOutboundError } from './errors.ts';
 import { discard, type Route, retryAfterSeconds } from './exchange.ts';
-import { toOutboundError } from './failure.ts';
 import { type Purpose, parseTarget } from './policy.ts';
 
 export interface PostOptions {

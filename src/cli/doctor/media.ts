@@ -3,9 +3,8 @@ import { lacksOf, versionsOf } from 'soundpost-media/abilities';
 import { detectSandbox } from 'soundpost-media/detect-sandbox';
 import { OLDEST_FFMPEG } from 'soundpost-media/requirements';
 import type { FoundTools, MediaTools } from 'soundpost-media/run';
-import { type Finding, messageOf, ok } from './check.ts';
+import { type Finding, isOlder, messageOf, numbersOf, ok } from './check.ts';
 import type { Software, System } from './system.ts';
-import { isOlder, numbersOf } from './version.ts';
 
 type Tools = Omit<MediaTools, 'sandbox'>;
 

@@ -5,9 +5,8 @@ import { redisServerVersion } from 'soundpost-kit/redis/embedded';
 import { OLDEST_REDIS, RedisUnfit } from 'soundpost-kit/redis/fitness';
 import { ownKey } from 'soundpost-kit/redis/keys';
 import type { RedisTarget } from 'soundpost-kit/redis/target';
-import { type Finding, messageOf, ok } from './check.ts';
+import { type Finding, isOlder, messageOf, ok } from './check.ts';
 import type { System } from './system.ts';
-import { isOlder } from './version.ts';
 
 /** All that the service's user needs (docs/operations.md "A user of its own"). */
 export const ACL_RULE =

@@ -1,6 +1,6 @@
 /** Leaves a record of each key that changed something, and of each that was refused (docs/operations.md "Audit"). */
 import type { Request, RequestHandler } from 'express';
-import { routeTemplate } from 'soundpost-kit/http/route-template';
+import { routeTemplate } from 'soundpost-kit/http/watched';
 import type { AuditLog } from 'soundpost-kit/observe/logger';
 import { requestId } from './request-log.ts';
 

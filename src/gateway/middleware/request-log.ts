@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Request, RequestHandler } from 'express';
 import type { Logger } from 'soundpost-base/logger';
-import { routeTemplate } from 'soundpost-kit/http/route-template';
+import { routeTemplate } from 'soundpost-kit/http/watched';
 
 const ids = new WeakMap<Request, string>();
 

@@ -12,8 +12,14 @@ import { readAttempts } from '../../followups/attempt-log.ts';
 import { deliveryProgress } from '../../followups/delivery-progress.ts';
 import { DeliveryQueue } from '../../followups/delivery-queue.ts';
 import { DeliveryWorker } from '../../followups/delivery-worker.ts';
-import { EventDelivery, eventDelivery } from './event-delivery.ts';
-import { instanceKind, RELAY_TRIES, type RelayTarget, relayKind } from './event-kinds.ts';
+import {
+  EventDelivery,
+  eventDelivery,
+  instanceKind,
+  RELAY_TRIES,
+  type RelayTarget,
+  relayKind,
+} from './event-kinds.ts';
 import type { Webhooks } from './webhooks.ts';
 
 interface EventDeliveriesOptions {

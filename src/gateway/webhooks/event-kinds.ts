@@ -1,11 +1,29 @@
 /** What the engine is told of the webhooks of instances and of the status relay (decisions C and D). */
 
+import type { LiveEvent } from 'soundpost-chat/event-stream';
 import type { Observer } from 'soundpost-kit/observe/metrics/observer';
-import type { DeliveryData, DeliveryKind } from '../../followups/delivery-kind.ts';
+import { z } from 'zod';
+import { DeliveryData, type DeliveryKind } from '../../followups/delivery-kind.ts';
 import { hostOf, type Post, postToOperator } from '../../followups/post-webhook.ts';
 import { doubling, scheduled } from '../../followups/schedule.ts';
-import { EventDelivery } from './event-delivery.ts';
 import type { Webhooks } from './webhooks.ts';
+
+// An event on its way to somebody: the data of its job.
+
+export const EventDelivery = DeliveryData.extend({
+  version: z.literal(1),
+  instanceId: z.string(),
+  event: z.string(),
+  /** What is posted, byte for byte. */
+  envelope: z.string(),
+});
+type EventDelivery = z.infer<typeof EventDelivery>;
+
+/** Its id is the event's place in the stream, so an event that is read twice is one delivery. */
+export function eventDelivery({ id, instanceId, event, envelope }: LiveEvent): EventDelivery {
+  const eventTimeMs = Number.parseInt(id, 10);
+  return { version: 1, deliveryId: `evt_${id}`, eventTimeMs, instanceId, event, envelope };
+}
 
 const GONE = 410;
 /** What the receiver of statuses cannot read, or does not want, it will not take the next time either. */

@@ -1,10 +1,8 @@
 /** Everything that a bucket does for the service. Loaded only where one is used: the SDK takes 36 MB and a tenth of a second. */
 
 import type { IncomingUploads } from './incoming.ts';
-import { abortAbandoned } from './s3-abandoned.ts';
-import { S3Bucket, type S3Options } from './s3-bucket.ts';
+import { abortAbandoned, presignedDownloads, S3Bucket, type S3Options } from './s3-bucket.ts';
 import { S3Incoming, type S3IncomingOptions } from './s3-incoming.ts';
-import { presignedDownloads } from './s3-signed-url.ts';
 import { createS3Storage, type S3StorageOptions } from './s3-storage.ts';
 import type { DownloadAddress, Storage } from './storage.ts';
 

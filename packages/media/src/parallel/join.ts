@@ -4,9 +4,7 @@ import { ByteReader, ByteWriter } from '../byte-file.ts';
 import { OggPageWriter, oggPackets, oggPage, pageHead, streamOf } from '../ogg/pages.ts';
 import { InfoTally, infoAt } from './info-frame.ts';
 import { frameShape, mp3Frames, soundOfFrames } from './mp3-frames.ts';
-import type { Part, Splicing } from './parts.ts';
-import { findSplice } from './splice.ts';
-import { Unjoinable } from './unjoinable.ts';
+import { findSplice, type Part, type Splicing, Unjoinable } from './parts.ts';
 
 export interface EncodedPart extends Part {
   readonly path: string;

@@ -12,8 +12,7 @@ import { clockOf, measureRendition, type RenderedFile, render } from '../render.
 import { isPiped, type Rendition, renditionCommand, soundOf } from '../rendition.ts';
 import { outputStatistics } from '../statistics.ts';
 import type { EncodedPart } from './join.ts';
-import { cut, mostParts, PART_LENGTHS, type PartLengths, splicingOf } from './parts.ts';
-import { Unjoinable } from './unjoinable.ts';
+import { cut, mostParts, PART_LENGTHS, type PartLengths, splicingOf, Unjoinable } from './parts.ts';
 
 interface IdleCores {
   /** How many runs may go on at the same time, the caller's own counted; at least 1. */

@@ -1,9 +1,7 @@
 /** Samples that stand in fragments (ISO/IEC 14496-12 section 8.8), put behind those of the movie box. */
-import { type Box, childrenOf, requiredBox, UnsupportedLayout } from './boxes.ts';
-import { Fields } from './fields.ts';
+import { type Box, childrenOf, Fields, MAX_ROWS, requiredBox, tableOf, UnsupportedLayout } from './boxes.ts';
 import type { Fragment } from './fragment-walk.ts';
 import { MAX_SAMPLE_BYTES, type SampleTable } from './sample-table.ts';
-import { MAX_ROWS, tableOf } from './table.ts';
 import type { Mp4Track } from './tracks.ts';
 
 const TFHD = { base: 0x1, description: 0x2, duration: 0x8, size: 0x10, baseIsMoof: 0x20000 };

@@ -2,12 +2,12 @@
 import {
   type Box,
   childrenOf,
+  Fields,
   onlyBox,
   requiredBox,
   UnsupportedLayout,
   viewOf,
 } from '../../sparse/mp4/boxes.ts';
-import { Fields } from '../../sparse/mp4/fields.ts';
 
 const TFHD = { base: 0x1, description: 0x2, duration: 0x8 };
 const TRUN = { offset: 0x1, firstFlags: 0x4, duration: 0x100, size: 0x200, flags: 0x400, composition: 0x800 };

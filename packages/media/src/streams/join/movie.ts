@@ -1,6 +1,5 @@
 /** What the header of fMP4 says of its tracks (ISO/IEC 14496-12), as far as fragments of several files have to agree on it. */
-import { type Box, childrenOf, latin1, onlyBox, requiredBox } from '../../sparse/mp4/boxes.ts';
-import { Fields } from '../../sparse/mp4/fields.ts';
+import { type Box, childrenOf, Fields, latin1, onlyBox, requiredBox } from '../../sparse/mp4/boxes.ts';
 import { unsupported, unusable } from '../presentation.ts';
 
 export interface MovieTrack {
