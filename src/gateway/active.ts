@@ -1,5 +1,4 @@
 /** What only the process does that has the gateway's lease: constructs, wires, starts, closes. */
-import type { Express } from 'express';
 import type { Logger } from 'soundpost-base/logger';
 import { Instances } from 'soundpost-chat/instances';
 import type { Lease } from 'soundpost-chat/lease/lease';
@@ -17,7 +16,7 @@ import type { LinkWatch } from 'soundpost-kit/redis/link-watch';
 import { Sealer } from 'soundpost-kit/signing/sealer';
 import { createApp } from './app.ts';
 import { EventReader } from './event-reader.ts';
-import type { GatewayOptions, RunningGateway } from './gateway-options.ts';
+import type { GatewayOptions } from './gateway-options.ts';
 import { InboxSessions } from './inbox/inbox-sessions.ts';
 import { Viewers } from './inbox/viewer.ts';
 import { Incoming } from './incoming.ts';
@@ -38,23 +37,18 @@ import { Webhooks } from './webhooks/webhooks.ts';
 const SEND_TIMEOUT_MS = 30_000;
 const WEBHOOK_SCHEDULE_SECONDS = [0, 5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400];
 
-interface ActiveOptions extends GatewayOptions {
-  readonly redis: Redis;
-  readonly link: LinkWatch;
-  readonly lease: Lease;
-  readonly audit: AuditLog;
-  /** Absolute base of the gateway, without a slash at the end. */
-  readonly publicUrl: string;
-  /** Aborted when the process stops. */
-  readonly stopping: AbortSignal;
-}
-
-export interface ActiveGateway extends Pick<RunningGateway, 'instanceStates'> {
-  readonly app: Express;
-  close(): Promise<void>;
-}
-
-export async function startActive(options: ActiveOptions): Promise<ActiveGateway> {
+export async function startActive(
+  options: GatewayOptions & {
+    readonly redis: Redis;
+    readonly link: LinkWatch;
+    readonly lease: Lease;
+    readonly audit: AuditLog;
+    /** Absolute base of the gateway, without a slash at the end. */
+    readonly publicUrl: string;
+    /** Aborted when the process stops. */
+    readonly stopping: AbortSignal;
+  },
+) {
   const {
     redis,
     link,
@@ -140,17 +134,15 @@ export async function startActive(options: ActiveOptions): Promise<ActiveGateway
   const services: GatewayServices = {
     ...{ instances, sessions, log, notes, workspaces, order, texts, sender },
     ...{ events, deliveries, webhooks, outbound, redis, wrongKeys, inboxSessions },
+    ...{ access, link, storage, storageState, publicUrl, closing, audit, logger },
     viewers: new Viewers({ access, inboxSessions, instances, wrongKeys }),
+    sandbox: tools.sandbox?.level ?? 'none',
     brands: options.brands,
     answersAsPublic: options.answersAsPublic ?? false,
-    ...{ closing, audit, logger },
-  };
-  const trustProxy = options.trustProxy ?? 0;
-  const sandbox = tools.sandbox?.level ?? 'none';
-  const app = createApp({
-    ...{ services, access, link, storage, storageState, sandbox, trustProxy, publicUrl },
+    trustProxy: options.trustProxy ?? 0,
     corsOrigins: options.corsOrigins ?? [],
-  });
+  };
+  const app = createApp(services);
 
   const close = async (): Promise<void> => {
     sweeper.close();

@@ -1,28 +1,16 @@
 /** What a process of the gateway answers while another one serves: that it lives, is not ready, and took nothing. */
 import type { Express } from 'express';
-import type { Logger } from 'soundpost-base/logger';
 import { standby } from 'soundpost-chat/lease/lease';
 import { application } from 'soundpost-kit/http/routes';
-import type { Redis } from 'soundpost-kit/redis/connection';
-import type { LinkWatch } from 'soundpost-kit/redis/link-watch';
-import type { StorageState } from 'soundpost-kit/storage/storage';
-import type { SandboxLevel } from 'soundpost-media/sandbox';
 import { gatewayFromElsewhere } from './middleware/cross-origin.ts';
 import { errorAnswer } from './middleware/error-answer.ts';
 import { requestLog } from './middleware/request-log.ts';
 import { live, ready } from './routes/health.ts';
+import type { GatewayServices } from './services.ts';
 
-interface StandbyOptions {
-  readonly redis: Redis;
-  readonly link: LinkWatch;
-  readonly storageState: () => StorageState;
-  readonly sandbox: SandboxLevel;
-  readonly logger: Logger;
-  /** As those of the gateway that serves. */
-  readonly corsOrigins: readonly string[];
-}
-
-export function createStandbyApp(options: StandbyOptions): Express {
+export function createStandbyApp(
+  options: Pick<GatewayServices, 'redis' | 'link' | 'storageState' | 'sandbox' | 'logger' | 'corsOrigins'>,
+): Express {
   const { redis, link, storageState, sandbox, logger, corsOrigins } = options;
   const app = application(0);
   app.use(requestLog(logger));

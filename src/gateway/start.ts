@@ -10,7 +10,7 @@ import { watchLink } from 'soundpost-kit/redis/link-watch';
 import { withDeadline } from 'soundpost-kit/storage/deadline';
 import type { Config } from '../process/config.ts';
 import { observed, publicUrlOf, type Resources, workspacesFolder } from '../process/resources.ts';
-import { type ActiveGateway, startActive } from './active.ts';
+import { startActive } from './active.ts';
 import type { GatewayOptions, RunningGateway } from './gateway-options.ts';
 import { InboxSessions } from './inbox/inbox-sessions.ts';
 import { createStandbyApp } from './standby.ts';
@@ -72,7 +72,7 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
   const audit = createAuditLog(logger);
   const stopping = new AbortController();
   const inboxSessions = new InboxSessions(redis, new SecretHasher(options.keyPepper));
-  const election = new Election<ActiveGateway>({ redis, ...options.election, logger });
+  const election = new Election<Awaited<ReturnType<typeof startActive>>>({ redis, ...options.election, logger });
   const standby = createStandbyApp({
     redis,
     link,
