@@ -35,7 +35,7 @@ const LIMIT_MS = 60_000;
 /** For a few tries: on a busy machine one may be late. */
 const REDIS_PATIENCE_MS = 10_000;
 
-export interface DoctorChoices {
+interface DoctorChoices {
   readonly json?: boolean;
 }
 

@@ -8,11 +8,13 @@ import type { CompletedJob } from 'soundpost-client/wait';
 import type { ErrorBody } from 'soundpost-contract/errors';
 import type { AnyOutputFile, Job } from 'soundpost-contract/job';
 import { DetailedError, Upload } from 'tus-js-client';
-import type { ExtractRequest } from './extract-options.ts';
 import { type Progress, reportOf } from './progress.ts';
 import type { Server } from './server.ts';
 import { temporaryFolder } from './temporary-folder.ts';
 import { spool, type VideoSource } from './video-source.ts';
+import type { extractRequest } from './extract-options.ts';
+
+type ExtractRequest = ReturnType<typeof extractRequest>;
 
 /** Larger than what any service takes: it says itself what is too much. */
 const NO_LIMIT = Number.MAX_SAFE_INTEGER;

@@ -8,7 +8,7 @@ import { UsageError } from './ending.ts';
 import { subtitlesOf, TRANSCRIPT_NAME } from './transcript.ts';
 
 /** As commander hands them over. */
-export interface ExtractChoices {
+interface ExtractChoices {
   readonly format?: FormatName;
   readonly quality?: string;
   readonly bitrate?: string;
@@ -41,7 +41,7 @@ export interface ExtractChoices {
 }
 
 /** With `--also` the outputs, else the output. */
-export interface ExtractRequest extends AskedOutputs {
+interface ExtractRequest extends AskedOutputs {
   readonly destination?: DestinationRequest;
   readonly options: JobOptions;
 }

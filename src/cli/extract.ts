@@ -7,7 +7,7 @@ import { outputsOf } from 'soundpost-contract/output-request';
 import { filesOf } from '../jobs/payloads.ts';
 import { type Config, loadConfig, terminalKind } from '../process/config.ts';
 import { UsageError } from './ending.ts';
-import { type ExtractChoices, type ExtractRequest, extractRequest } from './extract-options.ts';
+import { extractRequest } from './extract-options.ts';
 import { interruptible } from './interrupt.ts';
 import { type Progress, progressOn, type Report, reportOf } from './progress.ts';
 import { namedServer, type Server } from './server.ts';
@@ -16,6 +16,10 @@ import { chooseTarget, deliver, type Target, targetBeside } from './target.ts';
 import { printable } from './terminal-text.ts';
 import { awaitTranscript, demandTranscriber, isTranscript, transcribeHere } from './transcript.ts';
 import { spool, tooLarge, type VideoSource, videoSource } from './video-source.ts';
+
+type ExtractChoices = Parameters<typeof extractRequest>[0];
+
+type ExtractRequest = ReturnType<typeof extractRequest>;
 
 type Shown<File> = File extends AnyOutputFile ? Omit<File, 'url' | 'expiresAt'> : never;
 

@@ -18,14 +18,14 @@ export interface OnServer extends ServerChoice {
   readonly json?: boolean;
 }
 
-export interface JobListChoices extends OnServer {
+interface JobListChoices extends OnServer {
   readonly status?: JobStatus;
   readonly search?: string;
   /** A number as text. */
   readonly limit: string;
 }
 
-export interface DownloadChoices extends OnServer {
+interface DownloadChoices extends OnServer {
   /** Of an output. */
   readonly name?: string;
   readonly output?: string;

@@ -2,10 +2,12 @@
 import { Command, Option } from 'commander';
 import { formats, qualities } from 'soundpost-contract/formats';
 import { version } from '../process/config.ts';
-import type { DoctorChoices } from './doctor.ts';
-import type { ExtractChoices } from './extract-options.ts';
-import type { KeyChoices } from './keys.ts';
-import { addDeliveries, addJobs, type Terminal } from './service-program.ts';
+import { addDeliveries, addJobs } from './service-program.ts';
+import type { doctor } from './doctor.ts';
+import type { createKey } from './keys.ts';
+import type { extractRequest } from './extract-options.ts';
+
+type Terminal = Parameters<typeof addJobs>[1];
 
 export function createProgram(terminal: Terminal): Command {
   const { streams = process } = terminal;
@@ -95,7 +97,7 @@ function addExtract(program: Command, { say, streams = process }: Terminal): voi
     .option('--server <url>', 'let a service do it; default: SOUNDPOST_SERVER, else this machine alone')
     .option('--json', 'print the result as JSON')
     .option('--quiet', 'no progress')
-    .action((video: string, choices: ExtractChoices) =>
+    .action((video: string, choices: Parameters<typeof extractRequest>[0]) =>
       import('./extract.ts').then(({ extract }) => extract(video, choices, say, streams)),
     );
 }
@@ -109,7 +111,7 @@ function addKeys(program: Command, { say, complain }: Terminal): void {
     .option('--scopes <list>', 'comma-separated; default: all but admin')
     .option('--instances <list>', 'gateway instances that it may send as, * for any; default: none')
     .option('--json', 'print JSON')
-    .action(async (choices: KeyChoices) =>
+    .action(async (choices: Parameters<typeof createKey>[0]) =>
       say(await (await import('./keys.ts')).createKey(choices, complain)),
     );
   keys
@@ -185,7 +187,7 @@ function addDoctor(program: Command, { say, streams = process, end = exitWith }:
       'check this machine for what Soundpost needs, and say how to fix what is missing; changes nothing',
     )
     .option('--json', 'print JSON')
-    .action(async (choices: DoctorChoices) => {
+    .action(async (choices: Parameters<typeof doctor>[0]) => {
       end(await (await import('./doctor.ts')).doctor(choices, say, streams));
     });
 }

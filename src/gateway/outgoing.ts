@@ -3,10 +3,11 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { GatewayError } from 'soundpost-contract/gateway-errors';
 import { redisNow } from 'soundpost-kit/redis/clock';
 import type { Turn } from './outgoing-order.ts';
-import { LONGEST_WAIT_MS, type Slot } from './send-rate.ts';
+import { LONGEST_WAIT_MS } from './send-rate.ts';
+import type { SendRate } from './send-rate.ts';
 
 /** Resolves when the slot has come and the turn too. Throws rate_limited when those before take too long. */
-export async function untilDue(turn: Turn, slot: Slot, signal: AbortSignal): Promise<void> {
+export async function untilDue(turn: Turn, slot: Awaited<ReturnType<SendRate['reserve']>>, signal: AbortSignal): Promise<void> {
   await until(slot.atMs, signal);
   const tooLong = AbortSignal.timeout(LONGEST_WAIT_MS);
   try {

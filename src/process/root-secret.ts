@@ -22,7 +22,7 @@ const TO_GO_ON =
 type Settings = Pick<Config, 'SECRET_KEY' | 'SECRET_KEY_FILE' | 'DATA_DIR' | 'STORAGE_URL'>;
 
 /** `new`: Redis knows of none yet. `none`: neither, and one is to be made. */
-export type RootSecretState =
+type RootSecretState =
   | { readonly kind: 'same' | 'new'; readonly secret: string; readonly origin: string }
   | { readonly kind: 'none' }
   | { readonly kind: 'refused'; readonly problem: string; readonly remedy: string };

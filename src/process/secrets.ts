@@ -7,7 +7,7 @@ import { mkdir, open, readFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 
-export interface DerivedSecrets {
+interface DerivedSecrets {
   /** HMAC key under which API keys and tokens are stored. */
   readonly keyPepper: Buffer;
   /** HMAC key of signed download URLs. */

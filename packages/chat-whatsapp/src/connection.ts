@@ -14,7 +14,7 @@ import { type DisconnectReason, disconnectReason } from './disconnect-reasons.ts
 import type { BaileysLibrary, WhatsAppSocket } from './library.ts';
 import { pairingOf } from './pairing.ts';
 import { bareJid } from './phone-jid.ts';
-import type { ProtocolVersion, WhatsAppVersion } from './protocol-version.ts';
+import type { ProtocolVersion } from './protocol-version.ts';
 import { isPaired, type SessionStore } from './session-store.ts';
 
 export type SocketEvents = Partial<BaileysEventMap>;
@@ -24,10 +24,10 @@ export interface Line {
   readonly socket: WhatsAppSocket;
   readonly library: BaileysLibrary;
   /** What it told the server; undefined: the library's own. */
-  readonly version: WhatsAppVersion | undefined;
+  readonly version: ProtocolVersion['current'] | undefined;
 }
 
-export interface ConnectionOptions {
+interface ConnectionOptions {
   readonly instanceId: string;
   readonly instanceName: string;
   readonly lease: Lease;

@@ -20,7 +20,7 @@ import type { BaileysLibrary } from './library.ts';
 import { type SeenContent, seenContent, textOf } from './message-content.ts';
 import { isGroupJid, isPersonJid, phoneJid } from './phone-jid.ts';
 
-export interface IncomingOptions {
+interface IncomingOptions {
   readonly instanceId: string;
   readonly ownJid: () => string;
   readonly settings: () => InstanceSettings;

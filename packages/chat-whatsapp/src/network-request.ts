@@ -15,7 +15,7 @@ const Refusal = z.union([
 ]);
 
 /** By the server's code: what is thrown instead of network_refused. */
-export type Meanings = Readonly<Record<number, readonly [code: GatewayErrorCode, message: string]>>;
+type Meanings = Readonly<Record<number, readonly [code: GatewayErrorCode, message: string]>>;
 
 /** Faults of the connection, as Baileys tells them to a request that was under way. */
 const connectionFaults: Meanings = {

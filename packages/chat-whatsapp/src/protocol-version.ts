@@ -4,7 +4,7 @@ import type { Outbound } from 'soundpost-outbound/outbound';
 import { fetchOptions } from './guarded-requests.ts';
 import type { BaileysLibrary } from './library.ts';
 
-export type WhatsAppVersion = [number, number, number];
+type WhatsAppVersion = [number, number, number];
 
 interface ProtocolVersionOptions {
   /** WHATSAPP_VERSION; undefined: the one that the package comes with, until it is refused. */

@@ -16,7 +16,7 @@ import type { Sealer } from 'soundpost-kit/signing/sealer';
 import type { Outbound } from 'soundpost-outbound/outbound';
 import { Acknowledgements } from './acknowledgements.ts';
 import { AddressBook } from './address-book.ts';
-import { Connection, type ConnectionOptions } from './connection.ts';
+import { Connection } from './connection.ts';
 import { Groups } from './groups.ts';
 import { guardedRequests } from './guarded-requests.ts';
 import { Incoming } from './incoming.ts';
@@ -24,7 +24,7 @@ import { KeptMessages } from './kept-messages.ts';
 import { type BaileysLibrary, loadBaileys, missingLibrary } from './library.ts';
 import { Outgoing } from './outgoing.ts';
 import { isGroupJid, isPersonJid } from './phone-jid.ts';
-import { ProtocolVersion, type WhatsAppVersion } from './protocol-version.ts';
+import { ProtocolVersion } from './protocol-version.ts';
 import { Recipients } from './recipients.ts';
 import { WhatsAppSession } from './session.ts';
 import { SessionStore } from './session-store.ts';
@@ -39,7 +39,7 @@ interface WhatsAppOptions {
   readonly log: Pick<MessageLog, 'find'>;
   readonly logger: Logger;
   /** Which version of its client WhatsApp is told; default: the package's own, and after a refusal what WhatsApp's page names. */
-  readonly version?: WhatsAppVersion | undefined;
+  readonly version?: ProtocolVersion['current'] | undefined;
   /** Default: the package `baileys`, imported when it is first needed. */
   readonly library?: () => Promise<BaileysLibrary>;
   /** How long to wait before the nth attempt in a row to connect again. Default: 1 s, doubled each time, at most 60 s. */
@@ -119,7 +119,7 @@ function compose(
   const store = new SessionStore({ redis, sealer, instanceId, lease, logger });
   const warn = (error: unknown, message: string): void => logger.warn({ err: error, instanceId }, message);
 
-  const socketConfig: ConnectionOptions['socketConfig'] = async (library) => ({
+  const socketConfig: ConstructorParameters<typeof Connection>[0]['socketConfig'] = async (library) => ({
     logger: baileysLogger(logger, instanceId),
     // Its WebSocket, its uploads, and what it fetches: the server names hosts for the latter two.
     ...(await guardedRequests(outbound)),

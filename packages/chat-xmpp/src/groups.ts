@@ -2,7 +2,7 @@
 
 import { type Address, mayMean } from 'soundpost-chat/address';
 import { GatewayError } from 'soundpost-contract/gateway-errors';
-import { addBookmark, type Bookmark, readBookmarks } from './bookmarks.ts';
+import { addBookmark, readBookmarks } from './bookmarks.ts';
 import type { Discovery } from './discovery.ts';
 import { attribute } from './element.ts';
 import { isNothingThere, refusal } from './failure.ts';
@@ -123,7 +123,7 @@ export class Groups {
     const password = (parsed === undefined ? text : parsed.code) || undefined;
     await this.#exists(room);
     await rooms.join(room, { nick, password });
-    const bookmark: Bookmark = { room, name: localOf(room), autojoin: true, nick, password };
+    const bookmark = { room, name: localOf(room), autojoin: true, nick, password };
     await addBookmark(stream, bookmark);
     return room;
   }

@@ -13,7 +13,7 @@ import { SCRAM, Scram } from './scram.ts';
 
 type ServiceGuard = Pick<Outbound, 'serviceAddresses'>;
 
-export interface GuardedClientOptions {
+interface GuardedClientOptions {
   readonly local: string;
   readonly domain: string;
   readonly password: string;
@@ -23,7 +23,7 @@ export interface GuardedClientOptions {
   readonly guard: ServiceGuard;
 }
 
-export interface GuardedClient {
+interface GuardedClient {
   readonly client: Client;
   /** Connects and opens the stream; whether it comes online is told by the client's events. */
   open(endpoint: Endpoint): Promise<void>;

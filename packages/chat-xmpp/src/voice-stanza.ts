@@ -11,13 +11,13 @@ import type { Account } from './account.ts';
 import { resolveChat } from './directory.ts';
 import { type Element, xml } from './element.ts';
 import { ns } from './namespaces.ts';
-import type { SharedFile } from './upload.ts';
+import type { upload } from './upload.ts';
 
 interface VoiceStanza {
   readonly messageId: string;
   readonly to: string;
   readonly isGroup: boolean;
-  readonly shared: SharedFile;
+  readonly shared: Awaited<ReturnType<typeof upload>>;
   readonly fileName: string;
   readonly content: AudioMessage;
   readonly durationMs: number;

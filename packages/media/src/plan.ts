@@ -34,7 +34,7 @@ export const VOICE_MIN_KBPS = 12;
 /** Ogg's pages and lacing values at 17 packets a second, with a page each second. */
 const OGG_OVERHEAD_KBPS = 0.4;
 
-export interface Trim {
+interface Trim {
   readonly startSeconds: number;
   /** null: to the end. */
   readonly endSeconds: number | null;
@@ -47,7 +47,7 @@ interface CopyPlan {
   readonly maxBytes: number | null;
 }
 
-export interface EncodePlan {
+interface EncodePlan {
   /** ffmpeg's encoder. */
   readonly encoder: string;
   readonly channels: number;

@@ -34,14 +34,14 @@ export interface AudioTrack {
   readonly tags: Tags;
 }
 
-export interface Chapter {
+interface Chapter {
   readonly startSeconds: number;
   readonly endSeconds: number;
   readonly title: string | null;
 }
 
 /** An attached picture that may be kept: JPEG or PNG of at most 36 megapixels. */
-export interface Cover {
+interface Cover {
   readonly streamIndex: number;
   readonly mediaType: 'image/jpeg' | 'image/png';
   readonly width: number;

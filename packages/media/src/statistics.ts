@@ -1,6 +1,6 @@
 /** Reads what ffmpeg counted: the statistics that it writes at its end on level verbose, and ebur128's summary. */
 
-export interface TrackStatistics {
+interface TrackStatistics {
   readonly packets: number;
   /** Bytes of the packets alone, without container, tags and cover. */
   readonly bytes: number;

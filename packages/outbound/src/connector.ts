@@ -35,7 +35,7 @@ export interface ConnectTarget {
 /** Opens the connection, with TLS for `https:`. */
 export type Connect = (target: ConnectTarget) => Promise<Socket>;
 
-export interface ConnectorOptions {
+interface ConnectorOptions {
   readonly policy: Policy;
   readonly purpose: Purpose;
   readonly resolve: Resolve;

@@ -1,7 +1,7 @@
 /** A caller's own signal and a time limit as one signal, whose reason tells the two apart. */
 import type { OutboundFailed } from './errors.ts';
 
-export interface Deadline {
+interface Deadline {
   readonly signal: AbortSignal;
   /** Begins the time anew, for a limit of what may pass without progress. */
   renew(): void;

@@ -12,16 +12,16 @@ import {
 } from './connector.ts';
 import type { Downloaded, DownloadLimits, DownloadOptions } from './download.ts';
 import { OutboundFailed, OutboundRefused } from './errors.ts';
-import type { FetchBytesOptions } from './fetch-bytes.ts';
-import type { Fetching } from './fetching.ts';
 import type { FetchPiece, PiecesOptions } from './pieces.ts';
 import { type Policy, type Purpose, parseTarget } from './policy.ts';
 import { type Agents, type PostAnswer, type PostOptions, post } from './post.ts';
 import { type PutOptions, put } from './put.ts';
 import type { PartsDownloaded, PartsOptions } from './ranges.ts';
 import { type Resolve, systemResolver } from './resolve.ts';
+import type { createFetching } from './fetching.ts';
+import type { fetchBytes } from './fetch-bytes.ts';
 
-export interface OutboundOptions {
+interface OutboundOptions {
   /** What is open besides public addresses on `ports`; from `parseAllowRules`. */
   readonly allow: readonly AllowRule[];
   /** Ports open on every public address, for instance 80, 443, 8080 and 8443. */
@@ -63,7 +63,7 @@ export interface Outbound {
   fetchPieces<T>(options: PiecesOptions, run: (fetch: FetchPiece) => Promise<T>): Promise<T>;
 
   /** Reads something small into memory, one try, 60 s at most. @throws OutboundRefused, OutboundFailed */
-  fetchBytes(options: FetchBytesOptions): Promise<Uint8Array>;
+  fetchBytes(options: Parameters<typeof fetchBytes>[1]): Promise<Uint8Array>;
 
   /** Posts to a webhook and returns whatever status it answers. @throws OutboundRefused, OutboundFailed */
   post(options: PostOptions): Promise<PostAnswer>;
@@ -107,8 +107,8 @@ export function createOutbound(options: OutboundOptions): Outbound {
     service: agentsFor('service'),
     destination: agentsFor('destination'),
   };
-  let fetching: Promise<Fetching> | undefined;
-  const loaded = (): Promise<Fetching> => {
+  let fetching: Promise<ReturnType<typeof createFetching>> | undefined;
+  const loaded = (): Promise<ReturnType<typeof createFetching>> => {
     fetching ??= import('./fetching.ts').then(({ createFetching }) =>
       createFetching({ policy, userAgent, keepAliveMs: KEEP_ALIVE_MS, connectorFor }),
     );

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { type IncomingMessage, type RequestOptions, request } from 'node:http';
 import type { Readable } from 'node:stream';
 import type { GuardedAgent } from './connector.ts';
-import { type Deadline, deadlineOf } from './deadline.ts';
+import { deadlineOf } from './deadline.ts';
 import { OutboundFailed, OutboundRefused, toOutboundError } from './errors.ts';
 import { discard, type Route, retryAfterSeconds } from './exchange.ts';
 import { type Purpose, parseTarget } from './policy.ts';
@@ -87,7 +87,7 @@ export async function send(
   route: SendRoute,
   purpose: Purpose,
   options: Omit<PostOptions, 'body'>,
-  exchange: (url: URL, headers: Record<string, string>, deadline: Deadline) => Promise<IncomingMessage>,
+  exchange: (url: URL, headers: Record<string, string>, deadline: ReturnType<typeof deadlineOf>) => Promise<IncomingMessage>,
 ): Promise<PostAnswer> {
   const { url } = parseTarget(options.url, purpose, route.policy);
   const headers = {

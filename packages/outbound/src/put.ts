@@ -3,9 +3,9 @@ import { once } from 'node:events';
 import { type ClientRequest, type IncomingMessage, request } from 'node:http';
 import type { Readable } from 'node:stream';
 import { afterOwnTime } from 'soundpost-base/own-time';
-import type { Deadline } from './deadline.ts';
 import { OutboundFailed } from './errors.ts';
 import { addressed, type PostAnswer, type PostOptions, type SendRoute, send } from './post.ts';
+import type { deadlineOf } from './deadline.ts';
 
 export interface PutOptions extends Omit<PostOptions, 'body' | 'timeoutMs'> {
   /** `service`: of an account that the operator set up. `destination`: an address that a caller chose. */
@@ -59,7 +59,7 @@ async function exchange(
   sending: ClientRequest,
   { body, sizeBytes }: PutOptions,
   asksFirst: boolean,
-  deadline: Deadline,
+  deadline: ReturnType<typeof deadlineOf>,
 ): Promise<IncomingMessage> {
   const over = new AbortController();
   const response = once(sending, 'response').then(([answer]: IncomingMessage[]) => answer as IncomingMessage);
@@ -102,7 +102,7 @@ async function sendBody(
   sending: ClientRequest,
   body: Readable,
   sizeBytes: number,
-  deadline: Deadline,
+  deadline: ReturnType<typeof deadlineOf>,
   stop: AbortSignal,
 ): Promise<number> {
   let sentBytes = 0;

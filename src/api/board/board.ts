@@ -29,7 +29,7 @@ interface BoardOptions {
   readonly logger: Logger;
 }
 
-export interface Board {
+interface Board {
   /** Answers what is asked of the board, and leaves the rest to the handler. */
   readonly before: (handler: RequestListener) => RequestListener;
 }

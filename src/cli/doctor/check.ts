@@ -2,7 +2,7 @@
 
 /** `fault`: the service does not start, or does not do its work. `warning`: it does, but not as well or as safely as it could. */
 export const verdicts = ['ok', 'warning', 'fault'] as const;
-export type Verdict = (typeof verdicts)[number];
+type Verdict = (typeof verdicts)[number];
 
 export interface Finding {
   readonly verdict: Verdict;

@@ -22,7 +22,7 @@ import { unauthorized } from '../middleware/access.ts';
 import { jsonBodyUpTo } from '../middleware/json-body.ts';
 import type { GatewayServices } from '../services.ts';
 import { peopleRoutes } from './people-routes.ts';
-import type { Viewers, Visible } from './viewer.ts';
+import type { Viewers } from './viewer.ts';
 
 /** Anybody may ask for a session, so nobody is listened to for long. */
 const MAX_REDEEM_BYTES = 4096;
@@ -182,7 +182,7 @@ function eventFeed({ viewers, events, closing }: EventFeedOptions): RequestHandl
   };
 }
 
-function send(response: Response, event: LiveEvent, visible: Visible): void {
+function send(response: Response, event: LiveEvent, visible: ReturnType<Viewers['visibleTo']>): void {
   if (visible !== 'all' && !visible.has(event.instanceId)) {
     return;
   }

@@ -7,7 +7,7 @@ import type { WrongKeys } from '../middleware/wrong-keys.ts';
 import type { InboxSessions } from './inbox-sessions.ts';
 
 /** Ids of the instances that may be seen. */
-export type Visible = 'all' | ReadonlySet<string>;
+type Visible = 'all' | ReadonlySet<string>;
 
 interface ViewersOptions {
   readonly access: Access;

@@ -1,13 +1,7 @@
 /** `POST /chat/findContacts/{instance}` and `POST /chat/findChats/{instance}` (messaging-gateway.md; decisions B "Records"). */
 
 import { meansJid } from 'soundpost-chat/address';
-import {
-  ChatRecord,
-  ContactRecord,
-  FindChatsRequest,
-  FindContactsRequest,
-  type FindRequest,
-} from 'soundpost-contract/gateway-operations';
+import { ChatRecord, ContactRecord, FindChatsRequest, FindContactsRequest } from 'soundpost-contract/gateway-operations';
 import { z } from 'zod';
 import { chatRecords } from '../chat-records.ts';
 import { type Route, route } from '../route.ts';
@@ -69,7 +63,7 @@ export function findRoutes({ sessions, log }: GatewayServices): Route[] {
 /** @param alsoMeant JID that `where.id` means besides the one it is */
 function found<Found extends { remoteJid: string; isGroup: boolean }>(
   all: readonly Found[],
-  { where, page, offset }: FindRequest,
+  { where, page, offset }: z.output<typeof FindChatsRequest>,
   alsoMeant?: string,
 ): Found[] {
   // Public clients fill what they do not know with nothing.

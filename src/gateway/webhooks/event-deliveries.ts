@@ -12,14 +12,7 @@ import { readAttempts } from '../../followups/attempt-log.ts';
 import { deliveryProgress } from '../../followups/delivery-progress.ts';
 import { DeliveryQueue } from '../../followups/delivery-queue.ts';
 import { DeliveryWorker } from '../../followups/delivery-worker.ts';
-import {
-  EventDelivery,
-  eventDelivery,
-  instanceKind,
-  RELAY_TRIES,
-  type RelayTarget,
-  relayKind,
-} from './event-kinds.ts';
+import { EventDelivery, eventDelivery, instanceKind, RELAY_TRIES, relayKind } from './event-kinds.ts';
 import type { Webhooks } from './webhooks.ts';
 
 interface EventDeliveriesOptions {
@@ -32,7 +25,7 @@ interface EventDeliveriesOptions {
   /** When an instance's webhook is told of an event, seconds after it happened. */
   readonly scheduleSeconds: readonly number[];
   /** Where messages.update is relayed to; undefined relays nothing. */
-  readonly relay: RelayTarget | undefined;
+  readonly relay: Parameters<typeof relayKind>[0];
   readonly logger: Logger;
   readonly observer?: Observer | undefined;
 }

@@ -72,7 +72,7 @@ export function instanceKind(options: InstanceKindOptions): DeliveryKind {
   };
 }
 
-export interface RelayTarget {
+interface RelayTarget {
   /** Configured by the operator, so it may be a private address. */
   readonly url: string;
   /** `whsec_<base64>`. */

@@ -12,10 +12,10 @@ import {
   type ServerResponse,
 } from 'node:http';
 import { type AddressInfo, Server as NetServer } from 'node:net';
-import { SlowBodies, type SlowBodyLimits } from './slow-bodies.ts';
+import { SlowBodies } from './slow-bodies.ts';
 import type { Watched } from './watched.ts';
 
-interface HttpLimits extends SlowBodyLimits {
+type HttpLimits = ConstructorParameters<typeof SlowBodies>[0] & {
   /** From the connection, or the end of the answer before, to the last header. */
   readonly headersTimeoutMs: number;
   readonly keepAliveTimeoutMs: number;
@@ -29,7 +29,7 @@ interface HttpLimits extends SlowBodyLimits {
   readonly maxConnections: number;
   /** How often what has taken too long is looked for. */
   readonly lookEveryMs: number;
-}
+};
 
 export const httpLimits: HttpLimits = {
   headersTimeoutMs: 15_000,

@@ -6,7 +6,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 
-export interface SlowBodyLimits {
+interface SlowBodyLimits {
   readonly bodyWindowMs: number;
   readonly minBodyBytesPerWindow: number;
   /** What is read of a body after its answer. */

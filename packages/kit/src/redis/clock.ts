@@ -73,7 +73,7 @@ local time = redis.call('TIME')
 return {time[1], time[2]}
 `);
 
-export interface ClockWatch {
+interface ClockWatch {
   /** Asks Redis for its time; to be awaited before anything is timed. A Redis that is away says nothing about clocks. */
   look(): Promise<void>;
   close(): void;

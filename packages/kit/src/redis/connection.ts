@@ -15,7 +15,7 @@ export type Redis = SingleRedis | Cluster;
  *   when it hangs.
  * - `worker`: waits for Redis as long as it takes; BullMQ's workers demand it.
  */
-export type RedisRole = 'request' | 'worker';
+type RedisRole = 'request' | 'worker';
 
 /** PEM texts for rediss://; without them the authorities that Node trusts are believed, and no certificate is shown. */
 export interface RedisTls {
@@ -185,7 +185,7 @@ export async function pingRedis(redis: Redis): Promise<void> {
 
 /** `refuses-writes`: it answers, but is full, cannot persist, or is no master that has its replicas. */
 export const redisStates = ['up', 'refuses-writes', 'down'] as const;
-export type RedisState = (typeof redisStates)[number];
+type RedisState = (typeof redisStates)[number];
 
 const REFUSES_WRITES = /^(OOM|MISCONF|READONLY|NOREPLICAS)\b/;
 const WRITTEN_FOR_MS = 60_000;

@@ -23,7 +23,7 @@ import { inParts, partBytesFor } from './s3-parts.ts';
 import { openObject } from './s3-reader.ts';
 import { ObjectNotFound } from './storage.ts';
 
-export interface S3IncomingOptions {
+interface S3IncomingOptions {
   readonly states: IncomingStates;
   /** Limits what may also be done later without harm: not the bytes, and not what a later request would meet. */
   readonly inTime: InTime;

@@ -16,7 +16,7 @@ import { partBytesFor } from './s3-parts.ts';
 import { openObject } from './s3-reader.ts';
 import { checkedKey, ObjectNotFound, type Storage, type StoredObject } from './storage.ts';
 
-export interface S3StorageOptions {
+interface S3StorageOptions {
   /** What is written without a length known before has parts that suffice for so much, bytes. */
   readonly largestWriteBytes: number;
 }

@@ -9,7 +9,7 @@ export interface Part {
 }
 
 /** What is known of a codec whose packets can be spliced. */
-export interface Splicing {
+interface Splicing {
   readonly frameSamples: number;
   /** Frames after which the encoder's pattern of frame lengths repeats: a part begins at a multiple of it. */
   readonly cycleFrames: number;
@@ -52,7 +52,7 @@ const MIN_PART_SECONDS = 150;
  */
 const OVERLAP_SECONDS = 30;
 
-export interface PartLengths {
+interface PartLengths {
   readonly minPartSeconds: number;
   readonly overlapSeconds: number;
 }

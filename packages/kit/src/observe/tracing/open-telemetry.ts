@@ -51,7 +51,7 @@ interface TracingOptions {
   readonly version: string;
 }
 
-export interface OpenTracing {
+interface OpenTracing {
   readonly tracing: Tracing;
   /** For BullMQ: the context of a job is kept in the job. */
   readonly telemetry: QueueTelemetry;

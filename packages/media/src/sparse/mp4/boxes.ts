@@ -89,7 +89,7 @@ export function latin1(bytes: Uint8Array, at: number): string {
 /** Two hours of sound in packets of 21 ms are 0.34 million samples; a chunk each makes as many chunks. */
 export const MAX_ROWS = 4_000_000;
 
-export interface Table {
+interface Table {
   readonly rows: number;
   readonly view: DataView;
   /** Where the first row stands. */

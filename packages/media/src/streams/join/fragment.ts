@@ -15,7 +15,7 @@ const TRUN = { offset: 0x1, firstFlags: 0x4, duration: 0x100, size: 0x200, flags
 const MAX_32 = 0xffff_ffff;
 
 /** What a fragment has of one track. */
-export interface TrackRun {
+interface TrackRun {
   readonly track: number;
   /** When its first sample plays, in ticks of the track; undefined where it does not say. */
   readonly startTicks: number | undefined;

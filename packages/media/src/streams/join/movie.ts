@@ -2,7 +2,7 @@
 import { type Box, childrenOf, Fields, latin1, onlyBox, requiredBox } from '../../sparse/mp4/boxes.ts';
 import { unsupported, unusable } from '../presentation.ts';
 
-export interface MovieTrack {
+interface MovieTrack {
   readonly id: number;
   readonly isAudio: boolean;
   /** Ticks a second. */
@@ -102,7 +102,7 @@ function withHeader(boxes: readonly Box[], type: string): Buffer {
 }
 
 /** By the number of a track in the later header, that of the same track in the first. */
-export type TrackNumbers = ReadonlyMap<number, number>;
+type TrackNumbers = ReadonlyMap<number, number>;
 
 /**
  * ffmpeg reads one header. Fragments with another one can follow when their sound is coded in the same way.
