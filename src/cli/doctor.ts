@@ -4,13 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { findProgram } from 'soundpost-base/launcher';
 import { createLogger } from 'soundpost-kit/observe/logger';
-import {
-  closeRedis,
-  connectRedis,
-  pingRedis,
-  type Redis,
-  type RedisAddress,
-} from 'soundpost-kit/redis/connection';
+import { closeRedis, connectRedis, pingRedis, type Redis, type RedisAddress } from 'soundpost-kit/redis/connection';
 import { runningEmbeddedRedis } from 'soundpost-kit/redis/embedded';
 import { checkRedis } from 'soundpost-kit/redis/fitness';
 import { parseRedisUrl } from 'soundpost-kit/redis/target';
@@ -18,7 +12,7 @@ import { findTools } from 'soundpost-media/find-tools';
 import { parseAllowRules } from 'soundpost-outbound/allow-rules';
 import { openStorage, readRedisAddress } from '../process/backing-services.ts';
 import { type Config, type ConfigFault, configuredCount, readConfig, searchPath } from '../process/config.ts';
-import { lookAtRootSecret, secretKeyPath } from '../process/root-secret.ts';
+import { lookAtRootSecret, secretKeyPath } from '../process/secrets.ts';
 import { type Check, type Finding, messageOf, ok, runChecks } from './doctor/check.ts';
 import { checkClock } from './doctor/clock.ts';
 import { checkDisk } from './doctor/disk.ts';

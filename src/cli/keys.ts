@@ -8,7 +8,7 @@ import { runningEmbeddedRedis } from 'soundpost-kit/redis/embedded';
 import { type ApiKeys, claimedId } from '../jobs/tenants/api-keys.ts';
 import { type Config, loadConfig } from '../process/config.ts';
 import { openFoundation, openRedis, openStores, withSecrets } from '../process/resources.ts';
-import { acceptRootSecret } from '../process/root-secret.ts';
+import { acceptRootSecret } from '../process/secrets.ts';
 import { UsageError } from './ending.ts';
 
 interface KeyChoices {

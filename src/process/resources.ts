@@ -22,8 +22,7 @@ import { ApiKeys } from '../jobs/tenants/api-keys.ts';
 import { WebhookSecrets } from '../jobs/tenants/webhook-secrets.ts';
 import { openStorage, readRedisAddress } from './backing-services.ts';
 import { type Config, ConfigurationError, searchPath, version } from './config.ts';
-import { agreedRootSecret } from './root-secret.ts';
-import { deriveSecrets } from './secrets.ts';
+import { agreedRootSecret, deriveSecrets } from './secrets.ts';
 import { confinedTools, guardedOutbound } from './tools.ts';
 import type { openTracing } from 'soundpost-kit/observe/tracing/open-telemetry';
 

@@ -5,7 +5,7 @@ import { createLogger } from 'soundpost-kit/observe/logger';
 import { closeRedis, connectRedis } from 'soundpost-kit/redis/connection';
 import { until } from 'soundpost-testing/until';
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { PendingJobs } from '../../src/api/pending-jobs.ts';
+import { PendingJobs } from '../../src/api/routes/events.ts';
 import { type Json, useClips, useService } from './api-fixture.ts';
 import { Stream } from './event-stream.ts';
 

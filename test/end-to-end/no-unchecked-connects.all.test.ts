@@ -11,19 +11,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import tls from 'node:tls';
-import { fetchOptions } from 'soundpost-chat-whatsapp/guarded-requests';
+import { fetchOptions } from 'soundpost-chat-whatsapp/network-request';
 import { createGuardedClient } from 'soundpost-chat-xmpp/guarded-client';
 import { createLogger } from 'soundpost-kit/observe/logger';
 import { parseAllowRules } from 'soundpost-outbound/allow-rules';
 import { createOutbound, type Outbound } from 'soundpost-outbound/outbound';
 import { recordConnects } from 'soundpost-testing/connect-recorder';
 import { forbiddenAddresses, forbiddenHosts } from 'soundpost-testing/forbidden-hosts';
-import {
-  type Redirector,
-  startRedirector,
-  startXmppSender,
-  type XmppSender,
-} from 'soundpost-testing/misleading-servers';
+import { type Redirector, startRedirector, startXmppSender, type XmppSender } from 'soundpost-testing/misleading-servers';
 import { PUBLIC_ADDRESS } from 'soundpost-testing/stub-network';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 

@@ -14,7 +14,7 @@ import type { Acknowledgements } from './acknowledgements.ts';
 import type { AddressBook } from './address-book.ts';
 import type { Line } from './connection.ts';
 import type { Groups } from './groups.ts';
-import { fetchOptions } from './guarded-requests.ts';
+import { fetchOptions } from './network-request.ts';
 import type { KeptMessages } from './kept-messages.ts';
 import type { BaileysLibrary } from './library.ts';
 import { type SeenContent, seenContent, textOf } from './message-content.ts';

@@ -1,7 +1,7 @@
 /** Which version of WhatsApp's web client Baileys names itself: servers refuse those that they no longer take with 405. */
 import type { Logger } from 'soundpost-base/logger';
 import type { Outbound } from 'soundpost-outbound/outbound';
-import { fetchOptions } from './guarded-requests.ts';
+import { fetchOptions } from './network-request.ts';
 import type { BaileysLibrary } from './library.ts';
 
 type WhatsAppVersion = [number, number, number];

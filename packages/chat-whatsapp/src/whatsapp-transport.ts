@@ -18,7 +18,7 @@ import { Acknowledgements } from './acknowledgements.ts';
 import { AddressBook } from './address-book.ts';
 import { Connection } from './connection.ts';
 import { Groups } from './groups.ts';
-import { guardedRequests } from './guarded-requests.ts';
+import { guardedRequests } from './network-request.ts';
 import { Incoming } from './incoming.ts';
 import { KeptMessages } from './kept-messages.ts';
 import { type BaileysLibrary, loadBaileys, missingLibrary } from './library.ts';

@@ -4,8 +4,7 @@ import { type ClientRequest, type IncomingMessage, request } from 'node:http';
 import type { Readable } from 'node:stream';
 import { afterOwnTime } from 'soundpost-base/own-time';
 import { OutboundFailed } from './errors.ts';
-import { addressed, type PostAnswer, type PostOptions, type SendRoute, send } from './post.ts';
-import type { deadlineOf } from './deadline.ts';
+import { addressed, type PostAnswer, type PostOptions, type SendRoute, send, type deadlineOf } from './post.ts';
 
 export interface PutOptions extends Omit<PostOptions, 'body' | 'timeoutMs'> {
   /** `service`: of an account that the operator set up. `destination`: an address that a caller chose. */

@@ -2,13 +2,7 @@
 import type { Request, Response } from 'express';
 import type { Instance } from 'soundpost-chat/instances';
 import { gatewayKey } from 'soundpost-chat/redis-keys';
-import {
-  SendAudioFields,
-  SendAudioRequest,
-  SendTextRequest,
-  SentMessage,
-  SentText,
-} from 'soundpost-contract/gateway';
+import { SendAudioFields, SendAudioRequest, SendTextRequest, SentMessage, SentText } from 'soundpost-contract/gateway';
 import { GatewayError } from 'soundpost-contract/gateway-errors';
 import { IdempotencyHeaders } from 'soundpost-contract/request-headers';
 import { hashOf, type IdempotencyPolicy, once } from 'soundpost-kit/http/idempotency';
@@ -17,7 +11,7 @@ import { type AudioInput, parseAudio } from '../audio-input.ts';
 import { badRequest } from '../middleware/error-answer.ts';
 import { readJson } from '../middleware/json-body.ts';
 import { readMultipart } from '../multipart.ts';
-import type { Turn } from '../outgoing-order.ts';
+import type { Turn } from '../outgoing.ts';
 import { named, type Route } from '../route.ts';
 import type { GatewayServices } from '../services.ts';
 
