@@ -5,7 +5,7 @@ import type { Logger } from 'soundpost-base/logger';
 import { ServiceError } from 'soundpost-contract/errors';
 import { JobId } from 'soundpost-contract/ids';
 import { referenceAssets } from 'soundpost-kit/http/api-reference';
-import { application, mount, newRouter, noticeForwarded, type Mounting } from 'soundpost-kit/http/routes';
+import { application, type Mounting, mount, newRouter, noticeForwarded } from 'soundpost-kit/http/routes';
 import { consolePage } from './console-page.ts';
 import { admit } from './middleware/authentication.ts';
 import { errorHandler } from './middleware/errors.ts';

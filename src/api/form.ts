@@ -1,12 +1,12 @@
 /** A request that brings its file along: as the part `file` of a form, or as the body itself (decisions A4, A5). */
 import type { Hash } from 'node:crypto';
 import { ServiceError } from 'soundpost-contract/errors';
+import type { bodyStream } from 'soundpost-kit/http/body-stream';
 import { readForm } from 'soundpost-kit/http/multipart';
 import type { Upload } from '../jobs/uploads/record.ts';
 import { discardUpload, storeUpload } from './intake.ts';
 import { withRoom } from './room.ts';
 import { keyOf, type RouteContext } from './route.ts';
-import type { bodyStream } from 'soundpost-kit/http/body-stream';
 
 const MAX_FIELD_BYTES = 256 * 1024;
 

@@ -24,8 +24,8 @@ import type { JobQueue } from '../jobs/job-queue.ts';
 import type { ApiKey, ApiKeys } from '../jobs/tenants/api-keys.ts';
 import type { WebhookSecrets } from '../jobs/tenants/webhook-secrets.ts';
 import type { VoiceQueue } from '../jobs/voice-queue.ts';
-import type { SharedReads } from './event-streams.ts';
 import type { consolePage } from './console-page.ts';
+import type { SharedReads } from './event-streams.ts';
 
 /** What the handlers work with; wired in start.ts. */
 export interface ApiServices {

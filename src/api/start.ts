@@ -159,12 +159,7 @@ function gatewayUrlOf({ GATEWAY_KIND, GATEWAY_PUBLIC_URL, GATEWAY_PORT }: Config
 }
 
 /** Loaded only where somebody may look at it. */
-async function boardOf(
-  { config, logger }: Resources,
-  { redis }: Stores,
-  queues: Queues,
-  audit: AuditLog,
-) {
+async function boardOf({ config, logger }: Resources, { redis }: Stores, queues: Queues, audit: AuditLog) {
   if (config.ADMIN_KEY === undefined) {
     return undefined;
   }

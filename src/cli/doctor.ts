@@ -4,14 +4,20 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { findProgram } from 'soundpost-base/launcher';
 import { createLogger } from 'soundpost-kit/observe/logger';
-import { closeRedis, connectRedis, pingRedis, type Redis, type RedisAddress } from 'soundpost-kit/redis/connection';
+import {
+  closeRedis,
+  connectRedis,
+  pingRedis,
+  type Redis,
+  type RedisAddress,
+} from 'soundpost-kit/redis/connection';
 import { runningEmbeddedRedis } from 'soundpost-kit/redis/embedded';
 import { checkRedis } from 'soundpost-kit/redis/fitness';
 import { parseRedisUrl } from 'soundpost-kit/redis/target';
 import { findTools } from 'soundpost-media/find-tools';
 import { parseAllowRules } from 'soundpost-outbound/allow-rules';
 import { openStorage, readRedisAddress } from '../process/backing-services.ts';
-import { type Config, type ConfigFault, configuredCount, readConfig, searchPath } from '../process/config.ts';
+import { type Config, configuredCount, readConfig, searchPath } from '../process/config.ts';
 import { lookAtRootSecret, secretKeyPath } from '../process/secrets.ts';
 import { type Check, type Finding, messageOf, ok, runChecks } from './doctor/check.ts';
 import { checkClock } from './doctor/clock.ts';
@@ -23,6 +29,8 @@ import { checkRedisProgram, checkRedisServer, patiently } from './doctor/redis.t
 import { asJson, asText, worstOf } from './doctor/report.ts';
 import { System } from './doctor/system.ts';
 import type { Streams } from './streams.ts';
+
+type ConfigFault = ReturnType<typeof readConfig>['faults'][number];
 
 /** What takes longer hangs. A check whose parts have limits of their own stays below it. */
 const LIMIT_MS = 60_000;

@@ -8,11 +8,14 @@ import type { CompletedJob } from 'soundpost-client/wait';
 import type { ErrorBody } from 'soundpost-contract/errors';
 import type { AnyOutputFile, Job } from 'soundpost-contract/job';
 import { DetailedError, Upload } from 'tus-js-client';
+import type { extractRequest } from './extract-options.ts';
 import { type Progress, reportOf } from './progress.ts';
 import type { Server } from './server.ts';
 import { temporaryFolder } from './temporary-folder.ts';
-import { spool, type VideoSource } from './video-source.ts';
-import type { extractRequest } from './extract-options.ts';
+import type { videoSource } from './video-source.ts';
+import { spool } from './video-source.ts';
+
+type VideoSource = Awaited<ReturnType<typeof videoSource>>;
 
 type ExtractRequest = ReturnType<typeof extractRequest>;
 

@@ -2,10 +2,10 @@
 import { Command, Option } from 'commander';
 import { formats, qualities } from 'soundpost-contract/formats';
 import { version } from '../process/config.ts';
-import { addDeliveries, addJobs } from './service-program.ts';
 import type { doctor } from './doctor.ts';
-import type { createKey } from './keys.ts';
 import type { extractRequest } from './extract-options.ts';
+import type { createKey } from './keys.ts';
+import { addDeliveries, addJobs } from './service-program.ts';
 
 type Terminal = Parameters<typeof addJobs>[1];
 

@@ -1,12 +1,9 @@
 /** The commands that look after what a service does: `jobs` and `deliveries`. */
 import { type Command, Option } from 'commander';
 import { JobStatus } from 'soundpost-contract/job';
-import type { OnServer } from './jobs.ts';
+import type { listDeliveries, resendDeliveries } from './deliveries.ts';
+import type { downloadJob, listJobs, OnServer } from './jobs.ts';
 import type { Streams } from './streams.ts';
-import type { listDeliveries } from './deliveries.ts';
-import type { resendDeliveries } from './deliveries.ts';
-import type { listJobs } from './jobs.ts';
-import type { downloadJob } from './jobs.ts';
 
 /** What a command speaks with. */
 interface Terminal {
@@ -26,7 +23,9 @@ export function addJobs(program: Command, { say, streams = process }: Terminal):
     .addOption(new Option('--status <status>', 'only those in this state').choices(JobStatus.options))
     .option('--search <text>', 'only those whose id, address or name contains this')
     .option('--limit <count>', 'how many at most', '20')
-    .action(async (choices: Parameters<typeof listJobs>[0]) => say(await (await import('./jobs.ts')).listJobs(choices)));
+    .action(async (choices: Parameters<typeof listJobs>[0]) =>
+      say(await (await import('./jobs.ts')).listJobs(choices)),
+    );
   onServer(jobs.command('show').description('show one job').argument('<jobId>')).action(
     async (jobId: string, choices: OnServer) =>
       say(await (await import('./jobs.ts')).showJob(jobId, choices)),

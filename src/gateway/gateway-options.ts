@@ -6,7 +6,7 @@ import type { ConnectionState, TransportKind } from 'soundpost-contract/gateway-
 import type { Around } from 'soundpost-kit/http/watched';
 import type { Observer } from 'soundpost-kit/observe/metrics/observer';
 import type { Tracing } from 'soundpost-kit/observe/tracing/tracing';
-import type { RedisTls } from 'soundpost-kit/redis/connection';
+import type { connectRedis } from 'soundpost-kit/redis/connection';
 import type { Storage, StorageState } from 'soundpost-kit/storage/storage';
 import type { MediaTools } from 'soundpost-media/run';
 import type { Outbound } from 'soundpost-outbound/outbound';
@@ -31,7 +31,7 @@ export interface GatewayOptions {
   /** As REDIS_URL, see docs/operations.md "Redis". */
   readonly redisUrl: string;
   /** For a redisUrl with TLS. */
-  readonly redisTls?: RedisTls | undefined;
+  readonly redisTls?: Parameters<typeof connectRedis>[0]['tls'];
   readonly storage: Storage;
   /** As it was found last. */
   readonly storageState: () => StorageState;

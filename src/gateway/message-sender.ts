@@ -16,7 +16,7 @@ import { GatewayError } from 'soundpost-contract/gateway-errors';
 import type { Observer } from 'soundpost-kit/observe/metrics/observer';
 import { noTracing, type Tracing } from 'soundpost-kit/observe/tracing/tracing';
 import type { AudioInput } from './audio-input.ts';
-import { inDoubt, interrupted, until, untilDue, type Turn } from './outgoing.ts';
+import { inDoubt, interrupted, type Turn, until, untilDue } from './outgoing.ts';
 import type { SendRate } from './send-rate.ts';
 import type { Sessions } from './sessions.ts';
 import { audioOf, messageContext, sentText, sentVoice } from './voice-message.ts';

@@ -1,12 +1,16 @@
 /** When a message may go to its network: after those before it, and within the rate of the network. */
 import { setTimeout as wait } from 'node:timers/promises';
+import { untilAborted } from 'soundpost-chat/until-aborted';
 import { GatewayError } from 'soundpost-contract/gateway-errors';
 import { redisNow } from 'soundpost-kit/redis/clock';
 import { LONGEST_WAIT_MS, type SendRate } from './send-rate.ts';
-import { untilAborted } from 'soundpost-chat/until-aborted';
 
 /** Resolves when the slot has come and the turn too. Throws rate_limited when those before take too long. */
-export async function untilDue(turn: Turn, slot: Awaited<ReturnType<SendRate['reserve']>>, signal: AbortSignal): Promise<void> {
+export async function untilDue(
+  turn: Turn,
+  slot: Awaited<ReturnType<SendRate['reserve']>>,
+  signal: AbortSignal,
+): Promise<void> {
   await until(slot.atMs, signal);
   const tooLong = AbortSignal.timeout(LONGEST_WAIT_MS);
   try {

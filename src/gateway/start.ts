@@ -1,9 +1,12 @@
 /** The gateway as a process: an HTTP server, and behind it what only the process does that has the lease. */
 import type { AddressInfo } from 'node:net';
+import type { Express } from 'express';
 import { Election } from 'soundpost-chat/lease/election';
+import { standby } from 'soundpost-chat/lease/lease';
 import { SecretHasher } from 'soundpost-chat/tokens';
 import { pageOrigins } from 'soundpost-kit/http/cross-origin';
 import { type Listener, listen } from 'soundpost-kit/http/listener';
+import { application } from 'soundpost-kit/http/routes';
 import { createAuditLog } from 'soundpost-kit/observe/logger';
 import { closeRedis, connectRedis, pingRedis } from 'soundpost-kit/redis/connection';
 import { watchLink } from 'soundpost-kit/redis/link-watch';
@@ -13,9 +16,6 @@ import { observed, publicUrlOf, type Resources, workspacesFolder } from '../proc
 import { startActive } from './active.ts';
 import type { GatewayOptions, RunningGateway } from './gateway-options.ts';
 import { InboxSessions } from './inbox/viewer.ts';
-import type { Express } from 'express';
-import { standby } from 'soundpost-chat/lease/lease';
-import { application } from 'soundpost-kit/http/routes';
 import { gatewayFromElsewhere } from './middleware/cross-origin.ts';
 import { errorAnswer } from './middleware/error-answer.ts';
 import { requestLog } from './middleware/request-log.ts';
@@ -79,7 +79,11 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
   const audit = createAuditLog(logger);
   const stopping = new AbortController();
   const inboxSessions = new InboxSessions(redis, new SecretHasher(options.keyPepper));
-  const election = new Election<Awaited<ReturnType<typeof startActive>>>({ redis, ...options.election, logger });
+  const election = new Election<Awaited<ReturnType<typeof startActive>>>({
+    redis,
+    ...options.election,
+    logger,
+  });
   const standby = createStandbyApp({
     redis,
     link,

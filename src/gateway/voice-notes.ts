@@ -4,10 +4,12 @@ import type { AudioMessage } from 'soundpost-contract/gateway';
 import { GatewayError } from 'soundpost-contract/gateway-errors';
 import { MediaFailure } from 'soundpost-media/failure';
 import type { MediaTools } from 'soundpost-media/run';
-import { prepareVoiceNote, type VoiceNote } from 'soundpost-media/voice-note';
+import { prepareVoiceNote } from 'soundpost-media/voice-note';
 import type { Outbound } from 'soundpost-outbound/outbound';
 import { type AudioInput, type LocalAudio, materialize } from './audio-input.ts';
 import type { MediaStore } from './media-store.ts';
+
+type VoiceNote = Awaited<ReturnType<typeof prepareVoiceNote>>;
 
 interface VoiceNotesOptions {
   readonly media: MediaStore;

@@ -3,9 +3,9 @@ import { readFile } from 'node:fs/promises';
 import type { RedisAddress } from 'soundpost-kit/redis/connection';
 import { parseRedisUrl } from 'soundpost-kit/redis/target';
 import { createFileStorage } from 'soundpost-kit/storage/file-storage';
+import type { openS3 } from 'soundpost-kit/storage/s3-open';
 import type { DownloadAddress, Storage } from 'soundpost-kit/storage/storage';
 import { type Config, ConfigurationError } from './config.ts';
-import type { openS3 } from 'soundpost-kit/storage/s3-open';
 
 interface OpenStorage {
   readonly storage: Storage;

@@ -8,6 +8,7 @@ import type { Observer } from 'soundpost-kit/observe/metrics/observer';
 import { Metrics } from 'soundpost-kit/observe/metrics/scrape';
 import { measured, namesLoopback } from 'soundpost-kit/observe/metrics/server';
 import type { Part } from 'soundpost-kit/observe/metrics/table';
+import type { openTracing } from 'soundpost-kit/observe/tracing/open-telemetry';
 import { noTracing, type Tracing } from 'soundpost-kit/observe/tracing/tracing';
 import { redisClock, watchClock } from 'soundpost-kit/redis/clock';
 import { connectRedis, pingRedis, type Redis, type RedisAddress } from 'soundpost-kit/redis/connection';
@@ -24,12 +25,12 @@ import { openStorage, readRedisAddress } from './backing-services.ts';
 import { type Config, ConfigurationError, searchPath, version } from './config.ts';
 import { agreedRootSecret, deriveSecrets } from './secrets.ts';
 import { confinedTools, guardedOutbound } from './tools.ts';
-import type { openTracing } from 'soundpost-kit/observe/tracing/open-telemetry';
 
 type OpenTracing = ReturnType<typeof openTracing>;
 
 /** What there is before Redis was asked. */
-interface Foundation extends Pick<Awaited<ReturnType<typeof openStorage>>, 'sweep' | 'incoming' | 'downloadAddress'> {
+interface Foundation
+  extends Pick<Awaited<ReturnType<typeof openStorage>>, 'sweep' | 'incoming' | 'downloadAddress'> {
   readonly config: Config;
   readonly logger: Logger;
   readonly redisAddress: RedisAddress;

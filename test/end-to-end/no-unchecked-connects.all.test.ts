@@ -18,7 +18,12 @@ import { parseAllowRules } from 'soundpost-outbound/allow-rules';
 import { createOutbound, type Outbound } from 'soundpost-outbound/outbound';
 import { recordConnects } from 'soundpost-testing/connect-recorder';
 import { forbiddenAddresses, forbiddenHosts } from 'soundpost-testing/forbidden-hosts';
-import { type Redirector, startRedirector, startXmppSender, type XmppSender } from 'soundpost-testing/misleading-servers';
+import {
+  type Redirector,
+  startRedirector,
+  startXmppSender,
+  type XmppSender,
+} from 'soundpost-testing/misleading-servers';
 import { PUBLIC_ADDRESS } from 'soundpost-testing/stub-network';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 

@@ -10,7 +10,7 @@ import type { Pairing } from 'soundpost-chat/transport';
 import { GatewayError } from 'soundpost-contract/gateway-errors';
 import type { ConnectionState } from 'soundpost-contract/gateway-instances';
 import { z } from 'zod';
-import { type DisconnectReason, disconnectReason } from './disconnect-reasons.ts';
+import { disconnectReason } from './disconnect-reasons.ts';
 import type { BaileysLibrary, WhatsAppSocket } from './library.ts';
 import { pairingOf } from './pairing.ts';
 import { bareJid } from './phone-jid.ts';
@@ -248,7 +248,7 @@ export class Connection {
     }
   }
 
-  async #retry(reason: DisconnectReason): Promise<void> {
+  async #retry(reason: ReturnType<typeof disconnectReason>): Promise<void> {
     const { signal } = this.#wanted;
     this.#enter('connecting', reason.meaning);
     for (;;) {

@@ -14,10 +14,10 @@ import type { Acknowledgements } from './acknowledgements.ts';
 import type { AddressBook } from './address-book.ts';
 import type { Line } from './connection.ts';
 import type { Groups } from './groups.ts';
-import { fetchOptions } from './network-request.ts';
 import type { KeptMessages } from './kept-messages.ts';
 import type { BaileysLibrary } from './library.ts';
 import { type SeenContent, seenContent, textOf } from './message-content.ts';
+import { fetchOptions } from './network-request.ts';
 import { isGroupJid, isPersonJid, phoneJid } from './phone-jid.ts';
 
 interface IncomingOptions {

@@ -1,10 +1,10 @@
 /** A request to WhatsApp's server, and what its refusals mean for a caller. */
 
-import { GatewayError, type GatewayErrorCode } from 'soundpost-contract/gateway-errors';
-import { z } from 'zod';
 import type { Agent } from 'node:https';
 import type { UserFacingSocketConfig } from 'baileys';
+import { GatewayError, type GatewayErrorCode } from 'soundpost-contract/gateway-errors';
 import type { Outbound } from 'soundpost-outbound/outbound';
+import { z } from 'zod';
 
 /** Baileys' `DisconnectReason.connectionClosed`. */
 const CONNECTION_CLOSED = 428;

@@ -1,8 +1,8 @@
 /** Which version of WhatsApp's web client Baileys names itself: servers refuse those that they no longer take with 405. */
 import type { Logger } from 'soundpost-base/logger';
 import type { Outbound } from 'soundpost-outbound/outbound';
-import { fetchOptions } from './network-request.ts';
 import type { BaileysLibrary } from './library.ts';
+import { fetchOptions } from './network-request.ts';
 
 type WhatsAppVersion = [number, number, number];
 

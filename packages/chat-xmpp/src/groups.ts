@@ -9,7 +9,7 @@ import { isNothingThere, refusal } from './failure.ts';
 import { bareOf, domainOf, localOf } from './jid.ts';
 import type { Memory } from './memory.ts';
 import type { Room } from './room.ts';
-import { type Invitation, parseInvitation, type Rooms } from './rooms.ts';
+import { parseInvitation, type Rooms } from './rooms.ts';
 import type { Stream } from './stream.ts';
 
 interface GroupsOptions {
@@ -21,7 +21,7 @@ interface GroupsOptions {
   readonly nick: string;
 }
 
-export interface Group {
+interface Group {
   readonly jid: string;
   readonly name: string;
 }
@@ -102,7 +102,7 @@ export class Groups {
     await Promise.allSettled(wanted.map(({ room }) => this.enter(room)));
   }
 
-  async invitation(address: Address, renew: boolean): Promise<Invitation> {
+  async invitation(address: Address, renew: boolean): ReturnType<Rooms['invitation']> {
     const { jid } = await this.require(address);
     const invitation = await this.#options.rooms.invitation(jid, renew);
     await this.#keepPassword(jid, invitation.inviteCode);

@@ -8,8 +8,10 @@ import { ServiceSocket } from 'soundpost-outbound/connector';
 import { OutboundRefused } from 'soundpost-outbound/errors';
 import type { Outbound } from 'soundpost-outbound/outbound';
 import { xml } from './element.ts';
-import { type Endpoint, serviceUrl } from './endpoints.ts';
+import { serviceUrl } from './endpoints.ts';
 import { SCRAM, Scram } from './scram.ts';
+
+type Endpoint = Parameters<typeof serviceUrl>[0];
 
 type ServiceGuard = Pick<Outbound, 'serviceAddresses'>;
 

@@ -10,7 +10,7 @@ import { ns } from './namespaces.ts';
 import { hasStatus, Room } from './room.ts';
 import type { Stream } from './stream.ts';
 
-export interface Invitation {
+interface Invitation {
   readonly inviteUrl: string;
   readonly inviteCode: string;
 }

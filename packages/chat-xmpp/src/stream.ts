@@ -32,7 +32,7 @@ export interface StreamListener {
   query(query: IncomingQuery): Element | true | undefined;
 }
 
-export interface IncomingQuery {
+interface IncomingQuery {
   readonly type: 'get' | 'set';
   readonly from: string | undefined;
   readonly child: Element;

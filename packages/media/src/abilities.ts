@@ -1,7 +1,8 @@
 /** What ffmpeg says that it is and can, by its own lists. */
+
+import { release } from 'node:os';
 import { requirements } from './requirements.ts';
 import { type MediaTools, type RunLimits, runFfmpeg, runFfprobe } from './run.ts';
-import { release } from 'node:os';
 import type { Sandbox, SandboxLevel } from './sandbox.ts';
 
 const STDOUT_BYTES = 1024 * 1024;

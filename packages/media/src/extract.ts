@@ -1,19 +1,21 @@
 /** Makes the files that were planned of one source, and says what they are by measuring them. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { TrackEnds, truncationOf, fitBubble, renderAnew, settle } from './settle.ts';
 import { MediaFailure } from './failure.ts';
 import type { Job } from './input-run.ts';
 import type { Loudness } from './loudness/normalise.ts';
-import { wholeOf, type renderNotes } from './notes/run.ts';
+import { type renderNotes, wholeOf } from './notes/run.ts';
 import { type Parallelism, renderWanted } from './parallel/render.ts';
 import { bubbleBitrate, type OutputPlan, planRecording, VOICE_BUBBLE_BYTES, VOICE_MIN_KBPS } from './plan.ts';
 import type { Probe } from './probe.ts';
-import { type ProgressReport, progressReport } from './progress.ts';
+import { progressReport } from './progress.ts';
 import type { RenderedFile } from './render.ts';
 import type { Rendition } from './rendition.ts';
 import type { MediaTools } from './run.ts';
+import { fitBubble, renderAnew, settle, TrackEnds, truncationOf } from './settle.ts';
 import { onUniformSound } from './uniform.ts';
+
+type ProgressReport = ReturnType<typeof progressReport>;
 
 type RunChoice = Parameters<typeof renderNotes>[2];
 

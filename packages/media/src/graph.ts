@@ -137,7 +137,7 @@ function trimFilters(trim: OutputPlan['trim']): string[] {
 }
 
 /** A stretch of what goes into the encoder: samples of one channel; without an end, to the end. */
-export interface Stretch {
+interface Stretch {
   readonly startSample: number;
   readonly endSample: number | null;
 }

@@ -4,8 +4,8 @@
  */
 import type { Format } from 'soundpost-contract/formats';
 import type { Tags } from './ffprobe.ts';
-import type { Probe } from './probe.ts';
 import type { OutputPlan } from './plan.ts';
+import type { Probe } from './probe.ts';
 
 type Chapter = Probe['chapters'][number];
 
@@ -18,7 +18,7 @@ const TAG_KEY = /^[\x20-\x3c\x3e-\x7d]{1,128}$/;
 
 const MAX_TAG_CHARACTERS = 64 * 1024;
 
-export interface CoverImage {
+interface CoverImage {
   readonly cover: NonNullable<Probe['cover']>;
   readonly bytes: Uint8Array;
 }

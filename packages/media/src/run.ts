@@ -16,7 +16,15 @@ import {
 import { seccompFilter } from './seccomp.ts';
 import { startTool } from './starter.ts';
 import { type Progress, progressReader, Tail } from './tool-output.ts';
-import { type Exit, PROGRESS_DESCRIPTOR, spawnTool, type ToolCommand, type ToolProcess, watchedRun } from './tool-process.ts';
+import {
+  PROGRESS_DESCRIPTOR,
+  spawnTool,
+  type ToolCommand,
+  type ToolProcess,
+  watchedRun,
+} from './tool-process.ts';
+
+type Exit = Awaited<ToolProcess['ended']>;
 
 const SECOND = 1000;
 

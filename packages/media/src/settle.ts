@@ -1,10 +1,11 @@
 /** Whether a file that was made is what was asked for, and another one where it is not. */
-import { type Job, inputOf, runOnInput } from './input-run.ts';
+
+import type { CommandInput } from './command.ts';
+import { inputOf, type Job, runOnInput } from './input-run.ts';
 import { bubbleBitrate, type OutputPlan, VOICE_BUBBLE_BYTES } from './plan.ts';
 import { type RenderedFile, render } from './render.ts';
 import type { Rendition } from './rendition.ts';
-import { keepsClock, endsEarly } from './timeline.ts';
-import type { CommandInput } from './command.ts';
+import { endsEarly, keepsClock } from './timeline.ts';
 import { flvEnd, missingEnd } from './truncation.ts';
 
 /** Encodes again what turned out not to be what was asked for: a copy off the clock or with too high a bitrate, a voice message of the wrong size. */

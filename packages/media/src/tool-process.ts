@@ -1,8 +1,8 @@
 /** A process of ffmpeg or ffprobe: what it is started as, what it says, how it ended. Started by Node, where nothing better is there (starter.ts). */
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
-import { FILTER_DESCRIPTOR } from './sandbox.ts';
 import type { prlimit } from './sandbox.ts';
+import { FILTER_DESCRIPTOR } from './sandbox.ts';
 
 /** Not 3: a launcher may hold its lifeline to this process there. */
 export const PROGRESS_DESCRIPTOR = 4;
@@ -31,7 +31,7 @@ interface Listeners {
   readonly onProgress: (bytes: Buffer) => void;
 }
 
-export interface Exit {
+interface Exit {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
 }

@@ -25,7 +25,7 @@ interface VoiceNoteOptions {
   readonly maxAudioSeconds?: number;
 }
 
-export interface VoiceNote {
+interface VoiceNote {
   /** The output, or the input itself when it passed through. */
   readonly path: string;
   /** Rounded, at least 1: what the message says. */

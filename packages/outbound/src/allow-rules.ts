@@ -7,7 +7,7 @@ import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import { type Address, contains, neverOpen, parseAddress, type Range, single } from './address-table.ts';
 
-export interface AllowRule {
+interface AllowRule {
   /** As written, for the log at start. */
   readonly text: string;
   readonly port: number;

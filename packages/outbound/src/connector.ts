@@ -10,15 +10,11 @@ import type { Duplex } from 'node:stream';
 import type { buildConnector } from 'undici';
 import { parseAddress } from './address-table.ts';
 import { OutboundRefused } from './errors.ts';
-import {
-  addressRefusal,
-  isOpenedByRule,
-  type Policy,
-  type Purpose,
-  parseTarget,
-  type Target,
-} from './policy.ts';
-import { type Resolve, resolveWithin } from './resolve.ts';
+import { addressRefusal, isOpenedByRule, type Policy, type Purpose, parseTarget } from './policy.ts';
+import type { systemResolver } from './resolve.ts';
+import { resolveWithin } from './resolve.ts';
+
+type Resolve = ReturnType<typeof systemResolver>;
 
 export interface ConnectTarget {
   readonly protocol: 'http:' | 'https:';
@@ -54,7 +50,7 @@ const NEXT_ADDRESS_AFTER_MS = 1_000;
  * @throws OutboundRefused, OutboundFailed (dns)
  */
 export async function checkedAddresses(
-  target: Target,
+  target: ReturnType<typeof parseTarget>,
   policy: Policy,
   resolve: Resolve,
   deadlineMs: number,

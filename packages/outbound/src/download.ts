@@ -1,10 +1,10 @@
 /** A stranger's file, streamed to disk within limits, tried again and continued where it broke. */
 import { type FileHandle, open, rm } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { deadlineOf } from './post.ts';
 import { OutboundFailed } from './errors.ts';
 import { type Answer, discard, get, headerOf, type Route, refuseEncoded, statusFailure } from './exchange.ts';
 import { limitedBody, tooLarge } from './limited-body.ts';
+import { deadlineOf } from './post.ts';
 import { sourceName } from './source-name.ts';
 import { isOfVersion, parseContentRange, strongValidator } from './validator.ts';
 

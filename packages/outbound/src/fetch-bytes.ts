@@ -1,8 +1,9 @@
 /** Something small from a stranger, read into memory. */
-import { deadlineOf } from './post.ts';
+
 import { OutboundFailed } from './errors.ts';
 import { discard, get, type Route, refuseEncoded, statusFailure } from './exchange.ts';
 import { limitedBody } from './limited-body.ts';
+import { deadlineOf } from './post.ts';
 
 interface FetchBytesOptions {
   readonly url: string;

@@ -3,10 +3,10 @@ import { Agent, Dispatcher1Wrapper } from 'undici';
 import { guardedConnector } from './connector.ts';
 import { type Downloaded, type DownloadOptions, download } from './download.ts';
 import type { Route } from './exchange.ts';
+import type { fetchBytes } from './fetch-bytes.ts';
 import type { FetchPiece, PiecesOptions } from './pieces.ts';
 import type { Policy } from './policy.ts';
 import type { PartsDownloaded, PartsOptions } from './ranges.ts';
-import type { fetchBytes } from './fetch-bytes.ts';
 
 /** To one source at the same time, when parts of it are fetched. */
 const MAX_PART_CONNECTIONS = 16;

@@ -1,9 +1,10 @@
 /** A source of many files, such as the segments of a stream: a request for each, over few connections that are kept alive. */
-import { deadlineOf } from './post.ts';
+
 import { type DownloadLimits, defaultLimits, withTries } from './download.ts';
 import { OutboundFailed } from './errors.ts';
 import { type Answer, discard, get, headerOf, type Route, refuseEncoded, statusFailure } from './exchange.ts';
 import { limitedBody, tooLarge } from './limited-body.ts';
+import { deadlineOf } from './post.ts';
 import { type ByteSpan, rangeHeader } from './ranges-spans.ts';
 import { parseContentRange } from './validator.ts';
 

@@ -1,7 +1,8 @@
 /** What may be asked for: the rules on a URL before anything is resolved, and the verdict on each address it resolves to. */
 import { networkInterfaces } from 'node:os';
 import { neverOpen, notPublic, parseAddress, single } from './address-table.ts';
-import { type AllowRule, isHostName, localName, mayOpen, opens } from './allow-rules.ts';
+import type { parseAllowRules } from './allow-rules.ts';
+import { isHostName, localName, mayOpen, opens } from './allow-rules.ts';
 import { OutboundRefused } from './errors.ts';
 
 /**
@@ -11,12 +12,12 @@ import { OutboundRefused } from './errors.ts';
 export type Purpose = 'source' | 'webhook' | 'destination' | 'service';
 
 export interface Policy {
-  readonly allow: readonly AllowRule[];
+  readonly allow: Readonly<ReturnType<typeof parseAllowRules>>;
   /** Ports that are open on every public address. */
   readonly ports: readonly number[];
 }
 
-export interface Target {
+interface Target {
   readonly url: URL;
   /** Lower case, without brackets or a trailing dot: a name or an address. */
   readonly hostname: string;

@@ -7,7 +7,7 @@ import { OutboundFailed, OutboundRefused, toOutboundError } from './errors.ts';
 import { discard, type Route, retryAfterSeconds } from './exchange.ts';
 import { type Purpose, parseTarget } from './policy.ts';
 
-export interface PostOptions {
+interface PostOptions {
   readonly url: string;
   /** Names in any case. Those that the connection itself needs (Host, Content-Length, …) are refused. */
   readonly headers: Readonly<Record<string, string>>;
@@ -46,9 +46,9 @@ const connectionHeaders = new Set([
 ]);
 
 /** One agent a protocol, so that a connection is never reused for the other. */
-export type Agents = Readonly<Record<'http:' | 'https:', GuardedAgent>>;
+type Agents = Readonly<Record<'http:' | 'https:', GuardedAgent>>;
 
-export interface SendRoute extends Pick<Route, 'policy' | 'userAgent'> {
+interface SendRoute extends Pick<Route, 'policy' | 'userAgent'> {
   readonly agents: Agents;
 }
 
@@ -86,7 +86,11 @@ export async function send(
   route: SendRoute,
   purpose: Purpose,
   options: Omit<PostOptions, 'body'>,
-  exchange: (url: URL, headers: Record<string, string>, deadline: ReturnType<typeof deadlineOf>) => Promise<IncomingMessage>,
+  exchange: (
+    url: URL,
+    headers: Record<string, string>,
+    deadline: ReturnType<typeof deadlineOf>,
+  ) => Promise<IncomingMessage>,
 ): Promise<PostAnswer> {
   const { url } = parseTarget(options.url, purpose, route.policy);
   const headers = {

@@ -3,10 +3,17 @@
  * takes no room for the rest. Where the server or the file does not lend itself to that, the file is downloaded whole.
  */
 import { rm } from 'node:fs/promises';
-import { deadlineOf } from './post.ts';
-import { type Downloaded, type DownloadLimits, type DownloadOptions, defaultLimits, download, withTries } from './download.ts';
+import {
+  type Downloaded,
+  type DownloadLimits,
+  type DownloadOptions,
+  defaultLimits,
+  download,
+  withTries,
+} from './download.ts';
 import { OutboundFailed, OutboundRefused } from './errors.ts';
 import { type Answer, headerOf, type Route } from './exchange.ts';
+import { deadlineOf } from './post.ts';
 import { LEAST_GAIN } from './ranges-cost.ts';
 import { asWholeAnswer, Beginning, openSource, remoteFileOf } from './ranges-opening.ts';
 import { RemoteParts, type SourceParts } from './ranges-parts.ts';

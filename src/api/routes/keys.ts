@@ -1,13 +1,13 @@
 /** /v1/keys: API keys, managed by one with the scope `admin` (decisions A4, A6). */
 import { KeyList, KeyState, KeyWithSecret, NewKeyRequest } from 'soundpost-contract/api-keys';
 import { ServiceError } from 'soundpost-contract/errors';
+import type { AuditLog } from 'soundpost-kit/observe/logger';
 import { redisNow } from 'soundpost-kit/redis/clock';
 import { type ApiKey, claimedId, type StoredApiKey } from '../../jobs/tenants/api-keys.ts';
 import { sendData } from '../answer.ts';
 import { readJson } from '../json-body.ts';
 import { parseRequest } from '../request-faults.ts';
 import { keyOf, type Route, type RouteContext } from '../route.ts';
-import type { AuditLog } from 'soundpost-kit/observe/logger';
 
 const access = { by: 'key', scope: 'admin', rate: 'read' } as const;
 

@@ -1,5 +1,5 @@
 /** ffmpeg and ffprobe, what they can, and how they are confined. */
-import { lacksOf, versionsOf, detectSandbox } from 'soundpost-media/abilities';
+import { detectSandbox, lacksOf, versionsOf } from 'soundpost-media/abilities';
 import { OLDEST_FFMPEG } from 'soundpost-media/requirements';
 import type { FoundTools, MediaTools } from 'soundpost-media/run';
 import { type Finding, isOlder, messageOf, numbersOf, ok } from './check.ts';

@@ -1,11 +1,11 @@
 /** Who looks into the inbox, and what they may see. */
 import type { Request, RequestHandler } from 'express';
 import { type Instance, type Instances, instanceNotFound } from 'soundpost-chat/instances';
-import { type Access, unauthorized, type WrongKeys } from '../middleware/access.ts';
-import { noteKey } from '../middleware/request-log.ts';
 import { gatewayKey } from 'soundpost-chat/redis-keys';
 import { randomToken, type SecretHasher } from 'soundpost-chat/tokens';
 import type { Redis } from 'soundpost-kit/redis/connection';
+import { type Access, unauthorized, type WrongKeys } from '../middleware/access.ts';
+import { noteKey } from '../middleware/request-log.ts';
 
 /** Ids of the instances that may be seen. */
 type Visible = 'all' | ReadonlySet<string>;

@@ -4,12 +4,12 @@
  */
 import type { Request, RequestHandler } from 'express';
 import { type Instance, type Instances, instanceNotFound } from 'soundpost-chat/instances';
-import { GatewayError } from 'soundpost-contract/gateway-errors';
-import { isSameSecret } from 'soundpost-kit/signing/same-secret';
-import { noteKey, noteRefusal } from './request-log.ts';
 import { gatewayKey } from 'soundpost-chat/redis-keys';
+import { GatewayError } from 'soundpost-contract/gateway-errors';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { countWrongKey } from 'soundpost-kit/redis/rate';
+import { isSameSecret } from 'soundpost-kit/signing/same-secret';
+import { noteKey, noteRefusal } from './request-log.ts';
 
 type Principal = { readonly kind: 'gateway' } | { readonly kind: 'instance'; readonly instance: Instance };
 

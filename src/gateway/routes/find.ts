@@ -1,7 +1,12 @@
 /** `POST /chat/findContacts/{instance}` and `POST /chat/findChats/{instance}` (messaging-gateway.md; decisions B "Records"). */
 
 import { meansJid } from 'soundpost-chat/address';
-import { ChatRecord, ContactRecord, FindChatsRequest, FindContactsRequest } from 'soundpost-contract/gateway-operations';
+import {
+  ChatRecord,
+  ContactRecord,
+  FindChatsRequest,
+  FindContactsRequest,
+} from 'soundpost-contract/gateway-operations';
 import { z } from 'zod';
 import { chatRecords } from '../chat-records.ts';
 import { type Route, route } from '../route.ts';

@@ -2,7 +2,13 @@
 import type { Request, Response } from 'express';
 import type { Instance } from 'soundpost-chat/instances';
 import { gatewayKey } from 'soundpost-chat/redis-keys';
-import { SendAudioFields, SendAudioRequest, SendTextRequest, SentMessage, SentText } from 'soundpost-contract/gateway';
+import {
+  SendAudioFields,
+  SendAudioRequest,
+  SendTextRequest,
+  SentMessage,
+  SentText,
+} from 'soundpost-contract/gateway';
 import { GatewayError } from 'soundpost-contract/gateway-errors';
 import { IdempotencyHeaders } from 'soundpost-contract/request-headers';
 import { hashOf, type IdempotencyPolicy, once } from 'soundpost-kit/http/idempotency';

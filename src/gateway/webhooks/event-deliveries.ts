@@ -8,15 +8,15 @@ import type { InstanceDelivery } from 'soundpost-contract/gateway-webhooks';
 import type { Observer } from 'soundpost-kit/observe/metrics/observer';
 import { closeRedis, type Redis } from 'soundpost-kit/redis/connection';
 import type { Outbound } from 'soundpost-outbound/outbound';
+import { z } from 'zod';
 import { readAttempts } from '../../followups/attempt-log.ts';
+import { DeliveryData, type DeliveryKind } from '../../followups/delivery-kind.ts';
 import { deliveryProgress } from '../../followups/delivery-progress.ts';
 import { DeliveryQueue } from '../../followups/delivery-queue.ts';
 import { DeliveryWorker } from '../../followups/delivery-worker.ts';
-import type { Webhooks } from './webhooks.ts';
-import { z } from 'zod';
-import { DeliveryData, type DeliveryKind } from '../../followups/delivery-kind.ts';
 import { hostOf, type Post, postToOperator } from '../../followups/post-webhook.ts';
 import { doubling, scheduled } from '../../followups/schedule.ts';
+import type { Webhooks } from './webhooks.ts';
 
 interface EventDeliveriesOptions {
   /** Of the role `request`. */

@@ -5,7 +5,9 @@ import { Cluster, type ClusterOptions, type RedisOptions, type Redis as SingleRe
 import type { Logger } from 'soundpost-base/logger';
 import { LastingRedis, REQUEST_DEADLINE_MS, RequestCluster, RequestRedis, WorkerCluster } from './clients.ts';
 import { KEY_PREFIX, ownKey } from './keys.ts';
-import { parseRedisUrl, type RedisTarget } from './target.ts';
+import { parseRedisUrl } from './target.ts';
+
+type RedisTarget = ReturnType<typeof parseRedisUrl>;
 
 /** A Redis, the master that Sentinels name, or a cluster: whoever uses it need not know which. */
 export type Redis = SingleRedis | Cluster;
@@ -18,7 +20,7 @@ export type Redis = SingleRedis | Cluster;
 type RedisRole = 'request' | 'worker';
 
 /** PEM texts for rediss://; without them the authorities that Node trusts are believed, and no certificate is shown. */
-export interface RedisTls {
+interface RedisTls {
   readonly ca?: string | undefined;
   readonly cert?: string | undefined;
   readonly key?: string | undefined;

@@ -17,7 +17,10 @@ interface S3Service {
 }
 
 /** @param publicEndpoint base address at which callers reach the bucket; unset: they do not */
-export function openS3(options: S3Options & Parameters<typeof createS3Storage>[1], publicEndpoint: string | undefined): S3Service {
+export function openS3(
+  options: S3Options & Parameters<typeof createS3Storage>[1],
+  publicEndpoint: string | undefined,
+): S3Service {
   const bucket = new S3Bucket(options);
   return {
     storage: createS3Storage(bucket, options),

@@ -8,11 +8,15 @@ import type { Gain } from '../graph.ts';
 import type { Job } from '../input-run.ts';
 import { pcmBytesOf } from '../output-size.ts';
 import { type Parallelism, renderWanted } from '../parallel/render.ts';
-import type { ProgressReport } from '../progress.ts';
+import type { progressReport } from '../progress.ts';
 import type { RenderedFile } from '../render.ts';
 import type { LevelledPcm, Rendition } from '../rendition.ts';
-import type { MeasuredLoudness } from '../statistics.ts';
+import type { loudnessSummary } from '../statistics.ts';
 import { levelTrack, measureFile, measureTrack } from './measure.ts';
+
+type ProgressReport = ReturnType<typeof progressReport>;
+
+type MeasuredLoudness = ReturnType<typeof loudnessSummary>;
 
 export interface Loudness {
   /** Of the track as it goes into the encoder but for the gain. */

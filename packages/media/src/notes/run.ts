@@ -26,7 +26,11 @@ interface NotePart {
 }
 
 /** Makes a note of a WAV: with a bitrate that is lowered until it fits a bubble, or with its quality's whatever its size. */
-type NoteMaker = (pcm: Awaited<ReturnType<typeof openPcm>>, path: string, bitrate: 'fitting' | 'full') => Promise<RenderedFile>;
+type NoteMaker = (
+  pcm: Awaited<ReturnType<typeof openPcm>>,
+  path: string,
+  bitrate: 'fitting' | 'full',
+) => Promise<RenderedFile>;
 
 /** What is left free of a bubble: headers, and that a part that is encoded by itself may come out a little larger than within the whole. */
 const MARGIN = 0.98;

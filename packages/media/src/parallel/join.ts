@@ -4,8 +4,8 @@ import { ByteReader, ByteWriter } from '../byte-file.ts';
 import { OggPageWriter, oggPackets, oggPage, pageHead, streamOf } from '../ogg/pages.ts';
 import { InfoTally, infoAt } from './info-frame.ts';
 import { frameShape, mp3Frames, soundOfFrames } from './mp3-frames.ts';
-import { findSplice, type Part, Unjoinable } from './parts.ts';
 import type { splicingOf } from './parts.ts';
+import { findSplice, type Part, Unjoinable } from './parts.ts';
 
 export interface EncodedPart extends Part {
   readonly path: string;

@@ -11,11 +11,11 @@ import { decodedSeconds } from 'soundpost-testing/oracle';
 import { mediaFolder } from 'soundpost-testing/sources';
 import { makeTalk, writeWav } from 'soundpost-testing/talk';
 import { describe, expect, it } from 'vitest';
+import type { wholeOf } from '../../src/notes/run.ts';
 import { renderNotes } from '../../src/notes/run.ts';
 import { planOutput, planVoiceRendition } from '../../src/plan.ts';
 import { probe } from '../../src/probe.ts';
 import { expectForm, libopusDecodes } from '../ogg/opus-tools.ts';
-import type { wholeOf } from '../../src/notes/run.ts';
 
 const folder = mediaFolder();
 const BUBBLE = 512 * 1024;

@@ -6,7 +6,7 @@ import { readFragments } from './fragment-walk.ts';
 import type { SampleTable } from './sample-table.ts';
 import { bytesOf, joinSpans, type Spans, unite } from './spans.ts';
 import { type ByteSource, readTopLevel } from './top-level.ts';
-import { type Mp4Track, readTracks } from './tracks.ts';
+import { readTracks } from './tracks.ts';
 
 export interface AudioIndex {
   /**
@@ -57,7 +57,7 @@ export async function readAudioIndex(source: ByteSource): Promise<AudioIndex> {
     starts,
     source.sizeBytes,
   );
-  const leadOf = ({ holdsChapters, samples }: Mp4Track): Spans => {
+  const leadOf = ({ holdsChapters, samples }: ReturnType<typeof readTracks>[number]): Spans => {
     const spans = holdsChapters ? trackSpans(samples, boundaries) : leadSpans(samples, LEAD, boundaries);
     if (holdsChapters && bytesOf(spans) > MAX_CHAPTER_BYTES) throw new UnsupportedLayout('large chapters');
     return spans;

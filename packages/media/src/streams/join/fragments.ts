@@ -2,8 +2,10 @@
 import { boxHeader, MAX_HEADER_BYTES, UnsupportedLayout } from '../../sparse/mp4/boxes.ts';
 import { type Segment, unusable } from '../presentation.ts';
 import { runsOf } from './fragment.ts';
-import { type Movie, matchTracks, readMovie } from './movie.ts';
+import { matchTracks, readMovie } from './movie.ts';
 import { copy, type Joiner, type Output, type Part, readAt } from './part.ts';
+
+type Movie = ReturnType<typeof readMovie>;
 
 type TrackRun = ReturnType<typeof runsOf>[number];
 

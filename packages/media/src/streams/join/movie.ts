@@ -15,7 +15,7 @@ interface MovieTrack {
   readonly description: Buffer;
 }
 
-export interface Movie {
+interface Movie {
   /** The boxes that a file begins with. */
   readonly bytes: Buffer;
   readonly tracks: readonly MovieTrack[];
