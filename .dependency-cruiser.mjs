@@ -9,7 +9,7 @@ const owners = {
   // Outbound opens sockets; the others look at addresses, listen, or are clients of configured services.
   net: [
     'packages/outbound/',
-    'packages/kit/src/(http/|observe/metrics/access\\.ts|storage/s3-bucket\\.ts)',
+    'packages/kit/src/(http/|observe/metrics/server\\.ts|storage/s3-bucket\\.ts)',
     'src/(api/middleware/fixed-headers|gateway/start)\\.ts',
     'src/cli/',
   ],

@@ -5,7 +5,7 @@ import { link, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { Storage } from 'soundpost-kit/storage/storage';
-import { detectSandbox } from 'soundpost-media/detect-sandbox';
+import { detectSandbox } from 'soundpost-media/abilities';
 import { ExtractPayload, type ExtractResult, storageKeysOf } from '../../src/jobs/payloads.ts';
 import { Semaphore } from '../../src/jobs/semaphore.ts';
 import { uploadStorageKey } from '../../src/jobs/uploads/record.ts';

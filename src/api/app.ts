@@ -8,9 +8,8 @@ import { referenceAssets } from 'soundpost-kit/http/api-reference';
 import { application, type Mounting, mount, newRouter, noticeForwarded } from 'soundpost-kit/http/routes';
 import { consolePage } from './console-page.ts';
 import { admit } from './middleware/authentication.ts';
-import { apiFromElsewhere } from './middleware/cross-origin.ts';
 import { errorHandler } from './middleware/errors.ts';
-import { fixedHeaders } from './middleware/fixed-headers.ts';
+import { apiFromElsewhere, fixedHeaders } from './middleware/fixed-headers.ts';
 import type { ApiServices, ApiSettings, Route, RouteContext } from './route.ts';
 import { batchRoutes } from './routes/batch.ts';
 import { deliveryRoutes } from './routes/deliveries.ts';
@@ -28,7 +27,7 @@ import { uploadRoutes } from './routes/uploads.ts';
 import { usageRoutes } from './routes/usage.ts';
 import { voiceMessageRoutes } from './routes/voice-message.ts';
 import { webhookSecretRoutes } from './routes/webhook-secret.ts';
-import { overrideMethod } from './uploads/method-override.ts';
+import { overrideMethod } from './uploads/tus-protocol.ts';
 
 /** Every route of the service, in the order in which they are documented. */
 export const routes: readonly Route[] = [

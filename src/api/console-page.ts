@@ -18,7 +18,7 @@ const GATEWAY = 'GATEWAY';
 const TRANSCRIBER = 'TRANSCRIBER';
 const compress = promisify<string, Buffer>(gzip);
 
-export interface ConsoleOptions {
+interface ConsoleOptions {
   /** Where downloads are led to, beside this service: origins of the bucket. */
   readonly downloadOrigins: readonly string[];
   /** Where browsers reach the gateway, without a slash at the end; undefined: there is none of ours. */

@@ -1,7 +1,7 @@
 /** A request that brings its file along: as the part `file` of a form, or as the body itself (decisions A4, A5). */
 import type { Hash } from 'node:crypto';
 import { ServiceError } from 'soundpost-contract/errors';
-import type { BodyErrors } from 'soundpost-kit/http/body-stream';
+import type { bodyStream } from 'soundpost-kit/http/body-stream';
 import { readForm } from 'soundpost-kit/http/multipart';
 import type { Upload } from '../jobs/uploads/record.ts';
 import { discardUpload, storeUpload } from './intake.ts';
@@ -61,7 +61,7 @@ export function invalidForm(part: string, rule: string): ServiceError {
 }
 
 /** What is answered of a body that is a file, or a piece of one. */
-export function fileErrors(maxBytes: number): BodyErrors {
+export function fileErrors(maxBytes: number): Parameters<typeof bodyStream>[1] {
   return {
     tooLarge: () => new ServiceError('PAYLOAD_TOO_LARGE', `a file may have at most ${maxBytes} bytes`),
     cutShort: () => new ServiceError('INVALID_REQUEST', 'the body was cut short'),

@@ -1,13 +1,18 @@
 /** From a job's record to what its owner is shown (audio-extraction.md "Job", decisions A4). */
+
+import type { AcceptedJob } from 'soundpost-contract/answers';
 import type { Job } from 'soundpost-contract/job';
 import { outputsOf } from 'soundpost-contract/output-request';
 import { readDestinations } from '../jobs/destination-state.ts';
 import type { JobRecord } from '../jobs/job-record.ts';
+import type { Outlook } from '../jobs/outlook.ts';
 import { filesView, optionsView, sourceView, transcriptFileView } from '../jobs/public-view.ts';
 import { readTranscripts, type TranscriptProgress } from '../jobs/transcript-state.ts';
 import { readUpload } from '../jobs/uploads/record.ts';
 import { readVoiceState } from '../jobs/voice-state.ts';
-import type { ApiServices } from './route.ts';
+import type { Answer } from './idempotent.ts';
+import type { ApiServices, ApiSettings } from './route.ts';
+import type { Submission } from './submission.ts';
 
 export async function jobAnswer(
   record: JobRecord,
@@ -99,4 +104,37 @@ export function shownProgress({
 
 function iso(timeMs: number): string {
   return new Date(timeMs).toISOString();
+}
+
+// The answer to a submission that became one job (decisions A4).
+
+export function acceptedJob(settings: ApiSettings, { jobIds: [jobId = ''], outlook }: Submission): Answer {
+  const estimatedTime = estimateOf(outlook, settings);
+  const statusUrl = `${settings.publicUrl}/v1/status/${jobId}`;
+  const data: AcceptedJob = { jobId, status: 'queued', estimatedTime, statusUrl };
+  return {
+    httpStatus: 202,
+    headers: { Location: statusUrl, 'Retry-After': String(Math.max(1, Math.ceil(estimatedTime))) },
+    data,
+  };
+}
+
+// How long a job will take, from its own place in the fair order (docs/decisions/0004-fairness.md).
+
+/** Before anything was measured. */
+const FIRST_GUESS_SECONDS = 10;
+
+/**
+ * Seconds, rounded to a tenth. How many workers there are is told by how many jobs are taken up, since each takes as many as its
+ * settings say when jobs wait; they are taken to have the settings of this process.
+ */
+export function estimateOf(
+  { meanSeconds = FIRST_GUESS_SECONDS, meanEncodingSeconds = meanSeconds, inFront, running }: Outlook,
+  { workerConcurrency, downloadsAhead }: Pick<ApiSettings, 'workerConcurrency' | 'downloadsAhead'>,
+): number {
+  const workers = Math.max(1, Math.ceil(running / (workerConcurrency + downloadsAhead)));
+  const encoders = workers * workerConcurrency;
+  // Those that are encoded now are half done, on average.
+  const turns = inFront < encoders ? 0 : inFront / encoders - 0.5;
+  return Math.round((meanSeconds + turns * meanEncodingSeconds) * 10) / 10;
 }

@@ -6,7 +6,7 @@
 import { type ErrorCode, ServiceError } from 'soundpost-contract/errors';
 import { isAudioFormat } from 'soundpost-contract/formats';
 import { MAX_BATCH_JOBS } from 'soundpost-contract/job-request';
-import { fieldPath } from 'soundpost-kit/http/field-path';
+import { fieldPath } from 'soundpost-kit/http/json-body';
 import type { z } from 'zod';
 
 export interface Fault {

@@ -1,7 +1,7 @@
 /** Room on the disk for what a request brings: made sure of before its bytes are taken. */
 import type { Request } from 'express';
 import { ServiceError } from 'soundpost-contract/errors';
-import { isDiskFull } from 'soundpost-kit/storage/disk-full';
+import { isDiskFull } from 'soundpost-kit/storage/disk-space';
 import type { RouteContext } from './route.ts';
 
 /** Space comes back as jobs end and files expire, not within seconds. */

@@ -3,9 +3,9 @@
  * answers 405, and what the tests of authorisation walk.
  */
 import type { Request, Response } from 'express';
+import type { Scope } from 'soundpost-contract/api-keys';
 import type { ErrorCode } from 'soundpost-contract/errors';
 import type { Job } from 'soundpost-contract/job';
-import type { Scope } from 'soundpost-contract/scopes';
 import type { AnswerDocs, OperationDocs } from 'soundpost-kit/http/openapi/description';
 import type { AuditLog, Logger } from 'soundpost-kit/observe/logger';
 import type { Redis } from 'soundpost-kit/redis/connection';
@@ -24,7 +24,7 @@ import type { JobQueue } from '../jobs/job-queue.ts';
 import type { ApiKey, ApiKeys } from '../jobs/tenants/api-keys.ts';
 import type { WebhookSecrets } from '../jobs/tenants/webhook-secrets.ts';
 import type { VoiceQueue } from '../jobs/voice-queue.ts';
-import type { ConsoleOptions } from './console-page.ts';
+import type { consolePage } from './console-page.ts';
 import type { SharedReads } from './event-streams.ts';
 
 /** What the handlers work with; wired in start.ts. */
@@ -78,7 +78,7 @@ export interface ApiSettings {
   /** Origins whose web pages may call the API. */
   readonly corsOrigins: readonly string[];
   /** The console at `/`; left out where it is off. */
-  readonly console?: ConsoleOptions;
+  readonly console?: Parameters<typeof consolePage>[0];
   /** Standard Webhooks secret of the events that the gateway posts. */
   readonly gatewayEventsSecret: string;
   /** With which another server's events are taken; undefined: they are not. */

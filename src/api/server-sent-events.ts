@@ -15,7 +15,7 @@ const STREAM_HEADERS = {
   'X-Accel-Buffering': 'no',
 };
 
-export interface EventAnswer {
+interface EventAnswer {
   /** Aborted when nobody may or can read any more: the caller has gone, its key was revoked, or the process stops. */
   readonly ended: AbortSignal;
   /** Resolves when there is room for the next event, so that nothing piles up for a slow reader; also at the end. */

@@ -19,7 +19,6 @@ import { VoiceQueue } from '../jobs/voice-queue.ts';
 import type { Config } from '../process/config.ts';
 import { incomingFolder, observed, publicUrlOf, type Resources, type Stores } from '../process/resources.ts';
 import { createApp } from './app.ts';
-import type { Board } from './board/board.ts';
 import { SharedReads } from './event-streams.ts';
 import type { ApiServices } from './route.ts';
 import { IncomingFiles } from './uploads/incoming-files.ts';
@@ -160,12 +159,7 @@ function gatewayUrlOf({ GATEWAY_KIND, GATEWAY_PUBLIC_URL, GATEWAY_PORT }: Config
 }
 
 /** Loaded only where somebody may look at it. */
-async function boardOf(
-  { config, logger }: Resources,
-  { redis }: Stores,
-  queues: Queues,
-  audit: AuditLog,
-): Promise<Board | undefined> {
+async function boardOf({ config, logger }: Resources, { redis }: Stores, queues: Queues, audit: AuditLog) {
   if (config.ADMIN_KEY === undefined) {
     return undefined;
   }

@@ -7,7 +7,7 @@ import type { OnServer } from './jobs.ts';
 import { anyServer } from './server.ts';
 import { fields, table } from './terminal-text.ts';
 
-export interface DeliveryListChoices extends OnServer {
+interface DeliveryListChoices extends OnServer {
   readonly status?: Delivery['status'];
   /** A number as text: jobs that are looked at, where none is named. */
   readonly limit: string;
@@ -72,7 +72,7 @@ export async function replayDelivery(deliveryId: string, choices: OnServer): Pro
   return choices.json ? JSON.stringify(replayed) : `${deliveryId} is being sent again`;
 }
 
-export interface ResendChoices extends OnServer {
+interface ResendChoices extends OnServer {
   /** A time that `Date` reads. */
   readonly since: string;
 }

@@ -17,8 +17,8 @@ import { parseRedisUrl } from 'soundpost-kit/redis/target';
 import { findTools } from 'soundpost-media/find-tools';
 import { parseAllowRules } from 'soundpost-outbound/allow-rules';
 import { openStorage, readRedisAddress } from '../process/backing-services.ts';
-import { type Config, type ConfigFault, configuredCount, readConfig, searchPath } from '../process/config.ts';
-import { lookAtRootSecret, secretKeyPath } from '../process/root-secret.ts';
+import { type Config, configuredCount, readConfig, searchPath } from '../process/config.ts';
+import { lookAtRootSecret, secretKeyPath } from '../process/secrets.ts';
 import { type Check, type Finding, messageOf, ok, runChecks } from './doctor/check.ts';
 import { checkClock } from './doctor/clock.ts';
 import { checkDisk } from './doctor/disk.ts';
@@ -30,12 +30,14 @@ import { asJson, asText, worstOf } from './doctor/report.ts';
 import { System } from './doctor/system.ts';
 import type { Streams } from './streams.ts';
 
+type ConfigFault = ReturnType<typeof readConfig>['faults'][number];
+
 /** What takes longer hangs. A check whose parts have limits of their own stays below it. */
 const LIMIT_MS = 60_000;
 /** For a few tries: on a busy machine one may be late. */
 const REDIS_PATIENCE_MS = 10_000;
 
-export interface DoctorChoices {
+interface DoctorChoices {
   readonly json?: boolean;
 }
 

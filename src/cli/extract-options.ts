@@ -4,12 +4,11 @@ import { type FormatName, formats } from 'soundpost-contract/formats';
 import { ONLY_OUTPUT } from 'soundpost-contract/ids';
 import { JobOptions, VoiceMessageRequest } from 'soundpost-contract/job-request';
 import { type AskedOutputs, OutputRequest, OutputsRequest } from 'soundpost-contract/output-request';
-import { alsoOutput } from './also-option.ts';
 import { UsageError } from './ending.ts';
 import { subtitlesOf, TRANSCRIPT_NAME } from './transcript.ts';
 
 /** As commander hands them over. */
-export interface ExtractChoices {
+interface ExtractChoices {
   readonly format?: FormatName;
   readonly quality?: string;
   readonly bitrate?: string;
@@ -42,7 +41,7 @@ export interface ExtractChoices {
 }
 
 /** With `--also` the outputs, else the output. */
-export interface ExtractRequest extends AskedOutputs {
+interface ExtractRequest extends AskedOutputs {
   readonly destination?: DestinationRequest;
   readonly options: JobOptions;
 }
@@ -203,4 +202,38 @@ function seconds(option: string, text: string | undefined): number | undefined {
 /** A field that is undefined would count as given. */
 function given(fields: Readonly<Record<string, unknown>>): Record<string, unknown> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+}
+
+// `--also NAME=FORMAT[,FIELD=VALUE…]`: one more output of the same video, in the words of the API.
+
+const FORM = 'NAME=FORMAT[,FIELD=VALUE…], such as preview=opus,end=30 or peaks=waveform,pixelsPerSecond=10';
+
+/** The fields as a request has them; whether they fit is for the contract to say. Throws a UsageError. */
+function alsoOutput(text: string): Record<string, unknown> {
+  const [first = '', ...others] = text.split(',');
+  const [name, format] = pairOf(first, text);
+  if (format === 'transcript') {
+    throw new UsageError('--also: a transcript has an option of its own, such as --transcript talk.vtt');
+  }
+  const fields = others.map((other): [string, unknown] => {
+    const [field, value] = pairOf(other, text);
+    if (field === 'name' || field === 'format') {
+      throw new UsageError(`--also: "${text}" says ${field} twice; ${FORM}`);
+    }
+    return [field, readValue(value)];
+  });
+  return { name, format, ...Object.fromEntries(fields) };
+}
+
+function pairOf(part: string, text: string): [string, string] {
+  const [, left, right] = /^([^=]+)=(.+)$/s.exec(part) ?? [];
+  if (left === undefined || right === undefined) {
+    throw new UsageError(`--also: "${text}" is not of the form ${FORM}`);
+  }
+  return [left, right];
+}
+
+function readValue(text: string): unknown {
+  if (text === 'true' || text === 'false') return text === 'true';
+  return /^-?\d+(\.\d+)?$/.test(text) ? Number(text) : text;
 }

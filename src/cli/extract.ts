@@ -7,15 +7,23 @@ import { outputsOf } from 'soundpost-contract/output-request';
 import { filesOf } from '../jobs/payloads.ts';
 import { type Config, loadConfig, terminalKind } from '../process/config.ts';
 import { UsageError } from './ending.ts';
-import { type ExtractChoices, type ExtractRequest, extractRequest } from './extract-options.ts';
+import { extractRequest } from './extract-options.ts';
 import { interruptible } from './interrupt.ts';
-import { type Progress, progressOn, type Report, reportOf } from './progress.ts';
+import { type Progress, progressOn, reportOf } from './progress.ts';
 import { namedServer, type Server } from './server.ts';
 import type { Streams } from './streams.ts';
-import { chooseTarget, deliver, type Target, targetBeside } from './target.ts';
+import { chooseTarget, deliver, targetBeside } from './target.ts';
 import { printable } from './terminal-text.ts';
 import { awaitTranscript, demandTranscriber, isTranscript, transcribeHere } from './transcript.ts';
-import { spool, tooLarge, type VideoSource, videoSource } from './video-source.ts';
+import { spool, tooLarge, videoSource } from './video-source.ts';
+
+type VideoSource = Awaited<ReturnType<typeof videoSource>>;
+
+type Target = Awaited<ReturnType<typeof targetBeside>>;
+
+type ExtractChoices = Parameters<typeof extractRequest>[0];
+
+type ExtractRequest = ReturnType<typeof extractRequest>;
 
 type Shown<File> = File extends AnyOutputFile ? Omit<File, 'url' | 'expiresAt'> : never;
 
@@ -134,7 +142,10 @@ async function wordsHere(
 }
 
 /** Nothing is downloaded of what is here already. */
-function localReport({ kind }: VideoSource, report: Report): Report {
+function localReport(
+  { kind }: VideoSource,
+  report: ReturnType<typeof reportOf>,
+): ReturnType<typeof reportOf> {
   return kind !== 'url' && report.step === 'downloading' ? { ...report, step: 'reading' } : report;
 }
 

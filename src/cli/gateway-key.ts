@@ -1,7 +1,6 @@
 /** `keys gateway`: the gateway's own key, as the gateway of this machine takes it. */
 import { ConfigurationError, loadConfig } from '../process/config.ts';
-import { secretKeyPath } from '../process/root-secret.ts';
-import { deriveSecrets, readSecretKey } from '../process/secrets.ts';
+import { deriveSecrets, readSecretKey, secretKeyPath } from '../process/secrets.ts';
 
 /** @throws ConfigurationError where the key is derived from a secret that this machine has not */
 export async function gatewayKey(): Promise<string> {

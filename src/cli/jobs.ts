@@ -8,24 +8,24 @@ import { UsageError } from './ending.ts';
 import { download } from './extract-on-server.ts';
 import { interruptible } from './interrupt.ts';
 import { progressOn, reportOf } from './progress.ts';
-import { anyServer, type ServerChoice } from './server.ts';
+import { anyServer } from './server.ts';
 import type { Streams } from './streams.ts';
 import { chooseTarget, deliver } from './target.ts';
 import { fields, table } from './terminal-text.ts';
 import { awaitTranscript } from './transcript.ts';
 
-export interface OnServer extends ServerChoice {
+export type OnServer = Parameters<typeof anyServer>[0] & {
   readonly json?: boolean;
-}
+};
 
-export interface JobListChoices extends OnServer {
+interface JobListChoices extends OnServer {
   readonly status?: JobStatus;
   readonly search?: string;
   /** A number as text. */
   readonly limit: string;
 }
 
-export interface DownloadChoices extends OnServer {
+interface DownloadChoices extends OnServer {
   /** Of an output. */
   readonly name?: string;
   readonly output?: string;

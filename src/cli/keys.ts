@@ -1,17 +1,17 @@
 /** `keys create | list | revoke | rotate | pause | stop | resume`: API keys from the command line (decisions A6), beside a running service or without one. */
 import { join } from 'node:path';
+import { ordinaryScopes, Scope, scopes } from 'soundpost-contract/api-keys';
 import { ServiceError } from 'soundpost-contract/errors';
-import { ordinaryScopes, Scope, scopes } from 'soundpost-contract/scopes';
-import { type AuditLog, type AuditRecord, createAuditLog, type Logger } from 'soundpost-kit/observe/logger';
+import { type AuditLog, createAuditLog, type Logger } from 'soundpost-kit/observe/logger';
 import { closeRedis, pingRedis, type Redis } from 'soundpost-kit/redis/connection';
 import { runningEmbeddedRedis } from 'soundpost-kit/redis/embedded';
 import { type ApiKeys, claimedId } from '../jobs/tenants/api-keys.ts';
 import { type Config, loadConfig } from '../process/config.ts';
-import { type Foundation, openFoundation, openRedis, openStores, withSecrets } from '../process/resources.ts';
-import { acceptRootSecret } from '../process/root-secret.ts';
+import { openFoundation, openRedis, openStores, withSecrets } from '../process/resources.ts';
+import { acceptRootSecret } from '../process/secrets.ts';
 import { UsageError } from './ending.ts';
 
-export interface KeyChoices {
+interface KeyChoices {
   readonly name: string;
   /** Comma-separated; all but `admin` when left out. */
   readonly scopes?: string;
@@ -98,7 +98,7 @@ async function cancelRunning({ redis, config, logger }: KeyStores, tenant: strin
 /** @throws UsageError where `work` answers that there is no such key */
 async function change(
   id: string,
-  event: AuditRecord['event'],
+  event: Parameters<AuditLog>[0]['event'],
   work: (stores: KeyStores) => Promise<boolean>,
 ): Promise<void> {
   const known = await withKeys(async (stores) => {
@@ -158,7 +158,7 @@ async function withKeys<Result>(work: (stores: KeyStores) => Promise<Result>): P
 
 /** Uses the Redis of a service that runs over the same DATA_DIR, else starts one for the moment. */
 async function withRedis<Result>(
-  work: (foundation: Foundation, redis: Redis) => Promise<Result>,
+  work: (foundation: Awaited<ReturnType<typeof openFoundation>>, redis: Redis) => Promise<Result>,
 ): Promise<Result> {
   const asked = loadConfig();
   // What is logged at a terminal nobody keeps, and somebody reads the answer there.

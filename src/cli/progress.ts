@@ -3,7 +3,7 @@ import { styleText } from 'node:util';
 import type { Job, ProcessingStep } from 'soundpost-contract/job';
 import type { Streams } from './streams.ts';
 
-export interface Report {
+interface Report {
   /** Such as `downloading`. */
   readonly step: string;
   /** 0 … 1 of all of the work; undefined: nobody knows. */

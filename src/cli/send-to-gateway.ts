@@ -6,8 +6,7 @@ import type { MessageKey, MessageStatus } from 'soundpost-contract/job';
 import type { VoiceMessageRequest } from 'soundpost-contract/job-request';
 import { type GatewaySettings, sendVoiceMessage } from '../followups/kinds/gateway-client.ts';
 import type { Config } from '../process/config.ts';
-import { secretKeyPath } from '../process/root-secret.ts';
-import { deriveSecrets, readSecretKey } from '../process/secrets.ts';
+import { deriveSecrets, readSecretKey, secretKeyPath } from '../process/secrets.ts';
 import { UsageError } from './ending.ts';
 
 interface SentMessage {

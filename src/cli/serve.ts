@@ -1,6 +1,6 @@
 /** `serve`, `api`, `worker`, `gateway`: start, say where, and stop in the right order when told to. */
 
-import { scopes } from 'soundpost-contract/scopes';
+import { scopes } from 'soundpost-contract/api-keys';
 import { createAuditLog, type Logger } from 'soundpost-kit/observe/logger';
 import { type Part, parts } from 'soundpost-kit/observe/metrics/table';
 import { redisClock } from 'soundpost-kit/redis/clock';

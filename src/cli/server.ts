@@ -3,7 +3,7 @@ import { createClient, type SoundpostClient } from 'soundpost-client/client';
 import { type Config, loadConfig } from '../process/config.ts';
 import { UsageError } from './ending.ts';
 
-export interface ServerChoice {
+interface ServerChoice {
   /** `--server` */
   readonly server?: string | undefined;
 }

@@ -1,12 +1,12 @@
 /** The commands that look after what a service does: `jobs` and `deliveries`. */
 import { type Command, Option } from 'commander';
 import { JobStatus } from 'soundpost-contract/job';
-import type { DeliveryListChoices, ResendChoices } from './deliveries.ts';
-import type { DownloadChoices, JobListChoices, OnServer } from './jobs.ts';
+import type { listDeliveries, resendDeliveries } from './deliveries.ts';
+import type { downloadJob, listJobs, OnServer } from './jobs.ts';
 import type { Streams } from './streams.ts';
 
 /** What a command speaks with. */
-export interface Terminal {
+interface Terminal {
   /** A line on standard output. */
   say(line: string): void;
   /** A line on standard error. */
@@ -23,7 +23,9 @@ export function addJobs(program: Command, { say, streams = process }: Terminal):
     .addOption(new Option('--status <status>', 'only those in this state').choices(JobStatus.options))
     .option('--search <text>', 'only those whose id, address or name contains this')
     .option('--limit <count>', 'how many at most', '20')
-    .action(async (choices: JobListChoices) => say(await (await import('./jobs.ts')).listJobs(choices)));
+    .action(async (choices: Parameters<typeof listJobs>[0]) =>
+      say(await (await import('./jobs.ts')).listJobs(choices)),
+    );
   onServer(jobs.command('show').description('show one job').argument('<jobId>')).action(
     async (jobId: string, choices: OnServer) =>
       say(await (await import('./jobs.ts')).showJob(jobId, choices)),
@@ -45,7 +47,7 @@ export function addJobs(program: Command, { say, streams = process }: Terminal):
     .option('--name <name>', 'of several outputs, the one that is wanted; default: the first')
     .option('-o, --output <path>', 'a file, a folder, or - for standard output; default: beside you')
     .option('-y, --force', 'overwrite a file that is there already')
-    .action(async (jobId: string, choices: DownloadChoices) => {
+    .action(async (jobId: string, choices: Parameters<typeof downloadJob>[1]) => {
       const line = await (await import('./jobs.ts')).downloadJob(jobId, choices, streams);
       if (line !== undefined) say(line);
     });
@@ -74,7 +76,7 @@ export function addDeliveries(program: Command, { say }: Terminal): void {
       new Option('--status <status>', 'only those in this state').choices(['pending', 'delivered', 'failed']),
     )
     .option('--limit <jobs>', 'without a job: how many of the newest are looked at', '20')
-    .action(async (jobId: string | undefined, choices: DeliveryListChoices) =>
+    .action(async (jobId: string | undefined, choices: Parameters<typeof listDeliveries>[1]) =>
       say(await (await import('./deliveries.ts')).listDeliveries(jobId, choices)),
     );
   onServer(
@@ -95,7 +97,7 @@ export function addDeliveries(program: Command, { say }: Terminal): void {
       .command('resend')
       .description('send everything again that failed since a time')
       .requiredOption('--since <time>', 'such as 2026-11-23T14:00Z; without a zone: local time'),
-  ).action(async (choices: ResendChoices) =>
+  ).action(async (choices: Parameters<typeof resendDeliveries>[0]) =>
     say(await (await import('./deliveries.ts')).resendDeliveries(choices)),
   );
 }

@@ -9,7 +9,7 @@ import { writePipe } from './named-pipe.ts';
 import type { Streams } from './streams.ts';
 import { shellWord } from './terminal-text.ts';
 
-export type Target =
+type Target =
   | { readonly kind: 'stdout'; readonly stream: Streams['stdout'] }
   /** A device. */
   | { readonly kind: 'device'; readonly path: string }

@@ -11,7 +11,7 @@ import { readPipe } from './named-pipe.ts';
 import type { Streams } from './streams.ts';
 import { shellWord } from './terminal-text.ts';
 
-export type VideoSource =
+type VideoSource =
   | { readonly kind: 'url'; readonly url: string }
   | { readonly kind: 'file'; readonly path: string; readonly name: string; readonly sizeBytes: number }
   /** Standard input, or a pipe with a name: its bytes come once, and nobody knows how many. */

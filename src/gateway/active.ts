@@ -1,32 +1,32 @@
 /** What only the process does that has the gateway's lease: constructs, wires, starts, closes. */
-import type { Express } from 'express';
+import type { Logger } from 'soundpost-base/logger';
 import { Instances } from 'soundpost-chat/instances';
 import type { Lease } from 'soundpost-chat/lease/lease';
 import { MessageLog } from 'soundpost-chat/message-log';
+import { gatewayKey } from 'soundpost-chat/redis-keys';
 import { SecretHasher } from 'soundpost-chat/tokens';
+import type { Transport, TransportReports } from 'soundpost-chat/transport';
 import { Workspaces } from 'soundpost-chat/workspace';
+import { GatewayError } from 'soundpost-contract/gateway-errors';
+import type { TransportKind } from 'soundpost-contract/gateway-instances';
 import type { AuditLog } from 'soundpost-kit/observe/logger';
+import { redisClock } from 'soundpost-kit/redis/clock';
 import { connectRedis, type Redis } from 'soundpost-kit/redis/connection';
 import type { LinkWatch } from 'soundpost-kit/redis/link-watch';
 import { Sealer } from 'soundpost-kit/signing/sealer';
 import { createApp } from './app.ts';
 import { EventReader } from './event-reader.ts';
-import { seedFirstInstance } from './first-instance.ts';
-import type { GatewayOptions, RunningGateway } from './gateway-options.ts';
-import { InboxSessions } from './inbox/inbox-sessions.ts';
-import { Viewers } from './inbox/viewer.ts';
+import type { GatewayOptions } from './gateway-options.ts';
+import { InboxSessions, Viewers } from './inbox/viewer.ts';
 import { Incoming } from './incoming.ts';
 import { createLoopbackTransport } from './loopback/loopback-transport.ts';
 import { MediaStore } from './media-store.ts';
 import { MessageSender } from './message-sender.ts';
-import { Access } from './middleware/access.ts';
-import { WrongKeys } from './middleware/wrong-keys.ts';
-import { onDemand } from './on-demand.ts';
-import { OutgoingOrder } from './outgoing-order.ts';
+import { Access, WrongKeys } from './middleware/access.ts';
+import { OutgoingOrder } from './outgoing.ts';
 import { SendRate } from './send-rate.ts';
 import type { GatewayServices } from './services.ts';
 import { Sessions } from './sessions.ts';
-import { Sweeper } from './sweeper.ts';
 import { TextSender } from './text-sender.ts';
 import { VoiceNotes } from './voice-notes.ts';
 import { EventDeliveries } from './webhooks/event-deliveries.ts';
@@ -35,23 +35,18 @@ import { Webhooks } from './webhooks/webhooks.ts';
 const SEND_TIMEOUT_MS = 30_000;
 const WEBHOOK_SCHEDULE_SECONDS = [0, 5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400];
 
-interface ActiveOptions extends GatewayOptions {
-  readonly redis: Redis;
-  readonly link: LinkWatch;
-  readonly lease: Lease;
-  readonly audit: AuditLog;
-  /** Absolute base of the gateway, without a slash at the end. */
-  readonly publicUrl: string;
-  /** Aborted when the process stops. */
-  readonly stopping: AbortSignal;
-}
-
-export interface ActiveGateway extends Pick<RunningGateway, 'instanceStates'> {
-  readonly app: Express;
-  close(): Promise<void>;
-}
-
-export async function startActive(options: ActiveOptions): Promise<ActiveGateway> {
+export async function startActive(
+  options: GatewayOptions & {
+    readonly redis: Redis;
+    readonly link: LinkWatch;
+    readonly lease: Lease;
+    readonly audit: AuditLog;
+    /** Absolute base of the gateway, without a slash at the end. */
+    readonly publicUrl: string;
+    /** Aborted when the process stops. */
+    readonly stopping: AbortSignal;
+  },
+) {
   const {
     redis,
     link,
@@ -137,17 +132,15 @@ export async function startActive(options: ActiveOptions): Promise<ActiveGateway
   const services: GatewayServices = {
     ...{ instances, sessions, log, notes, workspaces, order, texts, sender },
     ...{ events, deliveries, webhooks, outbound, redis, wrongKeys, inboxSessions },
+    ...{ access, link, storage, storageState, publicUrl, closing, audit, logger },
     viewers: new Viewers({ access, inboxSessions, instances, wrongKeys }),
+    sandbox: tools.sandbox?.level ?? 'none',
     brands: options.brands,
     answersAsPublic: options.answersAsPublic ?? false,
-    ...{ closing, audit, logger },
-  };
-  const trustProxy = options.trustProxy ?? 0;
-  const sandbox = tools.sandbox?.level ?? 'none';
-  const app = createApp({
-    ...{ services, access, link, storage, storageState, sandbox, trustProxy, publicUrl },
+    trustProxy: options.trustProxy ?? 0,
     corsOrigins: options.corsOrigins ?? [],
-  });
+  };
+  const app = createApp(services);
 
   const close = async (): Promise<void> => {
     sweeper.close();
@@ -165,4 +158,88 @@ export async function startActive(options: ActiveOptions): Promise<ActiveGateway
     throw error;
   }
   return { app, instanceStates: () => sessions.present(), close };
+}
+
+/** A gateway that never had an instance begins with one, so that the first message needs no preparation. */
+async function seedFirstInstance(redis: Redis, instances: Instances): Promise<void> {
+  const seeded = gatewayKey('seeded');
+  if ((await redis.exists(seeded)) === 1) {
+    return;
+  }
+  if ((await instances.list()).length === 0) {
+    try {
+      await instances.create({ instanceName: 'main', transport: 'loopback' });
+    } catch (error) {
+      // Another process was quicker.
+      if (!(error instanceof GatewayError && error.code === 'name_in_use')) {
+        throw error;
+      }
+    }
+  }
+  await redis.set(seeded, '1');
+}
+
+// A transport whose code and packages are loaded with the first instance on its network.
+
+function onDemand(kind: TransportKind, load: () => Promise<Transport>): Transport {
+  let reports: TransportReports | undefined;
+  let loading: Promise<Transport> | undefined;
+  const begin = async (): Promise<Transport> => {
+    if (reports === undefined) {
+      throw new Error(`the ${kind} transport was not started`);
+    }
+    const transport = await load();
+    await transport.start(reports);
+    return transport;
+  };
+  const loaded = (): Promise<Transport> => {
+    loading ??= begin().catch((error: unknown) => {
+      loading = undefined;
+      throw error;
+    });
+    return loading;
+  };
+  return {
+    kind,
+    hasOtherSide: false,
+    async start(to) {
+      reports = to;
+    },
+    missing: async () => (await loaded()).missing?.(),
+    open: async (opening) => (await loaded()).open(opening),
+    remove: async (instance) => (await loaded()).remove(instance),
+    close: async () => (await loading)?.close(),
+  };
+}
+
+// Removes what is no longer kept, at the start and every hour.
+
+const INTERVAL_MS = 60 * 60 * 1000;
+
+class Sweeper {
+  readonly #swept: readonly { sweep(): Promise<void> }[];
+  readonly #logger: Logger;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(swept: readonly { sweep(): Promise<void> }[], logger: Logger) {
+    this.#swept = swept;
+    this.#logger = logger;
+  }
+
+  /** Does not wait for the first time: whoever takes over serves meanwhile. */
+  start(): void {
+    this.#timer = setInterval(() => this.#sweep(), INTERVAL_MS);
+    void this.#sweep();
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+  }
+
+  async #sweep(): Promise<void> {
+    if (!redisClock.isRight) return;
+    await Promise.all(this.#swept.map((one) => one.sweep())).catch((error: unknown) =>
+      this.#logger.warn({ err: error }, 'removing what is no longer kept failed'),
+    );
+  }
 }

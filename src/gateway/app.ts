@@ -3,16 +3,11 @@ import type { Express, Request, RequestHandler } from 'express';
 import helmet from 'helmet';
 import type { Instance } from 'soundpost-chat/instances';
 import { application, mount, noticeForwarded } from 'soundpost-kit/http/routes';
-import type { LinkWatch } from 'soundpost-kit/redis/link-watch';
-import type { Storage, StorageState } from 'soundpost-kit/storage/storage';
-import type { SandboxLevel } from 'soundpost-media/sandbox';
-import { inboxPage } from './inbox/inbox-page.ts';
-import { inboxRoutes } from './inbox/inbox-routes.ts';
+import { inboxPage, inboxRoutes } from './inbox/inbox-routes.ts';
 import type { Access } from './middleware/access.ts';
-import { auditing, noteChange } from './middleware/audit.ts';
 import { gatewayFromElsewhere } from './middleware/cross-origin.ts';
 import { errorAnswer, notFound, otherMethods, refuseMethod } from './middleware/error-answer.ts';
-import { requestLog } from './middleware/request-log.ts';
+import { auditing, noteChange, requestLog } from './middleware/request-log.ts';
 import type { Route } from './route.ts';
 import { docsRoutes } from './routes/docs.ts';
 import { live, ready } from './routes/health.ts';
@@ -21,25 +16,8 @@ import { media } from './routes/media.ts';
 import { keyedRoutes } from './routes/routes.ts';
 import type { GatewayServices } from './services.ts';
 
-export interface AppOptions {
-  readonly services: GatewayServices;
-  readonly access: Access;
-  readonly link: LinkWatch;
-  readonly storage: Storage;
-  readonly storageState: () => StorageState;
-  /** How ffmpeg is confined. */
-  readonly sandbox: SandboxLevel;
-  /** Proxies in front whose forwarded address is believed. */
-  readonly trustProxy: number;
-  /** Absolute base of the gateway, without a slash at the end. */
-  readonly publicUrl: string;
-  /** Origins whose web pages may call what takes a key; `*` for any. */
-  readonly corsOrigins: readonly string[];
-}
-
-export function createApp(options: AppOptions): Express {
-  const { services, access, link, storage, storageState, sandbox, trustProxy, publicUrl, corsOrigins } =
-    options;
+export function createApp(services: GatewayServices): Express {
+  const { access, link, storage, storageState, sandbox, trustProxy, publicUrl, corsOrigins } = services;
   const { redis, audit, logger } = services;
   const routes = keyedRoutes(services);
   const app = application(trustProxy);

@@ -2,7 +2,7 @@
 
 import { parseAddress } from 'soundpost-chat/address';
 import type { Instance } from 'soundpost-chat/instances';
-import type { ChatSummary, MessageLog } from 'soundpost-chat/message-log';
+import type { MessageLog } from 'soundpost-chat/message-log';
 import { messageAnswer } from 'soundpost-chat/message-record';
 import type { Chat, Session } from 'soundpost-chat/transport';
 import type { ChatRecord } from 'soundpost-contract/gateway-operations';
@@ -11,7 +11,7 @@ import type { ChatRecord } from 'soundpost-contract/gateway-operations';
 const RECENT_MESSAGES = 20;
 
 /** A chat with its last message; `updatedAtMs` is null where nobody knows of one. */
-export interface ChatOverview extends Chat {
+interface ChatOverview extends Chat {
   readonly updatedAtMs: number | null;
   readonly unreadCount: number;
 }
@@ -27,7 +27,7 @@ export async function listChats(
     session.contacts(),
     session.chats?.() ?? [],
   ]);
-  const summaries = new Map<string, ChatSummary>(logged.map((summary) => [summary.jid, summary]));
+  const summaries = new Map(logged.map((summary) => [summary.jid, summary] as const));
   const times = new Map(archived.map(({ jid, updatedAtMs }) => [jid, updatedAtMs]));
   const known = new Map<string, Chat>([...archived, ...contacts].map((chat) => [chat.jid, chat]));
   const chats = await Promise.all(

@@ -6,11 +6,11 @@ import type { ConnectionState, TransportKind } from 'soundpost-contract/gateway-
 import type { Around } from 'soundpost-kit/http/watched';
 import type { Observer } from 'soundpost-kit/observe/metrics/observer';
 import type { Tracing } from 'soundpost-kit/observe/tracing/tracing';
-import type { RedisTls } from 'soundpost-kit/redis/connection';
+import type { connectRedis } from 'soundpost-kit/redis/connection';
 import type { Storage, StorageState } from 'soundpost-kit/storage/storage';
 import type { MediaTools } from 'soundpost-media/run';
 import type { Outbound } from 'soundpost-outbound/outbound';
-import type { SendLimits } from './send-rate.ts';
+import type { SendRate } from './send-rate.ts';
 
 export interface GatewayOptions {
   readonly host: string;
@@ -31,7 +31,7 @@ export interface GatewayOptions {
   /** As REDIS_URL, see docs/operations.md "Redis". */
   readonly redisUrl: string;
   /** For a redisUrl with TLS. */
-  readonly redisTls?: RedisTls | undefined;
+  readonly redisTls?: Parameters<typeof connectRedis>[0]['tls'];
   readonly storage: Storage;
   /** As it was found last. */
   readonly storageState: () => StorageState;
@@ -47,7 +47,7 @@ export interface GatewayOptions {
   readonly events: { readonly url: string; readonly secret: string } | undefined;
   readonly logger: Logger;
   /** Messages that an instance may send within 60 s, by network; 0 is no limit. Default: whatsapp 20, xmpp 60. */
-  readonly sendsPerMinute?: SendLimits;
+  readonly sendsPerMinute?: ConstructorParameters<typeof SendRate>[1];
   /** When an instance's webhook is told of an event, seconds after it (decisions D). */
   readonly webhookSchedule?: readonly number[];
   /** Proxies in front whose forwarded address is believed. Default 0. */

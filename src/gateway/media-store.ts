@@ -9,7 +9,7 @@ import { GatewayError } from 'soundpost-contract/gateway-errors';
 import { redisNow } from 'soundpost-kit/redis/clock';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import type { Storage } from 'soundpost-kit/storage/storage';
-import type { VoiceNote } from 'soundpost-media/voice-note';
+import type { prepareVoiceNote } from 'soundpost-media/voice-note';
 import { encryptMedia } from './media-encryption.ts';
 
 interface MediaStoreOptions {
@@ -44,7 +44,7 @@ export class MediaStore {
    * @param sha256 of its file in hexadecimal digits, where it is known
    */
   async keep(
-    note: VoiceNote,
+    note: Awaited<ReturnType<typeof prepareVoiceNote>>,
     sha256: string | undefined,
     workspace: string,
     signal: AbortSignal,

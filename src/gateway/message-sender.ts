@@ -17,12 +17,13 @@ import { GatewayError } from 'soundpost-contract/gateway-errors';
 import type { Observer } from 'soundpost-kit/observe/metrics/observer';
 import { noTracing, type Tracing } from 'soundpost-kit/observe/tracing/tracing';
 import type { AudioInput } from './audio-input.ts';
-import { inDoubt, interrupted, until, untilDue } from './outgoing.ts';
-import type { Turn } from './outgoing-order.ts';
-import type { SendRate, Slot } from './send-rate.ts';
+import { inDoubt, interrupted, type Turn, until, untilDue } from './outgoing.ts';
+import type { SendRate } from './send-rate.ts';
 import type { Sessions } from './sessions.ts';
 import { audioOf, messageContext, sentText, sentVoice } from './voice-message.ts';
 import type { VoiceNotes } from './voice-notes.ts';
+
+type Slot = Awaited<ReturnType<SendRate['reserve']>>;
 
 interface MessageSenderOptions {
   readonly sessions: Sessions;

@@ -20,12 +20,12 @@ const reserveScript = loadScript(new URL('./lua/send-slots-reserve.lua', import.
 
 const Reserved = z.tuple([z.int(), z.coerce.number()]);
 
-export type SendLimits = Readonly<Partial<Record<TransportKind, number>>>;
+type SendLimits = Readonly<Partial<Record<TransportKind, number>>>;
 
 /** WhatsApp bans accounts that send quickly; servers of open networks throttle. The loopback network is our own. */
 const defaultLimits: SendLimits = { whatsapp: 20, xmpp: 60 };
 
-export interface Slot {
+interface Slot {
   /** When the message may go, ms since 1970. */
   readonly atMs: number;
   /** Gives the slot back: the message was not sent. */

@@ -1,24 +1,30 @@
-/** What the routes work with; wired in active.ts. */
+/** What the application and its routes work with; wired in active.ts. */
 
 import type { Instances } from 'soundpost-chat/instances';
 import type { MessageLog } from 'soundpost-chat/message-log';
 import type { Workspaces } from 'soundpost-chat/workspace';
-import type { AuditLog, Logger } from 'soundpost-kit/observe/logger';
+import type { AuditLog } from 'soundpost-kit/observe/logger';
 import type { Redis } from 'soundpost-kit/redis/connection';
-import type { Outbound } from 'soundpost-outbound/outbound';
+import type { LinkWatch } from 'soundpost-kit/redis/link-watch';
+import type { SandboxLevel } from 'soundpost-media/sandbox';
 import type { EventReader } from './event-reader.ts';
-import type { InboxSessions } from './inbox/inbox-sessions.ts';
-import type { Viewers } from './inbox/viewer.ts';
+import type { GatewayOptions } from './gateway-options.ts';
+import type { InboxSessions, Viewers } from './inbox/viewer.ts';
 import type { MessageSender } from './message-sender.ts';
-import type { WrongKeys } from './middleware/wrong-keys.ts';
-import type { OutgoingOrder } from './outgoing-order.ts';
+import type { Access, WrongKeys } from './middleware/access.ts';
+import type { OutgoingOrder } from './outgoing.ts';
 import type { Sessions } from './sessions.ts';
 import type { TextSender } from './text-sender.ts';
 import type { VoiceNotes } from './voice-notes.ts';
 import type { EventDeliveries } from './webhooks/event-deliveries.ts';
 import type { Webhooks } from './webhooks/webhooks.ts';
 
-export interface GatewayServices {
+export interface GatewayServices
+  extends Pick<GatewayOptions, 'brands' | 'storage' | 'storageState' | 'outbound' | 'logger'>,
+    Required<Pick<GatewayOptions, 'answersAsPublic' | 'trustProxy' | 'corsOrigins'>> {
+  /** Absolute base of the gateway, without a slash at the end. */
+  readonly publicUrl: string;
+  readonly access: Access;
   readonly wrongKeys: WrongKeys;
   readonly instances: Instances;
   readonly sessions: Sessions;
@@ -30,16 +36,14 @@ export interface GatewayServices {
   readonly workspaces: Workspaces;
   readonly webhooks: Webhooks;
   readonly deliveries: EventDeliveries;
-  readonly outbound: Outbound;
   readonly redis: Redis;
+  readonly link: LinkWatch;
+  /** How ffmpeg is confined. */
+  readonly sandbox: SandboxLevel;
   readonly events: EventReader;
   readonly inboxSessions: InboxSessions;
   readonly viewers: Viewers;
   /** Aborted when the gateway stops, or another process of it takes over. */
   readonly closing: AbortSignal;
-  readonly logger: Logger;
   readonly audit: AuditLog;
-  readonly brands: readonly string[];
-  /** Whether it answers as the public server does where that differs. */
-  readonly answersAsPublic: boolean;
 }

@@ -1,19 +1,26 @@
 /** The gateway as a process: an HTTP server, and behind it what only the process does that has the lease. */
 import type { AddressInfo } from 'node:net';
+import type { Express } from 'express';
 import { Election } from 'soundpost-chat/lease/election';
+import { standby } from 'soundpost-chat/lease/lease';
 import { SecretHasher } from 'soundpost-chat/tokens';
 import { pageOrigins } from 'soundpost-kit/http/cross-origin';
 import { type Listener, listen } from 'soundpost-kit/http/listener';
+import { application } from 'soundpost-kit/http/routes';
 import { createAuditLog } from 'soundpost-kit/observe/logger';
 import { closeRedis, connectRedis, pingRedis } from 'soundpost-kit/redis/connection';
 import { watchLink } from 'soundpost-kit/redis/link-watch';
 import { withDeadline } from 'soundpost-kit/storage/deadline';
 import type { Config } from '../process/config.ts';
 import { observed, publicUrlOf, type Resources, workspacesFolder } from '../process/resources.ts';
-import { type ActiveGateway, startActive } from './active.ts';
+import { startActive } from './active.ts';
 import type { GatewayOptions, RunningGateway } from './gateway-options.ts';
-import { InboxSessions } from './inbox/inbox-sessions.ts';
-import { createStandbyApp } from './standby.ts';
+import { InboxSessions } from './inbox/viewer.ts';
+import { gatewayFromElsewhere } from './middleware/cross-origin.ts';
+import { errorAnswer } from './middleware/error-answer.ts';
+import { requestLog } from './middleware/request-log.ts';
+import { live, ready } from './routes/health.ts';
+import type { GatewayServices } from './services.ts';
 
 /** After this, connections that are still busy are cut. */
 const CLOSE_TIMEOUT_MS = 10_000;
@@ -72,7 +79,11 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
   const audit = createAuditLog(logger);
   const stopping = new AbortController();
   const inboxSessions = new InboxSessions(redis, new SecretHasher(options.keyPepper));
-  const election = new Election<ActiveGateway>({ redis, ...options.election, logger });
+  const election = new Election<Awaited<ReturnType<typeof startActive>>>({
+    redis,
+    ...options.election,
+    logger,
+  });
   const standby = createStandbyApp({
     redis,
     link,
@@ -119,4 +130,24 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
 
 function baseOf({ address, port, family }: AddressInfo): string {
   return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`;
+}
+
+// What a process of the gateway answers while another one serves: that it lives, is not ready, and
+// took nothing.
+
+function createStandbyApp(
+  options: Pick<GatewayServices, 'redis' | 'link' | 'storageState' | 'sandbox' | 'logger' | 'corsOrigins'>,
+): Express {
+  const { redis, link, storageState, sandbox, logger, corsOrigins } = options;
+  const app = application(0);
+  app.use(requestLog(logger));
+  app.get('/health/live', live(link));
+  app.get('/health/ready', ready({ redis, storageState, sandbox, serves: false }));
+  app.use(gatewayFromElsewhere(corsOrigins));
+  app.use(() => {
+    // Without Redis nobody serves, and that is what callers are told.
+    throw redis.status === 'ready' ? standby() : new Error('Redis is away');
+  });
+  app.use(errorAnswer({ logger, redisReady: () => redis.status === 'ready' }));
+  return app;
 }

@@ -4,11 +4,12 @@ import type { AudioMessage } from 'soundpost-contract/gateway';
 import { GatewayError } from 'soundpost-contract/gateway-errors';
 import { MediaFailure } from 'soundpost-media/failure';
 import type { MediaTools } from 'soundpost-media/run';
-import { prepareVoiceNote, type VoiceNote } from 'soundpost-media/voice-note';
+import { prepareVoiceNote } from 'soundpost-media/voice-note';
 import type { Outbound } from 'soundpost-outbound/outbound';
 import { type AudioInput, type LocalAudio, materialize } from './audio-input.ts';
-import { type KnownFile, KnownNotes } from './known-notes.ts';
 import type { MediaStore } from './media-store.ts';
+
+type VoiceNote = Awaited<ReturnType<typeof prepareVoiceNote>>;
 
 interface VoiceNotesOptions {
   readonly media: MediaStore;
@@ -69,4 +70,45 @@ export class VoiceNotes {
     if (note.passedThrough) this.#known.remember(known, note);
     return note;
   }
+}
+
+// What was found out of files that are voice notes already, by their SHA-256. The same greeting
+// goes to many people, and looking into it, with two processes and a decode, takes a hundred times
+// as long as sending it.
+
+type Known = Pick<VoiceNote, 'seconds' | 'durationSeconds' | 'waveform'>;
+
+/** A quarter of a megabyte of them. */
+const MOST = 1000;
+
+interface KnownFile {
+  /** Of the file, in hexadecimal digits. */
+  readonly sha256: string;
+  /** Whether it was to be taken as it is. */
+  readonly keepsOpus: boolean;
+}
+
+class KnownNotes {
+  /** The one that was not asked for for the longest time comes first. */
+  readonly #notes = new Map<string, Known>();
+
+  /** @param path of a file with this hash */
+  find(file: KnownFile, path: string): VoiceNote | undefined {
+    const name = nameOf(file);
+    const known = this.#notes.get(name);
+    if (known === undefined) return undefined;
+    this.#notes.delete(name);
+    this.#notes.set(name, known);
+    return { ...known, path, passedThrough: true };
+  }
+
+  remember(file: KnownFile, { seconds, durationSeconds, waveform }: VoiceNote): void {
+    const [oldest] = this.#notes.keys();
+    if (this.#notes.size >= MOST && oldest !== undefined) this.#notes.delete(oldest);
+    this.#notes.set(nameOf(file), { seconds, durationSeconds, waveform });
+  }
+}
+
+function nameOf({ sha256, keepsOpus }: KnownFile): string {
+  return keepsOpus ? `${sha256} as it is` : sha256;
 }

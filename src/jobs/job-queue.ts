@@ -6,11 +6,7 @@ import { FlowProducer, type Queue, type Telemetry, UnrecoverableError } from 'bu
 import { deadline, untilAborted, within } from 'soundpost-base/deadline';
 import type { Logger } from 'soundpost-base/logger';
 import { transcriptsOf } from 'soundpost-contract/output-request';
-import {
-  type Observer,
-  type SubmissionOutcome,
-  silentObserver,
-} from 'soundpost-kit/observe/metrics/observer';
+import { type Observer, silentObserver } from 'soundpost-kit/observe/metrics/observer';
 import { REQUEST_DEADLINE_MS } from 'soundpost-kit/redis/clients';
 import { redisNow } from 'soundpost-kit/redis/clock';
 import type { Redis } from 'soundpost-kit/redis/connection';
@@ -90,7 +86,7 @@ const CONFIRM_AGAIN_MS = 500;
 const CONFIRMED_AT_LAST_MS = 5 * 60 * 1000;
 const CLOSED_WITHIN_MS = 2000;
 /** What a submission is counted as. */
-const observedOutcome: Readonly<Record<Reservation['outcome'], SubmissionOutcome>> = {
+const observedOutcome: Readonly<Record<Reservation['outcome'], Parameters<Observer['jobsSubmitted']>[0]>> = {
   reserved: 'accepted',
   'rate-limited': 'rate_limited',
   'too-many-unfinished': 'too_many_unfinished',

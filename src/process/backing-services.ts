@@ -3,16 +3,16 @@ import { readFile } from 'node:fs/promises';
 import type { RedisAddress } from 'soundpost-kit/redis/connection';
 import { parseRedisUrl } from 'soundpost-kit/redis/target';
 import { createFileStorage } from 'soundpost-kit/storage/file-storage';
-import type { S3Service } from 'soundpost-kit/storage/s3-open';
+import type { openS3 } from 'soundpost-kit/storage/s3-open';
 import type { DownloadAddress, Storage } from 'soundpost-kit/storage/storage';
 import { type Config, ConfigurationError } from './config.ts';
 
-export interface OpenStorage {
+interface OpenStorage {
   readonly storage: Storage;
   /** Removes what writers have left unfinished; absent: the storage sees to it itself. */
   readonly sweep?: (olderThanMs: number) => Promise<number>;
   /** Uploads that arrive in pieces; absent: they are files beside the storage. */
-  readonly incoming?: S3Service['incoming'];
+  readonly incoming?: ReturnType<typeof openS3>['incoming'];
   /** Where callers fetch files from the storage itself, when the operator wants it. */
   readonly downloadAddress?: DownloadAddress | undefined;
   close(): void;

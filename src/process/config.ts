@@ -22,7 +22,7 @@ export class ConfigurationError extends Error {
   override readonly name = 'ConfigurationError';
 }
 
-export interface ConfigFault {
+interface ConfigFault {
   readonly variable: string;
   readonly rule: string;
 }

@@ -4,16 +4,15 @@ import { join } from 'node:path';
 import { dieWithParent } from 'soundpost-base/launcher';
 import type { Around } from 'soundpost-kit/http/watched';
 import { createLogger, type Logger } from 'soundpost-kit/observe/logger';
-import { namesLoopback } from 'soundpost-kit/observe/metrics/access';
 import type { Observer } from 'soundpost-kit/observe/metrics/observer';
 import { Metrics } from 'soundpost-kit/observe/metrics/scrape';
-import { measured } from 'soundpost-kit/observe/metrics/server';
+import { measured, namesLoopback } from 'soundpost-kit/observe/metrics/server';
 import type { Part } from 'soundpost-kit/observe/metrics/table';
-import type { OpenTracing } from 'soundpost-kit/observe/tracing/open-telemetry';
+import type { openTracing } from 'soundpost-kit/observe/tracing/open-telemetry';
 import { noTracing, type Tracing } from 'soundpost-kit/observe/tracing/tracing';
-import { type ClockWatch, redisClock, watchClock } from 'soundpost-kit/redis/clock';
+import { redisClock, watchClock } from 'soundpost-kit/redis/clock';
 import { connectRedis, pingRedis, type Redis, type RedisAddress } from 'soundpost-kit/redis/connection';
-import { type EmbeddedRedis, startEmbeddedRedis } from 'soundpost-kit/redis/embedded';
+import { startEmbeddedRedis } from 'soundpost-kit/redis/embedded';
 import { type LinkWatch, watchLink } from 'soundpost-kit/redis/link-watch';
 import { DiskSpace } from 'soundpost-kit/storage/disk-space';
 import { type Storage, StorageUnavailable } from 'soundpost-kit/storage/storage';
@@ -22,18 +21,20 @@ import type { MediaTools } from 'soundpost-media/run';
 import type { Outbound } from 'soundpost-outbound/outbound';
 import { ApiKeys } from '../jobs/tenants/api-keys.ts';
 import { WebhookSecrets } from '../jobs/tenants/webhook-secrets.ts';
-import { type OpenStorage, openStorage, readRedisAddress } from './backing-services.ts';
+import { openStorage, readRedisAddress } from './backing-services.ts';
 import { type Config, ConfigurationError, searchPath, version } from './config.ts';
-import { agreedRootSecret } from './root-secret.ts';
-import { type DerivedSecrets, deriveSecrets } from './secrets.ts';
+import { agreedRootSecret, deriveSecrets } from './secrets.ts';
 import { confinedTools, guardedOutbound } from './tools.ts';
 
+type OpenTracing = ReturnType<typeof openTracing>;
+
 /** What there is before Redis was asked. */
-export interface Foundation extends Pick<OpenStorage, 'sweep' | 'incoming' | 'downloadAddress'> {
+interface Foundation
+  extends Pick<Awaited<ReturnType<typeof openStorage>>, 'sweep' | 'incoming' | 'downloadAddress'> {
   readonly config: Config;
   readonly logger: Logger;
   readonly redisAddress: RedisAddress;
-  readonly embeddedRedis: EmbeddedRedis | undefined;
+  readonly embeddedRedis: Awaited<ReturnType<typeof startEmbeddedRedis>> | undefined;
   readonly storage: Storage;
   /** Told by the metrics; asked for the first time by `checkStorage`. */
   readonly storageWatch: StorageWatch;
@@ -47,7 +48,7 @@ export interface Foundation extends Pick<OpenStorage, 'sweep' | 'incoming' | 'do
 }
 
 export interface Resources extends Foundation {
-  readonly secrets: DerivedSecrets;
+  readonly secrets: ReturnType<typeof deriveSecrets>;
 }
 
 /** @param of what the process is to be made of; none for one that does something else */
@@ -136,7 +137,7 @@ export async function withSecrets(foundation: Foundation, redis: Redis): Promise
 export interface Stores {
   readonly redis: Redis;
   /** Asked for the first time when Redis was found fit. */
-  readonly clock: ClockWatch;
+  readonly clock: ReturnType<typeof watchClock>;
   readonly link: LinkWatch;
   readonly keys: ApiKeys;
   readonly webhookSecrets: WebhookSecrets;

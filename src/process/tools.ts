@@ -1,7 +1,7 @@
 /** ffmpeg, and the way outside: what reads a stranger's file and what fetches it, as the configuration has them. */
 
 import type { Logger } from 'soundpost-base/logger';
-import { detectSandbox, limitsAlone } from 'soundpost-media/detect-sandbox';
+import { detectSandbox, limitsAlone } from 'soundpost-media/abilities';
 import { findTools } from 'soundpost-media/find-tools';
 import type { MediaTools } from 'soundpost-media/run';
 import { parseAllowRules } from 'soundpost-outbound/allow-rules';

@@ -1,10 +1,10 @@
 /** A job from its first step to its last, in a folder of its own. */
 import { ServiceError } from 'soundpost-contract/errors';
 import { type NamedOutput, outputsOf } from 'soundpost-contract/output-request';
-import type { WorkStep } from 'soundpost-kit/observe/metrics/observer';
+import type { Observer } from 'soundpost-kit/observe/metrics/observer';
 import { noTracing } from 'soundpost-kit/observe/tracing/tracing';
 import type { DiskClaim } from 'soundpost-kit/storage/disk-claim';
-import { isDiskFull, outOfDiskSpace } from 'soundpost-kit/storage/disk-full';
+import { isDiskFull, outOfDiskSpace } from 'soundpost-kit/storage/disk-space';
 import type { Workspaces } from 'soundpost-kit/storage/workspaces';
 import { MediaFailure } from 'soundpost-media/failure';
 import type { MediaTools } from 'soundpost-media/run';
@@ -122,7 +122,10 @@ function metered(tools: MediaTools, onUsed: (processorSeconds: number) => void):
 
 /** Tells how long each step takes, however it ends, and makes a span of it. */
 function timing({ observer, tracing = noTracing }: WorkerServices) {
-  return async <Output>(step: WorkStep, run: () => Promise<Output>): Promise<Output> => {
+  return async <Output>(
+    step: Parameters<Observer['stepEnded']>[0],
+    run: () => Promise<Output>,
+  ): Promise<Output> => {
     const startedAt = performance.now();
     try {
       return await tracing.span(step, {}, run);

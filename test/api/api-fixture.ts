@@ -8,7 +8,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { scopes } from 'soundpost-contract/scopes';
+import { scopes } from 'soundpost-contract/api-keys';
 import { createLogger } from 'soundpost-kit/observe/logger';
 import { parts as everyPart } from 'soundpost-kit/observe/metrics/table';
 import { closeRedis } from 'soundpost-kit/redis/connection';

@@ -4,7 +4,7 @@
  */
 
 import { readFile } from 'node:fs/promises';
-import { scopes } from 'soundpost-contract/scopes';
+import { scopes } from 'soundpost-contract/api-keys';
 import { closeRedis, type Redis } from 'soundpost-kit/redis/connection';
 import { ownKey } from 'soundpost-kit/redis/keys';
 import { connectPatiently } from 'soundpost-testing/patient-redis';

@@ -6,7 +6,7 @@ import { closeRedis } from 'soundpost-kit/redis/connection';
 import { connectPatiently } from 'soundpost-testing/patient-redis';
 import { until } from 'soundpost-testing/until';
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { PendingJobs } from '../../src/api/pending-jobs.ts';
+import { PendingJobs } from '../../src/api/routes/events.ts';
 import { type Json, useClips, useService } from './api-fixture.ts';
 import { Stream } from './event-stream.ts';
 

@@ -1,6 +1,6 @@
 /** API keys: their form, their rate of failure, and the command that makes them; what they open is in authorisation.test.ts. */
 import { join } from 'node:path';
-import { ordinaryScopes } from 'soundpost-contract/scopes';
+import { ordinaryScopes } from 'soundpost-contract/api-keys';
 import { ServiceHome, soundpost } from 'soundpost-testing/service';
 import { describe, expect, it } from 'vitest';
 import { runCommand } from '../command.ts';

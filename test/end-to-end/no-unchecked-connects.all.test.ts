@@ -11,7 +11,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import tls from 'node:tls';
-import { fetchOptions } from 'soundpost-chat-whatsapp/guarded-requests';
+import { fetchOptions } from 'soundpost-chat-whatsapp/network-request';
 import { createGuardedClient } from 'soundpost-chat-xmpp/guarded-client';
 import { createLogger } from 'soundpost-kit/observe/logger';
 import { parseAllowRules } from 'soundpost-outbound/allow-rules';

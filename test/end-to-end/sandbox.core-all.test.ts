@@ -1,6 +1,6 @@
 /** What an operator sees of the sandbox: in the log, in /health/ready, and where the service refuses to start. */
 
-import { detectSandbox } from 'soundpost-media/detect-sandbox';
+import { detectSandbox } from 'soundpost-media/abilities';
 import { currentRun, rowsOfRun } from 'soundpost-testing/by-run';
 import { fetch } from 'soundpost-testing/http';
 import { mediaTools } from 'soundpost-testing/media-tools';

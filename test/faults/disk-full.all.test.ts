@@ -4,7 +4,7 @@
  * first three jobs end failed and say why, the worker lives, nothing of them stays; the last waits.
  *
  * Broken by hand, each in a copy of the project, and what was reported then:
- * - `isDiskFull` always false (packages/kit/src/storage/disk-full.ts): all three failed jobs say "the job could not be finished", no word of the disk.
+ * - `isDiskFull` always false (packages/kit/src/storage/disk-space.ts): all three failed jobs say "the job could not be finished", no word of the disk.
  * - ffmpeg's "No space left on device" not told from other endings (packages/media/src/failure.ts): "encoding" ends EXTRACTION_FAILED.
  * - the workspace not removed after a failure (packages/kit/src/storage/workspaces.ts): it is found after each.
  * - an ENOSPC of the download thrown outside of any promise: the worker dies of it, and the job ends as one that kills its workers.

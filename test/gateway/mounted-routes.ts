@@ -1,5 +1,5 @@
 /** Every route that the gateway's application has mounted, read from the application itself. */
-import { type AppOptions, createApp } from '../../src/gateway/app.ts';
+import { createApp } from '../../src/gateway/app.ts';
 import { Viewers } from '../../src/gateway/inbox/viewer.ts';
 import { Access } from '../../src/gateway/middleware/access.ts';
 import { keyedRoutes } from '../../src/gateway/routes/routes.ts';
@@ -18,17 +18,14 @@ const methods = ['get', 'post', 'put', 'patch', 'delete'] as const;
 const services = {
   viewers: new Viewers({} as never),
   brands: ['Messenger', 'WhatsApp'],
-} as Partial<GatewayServices> as GatewayServices;
-const options = {
-  services,
   access: new Access({} as never),
   trustProxy: 0,
   corsOrigins: [],
-} as Partial<AppOptions> as AppOptions;
+} as Partial<GatewayServices> as GatewayServices;
 
 /** Such as `POST /settings/set/:instance`; the inbox's are among them. */
 export function mountedRoutes(): string[] {
-  return routesOf((createApp(options).router as unknown as { stack: readonly Layer[] }).stack, '');
+  return routesOf((createApp(services).router as unknown as { stack: readonly Layer[] }).stack, '');
 }
 
 /** The same for the routes of the table alone, with who may use them and what they answer. */

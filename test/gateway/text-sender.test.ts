@@ -1,13 +1,12 @@
 /** Texts that were not all sent: what callers are told when another process takes over, or the gateway stops. */
 import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
-import { Lease, standby } from 'soundpost-chat/lease/lease';
-import { thisMoment } from 'soundpost-chat/lease/lease-clock';
+import { Lease, standby, thisMoment } from 'soundpost-chat/lease/lease';
 import { MessageLog } from 'soundpost-chat/message-log';
 import { defaultInstanceSettings } from 'soundpost-contract/gateway-instances';
 import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { OutgoingOrder } from '../../src/gateway/outgoing-order.ts';
+import { OutgoingOrder } from '../../src/gateway/outgoing.ts';
 import { SendRate } from '../../src/gateway/send-rate.ts';
 import { TextSender } from '../../src/gateway/text-sender.ts';
 

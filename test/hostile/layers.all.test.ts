@@ -5,7 +5,7 @@
 import { mkdir, mkdtemp, readFile, rm, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { detectSandbox } from 'soundpost-media/detect-sandbox';
+import { detectSandbox } from 'soundpost-media/abilities';
 import { probe } from 'soundpost-media/probe';
 import { type MediaTools, runFfmpeg } from 'soundpost-media/run';
 import { bareTools, extract, noAbort, tools } from 'soundpost-testing/extracting';

@@ -3,14 +3,7 @@
 import { randomBytes } from 'node:crypto';
 import { Queue, Worker } from 'bullmq';
 import { createLogger } from 'soundpost-kit/observe/logger';
-import {
-  closeRedis,
-  connectRedis,
-  isRedisAway,
-  pingRedis,
-  type Redis,
-  type RedisRole,
-} from 'soundpost-kit/redis/connection';
+import { closeRedis, connectRedis, isRedisAway, pingRedis, type Redis } from 'soundpost-kit/redis/connection';
 import { KEY_PREFIX } from 'soundpost-kit/redis/keys';
 import { Sealer } from 'soundpost-kit/signing/sealer';
 import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
@@ -90,7 +83,7 @@ export class TestQueue {
     this.jobs = this.jobQueue(limits);
   }
 
-  connect(role: RedisRole, url = this.server.url): Redis {
+  connect(role: Parameters<typeof connectRedis>[0]['role'], url = this.server.url): Redis {
     // On a busy machine Redis may be late by more than a request waits in production.
     const redis = connectRedis({ url, role, deadlineMs: 30_000, logger });
     this.onClose(() => closeRedis(redis));

@@ -3,7 +3,7 @@ import { setTimeout as work } from 'node:timers/promises';
 import { byRun, currentRun } from 'soundpost-testing/by-run';
 import { until } from 'soundpost-testing/until';
 import { expect, it } from 'vitest';
-import { estimateOf } from '../../src/api/estimate.ts';
+import { estimateOf } from '../../src/api/job-answer.ts';
 import type { ExtractionJob } from '../../src/jobs/extraction-consumer.ts';
 import { noteJobSeconds } from '../../src/jobs/outlook.ts';
 import { Semaphore } from '../../src/jobs/semaphore.ts';

@@ -13,7 +13,7 @@ import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
 import { ServiceHome } from 'soundpost-testing/service';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { loadConfig } from '../../src/process/config.ts';
-import { acceptRootSecret, agreedRootSecret, lookAtRootSecret } from '../../src/process/root-secret.ts';
+import { acceptRootSecret, agreedRootSecret, lookAtRootSecret } from '../../src/process/secrets.ts';
 import { TestService } from '../api/api-fixture.ts';
 import { diagnose } from '../cli/doctor/doctor-run.ts';
 import { runCommand } from '../command.ts';

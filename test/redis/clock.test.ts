@@ -1,6 +1,6 @@
 /** What time it is by Redis, whatever this process's own clock says. */
 
-import { type ClockWatch, RedisClock, watchClock } from 'soundpost-kit/redis/clock';
+import { RedisClock, watchClock } from 'soundpost-kit/redis/clock';
 import { closeRedis, connectRedis, type Redis } from 'soundpost-kit/redis/connection';
 import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
 import { until } from 'soundpost-testing/until';
@@ -12,7 +12,7 @@ const HOUR = 60 * 60 * 1000;
 let server: TestRedis;
 let redis: Redis;
 let clock: RedisClock;
-let watch: ClockWatch;
+let watch: ReturnType<typeof watchClock>;
 let told: string[];
 beforeEach(async () => {
   server = await startTestRedis();

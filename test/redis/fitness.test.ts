@@ -3,7 +3,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis as Client } from 'ioredis';
-import { closeRedis, connectRedis, type RedisTls } from 'soundpost-kit/redis/connection';
+import { closeRedis, connectRedis } from 'soundpost-kit/redis/connection';
 import { checkRedis } from 'soundpost-kit/redis/fitness';
 import { makeCertificates } from 'soundpost-testing/certificates';
 import { freePorts } from 'soundpost-testing/ports';
@@ -29,7 +29,11 @@ interface Verdict {
 
 async function verdictOn(
   url: string,
-  options: { tls?: RedisTls; waitReplicas?: number; patienceMs?: number } = {},
+  options: {
+    tls?: Parameters<typeof connectRedis>[0]['tls'];
+    waitReplicas?: number;
+    patienceMs?: number;
+  } = {},
 ): Promise<Verdict> {
   const { tls, waitReplicas = 0, patienceMs = 20_000 } = options;
   const redis = connectRedis({ url, tls, role: 'request', logger });

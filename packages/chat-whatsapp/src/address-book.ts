@@ -8,8 +8,7 @@ import type { Contact, NetworkChat } from 'soundpost-chat/transport';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { z } from 'zod';
 import type { Line } from './connection.ts';
-import { isGroupJid, isPersonJid, userOf } from './jids.ts';
-import { phoneJid } from './phone-jid.ts';
+import { isGroupJid, isPersonJid, phoneJid, userOf } from './phone-jid.ts';
 
 const Person = z.object({
   /** As the account's phone has it saved. */

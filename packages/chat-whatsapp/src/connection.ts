@@ -11,11 +11,11 @@ import type { Pairing } from 'soundpost-chat/transport';
 import { GatewayError } from 'soundpost-contract/gateway-errors';
 import type { ConnectionState } from 'soundpost-contract/gateway-instances';
 import { z } from 'zod';
-import { type DisconnectReason, disconnectReason } from './disconnect-reasons.ts';
-import { bareJid } from './jids.ts';
+import { disconnectReason } from './disconnect-reasons.ts';
 import type { BaileysLibrary, WhatsAppSocket } from './library.ts';
 import { pairingOf } from './pairing.ts';
-import type { ProtocolVersion, WhatsAppVersion } from './protocol-version.ts';
+import { bareJid } from './phone-jid.ts';
+import type { ProtocolVersion } from './protocol-version.ts';
 import { isPaired, type SessionStore } from './session-store.ts';
 
 export type SocketEvents = Partial<BaileysEventMap>;
@@ -25,10 +25,10 @@ export interface Line {
   readonly socket: WhatsAppSocket;
   readonly library: BaileysLibrary;
   /** What it told the server; undefined: the library's own. */
-  readonly version: WhatsAppVersion | undefined;
+  readonly version: ProtocolVersion['current'] | undefined;
 }
 
-export interface ConnectionOptions {
+interface ConnectionOptions {
   readonly instanceId: string;
   readonly instanceName: string;
   readonly lease: Lease;
@@ -249,7 +249,7 @@ export class Connection {
     }
   }
 
-  async #retry(reason: DisconnectReason): Promise<void> {
+  async #retry(reason: ReturnType<typeof disconnectReason>): Promise<void> {
     const { signal } = this.#wanted;
     this.#enter('connecting', reason.meaning);
     for (;;) {

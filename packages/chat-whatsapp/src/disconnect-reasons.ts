@@ -14,7 +14,7 @@ type Consequence =
   /** The session is worth nothing any more: forget it, and pair anew. */
   | 'forget';
 
-export interface DisconnectReason {
+interface DisconnectReason {
   readonly code: number;
   readonly name: string;
   readonly consequence: Consequence;

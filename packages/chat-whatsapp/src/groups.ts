@@ -1,9 +1,9 @@
 /** Groups with their participants. Asking for them often looks like abuse, so an answer is kept until an event changes it. */
 import type { GroupMetadata } from 'baileys';
 import type { Address } from 'soundpost-chat/address';
-import { suffixes } from './jids.ts';
 import type { WhatsAppSocket } from './library.ts';
 import { asked, groupMeanings } from './network-request.ts';
+import { suffixes } from './phone-jid.ts';
 
 /** An event may have been missed while the connection was down. */
 const KEEP_MS = 10 * 60 * 1000;

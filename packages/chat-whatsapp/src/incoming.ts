@@ -2,8 +2,10 @@
 import type { BaileysEventMap, WAMessage, WAMessageKey } from 'baileys';
 import { MessageStatus } from 'soundpost-contract/job';
 import type { Line, SocketEvents } from './connection.ts';
-import { IncomingMessages, type IncomingOptions } from './incoming-messages.ts';
+import { IncomingMessages } from './incoming-messages.ts';
 import { phoneJid } from './phone-jid.ts';
+
+type IncomingOptions = ConstructorParameters<typeof IncomingMessages>[0];
 
 type Handlers = {
   readonly [Name in keyof BaileysEventMap]?: (line: Line, data: BaileysEventMap[Name]) => Promise<void>;

@@ -1,8 +1,8 @@
 /** What a message of WhatsApp says, as far as the gateway can show it. */
 import type { WAContextInfo, WAMessageContent } from 'baileys';
 import type { MessageContext } from 'soundpost-chat/transport';
-import { bareJid } from './jids.ts';
 import type { BaileysLibrary } from './library.ts';
+import { bareJid } from './phone-jid.ts';
 
 type AudioContent = NonNullable<WAMessageContent['audioMessage']>;
 

@@ -1,6 +1,9 @@
 /** A request to WhatsApp's server, and what its refusals mean for a caller. */
 
+import type { Agent } from 'node:https';
+import type { UserFacingSocketConfig } from 'baileys';
 import { GatewayError, type GatewayErrorCode } from 'soundpost-contract/gateway-errors';
+import type { Outbound } from 'soundpost-outbound/outbound';
 import { z } from 'zod';
 
 /** Baileys' `DisconnectReason.connectionClosed`. */
@@ -15,7 +18,7 @@ const Refusal = z.union([
 ]);
 
 /** By the server's code: what is thrown instead of network_refused. */
-export type Meanings = Readonly<Record<number, readonly [code: GatewayErrorCode, message: string]>>;
+type Meanings = Readonly<Record<number, readonly [code: GatewayErrorCode, message: string]>>;
 
 /** Faults of the connection, as Baileys tells them to a request that was under way. */
 const connectionFaults: Meanings = {
@@ -48,4 +51,24 @@ export async function asked<T>(what: string, request: Promise<T>, meanings: Mean
     const [shown, message] = meaning ?? ['network_refused', `WhatsApp refused to ${what}`];
     throw new GatewayError(shown, message, { cause: error });
   }
+}
+
+// Baileys makes its requests itself; each of their connections is checked as any other that an
+// account's server can cause.
+
+type ServiceAgents = Awaited<ReturnType<Outbound['service']>>;
+
+/** Of the WebSocket, of uploads and of all that is fetched. */
+export async function guardedRequests(
+  outbound: Pick<Outbound, 'service'>,
+): Promise<Pick<UserFacingSocketConfig, 'agent' | 'fetchAgent' | 'options'>> {
+  const service = await outbound.service();
+  // Baileys asks for the class of https, of which it uses what all agents have.
+  const agent = service.agent as Agent;
+  return { agent, fetchAgent: agent, options: fetchOptions(service) };
+}
+
+/** For whatever goes through fetch. Node's own types of a dispatcher are those of another version of undici. */
+export function fetchOptions({ dispatcher }: ServiceAgents): RequestInit {
+  return { dispatcher } as unknown as RequestInit;
 }

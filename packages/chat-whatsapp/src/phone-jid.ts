@@ -1,12 +1,31 @@
-import type { Line } from './connection.ts';
-import { bareJid, isLid } from './jids.ts';
+import type { WhatsAppSocket } from './library.ts';
+
+/** Addresses of WhatsApp: people by number (`s.whatsapp.net`) or by a number of WhatsApp's own (`lid`), and groups. */
+export const suffixes = { person: 's.whatsapp.net', group: 'g.us' } as const;
+export const LID_SUFFIX = 'lid';
+
+export const personJid = (digits: string): string => `${digits}@${suffixes.person}`;
+export const isGroupJid = (jid: string): boolean => jid.endsWith(`@${suffixes.group}`);
+const isLid = (jid: string): boolean => jid.endsWith(`@${LID_SUFFIX}`);
+export const isPersonJid = (jid: string): boolean => jid.endsWith(`@${suffixes.person}`) || isLid(jid);
+
+/** Without the device (`number:device@…`), and with the suffix that is in use today. */
+export function bareJid(jid: string): string {
+  const [user = '', server = ''] = jid.split('@');
+  return `${user.split(':')[0]}@${server === 'c.us' ? suffixes.person : server}`;
+}
+
+/** The part before `@`, without the device. */
+export function userOf(jid: string): string {
+  return bareJid(jid).split('@')[0] ?? '';
+}
 
 /**
  * The address by phone number, where it can be known: WhatsApp also writes numbers of its own (`…@lid`), which tell nobody
  * who is meant. @param known the same person's address by number, if the event carried it
  */
 export async function phoneJid(
-  { socket }: Line,
+  { socket }: { readonly socket: WhatsAppSocket },
   jid: string | null | undefined,
   known?: string | null,
 ): Promise<string | undefined> {

@@ -2,10 +2,10 @@
 import { deadline } from 'soundpost-base/deadline';
 import type { Logger } from 'soundpost-base/logger';
 import type { Outbound } from 'soundpost-outbound/outbound';
-import { fetchOptions } from './guarded-requests.ts';
 import type { BaileysLibrary } from './library.ts';
+import { fetchOptions } from './network-request.ts';
 
-export type WhatsAppVersion = [number, number, number];
+type WhatsAppVersion = [number, number, number];
 
 interface ProtocolVersionOptions {
   /** WHATSAPP_VERSION; undefined: the one that the package comes with, until it is refused. */

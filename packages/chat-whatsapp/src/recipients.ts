@@ -6,10 +6,9 @@ import { GatewayError } from 'soundpost-contract/gateway-errors';
 import type { AddressBook } from './address-book.ts';
 import type { Line } from './connection.ts';
 import { type Groups, groupJidOf } from './groups.ts';
-import { bareJid, isGroupJid, LID_SUFFIX, personJid, suffixes, userOf } from './jids.ts';
 import { asked } from './network-request.ts';
 import { numberForms } from './number-rules.ts';
-import { phoneJid } from './phone-jid.ts';
+import { bareJid, isGroupJid, LID_SUFFIX, personJid, phoneJid, suffixes, userOf } from './phone-jid.ts';
 
 /** ITU-T E.164: a telephone number has 15 digits at most, so a longer one is a group's. */
 const LONGEST_PHONE_NUMBER = 15;

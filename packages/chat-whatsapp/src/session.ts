@@ -22,7 +22,7 @@ import type { AddressBook } from './address-book.ts';
 import type { Connection } from './connection.ts';
 import { type Groups, groupJidOf } from './groups.ts';
 import type { Incoming } from './incoming.ts';
-import { asked, groupMeanings, type Meanings } from './network-request.ts';
+import { asked, groupMeanings } from './network-request.ts';
 import type { Outgoing } from './outgoing.ts';
 import { phoneJid } from './phone-jid.ts';
 import type { Recipients } from './recipients.ts';
@@ -51,7 +51,7 @@ const privacyOfNewAccount: PrivacySettings = {
 
 const INVITE_BASE = 'https://chat.whatsapp.com/';
 const badCode = ['group_not_found', 'inviteCode: the code is not, or no longer, valid'] as const;
-const inviteMeanings: Meanings = { 400: badCode, 401: badCode, 404: badCode, 406: badCode, 410: badCode };
+const inviteMeanings = { 400: badCode, 401: badCode, 404: badCode, 406: badCode, 410: badCode };
 
 export class WhatsAppSession implements Session {
   readonly #parts: SessionParts;

@@ -3,6 +3,7 @@
  * (docs/whatsapp.md). Composes what belongs to an instance; everything it keeps is in Redis.
  */
 
+import type { UserFacingSocketConfig } from 'baileys';
 import type { Logger } from 'soundpost-base/logger';
 import type { Instance } from 'soundpost-chat/instances';
 import type { Lease } from 'soundpost-chat/lease/lease';
@@ -15,16 +16,15 @@ import type { Sealer } from 'soundpost-kit/signing/sealer';
 import type { Outbound } from 'soundpost-outbound/outbound';
 import { Acknowledgements } from './acknowledgements.ts';
 import { AddressBook } from './address-book.ts';
-import { baileysLogger } from './baileys-logger.ts';
-import { Connection, type ConnectionOptions } from './connection.ts';
+import { Connection } from './connection.ts';
 import { Groups } from './groups.ts';
-import { guardedRequests } from './guarded-requests.ts';
 import { Incoming } from './incoming.ts';
-import { isGroupJid, isPersonJid } from './jids.ts';
 import { KeptMessages } from './kept-messages.ts';
 import { type BaileysLibrary, loadBaileys, missingLibrary } from './library.ts';
+import { guardedRequests } from './network-request.ts';
 import { Outgoing } from './outgoing.ts';
-import { ProtocolVersion, type WhatsAppVersion } from './protocol-version.ts';
+import { isGroupJid, isPersonJid } from './phone-jid.ts';
+import { ProtocolVersion } from './protocol-version.ts';
 import { Recipients } from './recipients.ts';
 import { WhatsAppSession } from './session.ts';
 import { SessionStore } from './session-store.ts';
@@ -39,7 +39,7 @@ interface WhatsAppOptions {
   readonly log: Pick<MessageLog, 'find'>;
   readonly logger: Logger;
   /** Which version of its client WhatsApp is told; default: the package's own, and after a refusal what WhatsApp's page names. */
-  readonly version?: WhatsAppVersion | undefined;
+  readonly version?: ProtocolVersion['current'] | undefined;
   /** Default: the package `baileys`, imported when it is first needed. */
   readonly library?: () => Promise<BaileysLibrary>;
   /** How long to wait before the nth attempt in a row to connect again. Default: 1 s, doubled each time, at most 60 s. */
@@ -119,7 +119,7 @@ function compose(
   const store = new SessionStore({ redis, sealer, instanceId, lease, logger });
   const warn = (error: unknown, message: string): void => logger.warn({ err: error, instanceId }, message);
 
-  const socketConfig: ConnectionOptions['socketConfig'] = async (library) => ({
+  const socketConfig: ConstructorParameters<typeof Connection>[0]['socketConfig'] = async (library) => ({
     logger: baileysLogger(logger, instanceId),
     // Its WebSocket, its uploads, and what it fetches: the server names hosts for the latter two.
     ...(await guardedRequests(outbound)),
@@ -210,4 +210,28 @@ function compose(
 /** With some jitter, so that many instances do not come back in one moment. */
 function retryDelayMs(attempt: number): number {
   return Math.min(1000 * 2 ** (attempt - 1), LONGEST_RETRY_DELAY_MS) * (0.75 + Math.random() / 2);
+}
+
+// Baileys' own log, as far as it may be kept: its records carry keys and whole stanzas, so only
+// their words pass.
+
+type BaileysLogger = NonNullable<UserFacingSocketConfig['logger']>;
+
+function baileysLogger(logger: Logger, instanceId: string): BaileysLogger {
+  const pass = (record: unknown, words?: string): void => {
+    const said = words ?? (typeof record === 'string' ? record : undefined);
+    logger.debug({ instanceId, said }, 'baileys');
+  };
+  const drop = (): void => undefined;
+  const self: BaileysLogger = {
+    // Baileys asks for the level before it composes what is costly to compose.
+    level: 'warn',
+    child: () => self,
+    trace: drop,
+    debug: drop,
+    info: drop,
+    warn: pass,
+    error: pass,
+  };
+  return self;
 }

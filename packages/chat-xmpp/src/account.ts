@@ -23,7 +23,7 @@ import { bareOf, domainOf, localOf } from './jid.ts';
 import { Memory } from './memory.ts';
 import { ns } from './namespaces.ts';
 import { Rooms } from './rooms.ts';
-import { type IncomingQuery, Stream, type StreamListener } from './stream.ts';
+import { Stream, type StreamListener } from './stream.ts';
 
 interface AccountOptions {
   readonly instance: Instance;
@@ -189,7 +189,7 @@ export class Account implements StreamListener {
       .catch((error: unknown) => this.#logger.error({ err: error }, 'a stanza could not be dealt with'));
   }
 
-  query(query: IncomingQuery): Element | true | undefined {
+  query(query: Parameters<StreamListener['query']>[0]): Element | true | undefined {
     if (query.type === 'get' && query.child.is('query', ns.discoInfo)) {
       return capabilities(attribute(query.child, 'node'));
     }

@@ -3,7 +3,7 @@ import { attribute, childText, type Element, xml } from './element.ts';
 import { isNothingThere } from './failure.ts';
 import { bareOf, localOf } from './jid.ts';
 import { ns } from './namespaces.ts';
-import type { IncomingQuery, Stream } from './stream.ts';
+import type { Stream, StreamListener } from './stream.ts';
 
 interface RosterEntry {
   readonly jid: string;
@@ -37,7 +37,7 @@ export class AddressBook {
   }
 
   /** A change that the server tells of; anybody else's is none. @returns whether the query was one for here */
-  changed({ type, from, child }: IncomingQuery): boolean {
+  changed({ type, from, child }: Parameters<StreamListener['query']>[0]): boolean {
     if (type !== 'set' || (from !== undefined && bareOf(from) !== this.#ownJid)) {
       return false;
     }

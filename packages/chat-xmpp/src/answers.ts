@@ -4,7 +4,7 @@ import { type Element, xml } from './element.ts';
 import { ns } from './namespaces.ts';
 import type { Stream } from './stream.ts';
 
-export interface AnswersOptions {
+interface AnswersOptions {
   readonly stream: Stream;
   /** Setting `readMessages`, as it is now. */
   readonly marksRead: () => boolean;

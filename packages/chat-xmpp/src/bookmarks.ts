@@ -6,7 +6,7 @@ import { bareOf, localOf } from './jid.ts';
 import { ns } from './namespaces.ts';
 import type { Stream } from './stream.ts';
 
-export interface Bookmark {
+interface Bookmark {
   readonly room: string;
   readonly name: string;
   /** Entered without being asked. */

@@ -1,7 +1,7 @@
 /** Where an account's server is: as the operator wrote it, or as DNS says for the account's domain. */
 import { promises as dns } from 'node:dns';
 
-export interface Endpoint {
+interface Endpoint {
   /** TLS from the first byte (XEP-0368), otherwise STARTTLS (RFC 6120 §5). */
   readonly directTls: boolean;
   readonly hostname: string;

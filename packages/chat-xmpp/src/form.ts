@@ -2,7 +2,7 @@
 import { type Element, xml } from './element.ts';
 import { ns } from './namespaces.ts';
 
-export type FormValues = ReadonlyMap<string, readonly string[]>;
+type FormValues = ReadonlyMap<string, readonly string[]>;
 
 export function readForm(form: Element | undefined): FormValues {
   const fields = form?.getChildren('field') ?? [];

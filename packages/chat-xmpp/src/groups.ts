@@ -2,14 +2,14 @@
 
 import { type Address, mayMean } from 'soundpost-chat/address';
 import { GatewayError } from 'soundpost-contract/gateway-errors';
-import { addBookmark, type Bookmark, readBookmarks } from './bookmarks.ts';
+import { addBookmark, readBookmarks } from './bookmarks.ts';
 import type { Discovery } from './discovery.ts';
 import { attribute } from './element.ts';
 import { isNothingThere, refusal } from './failure.ts';
 import { bareOf, domainOf, localOf } from './jid.ts';
 import type { Memory } from './memory.ts';
 import type { Room } from './room.ts';
-import { type Invitation, parseInvitation, type Rooms } from './rooms.ts';
+import { parseInvitation, type Rooms } from './rooms.ts';
 import type { Stream } from './stream.ts';
 
 interface GroupsOptions {
@@ -21,7 +21,7 @@ interface GroupsOptions {
   readonly nick: string;
 }
 
-export interface Group {
+interface Group {
   readonly jid: string;
   readonly name: string;
 }
@@ -102,7 +102,7 @@ export class Groups {
     await Promise.allSettled(wanted.map(({ room }) => this.enter(room)));
   }
 
-  async invitation(address: Address, renew: boolean): Promise<Invitation> {
+  async invitation(address: Address, renew: boolean): ReturnType<Rooms['invitation']> {
     const { jid } = await this.require(address);
     const invitation = await this.#options.rooms.invitation(jid, renew);
     await this.#keepPassword(jid, invitation.inviteCode);
@@ -123,7 +123,7 @@ export class Groups {
     const password = (parsed === undefined ? text : parsed.code) || undefined;
     await this.#exists(room);
     await rooms.join(room, { nick, password });
-    const bookmark: Bookmark = { room, name: localOf(room), autojoin: true, nick, password };
+    const bookmark = { room, name: localOf(room), autojoin: true, nick, password };
     await addBookmark(stream, bookmark);
     return room;
   }

@@ -8,12 +8,14 @@ import { ServiceSocket } from 'soundpost-outbound/connector';
 import { OutboundRefused } from 'soundpost-outbound/errors';
 import type { Outbound } from 'soundpost-outbound/outbound';
 import { xml } from './element.ts';
-import { type Endpoint, serviceUrl } from './endpoints.ts';
+import { serviceUrl } from './endpoints.ts';
 import { SCRAM, Scram } from './scram.ts';
+
+type Endpoint = Parameters<typeof serviceUrl>[0];
 
 type ServiceGuard = Pick<Outbound, 'serviceAddresses'>;
 
-export interface GuardedClientOptions {
+interface GuardedClientOptions {
   readonly local: string;
   readonly domain: string;
   readonly password: string;
@@ -23,7 +25,7 @@ export interface GuardedClientOptions {
   readonly guard: ServiceGuard;
 }
 
-export interface GuardedClient {
+interface GuardedClient {
   readonly client: Client;
   /** Connects and opens the stream; whether it comes online is told by the client's events. */
   open(endpoint: Endpoint): Promise<void>;

@@ -6,7 +6,7 @@
 import type { MessageLog } from 'soundpost-chat/message-log';
 import type { Presence, TransportReports } from 'soundpost-chat/transport';
 import type { AddressBook } from './address-book.ts';
-import { Answers, type AnswersOptions } from './answers.ts';
+import { Answers } from './answers.ts';
 import { Calls } from './calls.ts';
 import { attribute, childrenIn, type Element } from './element.ts';
 import { bareOf, resourceOf } from './jid.ts';
@@ -14,10 +14,10 @@ import type { Memory } from './memory.ts';
 import { contentOf, contextOf } from './message-content.ts';
 import { ns } from './namespaces.ts';
 import { Receipts } from './receipts.ts';
-import { type AffiliationChange, hasStatus, type Room } from './room.ts';
+import { hasStatus, type Room } from './room.ts';
 import type { Rooms } from './rooms.ts';
 
-interface InboundOptions extends AnswersOptions {
+type InboundOptions = ConstructorParameters<typeof Answers>[0] & {
   readonly instanceId: string;
   readonly ownJid: string;
   readonly rooms: Rooms;
@@ -25,7 +25,7 @@ interface InboundOptions extends AnswersOptions {
   readonly memory: Memory;
   readonly log: MessageLog;
   readonly reports: TransportReports;
-}
+};
 
 type Origin =
   | { readonly kind: 'live' }
@@ -254,7 +254,7 @@ const rank = { outcast: 0, none: 0, member: 1, admin: 2, owner: 3 } as const;
 
 /** @param seen whether the person is in the room: somebody who only walks in has not become a participant by that */
 function actionOf(
-  { before, after }: AffiliationChange,
+  { before, after }: ReturnType<Room['observe']>[number],
   seen: boolean,
 ): 'add' | 'remove' | 'promote' | 'demote' | undefined {
   if (before === undefined) {

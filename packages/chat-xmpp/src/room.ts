@@ -11,7 +11,7 @@ interface Occupant {
   readonly affiliation: Affiliation;
 }
 
-export interface AffiliationChange {
+interface AffiliationChange {
   readonly jid: string;
   readonly before: Affiliation | undefined;
   readonly after: Affiliation;

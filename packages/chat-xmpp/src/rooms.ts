@@ -5,13 +5,13 @@ import type { Participant } from 'soundpost-chat/transport';
 import { GatewayError } from 'soundpost-contract/gateway-errors';
 import { attribute, type Element, xml } from './element.ts';
 import { conditionOf, refusal } from './failure.ts';
-import { type FormValues, readForm, submission } from './form.ts';
+import { readForm, submission } from './form.ts';
 import { bareOf, resourceOf } from './jid.ts';
 import { ns } from './namespaces.ts';
 import { hasStatus, Room } from './room.ts';
 import type { Stream } from './stream.ts';
 
-export interface Invitation {
+interface Invitation {
   readonly inviteUrl: string;
   readonly inviteCode: string;
 }
@@ -142,7 +142,7 @@ export class Rooms {
     return invitation(room, code);
   }
 
-  async #configuration(room: string): Promise<FormValues> {
+  async #configuration(room: string): Promise<ReturnType<typeof readForm>> {
     const answer = await this.#stream
       .query('get', xml('query', { xmlns: ns.mucOwner }), { to: room })
       .catch((error: unknown) => {

@@ -11,20 +11,14 @@ import type { ConnectionState } from 'soundpost-contract/gateway-instances';
 import { Acknowledgements, StanzaInDoubt } from './acknowledgements.ts';
 import { type Element, xml } from './element.ts';
 import { endpointsOf } from './endpoints.ts';
-import {
-  certificateTrouble,
-  createGuardedClient,
-  finalRefusal,
-  type GuardedClient,
-  type GuardedClientOptions,
-} from './guarded-client.ts';
+import { certificateTrouble, createGuardedClient, finalRefusal } from './guarded-client.ts';
 import { ns } from './namespaces.ts';
 
-interface StreamOptions extends GuardedClientOptions {
+type StreamOptions = Parameters<typeof createGuardedClient>[0] & {
   readonly service: string | undefined;
   readonly lease: Lease;
   readonly logger: Logger;
-}
+};
 
 export interface StreamListener {
   /** A new session: what the account needs before it may be used. The stream counts as open when this resolves. */
@@ -38,7 +32,7 @@ export interface StreamListener {
   query(query: IncomingQuery): Element | true | undefined;
 }
 
-export interface IncomingQuery {
+interface IncomingQuery {
   readonly type: 'get' | 'set';
   readonly from: string | undefined;
   readonly child: Element;
@@ -55,9 +49,9 @@ const STOP_TIMEOUT_MS = 1_000;
 const CONNECTED: ReadonlySet<string> = new Set(['connecting', 'connect', 'opening', 'open', 'online']);
 
 /** A connection with what belongs to it. */
-interface Line extends GuardedClient {
+type Line = ReturnType<typeof createGuardedClient> & {
   readonly acknowledgements: Acknowledgements;
-}
+};
 
 export class Stream {
   readonly #options: StreamOptions;

@@ -23,7 +23,7 @@ interface UploadRequest {
   readonly signal: AbortSignal;
 }
 
-export interface SharedFile {
+interface SharedFile {
   /** Where others fetch it. */
   readonly url: string;
   readonly sizeBytes: number;

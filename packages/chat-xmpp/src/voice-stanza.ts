@@ -2,16 +2,22 @@
  * A voice message as a stanza. Each client shows it by the best of what it knows: the shared file (XEP-0447), the
  * out-of-band address (XEP-0066), or the address in the text.
  */
+
+import { parseAddress } from 'soundpost-chat/address';
+import type { Chat, MessageContext } from 'soundpost-chat/transport';
 import type { AudioMessage } from 'soundpost-contract/gateway';
+import { GatewayError } from 'soundpost-contract/gateway-errors';
+import type { Account } from './account.ts';
+import { resolveChat } from './directory.ts';
 import { type Element, xml } from './element.ts';
 import { ns } from './namespaces.ts';
-import type { SharedFile } from './upload.ts';
+import type { upload } from './upload.ts';
 
 interface VoiceStanza {
   readonly messageId: string;
   readonly to: string;
   readonly isGroup: boolean;
-  readonly shared: SharedFile;
+  readonly shared: Awaited<ReturnType<typeof upload>>;
   readonly fileName: string;
   readonly content: AudioMessage;
   readonly durationMs: number;
@@ -20,7 +26,7 @@ interface VoiceStanza {
   readonly mentions: readonly string[];
 }
 
-export interface Quotation {
+interface Quotation {
   /** In a room the id that the room gave it, otherwise its own. */
   readonly id: string;
   readonly authorJid: string | undefined;
@@ -82,4 +88,44 @@ function fileSharing({ shared, fileName, content, durationMs }: VoiceStanza): El
     ),
     xml('sources', {}, xml('url-data', { xmlns: ns.urlData, target: shared.url })),
   );
+}
+
+// Whom a voice message mentions and what it answers, in the words of XMPP.
+
+export async function quotationOf(
+  { memory, log, instanceId, ownJid }: Account,
+  chat: Chat,
+  { quoted }: MessageContext,
+): Promise<Quotation | undefined> {
+  if (quoted === undefined) {
+    return undefined;
+  }
+  const logged = await log.find(instanceId, quoted.id);
+  const authorJid = logged?.key.fromMe ? ownJid : logged?.authorJid;
+  const id = (chat.isGroup && (await memory.roomId(quoted.id))) || quoted.id;
+  return { id, authorJid };
+}
+
+/** JIDs of those who are mentioned. */
+export async function mentionsOf(
+  account: Account,
+  chat: Chat,
+  { mentioned, mentionsEveryOne }: MessageContext,
+): Promise<string[]> {
+  const { rooms, ownJid } = account;
+  const everybody =
+    mentionsEveryOne && chat.isGroup
+      ? (await rooms.participants(chat.jid)).filter(({ jid }) => jid !== ownJid)
+      : [];
+  const named = await Promise.all(
+    mentioned.map(async (text, index) => {
+      const field = `mentioned[${index}]`;
+      const person = await resolveChat(account, parseAddress(text, field), field);
+      if (person.isGroup) {
+        throw new GatewayError('bad_request', `${field}: must be a person`);
+      }
+      return person;
+    }),
+  );
+  return [...new Set([...everybody, ...named].map(({ jid }) => jid))];
 }

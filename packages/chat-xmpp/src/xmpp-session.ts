@@ -21,12 +21,11 @@ import type { Account } from './account.ts';
 import { listChats, listContacts, resolveChat } from './directory.ts';
 import { type Element, xml } from './element.ts';
 import { refusal } from './failure.ts';
+import type { Groups } from './groups.ts';
 import { ns } from './namespaces.ts';
 import { privacySettings } from './privacy.ts';
-import type { Invitation } from './rooms.ts';
 import { upload } from './upload.ts';
-import { mentionsOf, quotationOf } from './voice-context.ts';
-import { contextElements, voiceStanza } from './voice-stanza.ts';
+import { contextElements, mentionsOf, quotationOf, voiceStanza } from './voice-stanza.ts';
 
 const VOICE_NAME = 'voice.ogg';
 
@@ -170,11 +169,11 @@ export class XmppSession implements Session {
     }));
   }
 
-  inviteCode(group: Address): Promise<Invitation> {
+  inviteCode(group: Address): ReturnType<Groups['invitation']> {
     return this.#account.groups.invitation(group, false);
   }
 
-  revokeInvite(group: Address): Promise<Invitation> {
+  revokeInvite(group: Address): ReturnType<Groups['invitation']> {
     return this.#account.groups.invitation(group, true);
   }
 

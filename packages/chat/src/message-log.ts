@@ -20,7 +20,7 @@ import {
 } from './message-record.ts';
 import { gatewayKey } from './redis-keys.ts';
 
-export interface ChatSummary {
+interface ChatSummary {
   readonly jid: string;
   readonly updatedAtMs: number;
   readonly unreadCount: number;

@@ -1,6 +1,6 @@
 /** A lease ends by its holder's own clock, to the millisecond, and whoever holds it is told. */
 import { expect, it } from 'vitest';
-import { LeaseClock, thisMoment } from '../src/lease/lease-clock.ts';
+import { LeaseClock, thisMoment } from '../src/lease/lease.ts';
 
 // Broken by hand (packages/chat/src/lease/lease-clock.ts): a timer that is set once. It was early for some 500 of 4,000, and their holders were never told.
 it('tells each holder once the lease has ended, and not before', async () => {

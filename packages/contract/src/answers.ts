@@ -1,9 +1,9 @@
 /** The `data` of the answers that are no job (audio-extraction.md "Endpoints", decisions A4 to A6 and D). */
 import { z } from 'zod';
+import { Scope } from './api-keys.ts';
 import { DeliveryProgress } from './deliveries.ts';
 import { BatchId, JobId, UploadId } from './ids.ts';
 import { Job, JobStatus, ProcessingStep, VoiceMessageState } from './job.ts';
-import { Scope } from './scopes.ts';
 
 /** POST /v1/extract and retry. */
 export const AcceptedJob = z.object({

@@ -72,7 +72,7 @@ export const InstanceSettingsAnswer = z.object({
   read_status: z.boolean().meta({ example: true }),
   sync_full_history: z.boolean().meta({ example: false }),
 });
-export type InstanceSettingsAnswer = z.infer<typeof InstanceSettingsAnswer>;
+type InstanceSettingsAnswer = z.infer<typeof InstanceSettingsAnswer>;
 
 export function settingsAnswer(settings: InstanceSettings): InstanceSettingsAnswer {
   return {

@@ -1,20 +1,23 @@
 /** Makes the files that were planned of one source, and says what they are by measuring them. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { TrackEnds, truncationOf } from './ends.ts';
 import { MediaFailure } from './failure.ts';
 import type { Job } from './input-run.ts';
 import type { Loudness } from './loudness/normalise.ts';
-import { type NoteMaker, type NotePart, type RunChoice, wholeOf } from './notes/run.ts';
+import { type renderNotes, wholeOf } from './notes/run.ts';
 import { type Parallelism, renderWanted } from './parallel/render.ts';
 import { bubbleBitrate, type OutputPlan, planRecording, VOICE_BUBBLE_BYTES, VOICE_MIN_KBPS } from './plan.ts';
 import type { Probe } from './probe.ts';
-import { type ProgressReport, progressReport } from './progress.ts';
+import { progressReport } from './progress.ts';
 import type { RenderedFile } from './render.ts';
 import type { Rendition } from './rendition.ts';
 import type { MediaTools } from './run.ts';
-import { fitBubble, renderAnew, settle } from './settle.ts';
+import { fitBubble, renderAnew, settle, TrackEnds, truncationOf } from './settle.ts';
 import { onUniformSound } from './uniform.ts';
+
+type ProgressReport = ReturnType<typeof progressReport>;
+
+type RunChoice = Parameters<typeof renderNotes>[2];
 
 interface WantedFile {
   readonly plan: OutputPlan;
@@ -58,7 +61,7 @@ interface ExtractedFile extends RenderedFile {
   /** Whether it, or each note of a run, is small enough for phones to show a voice bubble. */
   readonly fitsVoiceBubble: boolean;
   /** The notes in the file; one unless it is a run. */
-  readonly parts: readonly NotePart[];
+  readonly parts: readonly ReturnType<typeof wholeOf>[];
   /** null unless the plan asks for a loudness. */
   readonly loudness: Loudness | null;
 }
@@ -253,7 +256,7 @@ async function finishVoice(
   if (!isRun(run)) return describe(plan, made, null);
   const onSeconds = report.phase(0, 0.9);
   const { renderNotes } = await import('./notes/run.ts');
-  const note: NoteMaker = async (pcm, target, bitrate) => {
+  const note: Parameters<typeof renderNotes>[3] = async (pcm, target, bitrate) => {
     const seconds = pcm.samples / plan.encode.sampleRate;
     const wantedKbps = plan.encode.bubbleKbps ?? plan.encode.bitrateKbps ?? VOICE_MIN_KBPS;
     const wish: Rendition = {

@@ -1,5 +1,5 @@
 /** The filter graph of an encode: from the chosen track to one branch for each output (pure). */
-import type { EncodePlan, OutputPlan } from './plan.ts';
+import type { OutputPlan } from './plan.ts';
 import { clockFilter, FILL_FILTER } from './timeline.ts';
 
 /** One constant gain, and a limiter for the peaks that it would lift over the ceiling. */
@@ -137,7 +137,7 @@ function trimFilters(trim: OutputPlan['trim']): string[] {
 }
 
 /** A stretch of what goes into the encoder: samples of one channel; without an end, to the end. */
-export interface Stretch {
+interface Stretch {
   readonly startSample: number;
   readonly endSample: number | null;
 }
@@ -172,12 +172,12 @@ const AT_ONCE = 16_384;
  * Takes less than half of the time that {@link convert} would beside an encoder (0.2 s in place of 0.5 for ten minutes): many samples at once, and resampled as one
  * channel of 16 bits, whose noise at −91 dB no recogniser hears.
  */
-function convertForTranscriber(track: OutputPlan['track'], { sampleRate }: EncodePlan): string {
+function convertForTranscriber(track: OutputPlan['track'], { sampleRate }: OutputPlan['encode']): string {
   const mix = `${mixTo(1, [track.sampleRate])}:sample_fmts=s16`;
   return `asetnsamples=${AT_ONCE}:p=0,${mix},aresample=${sampleRate}`;
 }
 
-function convert(track: OutputPlan['track'], encode: EncodePlan): string {
+function convert(track: OutputPlan['track'], encode: OutputPlan['encode']): string {
   const options: (string | number)[] = [encode.sampleRate];
   if (encode.bitDepth === 16 && (track.bitDepth ?? 16) > 16) {
     options.push('out_sample_fmt=s16', 'dither_method=triangular');

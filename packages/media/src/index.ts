@@ -12,7 +12,7 @@ import { type NamedOutput, NamedOutputRequest, WaveformRequest } from 'soundpost
 import { parseAllowRules } from 'soundpost-outbound/allow-rules';
 import { OutboundFailed, OutboundRefused } from 'soundpost-outbound/errors';
 import { createOutbound } from 'soundpost-outbound/outbound';
-import { detectSandbox } from './detect-sandbox.ts';
+import { detectSandbox } from './abilities.ts';
 import { extractAudio } from './extract.ts';
 import { MediaFailure, ToolFailure } from './failure.ts';
 import { findTools } from './find-tools.ts';

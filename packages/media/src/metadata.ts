@@ -4,8 +4,10 @@
  */
 import type { Format } from 'soundpost-contract/formats';
 import type { Tags } from './ffprobe.ts';
-import type { Trim } from './plan.ts';
-import type { Chapter, Cover, Probe } from './probe.ts';
+import type { OutputPlan } from './plan.ts';
+import type { Probe } from './probe.ts';
+
+type Chapter = Probe['chapters'][number];
 
 /** Facts about the source's file or encoding, which would be false in the result. */
 const TECHNICAL_TAGS =
@@ -16,8 +18,8 @@ const TAG_KEY = /^[\x20-\x3c\x3e-\x7d]{1,128}$/;
 
 const MAX_TAG_CHARACTERS = 64 * 1024;
 
-export interface CoverImage {
-  readonly cover: Cover;
+interface CoverImage {
+  readonly cover: NonNullable<Probe['cover']>;
   readonly bytes: Uint8Array;
 }
 
@@ -26,7 +28,7 @@ export function metadataFile(
   probe: Probe,
   trackTags: Tags,
   format: Format,
-  trim: Trim | null,
+  trim: OutputPlan['trim'],
   image: CoverImage | null,
 ): string {
   const lines = [';FFMETADATA1'];
@@ -74,7 +76,7 @@ function chapterLines({ startSeconds, endSeconds, title }: Chapter): string[] {
 }
 
 /** The chapters as they lie in the part that is kept. */
-function trimChapters(chapters: readonly Chapter[], trim: Trim | null): readonly Chapter[] {
+function trimChapters(chapters: readonly Chapter[], trim: OutputPlan['trim']): readonly Chapter[] {
   if (trim === null) return chapters;
   const length = (trim.endSeconds ?? Number.POSITIVE_INFINITY) - trim.startSeconds;
   return chapters

@@ -2,8 +2,15 @@
  * Decides what is to be made of a probed file, without touching it: which track, copied or encoded, with which
  * parameters (decisions A2 and A3).
  */
-import { bitrateRangeOf, nearestBitrate, takenBitrates } from 'soundpost-contract/encoder-limits';
-import { type Format, formatOf, type OutputFormatName, parseBitrate } from 'soundpost-contract/formats';
+import {
+  bitrateRangeOf,
+  type Format,
+  formatOf,
+  nearestBitrate,
+  type OutputFormatName,
+  parseBitrate,
+  takenBitrates,
+} from 'soundpost-contract/formats';
 import type {
   OutputRequest,
   TimelineChoice,
@@ -27,7 +34,7 @@ export const VOICE_MIN_KBPS = 12;
 /** Ogg's pages and lacing values at 17 packets a second, with a page each second. */
 const OGG_OVERHEAD_KBPS = 0.4;
 
-export interface Trim {
+interface Trim {
   readonly startSeconds: number;
   /** null: to the end. */
   readonly endSeconds: number | null;
@@ -40,7 +47,7 @@ interface CopyPlan {
   readonly maxBytes: number | null;
 }
 
-export interface EncodePlan {
+interface EncodePlan {
   /** ffmpeg's encoder. */
   readonly encoder: string;
   readonly channels: number;

@@ -1,7 +1,6 @@
 /** What is in a file: container, audio tracks, tags, chapters, cover. Everything here is the file's own word. */
 import { open } from 'node:fs/promises';
 import { MAX_COVER_PIXELS } from './command.ts';
-import { declaredDuration, startOffset, type TrackContext } from './declared-duration.ts';
 import { MediaFailure } from './failure.ts';
 import { askFfprobe, type FfprobeAnswer, type FfprobeStream, type Tags } from './ffprobe.ts';
 import { type MediaTools, requireRegularFile } from './run.ts';
@@ -35,14 +34,14 @@ export interface AudioTrack {
   readonly tags: Tags;
 }
 
-export interface Chapter {
+interface Chapter {
   readonly startSeconds: number;
   readonly endSeconds: number;
   readonly title: string | null;
 }
 
 /** An attached picture that may be kept: JPEG or PNG of at most 36 megapixels. */
-export interface Cover {
+interface Cover {
   readonly streamIndex: number;
   readonly mediaType: 'image/jpeg' | 'image/png';
   readonly width: number;
@@ -183,4 +182,37 @@ function findCover(streams: readonly FfprobeStream[]): Cover | null {
     }
   }
   return null;
+}
+
+// How long a container says that a track is, for limits, estimates and progress; what is answered
+// is counted.
+
+interface TrackContext {
+  readonly answer: FfprobeAnswer;
+  readonly container: Container;
+  /** Whether ffprobe's durations come from a bitrate. */
+  readonly isEstimate: boolean;
+}
+
+/** null where the container says nothing. */
+function declaredDuration(stream: FfprobeStream, context: TrackContext): number | null {
+  const { answer, container, isEstimate } = context;
+  const tagged = matroskaDuration(stream.tags);
+  const ofTrack = tagged ?? stream.duration;
+  const reported = ofTrack ?? answer.format.duration;
+  if (container.declares === 'nowhere' || reported === undefined || isEstimate) return null;
+  // Matroska's tag and a file's duration are ends, not lengths: they count from the file's beginning.
+  const isEnd = tagged !== undefined || ofTrack === undefined;
+  return Math.max(0, reported - (isEnd ? startOffset(stream, answer) : 0));
+}
+
+/** When a track begins, seconds after the file. */
+function startOffset(stream: FfprobeStream, answer: FfprobeAnswer): number {
+  return Math.max(0, (stream.start_time ?? 0) - (answer.format.start_time ?? 0));
+}
+
+/** mkvmerge and ffmpeg write each track's duration as a tag: `00:00:10.985000000`. */
+function matroskaDuration(streamTags: Tags): number | undefined {
+  const match = /^(\d+):(\d\d):(\d\d(?:\.\d+)?)$/.exec(streamTags.DURATION ?? '');
+  return match ? Number(match[1]) * 3600 + Number(match[2]) * 60 + Number(match[3]) : undefined;
 }

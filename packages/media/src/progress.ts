@@ -1,6 +1,6 @@
 /** One fraction over all the runs that an extraction takes. */
 
-export interface ProgressReport {
+interface ProgressReport {
   /** A callback for one run's seconds, which fills the part of the whole from `from` to `to`. */
   phase(from: number, to: number): (seconds: number) => void;
   /** The report of one of several works, which fills that part of the whole. */

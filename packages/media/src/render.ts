@@ -8,8 +8,10 @@ import { type Job, runOnInput } from './input-run.ts';
 import { Peaks } from './peaks.ts';
 import type { OutputPlan } from './plan.ts';
 import { isPiped, type Rendition, renditionCommand } from './rendition.ts';
-import { decodedSamples, outputStatistics, type TrackStatistics } from './statistics.ts';
+import { decodedSamples, outputStatistics } from './statistics.ts';
 import { CLOCK_TOLERANCE_SECONDS, filledSamples } from './timeline.ts';
+
+type TrackStatistics = NonNullable<ReturnType<typeof outputStatistics>>;
 
 export interface RenderedFile {
   readonly path: string;

@@ -9,11 +9,10 @@ import {
   filterGraph,
   type Gain,
   leadFilter,
-  type Stretch,
   stretchFilters,
 } from './graph.ts';
 import { inputOf, inputsOf, type Job, runOnInput } from './input-run.ts';
-import { type CoverImage, hasChapterTags, metadataFile } from './metadata.ts';
+import { hasChapterTags, metadataFile } from './metadata.ts';
 import type { OutputPlan } from './plan.ts';
 import type { Probe } from './probe.ts';
 
@@ -36,7 +35,7 @@ export interface Rendition {
   /** The track with that gain, to be encoded in place of the source's. */
   readonly pcm: LevelledPcm | null;
   /** Only this much of it is encoded; what does not begin at 0 is bare packets, without tags. */
-  readonly stretch?: Stretch;
+  readonly stretch?: Parameters<typeof stretchFilters>[0];
   /** Silence before it that the file hides, so that its last packet is full: see {@link leadFilter}. Default none. */
   readonly leadSamples?: number;
 }
@@ -198,7 +197,10 @@ async function writeMetadata(
 /** A picture in an Ogg tag stands in the headers, which players read whole: larger ones are left out. */
 const MAX_TAG_COVER_BYTES = 8 * 1024 * 1024;
 
-async function readCover(job: Job, cover: NonNullable<Probe['cover']>): Promise<CoverImage | null> {
+async function readCover(
+  job: Job,
+  cover: NonNullable<Probe['cover']>,
+): Promise<Parameters<typeof metadataFile>[4]> {
   const chunks: Buffer[] = [];
   const command: Command = {
     inputs: [inputOf(job)],

@@ -1,7 +1,7 @@
 /** What ffmpeg has to have been built with, derived from what plans and commands are made of: nothing is listed twice. */
 import { FormatName, qualities } from 'soundpost-contract/formats';
 import { OutputRequest, TranscriptRequest } from 'soundpost-contract/output-request';
-import { DECODER_FAMILIES } from './decoders.ts';
+import { DECODER_FAMILIES } from './command.ts';
 import { branchFilters, filterGraph, stretchFilters } from './graph.ts';
 import { ebur128 } from './loudness/measure.ts';
 import { type OutputPlan, planAny, planOutput } from './plan.ts';

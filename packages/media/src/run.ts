@@ -18,13 +18,14 @@ import { seccompFilter } from './seccomp.ts';
 import { startTool } from './starter.ts';
 import { type Progress, progressReader, Tail } from './tool-output.ts';
 import {
-  type Exit,
   PROGRESS_DESCRIPTOR,
   spawnTool,
   type ToolCommand,
   type ToolProcess,
+  watchedRun,
 } from './tool-process.ts';
-import { type RunWatch, watchedRun } from './watched-run.ts';
+
+type Exit = Awaited<ToolProcess['ended']>;
 
 const SECOND = 1000;
 
@@ -48,7 +49,7 @@ export interface MediaTools {
   /** From `detectSandbox`; left out: none, and no limits. */
   readonly sandbox?: Sandbox;
   /** Told of each run. */
-  readonly watch?: RunWatch;
+  readonly watch?: Parameters<typeof watchedRun>[0];
 }
 
 /** What a search for the tools comes to. */

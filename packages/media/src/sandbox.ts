@@ -24,7 +24,7 @@ export interface FileAccess {
   readonly writes: readonly string[];
 }
 
-export interface ResourceLimits {
+interface ResourceLimits {
   /** Heap, stacks and other private memory. Code of shared libraries, about 50 MB of ffmpeg's, comes on top. */
   readonly memoryBytes: number;
   /** Time on processors, of all threads together. */

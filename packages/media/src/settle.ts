@@ -1,10 +1,12 @@
 /** Whether a file that was made is what was asked for, and another one where it is not. */
-import type { TrackEnds } from './ends.ts';
-import type { Job } from './input-run.ts';
+
+import type { CommandInput } from './command.ts';
+import { inputOf, type Job, runOnInput } from './input-run.ts';
 import { bubbleBitrate, type OutputPlan, VOICE_BUBBLE_BYTES } from './plan.ts';
 import { type RenderedFile, render } from './render.ts';
 import type { Rendition } from './rendition.ts';
-import { keepsClock } from './timeline.ts';
+import { endsEarly, keepsClock } from './timeline.ts';
+import { flvEnd, missingEnd } from './truncation.ts';
 
 /** Encodes again what turned out not to be what was asked for: a copy off the clock or with too high a bitrate, a voice message of the wrong size. */
 export async function settle(
@@ -93,4 +95,55 @@ export async function renderAnew(
   const [file] = await render(job, [wish], onSeconds);
   if (file === undefined) throw new Error('a run made no file');
   return file;
+}
+
+// Where a source and its tracks end, and whether that is where they should.
+
+/** What is missing of a file that was cut off; null where it is whole, or nobody can tell. */
+export async function truncationOf(job: Job): Promise<string | null> {
+  const { container, sizeBytes } = job.probe;
+  const missing = await missingEnd(job.input, container, sizeBytes);
+  if (missing !== null || container.demuxer !== 'flv') return missing;
+  const said = await flvEnd(job.input, sizeBytes);
+  if (said === null) return null;
+  // Of some pictures only a decoder knows the size, without which they are not copied.
+  const end = await endOf(job, { ...inputOf(job), withVideo: true }, '0:v?', '0:a?');
+  return endsEarly(end, said.declaredSeconds, said.isWhole)
+    ? `the file is truncated: it ends at ${end.toFixed(1)} s of ${said.declaredSeconds.toFixed(1)} s`
+    : null;
+}
+
+/** Where tracks end: each is asked for once, and what was counted on the way is not asked for. */
+export class TrackEnds {
+  readonly #job: Job;
+  readonly #known = new Map<number, number>();
+
+  constructor(job: Job) {
+    this.#job = job;
+  }
+
+  /** @param seconds as the run that made a file of the plan counted them; null where it did not */
+  note({ track, trim }: OutputPlan, seconds: number | null): void {
+    if (trim === null && seconds !== null) this.#known.set(track.streamIndex, seconds);
+  }
+
+  async of({ track: { streamIndex } }: OutputPlan): Promise<number> {
+    const seconds =
+      this.#known.get(streamIndex) ?? (await endOf(this.#job, inputOf(this.#job), `0:${streamIndex}`));
+    this.#known.set(streamIndex, seconds);
+    return seconds;
+  }
+}
+
+/** Where streams end on the source's clock, by their packets, seconds. */
+async function endOf(job: Job, input: CommandInput, ...streams: readonly string[]): Promise<number> {
+  const { outSeconds = 0 } = await runOnInput(
+    job,
+    {
+      inputs: [input],
+      outputs: [{ muxer: 'null', options: [...streams.flatMap((stream) => ['-map', stream]), '-c', 'copy'] }],
+    },
+    () => {},
+  );
+  return outSeconds;
 }

@@ -6,13 +6,12 @@ import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { constants } from 'node:os';
 import type { Readable, Writable } from 'node:stream';
 import { limitRows } from './sandbox.ts';
-import {
-  type Exit,
-  type Listeners,
-  TOOL_ENVIRONMENT,
-  type ToolCommand,
-  type ToolProcess,
-} from './tool-process.ts';
+import type { spawnTool } from './tool-process.ts';
+import { TOOL_ENVIRONMENT, type ToolCommand, type ToolProcess } from './tool-process.ts';
+
+type Exit = Awaited<ToolProcess['ended']>;
+
+type Listeners = Parameters<typeof spawnTool>[1];
 
 /** Kinds of frames, as start.c has them. */
 const RUN = 1;

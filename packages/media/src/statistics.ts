@@ -1,6 +1,6 @@
 /** Reads what ffmpeg counted: the statistics that it writes at its end on level verbose, and ebur128's summary. */
 
-export interface TrackStatistics {
+interface TrackStatistics {
   readonly packets: number;
   /** Bytes of the packets alone, without container, tags and cover. */
   readonly bytes: number;
@@ -37,7 +37,7 @@ export function decodedSamples(stderr: string, stream: string): number | undefin
   return match === undefined ? undefined : Number(match[2]);
 }
 
-export interface MeasuredLoudness {
+interface MeasuredLoudness {
   /** Integrated loudness (ITU-R BS.1770), LUFS; null for silence and for less than a gating block of 0.4 s. */
   readonly lufs: number | null;
   /** The highest peak: of the samples in dBFS, or true peak in dBTP, as it was measured for; null for digital silence, and where none was. */

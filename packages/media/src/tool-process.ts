@@ -1,7 +1,8 @@
 /** A process of ffmpeg or ffprobe: what it is started as, what it says, how it ended. Started by Node, where nothing better is there (starter.ts). */
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
-import { FILTER_DESCRIPTOR, type ResourceLimits } from './sandbox.ts';
+import type { prlimit } from './sandbox.ts';
+import { FILTER_DESCRIPTOR } from './sandbox.ts';
 
 /** Not 3: a launcher may hold its lifeline to this process there. */
 export const PROGRESS_DESCRIPTOR = 4;
@@ -18,19 +19,19 @@ export interface ToolCommand {
   /** Which system calls it may make; undefined: all. */
   readonly filter: Buffer | undefined;
   /** Set by who starts it, where that is the starter; elsewhere by a prefix. */
-  readonly limits: ResourceLimits | undefined;
+  readonly limits: Parameters<typeof prlimit>[0] | undefined;
   /** Files that it sees, where the starter confines it by Landlock; undefined: a prefix confines it, or nothing. */
   readonly sees: { readonly reads: readonly string[]; readonly writes: readonly string[] } | undefined;
 }
 
 /** Told of what the tool writes, in pieces as they come. */
-export interface Listeners {
+interface Listeners {
   readonly onStdout: (bytes: Buffer) => void;
   readonly onStderr: (bytes: Buffer) => void;
   readonly onProgress: (bytes: Buffer) => void;
 }
 
-export interface Exit {
+interface Exit {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
 }
@@ -72,5 +73,37 @@ function signalGroup({ pid }: ChildProcess, signal: NodeJS.Signals): void {
     process.kill(-pid, signal);
   } catch {
     // ESRCH: the group is gone already.
+  }
+}
+
+// Tells whoever wants to know that a tool runs, how it ended, and what it used.
+
+type Tool = 'ffmpeg' | 'ffprobe';
+
+/** @returns called once, when the run is over. `processorSeconds`: as ffmpeg says itself, else the time by the clock, which one thread cannot exceed */
+type RunWatch = (
+  tool: Tool,
+) => (ending: 'completed' | 'failed' | 'aborted', processorSeconds: number) => void;
+
+/** What ffmpeg says at its end with `-benchmark`. */
+const USED = /^bench: utime=([\d.]+)s stime=([\d.]+)s/m;
+
+export async function watchedRun<Result extends { readonly stderr: string }>(
+  watch: RunWatch | undefined,
+  tool: Tool,
+  signal: AbortSignal,
+  run: () => Promise<Result>,
+): Promise<Result> {
+  const tell = watch?.(tool);
+  const startedMs = performance.now();
+  const byTheClock = (): number => (performance.now() - startedMs) / 1000;
+  try {
+    const result = await run();
+    const [, user, system] = USED.exec(result.stderr) ?? [];
+    tell?.('completed', user === undefined ? byTheClock() : Number(user) + Number(system));
+    return result;
+  } catch (error) {
+    tell?.(signal.aborted ? 'aborted' : 'failed', byTheClock());
+    throw error;
   }
 }

@@ -99,7 +99,7 @@ async function bytesAt(file: FileHandle, at: number, length: number): Promise<Bu
   return buffer.subarray(0, bytesRead);
 }
 
-export interface FlvEnd {
+interface FlvEnd {
   /** How long the file says that it is: onMetaData's `duration`, an AMF number (Adobe FLV 10.1, E.4.4 and E.5). */
   readonly declaredSeconds: number;
   /** Whether its last tag is complete. */

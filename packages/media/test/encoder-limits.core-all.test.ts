@@ -1,7 +1,6 @@
 /** The table of bitrates, asked of the encoders: at each end of a range, and one step past it. */
 import { readFile } from 'node:fs/promises';
-import { bitrateRangeOf, nearestBitrate, takenBitrates } from 'soundpost-contract/encoder-limits';
-import { formats } from 'soundpost-contract/formats';
+import { bitrateRangeOf, formats, nearestBitrate, takenBitrates } from 'soundpost-contract/formats';
 import { currentRun } from 'soundpost-testing/by-run';
 import { ffmpeg } from 'soundpost-testing/oracle';
 import { mediaFolder } from 'soundpost-testing/sources';

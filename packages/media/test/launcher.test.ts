@@ -10,7 +10,7 @@ import { systemTools } from 'soundpost-testing/media-tools';
 import { descendants, isAlive, programOf, startedFromNow } from 'soundpost-testing/processes';
 import { until } from 'soundpost-testing/until';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { detectSandbox } from '../src/detect-sandbox.ts';
+import { detectSandbox } from '../src/abilities.ts';
 import { type MediaTools, runFfmpeg, runFfprobe } from '../src/run.ts';
 
 const noAbort = new AbortController().signal;

@@ -12,7 +12,7 @@ import { descendants, isAlive, programOf } from 'soundpost-testing/processes';
 import { mediaFolder } from 'soundpost-testing/sources';
 import { until } from 'soundpost-testing/until';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { detectSandbox, limitsAlone } from '../src/detect-sandbox.ts';
+import { detectSandbox, limitsAlone } from '../src/abilities.ts';
 import { type MediaTools, type RunLimits, runFfmpeg, runFfprobe } from '../src/run.ts';
 import type { Sandbox, SandboxLevel } from '../src/sandbox.ts';
 import { seccompFilter, systemCalls } from '../src/seccomp.ts';

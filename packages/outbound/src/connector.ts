@@ -10,15 +10,11 @@ import type { Duplex } from 'node:stream';
 import type { buildConnector } from 'undici';
 import { parseAddress } from './address-table.ts';
 import { OutboundRefused } from './errors.ts';
-import {
-  addressRefusal,
-  isOpenedByRule,
-  type Policy,
-  type Purpose,
-  parseTarget,
-  type Target,
-} from './policy.ts';
-import { type Resolve, resolveWithin } from './resolve.ts';
+import { addressRefusal, isOpenedByRule, type Policy, type Purpose, parseTarget } from './policy.ts';
+import type { systemResolver } from './resolve.ts';
+import { resolveWithin } from './resolve.ts';
+
+type Resolve = ReturnType<typeof systemResolver>;
 
 export interface ConnectTarget {
   readonly protocol: 'http:' | 'https:';
@@ -35,7 +31,7 @@ export interface ConnectTarget {
 /** Opens the connection, with TLS for `https:`. */
 export type Connect = (target: ConnectTarget) => Promise<Socket>;
 
-export interface ConnectorOptions {
+interface ConnectorOptions {
   readonly policy: Policy;
   readonly purpose: Purpose;
   readonly resolve: Resolve;
@@ -54,7 +50,7 @@ const NEXT_ADDRESS_AFTER_MS = 1_000;
  * @throws OutboundRefused, OutboundFailed (dns)
  */
 export async function checkedAddresses(
-  target: Target,
+  target: ReturnType<typeof parseTarget>,
   policy: Policy,
   resolve: Resolve,
   deadlineMs: number,

@@ -51,3 +51,61 @@ export class OutboundFailed extends Error {
     this.retryAfterSeconds = details.retryAfterSeconds;
   }
 }
+
+// From what undici, TLS and the sockets throw to one error that says what to do about it and holds
+// no address.
+
+type Outcome = readonly [kind: OutboundFailed['kind'], message: string, retryable: boolean];
+
+const unreachable = 'the server could not be reached';
+const slow = 'the server took too long to answer';
+const broken = 'the connection broke before the end';
+const notHttp = 'the server did not answer in valid HTTP';
+
+const byCode: Readonly<Record<string, Outcome>> = {
+  ECONNREFUSED: ['connect', unreachable, true],
+  EHOSTUNREACH: ['connect', unreachable, true],
+  ENETUNREACH: ['connect', unreachable, true],
+  EADDRNOTAVAIL: ['connect', unreachable, true],
+  ETIMEDOUT: ['timeout', unreachable, true],
+  UND_ERR_CONNECT_TIMEOUT: ['timeout', unreachable, true],
+  UND_ERR_HEADERS_TIMEOUT: ['timeout', slow, true],
+  UND_ERR_BODY_TIMEOUT: ['timeout', slow, true],
+  ECONNRESET: ['reset', broken, true],
+  EPIPE: ['reset', broken, true],
+  UND_ERR_SOCKET: ['reset', broken, true],
+  UND_ERR_RES_CONTENT_LENGTH_MISMATCH: ['reset', broken, true],
+  // Closed by ourselves, at the end of the process.
+  UND_ERR_DESTROYED: ['reset', broken, true],
+  UND_ERR_CLOSED: ['reset', broken, true],
+  UND_ERR_HEADERS_OVERFLOW: ['protocol', notHttp, false],
+};
+
+/** Node's codes for a certificate that does not verify or a handshake that fails (OpenSSL's X509_V_ERR_* names). */
+const tlsCode = /^(ERR_TLS|ERR_SSL|CERT_|UNABLE_TO_|DEPTH_ZERO|SELF_SIGNED|HOSTNAME_MISMATCH|EPROTO)/;
+
+export function toOutboundError(error: unknown): OutboundRefused | OutboundFailed {
+  if (error instanceof OutboundRefused || error instanceof OutboundFailed) return error;
+  const code = codeOf(error);
+  const known = byCode[code];
+  if (known !== undefined) return new OutboundFailed(...known, { cause: error });
+  if (tlsCode.test(code)) {
+    return new OutboundFailed('tls', 'no trusted TLS connection could be made', false, { cause: error });
+  }
+  return new OutboundFailed('protocol', notHttp, false, { cause: error });
+}
+
+/** The same for an error in the middle of a body: what no longer parses there is a body that was cut off. */
+export function toBodyError(error: unknown): OutboundFailed | OutboundRefused {
+  if (error instanceof Error && error.name === 'HTTPParserError') {
+    return new OutboundFailed('reset', broken, true, { cause: error });
+  }
+  return toOutboundError(error);
+}
+
+/** When all of several addresses fail, Node throws an AggregateError that may carry the code in its parts only. */
+function codeOf(error: unknown): string {
+  if (!(error instanceof Error)) return '';
+  if ('code' in error && typeof error.code === 'string') return error.code;
+  return error instanceof AggregateError ? codeOf(error.errors[0]) : '';
+}

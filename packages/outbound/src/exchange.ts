@@ -2,8 +2,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
-import { OutboundFailed, OutboundRefused } from './errors.ts';
-import { toOutboundError } from './failure.ts';
+import { OutboundFailed, OutboundRefused, toOutboundError } from './errors.ts';
 import { type Policy, parseTarget } from './policy.ts';
 
 export interface Route {

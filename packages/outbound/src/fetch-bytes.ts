@@ -4,7 +4,7 @@ import { OutboundFailed } from './errors.ts';
 import { discard, get, type Route, refuseEncoded, statusFailure } from './exchange.ts';
 import { limitedBody } from './limited-body.ts';
 
-export interface FetchBytesOptions {
+interface FetchBytesOptions {
   readonly url: string;
   readonly maxBytes: number;
   readonly signal?: AbortSignal;

@@ -1,9 +1,9 @@
 /** What goes by undici, which is loaded with it: an API that only checks addresses and posts webhooks never needs that. */
 import { Agent, Dispatcher1Wrapper } from 'undici';
-import { type ConnectorOptions, guardedConnector } from './connector.ts';
+import { guardedConnector } from './connector.ts';
 import { type Downloaded, type DownloadOptions, download } from './download.ts';
 import type { Route } from './exchange.ts';
-import type { FetchBytesOptions } from './fetch-bytes.ts';
+import type { fetchBytes } from './fetch-bytes.ts';
 import type { FetchPiece, PiecesOptions } from './pieces.ts';
 import type { Policy } from './policy.ts';
 import type { PartsDownloaded, PartsOptions } from './ranges.ts';
@@ -17,15 +17,15 @@ interface FetchingOptions {
   readonly policy: Policy;
   readonly userAgent: string;
   readonly keepAliveMs: number;
-  readonly connectorFor: (purpose: FetchPurpose) => ConnectorOptions;
+  readonly connectorFor: (purpose: FetchPurpose) => Parameters<typeof guardedConnector>[0];
 }
 
 /** As {@link Outbound} describes them. */
-export interface Fetching {
+interface Fetching {
   download(options: DownloadOptions): Promise<Downloaded>;
   downloadParts(options: PartsOptions): Promise<PartsDownloaded>;
   fetchPieces<T>(options: PiecesOptions, run: (fetch: FetchPiece) => Promise<T>): Promise<T>;
-  fetchBytes(options: FetchBytesOptions): Promise<Uint8Array>;
+  fetchBytes(options: Parameters<typeof fetchBytes>[1]): Promise<Uint8Array>;
   /** Of an account's service, for Node's own fetch. */
   readonly dispatcher: Dispatcher1Wrapper;
   close(): Promise<void>;

@@ -1,8 +1,7 @@
 /** A body from a stranger, cut off when it grows too large or comes too slowly. */
 import type { Readable } from 'node:stream';
-import { OutboundFailed } from './errors.ts';
+import { OutboundFailed, toBodyError } from './errors.ts';
 import { discard } from './exchange.ts';
-import { toBodyError } from './failure.ts';
 
 export interface BodyLimits {
   /** Counted while reading; a declared length is not believed. */

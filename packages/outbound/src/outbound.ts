@@ -2,7 +2,7 @@
 import type { Agent } from 'node:http';
 import type { Logger } from 'soundpost-base/logger';
 import type { Dispatcher1Wrapper } from 'undici';
-import type { AllowRule } from './allow-rules.ts';
+import type { parseAllowRules } from './allow-rules.ts';
 import {
   type Connect,
   checkedAddresses,
@@ -12,18 +12,18 @@ import {
 } from './connector.ts';
 import type { Downloaded, DownloadLimits, DownloadOptions } from './download.ts';
 import { OutboundFailed, OutboundRefused } from './errors.ts';
-import type { FetchBytesOptions } from './fetch-bytes.ts';
-import type { Fetching } from './fetching.ts';
+import type { fetchBytes } from './fetch-bytes.ts';
+import type { createFetching } from './fetching.ts';
 import type { FetchPiece, PiecesOptions } from './pieces.ts';
 import { type Policy, type Purpose, parseTarget } from './policy.ts';
-import { type Agents, type PostAnswer, type PostOptions, post } from './post.ts';
-import { type PutOptions, put } from './put.ts';
+import { type PostAnswer, post } from './post.ts';
+import { put } from './put.ts';
 import type { PartsDownloaded, PartsOptions } from './ranges.ts';
-import { type Resolve, systemResolver } from './resolve.ts';
+import { systemResolver } from './resolve.ts';
 
-export interface OutboundOptions {
+interface OutboundOptions {
   /** What is open besides public addresses on `ports`; from `parseAllowRules`. */
-  readonly allow: readonly AllowRule[];
+  readonly allow: Readonly<ReturnType<typeof parseAllowRules>>;
   /** Ports open on every public address, for instance 80, 443, 8080 and 8443. */
   readonly ports: readonly number[];
   readonly logger: Logger;
@@ -33,7 +33,7 @@ export interface OutboundOptions {
   /** A forward proxy that whatever no rule opens goes through; an http URL. Accounts on XMPP do not. */
   readonly proxy?: URL | undefined;
   /** Default: DNS. Tests put a table here. */
-  readonly resolve?: Resolve;
+  readonly resolve?: ReturnType<typeof systemResolver>;
   /** Default: TCP and TLS. Tests put a recorder here, which proves what was and what was not connected to. */
   readonly connect?: Connect;
 }
@@ -63,13 +63,13 @@ export interface Outbound {
   fetchPieces<T>(options: PiecesOptions, run: (fetch: FetchPiece) => Promise<T>): Promise<T>;
 
   /** Reads something small into memory, one try, 60 s at most. @throws OutboundRefused, OutboundFailed */
-  fetchBytes(options: FetchBytesOptions): Promise<Uint8Array>;
+  fetchBytes(options: Parameters<typeof fetchBytes>[1]): Promise<Uint8Array>;
 
   /** Posts to a webhook and returns whatever status it answers. @throws OutboundRefused, OutboundFailed */
-  post(options: PostOptions): Promise<PostAnswer>;
+  post(options: Parameters<typeof post>[1]): Promise<PostAnswer>;
 
   /** Puts a file to an account's service or a caller's destination, and returns whatever status it answers. @throws OutboundRefused, OutboundFailed, what the body fails with */
-  put(options: PutOptions): Promise<PostAnswer>;
+  put(options: Parameters<typeof put>[1]): Promise<PostAnswer>;
 
   /**
    * Where an account's server may be connected to, for protocols other than HTTP: every address of the host, each
@@ -100,15 +100,17 @@ export function createOutbound(options: OutboundOptions): Outbound {
   const agentFor = (protocol: 'http:' | 'https:', purpose: Purpose) =>
     new GuardedAgent(protocol, connectorFor(purpose), KEEP_ALIVE_MS);
   // One each: a connection that was checked for one purpose is never reused for another.
-  const agentsFor = (purpose: Purpose) =>
-    ({ 'http:': agentFor('http:', purpose), 'https:': agentFor('https:', purpose) }) satisfies Agents;
+  const agentsFor = (purpose: Purpose) => ({
+    'http:': agentFor('http:', purpose),
+    'https:': agentFor('https:', purpose),
+  });
   const agents = {
     webhook: agentsFor('webhook'),
     service: agentsFor('service'),
     destination: agentsFor('destination'),
   };
-  let fetching: Promise<Fetching> | undefined;
-  const loaded = (): Promise<Fetching> => {
+  let fetching: Promise<ReturnType<typeof createFetching>> | undefined;
+  const loaded = (): Promise<ReturnType<typeof createFetching>> => {
     fetching ??= import('./fetching.ts').then(({ createFetching }) =>
       createFetching({ policy, userAgent, keepAliveMs: KEEP_ALIVE_MS, connectorFor }),
     );

@@ -1,9 +1,9 @@
 /** What may be asked for: the rules on a URL before anything is resolved, and the verdict on each address it resolves to. */
 import { networkInterfaces } from 'node:os';
 import { neverOpen, notPublic, parseAddress, single } from './address-table.ts';
-import { type AllowRule, mayOpen, opens } from './allow-rules.ts';
+import type { parseAllowRules } from './allow-rules.ts';
+import { isHostName, localName, mayOpen, opens } from './allow-rules.ts';
 import { OutboundRefused } from './errors.ts';
-import { isHostName, localName } from './host-names.ts';
 
 /**
  * `source`: read by us. `webhook`: posted to by us, `destination`: put to by us, both https only. `service`: what belongs to an
@@ -12,12 +12,12 @@ import { isHostName, localName } from './host-names.ts';
 export type Purpose = 'source' | 'webhook' | 'destination' | 'service';
 
 export interface Policy {
-  readonly allow: readonly AllowRule[];
+  readonly allow: Readonly<ReturnType<typeof parseAllowRules>>;
   /** Ports that are open on every public address. */
   readonly ports: readonly number[];
 }
 
-export interface Target {
+interface Target {
   readonly url: URL;
   /** Lower case, without brackets or a trailing dot: a name or an address. */
   readonly hostname: string;

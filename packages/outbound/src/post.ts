@@ -4,12 +4,11 @@ import { type IncomingMessage, type RequestOptions, request } from 'node:http';
 import type { Readable } from 'node:stream';
 import { type Deadline, deadline } from 'soundpost-base/deadline';
 import type { GuardedAgent } from './connector.ts';
-import { OutboundFailed, OutboundRefused } from './errors.ts';
+import { OutboundFailed, OutboundRefused, toOutboundError } from './errors.ts';
 import { discard, type Route, retryAfterSeconds } from './exchange.ts';
-import { toOutboundError } from './failure.ts';
 import { type Purpose, parseTarget } from './policy.ts';
 
-export interface PostOptions {
+interface PostOptions {
   readonly url: string;
   /** Names in any case. Those that the connection itself needs (Host, Content-Length, …) are refused. */
   readonly headers: Readonly<Record<string, string>>;
@@ -48,9 +47,9 @@ const connectionHeaders = new Set([
 ]);
 
 /** One agent a protocol, so that a connection is never reused for the other. */
-export type Agents = Readonly<Record<'http:' | 'https:', GuardedAgent>>;
+type Agents = Readonly<Record<'http:' | 'https:', GuardedAgent>>;
 
-export interface SendRoute extends Pick<Route, 'policy' | 'userAgent'> {
+interface SendRoute extends Pick<Route, 'policy' | 'userAgent'> {
   readonly agents: Agents;
 }
 

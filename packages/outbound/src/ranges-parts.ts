@@ -3,7 +3,7 @@ import { type FileHandle, open } from 'node:fs/promises';
 import { LinkMeter } from './ranges-cost.ts';
 import type { Beginning } from './ranges-opening.ts';
 import type { RemoteFile } from './ranges-request.ts';
-import { RangeSession, type SessionOptions } from './ranges-session.ts';
+import { RangeSession } from './ranges-session.ts';
 import { type ByteSpan, type ByteSpans, bytesOf, roomFor, spansOf, united, without } from './ranges-spans.ts';
 
 /** What is read or fetched of a source is in the local file from then on. */
@@ -21,7 +21,7 @@ export interface SourceParts {
   fetch(spans: ByteSpans): Promise<boolean>;
 }
 
-interface PartsSettings extends Omit<SessionOptions, 'local'> {
+interface PartsSettings extends Omit<ConstructorParameters<typeof RangeSession>[0], 'local'> {
   /** Path of a file that does not exist yet. */
   readonly file: string;
   readonly beginning: Beginning;

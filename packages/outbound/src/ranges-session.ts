@@ -8,7 +8,7 @@ import type { Piece } from './ranges-multipart.ts';
 import { NoMultipleRanges, type RangeLimits, type RemoteFile, requestRanges } from './ranges-request.ts';
 import { type ByteSpan, type ByteSpans, batchesOf, joinGaps } from './ranges-spans.ts';
 
-export interface SessionOptions {
+interface SessionOptions {
   readonly route: Route;
   readonly remote: RemoteFile;
   readonly local: FileHandle;

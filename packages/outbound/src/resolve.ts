@@ -4,7 +4,7 @@ import { within } from 'soundpost-base/deadline';
 import { OutboundFailed } from './errors.ts';
 
 /** All addresses of a name. `signal` aborts at the deadline. */
-export type Resolve = (hostname: string, signal: AbortSignal) => Promise<readonly string[]>;
+type Resolve = (hostname: string, signal: AbortSignal) => Promise<readonly string[]>;
 
 /** Codes by which DNS says that the name has no address; any other failure may pass. */
 const noSuchName = new Set(['ENOTFOUND', 'ENODATA']);

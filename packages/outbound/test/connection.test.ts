@@ -9,14 +9,14 @@ import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { parseAllowRules } from '../src/allow-rules.ts';
 import { OutboundFailed } from '../src/errors.ts';
-import { createOutbound, type Outbound, type OutboundOptions } from '../src/outbound.ts';
+import { createOutbound, type Outbound } from '../src/outbound.ts';
 import { httpServer, tcpServer } from './hostile-server.ts';
 
 /** A certificate for the name media.example that signs itself; its key guards nothing. */
 const certificate = readFileSync(new URL('fixtures/media.example.crt', import.meta.url), 'utf8');
 const key = readFileSync(new URL('fixtures/media.example.key', import.meta.url), 'utf8');
 
-function outboundWith(allow: string, resolve?: OutboundOptions['resolve']): Outbound {
+function outboundWith(allow: string, resolve?: Parameters<typeof createOutbound>[0]['resolve']): Outbound {
   const logger = pino({ level: 'silent' });
   const rules = parseAllowRules(allow);
   const options = { allow: rules, ports: [], userAgent: 'Soundpost test', logger };

@@ -1,6 +1,6 @@
 /** The whole way through the media layer, as the worker takes it. */
 import { OutputRequest } from 'soundpost-contract/output-request';
-import { detectSandbox } from 'soundpost-media/detect-sandbox';
+import { detectSandbox } from 'soundpost-media/abilities';
 import { type Extraction, type ExtractOptions, extractAudio } from 'soundpost-media/extract';
 import { type OutputPlan, planOutput } from 'soundpost-media/plan';
 import { probe } from 'soundpost-media/probe';

@@ -2,9 +2,9 @@
 import { connect as connectTcp, type Socket } from 'node:net';
 import { pino } from 'pino';
 import { parseAllowRules } from 'soundpost-outbound/allow-rules';
-import { createOutbound, type Outbound, type OutboundOptions } from 'soundpost-outbound/outbound';
+import { createOutbound, type Outbound } from 'soundpost-outbound/outbound';
 
-type Connect = NonNullable<OutboundOptions['connect']>;
+type Connect = NonNullable<Parameters<typeof createOutbound>[0]['connect']>;
 type ConnectTarget = Parameters<Connect>[0];
 
 export interface StubNetwork {

@@ -1,7 +1,6 @@
 /** The right to act for the gateway, for tests of what works with it below a whole gateway. */
 import { randomUUID } from 'node:crypto';
-import { Lease } from 'soundpost-chat/lease/lease';
-import { thisMoment } from 'soundpost-chat/lease/lease-clock';
+import { Lease, thisMoment } from 'soundpost-chat/lease/lease';
 import { LEASE, takeLease } from 'soundpost-chat/lease/lease-record';
 import type { Redis } from 'soundpost-kit/redis/connection';
 

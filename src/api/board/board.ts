@@ -5,16 +5,17 @@
 import { randomUUID } from 'node:crypto';
 import type { RequestListener } from 'node:http';
 import { createBullBoard } from '@bull-board/api';
+import { BullMQAdapter } from '@bull-board/api/bullMQAdapter';
 import { ExpressAdapter } from '@bull-board/express';
 import type { ErrorRequestHandler, RequestHandler, Response } from 'express';
 import helmet from 'helmet';
+import { ErrorCode } from 'soundpost-contract/errors';
 import { application } from 'soundpost-kit/http/routes';
 import type { AuditLog, Logger } from 'soundpost-kit/observe/logger';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { isSameSecret } from 'soundpost-kit/signing/same-secret';
 import { admitAdmin } from '../../jobs/admission.ts';
 import type { Queues } from '../../jobs/open-queue.ts';
-import { DiscreetAdapter } from './discreet-adapter.ts';
 
 interface BoardOptions {
   /** Of the role `request`. The caller closes it. */
@@ -28,7 +29,7 @@ interface BoardOptions {
   readonly logger: Logger;
 }
 
-export interface Board {
+interface Board {
   /** Answers what is asked of the board, and leaves the rest to the handler. */
   readonly before: (handler: RequestListener) => RequestListener;
 }
@@ -144,4 +145,104 @@ function securityHeaders(): RequestHandler {
     response.setHeader('Cache-Control', 'no-store');
     headers(request, response, next);
   };
+}
+
+// Lists what the board shows of a job, so that a new field of a payload is not shown by accident.
+
+/** Paths without the index of an array. `opts.telemetry` is not here: it holds the `tracestate` of the caller's systems. */
+const SHOWN = [
+  /^job\.(id|name|timestamp|processedOn|processedBy|finishedOn|delay|priority|attemptsMade|attemptsStarted|stalledCounter)$/,
+  /^job\.opts\.(jobId|attempts|delay|priority|parent\.(id|queue))$/,
+  /^job\.progress(\.(progress|currentStep))?$/,
+  /^job\.data\.(version|tenant|jobId|batchId|retryOf|deliveryId|instanceId|event|eventTimeMs|sendId|name)$/,
+  /^job\.data\.(source\.(type|file|name)|options\.(priority|filename)|outputs?\..*)$/,
+  /^job\.data\.(options\.voiceMessage|request)\.(instance|delay)$/,
+  /^job\.returnvalue\.(version|status|messageStatus|error\.code|voice\.fitsVoiceBubble)$/,
+  /^job\.returnvalue\.(inputFile|outputFile|otherFiles|voice)\.(name|filename|size|duration|format|bitrate|codec|copied|sha256|storageKey|expiresAt)$/,
+];
+/** Their path may be a secret. */
+const HOST_ONLY = /^job\.data\.(url|origin|options\.webhook)$/;
+/** An announcement fails with a sentence; these are ours (packages/outbound/src, src/followups/kinds) and BullMQ's. */
+const FAILURES = [
+  /^the (receiver|gateway|transcriber) answered \d{3}$/,
+  /^the destination answered with status \d{3}(; redirects are not followed)?$/,
+  /^the (destination took too long for the whole file|receiver took too long to answer)$/,
+  /^(the server could not be reached|the connection broke before the end|no trusted TLS connection could be made)$/,
+  /^the (stored file could not be read|record of the job has expired|webhook is switched off)$/,
+  /^there is no (transcriber|address for events)$/,
+  /^job stalled more than allowable limit$/,
+];
+
+/** @param job as BullMQ makes JSON of it */
+function shownJob(job: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  // A stack begins with the words of the failure.
+  return { ...(shown(job, 'job') as object), failedReason: shownFailure(job.failedReason), stacktrace: [] };
+}
+
+/** Leaves out an object of which nothing is listed: the names of its fields may be a caller's words. */
+function shown(value: unknown, path: string): unknown {
+  if (typeof value === 'object' && value !== null) {
+    const inner = Object.entries(value)
+      .map(([name, field]) => [name, shown(field, Array.isArray(value) ? path : `${path}.${name}`)] as const)
+      .filter(([, field]) => field !== undefined);
+    if (inner.length === 0) return undefined;
+    return Array.isArray(value) ? inner.map(([, field]) => field) : Object.fromEntries(inner);
+  }
+  const url = URL.parse(String(value));
+  if (HOST_ONLY.test(path)) return url && `${url.origin}/…`;
+  if (path === 'job.data.source.url') return url && url.origin + url.pathname;
+  return SHOWN.some((listed) => listed.test(path)) ? value : undefined;
+}
+
+/** An extraction fails with an error of the contract, whose message and details may quote the caller. */
+function shownFailure(reason: unknown): string | undefined {
+  if (typeof reason !== 'string' || reason === '') return undefined;
+  if (FAILURES.some((known) => known.test(reason))) return reason;
+  return ErrorCode.safeParse(/"code":"(\w+)"/.exec(reason)?.[1]).data ?? '…';
+}
+
+// bull-board's adapter with jobs that hold only what is listed. Its own formatters leave failures,
+// stacks and options as they are.
+
+type Job = NonNullable<Awaited<ReturnType<BullMQAdapter['getJob']>>>;
+type FlowProducer = NonNullable<Awaited<ReturnType<BullMQAdapter['getFlowProducer']>>>;
+type Tree = Awaited<ReturnType<FlowProducer['getFlow']>>;
+
+class DiscreetAdapter extends BullMQAdapter {
+  override async getJob(id: string): Promise<Job | undefined> {
+    const job = await super.getJob(id);
+    return job && discreet(job);
+  }
+
+  override async getJobs(...asked: Parameters<BullMQAdapter['getJobs']>): Promise<Job[]> {
+    return (await super.getJobs(...asked)).map(discreet);
+  }
+
+  /** The service writes none. */
+  override async getJobLogs(): Promise<string[]> {
+    return [];
+  }
+
+  override async getFlowProducer(): Promise<FlowProducer | null> {
+    const producer = await super.getFlowProducer();
+    const getFlow: FlowProducer['getFlow'] = async (asked) => discreetTree(await producer?.getFlow(asked));
+    return producer && Object.create(producer, { getFlow: { value: getFlow } });
+  }
+}
+
+/** bull-board reads a job's JSON; in a flow also its progress and the failures of its children. */
+function discreet(job: Job): Job {
+  const json = shownJob({ ...job.toJSON() });
+  return Object.defineProperties(job, {
+    toJSON: { value: () => json },
+    progress: { value: json.progress ?? 0 },
+    getIgnoredChildrenFailures: { value: async () => ({}) },
+  });
+}
+
+function discreetTree(tree: Tree | undefined): Tree {
+  if (tree?.job) discreet(tree.job);
+  for (const child of tree?.children ?? []) discreetTree(child);
+  // BullMQ's type leaves out that a job may be gone.
+  return tree as Tree;
 }

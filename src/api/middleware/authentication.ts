@@ -1,11 +1,11 @@
 /** Who is asking: the key of a request, its scope and its rate (decisions A6). */
 import type { Request, Response } from 'express';
 import { ServiceError } from 'soundpost-contract/errors';
+import type { AuditLog } from 'soundpost-kit/observe/logger';
 import type { RateState } from 'soundpost-kit/redis/rate';
 import { admitRequest } from '../../jobs/admission.ts';
 import { type ApiKey, claimedId } from '../../jobs/tenants/api-keys.ts';
 import type { Access, ApiServices } from '../route.ts';
-import { noteKey, noteRefusal } from './audit.ts';
 
 /** What a paused key may still do. */
 const PAUSED_METHODS = new Set(['GET', 'HEAD', 'DELETE']);
@@ -85,4 +85,49 @@ export async function admit(
 export function setRateLimit(response: Response, policy: 'read' | 'submit', rate: RateState): void {
   response.setHeader('RateLimit-Policy', `"${policy}";q=${rate.limit};w=60`);
   response.setHeader('RateLimit', `"${policy}";r=${rate.remaining};t=${rate.resetSeconds}`);
+}
+
+// Leaves a record of each key that changed something, and of each that was refused
+// (docs/operations.md "Audit").
+
+interface Use {
+  readonly key: string | undefined;
+  readonly refused: boolean;
+}
+
+const uses = new WeakMap<Request, Use>();
+
+/** The key that was let in; looking at something leaves no record. */
+function noteKey(audit: AuditLog, response: Response, key: string): void {
+  if (!['GET', 'HEAD', 'OPTIONS'].includes(response.req.method)) {
+    note(audit, response, { key, refused: false });
+  }
+}
+
+/** @param key the id that the caller claims, or has */
+function noteRefusal(audit: AuditLog, response: Response, key: string | undefined): void {
+  note(audit, response, { key, refused: true });
+}
+
+/** What was noted last is recorded when the request is over. */
+function note(audit: AuditLog, response: Response, use: Use): void {
+  const { req: request } = response;
+  const isNoted = uses.has(request);
+  uses.set(request, use);
+  if (!isNoted) {
+    response.once('close', () => record(audit, response, uses.get(request) ?? use));
+  }
+}
+
+function record(audit: AuditLog, response: Response, { key, refused }: Use): void {
+  const { req: request } = response;
+  audit({
+    event: refused ? 'key refused' : 'key used',
+    key,
+    // The pattern, not the path: what is in a path may be anything where a key was refused.
+    route: `${request.method} ${request.route?.path ?? '(none)'}`,
+    outcome: response.writableFinished ? response.statusCode : 'aborted',
+    address: request.ip,
+    requestId: response.locals.requestId,
+  });
 }

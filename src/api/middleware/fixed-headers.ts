@@ -1,10 +1,10 @@
 /** Headers that every answer carries, made once: what the libraries would set is the same for every request from no page of elsewhere. */
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
-import type { Request, Response } from 'express';
+import type { Request, RequestHandler, Response } from 'express';
 import helmet from 'helmet';
+import { crossOrigin } from 'soundpost-kit/http/cross-origin';
 import type { ApiSettings } from '../route.ts';
-import { apiFromElsewhere } from './cross-origin.ts';
 
 export function fixedHeaders({ publicUrl, corsOrigins }: ApiSettings): Map<string, string> {
   const request = new IncomingMessage(new Socket());
@@ -29,5 +29,37 @@ function securityHeaders(publicUrl: string): ReturnType<typeof helmet> {
     },
     // RFC 6797 7.2: not over http, where a browser would have to ignore it.
     strictTransportSecurity: publicUrl.startsWith('https:'),
+  });
+}
+
+// What pages of elsewhere may do at the API, where CORS_ORIGINS names them.
+
+const EXPOSED = [
+  'Content-Disposition',
+  'Content-Range',
+  'ETag',
+  'Idempotent-Replayed',
+  'Location',
+  'RateLimit',
+  'RateLimit-Policy',
+  'Retry-After',
+  'Tus-Checksum-Algorithm',
+  'Tus-Extension',
+  'Tus-Max-Size',
+  'Tus-Resumable',
+  'Tus-Version',
+  'Upload-Expires',
+  'Upload-Length',
+  'Upload-Metadata',
+  'Upload-Offset',
+  'X-Request-Id',
+];
+
+export function apiFromElsewhere(origins: readonly string[]): RequestHandler {
+  return crossOrigin({
+    origins,
+    methods: ['GET', 'HEAD', 'POST', 'PATCH', 'DELETE'],
+    exposedHeaders: EXPOSED,
+    preflightContinue: true,
   });
 }

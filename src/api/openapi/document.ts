@@ -11,7 +11,7 @@ import {
   Usage,
   VoiceMessageAccepted,
 } from 'soundpost-contract/answers';
-import { KeyState, KeyWithSecret, NewKeyRequest } from 'soundpost-contract/api-keys';
+import { KeyState, KeyWithSecret, NewKeyRequest, Scope } from 'soundpost-contract/api-keys';
 import { DeliveryAttempt } from 'soundpost-contract/deliveries';
 import { DestinationRequest, DestinationState } from 'soundpost-contract/destination';
 import { ErrorBody, ErrorCode, errorCatalogue } from 'soundpost-contract/errors';
@@ -49,7 +49,6 @@ import {
   WaveformRequest,
 } from 'soundpost-contract/output-request';
 import { SignedEventHeaders } from 'soundpost-contract/request-headers';
-import { Scope } from 'soundpost-contract/scopes';
 import { TranscriptState } from 'soundpost-contract/transcripts';
 import {
   DestinationUpdatedEvent,

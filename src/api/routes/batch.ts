@@ -13,10 +13,9 @@ import { answerOnce } from '../idempotent.ts';
 import { shownProgress } from '../job-answer.ts';
 import { readJson } from '../json-body.ts';
 import { setRateLimit } from '../middleware/authentication.ts';
-import { idFor } from '../new-ids.ts';
 import { tooManyJobs } from '../request-faults.ts';
 import { keyOf, type Route, type RouteContext } from '../route.ts';
-import { submitJobs } from '../submission.ts';
+import { idFor, submitJobs } from '../submission.ts';
 
 export const batchRoutes: readonly Route[] = [
   {

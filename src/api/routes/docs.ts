@@ -1,9 +1,11 @@
 /** GET /openapi.json and GET /docs: what the service can do, for programs and for people (decisions A6). */
 
-import { type Document, referencePage, sendDocument } from 'soundpost-kit/http/api-reference';
+import { referencePage, sendDocument } from 'soundpost-kit/http/api-reference';
 import { z } from 'zod';
 import { openApiDocument } from '../openapi/document.ts';
 import type { Route } from '../route.ts';
+
+type Document = ReturnType<typeof referencePage>;
 
 /** @param allRoutes the whole table, these two included; called at the first request */
 export function docsRoutes(allRoutes: () => readonly Route[]): readonly Route[] {

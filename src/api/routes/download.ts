@@ -19,7 +19,7 @@ import { type ExtractResult, filesOf, type StoredFile, type StoredTranscript } f
 import { readTranscripts, type TranscriptProgress } from '../../jobs/transcript-state.ts';
 import { sendError } from '../answer.ts';
 import { isNoneMatch, rangeOf } from '../byte-range.ts';
-import { estimateOf } from '../estimate.ts';
+import { estimateOf } from '../job-answer.ts';
 import { findJob, isExpired, jobIdOf, jobNotFound, ownedJob } from '../owned-job.ts';
 import type { ApiServices, Route, RouteContext } from '../route.ts';
 

@@ -1,7 +1,7 @@
 /** /v1/keys: API keys, managed by one with the scope `admin` (decisions A4, A6). */
 import { KeyList, KeyState, KeyWithSecret, NewKeyRequest } from 'soundpost-contract/api-keys';
 import { ServiceError } from 'soundpost-contract/errors';
-import type { AuditRecord } from 'soundpost-kit/observe/logger';
+import type { AuditLog } from 'soundpost-kit/observe/logger';
 import { redisNow } from 'soundpost-kit/redis/clock';
 import { type ApiKey, claimedId, type StoredApiKey } from '../../jobs/tenants/api-keys.ts';
 import { sendData } from '../answer.ts';
@@ -180,7 +180,7 @@ function keyState({ id, name, scopes, instances, createdAtMs, pausedAtMs, revoke
   };
 }
 
-function record(context: RouteContext, event: AuditRecord['event'], key: string): void {
+function record(context: RouteContext, event: Parameters<AuditLog>[0]['event'], key: string): void {
   const { request, response, services } = context;
   services.audit({
     event,

@@ -3,7 +3,20 @@ import { createHash, type Hash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { ServiceError } from 'soundpost-contract/errors';
 import { digestBytes } from './tus-protocol.ts';
-import { TusRefusal } from './tus-refusal.ts';
+
+// What tus 1.0 refuses with a status that no code of the catalogue has.
+
+export class TusRefusal extends Error {
+  override readonly name = 'TusRefusal';
+  readonly httpStatus: number;
+  readonly refusal: ServiceError;
+
+  constructor(httpStatus: number, refusal: ServiceError) {
+    super(refusal.message, { cause: refusal });
+    this.httpStatus = httpStatus;
+    this.refusal = refusal;
+  }
+}
 
 /** 460 Checksum Mismatch; the chunk is discarded. */
 const HTTP_CHECKSUM_MISMATCH = 460;

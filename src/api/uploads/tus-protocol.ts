@@ -1,4 +1,6 @@
 /** What the API says of tus 1.0 (https://tus.io/protocols/resumable-upload) before anybody uses it; `tus.ts` does the rest, loaded with the first upload. */
+
+import type { Request } from 'express';
 import type { ApiSettings, RouteContext } from '../route.ts';
 
 export const TUS_VERSION = '1.0.0';
@@ -23,4 +25,20 @@ export function tusDiscovery({ maxInputBytes }: ApiSettings): Record<string, str
     'Tus-Extension': tusExtensions.join(','),
     'Tus-Checksum-Algorithm': Object.keys(digestBytes).join(','),
   };
+}
+
+// X-HTTP-Method-Override of tus 1.0: for clients whose environment sends no PATCH or DELETE.
+
+const OVERRIDES = ['PATCH', 'DELETE', 'HEAD'];
+
+/** Before routing: a POST that speaks tus and names another method is that method. */
+export function overrideMethod(request: Request): void {
+  if (request.method !== 'POST') {
+    return;
+  }
+  const method = request.get('x-http-method-override')?.toUpperCase();
+  const speaksTus = request.get('tus-resumable') !== undefined;
+  if (speaksTus && method !== undefined && OVERRIDES.includes(method)) {
+    request.method = method;
+  }
 }

@@ -11,9 +11,8 @@ import { fileErrors } from '../form.ts';
 import { uploadNotFound } from '../intake.ts';
 import { withRoom } from '../room.ts';
 import { type ApiSettings, keyOf, type RouteContext } from '../route.ts';
-import { Checksum } from './checksum.ts';
+import { Checksum, TusRefusal } from './checksum.ts';
 import { speaksTus, TUS_VERSION } from './tus-protocol.ts';
-import { TusRefusal } from './tus-refusal.ts';
 import { TusStore } from './tus-store.ts';
 import { GIVE_WAY_MS, UploadLocker } from './upload-locker.ts';
 

@@ -9,7 +9,7 @@ import { ServiceError } from 'soundpost-contract/errors';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { type Lease, takeLease } from 'soundpost-kit/redis/lease';
 import { uploadLeaseName } from '../../jobs/uploads/record.ts';
-import { TusRefusal } from './tus-refusal.ts';
+import { TusRefusal } from './checksum.ts';
 
 /** How long a request that was asked to give way may take to finish what it has. */
 export const GIVE_WAY_MS = 1000;

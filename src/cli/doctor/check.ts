@@ -3,7 +3,7 @@ import { within } from 'soundpost-base/deadline';
 
 /** `fault`: the service does not start, or does not do its work. `warning`: it does, but not as well or as safely as it could. */
 export const verdicts = ['ok', 'warning', 'fault'] as const;
-export type Verdict = (typeof verdicts)[number];
+type Verdict = (typeof verdicts)[number];
 
 export interface Finding {
   readonly verdict: Verdict;
@@ -53,4 +53,18 @@ export function messageOf(error: unknown): string {
 
 export function ok(found: string): Finding {
   return { verdict: 'ok', found };
+}
+
+// Versions as programs tell them.
+
+/** The first two numbers, `5.1.9-0+deb12u1` and `n5.1` alike; undefined of a build that has none, such as `N-109468-gd39b34123d`. */
+export function numbersOf(version: string): readonly [major: number, minor: number] | undefined {
+  const [, major, minor] = /^[nv]?(\d+)\.(\d+)/.exec(version) ?? [];
+  return major === undefined ? undefined : [Number(major), Number(minor)];
+}
+
+/** @param least such as `5.1` */
+export function isOlder(version: string, least: string): boolean {
+  const [[major, minor] = [0, 0], [leastMajor, leastMinor] = [0, 0]] = [numbersOf(version), numbersOf(least)];
+  return major < leastMajor || (major === leastMajor && minor < leastMinor);
 }

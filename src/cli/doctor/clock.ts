@@ -10,7 +10,7 @@ const WORTH_TELLING_MS = 2000;
 const FIRST_YEAR = 2026;
 const LAST_YEAR = 2126;
 
-export interface Clock {
+interface Clock {
   /** ms since 1970 */
   now(): number;
   /** ms of a clock that nobody sets */

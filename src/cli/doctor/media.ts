@@ -1,11 +1,9 @@
 /** ffmpeg and ffprobe, what they can, and how they are confined. */
-import { lacksOf, versionsOf } from 'soundpost-media/abilities';
-import { detectSandbox } from 'soundpost-media/detect-sandbox';
+import { detectSandbox, lacksOf, versionsOf } from 'soundpost-media/abilities';
 import { OLDEST_FFMPEG } from 'soundpost-media/requirements';
 import type { FoundTools, MediaTools } from 'soundpost-media/run';
-import { type Finding, messageOf, ok } from './check.ts';
-import type { Software, System } from './system.ts';
-import { isOlder, numbersOf } from './version.ts';
+import { type Finding, isOlder, messageOf, numbersOf, ok } from './check.ts';
+import type { System } from './system.ts';
 
 type Tools = Omit<MediaTools, 'sandbox'>;
 
@@ -146,7 +144,7 @@ const FORBIDDING = [
   ['user/max_user_namespaces', '0', '10000'],
 ] as const;
 
-function install(software: Software, found: string, system: System): Finding {
+function install(software: Parameters<System['install']>[0], found: string, system: System): Finding {
   const command = system.install(software);
   const remedy = command === undefined ? `${software} is not offered for this system` : `install ${software}`;
   return { verdict: 'warning', found, remedy, command };

@@ -4,10 +4,11 @@ import type { Redis } from 'soundpost-kit/redis/connection';
 import { redisServerVersion } from 'soundpost-kit/redis/embedded';
 import { OLDEST_REDIS, RedisUnfit } from 'soundpost-kit/redis/fitness';
 import { ownKey } from 'soundpost-kit/redis/keys';
-import type { RedisTarget } from 'soundpost-kit/redis/target';
-import { type Finding, messageOf, ok } from './check.ts';
+import type { parseRedisUrl } from 'soundpost-kit/redis/target';
+import { type Finding, isOlder, messageOf, ok } from './check.ts';
 import type { System } from './system.ts';
-import { isOlder } from './version.ts';
+
+type RedisTarget = ReturnType<typeof parseRedisUrl>;
 
 /** All that the service's user needs (docs/operations.md "A user of its own"). */
 export const ACL_RULE =

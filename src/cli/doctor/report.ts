@@ -1,8 +1,8 @@
 /** The rows as somebody reads them: with marks and colours on a terminal, plain lines in a pipe, or JSON. */
 import { styleText } from 'node:util';
-import { type Row, type Verdict, verdicts } from './check.ts';
+import { type Row, verdicts } from './check.ts';
 
-const MARKS: Readonly<Record<Verdict, { mark: string; style: 'green' | 'yellow' | 'red' }>> = {
+const MARKS: Readonly<Record<Row['verdict'], { mark: string; style: 'green' | 'yellow' | 'red' }>> = {
   ok: { mark: '✔', style: 'green' },
   warning: { mark: '!', style: 'yellow' },
   fault: { mark: '✘', style: 'red' },
@@ -28,20 +28,20 @@ export function asText(rows: readonly Row[], onTerminal: boolean): string {
   return [...lines, '', summary(rows)].join('\n');
 }
 
-export function worstOf(rows: readonly Row[]): Verdict {
+export function worstOf(rows: readonly Row[]): Row['verdict'] {
   const worst = Math.max(0, ...rows.map(({ verdict }) => verdicts.indexOf(verdict)));
   return verdicts[worst] ?? 'ok';
 }
 
 function summary(rows: readonly Row[]): string {
-  const count = (wanted: Verdict, word: string): string => {
+  const count = (wanted: Row['verdict'], word: string): string => {
     const number = rows.filter(({ verdict }) => verdict === wanted).length;
     return `${number} ${word}${number === 1 ? '' : 's'}`;
   };
   return `${count('fault', 'fault')}, ${count('warning', 'warning')}`;
 }
 
-function painted(text: string, verdict: Verdict, onTerminal: boolean): string {
+function painted(text: string, verdict: Row['verdict'], onTerminal: boolean): string {
   // NO_COLOR and FORCE_COLOR are styleText's to honour.
   return onTerminal ? styleText(MARKS[verdict].style, text, { stream: process.stdout }) : text;
 }

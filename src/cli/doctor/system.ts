@@ -11,7 +11,7 @@ const PACKAGES = {
 } as const satisfies Record<string, Partial<Record<PackageManager, string>>>;
 
 type PackageManager = 'apt-get' | 'dnf' | 'apk' | 'brew';
-export type Software = keyof typeof PACKAGES;
+type Software = keyof typeof PACKAGES;
 
 const INSTALL: readonly (readonly [PackageManager, (name: string, root: string) => string])[] = [
   ['apt-get', (name, root) => `${root}apt-get update && ${root}apt-get install -y ${name}`],

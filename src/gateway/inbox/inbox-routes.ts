@@ -1,13 +1,28 @@
 /** The data behind the inbox page. The page is the only client, so this is no part of the gateway's contract. */
-import type { Router } from 'express';
-import { type InboxInstance, type InboxSession, RedeemRequest } from 'soundpost-contract/inbox';
+
+import { existsSync } from 'node:fs';
+import type { RequestHandler, Response, Router } from 'express';
+import type { LiveEvent } from 'soundpost-chat/event-stream';
+import type { Instance } from 'soundpost-chat/instances';
+import type { MessageLog } from 'soundpost-chat/message-log';
+import type { LoggedMessage } from 'soundpost-chat/message-record';
+import type { Session } from 'soundpost-chat/transport';
+import {
+  type InboxChat,
+  type InboxInstance,
+  type InboxMessage,
+  type InboxSession,
+  RedeemRequest,
+} from 'soundpost-contract/inbox';
 import { newRouter } from 'soundpost-kit/http/routes';
+import { filesIn, staticFiles } from 'soundpost-kit/http/static-files';
+import { listChats } from '../chat-records.ts';
+import type { EventReader } from '../event-reader.ts';
 import { unauthorized } from '../middleware/access.ts';
 import { jsonBodyUpTo } from '../middleware/json-body.ts';
 import type { GatewayServices } from '../services.ts';
-import { chatViews, listMessages } from './chat-view.ts';
-import { eventFeed } from './event-feed.ts';
 import { peopleRoutes } from './people-routes.ts';
+import type { Viewers } from './viewer.ts';
 
 /** Anybody may ask for a session, so nobody is listened to for long. */
 const MAX_REDEEM_BYTES = 4096;
@@ -61,5 +76,144 @@ export function inboxRoutes(services: GatewayServices): Router {
   });
 
   router.use(peopleRoutes(services));
+  return router;
+}
+
+// What the inbox page shows of chats and messages.
+
+/** A page shows this many of a chat's last messages. */
+const PAGE_MESSAGES = 200;
+
+/** Chats with messages first, the newest at the top; then the rest of the address book. */
+async function chatViews(instance: Instance, session: Session, log: MessageLog): Promise<InboxChat[]> {
+  const chats = await listChats(instance, session, log);
+  return Promise.all(
+    chats.map(async (chat) => {
+      const [last] = await log.messages(instance.id, chat.jid, 1);
+      return { ...chat, lastMessage: last === undefined ? null : messageView(last) };
+    }),
+  );
+}
+
+/** Oldest first. */
+async function listMessages(instance: Instance, chatJid: string, log: MessageLog): Promise<InboxMessage[]> {
+  const messages = await log.messages(instance.id, chatJid, PAGE_MESSAGES);
+  return messages.map(messageView);
+}
+
+function messageView({
+  key,
+  authorJid,
+  authorName,
+  message,
+  context,
+  status,
+  edited,
+  timestampSeconds,
+}: LoggedMessage): InboxMessage {
+  return {
+    key,
+    ...(authorJid === undefined ? {} : { authorJid }),
+    ...(authorName === undefined ? {} : { authorName }),
+    message,
+    context,
+    status,
+    edited,
+    timestampSeconds,
+  };
+}
+
+// `GET /inbox/api/events`: what happens, as Server-Sent Events (WHATWG HTML, 9.2).
+
+interface EventFeedOptions {
+  readonly viewers: Viewers;
+  readonly events: EventReader;
+  /** Aborted when the gateway stops: open feeds end, and pages come back to whoever follows. */
+  readonly closing: AbortSignal;
+}
+
+/** Proxies close what is silent for longer; also how late a withdrawn key is noticed. */
+const HEARTBEAT_MS = 15_000;
+const STREAM_ID = /^\d{1,20}-\d{1,20}$/;
+
+function eventFeed({ viewers, events, closing }: EventFeedOptions): RequestHandler {
+  return async (request, response) => {
+    const visible = viewers.visibleTo(request);
+    response.status(200).set({
+      'Content-Type': 'text/event-stream; charset=utf-8',
+      // nginx would hold the events back.
+      'X-Accel-Buffering': 'no',
+    });
+    const waiting: LiveEvent[] = [];
+    let live = false;
+    // Listening begins before the replay, so that nothing falls between the two.
+    const stop = events.listen((event) => {
+      if (live) {
+        send(response, event, visible);
+      } else {
+        waiting.push(event);
+      }
+    });
+    const heartbeat = setInterval(async () => {
+      const still = await viewers.identify(request).catch(() => visible);
+      if (still === undefined) {
+        response.end();
+      } else {
+        response.write(': still here\n\n');
+      }
+    }, HEARTBEAT_MS);
+    const end = (): void => {
+      response.end();
+    };
+    closing.addEventListener('abort', end, { once: true });
+    response.once('close', () => {
+      stop();
+      clearInterval(heartbeat);
+      closing.removeEventListener('abort', end);
+    });
+    response.write('retry: 1000\n\n');
+    const seen = request.get('last-event-id') ?? '';
+    const missed = STREAM_ID.test(seen) ? await events.since(seen) : [];
+    const replayed = new Set(missed.map(({ id }) => id));
+    for (const event of [...missed, ...waiting.filter(({ id }) => !replayed.has(id))]) {
+      send(response, event, visible);
+    }
+    live = true;
+  };
+}
+
+function send(response: Response, event: LiveEvent, visible: ReturnType<Viewers['visibleTo']>): void {
+  if (visible !== 'all' && !visible.has(event.instanceId)) {
+    return;
+  }
+  // The envelope is one line of JSON, so it needs no splitting into several data lines.
+  response.write(
+    `id: ${event.id}\nevent: ${event.event}\ndata: {"instanceId":${JSON.stringify(event.instanceId)},"envelope":${event.envelope}}\n\n`,
+  );
+}
+
+// The files of the inbox page, which `script/build-web.ts` makes of web/inbox. Everything that they
+// show comes from the data routes.
+
+const PAGE = new URL('../../../web/dist/inbox/', import.meta.url);
+
+/** @throws where the page was not built */
+export function inboxPage(): Router {
+  if (!existsSync(PAGE)) {
+    throw new Error('web/dist is missing, which the voice inbox is served from: script/bootstrap builds it');
+  }
+  const router = newRouter({ isExact: false });
+  const files = new Map(filesIn(PAGE, ''));
+  const page = staticFiles(new Map([['', new URL('index.html', PAGE)]]));
+  router.get('/', (request, response, next) => {
+    // The page's addresses are relative to its own, so that a proxy may put it anywhere; a slash would shift them.
+    if (/\/inbox\/(\?|$)/.test(request.originalUrl)) {
+      const query = request.originalUrl.split('?')[1];
+      response.redirect(308, `../inbox${query === undefined ? '' : `?${query}`}`);
+      return;
+    }
+    return page(request, response, next);
+  });
+  router.use(staticFiles(files));
   return router;
 }

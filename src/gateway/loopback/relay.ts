@@ -32,7 +32,7 @@ export const Relayed = z.object({
   /** The only one it is still for; undefined for everybody. */
   only: z.string().optional(),
 });
-export type Relayed = z.infer<typeof Relayed>;
+type Relayed = z.infer<typeof Relayed>;
 
 /** Digits of instances that are logged out. */
 const AWAY = gatewayKey('loopback', 'away');

@@ -4,10 +4,12 @@
  */
 import type { Request, RequestHandler } from 'express';
 import { type Instance, type Instances, instanceNotFound } from 'soundpost-chat/instances';
+import { gatewayKey } from 'soundpost-chat/redis-keys';
 import { GatewayError } from 'soundpost-contract/gateway-errors';
+import type { Redis } from 'soundpost-kit/redis/connection';
+import { countWrongKey } from 'soundpost-kit/redis/rate';
 import { isSameSecret } from 'soundpost-kit/signing/same-secret';
-import { noteKey, noteRefusal } from './audit.ts';
-import type { WrongKeys } from './wrong-keys.ts';
+import { noteKey, noteRefusal } from './request-log.ts';
 
 type Principal = { readonly kind: 'gateway' } | { readonly kind: 'instance'; readonly instance: Instance };
 
@@ -101,4 +103,32 @@ export class Access {
 
 export function unauthorized(): GatewayError {
   return new GatewayError('unauthorized', 'apikey: is missing or does not give access to this');
+}
+
+// Wrong keys, tokens, codes and sessions by address: whoever brings too many is refused for a
+// while.
+
+export class WrongKeys {
+  readonly #redis: Redis;
+
+  constructor(redis: Redis) {
+    this.#redis = redis;
+  }
+
+  /**
+   * Runs what looks at a key, and counts when it knows nobody. Throws rate_limited when the address of the request has brought too many
+   * such keys; a right one is answered whatever others from its address tried.
+   */
+  async guard<T>(request: Request, look: () => Promise<T | undefined>): Promise<T | undefined> {
+    const found = await look();
+    if (found !== undefined) return found;
+    const retryAfterSeconds = await countWrongKey(this.#redis, gatewayKey('wrong-keys', request.ip ?? ''));
+    if (retryAfterSeconds !== undefined) {
+      throw new GatewayError('rate_limited', 'too many wrong keys came from this address', {
+        retryAfterSeconds,
+      });
+    }
+    noteRefusal(request);
+    return undefined;
+  }
 }

@@ -8,7 +8,7 @@ import {
   type GatewayErrorCode,
   gatewayErrorCatalogue,
 } from 'soundpost-contract/gateway-errors';
-import { fieldPath } from 'soundpost-kit/http/field-path';
+import { fieldPath } from 'soundpost-kit/http/json-body';
 import { isRedisAway } from 'soundpost-kit/redis/connection';
 import { z } from 'zod';
 import { requestId } from './request-log.ts';

@@ -2,7 +2,8 @@
 import { randomUUID } from 'node:crypto';
 import type { Request, RequestHandler } from 'express';
 import type { Logger } from 'soundpost-base/logger';
-import { routeTemplate } from 'soundpost-kit/http/route-template';
+import { routeTemplate } from 'soundpost-kit/http/watched';
+import type { AuditLog } from 'soundpost-kit/observe/logger';
 
 const ids = new WeakMap<Request, string>();
 
@@ -29,6 +30,49 @@ export function requestLog(logger: Logger): RequestHandler {
         },
         'request',
       );
+    });
+    next();
+  };
+}
+
+// Leaves a record of each key that changed something, and of each that was refused
+// (docs/operations.md "Audit").
+
+const keys = new WeakMap<Request, string>();
+const refused = new WeakSet<Request>();
+const changing = new WeakSet<Request>();
+
+/** @param key `gateway`, `instance:<id>`, or `inbox-session` */
+export function noteKey(request: Request, key: string): void {
+  keys.set(request, key);
+}
+
+export function noteRefusal(request: Request): void {
+  refused.add(request);
+}
+
+/** For a GET that changes something. */
+export function noteChange(request: Request): void {
+  changing.add(request);
+}
+
+export function auditing(audit: AuditLog): RequestHandler {
+  return (request, response, next) => {
+    response.once('close', () => {
+      const key = keys.get(request);
+      const changes = changing.has(request) || !['GET', 'HEAD', 'OPTIONS'].includes(request.method);
+      if (!(refused.has(request) || (key !== undefined && changes))) {
+        return;
+      }
+      audit({
+        event: refused.has(request) ? 'key refused' : 'key used',
+        key,
+        // The pattern, not the path: paths hold people's numbers.
+        route: `${request.method} ${routeTemplate(request) ?? '(none)'}`,
+        outcome: response.writableFinished ? response.statusCode : 'aborted',
+        address: request.ip,
+        requestId: requestId(request),
+      });
     });
     next();
   };

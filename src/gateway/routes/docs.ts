@@ -1,15 +1,12 @@
 /** `GET /openapi.json` and `GET /docs`: what the gateway can do, for programs and for people; both without a key. */
 import type { RequestHandler, Router } from 'express';
-import {
-  type Document,
-  referenceAssets,
-  referencePage,
-  sendDocument,
-} from 'soundpost-kit/http/api-reference';
+import { referenceAssets, referencePage, sendDocument } from 'soundpost-kit/http/api-reference';
 import { newRouter } from 'soundpost-kit/http/routes';
 import { otherMethods } from '../middleware/error-answer.ts';
 import { openApiDocument } from '../openapi/document.ts';
 import type { Route } from '../route.ts';
+
+type Document = ReturnType<typeof referencePage>;
 
 /** @param publicUrl absolute base of the gateway, without a slash at the end */
 export function docsRoutes(routes: readonly Route[], publicUrl: string): Router {

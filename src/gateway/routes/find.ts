@@ -6,7 +6,6 @@ import {
   ContactRecord,
   FindChatsRequest,
   FindContactsRequest,
-  type FindRequest,
 } from 'soundpost-contract/gateway-operations';
 import { z } from 'zod';
 import { chatRecords } from '../chat-records.ts';
@@ -69,7 +68,7 @@ export function findRoutes({ sessions, log }: GatewayServices): Route[] {
 /** @param alsoMeant JID that `where.id` means besides the one it is */
 function found<Found extends { remoteJid: string; isGroup: boolean }>(
   all: readonly Found[],
-  { where, page, offset }: FindRequest,
+  { where, page, offset }: z.output<typeof FindChatsRequest>,
   alsoMeant?: string,
 ): Found[] {
   // Public clients fill what they do not know with nothing.

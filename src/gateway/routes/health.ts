@@ -2,7 +2,7 @@
 import type { RequestHandler } from 'express';
 import { STANDBY_RETRY_SECONDS } from 'soundpost-chat/lease/lease';
 import type { GatewayErrorCode } from 'soundpost-contract/gateway-errors';
-import { type Redis, type RedisState, stateOfRedis } from 'soundpost-kit/redis/connection';
+import { type Redis, stateOfRedis } from 'soundpost-kit/redis/connection';
 import type { LinkWatch } from 'soundpost-kit/redis/link-watch';
 import type { StorageState } from 'soundpost-kit/storage/storage';
 import type { SandboxLevel } from 'soundpost-media/sandbox';
@@ -24,7 +24,7 @@ interface Readiness {
   readonly serves: boolean;
 }
 
-const redisWords: Readonly<Record<RedisState, string>> = {
+const redisWords: Readonly<Record<Awaited<ReturnType<typeof stateOfRedis>>, string>> = {
   up: 'ok',
   'refuses-writes': 'refuses-writes',
   down: 'unreachable',

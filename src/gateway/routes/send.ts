@@ -11,16 +11,30 @@ import {
 } from 'soundpost-contract/gateway';
 import { GatewayError } from 'soundpost-contract/gateway-errors';
 import { IdempotencyHeaders } from 'soundpost-contract/request-headers';
-import { hashOf, once } from 'soundpost-kit/http/idempotency';
+import { hashOf, type IdempotencyPolicy, once } from 'soundpost-kit/http/idempotency';
 import { z } from 'zod';
 import { type AudioInput, parseAudio } from '../audio-input.ts';
-import { idempotencyPolicy } from '../idempotency.ts';
 import { badRequest } from '../middleware/error-answer.ts';
 import { readJson } from '../middleware/json-body.ts';
 import { readMultipart } from '../multipart.ts';
-import type { Turn } from '../outgoing-order.ts';
+import type { Turn } from '../outgoing.ts';
 import { named, type Route } from '../route.ts';
 import type { GatewayServices } from '../services.ts';
+
+// What the gateway makes of an `Idempotency-Key`: after a failure it stays bound to its body, and
+// the next repetition sends again.
+
+const idempotencyPolicy: IdempotencyPolicy = {
+  isUndone: () => false,
+  refusal: (reason, retryAfterSeconds) =>
+    reason === 'mismatch'
+      ? new GatewayError('idempotency_mismatch', 'Idempotency-Key: was used before with another body')
+      : new GatewayError(
+          'idempotency_in_progress',
+          'Idempotency-Key: the first request with it is still running',
+          { retryAfterSeconds },
+        ),
+};
 
 interface ParsedSend {
   readonly fields: SendAudioFields;

@@ -14,7 +14,7 @@ const Webhook = z.object({
   /** `whsec_<base64>` */
   secret: z.string(),
 });
-export type Webhook = z.infer<typeof Webhook>;
+type Webhook = z.infer<typeof Webhook>;
 
 const WEBHOOKS = gatewayKey('webhooks');
 /** Standard Webhooks asks for 24 to 64 random bytes. */

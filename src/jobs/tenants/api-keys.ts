@@ -4,8 +4,8 @@
  */
 
 import { createHmac, createSecretKey, type KeyObject, randomInt, timingSafeEqual } from 'node:crypto';
+import { Scope, scopes } from 'soundpost-contract/api-keys';
 import { TenantId } from 'soundpost-contract/ids';
-import { Scope, scopes } from 'soundpost-contract/scopes';
 import { redisNow } from 'soundpost-kit/redis/clock';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { ownKey } from 'soundpost-kit/redis/keys';

@@ -1,4 +1,5 @@
-import { type DisconnectReason, disconnectReasons } from 'soundpost-chat-whatsapp/disconnect-reasons';
+import type { disconnectReason } from 'soundpost-chat-whatsapp/disconnect-reasons';
+import { disconnectReasons } from 'soundpost-chat-whatsapp/disconnect-reasons';
 import { until } from 'soundpost-testing/until';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { adasChat, OWN_NUMBER, type Setting, startSetting, useSettings } from './whatsapp-fixture.ts';
@@ -106,7 +107,7 @@ describe('the connection of the WhatsApp transport, against a typed fake socket'
   });
 
   describe('when it ends', () => {
-    const expected = ({ consequence }: DisconnectReason): string =>
+    const expected = ({ consequence }: ReturnType<typeof disconnectReason>): string =>
       consequence === 'retry' || consequence === 'restart' ? 'open' : 'close';
 
     /** The first of each consequence: the others of the table do the same. */

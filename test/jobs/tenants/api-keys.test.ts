@@ -1,11 +1,10 @@
 /** API keys from their making to their end. */
 
-import { scopes } from 'soundpost-contract/scopes';
+import { scopes } from 'soundpost-contract/api-keys';
 import { ownKey } from 'soundpost-kit/redis/keys';
 import { describe, expect, it } from 'vitest';
 import { admitRequest } from '../../../src/jobs/admission.ts';
 import { ApiKeyConflict, ApiKeys } from '../../../src/jobs/tenants/api-keys.ts';
-
 import { useQueue } from '../queue-fixture.ts';
 
 const queue = useQueue();

@@ -8,8 +8,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { Logger } from 'soundpost-base/logger';
 import { fateOf, homeOfThisProcess } from 'soundpost-base/process-home';
 import type { Redis } from 'soundpost-kit/redis/connection';
-import { Lease } from './lease.ts';
-import { thisMoment } from './lease-clock.ts';
+import { Lease, thisMoment } from './lease.ts';
 import { homeOf, releaseLease, renewLease, takeLease } from './lease-record.ts';
 
 interface LeaseTiming {

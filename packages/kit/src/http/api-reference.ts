@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import type { Request, RequestHandler, Response } from 'express';
 import { type StaticSource, staticFiles } from './static-files.ts';
 
-export interface Document {
+interface Document {
   readonly body: string;
   readonly headers: Readonly<Record<string, string>>;
 }

@@ -2,7 +2,7 @@
 import { type Readable, Transform } from 'node:stream';
 import type { Request } from 'express';
 
-export interface BodyErrors {
+interface BodyErrors {
   /** More than `maxBytes` came, or is announced. */
   readonly tooLarge: () => Error;
   /** The connection broke. */

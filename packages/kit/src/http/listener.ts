@@ -2,13 +2,20 @@
  * The HTTP server under the API, the gateway and the health of a worker: what one connection, and all of them together, may take
  * up of time and memory (RFC 9110, 15.5.9; CWE-400), set here and nowhere else.
  */
-import { createServer, type IncomingMessage, type RequestListener } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { OrderlyClose } from './orderly-close.ts';
-import { SlowBodies, type SlowBodyLimits } from './slow-bodies.ts';
+
+import { once } from 'node:events';
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
+import { type AddressInfo, Server as NetServer } from 'node:net';
+import { SlowBodies } from './slow-bodies.ts';
 import type { Watched } from './watched.ts';
 
-interface HttpLimits extends SlowBodyLimits {
+type HttpLimits = ConstructorParameters<typeof SlowBodies>[0] & {
   /** From the connection, or the end of the answer before, to the last header. */
   readonly headersTimeoutMs: number;
   readonly keepAliveTimeoutMs: number;
@@ -22,7 +29,7 @@ interface HttpLimits extends SlowBodyLimits {
   readonly maxConnections: number;
   /** How often what has taken too long is looked for. */
   readonly lookEveryMs: number;
-}
+};
 
 export const httpLimits: HttpLimits = {
   headersTimeoutMs: 15_000,
@@ -131,4 +138,74 @@ const HOST = /^(\[[\w.:]+\]|[\w.~!$&'()*+,;=%-]+)(:\d*)?$/;
 function isHostValid({ rawHeaders, headers: { host } }: IncomingMessage): boolean {
   const count = rawHeaders.filter((name, at) => at % 2 === 0 && name.toLowerCase() === 'host').length;
   return count === 0 || (count === 1 && HOST.test(host ?? ''));
+}
+
+// Ending a server so that nobody who was let in is turned away. The HTTP server's own close() cuts
+// idle connections at once, and with them the requests that are on their way: a client that was
+// told `Keep-Alive: timeout=5` sees a reset, and does not know whether it was heard (RFC 9112,
+// 9.6).
+
+/** Turns of the loop without a new connection after which the backlog is taken for empty. */
+const QUIET_TURNS = 3;
+/** Against clients that never cease to come; node's own backlog holds 511. */
+const MOST_TURNS = 1000;
+
+class OrderlyClose {
+  readonly #server: Server;
+  readonly #answering = new Set<ServerResponse>();
+  #isClosing = false;
+  #accepted = 0;
+
+  constructor(server: Server) {
+    this.#server = server;
+    server.on('connection', () => {
+      this.#accepted += 1;
+    });
+  }
+
+  /** To be called with each request before it is handled. */
+  note(response: ServerResponse): void {
+    if (this.#isClosing) {
+      response.setHeader('Connection', 'close');
+    }
+    this.#answering.add(response);
+  }
+
+  /** To be called with each response that is over. */
+  forget(response: ServerResponse): void {
+    this.#answering.delete(response);
+  }
+
+  /**
+   * Stops listening. A connection ends with the answer that is under way or the next one, an idle one when its time to be
+   * kept alive is over, and every one after `graceMs`.
+   */
+  async close(graceMs: number): Promise<void> {
+    this.#isClosing = true;
+    await this.#emptyBacklog();
+    const closed = once(this.#server, 'close');
+    NetServer.prototype.close.call(this.#server);
+    for (const response of this.#answering) {
+      if (!response.headersSent) {
+        response.setHeader('Connection', 'close');
+      }
+    }
+    const cut = setTimeout(() => this.#server.closeAllConnections(), graceMs);
+    await closed;
+    clearTimeout(cut);
+    // Ends what the HTTP server has of its own; that it does not listen any more is no news.
+    this.#server.close(() => undefined);
+  }
+
+  /**
+   * What the system has let in lies in its backlog, and would be reset with the listener. Each turn of the loop takes over one
+   * connection (libuv since 1.45), and the first may be over already.
+   */
+  async #emptyBacklog(): Promise<void> {
+    for (let turn = 0, quiet = 0; turn < MOST_TURNS && quiet < QUIET_TURNS; turn++) {
+      const before = this.#accepted;
+      await new Promise((resolve) => setImmediate(resolve));
+      quiet = this.#accepted === before ? quiet + 1 : 0;
+    }
+  }
 }

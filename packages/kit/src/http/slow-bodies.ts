@@ -6,7 +6,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 
-export interface SlowBodyLimits {
+interface SlowBodyLimits {
   readonly bodyWindowMs: number;
   readonly minBodyBytesPerWindow: number;
   /** What is read of a body after its answer. */
@@ -14,7 +14,7 @@ export interface SlowBodyLimits {
   readonly lingerBytes: number;
 }
 
-interface Watched {
+interface WatchedBody {
   readonly response: ServerResponse;
   isAnswered: boolean;
   fromMs: number;
@@ -25,7 +25,7 @@ const TOO_SLOW = 'HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-L
 
 export class SlowBodies {
   readonly #limits: SlowBodyLimits;
-  readonly #watched = new Map<IncomingMessage, Watched>();
+  readonly #watched = new Map<IncomingMessage, WatchedBody>();
 
   constructor(limits: SlowBodyLimits) {
     this.#limits = limits;
@@ -61,7 +61,7 @@ export class SlowBodies {
     }
   }
 
-  #lookAtBody(request: IncomingMessage, watched: Watched): void {
+  #lookAtBody(request: IncomingMessage, watched: WatchedBody): void {
     const { bodyWindowMs, minBodyBytesPerWindow } = this.#limits;
     const { socket } = request;
     // What has arrived and is not taken is our own delay: a disk that is slow, a lock that is held.
@@ -76,7 +76,7 @@ export class SlowBodies {
     }
   }
 
-  #lookAtRest(request: IncomingMessage, { fromMs, bytesAtStart }: Watched): void {
+  #lookAtRest(request: IncomingMessage, { fromMs, bytesAtStart }: WatchedBody): void {
     const { lingerMs, lingerBytes } = this.#limits;
     if (performance.now() - fromMs >= lingerMs || request.socket.bytesRead - bytesAtStart >= lingerBytes) {
       this.#cut(request);
@@ -106,7 +106,7 @@ function endsWithTheBody(request: IncomingMessage): void {
   });
 }
 
-function begun({ socket }: IncomingMessage, watched: Watched): Watched {
+function begun({ socket }: IncomingMessage, watched: WatchedBody): WatchedBody {
   watched.fromMs = performance.now();
   watched.bytesAtStart = socket.bytesRead;
   return watched;

@@ -92,7 +92,7 @@ export function createLogger(
 }
 
 /** Who used which key for what, and what became of the keys themselves; never the secret. */
-export interface AuditRecord {
+interface AuditRecord {
   readonly event:
     | 'key used'
     | 'key refused'

@@ -70,7 +70,7 @@ export function redisNow(): number {
 /** Asks where the keys are: of a cluster, another node has another clock. */
 const time = loadScript(new URL('./lua/server-time.lua', import.meta.url));
 
-export interface ClockWatch {
+interface ClockWatch {
   /** Asks Redis for its time; to be awaited before anything is timed. A Redis that is away says nothing about clocks. */
   look(): Promise<void>;
   close(): void;

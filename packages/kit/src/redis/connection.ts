@@ -5,7 +5,9 @@ import { within } from 'soundpost-base/deadline';
 import type { Logger } from 'soundpost-base/logger';
 import { LastingRedis, REQUEST_DEADLINE_MS, RequestCluster, RequestRedis, WorkerCluster } from './clients.ts';
 import { KEY_PREFIX, ownKey } from './keys.ts';
-import { parseRedisUrl, type RedisTarget } from './target.ts';
+import { parseRedisUrl } from './target.ts';
+
+type RedisTarget = ReturnType<typeof parseRedisUrl>;
 
 /** A Redis, the master that Sentinels name, or a cluster: whoever uses it need not know which. */
 export type Redis = SingleRedis | Cluster;
@@ -15,10 +17,10 @@ export type Redis = SingleRedis | Cluster;
  *   when it hangs.
  * - `worker`: waits for Redis as long as it takes; BullMQ's workers demand it.
  */
-export type RedisRole = 'request' | 'worker';
+type RedisRole = 'request' | 'worker';
 
 /** PEM texts for rediss://; without them the authorities that Node trusts are believed, and no certificate is shown. */
-export interface RedisTls {
+interface RedisTls {
   readonly ca?: string | undefined;
   readonly cert?: string | undefined;
   readonly key?: string | undefined;
@@ -185,7 +187,7 @@ export async function pingRedis(redis: Redis): Promise<void> {
 
 /** `refuses-writes`: it answers, but is full, cannot persist, or is no master that has its replicas. */
 export const redisStates = ['up', 'refuses-writes', 'down'] as const;
-export type RedisState = (typeof redisStates)[number];
+type RedisState = (typeof redisStates)[number];
 
 const REFUSES_WRITES = /^(OOM|MISCONF|READONLY|NOREPLICAS)\b/;
 const WRITTEN_FOR_MS = 60_000;

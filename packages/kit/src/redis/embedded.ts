@@ -18,7 +18,7 @@ interface EmbeddedRedisOptions {
   readonly launcher: readonly string[];
 }
 
-export interface EmbeddedRedis {
+interface EmbeddedRedis {
   /** `unix:///…`, for connectRedis. */
   readonly url: string;
   /** Resolves with a sentence when the server ends without having been told to. */

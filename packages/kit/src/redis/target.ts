@@ -10,7 +10,7 @@ interface Node {
   readonly port: number;
 }
 
-export type RedisTarget =
+type RedisTarget =
   | { readonly kind: 'socket'; readonly path: string }
   | ({ readonly kind: 'single'; readonly tls: boolean; readonly node: Node; readonly db: number } & Login)
   | ({

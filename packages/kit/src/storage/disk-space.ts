@@ -4,9 +4,9 @@
  * volume as well, so a full disk stays possible.
  */
 import { statfs } from 'node:fs/promises';
+import { ServiceError } from 'soundpost-contract/errors';
 import { inTime } from './deadline.ts';
 import { DiskClaim } from './disk-claim.ts';
-import { outOfDiskSpace } from './disk-full.ts';
 
 const GIB = 1024 ** 3;
 const DEFAULT_RESERVE_BYTES = GIB;
@@ -159,4 +159,24 @@ export class DiskSpace {
     if (blocks === 0) return nothingKnown;
     return { freeBytes: bavail * bsize, reserveBytes: reserveBytesOf(blocks * bsize, this.#reserveBytes) };
   }
+}
+
+// A full volume, or a quota that is used up: how it is told from other faults, and what a job says
+// of it.
+
+/** Failures that mean a full volume or a used-up quota. Their causes are looked at as well. */
+export function isDiskFull(error: unknown): boolean {
+  for (let seen = error, depth = 0; seen instanceof Error && depth < 10; seen = seen.cause, depth += 1) {
+    if ('code' in seen && (seen.code === 'ENOSPC' || seen.code === 'EDQUOT')) return true;
+  }
+  return false;
+}
+
+/** What a job fails with that found no room; it is tried again. */
+export function outOfDiskSpace(cause?: unknown): ServiceError {
+  return new ServiceError(
+    'INTERNAL_ERROR',
+    'the job could not be finished: the service ran out of disk space',
+    { cause },
+  );
 }

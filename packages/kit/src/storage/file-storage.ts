@@ -5,8 +5,7 @@ import { access, copyFile, lstat, mkdir, open, readdir, rename, rm, rmdir, stat 
 import { dirname, join, resolve } from 'node:path';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { type ByteRange, ObjectNotFound, type Storage, type StoredObject } from './storage.ts';
-import { checkedKey } from './storage-key.ts';
+import { type ByteRange, checkedKey, ObjectNotFound, type Storage, type StoredObject } from './storage.ts';
 
 interface FileStorageOptions {
   /** Path of the folder; made with mode 0700 on the first write. */

@@ -3,14 +3,19 @@ import { Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import { Socket } from 'node:net';
 import {
+  AbortMultipartUploadCommand,
   DeleteObjectCommand,
+  GetObjectCommand,
   HeadBucketCommand,
   HeadObjectCommand,
+  ListMultipartUploadsCommand,
   S3Client,
   type S3ClientConfig,
 } from '@aws-sdk/client-s3';
+import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
 import { deadline } from 'soundpost-base/deadline';
-import { isMissing, translated } from './s3-errors.ts';
+import { hasStatus, isMissing, isNoUpload, translated } from './s3-errors.ts';
+import type { DownloadAddress } from './storage.ts';
 
 export interface S3Options {
   readonly bucket: string;
@@ -96,7 +101,7 @@ export class S3Bucket {
   }
 }
 
-export function clientConfig(options: S3Options, maxSockets: number): S3ClientConfig {
+function clientConfig(options: S3Options, maxSockets: number): S3ClientConfig {
   const agent = { keepAlive: true, maxSockets };
   const connectMs = options.connectMs ?? CONNECT_MS;
   return {
@@ -134,4 +139,69 @@ function connectingWithin<Agent extends HttpAgent>(ms: number, agent: Agent): Ag
     return socket;
   };
   return agent;
+}
+
+// Addresses by which callers fetch objects from the bucket themselves (AWS Signature Version 4,
+// "Authenticating requests: using query parameters").
+
+/** Long enough to follow a redirect, and how long an erased file may still be fetched; what has begun by then may take as long as it takes. */
+const VALID_SECONDS = 60;
+
+/** @param publicEndpoint base address at which callers reach the bucket */
+export function presignedDownloads(bucket: S3Bucket, publicEndpoint: string): DownloadAddress {
+  const client = new S3Client(clientConfig({ ...bucket.options, endpoint: publicEndpoint }, 1));
+  return async (key, { contentDisposition, contentType, cacheControl }) => {
+    const command = new GetObjectCommand({
+      ...bucket.at(key),
+      ResponseContentDisposition: contentDisposition,
+      ResponseContentType: contentType,
+      ResponseCacheControl: cacheControl,
+    });
+    return bucket.ask('presign', getSignedUrl(client, command, { expiresIn: VALID_SECONDS }));
+  };
+}
+
+// Parts that writers have left which died: they cost like objects and no listing of objects shows
+// them.
+
+/** Where our objects lie. With an empty prefix other applications may have theirs beside them. */
+const FOLDERS = ['files/', 'uploads/', 'media/'];
+
+/**
+ * Aborts the multipart uploads of ours that were begun so long ago. Where the server cannot list them there is nothing to be
+ * done; a rule of the bucket removes them as well (docs/operations.md, "Storage").
+ * @returns how many
+ */
+export async function abortAbandoned(bucket: S3Bucket, olderThanMs: number): Promise<number> {
+  const before = Date.now() - olderThanMs;
+  let aborted = 0;
+  for (const folder of FOLDERS) aborted += await abortBelow(bucket, folder, before);
+  return aborted;
+}
+
+async function abortBelow(bucket: S3Bucket, folder: string, before: number): Promise<number> {
+  const { Bucket, Key: prefix } = bucket.at(folder);
+  let aborted = 0;
+  let after: { KeyMarker?: string | undefined; UploadIdMarker?: string | undefined } = {};
+  for (;;) {
+    const command = new ListMultipartUploadsCommand({ Bucket, Prefix: prefix, ...after });
+    const page = await bucket.ask('ListMultipartUploads', bucket.client.send(command).catch(orUnsupported));
+    for (const { Key, UploadId, Initiated } of page?.Uploads ?? []) {
+      // Whatever a server makes of the prefix, what is not ours stays.
+      if (!Key?.startsWith(prefix) || Initiated === undefined || Initiated.getTime() > before) continue;
+      const abort = new AbortMultipartUploadCommand({ Bucket, Key, UploadId });
+      await bucket.ask('AbortMultipartUpload', bucket.client.send(abort).catch(orDone));
+      aborted += 1;
+    }
+    if (page?.IsTruncated !== true) return aborted;
+    after = { KeyMarker: page.NextKeyMarker, UploadIdMarker: page.NextUploadIdMarker };
+  }
+}
+
+function orUnsupported(error: unknown): undefined {
+  if (![400, 405, 501].some((status) => hasStatus(error, status))) throw error;
+}
+
+function orDone(error: unknown): undefined {
+  if (!isNoUpload(error)) throw error;
 }

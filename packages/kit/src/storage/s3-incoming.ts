@@ -19,12 +19,11 @@ import {
 import type { IncomingState, IncomingStates, IncomingUploads, InTime } from './incoming.ts';
 import type { S3Bucket } from './s3-bucket.ts';
 import { isNoUpload } from './s3-errors.ts';
-import { partBytesFor } from './s3-parts.ts';
+import { inParts, partBytesFor } from './s3-parts.ts';
 import { openObject } from './s3-reader.ts';
-import { inParts } from './s3-stream-parts.ts';
 import { ObjectNotFound } from './storage.ts';
 
-export interface S3IncomingOptions {
+interface S3IncomingOptions {
   readonly states: IncomingStates;
   /** Limits what may also be done later without harm: not the bytes, and not what a later request would meet. */
   readonly inTime: InTime;

@@ -14,10 +14,9 @@ import type { S3Bucket } from './s3-bucket.ts';
 import { isNoUpload } from './s3-errors.ts';
 import { partBytesFor } from './s3-parts.ts';
 import { openObject } from './s3-reader.ts';
-import { ObjectNotFound, type Storage, type StoredObject } from './storage.ts';
-import { checkedKey } from './storage-key.ts';
+import { checkedKey, ObjectNotFound, type Storage, type StoredObject } from './storage.ts';
 
-export interface S3StorageOptions {
+interface S3StorageOptions {
   /** What is written without a length known before has parts that suffice for so much, bytes. */
   readonly largestWriteBytes: number;
 }

@@ -3,9 +3,8 @@ import type { IncomingMessage } from 'node:http';
 import { type RawAnswer, rawRequest } from 'soundpost-testing/raw-get';
 import { afterEach, describe, expect, it } from 'vitest';
 import { type Listener, listen } from '../../src/http/listener.ts';
-import { mayScrape } from '../../src/observe/metrics/access.ts';
 import { Metrics } from '../../src/observe/metrics/scrape.ts';
-import { measured } from '../../src/observe/metrics/server.ts';
+import { mayScrape, measured } from '../../src/observe/metrics/server.ts';
 
 const TOKEN = 'a token of these tests';
 

@@ -15,9 +15,7 @@ import { describeStorage } from 'soundpost-testing/storage-suite';
 import { until } from 'soundpost-testing/until';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { StorageLate, withDeadline } from '../../src/storage/deadline.ts';
-import { abortAbandoned } from '../../src/storage/s3-abandoned.ts';
-import { S3Bucket } from '../../src/storage/s3-bucket.ts';
-import { presignedDownloads } from '../../src/storage/s3-signed-url.ts';
+import { abortAbandoned, presignedDownloads, S3Bucket } from '../../src/storage/s3-bucket.ts';
 import { createS3Storage } from '../../src/storage/s3-storage.ts';
 import { ObjectNotFound, type Storage, StorageUnavailable } from '../../src/storage/storage.ts';
 

@@ -5,7 +5,9 @@ import { inputsOf, type Job, runOnInput } from '../input-run.ts';
 import type { OutputPlan } from '../plan.ts';
 import { clockOf, demuxerOf } from '../render.ts';
 import type { LevelledPcm, Rendition } from '../rendition.ts';
-import { loudnessSummary, type MeasuredLoudness } from '../statistics.ts';
+import { loudnessSummary } from '../statistics.ts';
+
+type MeasuredLoudness = ReturnType<typeof loudnessSummary>;
 
 type OnSeconds = (seconds: number) => void;
 

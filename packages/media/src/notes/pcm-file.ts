@@ -9,7 +9,7 @@ const SAMPLE_BYTES = 2;
 const WINDOW_BYTES = WINDOW_SAMPLES * SAMPLE_BYTES;
 const COPIED_AT_ONCE = 1024 * 1024;
 
-export interface PcmFile {
+interface PcmFile {
   readonly path: string;
   /** Where its samples begin, bytes. */
   readonly dataAt: number;

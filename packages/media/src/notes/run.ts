@@ -7,9 +7,9 @@ import { packetsOf } from '../ogg/voice-form.ts';
 import { VOICE_BUBBLE_BYTES } from '../plan.ts';
 import type { RenderedFile } from '../render.ts';
 import { cutBefore, type Levels, pausesIn, type Stretch, withoutLongPauses } from './pauses.ts';
-import { levelsOf, openPcm, type PcmFile, WINDOW_SAMPLES, writePcm } from './pcm-file.ts';
+import { levelsOf, openPcm, WINDOW_SAMPLES, writePcm } from './pcm-file.ts';
 
-export interface RunChoice {
+interface RunChoice {
   /** Cut into notes that fit a bubble each. */
   readonly split: boolean;
   /** Pauses above 1 s become 0.5 s. */
@@ -17,7 +17,7 @@ export interface RunChoice {
 }
 
 /** A note of a run: a whole Ogg stream inside the run's file. */
-export interface NotePart {
+interface NotePart {
   /** Where it begins in the file, bytes. */
   readonly offset: number;
   readonly sizeBytes: number;
@@ -26,7 +26,11 @@ export interface NotePart {
 }
 
 /** Makes a note of a WAV: with a bitrate that is lowered until it fits a bubble, or with its quality's whatever its size. */
-export type NoteMaker = (pcm: PcmFile, path: string, bitrate: 'fitting' | 'full') => Promise<RenderedFile>;
+type NoteMaker = (
+  pcm: Awaited<ReturnType<typeof openPcm>>,
+  path: string,
+  bitrate: 'fitting' | 'full',
+) => Promise<RenderedFile>;
 
 /** What is left free of a bubble: headers, and that a part that is encoded by itself may come out a little larger than within the whole. */
 const MARGIN = 0.98;

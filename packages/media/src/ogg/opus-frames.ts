@@ -25,7 +25,7 @@ export function packetSamples(head: Buffer): number {
 }
 
 /** Frames of one kind: of the same configuration and channels. */
-export interface OpusFrames {
+interface OpusFrames {
   /** The packet's first byte without the code for its number of frames: configuration × 8, and 4 for stereo. */
   readonly kind: number;
   readonly frames: readonly Buffer[];

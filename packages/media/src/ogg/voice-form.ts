@@ -4,7 +4,7 @@
  */
 import { type FileHandle, open } from 'node:fs/promises';
 import { ByteReader, ByteWriter } from '../byte-file.ts';
-import { framesOf, type OpusFrames, packetOf, packetSamples } from './opus-frames.ts';
+import { framesOf, packetOf, packetSamples } from './opus-frames.ts';
 import { BrokenOgg, isIntact, OggPageWriter, oggPage, pageHead, streamOf } from './pages.ts';
 
 /** Configuration 9 of RFC 6716 section 3.1, table 2: SILK, wideband, 20 ms; mono. */
@@ -12,7 +12,7 @@ const NATIVE_KIND = 9 << 3;
 const FRAMES_A_PACKET = 3;
 const INPUT_RATE = 16_000;
 
-export interface VoiceForm {
+interface VoiceForm {
   /** Whether all of it is of the form, once its frames stand three to a packet. */
   readonly isNative: boolean;
   /** Whether it is of the form as it stands, so that there is nothing to mend. */
@@ -111,7 +111,7 @@ async function pack(
   return { ...form, isUntouched: form.isUntouched && form.isNative };
 }
 
-function takenApart(packet: Buffer): OpusFrames {
+function takenApart(packet: Buffer): NonNullable<ReturnType<typeof framesOf>> {
   const taken = framesOf(packet);
   if (taken === null) throw new BrokenOgg('a packet is not of Opus');
   return taken;

@@ -3,7 +3,7 @@
  * know where the sound begins and ends. The numbers are those that ffmpeg's muxer would write for the whole.
  */
 import { frameShape, sideInfoBytes } from './mp3-frames.ts';
-import { Unjoinable } from './unjoinable.ts';
+import { Unjoinable } from './parts.ts';
 
 const TOC_ENTRIES = 100;
 

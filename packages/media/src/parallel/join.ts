@@ -4,9 +4,8 @@ import { ByteReader, ByteWriter } from '../byte-file.ts';
 import { OggPageWriter, oggPackets, oggPage, pageHead, streamOf } from '../ogg/pages.ts';
 import { InfoTally, infoAt } from './info-frame.ts';
 import { frameShape, mp3Frames, soundOfFrames } from './mp3-frames.ts';
-import type { Part, Splicing } from './parts.ts';
-import { findSplice } from './splice.ts';
-import { Unjoinable } from './unjoinable.ts';
+import type { splicingOf } from './parts.ts';
+import { findSplice, type Part, Unjoinable } from './parts.ts';
 
 export interface EncodedPart extends Part {
   readonly path: string;
@@ -16,7 +15,7 @@ interface Joining {
   /** In order; the first has all that stands before the packets, the others nothing but packets. */
   readonly parts: readonly EncodedPart[];
   readonly outputPath: string;
-  readonly splicing: Splicing;
+  readonly splicing: NonNullable<ReturnType<typeof splicingOf>>;
   /** Of the whole, in one channel, as they went into the encoder. */
   readonly samples: number;
   readonly signal: AbortSignal;

@@ -1,6 +1,6 @@
 /** Frames of MPEG audio layer III (ISO/IEC 11172-3 and 13818-3): where they end, and what of them sounds. */
 import type { ByteReader } from '../byte-file.ts';
-import { Unjoinable } from './unjoinable.ts';
+import { Unjoinable } from './parts.ts';
 
 interface FrameShape {
   readonly bytes: number;

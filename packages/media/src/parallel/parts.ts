@@ -1,6 +1,5 @@
 /** Into which parts an output is cut to be encoded on several cores (pure). */
 import type { OutputPlan } from '../plan.ts';
-import type { SpliceRule } from './splice.ts';
 
 /** A part of an output: samples of one channel at the rate of the encoder, counted from the output's beginning. */
 export interface Part {
@@ -10,7 +9,7 @@ export interface Part {
 }
 
 /** What is known of a codec whose packets can be spliced. */
-export interface Splicing {
+interface Splicing {
   readonly frameSamples: number;
   /** Frames after which the encoder's pattern of frame lengths repeats: a part begins at a multiple of it. */
   readonly cycleFrames: number;
@@ -53,7 +52,7 @@ const MIN_PART_SECONDS = 150;
  */
 const OVERLAP_SECONDS = 30;
 
-export interface PartLengths {
+interface PartLengths {
   readonly minPartSeconds: number;
   readonly overlapSeconds: number;
 }
@@ -105,3 +104,36 @@ export function cut(
 }
 
 const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
+
+// Where one run's packets may be followed by those of the next (pure).
+
+/** How many packets on each side of a splice have to be the same in both runs. */
+interface SpliceRule {
+  readonly before: number;
+  readonly after: number;
+}
+
+/**
+ * The latest place that keeps to the rule: the later, the longer the second encoder has forgotten that it began in the middle.
+ * @param earlier what the packets of the earlier run say, from the place on at which the later run begins; null: cannot be told
+ * @param later the same of the later run
+ * @returns how many packets of the earlier run come before the splice; undefined where the runs never agree
+ */
+export function findSplice(
+  earlier: readonly (Buffer | null)[],
+  later: readonly (Buffer | null)[],
+  { before, after }: SpliceRule,
+): number | undefined {
+  let run = 0;
+  for (let at = Math.min(earlier.length, later.length) - 1; at >= 0; at -= 1) {
+    const [one, other] = [earlier[at], later[at]];
+    run = one && other && one.equals(other) ? run + 1 : 0;
+    if (run === before + after) return at + before;
+  }
+  return undefined;
+}
+
+/** The parts of an encode do not make one file; a single pass does. */
+export class Unjoinable extends Error {
+  override readonly name = 'Unjoinable';
+}

@@ -12,8 +12,7 @@ import { clockOf, measureRendition, type RenderedFile, render } from '../render.
 import { isPiped, type Rendition, renditionCommand, soundOf } from '../rendition.ts';
 import { outputStatistics } from '../statistics.ts';
 import type { EncodedPart } from './join.ts';
-import { cut, mostParts, PART_LENGTHS, type PartLengths, splicingOf } from './parts.ts';
-import { Unjoinable } from './unjoinable.ts';
+import { cut, mostParts, PART_LENGTHS, splicingOf, Unjoinable } from './parts.ts';
 
 interface IdleCores {
   /** How many runs may go on at the same time, the caller's own counted; at least 1. */
@@ -27,7 +26,7 @@ export interface Parallelism {
   /** Told when the parts could not be joined: the output is encoded again, in one. */
   readonly onUnjoined?: (reason: string) => void;
   /** Default: parts of 150 s at the least that overlap by 30 s. */
-  readonly lengths?: PartLengths;
+  readonly lengths?: typeof PART_LENGTHS;
 }
 
 /** What is wanted over idle cores where that can be, and otherwise in one run. */
@@ -127,7 +126,7 @@ async function renderParts(
   rendition: Rendition,
   beside: readonly Rendition[],
   count: number,
-  lengths: PartLengths,
+  lengths: typeof PART_LENGTHS,
   onSeconds: (seconds: number) => void,
 ): Promise<RenderedFile[]> {
   const { plan } = rendition;

@@ -11,7 +11,8 @@ import { decodedSeconds } from 'soundpost-testing/oracle';
 import { mediaFolder } from 'soundpost-testing/sources';
 import { makeTalk, writeWav } from 'soundpost-testing/talk';
 import { describe, expect, it } from 'vitest';
-import { type NotePart, renderNotes } from '../../src/notes/run.ts';
+import type { wholeOf } from '../../src/notes/run.ts';
+import { renderNotes } from '../../src/notes/run.ts';
 import { planOutput, planVoiceRendition } from '../../src/plan.ts';
 import { probe } from '../../src/probe.ts';
 import { expectForm, libopusDecodes } from '../ogg/opus-tools.ts';
@@ -33,7 +34,7 @@ async function run(input: string, choice: { split: boolean; trimSilence: boolean
 }
 
 /** The notes as files of their own. */
-async function notesOf(path: string, parts: readonly NotePart[]): Promise<string[]> {
+async function notesOf(path: string, parts: readonly ReturnType<typeof wholeOf>[]): Promise<string[]> {
   const all = await readFile(path);
   return Promise.all(
     parts.map(async ({ offset, sizeBytes }, nth) => {

@@ -4,7 +4,7 @@ import { mediaFolder } from 'soundpost-testing/sources';
 import { expect, it } from 'vitest';
 import { ByteReader, ByteWriter } from '../../src/byte-file.ts';
 import { OggPageWriter, oggPackets } from '../../src/ogg/pages.ts';
-import { findSplice } from '../../src/parallel/splice.ts';
+import { findSplice } from '../../src/parallel/parts.ts';
 import { oggPagesOf } from './containers.ts';
 
 const folder = mediaFolder();

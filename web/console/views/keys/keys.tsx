@@ -1,8 +1,7 @@
 /** The service's API keys: made, rotated and revoked by a key with the scope `admin`. */
 import { useEffect, useState } from 'preact/hooks';
 import { SoundpostError } from 'soundpost-client/error';
-import type { KeyState, KeyWithSecret } from 'soundpost-contract/api-keys';
-import { scopes } from 'soundpost-contract/scopes';
+import { type KeyState, type KeyWithSecret, scopes } from 'soundpost-contract/api-keys';
 import { ShownOnce } from '../../secret-value.tsx';
 import { api, isAborted, keyHeaders, sentence, signIn } from '../../session.ts';
 import { Button, Fault, focusNext, ViewHead } from '../../ui.tsx';

@@ -1,7 +1,6 @@
 /** Making a key: what it is for, what it may do, and as which instances it may send. */
 import { useState } from 'preact/hooks';
-import type { KeyState, KeyWithSecret } from 'soundpost-contract/api-keys';
-import { type Scope, scopes } from 'soundpost-contract/scopes';
+import { type KeyState, type KeyWithSecret, type Scope, scopes } from 'soundpost-contract/api-keys';
 import { api } from '../../session.ts';
 import { Button, Fault, Field, useWork } from '../../ui.tsx';
 import { scopeWords } from './scope-words.ts';

@@ -1,4 +1,4 @@
-import type { Scope } from 'soundpost-contract/scopes';
+import type { Scope } from 'soundpost-contract/api-keys';
 
 /** What each scope lets a key do. */
 export const scopeWords: Readonly<Record<Scope, string>> = {

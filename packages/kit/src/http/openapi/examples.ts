@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { Examples } from './description.ts';
 
 /** By the schema that each is one of. */
-export type KnownExamples = ReadonlyMap<z.ZodType, Examples>;
+type KnownExamples = ReadonlyMap<z.ZodType, Examples>;
 
 /** A row of a table of examples, which the compiler holds to its schema. */
 export function example<Schema extends z.ZodType>(

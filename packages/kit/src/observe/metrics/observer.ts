@@ -8,7 +8,7 @@ import type { GatewayErrorCode } from 'soundpost-contract/gateway-errors';
 import type { TransportKind } from 'soundpost-contract/gateway-instances';
 
 export const submissionOutcomes = ['accepted', 'rate_limited', 'too_many_unfinished', 'queue_full'] as const;
-export type SubmissionOutcome = (typeof submissionOutcomes)[number];
+type SubmissionOutcome = (typeof submissionOutcomes)[number];
 
 /** `await_encoder`: downloaded, and waiting for a place among the encoders. `normalize` is a part of `extract`. */
 export const workSteps = [
@@ -19,7 +19,7 @@ export const workSteps = [
   'normalize',
   'finalize',
 ] as const;
-export type WorkStep = (typeof workSteps)[number];
+type WorkStep = (typeof workSteps)[number];
 
 /** `unreachable`: no answer, in time or at all, or the address is refused. `gone`: 410, which ends the tries. */
 export const webhookOutcomes = ['delivered', 'rejected', 'gone', 'unreachable'] as const;

@@ -1,6 +1,8 @@
 /** The rows of the table as metrics of prom-client, and the text that Prometheus scrapes. */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import { type MetricName, type MetricRow, type MetricTable, metricTable, type Part } from './table.ts';
+import { type MetricRow, type MetricTable, metricTable, type Part } from './table.ts';
+
+type MetricName = keyof MetricTable;
 
 type Labels<Name extends MetricName> = {
   readonly [Label in keyof MetricTable[Name]['labels']]: MetricTable[Name]['labels'][Label] extends readonly (infer Value extends

@@ -316,4 +316,3 @@ export const metricTable = {
 } as const satisfies Readonly<Record<string, MetricRow>>;
 
 export type MetricTable = typeof metricTable;
-export type MetricName = keyof MetricTable;

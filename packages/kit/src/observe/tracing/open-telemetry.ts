@@ -4,20 +4,40 @@
  */
 import type { RequestListener } from 'node:http';
 import { hostname } from 'node:os';
-import { context, DiagLogLevel, diag, propagation, trace } from '@opentelemetry/api';
+import {
+  type Context,
+  context,
+  DiagLogLevel,
+  defaultTextMapSetter,
+  diag,
+  propagation,
+  ROOT_CONTEXT,
+  type Span,
+  SpanKind,
+  SpanStatusCode,
+  type Tracer,
+  trace,
+} from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
 import { W3CTraceContextPropagator } from '@opentelemetry/core';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { resourceFromAttributes } from '@opentelemetry/resources';
-import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
+import {
+  AlwaysOffSampler,
+  AlwaysOnSampler,
+  BatchSpanProcessor,
+  ParentBasedSampler,
+  type Sampler,
+  SamplingDecision,
+  TraceIdRatioBasedSampler,
+  TracerProvider,
+} from '@opentelemetry/sdk-trace';
 import { ATTR_SERVICE_NAME, ATTR_SERVICE_VERSION } from '@opentelemetry/semantic-conventions';
+import { BullMQOtel } from 'bullmq-otel';
 import { within } from 'soundpost-base/deadline';
 import type { Logger } from 'soundpost-base/logger';
 import type { Watched } from '../../http/watched.ts';
-import { type QueueTelemetry, queueTelemetry } from './queue-telemetry.ts';
-import { type SamplerSettings, samplerOf } from './sampler.ts';
 import { traced } from './server.ts';
-import { spansOf } from './spans.ts';
 import type { Tracing } from './tracing.ts';
 
 interface TracingOptions {
@@ -31,7 +51,7 @@ interface TracingOptions {
   readonly version: string;
 }
 
-export interface OpenTracing {
+interface OpenTracing {
   readonly tracing: Tracing;
   /** For BullMQ: the context of a job is kept in the job. */
   readonly telemetry: QueueTelemetry;
@@ -100,4 +120,124 @@ export function openTracing(options: TracingOptions): OpenTracing {
       await within(CLOSE_MS, () => provider.shutdown()).catch(() => undefined);
     },
   };
+}
+
+// BullMQ's own spans, through bullmq-otel, without what was worked on: results and errors hold
+// names of files and numbers of people.
+
+type QueueTelemetry = Pick<BullMQOtel, 'tracer' | 'contextManager'>;
+
+type QueueSpan = ReturnType<BullMQOtel['tracer']['startSpan']>;
+
+function queueTelemetry(): QueueTelemetry {
+  const { tracer, contextManager } = new BullMQOtel({ tracerName: 'bullmq' });
+  const startSpan: typeof tracer.startSpan = (...options) => discreet(tracer.startSpan(...options));
+  return {
+    tracer: over(tracer, { startSpan }),
+    // What runs for as long as the process must not be part of the trace that began it.
+    contextManager: over(contextManager, { root: () => ROOT_CONTEXT }),
+  };
+}
+
+function discreet(span: QueueSpan): QueueSpan {
+  return over(span, {
+    addEvent: (name: string) => span.addEvent(name),
+    recordException(exception: unknown) {
+      const type = exception instanceof Error ? exception.name : 'unknown';
+      span.addEvent('exception', { 'exception.type': type });
+    },
+  });
+}
+
+/** The same object with some members of its own. */
+function over<Base extends object, Members extends object>(base: Base, members: Members): Base & Members {
+  return Object.assign(Object.create(base) as Base, members);
+}
+
+// Which traces are kept: as OTEL_TRACES_SAMPLER says (OpenTelemetry, "General SDK Configuration").
+
+interface SamplerSettings {
+  readonly name:
+    | 'always_on'
+    | 'always_off'
+    | 'traceidratio'
+    | 'parentbased_always_on'
+    | 'parentbased_always_off'
+    | 'parentbased_traceidratio';
+  /** 0 … 1, of the samplers by ratio. */
+  readonly ratio: number;
+}
+
+function samplerOf({ name, ratio }: SamplerSettings): Sampler {
+  const byName: Readonly<Record<string, Sampler>> = {
+    always_on: new AlwaysOnSampler(),
+    always_off: new AlwaysOffSampler(),
+    traceidratio: new TraceIdRatioBasedSampler(ratio),
+  };
+  const root = byName[name.replace('parentbased_', '')] ?? new AlwaysOnSampler();
+  return withoutIdleTraces(name.startsWith('parentbased_') ? new ParentBasedSampler({ root }) : root);
+}
+
+/**
+ * BullMQ makes a span of each look for a job, of each check for lost ones, of each pause: a trace each, of nothing. What is no request, no job and belongs to none is
+ * left out.
+ */
+function withoutIdleTraces(sampler: Sampler): Sampler {
+  return {
+    shouldSample(context, traceId, name, kind, attributes, links) {
+      const isAlone = kind === SpanKind.INTERNAL && trace.getSpanContext(context) === undefined;
+      return isAlone
+        ? { decision: SamplingDecision.NOT_RECORD }
+        : sampler.shouldSample(context, traceId, name, kind, attributes, links);
+    },
+    toString: () => `WithoutIdleTraces{${sampler}}`,
+  };
+}
+
+// The interface that the parts know, on a tracer.
+
+function spansOf(tracer: Tracer): Tracing {
+  return {
+    async span(name, attributes, work, kind = 'internal') {
+      const options = {
+        attributes: { ...attributes },
+        kind: SpanKind[kind === 'client' ? 'CLIENT' : 'INTERNAL'],
+      };
+      return tracer.startActiveSpan(name, options, async (span) => {
+        try {
+          return await work((more) => span.setAttributes({ ...more }));
+        } catch (error) {
+          markFailed(span, error);
+          throw error;
+        } finally {
+          span.end();
+        }
+      });
+    },
+    begin(name, attributes) {
+      const span = tracer.startSpan(name, { attributes: { ...attributes } });
+      return (ending) => span.setAttributes({ ...ending }).end();
+    },
+    headersFor(receiver) {
+      const headers = headersOf(context.active());
+      return receiver === 'ours' || headers.traceparent === undefined
+        ? headers
+        : { traceparent: headers.traceparent };
+    },
+  };
+}
+
+/** What kind of error it was; its words may speak of addresses and names. */
+function markFailed(span: Span, error: unknown): void {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined;
+  const type = typeof code === 'string' ? code : error instanceof Error ? error.name : 'unknown';
+  span.setAttribute('error.type', type).setStatus({ code: SpanStatusCode.ERROR });
+}
+
+function headersOf(active: Context): Record<string, string> {
+  const headers: Record<string, string> = {};
+  if (trace.getSpanContext(active) !== undefined) {
+    propagation.inject(active, headers, defaultTextMapSetter);
+  }
+  return headers;
 }

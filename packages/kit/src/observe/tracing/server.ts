@@ -15,8 +15,7 @@ import {
   ATTR_HTTP_RESPONSE_STATUS_CODE,
   ATTR_HTTP_ROUTE,
 } from '@opentelemetry/semantic-conventions';
-import { routeTemplate } from '../../http/route-template.ts';
-import type { Watched } from '../../http/watched.ts';
+import { routeTemplate, type Watched } from '../../http/watched.ts';
 
 /** Asked all day long by machines. */
 const UNTRACED = /^\/(metrics|health\/live|health\/ready)(\?|$)/;

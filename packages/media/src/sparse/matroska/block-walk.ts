@@ -5,7 +5,6 @@
 import { UnsupportedLayout } from '../mp4/boxes.ts';
 import type { ByteSource } from '../mp4/top-level.ts';
 import {
-  type ElementHeader,
   elementHeader,
   elementsAt,
   IDS,
@@ -181,7 +180,12 @@ class BlockWalk {
   }
 
   /** Goes into the element or behind it. @returns up to where it has to be read first, if so */
-  #step(place: Place, header: ElementHeader, end: number, isInside: boolean): number | undefined {
+  #step(
+    place: Place,
+    header: ReturnType<typeof elementHeader>,
+    end: number,
+    isInside: boolean,
+  ): number | undefined {
     const { id, headerBytes } = header;
     if (id === IDS.cluster && !isInside) {
       this.#begin(end);

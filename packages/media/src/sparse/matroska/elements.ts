@@ -28,7 +28,7 @@ export const IDS = {
   void: 0xec,
 } as const;
 
-export interface ElementHeader {
+interface ElementHeader {
   readonly id: number;
   readonly headerBytes: number;
   /** Without the header; null where the element does not say (RFC 8794 section 6.2). */

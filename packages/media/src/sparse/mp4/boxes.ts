@@ -82,3 +82,79 @@ export function viewOf(bytes: Uint8Array): DataView {
 export function latin1(bytes: Uint8Array, at: number): string {
   return Buffer.from(bytes.subarray(at, at + 4)).toString('latin1');
 }
+
+// Tables of a full box (ISO/IEC 14496-12 section 4.2: version and flags first), whose row count has
+// to fit the box.
+
+/** Two hours of sound in packets of 21 ms are 0.34 million samples; a chunk each makes as many chunks. */
+export const MAX_ROWS = 4_000_000;
+
+interface Table {
+  readonly rows: number;
+  readonly view: DataView;
+  /** Where the first row stands. */
+  readonly at: number;
+}
+
+/**
+ * A box that holds its row count and rows of one size.
+ * @param headBytes where the count stands: after version and flags, and what else the box has before it
+ * @param rowBits of one row
+ * @param betweenBytes what stands between the count and the first row
+ * @throws UnsupportedLayout when there are too many rows, or fewer than it says
+ */
+export function tableOf({ type, payload }: Box, rowBits: number, headBytes = 4, betweenBytes = 0): Table {
+  const view = viewOf(payload);
+  const at = headBytes + 4 + betweenBytes;
+  if (payload.length < at) throw new UnsupportedLayout(`box ${type} breaks off`);
+  const rows = view.getUint32(headBytes);
+  if (rows > MAX_ROWS) throw new UnsupportedLayout(`box ${type} has ${rows} rows`);
+  if (Math.ceil((rows * rowBits) / 8) > payload.length - at) {
+    throw new UnsupportedLayout(`box ${type} does not hold its ${rows} rows`);
+  }
+  return { rows, view, at };
+}
+
+// The fields of a box one after another, for boxes in which flags say which of them are there.
+
+export class Fields {
+  readonly #box: Box;
+  readonly #view: DataView;
+  #at = 0;
+
+  constructor(box: Box) {
+    this.#box = box;
+    this.#view = viewOf(box.payload);
+  }
+
+  /** Bytes read so far. */
+  get at(): number {
+    return this.#at;
+  }
+
+  /** @throws UnsupportedLayout when the box ends before, as all of these */
+  unsigned16(): number {
+    return this.#view.getUint16(this.#take(2));
+  }
+
+  unsigned32(): number {
+    return this.#view.getUint32(this.#take(4));
+  }
+
+  signed32(): number {
+    return this.#view.getInt32(this.#take(4));
+  }
+
+  /** What is too large to be exact is far outside of any file. */
+  unsigned64(): number {
+    return Number(this.#view.getBigUint64(this.#take(8)));
+  }
+
+  #take(bytes: number): number {
+    const { type, payload } = this.#box;
+    const at = this.#at;
+    if (payload.length - at < bytes) throw new UnsupportedLayout(`box ${type} breaks off`);
+    this.#at += bytes;
+    return at;
+  }
+}

@@ -1,7 +1,5 @@
 /** Where fragments begin by a file's own word: segment indexes (ISO/IEC 14496-12 section 8.16.3) and random access tables (8.8.9 to 8.8.11). */
-import { type Box, boxHeader, childrenOf, UnsupportedLayout, viewOf } from './boxes.ts';
-import { Fields } from './fields.ts';
-import { tableOf } from './table.ts';
+import { type Box, boxHeader, childrenOf, Fields, tableOf, UnsupportedLayout, viewOf } from './boxes.ts';
 
 /** The size of `mfro`, the last box of the random access tables, which tells how long they are. */
 export const MFRO_BYTES = 16;

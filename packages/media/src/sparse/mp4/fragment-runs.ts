@@ -1,10 +1,10 @@
 /** Samples that stand in fragments (ISO/IEC 14496-12 section 8.8), put behind those of the movie box. */
-import { type Box, childrenOf, requiredBox, UnsupportedLayout } from './boxes.ts';
-import { Fields } from './fields.ts';
+import { type Box, childrenOf, Fields, MAX_ROWS, requiredBox, tableOf, UnsupportedLayout } from './boxes.ts';
 import type { Fragment } from './fragment-walk.ts';
 import { MAX_SAMPLE_BYTES, type SampleTable } from './sample-table.ts';
-import { MAX_ROWS, tableOf } from './table.ts';
-import type { Mp4Track } from './tracks.ts';
+import type { readTracks } from './tracks.ts';
+
+type Mp4Track = ReturnType<typeof readTracks>[number];
 
 const TFHD = { base: 0x1, description: 0x2, duration: 0x8, size: 0x10, baseIsMoof: 0x20000 };
 const TRUN = { offset: 0x1, firstFlags: 0x4, duration: 0x100, size: 0x200, flags: 0x400, composition: 0x800 };

@@ -1,6 +1,5 @@
 /** Where the samples of a track lie: its chunks (ISO/IEC 14496-12 section 8.7), each a stretch of bytes without gaps. */
-import { type Box, onlyBox, requiredBox, UnsupportedLayout } from './boxes.ts';
-import { type Table, tableOf } from './table.ts';
+import { type Box, onlyBox, requiredBox, tableOf, UnsupportedLayout } from './boxes.ts';
 
 export interface SampleTable {
   /** Of all samples, in their order. */
@@ -96,7 +95,7 @@ function readFirstSamples(stsc: Box, chunks: number): Uint32Array {
   return firstSamples;
 }
 
-function runStart({ view, at }: Table, run: number): number {
+function runStart({ view, at }: ReturnType<typeof tableOf>, run: number): number {
   return view.getUint32(at + run * 12);
 }
 

@@ -2,7 +2,7 @@
 import { type Box, childrenOf, latin1, onlyBox, requiredBox, UnsupportedLayout, viewOf } from './boxes.ts';
 import { readSampleTable, type SampleTable } from './sample-table.ts';
 
-export interface Mp4Track {
+interface Mp4Track {
   readonly id: number;
   /** `soun`, `vide`, `text` … */
   readonly handler: string;

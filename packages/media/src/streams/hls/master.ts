@@ -1,7 +1,7 @@
 /** A master playlist (RFC 8216 section 4.3.4): which playlist has the sound that is wanted. */
 import { findTrack } from '../../track-choice.ts';
 import { resolved, unsupported, unusable } from '../presentation.ts';
-import { type Attributes, attributesOf, type Line } from './tags.ts';
+import { attributesOf, type Line } from './tags.ts';
 
 interface Variant {
   readonly url: string;
@@ -20,7 +20,7 @@ interface AudioRendition {
   readonly isDefault: boolean;
 }
 
-export interface ChosenPlaylist {
+interface ChosenPlaylist {
   readonly url: string;
   /** Whether it holds the wanted track alone; otherwise the track is still to be chosen among those of the file. */
   readonly isTrack: boolean;
@@ -91,7 +91,7 @@ function renditionsOf(lines: readonly Line[], base: string): AudioRendition[] {
   });
 }
 
-function renditionOf(attributes: Attributes, base: string): AudioRendition {
+function renditionOf(attributes: ReturnType<typeof attributesOf>, base: string): AudioRendition {
   const uri = attributes.get('URI');
   return {
     group: attributes.get('GROUP-ID') ?? '',

@@ -32,7 +32,7 @@ function tagOf(line: string): Line {
   return { tag, value: colon < 0 ? '' : line.slice(colon + 1) };
 }
 
-export type Attributes = ReadonlyMap<string, string>;
+type Attributes = ReadonlyMap<string, string>;
 
 /** No two parts that follow one another take the same characters: a value of a million spaces is read once. */
 const ATTRIBUTE = /\s*([A-Z0-9-]+)=(?:"([^"]*)"\s*|([^",]*))(?:,|$)/y;

@@ -2,12 +2,12 @@
 import {
   type Box,
   childrenOf,
+  Fields,
   onlyBox,
   requiredBox,
   UnsupportedLayout,
   viewOf,
 } from '../../sparse/mp4/boxes.ts';
-import { Fields } from '../../sparse/mp4/fields.ts';
 
 const TFHD = { base: 0x1, description: 0x2, duration: 0x8 };
 const TRUN = { offset: 0x1, firstFlags: 0x4, duration: 0x100, size: 0x200, flags: 0x400, composition: 0x800 };
@@ -15,7 +15,7 @@ const TRUN = { offset: 0x1, firstFlags: 0x4, duration: 0x100, size: 0x200, flags
 const MAX_32 = 0xffff_ffff;
 
 /** What a fragment has of one track. */
-export interface TrackRun {
+interface TrackRun {
   readonly track: number;
   /** When its first sample plays, in ticks of the track; undefined where it does not say. */
   readonly startTicks: number | undefined;

@@ -1,9 +1,13 @@
 /** fMP4: one header and the fragments of all segments, on one clock. */
 import { boxHeader, MAX_HEADER_BYTES, UnsupportedLayout } from '../../sparse/mp4/boxes.ts';
 import { type Segment, unusable } from '../presentation.ts';
-import { runsOf, type TrackRun } from './fragment.ts';
-import { type Movie, type MovieTrack, matchTracks, readMovie, type TrackNumbers } from './movie.ts';
+import { runsOf } from './fragment.ts';
+import { matchTracks, readMovie } from './movie.ts';
 import { copy, type Joiner, type Output, type Part, readAt } from './part.ts';
+
+type Movie = ReturnType<typeof readMovie>;
+
+type TrackRun = ReturnType<typeof runsOf>[number];
 
 /** A box of a segment's file. */
 interface FileBox {
@@ -26,7 +30,7 @@ const MAX_BOXES = 100_000;
 export class FragmentJoiner implements Joiner {
   #movie: Movie | undefined;
   #header: Uint8Array | undefined;
-  #numbers: TrackNumbers = new Map();
+  #numbers: ReturnType<typeof matchTracks> = new Map();
   /** Added to the timestamps of the segments, seconds; undefined until a fragment after a break says what they are. */
   #shiftSeconds: number | undefined = 0;
   /** By how much the first stretch should begin before its time 0, which an edit list may delay. */
@@ -120,7 +124,7 @@ export class FragmentJoiner implements Joiner {
   }
 
   /** As the header of the joined file describes it. */
-  #trackOf(run: TrackRun): MovieTrack {
+  #trackOf(run: TrackRun): Movie['tracks'][number] {
     const number = this.#numbers.get(run.track) ?? run.track;
     const track = this.#movie?.tracks.find(({ id }) => id === number);
     if (track === undefined) throw unusable('the stream has sound of a track that it does not describe');

@@ -1,9 +1,8 @@
 /** What the header of fMP4 says of its tracks (ISO/IEC 14496-12), as far as fragments of several files have to agree on it. */
-import { type Box, childrenOf, latin1, onlyBox, requiredBox } from '../../sparse/mp4/boxes.ts';
-import { Fields } from '../../sparse/mp4/fields.ts';
+import { type Box, childrenOf, Fields, latin1, onlyBox, requiredBox } from '../../sparse/mp4/boxes.ts';
 import { unsupported, unusable } from '../presentation.ts';
 
-export interface MovieTrack {
+interface MovieTrack {
   readonly id: number;
   readonly isAudio: boolean;
   /** Ticks a second. */
@@ -16,7 +15,7 @@ export interface MovieTrack {
   readonly description: Buffer;
 }
 
-export interface Movie {
+interface Movie {
   /** The boxes that a file begins with. */
   readonly bytes: Buffer;
   readonly tracks: readonly MovieTrack[];
@@ -103,7 +102,7 @@ function withHeader(boxes: readonly Box[], type: string): Buffer {
 }
 
 /** By the number of a track in the later header, that of the same track in the first. */
-export type TrackNumbers = ReadonlyMap<number, number>;
+type TrackNumbers = ReadonlyMap<number, number>;
 
 /**
  * ffmpeg reads one header. Fragments with another one can follow when their sound is coded in the same way.
