@@ -95,7 +95,6 @@ const FindRequest = z.object({
 });
 export const FindContactsRequest = FindRequest;
 export const FindChatsRequest = FindRequest;
-type FindRequest = z.infer<typeof FindRequest>;
 
 const Jid = z.string().meta({ example: '12025550101@people.loopback' });
 const Name = z.string().meta({ example: 'Ada Lovelace' });

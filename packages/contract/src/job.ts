@@ -57,7 +57,6 @@ export const Loudness = z.object({
   truePeakDbtp: z.number().meta({ description: 'True peak of the finished file, dBTP', example: -1.2 }),
   gainDb: z.number().meta({ description: 'The one gain that was applied, dB', example: 7.3 }),
 });
-type Loudness = z.infer<typeof Loudness>;
 
 /** Where the output stands on the source's clock (decisions A2a). */
 const OutputTimeline = z.object({
