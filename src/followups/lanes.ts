@@ -3,7 +3,7 @@
  * worker back: its job is delayed, and promoted when its turn comes. So a receiver that hangs keeps one place busy,
  * however much waits for it. Lanes live in one process: whoever consumes the queue has to be alone.
  */
-import type { Lane } from './delivery-kind.ts';
+import type { Lane } from './kind.ts';
 
 interface Waiting {
   readonly order: string;

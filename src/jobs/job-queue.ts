@@ -102,9 +102,13 @@ const PARENT_OUTLIVES_SECONDS = 24 * 60 * 60;
 const idOf = ({ jobId }: NewJob): string => jobId;
 
 /** Whether something follows when the job has ended. */
-function hasSequel({ options: { webhook, voiceMessage }, destinations, ...asked }: ExtractPayload): boolean {
-  const told = [webhook, voiceMessage, destinations];
-  return told.some((each) => each !== undefined) || transcriptsOf(asked).length > 0;
+function hasFollowUps({
+  options: { webhook, voiceMessage },
+  destinations,
+  ...asked
+}: ExtractPayload): boolean {
+  const wanted = [webhook, voiceMessage, destinations];
+  return wanted.some((each) => each !== undefined) || transcriptsOf(asked).length > 0;
 }
 
 /** For several things in a row: whatever is not done in time is told as what Redis did not answer. */
@@ -266,7 +270,7 @@ export class JobQueue {
           stackTraceLimit: 0,
         },
       };
-      if (!hasSequel(payload)) {
+      if (!hasFollowUps(payload)) {
         return extraction;
       }
       const announcement: CompletionPayload = { version: 1, jobId };

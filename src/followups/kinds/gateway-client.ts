@@ -31,7 +31,12 @@ interface VoiceFile {
   readonly url: string;
 }
 
-export type SendAnswer =
+export type SendAnswer = Answer & {
+  /** Undefined: no answer came. */
+  readonly httpStatus?: number;
+};
+
+type Answer =
   | { readonly kind: 'sent'; readonly key: MessageKey; readonly messageStatus: MessageStatus }
   /** The gateway did not take the message, and may later. */
   | { readonly kind: 'not-now'; readonly error: string; readonly retryAfterSeconds?: number | undefined }
@@ -67,19 +72,27 @@ const ErrorAnswer = z.object({
   response: z.object({ message: z.unknown().optional() }).optional().catch(undefined),
 });
 
-/** @param context headers of the trace that this is part of */
+interface Sending {
+  /** Headers of the trace that this is part of. */
+  readonly context?: Readonly<Record<string, string>>;
+  /** Breaks it off, which nobody may do who is to know whether it was sent. */
+  readonly signal?: AbortSignal;
+}
+
+/** @throws the reason of `signal` when that aborts */
 export async function sendVoiceMessage(
   settings: GatewaySettings,
   request: VoiceMessageRequest,
   file: VoiceFile,
   idempotencyKey: string,
-  context: Readonly<Record<string, string>> = {},
+  { context = {}, signal }: Sending = {},
 ): Promise<SendAnswer> {
   const { instance, split: _split, trimSilence: _trim, ...fields } = request;
   const address = `${settings.url}/message/send${settings.brand}Audio/${encodeURIComponent(instance)}`;
   const { body, headers } = await encode(settings.kind, fields, file);
   // Node's own fetch goes on filling a body whose connection is gone, and throws where nobody catches it (Node 24.21, `extractBody`).
   const { fetch } = await import('undici');
+  const late = AbortSignal.timeout((request.delay ?? 0) + (settings.answerMarginMs ?? ANSWER_MARGIN_MS));
   let response: Response;
   try {
     response = await fetch(address, {
@@ -87,15 +100,20 @@ export async function sendVoiceMessage(
       body,
       headers: { ...context, ...headers, apikey: settings.apiKey, 'idempotency-key': idempotencyKey },
       redirect: 'error',
-      signal: AbortSignal.timeout((request.delay ?? 0) + (settings.answerMarginMs ?? ANSWER_MARGIN_MS)),
+      signal: signal ? AbortSignal.any([signal, late]) : late,
     });
   } catch (error) {
+    signal?.throwIfAborted();
     return withoutAnswer(error);
   }
   const text = await beginningOf(response).catch(() => undefined);
-  return text === undefined
-    ? { kind: 'lost', error: 'the answer of the gateway broke off' }
-    : classify(response.status, response.headers.get('retry-after'), text);
+  if (text === undefined) signal?.throwIfAborted();
+  const { status: httpStatus, headers: answered } = response;
+  const answer: Answer =
+    text === undefined
+      ? { kind: 'lost', error: 'the answer of the gateway broke off' }
+      : classify(httpStatus, answered.get('retry-after'), text);
+  return { ...answer, httpStatus };
 }
 
 /** Answers are a few kilobytes long. */
@@ -140,7 +158,7 @@ async function encode(
   return { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } };
 }
 
-function withoutAnswer(error: unknown): SendAnswer {
+function withoutAnswer(error: unknown): Answer {
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
   return NEVER_SENT.has(code)
@@ -148,7 +166,7 @@ function withoutAnswer(error: unknown): SendAnswer {
     : { kind: 'lost', error: 'the gateway did not answer' };
 }
 
-function classify(status: number, retryAfter: string | null, text: string): SendAnswer {
+function classify(status: number, retryAfter: string | null, text: string): Answer {
   const json = parseJson(text);
   if (status >= 200 && status < 300) {
     const sent = SentAnswer.safeParse(json);

@@ -26,7 +26,12 @@ interface Part {
   readonly language?: string | undefined;
 }
 
-export type PartAnswer =
+export type PartAnswer = Answer & {
+  /** Undefined: none came, or none of use. */
+  readonly httpStatus?: number;
+};
+
+type Answer =
   | { readonly kind: 'heard'; readonly heard: PartHeard }
   /** Another try may succeed: it is away, busy or broken. `said`: its own words, for those who run it. */
   | {
@@ -69,7 +74,8 @@ export async function transcribePart(
       dispatcher,
       signal: AbortSignal.any([signal, AbortSignal.timeout(transcriber.timeoutMs)]),
     });
-    return conclude(response, await textOf(response), seconds, transcriber);
+    const answer = conclude(response, await textOf(response), seconds, transcriber);
+    return { ...answer, httpStatus: response.status };
   } catch (error) {
     signal.throwIfAborted();
     return { kind: 'not-now', error: inWords(error) };
@@ -83,7 +89,7 @@ function conclude(
   text: string,
   seconds: number,
   { apiKey }: Transcriber,
-): PartAnswer {
+): Answer {
   if (status >= 200 && status < 300) return { kind: 'heard', heard: readAnswer(text, seconds) };
   const error =
     status >= 300 && status < 400

@@ -8,10 +8,9 @@ import type { InstanceDelivery } from 'soundpost-contract/gateway-webhooks';
 import type { Observer } from 'soundpost-kit/observe/metrics/observer';
 import { closeRedis, type Redis } from 'soundpost-kit/redis/connection';
 import type { Outbound } from 'soundpost-outbound/outbound';
-import { readAttempts } from '../../followups/attempt-log.ts';
-import { deliveryProgress } from '../../followups/delivery-progress.ts';
-import { DeliveryQueue } from '../../followups/delivery-queue.ts';
-import { DeliveryWorker } from '../../followups/delivery-worker.ts';
+import type { Webhook } from '../../followups/post-webhook.ts';
+import { FollowUpQueue } from '../../followups/queue.ts';
+import { FollowUpWorker } from '../../followups/worker.ts';
 import { EventDelivery, eventDelivery } from './event-delivery.ts';
 import { instanceKind, RELAY_TRIES, type RelayTarget, relayKind } from './event-kinds.ts';
 import type { Webhooks } from './webhooks.ts';
@@ -51,16 +50,16 @@ const shownKey = (instanceId: string): string => gatewayKey('deliveries', instan
 
 export class EventDeliveries {
   readonly #options: EventDeliveriesOptions;
-  readonly #queue: DeliveryQueue;
-  readonly #workerQueue: DeliveryQueue;
-  #worker: DeliveryWorker | undefined;
+  readonly #queue: FollowUpQueue;
+  readonly #workerQueue: FollowUpQueue;
+  #worker: FollowUpWorker<EventDelivery, Webhook, { readonly status: number }> | undefined;
 
   constructor(options: EventDeliveriesOptions) {
     const { redis, workerRedis, logger } = options;
     this.#options = options;
-    this.#queue = new DeliveryQueue({ name: 'gateway-webhook', redis, keep: KEEP, logger });
+    this.#queue = new FollowUpQueue({ name: 'gateway-webhook', redis, keep: KEEP, logger });
     // Waits for a Redis that is away, where a request would fail.
-    this.#workerQueue = new DeliveryQueue({
+    this.#workerQueue = new FollowUpQueue({
       name: 'gateway-webhook',
       redis: workerRedis,
       keep: KEEP,
@@ -72,9 +71,10 @@ export class EventDeliveries {
   async start(): Promise<void> {
     const { webhooks, outbound, scheduleSeconds, relay, workerRedis, logger, observer } = this.#options;
     const { post } = outbound;
-    const instance = instanceKind({ webhooks, post, scheduleSeconds, logSeconds: LOG_SECONDS, observer });
-    const relayed = relayKind(relay);
-    this.#worker = await DeliveryWorker.start({
+    const kept = { scheduleSeconds, logSeconds: LOG_SECONDS };
+    const instance = instanceKind({ webhooks, post, ...kept, logger, observer });
+    const relayed = relayKind(relay, logger);
+    this.#worker = await FollowUpWorker.start({
       queue: this.#workerQueue,
       redis: workerRedis,
       kindOf: (name) => (name === 'relay' ? relayed : instance),
@@ -127,14 +127,12 @@ export class EventDeliveries {
   async list(instanceId: string): Promise<InstanceDelivery[]> {
     const { redis, webhooks } = this.#options;
     const webhook = await webhooks.of(instanceId);
-    const hostFailsSinceMs = webhook && (await this.#queue.hostFailsSinceMs(webhook.url));
+    const host = webhook && (await this.#queue.failingHost(webhook.url));
     const ids = await redis.zrange(shownKey(instanceId), '0', '-1', 'REV');
     const found = await Promise.all(
       ids.map(async (id) => {
-        const [stored, attempts] = await Promise.all([this.#queue.find(id), readAttempts(redis, id)]);
-        return (
-          stored && { event: eventOf(stored.data), ...deliveryProgress(stored, attempts, hostFailsSinceMs) }
-        );
+        const delivery = await this.#queue.look(id);
+        return delivery && { event: eventOf(delivery.stored.data), ...delivery.progress, ...host };
       }),
     );
     return found.filter((one) => one !== undefined);

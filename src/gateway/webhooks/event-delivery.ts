@@ -2,16 +2,19 @@
 
 import type { LiveEvent } from 'soundpost-chat/event-stream';
 import { z } from 'zod';
-import { DeliveryData } from '../../followups/delivery-kind.ts';
 
-export const EventDelivery = DeliveryData.extend({
+export const EventDelivery = z.object({
   version: z.literal(1),
+  /** The webhook-id: the same for every try and every replay. */
+  deliveryId: z.string(),
+  /** When the event happened, ms since the epoch. */
+  eventTimeMs: z.number(),
   instanceId: z.string(),
   event: z.string(),
   /** What is posted, byte for byte. */
   envelope: z.string(),
 });
-type EventDelivery = z.infer<typeof EventDelivery>;
+export type EventDelivery = z.infer<typeof EventDelivery>;
 
 /** Its id is the event's place in the stream, so an event that is read twice is one delivery. */
 export function eventDelivery({ id, instanceId, event, envelope }: LiveEvent): EventDelivery {

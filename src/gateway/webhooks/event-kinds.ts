@@ -1,18 +1,32 @@
 /** What the engine is told of the webhooks of instances and of the status relay (decisions C and D). */
 
+import type { Logger } from 'soundpost-base/logger';
 import type { Observer } from 'soundpost-kit/observe/metrics/observer';
-import type { DeliveryData, DeliveryKind } from '../../followups/delivery-kind.ts';
-import { hostOf, type Post, postToOperator } from '../../followups/post-webhook.ts';
+import type { FollowUpKind } from '../../followups/kind.ts';
+import {
+  GONE,
+  hostOf,
+  type Post,
+  postToOperator,
+  tryWebhook,
+  type Webhook,
+} from '../../followups/post-webhook.ts';
 import { doubling, scheduled } from '../../followups/schedule.ts';
 import { EventDelivery } from './event-delivery.ts';
 import type { Webhooks } from './webhooks.ts';
 
-const GONE = 410;
 /** What the receiver of statuses cannot read, or does not want, it will not take the next time either. */
 const REFUSED_FOR_GOOD = [400, GONE, 413, 415, 422];
 /** Those of a day: a status that nobody took for so long helps nobody any more. */
 export const RELAY_TRIES = 24 * 60;
 const RELAY_SCHEDULE = { firstMs: 1000, longestMs: 60_000, tries: RELAY_TRIES };
+
+const FINAL = new Set([GONE]);
+const RELAY_FINAL = new Set(REFUSED_FOR_GOOD);
+/** Under way at once; a try takes 15 s at most, and its preparation little. */
+const PLACES = { name: 'gateway-webhook', perKey: 16, perHost: 8, leaseMs: 30_000 } as const;
+
+type EventKind = FollowUpKind<EventDelivery, Webhook, { readonly status: number }>;
 
 interface InstanceKindOptions {
   readonly webhooks: Webhooks;
@@ -21,36 +35,33 @@ interface InstanceKindOptions {
   /** When an event is told, seconds after it happened. */
   readonly scheduleSeconds: readonly number[];
   readonly logSeconds: number;
+  readonly logger: Logger;
   readonly observer?: Observer | undefined;
 }
 
 /** First tries of an instance's events come in the order of the events; one that failed comes later. */
-export function instanceKind(options: InstanceKindOptions): DeliveryKind {
-  const { webhooks, post, scheduleSeconds, logSeconds, observer } = options;
+export function instanceKind(options: InstanceKindOptions): EventKind {
+  const { webhooks, post, scheduleSeconds, logSeconds, logger, observer } = options;
   return {
-    async prepare(data) {
-      const { instanceId, envelope } = EventDelivery.parse(data);
+    payload: EventDelivery,
+    async prepare({ deliveryId: id, instanceId, envelope: body }) {
       const webhook = await webhooks.of(instanceId);
-      return webhook?.enabled
-        ? { url: webhook.url, headers: webhook.headers, secrets: [webhook.secret], body: envelope }
-        : 'the webhook is switched off';
+      if (!webhook?.enabled) return { outcome: 'final', error: 'the webhook is switched off' };
+      const { url, headers, secret } = webhook;
+      return { ready: { id, url, headers, secrets: [secret], body } };
     },
-    post,
+    try: (webhook, { instanceId, event }, attempt, signal) =>
+      tryWebhook(webhook, attempt, signal, {
+        ...{ post, finalStatuses: FINAL, logger, about: { instanceId, event }, event },
+        ...(observer && { observed: { as: 'instance', observer } }),
+      }),
     schedule: scheduled(scheduleSeconds),
-    finalStatuses: new Set([GONE]),
-    laneOf: (data) => ({
-      name: EventDelivery.parse(data).instanceId,
-      order: orderOf(data),
-      until: 'first try',
-    }),
-    async turnOf(data) {
-      const { instanceId } = EventDelivery.parse(data);
+    lane: (data) => ({ name: data.instanceId, order: orderOf(data), until: 'first try' }),
+    async turn({ instanceId }) {
       const webhook = await webhooks.of(instanceId);
-      return webhook && { key: instanceId, host: hostOf(webhook.url) };
+      return webhook && { key: instanceId, host: hostOf(webhook.url), places: PLACES };
     },
     logSeconds,
-    about: ({ instanceId, event }) => ({ instanceId, event }),
-    ...(observer && { observed: { as: 'instance', observer } }),
   };
 }
 
@@ -62,21 +73,23 @@ export interface RelayTarget {
 }
 
 /** Each status waits until the one before was taken or given up, so a message's statuses come in their order. */
-export function relayKind(target: RelayTarget | undefined): DeliveryKind {
+export function relayKind(target: RelayTarget | undefined, logger: Logger): EventKind {
   return {
-    prepare: async (data) =>
+    payload: EventDelivery,
+    prepare: async ({ deliveryId: id, envelope: body }) =>
       target === undefined
-        ? 'there is no address for events'
-        : { url: target.url, secrets: [target.secret], body: EventDelivery.parse(data).envelope },
-    post: postToOperator,
+        ? { outcome: 'final', error: 'there is no address for events' }
+        : { ready: { id, url: target.url, secrets: [target.secret], body } },
+    try: (webhook, { event }, attempt, signal) =>
+      tryWebhook(webhook, attempt, signal, {
+        ...{ post: postToOperator, finalStatuses: RELAY_FINAL, logger, about: { event }, event },
+      }),
     schedule: doubling(RELAY_SCHEDULE),
-    finalStatuses: new Set(REFUSED_FOR_GOOD),
-    laneOf: (data) => ({ name: 'relay', order: orderOf(data), until: 'end' }),
-    about: ({ event }) => ({ event }),
+    lane: (data) => ({ name: 'relay', order: orderOf(data), until: 'end' }),
   };
 }
 
 /** A position in the stream as a text that sorts: its two numbers, padded. */
-function orderOf({ deliveryId }: DeliveryData): string {
+function orderOf({ deliveryId }: EventDelivery): string {
   return (deliveryId.match(/\d+/g) ?? []).map((number) => number.padStart(20, '0')).join('-');
 }

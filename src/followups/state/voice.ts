@@ -4,10 +4,10 @@ import { MessageStatus, messageStatuses, type VoiceMessageState } from 'soundpos
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { ownKey } from 'soundpost-kit/redis/keys';
 import { RedisScript } from 'soundpost-kit/redis/script';
-import { clearSending, fetchSequel, noteSending } from './bullmq-internals.ts';
-import type { JobRecord } from './job-record.ts';
-import { notePartId } from './names.ts';
-import { type VoiceNotePart, VoiceOutcome } from './payloads.ts';
+import { clearSending, fetchFollowUp, noteSending } from '../../jobs/bullmq-internals.ts';
+import type { JobRecord } from '../../jobs/job-record.ts';
+import { notePartId } from '../../jobs/names.ts';
+import { type VoiceNotePart, VoiceOutcome } from '../../jobs/payloads.ts';
 
 /** How far the voice message of the job is; undefined where none was asked for. */
 export async function readVoiceState(
@@ -59,7 +59,7 @@ type PartState = Omit<VoiceMessageState, 'fitsVoiceBubble' | 'parts'>;
 const NOTHING_SENT = { attempts: 0, key: null, messageStatus: null, error: null };
 
 async function readPart(redis: Redis, partId: string): Promise<PartState> {
-  const { attempts, hasEnded, result, isSending } = await fetchSequel(redis, 'voice', partId);
+  const { attempts, hasEnded, result, isSending } = await fetchFollowUp(redis, 'voice', partId);
   if (result !== undefined) {
     const outcome = VoiceOutcome.parse(JSON.parse(result));
     const later = outcome.key && (await readMessageStatus(redis, outcome.key.id));

@@ -1,10 +1,10 @@
 /** How far the transcripts of a job are, read from the records of the jobs that make them. */
 import type { TranscriptState } from 'soundpost-contract/transcripts';
 import type { Redis } from 'soundpost-kit/redis/connection';
-import { fetchSequel } from './bullmq-internals.ts';
-import type { JobRecord } from './job-record.ts';
-import { transcriptId } from './names.ts';
-import { type StoredTranscript, type TranscriptAudio, TranscriptOutcome } from './payloads.ts';
+import { fetchFollowUp } from '../../jobs/bullmq-internals.ts';
+import type { JobRecord } from '../../jobs/job-record.ts';
+import { transcriptId } from '../../jobs/names.ts';
+import { type StoredTranscript, type TranscriptAudio, TranscriptOutcome } from '../../jobs/payloads.ts';
 
 export interface TranscriptProgress {
   readonly audio: TranscriptAudio;
@@ -20,7 +20,7 @@ export async function readTranscripts(
 ): Promise<TranscriptProgress[]> {
   return Promise.all(
     (result?.transcripts ?? []).map(async (audio) => {
-      const { result: ended, hasEnded } = await fetchSequel(
+      const { result: ended, hasEnded } = await fetchFollowUp(
         redis,
         'transcript',
         transcriptId(jobId, audio.name),
