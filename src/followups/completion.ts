@@ -49,7 +49,8 @@ async function addFollowUps(record: JobRecord, followUps: JobFollowUps): Promise
   const event = status === 'completed' ? 'job.completed' : 'job.failed';
   await followUps.addWebhook(record, { deliveryId: webhookId(jobId), event }, finishedAtMs ?? redisNow());
   if (options.voiceMessage !== undefined && status === 'completed') {
-    await followUps.addVoice(tenant, jobId, voiceId(jobId), options.voiceMessage);
+    const sending = { tenant, jobId, sendId: voiceId(jobId), part: 0 };
+    await followUps.addVoice({ ...sending, request: options.voiceMessage });
   }
   for (const { name } of result?.transcripts ?? []) await followUps.addTranscript(tenant, jobId, name);
   for (const { name } of result === null ? [] : filesOf(result)) await followUps.addPut(record, name);

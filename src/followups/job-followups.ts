@@ -15,7 +15,7 @@ import { destinationOf } from '../jobs/destinations.ts';
 import type { JobRecord } from '../jobs/job-record.ts';
 import { destinationId, notePartId, transcriptId, webhookId } from '../jobs/names.ts';
 import {
-  DestinationPayload,
+  type DestinationPayload,
   type StoredTranscript,
   TranscriptPayload,
   VoicePayload,
@@ -48,8 +48,11 @@ type OtherQueue = keyof typeof kindOf;
 /** A set: the ids of the job's webhooks, and `<queue> <id>` of what else follows. */
 const indexKey = (jobId: string): string => ownKey('deliveries', jobId);
 
-/** What a job's webhook is told. */
-type Told = Omit<WebhookPayload, 'version' | 'tenant' | 'jobId' | 'url' | 'eventTimeMs'>;
+/** What a webhook says besides whose it is. */
+type Event = Omit<WebhookPayload, 'version' | 'tenant' | 'jobId' | 'url' | 'eventTimeMs'>;
+type Sending = Omit<VoicePayload, 'version' | 'round'>;
+/** Of transcripts and puts. */
+const OfOutput = TranscriptPayload.pick({ name: true }).partial();
 
 export class JobFollowUps {
   readonly queues: Readonly<Record<'webhook' | OtherQueue, FollowUpQueue>>;
@@ -79,18 +82,16 @@ export class JobFollowUps {
   }
 
   /** Nothing where the job has no webhook. @param eventTimeMs when it happened; default now */
-  async addWebhook({ jobId, payload }: JobRecord, told: Told, eventTimeMs = redisNow()): Promise<void> {
+  async addWebhook({ jobId, payload }: JobRecord, event: Event, eventTimeMs = redisNow()): Promise<void> {
     const { tenant, options } = payload;
     if (options.webhook === undefined) return;
-    const data: WebhookPayload = {
-      ...{ version: 1, tenant, jobId, url: options.webhook, eventTimeMs },
-      ...told,
-    };
-    await this.#index(jobId, told.deliveryId);
-    await this.queues.webhook.add(told.deliveryId, told.event, data, this.#webhookTries);
+    const about = { version: 1, tenant, jobId, url: options.webhook, eventTimeMs } as const;
+    const data: WebhookPayload = { ...about, ...event };
+    await this.#index(jobId, data.deliveryId);
+    await this.queues.webhook.add(data.deliveryId, data.event, data, this.#webhookTries);
   }
 
-  /** Adds the webhook that tells how the put of an output ended. */
+  /** Adds the webhook of a put that has ended. */
   async addDestinationWebhook(
     record: JobRecord,
     name: string,
@@ -110,30 +111,17 @@ export class JobFollowUps {
     await this.queues[queue].add(id, verb, data, tries);
   }
 
-  /**
-   * Sends the result of a job into a chat.
-   * @param part which note of a run; whoever has sent one adds the next
-   */
-  async addVoice(
-    tenant: string,
-    jobId: string,
-    sendId: string,
-    request: VoiceMessageRequest,
-    part = 0,
-  ): Promise<void> {
-    const data: VoicePayload = { version: 1, tenant, jobId, sendId, part, round: 0, request };
-    await this.#add('voice', 'send', notePartId(sendId, part), data, VOICE_SCHEDULE_SECONDS.length);
+  /** Sends the result of a job into a chat: a note of a run, whose sender adds the next. */
+  async addVoice(sending: Sending): Promise<void> {
+    const data: VoicePayload = { version: 1, round: 0, ...sending };
+    const id = notePartId(data.sendId, data.part);
+    await this.#add('voice', 'send', id, data, VOICE_SCHEDULE_SECONDS.length);
   }
 
-  /** Sends a finished result once more, or for the first time; the job then tells of this sending. */
-  async resendVoice(
-    tenant: string,
-    jobId: string,
-    sendId: string,
-    request: VoiceMessageRequest,
-  ): Promise<void> {
-    await noteVoiceSend(this.#redis, jobId, sendId);
-    await this.addVoice(tenant, jobId, sendId, request);
+  /** Sends a finished result once more, or for the first time, which is what the job shows from then on. */
+  async resendVoice(sending: Sending): Promise<void> {
+    await noteVoiceSend(this.#redis, sending.jobId, sending.sendId);
+    await this.addVoice(sending);
   }
 
   /**
@@ -199,40 +187,28 @@ export class JobFollowUps {
     bodyOf: (payload: WebhookPayload) => WebhookDelivery['body'],
   ): Promise<Delivery[]> {
     const members = await this.#redis.smembers(indexKey(jobId));
-    const found = await Promise.all(
-      members.map((member) => {
-        const [queue, id] = member.split(' ');
-        return id === undefined ? this.#lookAtWebhook(member, bodyOf) : this.#lookAt(queue as OtherQueue, id);
-      }),
-    );
+    const found = await Promise.all(members.map((member) => this.#look(member, bodyOf)));
     return found
       .filter((one) => one !== undefined)
       .sort((one, other) => one.atMs - other.atMs)
       .map(({ delivery }) => delivery);
   }
 
-  async #lookAtWebhook(id: string, bodyOf: (payload: WebhookPayload) => WebhookDelivery['body']) {
-    const found = await this.queues.webhook.look(id);
+  async #look(member: string, bodyOf: (payload: WebhookPayload) => WebhookDelivery['body']) {
+    const [id = '', name = 'webhook'] = member.split(' ').reverse();
+    const queue = name as keyof typeof this.queues;
+    const found = await this.queues[queue].look(id);
     if (found === undefined) return undefined;
-    const payload = WebhookPayload.parse(found.stored.data);
+    const { stored, progress } = found;
+    if (queue !== 'webhook') {
+      const of = OfOutput.parse(stored.data);
+      const delivery: Delivery = { kind: kindOf[queue], ...progress, ...of };
+      return { atMs: stored.addedAtMs, delivery };
+    }
+    const payload = WebhookPayload.parse(stored.data);
     const { event, url, eventTimeMs: atMs } = payload;
     const host = await this.queues.webhook.failingHost(url);
-    const delivery: Delivery = {
-      kind: 'webhook',
-      ...{ ...found.progress, ...host, event, body: bodyOf(payload) },
-    };
-    return { atMs, delivery };
-  }
-
-  async #lookAt(queue: OtherQueue, id: string) {
-    const found = await this.queues[queue]?.look(id);
-    if (found === undefined) return undefined;
-    const { data, addedAtMs: atMs } = found.stored;
-    const of =
-      queue === 'voice'
-        ? {}
-        : { name: (queue === 'transcript' ? TranscriptPayload : DestinationPayload).parse(data).name };
-    const delivery: Delivery = { kind: kindOf[queue], ...found.progress, ...of };
+    const delivery: Delivery = { kind: 'webhook', ...progress, ...host, event, body: bodyOf(payload) };
     return { atMs, delivery };
   }
 

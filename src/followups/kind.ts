@@ -65,7 +65,7 @@ export interface FollowUpKind<Payload, Ready, Result> {
   readonly logSeconds?: number;
 }
 
-export type Prepared<Ready, Result> = { readonly ready: Ready } | Tried<Result>;
+type Prepared<Ready, Result> = { readonly ready: Ready } | Tried<Result>;
 
 /** @throws the signal's reason when that aborts */
 export async function tryOnce<Payload, Ready, Result>(

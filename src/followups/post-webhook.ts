@@ -100,6 +100,8 @@ interface WebhookTry {
 }
 
 export const GONE = 410;
+/** Under way at once in all processes; a try takes 15 s at most, and its preparation little. */
+export const WEBHOOK_PLACES = { perKey: 16, perHost: 8, leaseMs: 30_000 };
 
 /** One try of a webhook: posted, counted, and what its answer means. */
 export async function tryWebhook(
@@ -109,9 +111,9 @@ export async function tryWebhook(
   options: WebhookTry,
 ): Promise<Tried<{ readonly status: number }>> {
   const { finalStatuses, logger, about } = options;
-  const startedMs = Date.now();
+  const startedAt = performance.now();
   const { httpStatus, error, retryAfterSeconds, cause } = await send(webhook, signal, options);
-  const latencyMs = Date.now() - startedMs;
+  const latencyMs = Math.round(performance.now() - startedAt);
   const { as, observer } = options.observed ?? {};
   if (as !== undefined) observer?.webhookTried(as, outcomeOf(httpStatus, error), latencyMs / 1000);
   const host = httpStatus === null || httpStatus >= 500 ? 'failed' : 'answered';

@@ -131,6 +131,7 @@ export class FollowUpWorker<Payload, Ready, Result> {
     const number = triesOf(job) + 1;
     const attempt = { number, last: kind.schedule(number, 0) === undefined };
     const startedMs = Date.now();
+    const startedAt = performance.now();
     let logged = {};
     const tried = await tryOnce(kind, payload, attempt, signal).catch((error: Error): Tried<Result> => {
       signal.throwIfAborted();
@@ -138,13 +139,17 @@ export class FollowUpWorker<Payload, Ready, Result> {
       logged = { error: OWN_FAULT };
       return { outcome: 'retry', error: error.message };
     });
-    const { httpStatus = null, error = null, latencyMs = Date.now() - startedMs } = tried;
+    const { httpStatus = null, error = null, latencyMs = Math.round(performance.now() - startedAt) } = tried;
     const delayMs =
       tried.outcome === 'retry' ? kind.schedule(number, tried.retryAfterSeconds ?? 0) : undefined;
     if (kind.logSeconds !== undefined) {
       const nextAtMs = delayMs === undefined ? undefined : Date.now() + delayMs;
       const entry = { at: new Date(startedMs).toISOString(), httpStatus, latencyMs, error, nextAtMs };
-      await this.#options.queue.log.add(job.id ?? '', { ...entry, ...logged }, kind.logSeconds);
+      const { queue, logger } = this.#options;
+      await queue.log.add(job.id ?? '', { ...entry, ...logged }, kind.logSeconds).catch((cause: Error) =>
+        // Nobody is sent anything twice for it.
+        logger.warn({ error: cause.message }, 'a try could not be logged'),
+      );
     }
     if (tried.outcome === 'done') await kind.ended?.(payload, tried.result, attempt);
     // Its tries count anew from here.

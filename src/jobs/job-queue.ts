@@ -273,11 +273,11 @@ export class JobQueue {
       if (!hasFollowUps(payload)) {
         return extraction;
       }
-      const announcement: CompletionPayload = { version: 1, jobId };
+      const completion: CompletionPayload = { version: 1, jobId };
       return {
         name: 'complete',
         queueName: queueNames.completion,
-        data: announcement,
+        data: completion,
         opts: {
           jobId: completionId(jobId),
           timestamp,

@@ -16,7 +16,7 @@ import { findJobRecord } from '../../src/jobs/job-record.ts';
 import { destinationId, webhookId } from '../../src/jobs/names.ts';
 import { type DestinationOutcome, type DestinationPayload, WebhookPayload } from '../../src/jobs/payloads.ts';
 import { resultOf } from './job-result.ts';
-import { aborted, destinedPayload, logger, newJobId, TENANT, useQueue } from './queue-fixture.ts';
+import { destinedPayload, logger, newJobId, TENANT, useQueue } from './queue-fixture.ts';
 
 const queue = useQueue();
 const HOOK = 'https://client.example/hook';
@@ -137,25 +137,6 @@ describe('a put', () => {
       { number: 2, last: false },
       { number: 3, last: true },
     ]);
-  });
-
-  it('that a shutdown interrupts is made by another worker, as the same try', async () => {
-    const begun = Promise.withResolvers<void>();
-    const first = await consume(async (_payload, _attempt, signal) => {
-      begun.resolve();
-      return aborted(signal);
-    });
-    complete();
-    const jobId = await submit();
-    await begun.promise;
-    await first.close(0);
-    const attempts: unknown[] = [];
-    await consume(async (_payload, attempt) => {
-      attempts.push(attempt);
-      return done;
-    });
-    await reaches(jobId, 'completed');
-    expect(attempts).toEqual([{ number: 1, last: false }]);
   });
 
   it('of a job that failed is never made', async () => {

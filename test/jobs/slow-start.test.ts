@@ -57,7 +57,10 @@ it('take voice messages as soon as it goes on', async () => {
   const followUps = new JobFollowUps({ redis, webhookTries: 1, recordSeconds: 3600, logger });
   queue().onClose(() => followUps.close());
   const send = (): Promise<void> =>
-    followUps.addVoice(TENANT, newJobId(), 'send-1', { instance: 'main', number: '12025550101' });
+    followUps.addVoice({
+      ...{ tenant: TENANT, jobId: newJobId(), sendId: 'send-1', part: 0 },
+      request: { instance: 'main', number: '12025550101' },
+    });
   await expect(send()).rejects.toSatisfy(isRedisAway);
   process.kill(queue().server.pid, 'SIGCONT');
 

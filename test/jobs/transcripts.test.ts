@@ -15,7 +15,7 @@ import { findJobRecord } from '../../src/jobs/job-record.ts';
 import { CHANGE_CHANNEL, transcriptId } from '../../src/jobs/names.ts';
 import { type TranscriptOutcome, type TranscriptPayload, WebhookPayload } from '../../src/jobs/payloads.ts';
 import { resultOf } from './job-result.ts';
-import { aborted, destinedPayload, logger, newJobId, TENANT, useQueue } from './queue-fixture.ts';
+import { destinedPayload, logger, newJobId, TENANT, useQueue } from './queue-fixture.ts';
 
 const queue = useQueue();
 
@@ -182,25 +182,6 @@ describe('the turns of a transcript', () => {
       { event: 'transcript.updated', transcript: { name: 'words', ...FAILED } },
       { event: 'destination.updated', name: 'words', destination: { status: 'failed' } },
     ]);
-  });
-
-  it('that a shutdown interrupts are taken by another worker, as the same try', async () => {
-    const jobId = newJobId();
-    const begun = Promise.withResolvers<void>();
-    const first = await consume(async (_payload, _attempt, stopping) => {
-      begun.resolve();
-      return aborted(stopping);
-    });
-    await first.add(jobId);
-    await begun.promise;
-    await first.consumer.close(0);
-    const attempts: unknown[] = [];
-    await consume(async (_payload, attempt) => {
-      attempts.push(attempt);
-      return done;
-    });
-    await ends(jobId);
-    expect(attempts).toEqual([{ number: 1, last: false }]);
   });
 
   it('are listed as the tries of one delivery, each with its reason', async () => {

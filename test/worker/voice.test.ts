@@ -44,7 +44,10 @@ let closeGateway: () => Promise<void>;
 async function askAnew(): Promise<void> {
   await redis.flushall();
   const queue = new JobFollowUps({ redis, webhookTries: 1, recordSeconds: 3600, logger });
-  await queue.addVoice('tenant01', JOB, `${JOB}-voice`, VoiceMessageRequest.parse(request));
+  await queue.addVoice({
+    ...{ tenant: 'tenant01', jobId: JOB, sendId: `${JOB}-voice`, part: 0 },
+    request: VoiceMessageRequest.parse(request),
+  });
   await queue.close();
 }
 

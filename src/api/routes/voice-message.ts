@@ -67,7 +67,10 @@ async function send(context: RouteContext): Promise<void> {
       return { httpStatus: 202, data: { jobId, voiceMessage: await readVoiceState(services.redis, record) } };
     }
     const sendId = `${jobId}-voice-${seed ?? randomBytes(8).toString('hex')}`;
-    await services.followUps.resendVoice(key.id, jobId, sendId, voiceMessage);
+    await services.followUps.resendVoice({
+      ...{ tenant: key.id, jobId, sendId, part: 0 },
+      request: voiceMessage,
+    });
     await services.jobs.replicated('voice', [sendId]);
     const state = await readVoiceState(services.redis, { ...record, voiceSendId: sendId });
     return { httpStatus: 202, data: { jobId, voiceMessage: state } };

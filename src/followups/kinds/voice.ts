@@ -92,7 +92,7 @@ export function voiceKind(services: VoiceServices): FollowUpKind<VoicePayload, R
 
 const MISSING = 'the voice rendition is no longer available';
 
-/** The next note of a run, or the webhook that tells how it ended. */
+/** The next note of a run, or the webhook of its end. */
 async function addNext(
   { tenant, jobId, sendId, part, round, request }: VoicePayload,
   outcome: VoiceOutcome | undefined,
@@ -102,7 +102,7 @@ async function addNext(
   const record = await readJob(jobId);
   const next = part + 1;
   if (outcome?.status === 'sent' && next < (record?.result?.voice?.parts?.length ?? 1)) {
-    return followUps.addVoice(tenant, jobId, sendId, request, next);
+    return followUps.addVoice({ tenant, jobId, sendId, part: next, request });
   }
   if (record?.payload.options.webhook === undefined) return;
   await followUps.addWebhook(record, {

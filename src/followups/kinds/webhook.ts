@@ -8,7 +8,7 @@ import type { JobRecord } from '../../jobs/job-record.ts';
 import { WebhookPayload } from '../../jobs/payloads.ts';
 import { filesView, optionsView, transcriptFileView } from '../../jobs/public-view.ts';
 import type { FollowUpKind } from '../kind.ts';
-import { GONE, hostOf, type Post, tryWebhook, type Webhook } from '../post-webhook.ts';
+import { GONE, hostOf, type Post, tryWebhook, WEBHOOK_PLACES, type Webhook } from '../post-webhook.ts';
 import { scheduled } from '../schedule.ts';
 
 interface JobWebhookOptions {
@@ -26,8 +26,7 @@ interface JobWebhookOptions {
   readonly tracing?: Tracing;
 }
 
-/** Under way at once in all processes; a try takes 15 s at most, and its preparation little. */
-const PLACES = { name: 'webhook', perKey: 16, perHost: 8, leaseMs: 30_000 } as const;
+const PLACES = { name: 'webhook', ...WEBHOOK_PLACES } as const;
 const FINAL = new Set([GONE]);
 
 export function jobWebhookKind(

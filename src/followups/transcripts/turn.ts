@@ -59,7 +59,7 @@ export async function takeTurn(
   }
 }
 
-/** What each part of a turn is told. */
+/** What each step of a turn needs. */
 interface TurnOf {
   readonly audio: TranscriptAudio;
   readonly payload: TranscriptPayload;
@@ -91,9 +91,9 @@ async function turnIn(workspace: string, turn: TurnOf): Promise<Turn> {
   const path = join(workspace, 'part.wav');
   if (!(await insist(() => writePart(path, part, audio, signal, storage)))) return gone();
   const asked = { path, seconds: part.seconds, language: audio.language };
-  const startedMs = Date.now();
+  const startedAt = performance.now();
   const answer = await ask(transcriber, asked, signal, services);
-  const exchange = { httpStatus: answer.httpStatus, latencyMs: Date.now() - startedMs };
+  const exchange = { httpStatus: answer.httpStatus, latencyMs: Math.round(performance.now() - startedAt) };
   if (answer.kind !== 'heard') return { ...conclude(answer, attempt, services.logger), ...exchange };
   recording = withHeard(recording, answer.heard);
   await keep(recording);

@@ -11,8 +11,14 @@ import type { Outbound } from 'soundpost-outbound/outbound';
 import type { Webhook } from '../../followups/post-webhook.ts';
 import { FollowUpQueue } from '../../followups/queue.ts';
 import { FollowUpWorker } from '../../followups/worker.ts';
-import { EventDelivery, eventDelivery } from './event-delivery.ts';
-import { instanceKind, RELAY_TRIES, type RelayTarget, relayKind } from './event-kinds.ts';
+import {
+  EventDelivery,
+  eventDelivery,
+  instanceKind,
+  RELAY_TRIES,
+  type RelayTarget,
+  relayKind,
+} from './event-kinds.ts';
 import type { Webhooks } from './webhooks.ts';
 
 interface EventDeliveriesOptions {

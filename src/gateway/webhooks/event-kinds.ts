@@ -1,7 +1,9 @@
 /** What the engine is told of the webhooks of instances and of the status relay (decisions C and D). */
 
 import type { Logger } from 'soundpost-base/logger';
+import type { LiveEvent } from 'soundpost-chat/event-stream';
 import type { Observer } from 'soundpost-kit/observe/metrics/observer';
+import { z } from 'zod';
 import type { FollowUpKind } from '../../followups/kind.ts';
 import {
   GONE,
@@ -9,11 +11,31 @@ import {
   type Post,
   postToOperator,
   tryWebhook,
+  WEBHOOK_PLACES,
   type Webhook,
 } from '../../followups/post-webhook.ts';
 import { doubling, scheduled } from '../../followups/schedule.ts';
-import { EventDelivery } from './event-delivery.ts';
 import type { Webhooks } from './webhooks.ts';
+
+/** An event on its way to somebody: the data of its job. */
+export const EventDelivery = z.object({
+  version: z.literal(1),
+  /** The webhook-id: the same for every try and every replay. */
+  deliveryId: z.string(),
+  /** When the event happened, ms since the epoch. */
+  eventTimeMs: z.number(),
+  instanceId: z.string(),
+  event: z.string(),
+  /** What is posted, byte for byte. */
+  envelope: z.string(),
+});
+export type EventDelivery = z.infer<typeof EventDelivery>;
+
+/** Its id is the event's place in the stream, so an event that is read twice is one delivery. */
+export function eventDelivery({ id, instanceId, event, envelope }: LiveEvent): EventDelivery {
+  const eventTimeMs = Number.parseInt(id, 10);
+  return { version: 1, deliveryId: `evt_${id}`, eventTimeMs, instanceId, event, envelope };
+}
 
 /** What the receiver of statuses cannot read, or does not want, it will not take the next time either. */
 const REFUSED_FOR_GOOD = [400, GONE, 413, 415, 422];
@@ -23,8 +45,7 @@ const RELAY_SCHEDULE = { firstMs: 1000, longestMs: 60_000, tries: RELAY_TRIES };
 
 const FINAL = new Set([GONE]);
 const RELAY_FINAL = new Set(REFUSED_FOR_GOOD);
-/** Under way at once; a try takes 15 s at most, and its preparation little. */
-const PLACES = { name: 'gateway-webhook', perKey: 16, perHost: 8, leaseMs: 30_000 } as const;
+const PLACES = { name: 'gateway-webhook', ...WEBHOOK_PLACES } as const;
 
 type EventKind = FollowUpKind<EventDelivery, Webhook, { readonly status: number }>;
 
