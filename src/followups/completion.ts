@@ -1,6 +1,7 @@
 /**
- * The end of an extraction releases its `completion` job, which adds what follows: its webhook, its voice message, its
- * transcripts and the puts to its destinations. Their ids follow from the job's, so a crash in between adds each once.
+ * The end of an extraction releases its `completion` job, which adds what follows: its webhook, its
+ * voice message, its transcripts and the puts to its destinations. Their ids follow from the job's,
+ * so a crash in between adds each once.
  */
 
 import { type Job, WaitingChildrenError } from 'bullmq';

@@ -1,6 +1,6 @@
 /**
- * What follows a job: added by workers, shown and replayed by the API. Each is a job of its own, whose id follows from
- * the job's, so that adding it twice changes nothing.
+ * What follows a job: added by workers, shown and replayed by the API. Each is a job of its own,
+ * whose id follows from the job's, so that adding it twice changes nothing.
  */
 import type { Telemetry } from 'bullmq';
 import type { Logger } from 'soundpost-base/logger';
@@ -35,7 +35,7 @@ interface JobFollowUpsOptions {
   readonly telemetry?: Telemetry | undefined;
 }
 
-/** A record that vanished while its job could still be asked for would be followed a second time. */
+/** A job whose record vanished earlier could be followed a second time. */
 const KEEP_LONGER_SECONDS = 24 * 60 * 60;
 /** Records that BullMQ removes at a time. */
 const REMOVE_LIMIT = 100;
@@ -118,7 +118,7 @@ export class JobFollowUps {
     await this.#add('voice', 'send', id, data, VOICE_SCHEDULE_SECONDS.length);
   }
 
-  /** Sends a finished result once more, or for the first time, which is what the job shows from then on. */
+  /** Sends a finished result once more; from then on the job shows that sending. */
   async resendVoice(sending: Sending): Promise<void> {
     await noteVoiceSend(this.#redis, sending.jobId, sending.sendId);
     await this.addVoice(sending);
@@ -150,7 +150,10 @@ export class JobFollowUps {
     await this.#add('transcript', 'transcribe', transcriptId(jobId, name), data, TRANSCRIPT_TRIES);
   }
 
-  /** Puts the file of an output, where it has a destination. @param transcript that has just completed */
+  /**
+   * Puts the file of an output, where it has a destination.
+   * @param transcript that has just completed
+   */
   async addPut({ jobId, payload }: JobRecord, name: string, transcript?: StoredTranscript): Promise<void> {
     const destination = destinationOf(payload, name);
     if (destination === undefined) return;

@@ -1,4 +1,4 @@
-/** What the engine is told of a kind of follow-up: what follows a job, or an event of the gateway. */
+/** What the engine knows of a kind of follow-up: of a job, or of an event of the gateway. */
 
 import type { z } from 'zod';
 import type { Turn } from './places.ts';
@@ -38,8 +38,8 @@ export interface Lane {
 
 export interface FollowUpKind<Payload, Ready, Result> {
   readonly payload: z.ZodType<Payload>;
-  /** Asked before each try, so that what was set meanwhile holds. An end: nothing is tried any more. */
-  readonly prepare: (payload: Payload, attempt: Attempt) => Promise<Prepared<Ready, Result>>;
+  /** Asked before each try, so that what was set meanwhile holds. An end: nothing is tried. */
+  readonly prepare: (payload: Payload) => Promise<Prepared<Ready, Result>>;
   /** Rejects when `signal` aborts, with nothing spent. */
   readonly try: (
     ready: Ready,
@@ -53,7 +53,8 @@ export interface FollowUpKind<Payload, Ready, Result> {
   /** Undefined where none waits for another. */
   readonly lane?: (payload: Payload) => Lane;
   /**
-   * Adds what follows in turn, before the end counts: after a crash it is added again, under the same id.
+   * Adds what follows in turn, before the end counts: after a crash it is added again, under the
+   * same id.
    * @param result undefined: the queue gave it up
    */
   readonly ended?: (payload: Payload, result: Result | undefined, attempt: Attempt) => Promise<unknown>;
@@ -74,7 +75,7 @@ export async function tryOnce<Payload, Ready, Result>(
   attempt: Attempt,
   signal: AbortSignal,
 ): Promise<Tried<Result>> {
-  const prepared = await kind.prepare(payload, attempt);
+  const prepared = await kind.prepare(payload);
   signal.throwIfAborted();
   return 'ready' in prepared ? kind.try(prepared.ready, payload, attempt, signal) : prepared;
 }

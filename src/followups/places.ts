@@ -1,7 +1,9 @@
 /**
- * Places for what is sent to others: how many tries a key and a host may have under way at once, in all processes together. Whoever finds none gives its
- * place in the worker back: its job is delayed, and promoted when its turn comes; keys and hosts take turns. A host that keeps failing is
- * probed by one try at a time. A place is a lease, so one whose process died comes back by itself.
+ * Places for what is sent to others: how many tries a key and a host may have under way at once, in
+ * all processes together. Whoever finds none gives its place in the worker back: its job is
+ * delayed, and promoted when its turn comes; keys and hosts take turns. A host that keeps failing
+ * is probed by one try at a time. A place is a lease, so one whose process died comes back by
+ * itself.
  */
 
 import type { Redis } from 'soundpost-kit/redis/connection';
@@ -36,7 +38,7 @@ interface Claim extends Turn {
 const FAILING_AFTER = 3;
 /** How long it is known that a host fails: longer than the longest distance between two tries. */
 const REMEMBERED_SECONDS = 2 * 24 * 60 * 60;
-/** Should nobody promote a job, it comes by itself; of those that wait for the same, three a second at most. */
+/** If nobody promotes a job, it comes by itself: three a second at most. */
 const PATIENCE_MS = 30_000;
 const PATIENCE_PER_JOB_MS = 300;
 
@@ -89,7 +91,7 @@ redis.call('ZADD', groups, 'NX', now, group)
 return redis.call('ZCARD', waiting(group))
 `);
 
-/** Gives the place back, and what is free then to those that wait: whose turn was longest ago comes first. */
+/** Gives the place back, and what is free to those whose turn was longest ago. */
 const leave = new RedisScript(`${COMMON}
 redis.call('ZREM', keyPlaces(key), id)
 redis.call('ZREM', hostPlaces(host), id)
@@ -133,7 +135,8 @@ export class TryPlaces {
   }
 
   /**
-   * Whether the try may begin; it then has to `leave`. Otherwise its job was delayed, and the worker lets it go.
+   * Whether the try may begin; it then has to `leave`. Otherwise its job was delayed, and the
+   * worker lets it go.
    * @param park delays the job by so many ms
    */
   async take(claim: Claim, park: (ms: number) => Promise<unknown>): Promise<boolean> {

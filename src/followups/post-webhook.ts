@@ -1,4 +1,4 @@
-/** One signed POST to a webhook, through the outbound guard or, to the operator's own address, outside of it. */
+/** One signed POST to a webhook, through the outbound guard or to the operator's own address. */
 
 import type { Logger } from 'soundpost-base/logger';
 import type { Observer, WebhookOutcome } from 'soundpost-kit/observe/metrics/observer';
@@ -22,7 +22,10 @@ interface PostAnswer {
   readonly retryAfterSeconds?: number;
 }
 
-/** `Outbound.post`, or {@link postToOperator}. @throws OutboundRefused, OutboundFailed; the reason of `signal` */
+/**
+ * `Outbound.post`, or {@link postToOperator}.
+ * @throws OutboundRefused, OutboundFailed; the reason of `signal`
+ */
 export type Post = (request: PostRequest) => Promise<PostAnswer>;
 
 export interface Webhook {
@@ -60,7 +63,7 @@ export function postWebhook(
   });
 }
 
-/** For the address that the operator configured, which may be private: the guard is for addresses that others chose. */
+/** The operator's address may be private: the guard is for addresses that others chose. */
 export const postToOperator: Post = async ({ url, headers, body, timeoutMs, signal }) => {
   const startedAt = performance.now();
   const timeout = AbortSignal.timeout(timeoutMs);

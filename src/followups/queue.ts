@@ -1,4 +1,4 @@
-/** The producers' side of the engine: follow-ups are added, looked at and replayed by BullMQ's public interface alone. */
+/** The producers' side of the engine, by BullMQ's public interface alone. */
 import { Job, type KeepJobs, type Queue, type Telemetry } from 'bullmq';
 import type { Logger } from 'soundpost-base/logger';
 import type { DeliveryProgress } from 'soundpost-contract/deliveries';

@@ -8,21 +8,22 @@
 export type Schedule = (tries: number, retryAfterSeconds: number) => number | undefined;
 
 /**
- * Ten tries over an hour (decisions C), seconds after the first. The second comes when the lease of a gateway that died has run
- * out (6 s, packages/kit/src/http/idempotency.ts): earlier it would hear that the first one is still running.
+ * Ten tries over an hour (decisions C), seconds after the first. The second comes when the lease of
+ * a gateway that died has run out (6 s, packages/kit/src/http/idempotency.ts): earlier it would
+ * hear that the first one is still running.
  */
 export const VOICE_SCHEDULE_SECONDS = [0, 8, 20, 60, 180, 420, 900, 1500, 2400, 3600] as const;
 /** Three tries, as of a download: seconds after the first. */
 export const PUT_SCHEDULE_SECONDS = [0, 1, 3] as const;
 
 const LONGEST_RETRY_AFTER_SECONDS = 60 * 60;
-/** Up to this part of a delay is added to it, so that a receiver that comes back is not met by everybody at once. */
+/** Up to this part of a delay is added, so that not everybody meets a receiver that comes back. */
 const JITTER = 0.1;
 const DOUBLING_JITTER = 0.25;
 
 /**
- * As many tries as entries, seconds, at the distances between them: counted from the event, an outage of ours would use up all tries at once. A
- * receiver may ask for more patience.
+ * As many tries as entries, seconds, at the distances between them: counted from the event, an
+ * outage of ours would use up all tries at once. A receiver may ask for more patience.
  */
 export function scheduled(seconds: readonly number[]): Schedule {
   return (tries, retryAfterSeconds) =>

@@ -1,6 +1,7 @@
 /**
- * The one engine for all that follows: whose and how is a `FollowUpKind`. A try that was cut off by the death of its
- * process is made again when its lock has run out, so a receiver may hear of an event twice.
+ * The one engine for all that follows: whose and how is a `FollowUpKind`. A try that was cut off by
+ * the death of its process is made again when its lock has run out, so a receiver may hear of an
+ * event twice.
  */
 import { DelayedError, type Job, UnrecoverableError, WaitingError, type Worker } from 'bullmq';
 import { redisNow } from 'soundpost-kit/redis/clock';
@@ -51,7 +52,8 @@ export class FollowUpWorker<Payload, Ready, Result> {
       concurrency: options.concurrency,
       settings: { backoffStrategy: (_tries, _type, error, job) => this.#backoffMs(error, job) },
     });
-    // Only now: what comes next must not overtake in Redis either, and whoever watches a job reads its record.
+    // Only now: what comes next must not overtake in Redis either, and whoever watches a job reads
+    // its record.
     this.#worker.on('completed', (job) => this.#onEnd(job, true));
     this.#worker.on('failed', (job) => job && this.#onEnd(job, false));
   }
@@ -67,7 +69,7 @@ export class FollowUpWorker<Payload, Ready, Result> {
     return worker;
   }
 
-  /** Begins no try any more. Those under way have `graceMs`; then they are broken off, and made again by whoever comes next. */
+  /** Begins no try any more; those under way after `graceMs` are broken off, and made by others. */
   async close(graceMs: number): Promise<void> {
     const giveUp = (): void => this.#closing.abort(new Error('interrupted by a shutdown'));
     await closeWorker(this.#worker, graceMs, giveUp);
@@ -160,7 +162,7 @@ export class FollowUpWorker<Payload, Ready, Result> {
     return delayMs === undefined ? { ...tried, outcome: 'final' as const } : { ...tried, delayMs };
   }
 
-  /** What failed outside of a try, by our own fault, is made again as if the receiver had refused it. -1 ends the tries. */
+  /** What failed outside of a try is made again by the schedule. -1 ends the tries. */
   #backoffMs(error: unknown, job: Pick<Job, 'name' | 'data' | 'attemptsMade'> | undefined): number {
     if (error instanceof TryAgain || job === undefined) {
       return error instanceof TryAgain ? error.delayMs : -1;
@@ -189,7 +191,7 @@ export class FollowUpWorker<Payload, Ready, Result> {
     after().catch((error: Error) => logger.warn({ error: error.message }, `after a ${queue.name}`));
   }
 
-  /** Reserves each lane for the first of those that have it or wait for it, wherever the process before left them. */
+  /** Reserves each lane for its first, wherever the process before left it. */
   async #takeOverLanes(): Promise<void> {
     const { queue, kindOf } = this.#options;
     const waiting: { stored: StoredFollowUp; lane: Lane }[] = [];

@@ -1,4 +1,4 @@
-/** The consumers of all that follows a job: what is to follow is added, then each kind is tried by the engine. */
+/** The consumers of all that follows a job, one a kind. */
 
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { Sealer } from 'soundpost-kit/signing/sealer';
@@ -30,11 +30,13 @@ interface FollowUpOptions {
 }
 
 interface FollowUpConsumers {
-  /** Begins nothing any more; what is under way has `graceMs`, and is made by another worker then. */
+  /**
+   * Begins nothing any more; what is under way has `graceMs`, and is made by another worker then.
+   */
   close(graceMs: number): Promise<void>;
 }
 
-/** Of all keys and hosts, each of which has fewer (src/followups/places.ts): many of them alone reach it. */
+/** Of all keys and hosts; each has fewer (src/followups/places.ts). */
 const WEBHOOKS_AT_A_TIME = 500;
 const VOICES_AT_A_TIME = 1000;
 /** There are fewer places; the others are put back. */

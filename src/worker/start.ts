@@ -1,4 +1,4 @@
-/** The worker process: made of the configuration, consumes jobs and what follows them, cleans up, closes. */
+/** The worker process: consumes jobs and what follows them, cleans up, closes. */
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { closeRedis, connectRedis, type Redis } from 'soundpost-kit/redis/connection';
@@ -25,7 +25,7 @@ import type { WorkerServices } from './step.ts';
 interface WorkerProcess {
   /** `low`: no jobs are taken until there is room. */
   readonly diskState: () => DiskState;
-  /** Resolves when this worker takes no jobs any more although jobs wait; nothing mends that but another process. */
+  /** Resolves when it takes no jobs although some wait; only another process mends that. */
   readonly deaf: Promise<void>;
   /** Stops taking jobs, lets running ones finish for `graceMs`, then hands them back. */
   close(graceMs: number): Promise<void>;

@@ -1,5 +1,6 @@
 /** What is told to others about a job: once, on its schedule, whatever breaks in between. */
 import { setTimeout as wait } from 'node:timers/promises';
+import { UnrecoverableError } from 'bullmq';
 import { ServiceError } from 'soundpost-contract/errors';
 import { subscribe } from 'soundpost-kit/redis/subscription';
 import { UrlSigner } from 'soundpost-kit/signing/signed-url';
@@ -307,6 +308,23 @@ describe('a voice message', () => {
   );
 });
 
+it.runIf(currentRun === 'core')('a voice message that no try can send is told as failed', async () => {
+  const told: unknown[] = [];
+  await announce({
+    async webhook({ event, voiceMessage }) {
+      if (event === 'voice.updated') told.push(voiceMessage);
+      return { status: 200 };
+    },
+    async voice() {
+      throw new UnrecoverableError('no try will ever help');
+    },
+  });
+  complete();
+  await queue().submit(TENANT, { ...HOOK, ...VOICE });
+  await until('it is told', () => told.length === 1);
+  expect(told).toMatchObject([{ status: 'failed', error: { code: 'INTERNAL_ERROR' } }]);
+});
+
 describe('voice messages that wait', () => {
   const submitVoices = async (count: number, tenant: string, instance: string, delay: number) => {
     for (let nth = 0; nth < count; nth++) {
@@ -433,5 +451,11 @@ describe('a webhook', () => {
     const jobId = await queue().submit(TENANT, HOOK);
     await expect.poll(() => states(jobId)).toMatchObject({ webhook: { status: 'delivered' } });
     expect(tries).toBe(2);
+    const [delivery] = await followUps().list(jobId, () => ({ event: '' }));
+    // What went wrong with us is nothing that a caller is to read.
+    expect(delivery?.attempts).toMatchObject([
+      { httpStatus: null, error: 'the service could not make this attempt' },
+      { httpStatus: 200, error: null },
+    ]);
   });
 });

@@ -1,4 +1,4 @@
-/** Puts a finished file to its destination (decisions A8): an object is there whole, or not at all. */
+/** Puts a finished file to its destination (decisions A8): whole, or not at all. */
 
 import type { Logger } from 'soundpost-base/logger';
 import type { DestinationRequest } from 'soundpost-contract/destination';
@@ -36,7 +36,7 @@ interface DestinationServices {
   readonly followUps: Pick<JobFollowUps, 'addDestinationWebhook'>;
   readonly logSeconds: number;
   readonly logger: Logger;
-  /** How long the address may take nothing, and how long its answer may take after the last byte. Default 120 s. */
+  /** How long the address may take nothing, and its answer after the last byte; default 120 s. */
   readonly idleMs?: number;
   /** How long it may take for the whole file. Default {@link LONGEST_PUT_MS}. */
   readonly longestMs?: number;
@@ -44,7 +44,7 @@ interface DestinationServices {
   readonly tracing?: Tracing;
 }
 
-/** The last 4 MiB lie in the system's buffers when the file has gone: a link of 35 KiB/s takes as long. */
+/** The last 4 MiB may lie in the system's buffers: a link of 35 KiB/s takes as long. */
 const IDLE_MS = 120_000;
 /** Whoever takes a byte now and then holds its place no longer. 8 GiB at 0.4 MB/s take as long. */
 const LONGEST_PUT_MS = 6 * 60 * 60_000;
@@ -161,7 +161,8 @@ async function send(
   }, LOOK_MS);
   let late: AbortSignal | undefined;
   try {
-    // While the storage is away nobody at the other end is made to wait, and no time runs that is theirs.
+    // While the storage is away nobody at the other end is made to wait, and no time runs that is
+    // theirs.
     const body = await insist(AbortSignal.any([signal, erased.signal]), () => storage.read(file.storageKey));
     late = AbortSignal.timeout(services.longestMs ?? LONGEST_PUT_MS);
     const ended = AbortSignal.any([signal, erased.signal, late]);
@@ -193,7 +194,7 @@ async function send(
   }
 }
 
-/** Names in any case: what the caller gave takes the place of ours, but for the digest (RFC 9530), which no caller may give. */
+/** The caller's take the place of ours, but for the digest (RFC 9530), which none may give. */
 function headersOf({ headers = {} }: DestinationRequest, file: Found['file']): Record<string, string> {
   const hasType = Object.keys(headers).some((name) => name.toLowerCase() === 'content-type');
   return {

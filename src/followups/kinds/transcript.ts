@@ -1,4 +1,4 @@
-/** Transcripts, a part of a recording at a try (decisions A8). What makes them is loaded with the first. */
+/** Transcripts, a part at a try (decisions A8). What makes them is loaded with the first. */
 
 import { transcriptId, webhookId } from '../../jobs/names.ts';
 import type { TranscriptAudio } from '../../jobs/payloads.ts';

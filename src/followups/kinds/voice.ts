@@ -1,4 +1,4 @@
-/** Sends the result of a job into a chat, at most once unless the operator chose otherwise (decisions C). */
+/** Sends a result into a chat, at most once unless the operator chose otherwise (decisions C). */
 import { createWriteStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -32,7 +32,7 @@ interface VoiceServices {
   /** With another server's gateway: what becomes of a message whose answer was lost. */
   readonly onUnknown: 'keep' | 'resend';
   readonly workspaces: Workspaces;
-  /** How long the record of a job is kept, and with it the status of its message and the log of tries. */
+  /** How long the record of a job, the status of its message and the log of tries are kept. */
   readonly recordSeconds: number;
   readonly logger: Logger;
   readonly readJob: (jobId: string) => Promise<JobRecord | undefined>;
@@ -55,7 +55,7 @@ const observedTry: Readonly<Record<SendAnswer['kind'], ObservedTry>> = {
 
 /** Under way at once, in all processes. A gateway answers within 165 s. */
 const PLACES = { name: 'voice', perKey: 16, perHost: 8, leaseMs: 4 * 60_000 } as const;
-/** A message with a delay waits at the gateway up to 60 s more, and holds no place of others meanwhile. */
+/** A delayed message waits at the gateway for 60 s more, and holds no place of others. */
 const DELAY_PLACES = { name: 'voice-delay', perKey: 256, perHost: 128, leaseMs: 5 * 60_000 } as const;
 
 export function voiceKind(services: VoiceServices): FollowUpKind<VoicePayload, Rendition, VoiceOutcome> {
@@ -68,7 +68,8 @@ export function voiceKind(services: VoiceServices): FollowUpKind<VoicePayload, R
     payload: VoicePayload,
     async prepare({ jobId }) {
       const record = await services.readJob(jobId);
-      // A job that did not ask for a voice message has no rendition; the gateway makes one of any audio.
+      // A job that did not ask for a voice message has no rendition; the gateway makes one of any
+      // audio.
       const storageKey = record?.result?.voice?.storageKey ?? record?.result?.outputFile.storageKey;
       return record?.result == null || storageKey === undefined
         ? counted(failed('FILE_EXPIRED', MISSING))
@@ -125,7 +126,8 @@ async function sendVoice(
     const note = result.voice?.parts?.[part];
     const path = await localFile(storage, storageKey, note, workspace).catch(orMissing);
     signal.throwIfAborted();
-    // Noted as late as possible: what goes wrong before this line leaves no doubt whether the message was sent.
+    // Noted as late as possible: what goes wrong before this line leaves no doubt whether the
+    // message was sent.
     const { wasSending } = await beginSending(redis, partId);
     if (wasSending && !mayRepeat(services)) {
       return unknown('the worker ended while the message was being sent');

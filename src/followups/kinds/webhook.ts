@@ -54,7 +54,7 @@ export function jobWebhookKind(
   };
 }
 
-/** What it says of the job (audio-extraction.md "Events"): it follows from the record, so every try sends the same. */
+/** What it says follows from the record, so every try sends the same ("Events"). */
 export function webhookBody(
   { event, eventTimeMs, voiceMessage, transcript, transcriptFile, name, destination }: WebhookPayload,
   record: JobRecord,

@@ -13,7 +13,7 @@ export interface TranscriptProgress {
   readonly file: StoredTranscript | undefined;
 }
 
-/** In the order of the outputs; none of a job that has not completed. One round trip for each, and none where none was asked for. */
+/** In the order of the outputs; none of a job that has not completed. One round trip each. */
 export async function readTranscripts(
   redis: Redis,
   { jobId, result, erased }: JobRecord,
@@ -26,7 +26,8 @@ export async function readTranscripts(
         transcriptId(jobId, audio.name),
       );
       if (ended !== undefined) return progressOf(audio, TranscriptOutcome.parse(JSON.parse(ended)));
-      // What was erased is not waited for, though its turn, which finds that out, may come hours later.
+      // What was erased is not waited for, though its turn, which finds that out, may come hours
+      // later.
       if (hasEnded || erased) return progressOf(audio, { status: 'failed', error: LOST });
       return {
         audio,

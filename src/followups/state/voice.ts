@@ -107,10 +107,10 @@ function notTried(stopped: number): Omit<PartState, 'attempts'> {
 }
 
 /**
- * Notes that a request to the gateway is about to leave. Answers whether one was under way already: then an earlier
- * try was cut off, and nobody knows whether its message was sent.
- * @throws when Redis has lost the voice message: the completion of its job asks for it again, or the note before it; nobody does for one that a caller had
- * sent once more
+ * Notes that a request to the gateway is about to leave. Answers whether one was under way already:
+ * then an earlier try was cut off, and nobody knows whether its message was sent.
+ * @throws when Redis has lost the voice message: the completion of its job asks for it again, or
+ * the note before it; nobody does for one that a caller had sent once more
  */
 export async function beginSending(redis: Redis, sendId: string): Promise<{ wasSending: boolean }> {
   const noted = await noteSending(redis, sendId);
@@ -139,7 +139,7 @@ function messageStatusKey(messageId: string): string {
   return ownKey('message-status', messageId);
 }
 
-/** Notes how far a message has come. Receipts overtake one another, so the word only moves forward. */
+/** Notes how far a message has come, forward only: receipts overtake one another. */
 export async function raiseMessageStatus(
   redis: Redis,
   messageId: string,

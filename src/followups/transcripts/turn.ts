@@ -1,4 +1,4 @@
-/** A try of a transcript: one part of its recording is sent to the transcriber, and after the last one the text is written (decisions A8). */
+/** A try of a transcript: a part is heard, and after the last the text written (decisions A8). */
 import { createHash } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
 import { writeFile } from 'node:fs/promises';

@@ -1,4 +1,4 @@
-/** Events on their way to the webhooks of instances and to GATEWAY_EVENTS_URL: added, delivered, shown, replayed. */
+/** Events on their way to instances' webhooks and GATEWAY_EVENTS_URL: added, shown, replayed. */
 
 import type { Logger } from 'soundpost-base/logger';
 import type { LiveEvent } from 'soundpost-chat/event-stream';
@@ -37,7 +37,9 @@ interface EventDeliveriesOptions {
 }
 
 const DAY_SECONDS = 24 * 60 * 60;
-/** The schedule takes a day, after which a delivery can be looked at and replayed for another week. */
+/**
+ * The schedule takes a day, after which a delivery can be looked at and replayed for another week.
+ */
 const LOG_SECONDS = 8 * DAY_SECONDS;
 /** What is kept of all instances: about 2.5 KB each. */
 const KEEP = {
@@ -49,7 +51,7 @@ const SHOWN = 100;
 const RELAYED_EVENT = 'messages.update';
 /** Lanes see to it that an instance, and the relay, take one each. */
 const CONCURRENCY = 500;
-/** A try takes 15 s at most and renews its lock; after this and two looks a dead gateway's try is made again. */
+/** After this and two looks a dead gateway's try is made again; a living one renews its lock. */
 const LOCK_SECONDS = 10;
 
 const shownKey = (instanceId: string): string => gatewayKey('deliveries', instanceId);

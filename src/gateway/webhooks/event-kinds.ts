@@ -1,4 +1,6 @@
-/** What the engine is told of the webhooks of instances and of the status relay (decisions C and D). */
+/**
+ * What the engine is told of the webhooks of instances and of the status relay (decisions C and D).
+ */
 
 import type { Logger } from 'soundpost-base/logger';
 import type { LiveEvent } from 'soundpost-chat/event-stream';
@@ -37,7 +39,7 @@ export function eventDelivery({ id, instanceId, event, envelope }: LiveEvent): E
   return { version: 1, deliveryId: `evt_${id}`, eventTimeMs, instanceId, event, envelope };
 }
 
-/** What the receiver of statuses cannot read, or does not want, it will not take the next time either. */
+/** What the receiver of statuses does not want, it will not take the next time either. */
 const REFUSED_FOR_GOOD = [400, GONE, 413, 415, 422];
 /** Those of a day: a status that nobody took for so long helps nobody any more. */
 export const RELAY_TRIES = 24 * 60;
@@ -60,7 +62,9 @@ interface InstanceKindOptions {
   readonly observer?: Observer | undefined;
 }
 
-/** First tries of an instance's events come in the order of the events; one that failed comes later. */
+/**
+ * First tries of an instance's events come in the order of the events; one that failed comes later.
+ */
 export function instanceKind(options: InstanceKindOptions): EventKind {
   const { webhooks, post, scheduleSeconds, logSeconds, logger, observer } = options;
   return {
@@ -93,7 +97,7 @@ export interface RelayTarget {
   readonly secret: string;
 }
 
-/** Each status waits until the one before was taken or given up, so a message's statuses come in their order. */
+/** Each status waits for the one before to end, so a message's statuses come in their order. */
 export function relayKind(target: RelayTarget | undefined, logger: Logger): EventKind {
   return {
     payload: EventDelivery,
