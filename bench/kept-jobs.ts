@@ -10,14 +10,13 @@ import { createLogger } from 'soundpost-kit/observe/logger';
 import { closeRedis, connectRedis } from 'soundpost-kit/redis/connection';
 import { Client } from 'soundpost-testing/client';
 import { until } from 'soundpost-testing/until';
-import { DeliveryWorker } from '../src/followups/delivery-worker.ts';
-import { JobWebhooks } from '../src/followups/job-webhooks.ts';
+import { consumeCompletions } from '../src/followups/completion.ts';
+import { JobFollowUps } from '../src/followups/job-followups.ts';
 import { scheduled } from '../src/followups/schedule.ts';
-import { consumeAnnouncements } from '../src/jobs/announcement-consumer.ts';
-import { DestinationQueue } from '../src/jobs/destination-queue.ts';
+import { FollowUpWorker } from '../src/followups/worker.ts';
 import { consumeExtractions, type ExtractionJob } from '../src/jobs/extraction-consumer.ts';
 import { openQueue } from '../src/jobs/open-queue.ts';
-import { VoiceQueue } from '../src/jobs/voice-queue.ts';
+import { WebhookPayload } from '../src/jobs/payloads.ts';
 import { resultOf } from '../test/jobs/job-result.ts';
 import { typicalAllow, typicalJob } from './measuring/api.ts';
 import { askedFor, printRow } from './measuring/comparison.ts';
@@ -97,10 +96,7 @@ async function measure(): Promise<void> {
 /** A worker that encodes nothing and tells nobody. @returns what ends it */
 async function openConsumer(redisUrl: string, told: Set<string>): Promise<() => Promise<void>> {
   const redis = connectRedis({ url: redisUrl, role: 'worker', logger });
-  const announcing = { redis, recordSeconds: WEEK_SECONDS, logger };
-  const voices = new VoiceQueue(announcing);
-  const destinations = new DestinationQueue(announcing);
-  const webhooks = new JobWebhooks({ ...announcing, tries: 10 });
+  const followUps = new JobFollowUps({ redis, recordSeconds: WEEK_SECONDS, webhookTries: 10, logger });
   const shared = { redis, lockSeconds: 30, logger };
   const asking = connectRedis({ url: redisUrl, role: 'request', logger });
   const extractions = consumeExtractions({
@@ -109,36 +105,23 @@ async function openConsumer(redisUrl: string, told: Set<string>): Promise<() => 
     concurrency: AT_A_TIME,
     run: encodeNothing,
   });
-  const announcements = consumeAnnouncements({
+  const completions = consumeCompletions({ ...shared, followUps });
+  const webhooks = await FollowUpWorker.start({
     ...shared,
-    addWebhook: (payload) => webhooks.add(payload),
-    voices,
-    destinations,
-    transcripts: { add: async () => undefined },
-    async sendVoice() {
-      return { outcome: 'final', error: 'none was asked for' };
-    },
-  });
-  const deliveries = await DeliveryWorker.start({
-    ...shared,
-    queue: webhooks.queue,
+    queue: followUps.queues.webhook,
     concurrency: 16,
     isAlone: false,
     kindOf: () => ({
-      async prepare({ jobId }) {
-        told.add(String(jobId));
-        return { url: 'https://client.example/hook', body: '{}', secrets: [] };
-      },
-      post: async () => ({ status: 204, latencyMs: 1 }),
+      payload: WebhookPayload,
+      prepare: async ({ jobId }) => ({ ready: told.add(jobId) }),
+      try: async () => ({ outcome: 'done', result: { status: 204 }, httpStatus: 204, latencyMs: 1 }),
       schedule: scheduled([0]),
-      finalStatuses: new Set(),
       logSeconds: WEEK_SECONDS,
-      about: () => ({}),
     }),
   });
   return async () => {
-    await Promise.all([extractions.close(0), announcements.close(0), deliveries.close(0)]);
-    await Promise.all([webhooks.close(), voices.close(), destinations.close()]);
+    await Promise.all([extractions.close(0), completions.close(0), webhooks.close(0)]);
+    await followUps.close();
     await Promise.all([closeRedis(redis), closeRedis(asking)]);
   };
 }

@@ -3,25 +3,25 @@
 import type { AcceptedJob } from 'soundpost-contract/answers';
 import type { Job } from 'soundpost-contract/job';
 import { outputsOf } from 'soundpost-contract/output-request';
-import { readDestinations } from '../jobs/destination-state.ts';
+import { readDestinations } from '../followups/state/destinations.ts';
+import { readTranscripts, type TranscriptProgress } from '../followups/state/transcripts.ts';
+import { readVoiceState } from '../followups/state/voice.ts';
 import type { JobRecord } from '../jobs/job-record.ts';
 import type { Outlook } from '../jobs/outlook.ts';
 import { filesView, optionsView, sourceView, transcriptFileView } from '../jobs/public-view.ts';
-import { readTranscripts, type TranscriptProgress } from '../jobs/transcript-state.ts';
 import { readUpload } from '../jobs/uploads/record.ts';
-import { readVoiceState } from '../jobs/voice-state.ts';
 import type { Answer } from './idempotent.ts';
 import type { ApiServices, ApiSettings } from './route.ts';
 import type { Submission } from './submission.ts';
 
 export async function jobAnswer(
   record: JobRecord,
-  { redis, webhooks, signer }: Pick<ApiServices, 'redis' | 'webhooks' | 'signer'>,
+  { redis, followUps, signer }: Pick<ApiServices, 'redis' | 'followUps' | 'signer'>,
 ): Promise<Job> {
   const { payload, progress, result } = record;
   // One round trip where nothing follows.
   const [webhook, voiceMessage, { transcripts, destinations }, upload] = await Promise.all([
-    payload.options.webhook === undefined ? undefined : webhooks.stateOf(record.jobId),
+    payload.options.webhook === undefined ? undefined : followUps.webhookState(record.jobId),
     readVoiceState(redis, record),
     readFollowing(redis, record),
     failedUpload(redis, record),

@@ -18,12 +18,11 @@ import type { DownloadAddress, Storage, StorageState } from 'soundpost-kit/stora
 import type { SandboxLevel } from 'soundpost-media/sandbox';
 import type { Outbound } from 'soundpost-outbound/outbound';
 import type { z } from 'zod';
-import type { JobWebhooks } from '../followups/job-webhooks.ts';
+import type { JobFollowUps } from '../followups/job-followups.ts';
 import type { JobChanges } from '../jobs/job-changes.ts';
 import type { JobQueue } from '../jobs/job-queue.ts';
 import type { ApiKey, ApiKeys } from '../jobs/tenants/api-keys.ts';
 import type { WebhookSecrets } from '../jobs/tenants/webhook-secrets.ts';
-import type { VoiceQueue } from '../jobs/voice-queue.ts';
 import type { consolePage } from './console-page.ts';
 import type { SharedReads } from './event-streams.ts';
 
@@ -34,8 +33,7 @@ export interface ApiServices {
   readonly jobs: JobQueue;
   readonly keys: ApiKeys;
   readonly webhookSecrets: WebhookSecrets;
-  readonly webhooks: JobWebhooks;
-  readonly voices: VoiceQueue;
+  readonly followUps: JobFollowUps;
   readonly changes: JobChanges;
   readonly watchedJobs: SharedReads<Job | undefined>;
   readonly storage: Storage;

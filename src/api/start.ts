@@ -8,14 +8,13 @@ import { Sealer } from 'soundpost-kit/signing/sealer';
 import { UrlSigner } from 'soundpost-kit/signing/signed-url';
 import { watchedInTime, withDeadline } from 'soundpost-kit/storage/deadline';
 import type { SandboxLevel } from 'soundpost-media/sandbox';
-import { JobWebhooks } from '../followups/job-webhooks.ts';
+import { JobFollowUps } from '../followups/job-followups.ts';
 import { JobChanges } from '../jobs/job-changes.ts';
 import { JobQueue } from '../jobs/job-queue.ts';
 import { closeQueues, openQueues, type Queues } from '../jobs/open-queue.ts';
 import { readQueues } from '../jobs/queue-state.ts';
 import { IncomingStates } from '../jobs/uploads/incoming-states.ts';
 import { holdUpload, uploadStorageKey } from '../jobs/uploads/record.ts';
-import { VoiceQueue } from '../jobs/voice-queue.ts';
 import type { Config } from '../process/config.ts';
 import { incomingFolder, observed, publicUrlOf, type Resources, type Stores } from '../process/resources.ts';
 import { createApp } from './app.ts';
@@ -57,9 +56,13 @@ export async function startApi(
     observer: resources.metrics.observer,
     telemetry,
   });
-  const announcing = { redis: stores.redis, recordSeconds: config.JOB_TTL_SECONDS, logger, telemetry };
-  const webhooks = new JobWebhooks({ ...announcing, tries: config.WEBHOOK_SCHEDULE_SECONDS.length });
-  const voices = new VoiceQueue(announcing);
+  const followUps = new JobFollowUps({
+    redis: stores.redis,
+    recordSeconds: config.JOB_TTL_SECONDS,
+    webhookTries: config.WEBHOOK_SCHEDULE_SECONDS.length,
+    logger,
+    telemetry,
+  });
   const watching = connectRedis({ ...resources.redisAddress, role: 'worker', logger });
   const changes = new JobChanges(watching, logger);
   const { storageWatch } = resources;
@@ -80,8 +83,7 @@ export async function startApi(
     redis: stores.redis,
     link: stores.link,
     jobs,
-    webhooks,
-    voices,
+    followUps,
     changes,
     watchedJobs: new SharedReads(),
     keys: stores.keys,
@@ -136,7 +138,7 @@ export async function startApi(
     async close(graceMs) {
       changes.stop();
       await api.close(graceMs);
-      await Promise.all([jobs.close(), webhooks.close(), voices.close(), changes.close()]);
+      await Promise.all([jobs.close(), followUps.close(), changes.close()]);
       await closeQueues(queues);
       await Promise.all([closeRedis(watching), confirming && closeRedis(confirming)]);
     },

@@ -1,6 +1,7 @@
-/** `deliveries list | show | replay | resend`: what was sent to the webhooks of a key's jobs, at a service. */
+/** `deliveries list | show | replay | resend`: what follows a key's jobs, at a service. */
 import type { SoundpostClient } from 'soundpost-client/client';
 import type { Delivery } from 'soundpost-contract/answers';
+import type { Job } from 'soundpost-contract/job';
 import { UsageError } from './ending.ts';
 import { interruptible } from './interrupt.ts';
 import type { OnServer } from './jobs.ts';
@@ -32,14 +33,15 @@ export async function listDeliveries(
   });
   const deliveries = all.filter(({ status }) => choices.status === undefined || status === choices.status);
   if (choices.json) return JSON.stringify({ deliveries });
-  const rows = deliveries.map(({ deliveryId, event, status, attempts }) => [
-    deliveryId,
-    event,
-    status,
-    String(attempts.length),
-    lastAnswer(attempts),
+  const rows = deliveries.map((delivery) => [
+    delivery.deliveryId,
+    delivery.kind,
+    eventOf(delivery) ?? '',
+    delivery.status,
+    String(delivery.attempts.length),
+    lastAnswer(delivery.attempts),
   ]);
-  return table(['DELIVERY', 'EVENT', 'STATE', 'ATTEMPTS', 'LAST ANSWER'], rows);
+  return table(['DELIVERY', 'KIND', 'EVENT', 'STATE', 'ATTEMPTS', 'LAST ANSWER'], rows);
 }
 
 async function recentJobs(client: SoundpostClient, limit: string, signal: AbortSignal): Promise<string[]> {
@@ -48,8 +50,16 @@ async function recentJobs(client: SoundpostClient, limit: string, signal: AbortS
     throw new UsageError(`--limit: "${limit}" is no number of jobs to look at; write 1 to 100`);
   }
   const { jobs } = await client.jobs({ limit: wanted, signal });
-  return jobs.filter(({ webhook }) => webhook !== undefined).map((job) => job.jobId);
+  return jobs.filter(hasDeliveries).map((job) => job.jobId);
 }
+
+function hasDeliveries({ webhook, voiceMessage, transcripts, destination, outputFiles }: Job): boolean {
+  const follow = [webhook, voiceMessage, transcripts, destination];
+  return [...follow, ...outputFiles.map((file) => file.destination)].some((one) => one !== undefined);
+}
+
+const eventOf = (delivery: Delivery): string | undefined =>
+  delivery.kind === 'webhook' ? delivery.event : undefined;
 
 async function deliveriesOf(client: SoundpostClient, jobId: string, signal?: AbortSignal): Promise<OfJob[]> {
   const { deliveries } = await client.deliveries(jobId, { signal });
@@ -116,7 +126,8 @@ function described(delivery: OfJob, { json }: OnServer): string {
   const head = fields([
     ['delivery', delivery.deliveryId],
     ['job', delivery.jobId],
-    ['event', delivery.event],
+    ['kind', delivery.kind],
+    ['event', eventOf(delivery)],
     ['state', delivery.status],
     ['next attempt', delivery.nextAttemptAt],
   ]);

@@ -69,7 +69,7 @@ export function addJobs(program: Command, { say, streams = process }: Terminal):
 export function addDeliveries(program: Command, { say }: Terminal): void {
   const deliveries = program
     .command('deliveries')
-    .description('what was sent to the webhooks of your jobs, at a service');
+    .description('what follows your jobs, at a service: webhooks, voice messages, transcripts, puts');
   onServer(deliveries.command('list').description('show the deliveries of a job, or of the newest jobs'))
     .argument('[jobId]')
     .addOption(
@@ -87,7 +87,7 @@ export function addDeliveries(program: Command, { say }: Terminal): void {
   onServer(
     deliveries
       .command('replay')
-      .description('send it again, at once and under the same webhook-id')
+      .description('send a webhook again, at once and under the same webhook-id')
       .argument('<deliveryId>'),
   ).action(async (id: string, choices: OnServer) =>
     say(await (await import('./deliveries.ts')).replayDelivery(id, choices)),
@@ -95,7 +95,7 @@ export function addDeliveries(program: Command, { say }: Terminal): void {
   onServer(
     deliveries
       .command('resend')
-      .description('send everything again that failed since a time')
+      .description('send all webhooks again that failed since a time')
       .requiredOption('--since <time>', 'such as 2026-11-23T14:00Z; without a zone: local time'),
   ).action(async (choices: Parameters<typeof resendDeliveries>[0]) =>
     say(await (await import('./deliveries.ts')).resendDeliveries(choices)),

@@ -1,9 +1,10 @@
 /**
- * Lanes in which deliveries are tried one after the other, in their order. One that has to wait gives its place in the
- * worker back: its job is delayed, and promoted when its turn comes. So a receiver that hangs keeps one place busy,
- * however much waits for it. Lanes live in one process: whoever consumes the queue has to be alone.
+ * Lanes in which deliveries are tried one after the other, in their order. One that has to wait
+ * gives its place in the worker back: its job is delayed, and promoted when its turn comes. So a
+ * receiver that hangs keeps one place busy, however much waits for it. Lanes live in one process:
+ * whoever consumes the queue has to be alone.
  */
-import type { Lane } from './delivery-kind.ts';
+import type { Lane } from './kind.ts';
 
 interface Waiting {
   readonly order: string;
@@ -17,7 +18,7 @@ interface LaneState {
   readonly waiting: Map<string, Waiting>;
 }
 
-/** Should nobody promote a job, it comes by itself. Those of one lane come three times a second at most. */
+/** If nobody promotes a job, it comes by itself: of a lane three a second at most. */
 const PATIENCE_MS = 30_000;
 const PATIENCE_PER_JOB_MS = 300;
 
@@ -30,7 +31,7 @@ export class Lanes {
     this.#promote = promote;
   }
 
-  /** Whether it is the job's turn. Then it keeps the lane until `leave`; otherwise it has to `wait`. */
+  /** Whether it is the job's turn, which it keeps until `leave`; otherwise it has to `wait`. */
   enter({ name }: Lane, jobId: string): boolean {
     const lane = this.#lanes.get(name);
     if (lane === undefined) {

@@ -1,8 +1,12 @@
-/** One signed POST to a webhook, through the outbound guard or, to the operator's own address, outside of it. */
+/** One signed POST to a webhook, through the outbound guard or to the operator's own address. */
 
 import { deadline } from 'soundpost-base/deadline';
+import type { Logger } from 'soundpost-base/logger';
+import type { Observer, WebhookOutcome } from 'soundpost-kit/observe/metrics/observer';
+import { noTracing, type Tracing } from 'soundpost-kit/observe/tracing/tracing';
 import { redisNow } from 'soundpost-kit/redis/clock';
-import { OutboundFailed } from 'soundpost-outbound/errors';
+import { OutboundFailed, OutboundRefused } from 'soundpost-outbound/errors';
+import type { Attempt, Tried } from './kind.ts';
 import { signWebhook } from './sign-webhook.ts';
 
 interface PostRequest {
@@ -19,7 +23,10 @@ interface PostAnswer {
   readonly retryAfterSeconds?: number;
 }
 
-/** `Outbound.post`, or {@link postToOperator}. @throws OutboundRefused, OutboundFailed; the reason of `signal` */
+/**
+ * `Outbound.post`, or {@link postToOperator}.
+ * @throws OutboundRefused, OutboundFailed; the reason of `signal`
+ */
 export type Post = (request: PostRequest) => Promise<PostAnswer>;
 
 export interface Webhook {
@@ -57,7 +64,7 @@ export function postWebhook(
   });
 }
 
-/** For the address that the operator configured, which may be private: the guard is for addresses that others chose. */
+/** The operator's address may be private: the guard is for addresses that others chose. */
 export const postToOperator: Post = async ({ url, headers, body, timeoutMs, signal }) => {
   const startedAt = performance.now();
   using limit = deadline(timeoutMs, { signal });
@@ -78,3 +85,91 @@ export const postToOperator: Post = async ({ url, headers, body, timeoutMs, sign
       : new OutboundFailed('connect', 'the server could not be reached', true, { cause: error });
   }
 };
+
+interface WebhookTry {
+  readonly post: Post;
+  /** Answers besides 2xx after which no try follows. */
+  readonly finalStatuses: ReadonlySet<number>;
+  readonly logger: Logger;
+  /** What the log names it by. */
+  readonly about: object;
+  readonly event: string;
+  /** Undefined where tries are not counted. */
+  readonly observed?: {
+    readonly as: Parameters<Observer['webhookTried']>[0];
+    readonly observer: Observer;
+  };
+  /** Undefined where receivers get nothing of a trace. */
+  readonly tracing?: Tracing | undefined;
+}
+
+export const GONE = 410;
+/** Under way at once in all processes; a try takes 15 s at most, and its preparation little. */
+export const WEBHOOK_PLACES = { perKey: 16, perHost: 8, leaseMs: 30_000 };
+
+/** One try of a webhook: posted, counted, and what its answer means. */
+export async function tryWebhook(
+  webhook: Webhook,
+  { last }: Attempt,
+  signal: AbortSignal,
+  options: WebhookTry,
+): Promise<Tried<{ readonly status: number }>> {
+  const { finalStatuses, logger, about } = options;
+  const startedAt = performance.now();
+  const { httpStatus, error, retryAfterSeconds, cause } = await send(webhook, signal, options);
+  const latencyMs = Math.round(performance.now() - startedAt);
+  const { as, observer } = options.observed ?? {};
+  if (as !== undefined) observer?.webhookTried(as, outcomeOf(httpStatus, error), latencyMs / 1000);
+  const host = httpStatus === null || httpStatus >= 500 ? 'failed' : 'answered';
+  const tried = { httpStatus, latencyMs, host } as const;
+  if (error === undefined) return { ...tried, outcome: 'done', result: { status: httpStatus ?? 0 } };
+  logger.warn({ ...about, deliveryId: webhook.id, error, err: cause }, 'a webhook was not taken');
+  const isFinal = last || (httpStatus !== null && finalStatuses.has(httpStatus));
+  if (!isFinal) return { ...tried, outcome: 'retry', error, retryAfterSeconds };
+  if (as !== undefined) observer?.webhookGivenUp(as);
+  logger.error({ ...about, deliveryId: webhook.id }, 'a webhook has failed for good');
+  return { ...tried, outcome: 'final', error };
+}
+
+interface Answer {
+  /** Null where none came. */
+  readonly httpStatus: number | null;
+  /** Undefined for 2xx. */
+  readonly error?: string;
+  readonly retryAfterSeconds?: number | undefined;
+  readonly cause?: Error;
+}
+
+function send(
+  webhook: Webhook,
+  signal: AbortSignal,
+  { post, event, tracing = noTracing }: WebhookTry,
+): Promise<Answer> {
+  return tracing.span(
+    'POST webhook',
+    { 'http.request.method': 'POST', 'soundpost.event': event },
+    async (note): Promise<Answer> => {
+      const headers = { ...webhook.headers, ...tracing.headersFor('foreign') };
+      try {
+        const { status, retryAfterSeconds } = await postWebhook(post, { ...webhook, headers }, signal);
+        note({ 'http.response.status_code': status });
+        const isTaken = status >= 200 && status < 300;
+        return isTaken
+          ? { httpStatus: status }
+          : { httpStatus: status, error: `the receiver answered ${status}`, retryAfterSeconds };
+      } catch (error) {
+        if (error instanceof OutboundRefused || error instanceof OutboundFailed) {
+          return { httpStatus: null, error: error.message, cause: error };
+        }
+        throw error;
+      }
+    },
+    'client',
+  );
+}
+
+function outcomeOf(httpStatus: number | null, error: string | undefined): WebhookOutcome {
+  if (error === undefined) return 'delivered';
+  if (httpStatus === null) return 'unreachable';
+  return httpStatus === GONE ? 'gone' : 'rejected';
+}

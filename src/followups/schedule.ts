@@ -1,5 +1,4 @@
-/** When the next try of a delivery comes. */
-import { retryDelayMs } from '../jobs/announcement-tries.ts';
+/** When the next try of a follow-up comes. */
 
 /**
  * @param tries those that have ended, 1 or more
@@ -8,14 +7,34 @@ import { retryDelayMs } from '../jobs/announcement-tries.ts';
  */
 export type Schedule = (tries: number, retryAfterSeconds: number) => number | undefined;
 
-/** As many tries as entries, at the distances between them, seconds; a receiver may ask for more patience. */
+/**
+ * Ten tries over an hour (decisions C), seconds after the first. The second comes when the lease of
+ * a gateway that died has run out (6 s, packages/kit/src/http/idempotency.ts): earlier it would
+ * hear that the first one is still running.
+ */
+export const VOICE_SCHEDULE_SECONDS = [0, 8, 20, 60, 180, 420, 900, 1500, 2400, 3600] as const;
+/** Three tries, as of a download: seconds after the first. */
+export const PUT_SCHEDULE_SECONDS = [0, 1, 3] as const;
+
+const LONGEST_RETRY_AFTER_SECONDS = 60 * 60;
+/** Up to this part of a delay is added, so that not everybody meets a receiver that comes back. */
+const JITTER = 0.1;
+const DOUBLING_JITTER = 0.25;
+
+/**
+ * As many tries as entries, seconds, at the distances between them: counted from the event, an
+ * outage of ours would use up all tries at once. A receiver may ask for more patience.
+ */
 export function scheduled(seconds: readonly number[]): Schedule {
   return (tries, retryAfterSeconds) =>
     tries < seconds.length ? retryDelayMs(seconds, tries, retryAfterSeconds) : undefined;
 }
 
-/** Up to this part of a delay is added to it at random. */
-const JITTER = 0.25;
+function retryDelayMs(scheduleSeconds: readonly number[], tries: number, retryAfterSeconds: number): number {
+  const distance = (scheduleSeconds[tries] ?? 0) - (scheduleSeconds[tries - 1] ?? 0);
+  const seconds = Math.max(distance, Math.min(retryAfterSeconds, LONGEST_RETRY_AFTER_SECONDS));
+  return Math.round(seconds * 1000 * (1 + Math.random() * JITTER));
+}
 
 /** Twice the distance each time, up to the longest one. */
 export function doubling(options: {
@@ -28,6 +47,6 @@ export function doubling(options: {
     tries >= most
       ? undefined
       : Math.round(
-          Math.min(firstMs * 2 ** Math.min(tries - 1, 30), longestMs) * (1 + Math.random() * JITTER),
+          Math.min(firstMs * 2 ** Math.min(tries - 1, 30), longestMs) * (1 + Math.random() * DOUBLING_JITTER),
         );
 }

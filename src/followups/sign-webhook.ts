@@ -1,4 +1,4 @@
-/** Signing by Standard Webhooks 1.0.0. Imported in this folder alone, since whatever signs a webhook delivers one. */
+/** Signing by Standard Webhooks 1.0.0. Imported in this folder alone: who signs delivers. */
 import { type SignedHeaders, webhookMac } from 'soundpost-kit/signing/standard-webhooks';
 
 /**

@@ -123,7 +123,7 @@ export async function noteVoiceSend(redis: Redis, jobId: string, sendId: string)
 /** Field of ours in a voice message's hash, set while a request to the gateway is under way. */
 const SENDING = 'spSending';
 
-const SequelHash = z.object({
+const FollowUpHash = z.object({
   atm: NATURAL.default(0),
   finishedOn: NATURAL.optional(),
   returnvalue: z.string().optional(),
@@ -131,8 +131,8 @@ const SequelHash = z.object({
 });
 
 /** What the hash says of something that follows a job; one round trip. */
-export async function fetchSequel(redis: Redis, queue: 'voice' | 'transcript' | 'destination', id: string) {
-  const hash = SequelHash.parse(await redis.hgetall(recordKey(queue, id)));
+export async function fetchFollowUp(redis: Redis, queue: 'voice' | 'transcript' | 'destination', id: string) {
+  const hash = FollowUpHash.parse(await redis.hgetall(recordKey(queue, id)));
   return {
     /** Tries that have ended. */
     attempts: hash.atm,

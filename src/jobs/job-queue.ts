@@ -98,9 +98,13 @@ const PARENT_OUTLIVES_SECONDS = 24 * 60 * 60;
 const idOf = ({ jobId }: NewJob): string => jobId;
 
 /** Whether something follows when the job has ended. */
-function hasSequel({ options: { webhook, voiceMessage }, destinations, ...asked }: ExtractPayload): boolean {
-  const told = [webhook, voiceMessage, destinations];
-  return told.some((each) => each !== undefined) || transcriptsOf(asked).length > 0;
+function hasFollowUps({
+  options: { webhook, voiceMessage },
+  destinations,
+  ...asked
+}: ExtractPayload): boolean {
+  const wanted = [webhook, voiceMessage, destinations];
+  return wanted.some((each) => each !== undefined) || transcriptsOf(asked).length > 0;
 }
 
 export class JobQueue {
@@ -251,14 +255,14 @@ export class JobQueue {
           stackTraceLimit: 0,
         },
       };
-      if (!hasSequel(payload)) {
+      if (!hasFollowUps(payload)) {
         return extraction;
       }
-      const announcement: CompletionPayload = { version: 1, jobId };
+      const completion: CompletionPayload = { version: 1, jobId };
       return {
         name: 'complete',
         queueName: queueNames.completion,
-        data: announcement,
+        data: completion,
         opts: {
           jobId: completionId(jobId),
           timestamp,

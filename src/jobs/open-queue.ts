@@ -1,5 +1,5 @@
 /** BullMQ's queues on connections of ours. */
-import { Job, Queue, type Telemetry } from 'bullmq';
+import { Queue, type Telemetry } from 'bullmq';
 import type { Logger } from 'soundpost-base/logger';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { KEY_PREFIX } from 'soundpost-kit/redis/keys';
@@ -43,14 +43,6 @@ export function openQueues(redis: Redis, logger: Logger): Queues {
 
 export async function closeQueues(queues: Queues): Promise<void> {
   await Promise.all(Object.values(queues).map((queue) => queue.close()));
-}
-
-/** Ends the wait of a job, if it is there and waits. */
-export async function promote(queue: Queue, id: string): Promise<void> {
-  const job = await Job.fromId(queue, id);
-  if (job !== undefined && (await job.isDelayed())) {
-    await job.promote();
-  }
 }
 
 /** How many jobs wait for a worker, with a priority or without. */

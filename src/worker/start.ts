@@ -1,58 +1,36 @@
-/** The worker process: made of the configuration, consumes jobs and announcements, cleans up, closes. */
+/** The worker process: consumes jobs and what follows them, cleans up, closes. */
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { closeRedis, connectRedis, type Redis } from 'soundpost-kit/redis/connection';
-import { Sealer } from 'soundpost-kit/signing/sealer';
-import { UrlSigner } from 'soundpost-kit/signing/signed-url';
 import { Workspaces } from 'soundpost-kit/storage/workspaces';
 import { endStrayTools } from 'soundpost-media/stray-tools';
-import { DeliveryWorker } from '../followups/delivery-worker.ts';
-import { JobWebhooks } from '../followups/job-webhooks.ts';
-import { putToDestination } from '../followups/kinds/destination.ts';
-import { deliverVoice } from '../followups/kinds/voice.ts';
-import { jobWebhookKind } from '../followups/kinds/webhook.ts';
-import { consumeAnnouncements } from '../jobs/announcement-consumer.ts';
-import { isErased } from '../jobs/bullmq-internals.ts';
-import { consumeDestinations } from '../jobs/destination-consumer.ts';
-import { DestinationQueue } from '../jobs/destination-queue.ts';
 import { consumeExtractions } from '../jobs/extraction-consumer.ts';
 import { Janitor } from '../jobs/janitor/janitor.ts';
-import { findJobRecord } from '../jobs/job-record.ts';
-import { closeQueues, openQueues } from '../jobs/open-queue.ts';
+import { closeQueues, openQueues, type Queues } from '../jobs/open-queue.ts';
 import { noteJobSeconds } from '../jobs/outlook.ts';
 import { filesOf } from '../jobs/payloads.ts';
 import { chargeProcessor } from '../jobs/processor-budget.ts';
 import { readQueues } from '../jobs/queue-state.ts';
 import { Semaphore } from '../jobs/semaphore.ts';
-import { TranscriptQueue } from '../jobs/transcript-queue.ts';
 import { IncomingStates } from '../jobs/uploads/incoming-states.ts';
 import { uploadStorageKey } from '../jobs/uploads/record.ts';
-import { VoiceQueue } from '../jobs/voice-queue.ts';
 import { WorkerRegistry } from '../jobs/worker-registry.ts';
-import {
-  incomingFolder,
-  publicUrlOf,
-  type Resources,
-  type Stores,
-  workspacesFolder,
-} from '../process/resources.ts';
+import { incomingFolder, type Resources, type Stores, workspacesFolder } from '../process/resources.ts';
 import { type DiskState, DiskWatch } from './disk-watch.ts';
 import { runExtraction } from './extraction.ts';
+import { consumeFollowUps } from './followups.ts';
 import { PutBackDownloads } from './put-back.ts';
 import type { WorkerServices } from './step.ts';
-import { consumeTurns } from './transcripts.ts';
 
 interface WorkerProcess {
   /** `low`: no jobs are taken until there is room. */
   readonly diskState: () => DiskState;
-  /** Resolves when this worker takes no jobs any more although jobs wait; nothing mends that but another process. */
+  /** Resolves when it takes no jobs although some wait; only another process mends that. */
   readonly deaf: Promise<void>;
   /** Stops taking jobs, lets running ones finish for `graceMs`, then hands them back. */
   close(graceMs: number): Promise<void>;
 }
 
-/** Keys and hosts have fewer each, so that this is reached by many of them alone (src/jobs/try-places.ts). */
-const WEBHOOKS_AT_A_TIME = 500;
 const SWEEP_EVERY_MS = 60 * 1000;
 const LEFTOVERS_EVERY_MS = 60 * 60 * 1000;
 const DAY_MS = 24 * 60 * 60 * 1000;
@@ -63,24 +41,67 @@ export async function startWorker(
   stores: Stores,
   ports: { readonly api?: number; readonly gateway?: number } = {},
 ): Promise<WorkerProcess> {
-  const { config, logger, secrets, storage, outbound, metrics } = resources;
-  const { tracing, telemetry } = resources.traces;
-  const { observer } = metrics;
-  const tools = await resources.tools();
+  const { config, logger, metrics, storageWatch } = resources;
   const redis = connectRedis({ ...resources.redisAddress, role: 'worker', logger });
   const workspaces = await Workspaces.open(workspacesFolder(config), endStrayTools);
   const queues = openQueues(stores.redis, logger);
-  const encoding = new Semaphore(config.WORKER_CONCURRENCY);
-  const services: WorkerServices = {
+  const registry = new WorkerRegistry({ redis: stores.redis, queues, logger });
+  const services = await servicesOf(resources, redis, workspaces);
+
+  const extractions = extractionsOf({ resources, redis, workspaces, queues, registry, services });
+  const diskWatch = await DiskWatch.start({
+    spaces: [...new Set(Object.values(resources.disk))],
+    consumer: extractions,
+    logger,
+  });
+  const unwatch = pauseWithout(storageWatch, extractions);
+  const followUps = await consumeFollowUps({ resources, stores, redis, registry, workspaces, ports });
+  const janitor = janitorOf(resources, stores.redis);
+  janitor.start(SWEEP_EVERY_MS);
+
+  const { encoding } = services;
+  metrics.read({
+    queues: () => readQueues(stores.redis, queues),
+    worker: () => ({
+      busy: encoding.capacity - encoding.free,
+      places: encoding.capacity,
+      diskLow: diskWatch.state === 'low',
+    }),
+  });
+  return {
+    deaf: extractions.deaf,
+    diskState: () => diskWatch.state,
+    async close(graceMs) {
+      await janitor.close();
+      diskWatch.close();
+      unwatch();
+      await Promise.all([extractions.close(graceMs), followUps.close(graceMs)]);
+      await registry.close();
+      await workspaces.close();
+      await closeQueues(queues);
+      await closeRedis(redis);
+    },
+  };
+}
+
+/** What the steps of an extraction need. */
+async function servicesOf(
+  resources: Resources,
+  redis: Redis,
+  workspaces: Workspaces,
+): Promise<WorkerServices> {
+  const { config, logger, storage, outbound, metrics, storageWatch } = resources;
+  const { observer } = metrics;
+  return {
     outbound,
     storage,
-    insist: (signal, work) => resources.storageWatch.insist(signal, work),
+    insist: (signal, work) => storageWatch.insist(signal, work),
     disk: resources.disk.workspaces,
-    tools,
+    tools: await resources.tools(),
     logger,
     observer,
-    tracing,
-    encoding,
+    tracing: resources.traces.tracing,
+    encoding: new Semaphore(config.WORKER_CONCURRENCY),
     putBack: new PutBackDownloads(join(workspaces.folder, 'put-back')),
     charge(tenant, seconds) {
       observer.keyCharged(tenant, seconds);
@@ -101,17 +122,28 @@ export async function startWorker(
       outputTtlSeconds: config.OUTPUT_TTL_SECONDS,
     },
   };
-  const readJob = (jobId: string) => findJobRecord(redis, jobId);
-  const registry = new WorkerRegistry({ redis: stores.redis, queues, logger });
+}
 
-  const extractions = consumeExtractions({
+interface ExtractionParts {
+  readonly resources: Resources;
+  readonly redis: Redis;
+  readonly workspaces: Workspaces;
+  readonly queues: Queues;
+  readonly registry: WorkerRegistry;
+  readonly services: WorkerServices;
+}
+
+function extractionsOf({ resources, redis, workspaces, queues, registry, services }: ExtractionParts) {
+  const { config, logger, metrics, traces } = resources;
+  const { observer } = metrics;
+  return consumeExtractions({
     redis,
     concurrency: config.WORKER_CONCURRENCY + config.DOWNLOADS_AHEAD,
     lockSeconds: config.JOB_LOCK_SECONDS,
     registry,
     logger,
     observer,
-    telemetry,
+    telemetry: traces.telemetry,
     queue: queues.extract,
     patienceSeconds: config.WATCHDOG_SECONDS === 0 ? undefined : config.WATCHDOG_SECONDS,
     async run(job) {
@@ -120,157 +152,18 @@ export async function startWorker(
       return result;
     },
   });
+}
 
-  const diskWatch = await DiskWatch.start({
-    spaces: [...new Set(Object.values(resources.disk))],
-    consumer: extractions,
-    logger,
-  });
-
-  const { storageWatch } = resources;
-  const onStorageDown = (): void => extractions.pause('storage');
-  const onStorageUp = (): void => extractions.resume('storage');
-  storageWatch.on('down', onStorageDown).on('up', onStorageUp);
-  if (storageWatch.state === 'down') onStorageDown();
-
-  const announcing = { redis, recordSeconds: config.JOB_TTL_SECONDS, logger, telemetry };
-  const voices = new VoiceQueue(announcing);
-  const destinations = new DestinationQueue(announcing);
-  const webhooks = new JobWebhooks({ ...announcing, tries: config.WEBHOOK_SCHEDULE_SECONDS.length });
-  const transcripts = new TranscriptQueue(announcing);
-  const signer = new UrlSigner(secrets.urlSigning, publicUrlOf(config, ports.api));
-  const kind = jobWebhookKind({
-    outbound,
-    readJob,
-    secretsOf: (tenant) => stores.webhookSecrets.of(tenant),
-    signer,
-    scheduleSeconds: config.WEBHOOK_SCHEDULE_SECONDS,
-    logSeconds: config.JOB_TTL_SECONDS,
-    observer,
-    tracing,
-  });
-  const deliveries = await DeliveryWorker.start({
-    queue: webhooks.queue,
-    redis,
-    kindOf: () => kind,
-    isAlone: false,
-    concurrency: WEBHOOKS_AT_A_TIME,
-    lockSeconds: config.JOB_LOCK_SECONDS,
-    registry,
-    logger,
-    telemetry,
-  });
-  const announcements = consumeAnnouncements({
-    redis,
-    addWebhook: (payload) => webhooks.add(payload),
-    voices,
-    destinations,
-    transcripts,
-    lockSeconds: config.JOB_LOCK_SECONDS,
-    registry,
-    logger,
-    telemetry,
-    sendVoice: (payload, attempt) =>
-      deliverVoice(payload, attempt, {
-        redis,
-        storage,
-        signer,
-        gateway: {
-          url: config.GATEWAY_URL ?? `http://127.0.0.1:${ports.gateway ?? config.GATEWAY_PORT}`,
-          kind: config.GATEWAY_KIND,
-          brand: config.GATEWAY_BRAND,
-          apiKey: config.GATEWAY_API_KEY ?? secrets.gatewayApiKey,
-        },
-        onUnknown: config.VOICE_ON_UNKNOWN,
-        workspaces,
-        keepStatusSeconds: config.JOB_TTL_SECONDS,
-        logger,
-        readJob,
-        observer,
-        tracing,
-      }),
-  });
-
-  const sealer = new Sealer(secrets.encryption);
-  const puts = consumeDestinations({
-    redis,
-    addWebhook: (payload) => webhooks.add(payload),
-    destinations,
-    lockSeconds: config.JOB_LOCK_SECONDS,
-    registry,
-    logger,
-    telemetry,
-    put: (payload, attempt, signal) =>
-      putToDestination(
-        payload,
-        attempt,
-        { ...services, sealer, readJob, isErased: (jobId) => isErased(redis, jobId) },
-        signal,
-      ),
-  });
-
-  const transcriber = config.TRANSCRIBER_URL;
-  const turns = consumeTurns({
-    redis,
-    addWebhook: (payload) => webhooks.add(payload),
-    transcripts,
-    destinations,
-    scheduleSeconds: config.WEBHOOK_SCHEDULE_SECONDS,
-    parts: config.TRANSCRIBER_PARTS,
-    partMs: config.TRANSCRIBER_TIMEOUT_SECONDS * 1000,
-    transcriber:
-      transcriber === undefined
-        ? undefined
-        : {
-            url: transcriber,
-            apiKey: config.TRANSCRIBER_API_KEY,
-            model: config.TRANSCRIBER_MODEL,
-            timeoutMs: config.TRANSCRIBER_TIMEOUT_SECONDS * 1000,
-          },
-    storage,
-    insist: services.insist,
-    workspaces,
-    outputTtlSeconds: config.OUTPUT_TTL_SECONDS,
-    readJob,
-    lockSeconds: config.JOB_LOCK_SECONDS,
-    registry,
-    logger,
-    observer,
-    tracing,
-    telemetry,
-  });
-
-  metrics.read({
-    queues: () => readQueues(stores.redis, queues),
-    worker: () => ({
-      busy: encoding.capacity - encoding.free,
-      places: encoding.capacity,
-      diskLow: diskWatch.state === 'low',
-    }),
-  });
-  const janitor = janitorOf(resources, stores.redis);
-  janitor.start(SWEEP_EVERY_MS);
-  return {
-    deaf: extractions.deaf,
-    diskState: () => diskWatch.state,
-    async close(graceMs) {
-      await janitor.close();
-      diskWatch.close();
-      storageWatch.off('down', onStorageDown).off('up', onStorageUp);
-      await Promise.all([
-        extractions.close(graceMs),
-        announcements.close(graceMs),
-        turns.close(graceMs),
-        deliveries.close(graceMs),
-        puts.close(graceMs),
-      ]);
-      await registry.close();
-      await Promise.all([webhooks.close(), voices.close(), transcripts.close(), destinations.close()]);
-      await workspaces.close();
-      await closeQueues(queues);
-      await closeRedis(redis);
-    },
-  };
+/** No job is taken while the storage is away. @returns what ends the watch */
+function pauseWithout(
+  storageWatch: Resources['storageWatch'],
+  extractions: ReturnType<typeof extractionsOf>,
+): () => void {
+  const onDown = (): void => extractions.pause('storage');
+  const onUp = (): void => extractions.resume('storage');
+  storageWatch.on('down', onDown).on('up', onUp);
+  if (storageWatch.state === 'down') onDown();
+  return () => storageWatch.off('down', onDown).off('up', onUp);
 }
 
 function janitorOf(resources: Resources, redis: Redis): Janitor {

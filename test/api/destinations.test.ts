@@ -87,10 +87,17 @@ describe('a finished file', () => {
       destination: { url, status: 'completed', error: null },
     });
     const { body } = await service().call('GET', `/v1/jobs/${ended.jobId}/deliveries`);
-    expect(body.data.deliveries.map(({ event }: Json) => event).toSorted()).toEqual([
+    const { deliveries } = body.data;
+    expect(deliveries.map(({ kind, event = kind }: Json) => event).toSorted()).toEqual([
+      'destination',
       'destination.updated',
       'job.completed',
     ]);
+    expect(deliveries.find(({ kind }: Json) => kind === 'destination')).toEqual({
+      ...{ deliveryId: `${ended.jobId}-destination-audio`, kind: 'destination', name: 'audio' },
+      ...{ status: 'delivered', nextAttemptAt: null },
+      attempts: [{ at: expect.any(String), httpStatus: 200, latencyMs: expect.any(Number), error: null }],
+    });
   });
 
   it('goes with the headers that were given, whose Content-Type takes the place of ours', async () => {

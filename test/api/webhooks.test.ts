@@ -110,6 +110,7 @@ describe('D. Webhooks: attempts', () => {
     });
     expect(delivery).toEqual({
       deliveryId: told[0]?.headers['webhook-id'],
+      kind: 'webhook',
       event: 'job.failed',
       status: 'delivered',
       nextAttemptAt: null,

@@ -47,7 +47,8 @@ async function webhookFaults(stand: Stand, { jobId, submission }: AcceptedJob): 
   // A busy API may say so, and the job tells of its own webhook only: that of its voice message may still be on its schedule.
   const areMade = async (): Promise<boolean> => {
     const { status, body } = await client.call('GET', `/v1/jobs/${jobId}/deliveries`);
-    deliveries = body.data?.deliveries ?? [];
+    // What else follows has its own invariants.
+    deliveries = (body.data?.deliveries ?? []).filter(({ kind }: Json) => kind === 'webhook');
     return status !== 503 && !deliveries.some((delivery) => delivery.status === 'pending');
   };
   await until(`the deliveries of ${jobId}`, areMade, LONGEST_SCHEDULE_MS).catch(() => undefined);

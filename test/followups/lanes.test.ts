@@ -3,10 +3,12 @@
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { until } from 'soundpost-testing/until';
 import { describe, expect, it } from 'vitest';
-import type { DeliveryKind, Lane } from '../../src/followups/delivery-kind.ts';
-import { DeliveryQueue } from '../../src/followups/delivery-queue.ts';
-import { DeliveryWorker } from '../../src/followups/delivery-worker.ts';
+import { z } from 'zod';
+import type { FollowUpKind, Lane } from '../../src/followups/kind.ts';
+import { type Post, tryWebhook, type Webhook } from '../../src/followups/post-webhook.ts';
+import { FollowUpQueue } from '../../src/followups/queue.ts';
 import { doubling, scheduled } from '../../src/followups/schedule.ts';
+import { FollowUpWorker } from '../../src/followups/worker.ts';
 import { startRedisProxy } from '../gateway/redis-proxy.ts';
 import { jobKey } from '../jobs/bullmq-keys.ts';
 import { logger, useQueue } from '../jobs/queue-fixture.ts';
@@ -27,7 +29,7 @@ class Receiver {
     this.#holds = holds;
   }
 
-  readonly post: DeliveryKind['post'] = async ({ body, signal }) => {
+  readonly post: Post = async ({ body, signal }) => {
     this.heard.push(body);
     const status = this.#holds(body)
       ? await new Promise<number>((resolve, reject) => {
@@ -47,28 +49,31 @@ class Receiver {
   }
 }
 
-function kindOf(receiver: Receiver, laneUntil: Lane['until'] = 'first try'): DeliveryKind {
+const Payload = z.object({ deliveryId: z.string() });
+type Kind = FollowUpKind<z.infer<typeof Payload>, Webhook, object>;
+
+function kindOf(receiver: Receiver, laneUntil: Lane['until'] = 'first try'): Kind {
   return {
-    prepare: async ({ deliveryId }) => ({
-      url: 'https://hook.example',
-      body: deliveryId.replace('-', ' '),
-      secrets: [],
+    payload: Payload,
+    prepare: async ({ deliveryId: id }) => ({
+      ready: { id, url: 'https://hook.example', body: id.replace('-', ' '), secrets: [] },
     }),
-    post: receiver.post,
+    try: (webhook, _payload, attempt, signal) =>
+      tryWebhook(webhook, attempt, signal, {
+        ...{ post: receiver.post, finalStatuses: new Set([410]), logger, about: {}, event: 'event' },
+      }),
     schedule:
       laneUntil === 'end' ? doubling({ firstMs: 50, longestMs: 50, tries: 100 }) : scheduled([0, 0.05, 0.1]),
-    finalStatuses: new Set([410]),
-    laneOf: ({ deliveryId }) => ({
+    lane: ({ deliveryId }) => ({
       name: deliveryId.split('-')[0] ?? '',
       order: deliveryId,
       until: laneUntil,
     }),
-    about: () => ({}),
   };
 }
 
-function open(redis: Redis): DeliveryQueue {
-  const deliveries = new DeliveryQueue({
+function open(redis: Redis): FollowUpQueue {
+  const deliveries = new FollowUpQueue({
     name: 'gateway-webhook',
     redis,
     keep: { delivered: KEEP, failed: KEEP },
@@ -78,12 +83,9 @@ function open(redis: Redis): DeliveryQueue {
   return deliveries;
 }
 
-async function deliver(
-  kind: DeliveryKind,
-  { url, lockSeconds = 30 }: { url?: string; lockSeconds?: number } = {},
-) {
+async function deliver(kind: Kind, { url, lockSeconds = 30 }: { url?: string; lockSeconds?: number } = {}) {
   const redis = queue().connect('worker', url);
-  const worker = await DeliveryWorker.start({
+  const worker = await FollowUpWorker.start({
     queue: open(redis),
     redis,
     kindOf: () => kind,
@@ -99,8 +101,7 @@ async function deliver(
 async function add(...deliveryIds: string[]): Promise<void> {
   const deliveries = open(queue().redis);
   for (const deliveryId of deliveryIds) {
-    const data = { deliveryId, eventTimeMs: Date.now() };
-    await deliveries.add(deliveryId, 'event', data, 100);
+    await deliveries.add(deliveryId, 'event', { deliveryId }, 100);
   }
 }
 

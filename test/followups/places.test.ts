@@ -3,17 +3,19 @@
 import { ownKey } from 'soundpost-kit/redis/keys';
 import { until } from 'soundpost-testing/until';
 import { describe, expect, it } from 'vitest';
-import { DeliveryQueue } from '../../src/followups/delivery-queue.ts';
-import { DeliveryWorker } from '../../src/followups/delivery-worker.ts';
-import { hostOf, type Post } from '../../src/followups/post-webhook.ts';
+import { z } from 'zod';
+import { failingSinceMs, TryPlaces } from '../../src/followups/places.ts';
+import { hostOf, type Post, tryWebhook } from '../../src/followups/post-webhook.ts';
+import { FollowUpQueue } from '../../src/followups/queue.ts';
 import { scheduled } from '../../src/followups/schedule.ts';
-import { failingSinceMs, TryPlaces } from '../../src/jobs/try-places.ts';
+import { FollowUpWorker } from '../../src/followups/worker.ts';
 import { logger, useQueue } from '../jobs/queue-fixture.ts';
 
 const queue = useQueue();
 const KEEP = { age: 3600 };
 const PER_KEY = 16;
 const PER_HOST = 8;
+const PLACES = { name: 'webhook', perKey: PER_KEY, perHost: PER_HOST, leaseMs: 30_000 } as const;
 
 /** Of every host: what it was asked, and the answers that are still owed. */
 class Receivers {
@@ -51,9 +53,9 @@ class Receivers {
   }
 }
 
-function open(role: 'request' | 'worker'): DeliveryQueue {
+function open(role: 'request' | 'worker'): FollowUpQueue {
   const redis = queue().connect(role);
-  const deliveries = new DeliveryQueue({
+  const deliveries = new FollowUpQueue({
     name: 'webhook',
     redis,
     keep: { delivered: KEEP, failed: KEEP },
@@ -64,16 +66,18 @@ function open(role: 'request' | 'worker'): DeliveryQueue {
 }
 
 async function deliver(receivers: Receivers): Promise<void> {
-  const worker = await DeliveryWorker.start({
+  const worker = await FollowUpWorker.start({
     queue: open('worker'),
     redis: queue().connect('worker'),
     kindOf: () => ({
-      prepare: async (data) => ({ url: String(data.url), body: '{}', secrets: [] }),
-      post: receivers.post,
+      payload: z.object({ deliveryId: z.string(), tenant: z.string(), url: z.string() }),
+      prepare: async ({ deliveryId: id, url }) => ({ ready: { id, url, body: '{}', secrets: [] } }),
+      try: (webhook, _payload, attempt, signal) =>
+        tryWebhook(webhook, attempt, signal, {
+          ...{ post: receivers.post, finalStatuses: new Set([410]), logger, about: {}, event: 'event' },
+        }),
       schedule: scheduled([0, 60]),
-      finalStatuses: new Set([410]),
-      turnOf: async (data) => ({ key: String(data.tenant), host: hostOf(String(data.url)) }),
-      about: () => ({}),
+      turn: async ({ tenant, url }) => ({ key: tenant, host: hostOf(url), places: PLACES }),
     }),
     isAlone: false,
     concurrency: 100,
@@ -86,7 +90,7 @@ async function deliver(receivers: Receivers): Promise<void> {
 async function add(count: number, tenant: string, urlOf: (nth: number) => string): Promise<void> {
   const deliveries = open('request');
   for (let nth = 1; nth <= count; nth++) {
-    const data = { deliveryId: `${tenant}-${nth}`, tenant, url: urlOf(nth), eventTimeMs: 0 };
+    const data = { deliveryId: `${tenant}-${nth}`, tenant, url: urlOf(nth) };
     await deliveries.add(`${tenant}-${urlOf(nth).length}-${nth}`, 'event', data, 2);
   }
 }
@@ -181,14 +185,13 @@ it('a host that answers 404 works', async () => {
 
 it('the place of a process that died comes back by itself', async () => {
   const take = (jobId: string, leaseMs: number): Promise<boolean> =>
-    new TryPlaces({
-      redis: queue().redis,
-      name: 'webhook',
-      perKey: 1,
-      perHost: 1,
-      leaseMs,
-      promote: async () => true,
-    }).take({ jobId, key: `key${leaseMs}`, host: `https://host${leaseMs}.example` }, async () => undefined);
+    new TryPlaces(queue().redis, async () => true).take(
+      {
+        ...{ jobId, key: `key${leaseMs}`, host: `https://host${leaseMs}.example` },
+        places: { name: 'webhook', perKey: 1, perHost: 1, leaseMs },
+      },
+      async () => undefined,
+    );
   expect(await take('lives', 60_000)).toBe(true);
   expect(await take('waits', 60_000)).toBe(false);
   expect(await take('dead', 1)).toBe(true);

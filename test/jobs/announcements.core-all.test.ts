@@ -1,32 +1,32 @@
 /** What is told to others about a job: once, on its schedule, whatever breaks in between. */
 import { setTimeout as wait } from 'node:timers/promises';
+import { UnrecoverableError } from 'bullmq';
 import { ServiceError } from 'soundpost-contract/errors';
 import { subscribe } from 'soundpost-kit/redis/subscription';
+import { UrlSigner } from 'soundpost-kit/signing/signed-url';
 import { currentRun } from 'soundpost-testing/by-run';
 import { until } from 'soundpost-testing/until';
 import { describe, expect, it } from 'vitest';
-import { DeliveryWorker } from '../../src/followups/delivery-worker.ts';
-import { JobWebhooks } from '../../src/followups/job-webhooks.ts';
-import { scheduled } from '../../src/followups/schedule.ts';
-import {
-  type AnnouncementConsumer,
-  type AnnouncementConsumerOptions,
-  consumeAnnouncements,
-} from '../../src/jobs/announcement-consumer.ts';
-import { DestinationQueue } from '../../src/jobs/destination-queue.ts';
+import { consumeCompletions } from '../../src/followups/completion.ts';
+import { JobFollowUps } from '../../src/followups/job-followups.ts';
+import type { Tried } from '../../src/followups/kind.ts';
+import { voiceKind } from '../../src/followups/kinds/voice.ts';
+import { jobWebhookKind } from '../../src/followups/kinds/webhook.ts';
+import { readVoiceState } from '../../src/followups/state/voice.ts';
+import { FollowUpWorker } from '../../src/followups/worker.ts';
+import { findJobRecord } from '../../src/jobs/job-record.ts';
 import { CHANGE_CHANNEL, completionId, voiceId, webhookId } from '../../src/jobs/names.ts';
-import { WebhookPayload } from '../../src/jobs/payloads.ts';
-import { VoiceQueue } from '../../src/jobs/voice-queue.ts';
-import { readVoiceState } from '../../src/jobs/voice-state.ts';
+import { type VoiceOutcome, type VoicePayload, WebhookPayload } from '../../src/jobs/payloads.ts';
 import { startRedisProxy } from '../gateway/redis-proxy.ts';
 import { queueKey } from './bullmq-keys.ts';
 import { resultOf } from './job-result.ts';
-import { logger, TENANT, useQueue } from './queue-fixture.ts';
+import { aborted, logger, TENANT, useQueue } from './queue-fixture.ts';
 
 const queue = useQueue();
 const HOOK = { webhook: 'https://client.example/hook' };
 const VOICE = { voiceMessage: { instance: 'main', number: '12025550101' } };
 const SENT = { status: 'sent', key: null, messageStatus: null, error: null } as const;
+const done = { outcome: 'done', result: SENT } as const;
 
 interface Answer {
   readonly status: number;
@@ -36,59 +36,57 @@ interface Answer {
 interface Handlers {
   /** A receiver of webhooks: what it answers. */
   readonly webhook: (payload: WebhookPayload) => Promise<Answer>;
-  readonly voice: AnnouncementConsumerOptions['sendVoice'];
+  readonly voice: (payload: VoicePayload, signal: AbortSignal) => Promise<Tried<VoiceOutcome>>;
 }
 
-function jobWebhooks(tries: number, role: 'request' | 'worker' = 'worker', url?: string): JobWebhooks {
-  const webhooks = new JobWebhooks({ redis: queue().connect(role, url), tries, recordSeconds: 3600, logger });
-  queue().onClose(() => webhooks.close());
-  return webhooks;
+function followUps(webhookTries = 1, role: 'request' | 'worker' = 'request', url?: string): JobFollowUps {
+  const redis = queue().connect(role, url);
+  const opened = new JobFollowUps({ redis, webhookTries, recordSeconds: 3600, logger });
+  queue().onClose(() => opened.close());
+  return opened;
 }
 
 async function announce(
   handlers: Partial<Handlers> = {},
   more: { schedule?: readonly number[]; lockSeconds?: number; url?: string } = {},
-): Promise<AnnouncementConsumer> {
+) {
   const redis = queue().connect('worker', more.url);
   const { schedule = [0, 0.1, 0.2], lockSeconds = 30 } = more;
-  const webhooks = jobWebhooks(schedule.length, 'worker', more.url);
-  const voices = new VoiceQueue({ redis, recordSeconds: 3600, logger });
-  const destinations = new DestinationQueue({ redis, recordSeconds: 3600, logger });
-  const { webhook = async () => ({ status: 200 }) } = handlers;
-  const consumer = consumeAnnouncements({
-    redis,
-    addWebhook: (payload) => webhooks.add(payload),
-    voices,
-    destinations,
-    transcripts: { add: async () => undefined },
-    lockSeconds,
-    logger,
-    sendVoice: handlers.voice ?? (async () => ({ outcome: 'done', result: SENT })),
-  });
-  const deliveries = await DeliveryWorker.start({
-    queue: webhooks.queue,
-    redis,
-    kindOf: () => ({
-      prepare: async (data) => ({ url: HOOK.webhook, body: JSON.stringify(data), secrets: [] }),
+  const added = followUps(schedule.length, 'worker', more.url);
+  const { webhook = async () => ({ status: 200 }), voice = async () => done } = handlers;
+  const shared = { redis, lockSeconds, logger };
+  const completions = consumeCompletions({ ...shared, followUps: added });
+  const services = { ...shared, readJob: (jobId: string) => findJobRecord(redis, jobId), followUps: added };
+  const kind = {
+    ...jobWebhookKind({
+      ...{ ...services, scheduleSeconds: schedule, logSeconds: 3600, secretsOf: async () => [] },
+      signer: new UrlSigner(Buffer.alloc(32), 'https://sound.example'),
       post: async ({ body }) => ({
         latencyMs: 0,
         ...(await webhook(WebhookPayload.parse(JSON.parse(body)))),
       }),
-      schedule: scheduled(schedule),
-      finalStatuses: new Set([410]),
-      logSeconds: 3600,
-      about: () => ({}),
     }),
-    isAlone: false,
-    concurrency: 16,
-    lockSeconds,
-    logger,
-  });
-  queue().onClose(() => voices.close());
-  queue().onClose(() => destinations.close());
-  queue().onClose(() => consumer.close(0));
-  queue().onClose(() => deliveries.close(0));
-  return consumer;
+    prepare: async (payload: WebhookPayload) => ({
+      ready: { id: payload.deliveryId, url: HOOK.webhook, body: JSON.stringify(payload), secrets: [] },
+    }),
+    turn: async () => undefined,
+  };
+  const sending = {
+    ...voiceKind({ ...services, recordSeconds: 3600 } as unknown as Parameters<typeof voiceKind>[0]),
+    prepare: async () => ({ ready: undefined }),
+    try: (_: undefined, payload: VoicePayload, _attempt: unknown, signal: AbortSignal) =>
+      voice(payload, signal),
+  };
+  const { queues } = added;
+  const started = { ...shared, isAlone: false };
+  const webhooks = { ...started, queue: queues.webhook, kindOf: () => kind, concurrency: 16 };
+  const voices = { ...started, queue: queues.voice, kindOf: () => sending, concurrency: 1000 };
+  const consumers = [completions, await FollowUpWorker.start(webhooks), await FollowUpWorker.start(voices)];
+  const close = async (): Promise<void> => {
+    await Promise.all(consumers.map((consumer) => consumer.close(0)));
+  };
+  queue().onClose(close);
+  return { close };
 }
 
 const complete = () => queue().consume(async ({ jobId }) => resultOf(jobId));
@@ -97,7 +95,7 @@ async function states(jobId: string) {
   const record = await queue().jobs.read(jobId);
   if (record === undefined) throw new Error('no record');
   const [webhook, voiceMessage] = await Promise.all([
-    jobWebhooks(1, 'request').stateOf(jobId),
+    followUps().webhookState(jobId),
     readVoiceState(queue().redis, record),
   ]);
   return { webhook, voiceMessage };
@@ -124,7 +122,7 @@ it.runIf(currentRun === 'core')('the end of a voice message is told to those who
   await announce({
     async voice() {
       await sending.promise;
-      return { outcome: 'done', result: SENT };
+      return done;
     },
   });
   complete();
@@ -145,7 +143,7 @@ describe('the end of a job', () => {
       },
       async voice({ jobId }) {
         sent.push(jobId);
-        return { outcome: 'done', result: SENT };
+        return done;
       },
     });
     complete();
@@ -231,7 +229,7 @@ describe('the end of a job', () => {
           },
           async voice(payload) {
             sent.push(payload.jobId);
-            return { outcome: 'done', result: SENT };
+            return done;
           },
         },
         { lockSeconds: 2 },
@@ -247,6 +245,84 @@ describe('the end of a job', () => {
       expect(await idsIn('webhook')).toEqual([webhookId(jobId), webhookId(voiceId(jobId))].toSorted());
     },
   );
+});
+
+describe('a voice message', () => {
+  const listed = async (jobId: string) => {
+    const deliveries = await followUps().list(jobId, () => ({ event: '' }));
+    return deliveries.find(({ kind }) => kind === 'voice-message');
+  };
+
+  it.runIf(currentRun === 'core')('is listed with each try and its reason', async () => {
+    let tries = 0;
+    await announce({
+      async voice() {
+        tries += 1;
+        const answer = { httpStatus: 503, latencyMs: 7 };
+        return tries === 1
+          ? { outcome: 'retry', error: 'the gateway answered 503', ...answer }
+          : { ...done, result: { ...SENT, status: 'unknown' }, error: 'the gateway did not answer' };
+      },
+    });
+    complete();
+    const jobId = await queue().submit(TENANT, VOICE);
+    const first = await until('its first try is listed', async () => {
+      const one = await listed(jobId);
+      return one?.attempts.length === 1 && one;
+    });
+    const refused = { httpStatus: 503, latencyMs: 7, error: 'the gateway answered 503' };
+    expect(first).toMatchObject({
+      ...{ deliveryId: voiceId(jobId), status: 'pending', attempts: [refused] },
+      nextAttemptAt: expect.any(String),
+    });
+    await queue().queue('voice').promoteJobs();
+    const last = await until('it has ended', async () => {
+      const one = await listed(jobId);
+      return one?.status === 'failed' && one;
+    });
+    expect(last).toMatchObject({
+      nextAttemptAt: null,
+      attempts: [refused, { httpStatus: null, error: 'the gateway did not answer' }],
+    });
+  });
+
+  it.runIf(currentRun === 'core')(
+    'that a shutdown breaks off is sent by another worker, as the same try',
+    async () => {
+      const begun = Promise.withResolvers<void>();
+      const first = await announce({
+        async voice(_payload, signal) {
+          begun.resolve();
+          return aborted(signal);
+        },
+      });
+      complete();
+      const jobId = await queue().submit(TENANT, VOICE);
+      await begun.promise;
+      await first.close();
+      await announce();
+      await until('it is sent', async () => (await states(jobId)).voiceMessage?.status === 'sent');
+      expect((await states(jobId)).voiceMessage?.attempts).toBe(1);
+      expect((await listed(jobId))?.attempts).toMatchObject([{ error: null }]);
+    },
+  );
+});
+
+it.runIf(currentRun === 'core')('a voice message that no try can send is told as failed', async () => {
+  const told: unknown[] = [];
+  await announce({
+    async webhook({ event, voiceMessage }) {
+      if (event === 'voice.updated') told.push(voiceMessage);
+      return { status: 200 };
+    },
+    async voice() {
+      throw new UnrecoverableError('no try will ever help');
+    },
+  });
+  complete();
+  await queue().submit(TENANT, { ...HOOK, ...VOICE });
+  await until('it is told', () => told.length === 1);
+  expect(told).toMatchObject([{ status: 'failed', error: { code: 'INTERNAL_ERROR' } }]);
 });
 
 describe('voice messages that wait', () => {
@@ -268,7 +344,7 @@ describe('voice messages that wait', () => {
         async voice({ request: { instance, delay } }) {
           begun.push(`${instance} ${delay}`);
           if (instance !== 'alive') await released;
-          return { outcome: 'done', result: SENT };
+          return done;
         },
       });
       complete();
@@ -375,5 +451,11 @@ describe('a webhook', () => {
     const jobId = await queue().submit(TENANT, HOOK);
     await expect.poll(() => states(jobId)).toMatchObject({ webhook: { status: 'delivered' } });
     expect(tries).toBe(2);
+    const [delivery] = await followUps().list(jobId, () => ({ event: '' }));
+    // What went wrong with us is nothing that a caller is to read.
+    expect(delivery?.attempts).toMatchObject([
+      { httpStatus: null, error: 'the service could not make this attempt' },
+      { httpStatus: 200, error: null },
+    ]);
   });
 });

@@ -4,50 +4,62 @@ import { ServiceError } from 'soundpost-contract/errors';
 import { OutputsRequest } from 'soundpost-contract/output-request';
 import { Sealer } from 'soundpost-kit/signing/sealer';
 import { until } from 'soundpost-testing/until';
-import { beforeEach, describe, expect, it } from 'vitest';
-import { consumeAnnouncements } from '../../src/jobs/announcement-consumer.ts';
-import { consumeDestinations } from '../../src/jobs/destination-consumer.ts';
-import { DestinationQueue } from '../../src/jobs/destination-queue.ts';
-import { readDestinations } from '../../src/jobs/destination-state.ts';
+import { describe, expect, it } from 'vitest';
+import { consumeCompletions } from '../../src/followups/completion.ts';
+import { JobFollowUps } from '../../src/followups/job-followups.ts';
+import type { Attempt, Tried } from '../../src/followups/kind.ts';
+import { destinationKind } from '../../src/followups/kinds/destination.ts';
+import { readDestinations } from '../../src/followups/state/destinations.ts';
+import { FollowUpWorker } from '../../src/followups/worker.ts';
 import { openDestination, openDestinations, sealDestinations } from '../../src/jobs/destinations.ts';
+import { findJobRecord } from '../../src/jobs/job-record.ts';
 import { destinationId, webhookId } from '../../src/jobs/names.ts';
-import type { DestinationOutcome, WebhookPayload } from '../../src/jobs/payloads.ts';
-import { VoiceQueue } from '../../src/jobs/voice-queue.ts';
+import { type DestinationOutcome, type DestinationPayload, WebhookPayload } from '../../src/jobs/payloads.ts';
 import { resultOf } from './job-result.ts';
-import { aborted, destinedPayload, logger, newJobId, TENANT, useQueue } from './queue-fixture.ts';
+import { destinedPayload, logger, newJobId, TENANT, useQueue } from './queue-fixture.ts';
 
 const queue = useQueue();
 const HOOK = 'https://client.example/hook';
 const TAKEN: DestinationOutcome = { status: 'completed', error: null };
 const done = { outcome: 'done', result: TAKEN } as const;
 
-type Put = Parameters<typeof consumeDestinations>[0]['put'];
+type Put = (
+  payload: DestinationPayload,
+  attempt: Attempt,
+  signal: AbortSignal,
+) => Promise<Tried<DestinationOutcome>>;
 
-let told: WebhookPayload[];
-beforeEach(() => {
-  told = [];
-});
+let followUps: JobFollowUps;
 
-function consume(put: Put) {
+async function consume(put: Put) {
   const redis = queue().connect('worker');
-  const common = { redis, recordSeconds: 3600, logger };
-  const voices = new VoiceQueue(common);
-  const destinations = new DestinationQueue(common);
-  const addWebhook = async (payload: WebhookPayload): Promise<void> => void told.push(payload);
-  const shared = { redis, lockSeconds: 30, logger, addWebhook };
-  const announcements = consumeAnnouncements({
-    ...shared,
-    voices,
-    destinations,
-    transcripts: { add: async () => undefined },
-    sendVoice: async () => ({ outcome: 'final', error: 'none was asked for' }),
+  followUps = new JobFollowUps({ redis, webhookTries: 1, recordSeconds: 3600, logger });
+  const readJob = (jobId: string) => findJobRecord(redis, jobId);
+  const shared = { redis, lockSeconds: 30, logger, followUps };
+  const services = { ...shared, readJob, logSeconds: 3600 };
+  const kind = {
+    ...destinationKind(services as unknown as Parameters<typeof destinationKind>[0]),
+    prepare: async () => ({ ready: undefined }),
+    try: (_: undefined, ...told: Parameters<Put>) => put(...told),
+  };
+  const { destination } = followUps.queues;
+  const completions = consumeCompletions(shared);
+  const puts = await FollowUpWorker.start({
+    ...{ ...shared, queue: destination, kindOf: () => kind, isAlone: false, concurrency: 64 },
   });
-  const puts = consumeDestinations({ ...shared, destinations, put });
-  queue().onClose(() => voices.close());
-  queue().onClose(() => destinations.close());
-  queue().onClose(() => announcements.close(0));
+  const opened = followUps;
+  queue().onClose(() => opened.close());
+  queue().onClose(() => completions.close(0));
   queue().onClose(() => puts.close(0));
   return puts;
+}
+
+/** What the webhook is to be told, oldest first. */
+async function told(): Promise<WebhookPayload[]> {
+  const jobs = await queue().queue('webhook').getJobs();
+  return jobs
+    .sort((one, other) => one.timestamp - other.timestamp)
+    .map(({ data }) => WebhookPayload.parse(data));
 }
 
 async function submit(options: Record<string, unknown> = {}): Promise<string> {
@@ -70,7 +82,7 @@ const complete = () => queue().consume(async ({ jobId }) => resultOf(jobId));
 describe('a put', () => {
   it('begins when its job is completed, and is told of by its webhook', async () => {
     const seen: unknown[] = [];
-    consume(async (payload, attempt) => {
+    await consume(async (payload, attempt) => {
       seen.push({ payload, attempt });
       return done;
     });
@@ -88,26 +100,38 @@ describe('a put', () => {
         attempt: { number: 1, last: false },
       },
     ]);
-    expect(told.map(({ event }) => event)).toEqual(['job.completed', 'destination.updated']);
-    expect(told[1]).toMatchObject({
+    const events = await told();
+    expect(events.map(({ event }) => event)).toEqual(['job.completed', 'destination.updated']);
+    expect(events[1]).toMatchObject({
       deliveryId: webhookId(destinationId(jobId, 'audio')),
       name: 'audio',
       destination: state,
     });
   });
 
-  it('is tried three times', async () => {
+  it('is tried three times, and each is listed with its reason', async () => {
     const attempts: unknown[] = [];
-    consume(async (_payload, attempt) => {
+    await consume(async (_payload, attempt) => {
       attempts.push(attempt);
       const error = { code: 'DESTINATION_FAILED', message: 'no' } as const;
       return attempt.last
-        ? { outcome: 'done', result: { status: 'failed', error } }
+        ? { outcome: 'done', result: { status: 'failed', error }, error: 'no', httpStatus: 503 }
         : { outcome: 'retry', error: 'no', retryAfterSeconds: 0 };
     });
     complete();
     const jobId = await submit();
     expect(await reaches(jobId, 'failed')).toMatchObject({ error: { message: 'no' } });
+    expect(await followUps.list(jobId, () => ({ event: '' }))).toMatchObject([
+      {
+        ...{ deliveryId: destinationId(jobId, 'audio'), kind: 'destination', name: 'audio' },
+        ...{ status: 'failed', nextAttemptAt: null },
+        attempts: [
+          { httpStatus: null, error: 'no' },
+          { httpStatus: null, error: 'no' },
+          { httpStatus: 503, error: 'no' },
+        ],
+      },
+    ]);
     expect(attempts).toEqual([
       { number: 1, last: false },
       { number: 2, last: false },
@@ -115,28 +139,9 @@ describe('a put', () => {
     ]);
   });
 
-  it('that a shutdown interrupts is made by another worker, as the same try', async () => {
-    const begun = Promise.withResolvers<void>();
-    const first = consume(async (_payload, _attempt, signal) => {
-      begun.resolve();
-      return aborted(signal);
-    });
-    complete();
-    const jobId = await submit();
-    await begun.promise;
-    await first.close(0);
-    const attempts: unknown[] = [];
-    consume(async (_payload, attempt) => {
-      attempts.push(attempt);
-      return done;
-    });
-    await reaches(jobId, 'completed');
-    expect(attempts).toEqual([{ number: 1, last: false }]);
-  });
-
   it('of a job that failed is never made', async () => {
     const made: string[] = [];
-    consume(async ({ jobId }) => {
+    await consume(async ({ jobId }) => {
       made.push(jobId);
       return done;
     });
@@ -156,15 +161,15 @@ describe('a put', () => {
 
   it('ends at once where no further try can help: its job says so, and its webhook is told', async () => {
     let puts = 0;
-    consume(async () => {
+    await consume(async () => {
       puts += 1;
       throw new UnrecoverableError('no try will ever help');
     });
     complete();
     const jobId = await submit({ webhook: HOOK });
     expect(await reaches(jobId, 'failed')).toMatchObject({ error: { code: 'DESTINATION_FAILED' } });
-    const update = await until('its end is told', () =>
-      told.find(({ event }) => event === 'destination.updated'),
+    const update = await until('its end is told', async () =>
+      (await told()).find(({ event }) => event === 'destination.updated'),
     );
     expect(update).toMatchObject({
       deliveryId: webhookId(destinationId(jobId, 'audio')),
@@ -176,7 +181,7 @@ describe('a put', () => {
 
   it('of one key is one of eight at a time', async () => {
     const gates: (() => void)[] = [];
-    consume(
+    await consume(
       () =>
         new Promise((resolve) => {
           gates.push(() => resolve(done));

@@ -6,10 +6,10 @@ import { once } from 'node:events';
 import { isRedisAway, type Redis } from 'soundpost-kit/redis/connection';
 import { until } from 'soundpost-testing/until';
 import { afterEach, expect, it } from 'vitest';
+import { JobFollowUps } from '../../src/followups/job-followups.ts';
 import { JobQueue } from '../../src/jobs/job-queue.ts';
 import { queueNames } from '../../src/jobs/names.ts';
 import { closeQueues, openQueues } from '../../src/jobs/open-queue.ts';
-import { VoiceQueue } from '../../src/jobs/voice-queue.ts';
 import { logger, newJobId, payloadOf, TENANT, useQueue } from './queue-fixture.ts';
 
 const LIMITS = { submitPerMinute: 1000, unfinishedPerTenant: 1000, queueLimit: 1000 };
@@ -54,10 +54,13 @@ it('take jobs as soon as it goes on', async () => {
 it('take voice messages as soon as it goes on', async () => {
   const redis = await connected();
   process.kill(queue().server.pid, 'SIGSTOP');
-  const voices = new VoiceQueue({ redis, recordSeconds: 3600, logger });
-  queue().onClose(() => voices.close());
+  const followUps = new JobFollowUps({ redis, webhookTries: 1, recordSeconds: 3600, logger });
+  queue().onClose(() => followUps.close());
   const send = (): Promise<void> =>
-    voices.add(TENANT, newJobId(), 'send-1', { instance: 'main', number: '12025550101' });
+    followUps.addVoice({
+      ...{ tenant: TENANT, jobId: newJobId(), sendId: 'send-1', part: 0 },
+      request: { instance: 'main', number: '12025550101' },
+    });
   await expect(send()).rejects.toSatisfy(isRedisAway);
   process.kill(queue().server.pid, 'SIGCONT');
 

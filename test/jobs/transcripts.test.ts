@@ -3,17 +3,19 @@ import { UnrecoverableError } from 'bullmq';
 import { ownKey } from 'soundpost-kit/redis/keys';
 import { subscribe } from 'soundpost-kit/redis/subscription';
 import { until } from 'soundpost-testing/until';
-import { beforeEach, describe, expect, it } from 'vitest';
-import { fetchSequel } from '../../src/jobs/bullmq-internals.ts';
-import { DestinationQueue } from '../../src/jobs/destination-queue.ts';
+import { describe, expect, it } from 'vitest';
+import { JobFollowUps } from '../../src/followups/job-followups.ts';
+import type { Attempt, Tried } from '../../src/followups/kind.ts';
+import { transcriptKind } from '../../src/followups/kinds/transcript.ts';
+import { failingSinceMs } from '../../src/followups/places.ts';
+import { readTranscripts } from '../../src/followups/state/transcripts.ts';
+import { FollowUpWorker } from '../../src/followups/worker.ts';
+import { fetchFollowUp } from '../../src/jobs/bullmq-internals.ts';
+import { findJobRecord } from '../../src/jobs/job-record.ts';
 import { CHANGE_CHANNEL, transcriptId } from '../../src/jobs/names.ts';
-import type { TranscriptOutcome, WebhookPayload } from '../../src/jobs/payloads.ts';
-import { consumeTranscripts, type Turn } from '../../src/jobs/transcript-consumer.ts';
-import { TranscriptQueue } from '../../src/jobs/transcript-queue.ts';
-import { readTranscripts } from '../../src/jobs/transcript-state.ts';
-import { failingSinceMs } from '../../src/jobs/try-places.ts';
+import { type TranscriptOutcome, type TranscriptPayload, WebhookPayload } from '../../src/jobs/payloads.ts';
 import { resultOf } from './job-result.ts';
-import { aborted, destinedPayload, logger, newJobId, TENANT, useQueue } from './queue-fixture.ts';
+import { destinedPayload, logger, newJobId, TENANT, useQueue } from './queue-fixture.ts';
 
 const queue = useQueue();
 
@@ -21,53 +23,66 @@ const FAILED: TranscriptOutcome = {
   status: 'failed',
   error: { code: 'TRANSCRIPT_FAILED', message: 'the transcript could not be made' },
 };
+type Turn = Tried<TranscriptOutcome>;
 const again: Turn = { outcome: 'retry', error: 'not now' };
-const more: Turn = { outcome: 'done', result: 'more' };
+const more: Turn = { outcome: 'step' };
 const done: Turn = { outcome: 'done', result: FAILED };
 
-let told: WebhookPayload[];
-beforeEach(() => {
-  told = [];
-});
+type TakeTurn = (payload: TranscriptPayload, attempt: Attempt, signal: AbortSignal) => Promise<Turn>;
 
-type Options = Parameters<typeof consumeTranscripts>[0];
+/** What the webhook is to be told, oldest first. */
+async function told(): Promise<WebhookPayload[]> {
+  const jobs = await queue().queue('webhook').getJobs();
+  return jobs
+    .sort((one, other) => one.timestamp - other.timestamp)
+    .map(({ data }) => WebhookPayload.parse(data));
+}
 
-/** @param instead `onEnd` is called when an ending was told; `parts` are 2 */
-function consume(takeTurn: Options['takeTurn'], instead: Partial<Options> = {}) {
+/** @param instead `tidy` is called when an ending was told; `parts` are 2 */
+async function consume(
+  takeTurn: TakeTurn,
+  {
+    parts = 2,
+    tidy = async () => undefined as unknown,
+  }: { parts?: number; tidy?: (payload: TranscriptPayload) => Promise<unknown> } = {},
+) {
   const redis = queue().connect('worker');
-  const common = { redis, recordSeconds: 3600, logger };
-  const transcripts = new TranscriptQueue(common);
-  const destinations = new DestinationQueue(common);
-  const consumer = consumeTranscripts({
-    ...{ redis, lockSeconds: 30, logger, transcripts, destinations },
-    addWebhook: async (payload) => void told.push(payload),
+  const followUps = new JobFollowUps({ redis, webhookTries: 1, recordSeconds: 3600, logger });
+  const readJob = (jobId: string) => findJobRecord(redis, jobId);
+  const options = {
+    ...{ readJob, followUps, parts, partMs: 60_000, logSeconds: 3600 },
     scheduleSeconds: [0, 0.01, 0.02],
-    parts: 2,
-    turnMs: 60_000,
-    takeTurn,
-    onEnd: async () => undefined,
-    ...instead,
+  };
+  const kind = {
+    ...transcriptKind(options as unknown as Parameters<typeof transcriptKind>[0]),
+    prepare: async () => ({ ready: undefined }),
+    try: (_: undefined, ...of: Parameters<TakeTurn>) => takeTurn(...of),
+    tidy,
+  };
+  const consumer = await FollowUpWorker.start({
+    ...{ redis, lockSeconds: 30, logger, queue: followUps.queues.transcript },
+    ...{ kindOf: () => kind, isAlone: false, concurrency: 100 },
   });
-  queue().onClose(() => transcripts.close());
-  queue().onClose(() => destinations.close());
+  queue().onClose(() => followUps.close());
   queue().onClose(() => consumer.close(0));
-  return { consumer, transcripts };
+  const add = (jobId: string, tenant = TENANT) => followUps.addTranscript(tenant, jobId, 'words');
+  return { consumer, followUps, add };
 }
 
 const ends = (jobId: string) =>
   until('the transcript has ended', async () => {
-    const { hasEnded } = await fetchSequel(queue().redis, 'transcript', transcriptId(jobId, 'words'));
+    const { hasEnded } = await fetchFollowUp(queue().redis, 'transcript', transcriptId(jobId, 'words'));
     return hasEnded;
   });
 
 /** The turns, one after the other; resolves with what each was told of its tries. */
 async function take(turns: readonly Turn[], jobId = newJobId()): Promise<unknown[]> {
   const attempts: unknown[] = [];
-  const { consumer, transcripts } = consume(async (_payload, attempt) => {
+  const { consumer, add } = await consume(async (_payload, attempt) => {
     attempts.push(attempt);
     return turns[attempts.length - 1] ?? done;
   });
-  await transcripts.add(TENANT, jobId, 'words');
+  await add(jobId);
   await ends(jobId);
   await consumer.close(0);
   return attempts;
@@ -120,7 +135,7 @@ describe('the turns of a transcript', () => {
   it('that fail are told, and that there is nothing to put', async () => {
     const jobId = await withAudio();
     await take([done], jobId);
-    expect(told).toMatchObject([
+    expect(await told()).toMatchObject([
       { event: 'transcript.updated', transcript: { name: 'words', status: 'failed' } },
       {
         event: 'destination.updated',
@@ -135,18 +150,18 @@ describe('the turns of a transcript', () => {
     const changed = await watchChanges();
     const ended: string[] = [];
     let turns = 0;
-    const { transcripts } = consume(
+    const { add } = await consume(
       async () => {
         turns += 1;
         throw new UnrecoverableError('no turn will ever help');
       },
-      { onEnd: async (payload) => void ended.push(payload.jobId) },
+      { tidy: async (payload) => void ended.push(payload.jobId) },
     );
-    await transcripts.add(TENANT, jobId, 'words');
+    await add(jobId);
     await until('it is told', () => ended.length > 0 && changed.length > 0);
     // What comes after it in the same queue has ended as well: the first is told of no second time.
     const later = newJobId();
-    await transcripts.add(TENANT, later, 'words');
+    await add(later);
     await until('the later one is told', () => ended.includes(later));
     expect(ended).toEqual([jobId, later]);
     expect(turns).toBe(2);
@@ -158,40 +173,44 @@ describe('the turns of a transcript', () => {
 
   it('that end so are told to the webhook as any failure', async () => {
     const jobId = await withAudio();
-    const { transcripts } = consume(async () => {
+    const { add } = await consume(async () => {
       throw new UnrecoverableError('no turn will ever help');
     });
-    await transcripts.add(TENANT, jobId, 'words');
-    await until('both are told', () => told.length === 2);
-    expect(told).toMatchObject([
+    await add(jobId);
+    await until('both are told', async () => (await told()).length === 2);
+    expect(await told()).toMatchObject([
       { event: 'transcript.updated', transcript: { name: 'words', ...FAILED } },
       { event: 'destination.updated', name: 'words', destination: { status: 'failed' } },
     ]);
   });
 
-  it('that a shutdown interrupts are taken by another worker, as the same try', async () => {
+  it('are listed as the tries of one delivery, each with its reason', async () => {
     const jobId = newJobId();
-    const begun = Promise.withResolvers<void>();
-    const first = consume(async (_payload, _attempt, stopping) => {
-      begun.resolve();
-      return aborted(stopping);
-    });
-    await first.transcripts.add(TENANT, jobId, 'words');
-    await begun.promise;
-    await first.consumer.close(0);
-    const attempts: unknown[] = [];
-    consume(async (_payload, attempt) => {
-      attempts.push(attempt);
-      return done;
-    });
+    const turns: Turn[] = [
+      { ...again, httpStatus: 503, latencyMs: 3 },
+      { ...more, httpStatus: 200, latencyMs: 5 },
+      { ...done, error: 'there is no transcriber' },
+    ];
+    const { followUps, add } = await consume(async () => turns.shift() ?? done);
+    await add(jobId);
     await ends(jobId);
-    expect(attempts).toEqual([{ number: 1, last: false }]);
+    expect(await followUps.list(jobId, () => ({ event: '' }))).toMatchObject([
+      {
+        ...{ deliveryId: transcriptId(jobId, 'words'), kind: 'transcript', name: 'words' },
+        ...{ status: 'failed', nextAttemptAt: null },
+        attempts: [
+          { httpStatus: 503, latencyMs: 3, error: 'not now' },
+          { httpStatus: 200, latencyMs: 5, error: null },
+          { httpStatus: null, error: 'there is no transcriber' },
+        ],
+      },
+    ]);
   });
 
   it('of two keys alternate where there is one place', async () => {
     const taken: string[] = [];
     const waiting = ownKey('places', 'transcript', 'groups');
-    const { transcripts } = consume(
+    const { add } = await consume(
       async ({ tenant }) => {
         taken.push(tenant);
         // The other one, which has turns left until the eighth, has asked for the place before it is free.
@@ -203,7 +222,7 @@ describe('the turns of a transcript', () => {
       { parts: 1 },
     );
     const jobs = ['tenantaa', 'tenantbb'].map((tenant) => ({ tenant, jobId: newJobId() }));
-    for (const { tenant, jobId } of jobs) await transcripts.add(tenant, jobId, 'words');
+    for (const { tenant, jobId } of jobs) await add(jobId, tenant);
     for (const { jobId } of jobs) await ends(jobId);
     const [one, other] = taken;
     expect(taken).toEqual([one, other, one, other, one, other, one, other]);
@@ -214,7 +233,7 @@ describe('the turns of a transcript', () => {
     const failing = () => failingSinceMs(queue().redis, 'transcript', 'transcriber');
     await take([again, again, more, again, again, done]);
     expect(await failing()).toBeUndefined();
-    const itsFault: Turn = { ...again, transcriber: 'failed' };
+    const itsFault: Turn = { ...again, host: 'failed' };
     await take([itsFault, itsFault, more, itsFault, done]);
     expect(await failing()).toEqual(expect.any(Number));
   });

@@ -21,9 +21,9 @@ export const webhookFaults: readonly Fault[] = [
   {
     name: 'gone-receiver-asked-again',
     promise: 'failure.md "The receiver answers 410": failed at once, no more tries',
-    in: 'tryDelivery',
-    search: 'error === null || (httpStatus !== null && kind.finalStatuses.has(httpStatus))',
-    replace: 'error === null',
+    in: 'tryWebhook',
+    search: 'last || (httpStatus !== null && finalStatuses.has(httpStatus))',
+    replace: 'last',
     tests: ['test/api/webhooks.test.ts', 'test/followups/places.test.ts'],
   },
   {
@@ -38,8 +38,8 @@ export const webhookFaults: readonly Fault[] = [
     name: 'new-id-for-each-try',
     promise: 'webhooks.md "Verify": webhook-id is the same in every attempt',
     in: 'send',
-    search: 'const webhook = { ...prepared, id: deliveryId, headers };',
-    replace: 'const webhook = { ...prepared, id: `${deliveryId}-${performance.now()}`, headers };',
+    search: 'postWebhook(post, { ...webhook, headers }, signal)',
+    replace: 'postWebhook(post, { ...webhook, id: `${webhook.id}-${performance.now()}`, headers }, signal)',
     tests: ['test/api/webhooks.test.ts'],
   },
   {
@@ -61,7 +61,7 @@ export const webhookFaults: readonly Fault[] = [
   {
     name: 'resend-of-other-keys',
     promise: 'webhooks.md "Look": resend is of everything of your key that failed',
-    in: 'JobWebhooks.resend',
+    in: 'JobFollowUps.resendWebhooks',
     search: 'WebhookPayload.parse(data).tenant === tenant',
     replace: "WebhookPayload.parse(data).tenant !== ''",
     tests: ['test/api/webhooks.test.ts', 'test/api/tenants.core-all.test.ts'],
@@ -158,10 +158,26 @@ export const webhookFaults: readonly Fault[] = [
   {
     name: 'run-goes-on-after-a-failure',
     promise: 'api.md "A long recording": a note that fails stops those after it',
-    in: 'sendVoice',
-    search: "outcome.status === 'sent' && next <",
+    in: 'addNext',
+    search: "outcome?.status === 'sent' && next <",
     replace: 'next <',
     tests: ['test/jobs/announcements.core-all.test.ts', 'test/api/voice-run.test.ts'],
+  },
+  {
+    name: 'only-webhooks-are-listed',
+    promise: 'webhooks.md "Look": deliveries show all that follows the job',
+    in: 'JobFollowUps.#add',
+    search: 'await this.#index(data.jobId, `${queue} ${id}`);',
+    replace: '',
+    tests: ['test/jobs/destinations.test.ts', 'test/jobs/transcripts.test.ts'],
+  },
+  {
+    name: 'a-shutdown-spends-a-try',
+    promise: 'decision 26: a shutdown breaks a try off and spends none',
+    in: 'FollowUpWorker.#process',
+    search: 'if (!this.#closing.signal.aborted) throw error;',
+    replace: 'throw error;',
+    tests: ['test/jobs/announcements.core-all.test.ts', 'test/followups/lanes.test.ts'],
   },
   {
     name: 'message-status-goes-back',

@@ -5,7 +5,8 @@ import { Sealer } from 'soundpost-kit/signing/sealer';
 import { createFileStorage } from 'soundpost-kit/storage/file-storage';
 import { parseAllowRules } from 'soundpost-outbound/allow-rules';
 import { createOutbound } from 'soundpost-outbound/outbound';
-import { putToDestination } from '../../src/followups/kinds/destination.ts';
+import { tryOnce } from '../../src/followups/kind.ts';
+import { destinationKind } from '../../src/followups/kinds/destination.ts';
 import { sealDestinations } from '../../src/jobs/destinations.ts';
 import { ExtractPayload, ExtractResult } from '../../src/jobs/payloads.ts';
 import { resultOf } from '../jobs/job-result.ts';
@@ -60,15 +61,17 @@ async function put(size: number): Promise<string> {
     sealer,
     readJob: async () => record,
     isErased: async () => false,
+    followUps: { addDestinationWebhook: async () => undefined },
+    logSeconds: 3600,
     logger,
   };
-  const announced = await putToDestination(
+  const tried = await tryOnce(
+    destinationKind(services),
     { version: 1, tenant: 'tenant01', jobId: JOB, name: 'audio', origin },
     { number: 1, last: true },
-    services,
     new AbortController().signal,
   );
-  return announced.outcome === 'done' ? announced.result.status : announced.error;
+  return tried.outcome === 'done' ? tried.result.status : String(tried.error);
 }
 
 await put(Number(warmUp));

@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { wavHead } from 'soundpost-media/notes/pcm-file';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { removeTranscriptAudio, takeTranscriptTurn } from '../../src/followups/kinds/transcript.ts';
+import { type Tried, tryOnce } from '../../src/followups/kind.ts';
+import { transcriptKind } from '../../src/followups/kinds/transcript.ts';
 import { type JobRecord, readJobRecord } from '../../src/jobs/job-record.ts';
-import { ExtractResult } from '../../src/jobs/payloads.ts';
-import type { Turn } from '../../src/jobs/transcript-consumer.ts';
+import { ExtractResult, type TranscriptOutcome } from '../../src/jobs/payloads.ts';
 import {
   hear,
   sendJson,
@@ -73,23 +73,32 @@ function services() {
     insist: <T>(_signal: AbortSignal, work: () => Promise<T>) => work(),
     outputTtlSeconds: 3600,
     readJob: async () => record,
+    followUps: {
+      addWebhook: async () => undefined,
+      addPut: async () => undefined,
+      addDestinationWebhook: async () => undefined,
+    },
+    ...{ scheduleSeconds: [0], parts: 1, partMs: 60_000, logSeconds: 3600 },
   };
 }
 
-function turn(more: { last?: boolean; stopping?: AbortSignal; transcriber?: undefined } = {}): Promise<Turn> {
+function turn(
+  more: { last?: boolean; stopping?: AbortSignal; transcriber?: undefined } = {},
+): Promise<Tried<TranscriptOutcome>> {
   const { last = false, stopping = new AbortController().signal, ...instead } = more;
-  return takeTranscriptTurn(payload, { number: 1, last }, stopping, { ...services(), ...instead });
+  const kind = transcriptKind({ ...services(), ...instead });
+  return tryOnce(kind, payload, { number: 1, last }, stopping);
 }
 
 const filesLeft = async (): Promise<string[]> =>
   (await readdir(join(around.folder, 'storage/files', JOB))).sort();
 
 it('sends one part a turn, none twice, and writes the text after the last', async () => {
-  expect(await turn()).toMatchObject({ outcome: 'done', result: 'more' });
+  expect(await turn()).toMatchObject({ outcome: 'step' });
   transcriber.answer = (response) => sendJson(response, 503, {});
   expect(await turn()).toMatchObject({ outcome: 'retry', error: 'the transcriber answered 503' });
   transcriber.answer = hear;
-  expect(await turn()).toMatchObject({ outcome: 'done', result: 'more' });
+  expect(await turn()).toMatchObject({ outcome: 'step' });
   expect(await turn()).toMatchObject({
     outcome: 'done',
     result: {
@@ -112,7 +121,7 @@ it('sends one part a turn, none twice, and writes the text after the last', asyn
   expect(seconds.toSpliced(1, 1).reduce((sum, each) => sum + each, 0)).toBe(SECONDS);
   for (const each of seconds) expect(each).toBeLessThanOrEqual(4);
   expect(await filesLeft()).toEqual(['one-words.heard.json', 'one-words.txt', 'one-words.wav']);
-  await removeTranscriptAudio(payload, services());
+  await transcriptKind(services()).tidy?.(payload);
   expect(await filesLeft()).toEqual(['one-words.txt']);
 });
 
@@ -136,7 +145,7 @@ it('a worker that stops gives the turn up, and nothing has happened', async () =
   transcriber.answer = () => stopping.abort(new Error('stopping'));
   await expect(turn({ stopping: stopping.signal })).rejects.toThrow('stopping');
   transcriber.answer = hear;
-  expect(await turn()).toMatchObject({ outcome: 'done', result: 'more' });
+  expect(await turn()).toMatchObject({ outcome: 'step' });
   // The same part was sent again, and it is heard once.
   const [first, second] = transcriber.asked;
   expect(second?.audio.equals(first?.audio ?? Buffer.alloc(0))).toBe(true);

@@ -12,10 +12,11 @@ import { connectPatiently } from 'soundpost-testing/patient-redis';
 import { receivedBody } from 'soundpost-testing/received-body';
 import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { deliverVoice } from '../../src/followups/kinds/voice.ts';
+import { JobFollowUps } from '../../src/followups/job-followups.ts';
+import { tryOnce } from '../../src/followups/kind.ts';
+import { voiceKind } from '../../src/followups/kinds/voice.ts';
 import { readJobRecord } from '../../src/jobs/job-record.ts';
 import type { VoicePayload } from '../../src/jobs/payloads.ts';
-import { VoiceQueue } from '../../src/jobs/voice-queue.ts';
 import { resultOf } from '../jobs/job-result.ts';
 import { payloadOf } from '../jobs/queue-fixture.ts';
 import { logger, makeSurroundings, type Surroundings } from './worker-fixture.ts';
@@ -43,8 +44,11 @@ let closeGateway: () => Promise<void>;
 /** Of an earlier try nobody knows any more. */
 async function askAnew(): Promise<void> {
   await redis.flushall();
-  const queue = new VoiceQueue({ redis, recordSeconds: 3600, logger });
-  await queue.add('tenant01', JOB, `${JOB}-voice`, VoiceMessageRequest.parse(request));
+  const queue = new JobFollowUps({ redis, webhookTries: 1, recordSeconds: 3600, logger });
+  await queue.addVoice({
+    ...{ tenant: 'tenant01', jobId: JOB, sendId: `${JOB}-voice`, part: 0 },
+    request: VoiceMessageRequest.parse(request),
+  });
   await queue.close();
 }
 
@@ -93,6 +97,7 @@ interface Setting {
   readonly voiceKey?: string | null;
   readonly brand?: string;
   readonly answerMarginMs?: number;
+  readonly signal?: AbortSignal;
 }
 
 async function deliver({
@@ -101,6 +106,7 @@ async function deliver({
   last = false,
   voiceKey = VOICE_KEY,
   brand = 'Messenger',
+  signal = new AbortController().signal,
   ...margin
 }: Setting) {
   const voice = voiceKey === null ? null : { storageKey: voiceKey, fitsVoiceBubble: true, seconds: 1 };
@@ -122,21 +128,19 @@ async function deliver({
     round: 0,
     request,
   } satisfies VoicePayload;
-  return deliverVoice(
-    payload,
-    { number: last ? 10 : 1, last },
-    {
-      redis,
-      storage: around.storage,
-      signer: new UrlSigner(Buffer.alloc(32, 1), 'https://sound.example'),
-      gateway: { url, kind, brand, apiKey: 'the gateway key', ...margin },
-      onUnknown,
-      workspaces: around.workspaces,
-      keepStatusSeconds: 60,
-      logger,
-      readJob: async () => record,
-    },
-  );
+  const sending = voiceKind({
+    redis,
+    storage: around.storage,
+    signer: new UrlSigner(Buffer.alloc(32, 1), 'https://sound.example'),
+    gateway: { url, kind, brand, apiKey: 'the gateway key', ...margin },
+    onUnknown,
+    workspaces: around.workspaces,
+    recordSeconds: 60,
+    logger,
+    readJob: async () => record,
+    followUps: { addVoice: async () => undefined, addWebhook: async () => undefined },
+  });
+  return tryOnce(sending, payload, { number: last ? 10 : 1, last }, signal);
 }
 
 const json =
@@ -268,6 +272,15 @@ describe('a message that may have been sent', () => {
     expect(seen).toHaveLength(1);
     expect(await deliver({ kind: 'soundpost' })).toMatchObject(sent);
     expect(seen).toHaveLength(2);
+  });
+
+  it('is broken off by a worker that stops, and asked for again with ours', async () => {
+    const stopping = new AbortController();
+    answer = () => stopping.abort(new Error('the worker stops'));
+    const broken = deliver({ kind: 'soundpost', signal: stopping.signal });
+    await expect(broken).rejects.toThrow('the worker stops');
+    answer = json(200, SENT);
+    expect(await deliver({ kind: 'soundpost' })).toMatchObject(sent);
   });
 
   it('was not by a gateway that had no time: the next try is an ordinary one', async () => {

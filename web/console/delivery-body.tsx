@@ -1,7 +1,7 @@
 /** What a notification said, and what is known of the receiver's answer. */
-import type { Delivery } from 'soundpost-contract/answers';
+import type { WebhookDelivery } from 'soundpost-contract/answers';
 
-export function DeliveryBody({ delivery }: { readonly delivery: Delivery }) {
+export function DeliveryBody({ delivery }: { readonly delivery: WebhookDelivery }) {
   const { body, deliveryId } = delivery;
   return (
     <details class="more">

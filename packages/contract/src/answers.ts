@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { Scope } from './api-keys.ts';
 import { DeliveryProgress } from './deliveries.ts';
-import { BatchId, JobId, UploadId } from './ids.ts';
+import { BatchId, JobId, OutputName, UploadId } from './ids.ts';
 import { Job, JobStatus, ProcessingStep, VoiceMessageState } from './job.ts';
 
 /** POST /v1/extract and retry. */
@@ -57,9 +57,11 @@ export const UploadAnswer = z.object({
 });
 export type UploadAnswer = z.infer<typeof UploadAnswer>;
 
-/** GET /v1/jobs/{jobId}/deliveries. */
-export const Delivery = z.object({
-  deliveryId: DeliveryProgress.shape.deliveryId,
+const { deliveryId, host, ...told } = DeliveryProgress.shape;
+
+export const WebhookDelivery = z.object({
+  deliveryId,
+  kind: z.literal('webhook'),
   event: z.enum([
     'job.completed',
     'job.failed',
@@ -67,12 +69,26 @@ export const Delivery = z.object({
     'transcript.updated',
     'destination.updated',
   ]),
-  ...DeliveryProgress.omit({ deliveryId: true }).shape,
+  ...told,
+  host,
   body: z.looseObject({ event: z.string() }).meta({
     description: 'What every try posts; of the receiver’s answers only status and time are kept',
     example: { event: 'job.failed', jobId: 'job_5f0c2a9be41d7783' },
   }),
 });
+export type WebhookDelivery = z.infer<typeof WebhookDelivery>;
+
+const OtherDelivery = z.object({
+  deliveryId,
+  kind: z.enum(['voice-message', 'transcript', 'destination']),
+  name: OutputName.optional().meta({
+    description: 'Of transcripts and destinations: the name of the output',
+  }),
+  ...told,
+});
+
+/** GET /v1/jobs/{jobId}/deliveries. */
+export const Delivery = z.discriminatedUnion('kind', [WebhookDelivery, OtherDelivery]);
 export type Delivery = z.infer<typeof Delivery>;
 
 export const DeliveryList = z.object({ deliveries: z.array(Delivery) });

@@ -1,4 +1,4 @@
-/** A webhook that was sent, or is being sent, as its owner is shown it: of a job and of an instance. */
+/** A delivery, done or under way, as its owner is shown it: what follows a job, and the webhooks of an instance. */
 import { z } from 'zod';
 
 export const DeliveryAttempt = z.object({

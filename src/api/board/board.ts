@@ -162,7 +162,7 @@ const SHOWN = [
 ];
 /** Their path may be a secret. */
 const HOST_ONLY = /^job\.data\.(url|origin|options\.webhook)$/;
-/** An announcement fails with a sentence; these are ours (packages/outbound/src, src/followups/kinds) and BullMQ's. */
+/** A follow-up fails with a sentence; these are ours (packages/outbound/src, src/followups/kinds) and BullMQ's. */
 const FAILURES = [
   /^the (receiver|gateway|transcriber) answered \d{3}$/,
   /^the destination answered with status \d{3}(; redirects are not followed)?$/,

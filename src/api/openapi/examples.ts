@@ -176,6 +176,7 @@ const bySchema = new Map<z.ZodType, Examples>([
         deliveries: [
           {
             deliveryId: `${jobId}-webhook`,
+            kind: 'webhook',
             event: 'job.completed',
             status: 'delivered',
             nextAttemptAt: null,
@@ -194,6 +195,27 @@ const bySchema = new Map<z.ZodType, Examples>([
               status: 'completed',
               timestamp: '2026-01-01T00:00:42.000Z',
             },
+          },
+        ],
+      },
+    },
+    voice: {
+      summary: 'A voice message that the gateway had no time for yet',
+      value: {
+        deliveries: [
+          {
+            deliveryId: `${jobId}-voice`,
+            kind: 'voice-message',
+            status: 'pending',
+            nextAttemptAt: '2026-01-01T00:00:51.200Z',
+            attempts: [
+              {
+                at: '2026-01-01T00:00:42.900Z',
+                httpStatus: 503,
+                latencyMs: 31,
+                error: 'the gateway answered 503',
+              },
+            ],
           },
         ],
       },

@@ -1,12 +1,12 @@
-/** What was sent to a job's webhook, and sending it again; a test of a webhook (decisions D). */
+/** What followed a job, and sending its webhooks again; a test of a webhook (decisions D). */
 import { randomUUID } from 'node:crypto';
 import { type Delivery, DeliveryList, ResendRequest, Resent, WebhookTest } from 'soundpost-contract/answers';
 import { ServiceError } from 'soundpost-contract/errors';
 import { WebhookTestRequest } from 'soundpost-contract/webhook-events';
 import { OutboundFailed, OutboundRefused } from 'soundpost-outbound/errors';
+import { webhookBody } from '../../followups/kinds/webhook.ts';
 import { postWebhook } from '../../followups/post-webhook.ts';
 import type { JobRecord } from '../../jobs/job-record.ts';
-import { webhookBody } from '../../jobs/webhook-body.ts';
 import { sendData } from '../answer.ts';
 import { readJson } from '../json-body.ts';
 import { ownedJob } from '../owned-job.ts';
@@ -20,9 +20,9 @@ export const deliveryRoutes: readonly Route[] = [
     access: { by: 'key', scope: 'read', rate: 'read' },
     docs: {
       operationId: 'listDeliveries',
-      summary: 'What was sent to the webhook of a job, with every try',
+      summary: 'What follows a job: webhooks, voice messages, transcripts and puts, with every try',
       tag: 'Webhooks',
-      answers: { 200: { description: 'The notifications, oldest first', data: DeliveryList } },
+      answers: { 200: { description: 'Oldest first, told apart by their kind', data: DeliveryList } },
       errors: ['INVALID_JOB_ID', 'JOB_NOT_FOUND'],
     },
     async handle(context) {
@@ -77,20 +77,20 @@ export const deliveryRoutes: readonly Route[] = [
 async function replay(context: RouteContext): Promise<void> {
   const { request, response, services } = context;
   const record = await ownedJob(context);
-  if (!(await services.webhooks.replay(record.jobId, String(request.params.deliveryId)))) {
-    throw new ServiceError('NOT_FOUND', 'the job has no such delivery');
+  if (!(await services.followUps.replayWebhook(record.jobId, String(request.params.deliveryId)))) {
+    throw new ServiceError('NOT_FOUND', 'the job has no such delivery to a webhook');
   }
   sendData(response, 202, { deliveries: await deliveriesOf(record, services) });
 }
 
-function deliveriesOf(record: JobRecord, { webhooks, signer }: ApiServices): Promise<Delivery[]> {
-  return webhooks.list(record.jobId, (payload) => webhookBody(payload, record, signer));
+function deliveriesOf(record: JobRecord, { followUps, signer }: ApiServices): Promise<Delivery[]> {
+  return followUps.list(record.jobId, (payload) => webhookBody(payload, record, signer));
 }
 
 async function resend(context: RouteContext): Promise<void> {
   const { request, response, services } = context;
   const { since } = parseRequest(ResendRequest, await readJson(request, response));
-  const resent = await services.webhooks.resend(keyOf(context).id, Date.parse(since));
+  const resent = await services.followUps.resendWebhooks(keyOf(context).id, Date.parse(since));
   sendData(response, 202, { resent });
 }
 

@@ -7,7 +7,7 @@ import { redisNow } from 'soundpost-kit/redis/clock';
 import { isSameSecret } from 'soundpost-kit/signing/same-secret';
 import { isWebhookSigned } from 'soundpost-kit/signing/standard-webhooks';
 import { z } from 'zod';
-import { raiseMessageStatus } from '../../jobs/voice-state.ts';
+import { raiseMessageStatus } from '../../followups/state/voice.ts';
 import { readText } from '../json-body.ts';
 import type { Route, RouteContext } from '../route.ts';
 

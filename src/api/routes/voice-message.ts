@@ -4,9 +4,9 @@ import { VoiceMessageAccepted } from 'soundpost-contract/answers';
 import { ServiceError } from 'soundpost-contract/errors';
 import { VoiceMessageRequest } from 'soundpost-contract/job-request';
 import { IdempotencyHeaders } from 'soundpost-contract/request-headers';
+import { readVoiceState } from '../../followups/state/voice.ts';
 import type { JobRecord } from '../../jobs/job-record.ts';
 import { notePartId } from '../../jobs/names.ts';
-import { readVoiceState } from '../../jobs/voice-state.ts';
 import { answerOnce } from '../idempotent.ts';
 import { readJson } from '../json-body.ts';
 import { isExpired, ownedJob } from '../owned-job.ts';
@@ -58,12 +58,19 @@ async function send(context: RouteContext): Promise<void> {
     const stopped =
       before?.parts?.findIndex(({ status }) => status === 'failed' || status === 'unknown') ?? 0;
     const earlier = record.voiceSendId;
-    if (stopped > 0 && earlier !== null && (await services.voices.goOn(earlier, stopped, voiceMessage))) {
+    if (
+      stopped > 0 &&
+      earlier !== null &&
+      (await services.followUps.goOnWithVoice(earlier, stopped, voiceMessage))
+    ) {
       await services.jobs.replicated('voice', [notePartId(earlier, stopped)]);
       return { httpStatus: 202, data: { jobId, voiceMessage: await readVoiceState(services.redis, record) } };
     }
     const sendId = `${jobId}-voice-${seed ?? randomBytes(8).toString('hex')}`;
-    await services.voices.resend(key.id, jobId, sendId, voiceMessage);
+    await services.followUps.resendVoice({
+      ...{ tenant: key.id, jobId, sendId, part: 0 },
+      request: voiceMessage,
+    });
     await services.jobs.replicated('voice', [sendId]);
     const state = await readVoiceState(services.redis, { ...record, voiceSendId: sendId });
     return { httpStatus: 202, data: { jobId, voiceMessage: state } };

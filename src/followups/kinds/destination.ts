@@ -1,4 +1,4 @@
-/** Puts a finished file to its destination (decisions A8): an object is there whole, or not at all. */
+/** Puts a finished file to its destination (decisions A8): whole, or not at all. */
 
 import { deadline } from 'soundpost-base/deadline';
 import type { Logger } from 'soundpost-base/logger';
@@ -11,16 +11,19 @@ import type { Sealer } from 'soundpost-kit/signing/sealer';
 import { ObjectNotFound, type Storage } from 'soundpost-kit/storage/storage';
 import { OutboundFailed, OutboundRefused } from 'soundpost-outbound/errors';
 import type { Outbound } from 'soundpost-outbound/outbound';
-import type { Announced, Try } from '../../jobs/announcement-tries.ts';
 import { openDestination } from '../../jobs/destinations.ts';
 import type { JobRecord } from '../../jobs/job-record.ts';
 import {
   type DestinationOutcome,
-  type DestinationPayload,
+  DestinationPayload,
   filesOf,
   type StoredFile,
   type StoredTranscript,
 } from '../../jobs/payloads.ts';
+import type { JobFollowUps } from '../job-followups.ts';
+import type { Attempt, FollowUpKind, Tried } from '../kind.ts';
+import { PUT_SCHEDULE_SECONDS, scheduled } from '../schedule.ts';
+import { NOT_PUT } from '../state/destinations.ts';
 
 interface DestinationServices {
   readonly outbound: Pick<Outbound, 'put'>;
@@ -31,8 +34,10 @@ interface DestinationServices {
   readonly readJob: (jobId: string) => Promise<JobRecord | undefined>;
   /** Whether the caller had the files of the job erased. */
   readonly isErased: (jobId: string) => Promise<boolean>;
+  readonly followUps: Pick<JobFollowUps, 'addDestinationWebhook'>;
+  readonly logSeconds: number;
   readonly logger: Logger;
-  /** How long the address may take nothing, and how long its answer may take after the last byte. Default 120 s. */
+  /** How long the address may take nothing, and its answer after the last byte; default 120 s. */
   readonly idleMs?: number;
   /** How long it may take for the whole file. Default {@link LONGEST_PUT_MS}. */
   readonly longestMs?: number;
@@ -40,7 +45,7 @@ interface DestinationServices {
   readonly tracing?: Tracing;
 }
 
-/** The last 4 MiB lie in the system's buffers when the file has gone: a link of 35 KiB/s takes as long. */
+/** The last 4 MiB may lie in the system's buffers: a link of 35 KiB/s takes as long. */
 const IDLE_MS = 120_000;
 /** Whoever takes a byte now and then holds its place no longer. 8 GiB at 0.4 MB/s take as long. */
 const LONGEST_PUT_MS = 6 * 60 * 60_000;
@@ -49,44 +54,72 @@ const LOOK_MS = 2_000;
 /** Answers after which another try may go better (decisions A7, RFC 8470 for 425). */
 const PASSING = new Set([408, 425, 429]);
 
+/** Under way at once, in all processes. The lease is longer than a put may take. */
+const PLACES = { name: 'destination', perKey: 8, perHost: 32, leaseMs: 7 * 60 * 60_000 } as const;
+
 /** What a try came to. */
 interface Answer {
   readonly tried: DestinationTry;
   /** Undefined where the file was taken. */
   readonly error?: string;
+  /** Undefined where no answer came. */
+  readonly httpStatus?: number;
   readonly retryAfterSeconds?: number | undefined;
 }
 
-/** @throws the signal's reason when that aborts */
-export async function putToDestination(
-  payload: DestinationPayload,
-  attempt: Try,
+export function destinationKind(
   services: DestinationServices,
-  signal: AbortSignal,
-): Promise<Announced<DestinationOutcome>> {
-  const { jobId, name, origin } = payload;
-  const logger = services.logger.child({ jobId, output: name });
-  const found = findFile(await services.readJob(jobId), payload, services.sealer);
-  const startedAt = performance.now();
-  const answer = typeof found === 'string' ? undefined : await send(found, payload, services, signal);
-  const { tried, error, retryAfterSeconds } = answer ?? { tried: 'refused', error: String(found) };
-  if (answer !== undefined) {
-    services.observer?.destinationTried(tried, (performance.now() - startedAt) / 1000);
-  }
-  if (tried === 'failed' && error !== undefined && !attempt.last) {
-    logger.warn({ origin, error }, 'a destination did not take a file');
-    return { outcome: 'retry', error, retryAfterSeconds };
-  }
-  if (error !== undefined) logger.error({ origin, error }, 'a file was not put to its destination');
-  const status = error === undefined ? 'completed' : 'failed';
-  services.observer?.destinationEnded(status);
+): FollowUpKind<DestinationPayload, Found, DestinationOutcome> {
+  const { readJob, sealer, observer, followUps } = services;
   return {
-    outcome: 'done',
-    result: {
-      status,
-      error: error === undefined ? null : { code: 'DESTINATION_FAILED', message: error },
+    payload: DestinationPayload,
+    async prepare(payload) {
+      const found = findFile(await readJob(payload.jobId), payload, sealer);
+      return typeof found === 'string'
+        ? ended({ tried: 'refused', error: found }, payload, services)
+        : { ready: found };
     },
+    async try(found, payload, attempt, signal) {
+      const startedAt = performance.now();
+      const answer = await send(found, payload, services, signal);
+      observer?.destinationTried(answer.tried, (performance.now() - startedAt) / 1000);
+      return conclude(answer, payload, attempt, services);
+    },
+    schedule: scheduled(PUT_SCHEDULE_SECONDS),
+    turn: async ({ tenant, origin }) => ({ key: tenant, host: origin, places: PLACES }),
+    async ended({ jobId, name }, outcome = NOT_PUT) {
+      const record = await readJob(jobId);
+      if (record !== undefined) await followUps.addDestinationWebhook(record, name, outcome);
+    },
+    jobOf: ({ jobId }) => jobId,
+    logSeconds: services.logSeconds,
   };
+}
+
+function conclude(
+  answer: Answer,
+  payload: DestinationPayload,
+  { last }: Attempt,
+  services: DestinationServices,
+): Tried<DestinationOutcome> {
+  const { tried, error, httpStatus, retryAfterSeconds } = answer;
+  if (tried !== 'failed' || error === undefined || last) return ended(answer, payload, services);
+  const { jobId, name: output, origin } = payload;
+  services.logger.warn({ jobId, output, origin, error }, 'a destination did not take a file');
+  return { outcome: 'retry', error, httpStatus, retryAfterSeconds };
+}
+
+function ended(
+  { error, httpStatus }: Answer,
+  { jobId, name: output, origin }: DestinationPayload,
+  { logger, observer }: DestinationServices,
+): Tried<DestinationOutcome> {
+  const status = error === undefined ? 'completed' : 'failed';
+  observer?.destinationEnded(status);
+  if (error === undefined) return { outcome: 'done', result: { status, error: null }, httpStatus };
+  logger.error({ jobId, output, origin, error }, 'a file was not put to its destination');
+  const told = { code: 'DESTINATION_FAILED', message: error } as const;
+  return { outcome: 'done', result: { status, error: told }, error, httpStatus };
 }
 
 interface Found {
@@ -162,7 +195,7 @@ async function send(
   }
 }
 
-/** Names in any case: what the caller gave takes the place of ours, but for the digest (RFC 9530), which no caller may give. */
+/** The caller's take the place of ours, but for the digest (RFC 9530), which none may give. */
 function headersOf({ headers = {} }: DestinationRequest, file: Found['file']): Record<string, string> {
   const hasType = Object.keys(headers).some((name) => name.toLowerCase() === 'content-type');
   return {
@@ -173,11 +206,11 @@ function headersOf({ headers = {} }: DestinationRequest, file: Found['file']): R
 }
 
 function answered(status: number, retryAfterSeconds: number | undefined): Answer {
-  if (status >= 200 && status < 300) return { tried: 'taken' };
+  if (status >= 200 && status < 300) return { tried: 'taken', httpStatus: status };
   const isRedirect = status >= 300 && status < 400;
   const error = `the destination answered with status ${status}${isRedirect ? '; redirects are not followed' : ''}`;
   const tried = status >= 500 || PASSING.has(status) ? 'failed' : 'refused';
-  return { tried, error, retryAfterSeconds };
+  return { tried, error, httpStatus: status, retryAfterSeconds };
 }
 
 function failed(error: unknown, erased: AbortSignal): Answer {

@@ -32,7 +32,12 @@ interface VoiceFile {
   readonly url: string;
 }
 
-export type SendAnswer =
+export type SendAnswer = Answer & {
+  /** Undefined: no answer came. */
+  readonly httpStatus?: number;
+};
+
+type Answer =
   | { readonly kind: 'sent'; readonly key: MessageKey; readonly messageStatus: MessageStatus }
   /** The gateway did not take the message, and may later. */
   | { readonly kind: 'not-now'; readonly error: string; readonly retryAfterSeconds?: number | undefined }
@@ -68,20 +73,27 @@ const ErrorAnswer = z.object({
   response: z.object({ message: z.unknown().optional() }).optional().catch(undefined),
 });
 
-/** @param context headers of the trace that this is part of */
+interface Sending {
+  /** Headers of the trace that this is part of. */
+  readonly context?: Readonly<Record<string, string>>;
+  /** Breaks it off, which nobody may do who is to know whether it was sent. */
+  readonly signal?: AbortSignal;
+}
+
+/** @throws the reason of `signal` when that aborts */
 export async function sendVoiceMessage(
   settings: GatewaySettings,
   request: VoiceMessageRequest,
   file: VoiceFile,
   idempotencyKey: string,
-  context: Readonly<Record<string, string>> = {},
+  { context = {}, signal }: Sending = {},
 ): Promise<SendAnswer> {
   const { instance, split: _split, trimSilence: _trim, ...fields } = request;
   const address = `${settings.url}/message/send${settings.brand}Audio/${encodeURIComponent(instance)}`;
   const { body, headers } = await encode(settings.kind, fields, file);
   // Node's own fetch goes on filling a body whose connection is gone, and throws where nobody catches it (Node 24.21, `extractBody`).
   const { fetch } = await import('undici');
-  using limit = deadline((request.delay ?? 0) + (settings.answerMarginMs ?? ANSWER_MARGIN_MS));
+  using limit = deadline((request.delay ?? 0) + (settings.answerMarginMs ?? ANSWER_MARGIN_MS), { signal });
   let response: Response;
   try {
     response = await fetch(address, {
@@ -92,12 +104,17 @@ export async function sendVoiceMessage(
       signal: limit.signal,
     });
   } catch (error) {
+    signal?.throwIfAborted();
     return withoutAnswer(error);
   }
   const text = await beginningOf(response).catch(() => undefined);
-  return text === undefined
-    ? { kind: 'lost', error: 'the answer of the gateway broke off' }
-    : classify(response.status, response.headers.get('retry-after'), text);
+  if (text === undefined) signal?.throwIfAborted();
+  const { status: httpStatus, headers: answered } = response;
+  const answer: Answer =
+    text === undefined
+      ? { kind: 'lost', error: 'the answer of the gateway broke off' }
+      : classify(httpStatus, answered.get('retry-after'), text);
+  return { ...answer, httpStatus };
 }
 
 /** Answers are a few kilobytes long. */
@@ -142,7 +159,7 @@ async function encode(
   return { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } };
 }
 
-function withoutAnswer(error: unknown): SendAnswer {
+function withoutAnswer(error: unknown): Answer {
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
   return NEVER_SENT.has(code)
@@ -150,7 +167,7 @@ function withoutAnswer(error: unknown): SendAnswer {
     : { kind: 'lost', error: 'the gateway did not answer' };
 }
 
-function classify(status: number, retryAfter: string | null, text: string): SendAnswer {
+function classify(status: number, retryAfter: string | null, text: string): Answer {
   const json = parseJson(text);
   if (status >= 200 && status < 300) {
     const sent = SentAnswer.safeParse(json);

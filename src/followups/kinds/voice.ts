@@ -1,4 +1,4 @@
-/** Sends the result of a job into a chat, at most once unless the operator chose otherwise (decisions C). */
+/** Sends a result into a chat, at most once unless the operator chose otherwise (decisions C). */
 import { createWriteStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -10,11 +10,18 @@ import type { Redis } from 'soundpost-kit/redis/connection';
 import type { UrlSigner } from 'soundpost-kit/signing/signed-url';
 import { ObjectNotFound, type Storage } from 'soundpost-kit/storage/storage';
 import type { Workspaces } from 'soundpost-kit/storage/workspaces';
-import type { Announced, Try } from '../../jobs/announcement-tries.ts';
 import type { JobRecord } from '../../jobs/job-record.ts';
-import { notePartId } from '../../jobs/names.ts';
-import type { VoiceNotePart, VoiceOutcome, VoicePayload } from '../../jobs/payloads.ts';
-import { beginSending, endSending, raiseMessageStatus } from '../../jobs/voice-state.ts';
+import { notePartId, webhookId } from '../../jobs/names.ts';
+import {
+  type ExtractResult,
+  type VoiceNotePart,
+  type VoiceOutcome,
+  VoicePayload,
+} from '../../jobs/payloads.ts';
+import type { JobFollowUps } from '../job-followups.ts';
+import type { Attempt, FollowUpKind, Tried } from '../kind.ts';
+import { scheduled, VOICE_SCHEDULE_SECONDS } from '../schedule.ts';
+import { beginSending, endSending, raiseMessageStatus, readVoice } from '../state/voice.ts';
 import { type GatewaySettings, type SendAnswer, sendVoiceMessage } from './gateway-client.ts';
 
 interface VoiceServices {
@@ -25,11 +32,18 @@ interface VoiceServices {
   /** With another server's gateway: what becomes of a message whose answer was lost. */
   readonly onUnknown: 'keep' | 'resend';
   readonly workspaces: Workspaces;
-  readonly keepStatusSeconds: number;
+  /** How long the record of a job, the status of its message and the log of tries are kept. */
+  readonly recordSeconds: number;
   readonly logger: Logger;
   readonly readJob: (jobId: string) => Promise<JobRecord | undefined>;
+  readonly followUps: Pick<JobFollowUps, 'addVoice' | 'addWebhook'>;
   readonly observer?: Observer;
   readonly tracing?: Tracing;
+}
+
+interface Rendition {
+  readonly result: ExtractResult;
+  readonly storageKey: string;
 }
 
 const observedTry: Readonly<Record<SendAnswer['kind'], ObservedTry>> = {
@@ -39,66 +53,111 @@ const observedTry: Readonly<Record<SendAnswer['kind'], ObservedTry>> = {
   lost: 'lost',
 };
 
-export async function deliverVoice(
-  payload: VoicePayload,
-  attempt: Try,
-  services: VoiceServices,
-): Promise<Announced<VoiceOutcome>> {
-  const logger = services.logger.child({ jobId: payload.jobId });
-  const announced = await tryToDeliver(payload, attempt, { ...services, logger });
-  if (announced.outcome === 'done') services.observer?.voiceEnded(announced.result.status);
-  return announced;
+/** Under way at once, in all processes. A gateway answers within 165 s. */
+const PLACES = { name: 'voice', perKey: 16, perHost: 8, leaseMs: 4 * 60_000 } as const;
+/** A delayed message waits at the gateway for 60 s more, and holds no place of others. */
+const DELAY_PLACES = { name: 'voice-delay', perKey: 256, perHost: 128, leaseMs: 5 * 60_000 } as const;
+
+export function voiceKind(services: VoiceServices): FollowUpKind<VoicePayload, Rendition, VoiceOutcome> {
+  const { observer, recordSeconds } = services;
+  const counted = (tried: Tried<VoiceOutcome>): Tried<VoiceOutcome> => {
+    if (tried.outcome === 'done') observer?.voiceEnded(tried.result.status);
+    return tried;
+  };
+  return {
+    payload: VoicePayload,
+    async prepare({ jobId }) {
+      const record = await services.readJob(jobId);
+      // A job that did not ask for a voice message has no rendition; the gateway makes one of any
+      // audio.
+      const storageKey = record?.result?.voice?.storageKey ?? record?.result?.outputFile.storageKey;
+      return record?.result == null || storageKey === undefined
+        ? counted(failed('FILE_EXPIRED', MISSING))
+        : { ready: { result: record.result, storageKey } };
+    },
+    try: async (rendition, payload, attempt, signal) => {
+      const logger = services.logger.child({ jobId: payload.jobId });
+      return counted(await sendVoice(rendition, payload, attempt, signal, { ...services, logger }));
+    },
+    schedule: scheduled(VOICE_SCHEDULE_SECONDS),
+    turn: async ({ tenant, request: { instance, delay } }) => ({
+      key: tenant,
+      host: instance,
+      places: delay ? DELAY_PLACES : PLACES,
+    }),
+    ended: (payload, outcome, { number }) => addNext(payload, outcome, number, services),
+    jobOf: ({ jobId }) => jobId,
+    logSeconds: recordSeconds,
+  };
 }
 
-async function tryToDeliver(
-  { jobId, sendId, part, request }: VoicePayload,
-  attempt: Try,
-  services: VoiceServices,
-): Promise<Announced<VoiceOutcome>> {
-  const partId = notePartId(sendId, part);
-  const record = await services.readJob(jobId);
-  // A job that did not ask for a voice message has no rendition; the gateway makes one of any audio.
-  const storageKey = record?.result?.voice?.storageKey ?? record?.result?.outputFile.storageKey;
-  if (record?.result == null || storageKey === undefined) {
-    return failed('FILE_EXPIRED', 'the voice rendition is no longer available');
+const MISSING = 'the voice rendition is no longer available';
+
+/** The next note of a run, or the webhook of its end. */
+async function addNext(
+  { tenant, jobId, sendId, part, round, request }: VoicePayload,
+  outcome: VoiceOutcome | undefined,
+  attempts: number,
+  { redis, readJob, followUps }: VoiceServices,
+): Promise<void> {
+  const record = await readJob(jobId);
+  const next = part + 1;
+  if (outcome?.status === 'sent' && next < (record?.result?.voice?.parts?.length ?? 1)) {
+    return followUps.addVoice({ tenant, jobId, sendId, part: next, request });
   }
-  const { result } = record;
+  if (record?.payload.options.webhook === undefined) return;
+  await followUps.addWebhook(record, {
+    deliveryId: webhookId(`${notePartId(sendId, part)}${round === 0 ? '' : `-${round}`}`),
+    event: 'voice.updated',
+    voiceMessage: await readVoice(redis, record, sendId, outcome && { part, outcome, attempts }),
+  });
+}
+
+async function sendVoice(
+  { result, storageKey }: Rendition,
+  { jobId, sendId, part, request }: VoicePayload,
+  attempt: Attempt,
+  signal: AbortSignal,
+  services: VoiceServices,
+): Promise<Tried<VoiceOutcome>> {
+  const { redis, storage, signer, gateway, tracing = noTracing, observer } = services;
+  const partId = notePartId(sendId, part);
   return services.workspaces.use('voice', async (workspace) => {
     const note = result.voice?.parts?.[part];
-    const path = await localFile(services.storage, storageKey, note, workspace).catch(orMissing);
-    // Noted as late as possible: what goes wrong before this line leaves no doubt whether the message was sent.
-    const { wasSending } = await beginSending(services.redis, partId);
+    const path = await localFile(storage, storageKey, note, workspace).catch(orMissing);
+    signal.throwIfAborted();
+    // Noted as late as possible: what goes wrong before this line leaves no doubt whether the
+    // message was sent.
+    const { wasSending } = await beginSending(redis, partId);
     if (wasSending && !mayRepeat(services)) {
       return unknown('the worker ended while the message was being sent');
     }
-    if (path === undefined) {
-      const missing = 'the voice rendition is no longer available';
-      return wasSending ? unknown(missing) : failed('FILE_EXPIRED', missing);
-    }
+    if (path === undefined) return wasSending ? unknown(MISSING) : failed('FILE_EXPIRED', MISSING);
     const rendition = result.voice ? 'voice' : 'output';
     const file = {
       path,
       sizeBytes: (await stat(path)).size,
       isNote: result.voice !== null || result.outputFile.format === 'voice',
-      url: services.signer.downloadUrl(jobId, Date.parse(result.outputFile.expiresAt), rendition),
+      url: signer.downloadUrl(jobId, Date.parse(result.outputFile.expiresAt), rendition),
     };
     // The gateway's own record of this key is what makes a repetition safe.
     const startedAt = performance.now();
-    const tracing = services.tracing ?? noTracing;
     const answer = await tracing.span(
       'POST voice message',
-      { 'http.request.method': 'POST', 'server.address': new URL(services.gateway.url).hostname },
+      { 'http.request.method': 'POST', 'server.address': new URL(gateway.url).hostname },
       async (note) => {
-        const context = services.gateway.kind === 'soundpost' ? tracing.headersFor('ours') : {};
-        const idempotencyKey = `${partId}:${request.number}`;
-        const answered = await sendVoiceMessage(services.gateway, request, file, idempotencyKey, context);
+        const context = gateway.kind === 'soundpost' ? tracing.headersFor('ours') : {};
+        const key = `${partId}:${request.number}`;
+        const answered = await sendVoiceMessage(gateway, request, file, key, { context, signal });
         note({ 'soundpost.outcome': answered.kind });
         return answered;
       },
       'client',
     );
-    services.observer?.voiceTried(observedTry[answer.kind], (performance.now() - startedAt) / 1000);
-    return conclude(answer, partId, { ...attempt, earlierLost: wasSending }, services);
+    const ms = performance.now() - startedAt;
+    observer?.voiceTried(observedTry[answer.kind], ms / 1000);
+    const tried = await conclude(answer, partId, { ...attempt, earlierLost: wasSending }, services);
+    return { ...tried, httpStatus: answer.httpStatus, latencyMs: Math.round(ms) };
   });
 }
 
@@ -124,7 +183,7 @@ function mayRepeat({ gateway, onUnknown }: VoiceServices): boolean {
   return gateway.kind === 'soundpost' || onUnknown === 'resend';
 }
 
-interface VoiceTry extends Try {
+interface VoiceAttempt extends Attempt {
   /** What became of an earlier try is not known: its message may be in the chat. */
   readonly earlierLost: boolean;
 }
@@ -132,14 +191,14 @@ interface VoiceTry extends Try {
 async function conclude(
   answer: SendAnswer,
   partId: string,
-  attempt: VoiceTry,
+  attempt: VoiceAttempt,
   services: VoiceServices,
-): Promise<Announced<VoiceOutcome>> {
+): Promise<Tried<VoiceOutcome>> {
   switch (answer.kind) {
     case 'sent': {
       const { key, messageStatus } = answer;
       // Also keeps what the gateway may have told already for as long as the job.
-      await raiseMessageStatus(services.redis, key.id, messageStatus, services.keepStatusSeconds);
+      await raiseMessageStatus(services.redis, key.id, messageStatus, services.recordSeconds);
       return { outcome: 'done', result: { status: 'sent', key, messageStatus, error: null } };
     }
     case 'refused':
@@ -162,14 +221,15 @@ async function conclude(
   }
 }
 
-function failed(code: string, message: string): Announced<VoiceOutcome> {
-  return {
-    outcome: 'done',
-    result: { status: 'failed', key: null, messageStatus: null, error: { code, message } },
-  };
+function failed(code: string, message: string): Tried<VoiceOutcome> {
+  return endedWith('failed', code, message);
 }
 
-function unknown(message: string): Announced<VoiceOutcome> {
-  const error = { code: 'ANSWER_LOST', message };
-  return { outcome: 'done', result: { status: 'unknown', key: null, messageStatus: null, error } };
+function unknown(message: string): Tried<VoiceOutcome> {
+  return endedWith('unknown', 'ANSWER_LOST', message);
+}
+
+function endedWith(status: 'failed' | 'unknown', code: string, message: string): Tried<VoiceOutcome> {
+  const result = { status, key: null, messageStatus: null, error: { code, message } };
+  return { outcome: 'done', result, error: message };
 }

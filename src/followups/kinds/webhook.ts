@@ -1,18 +1,19 @@
-/** What the engine is told of the webhooks of jobs (decisions D). */
+/** The webhooks of jobs (decisions D). */
 
+import type { Logger } from 'soundpost-base/logger';
 import type { Observer } from 'soundpost-kit/observe/metrics/observer';
 import type { Tracing } from 'soundpost-kit/observe/tracing/tracing';
 import type { UrlSigner } from 'soundpost-kit/signing/signed-url';
-import type { Outbound } from 'soundpost-outbound/outbound';
 import type { JobRecord } from '../../jobs/job-record.ts';
 import { WebhookPayload } from '../../jobs/payloads.ts';
-import { webhookBody } from '../../jobs/webhook-body.ts';
-import type { DeliveryKind } from '../delivery-kind.ts';
-import { hostOf } from '../post-webhook.ts';
+import { filesView, optionsView, transcriptFileView } from '../../jobs/public-view.ts';
+import type { FollowUpKind } from '../kind.ts';
+import { GONE, hostOf, type Post, tryWebhook, WEBHOOK_PLACES, type Webhook } from '../post-webhook.ts';
 import { scheduled } from '../schedule.ts';
 
 interface JobWebhookOptions {
-  readonly outbound: Outbound;
+  /** Through the outbound guard. */
+  readonly post: Post;
   readonly readJob: (jobId: string) => Promise<JobRecord | undefined>;
   /** The tenant's secrets, the current one first. */
   readonly secretsOf: (tenant: string) => Promise<readonly string[]>;
@@ -20,36 +21,72 @@ interface JobWebhookOptions {
   /** Ascending from 0; the distances between its entries are those between tries. */
   readonly scheduleSeconds: readonly number[];
   readonly logSeconds: number;
+  readonly logger: Logger;
   readonly observer?: Observer;
   readonly tracing?: Tracing;
 }
 
-const GONE = 410;
+const PLACES = { name: 'webhook', ...WEBHOOK_PLACES } as const;
+const FINAL = new Set([GONE]);
 
-export function jobWebhookKind(options: JobWebhookOptions): DeliveryKind {
-  const { outbound, readJob, secretsOf, signer, scheduleSeconds, logSeconds, observer, tracing } = options;
+export function jobWebhookKind(
+  options: JobWebhookOptions,
+): FollowUpKind<WebhookPayload, Webhook, { readonly status: number }> {
+  const { post, readJob, secretsOf, signer, scheduleSeconds, logSeconds, logger, observer, tracing } =
+    options;
   return {
-    async prepare(data) {
-      const payload = WebhookPayload.parse(data);
+    payload: WebhookPayload,
+    async prepare(payload) {
       const record = await readJob(payload.jobId);
-      return record === undefined
-        ? 'the record of the job has expired'
-        : {
-            url: payload.url,
-            body: JSON.stringify(webhookBody(payload, record, signer)),
-            secrets: await secretsOf(payload.tenant),
-          };
+      if (record === undefined) return { outcome: 'final', error: 'the record of the job has expired' };
+      const { deliveryId: id, url } = payload;
+      const body = JSON.stringify(webhookBody(payload, record, signer));
+      return { ready: { id, url, body, secrets: await secretsOf(payload.tenant) } };
     },
-    post: outbound.post,
+    try: (webhook, { jobId, event }, attempt, signal) =>
+      tryWebhook(webhook, attempt, signal, {
+        ...{ post, finalStatuses: FINAL, logger, about: { jobId }, event, tracing },
+        ...(observer && { observed: { as: 'job', observer } }),
+      }),
     schedule: scheduled(scheduleSeconds),
-    finalStatuses: new Set([GONE]),
-    async turnOf(data) {
-      const { tenant, url } = WebhookPayload.parse(data);
-      return { key: tenant, host: hostOf(url) };
-    },
+    turn: async ({ tenant, url }) => ({ key: tenant, host: hostOf(url), places: PLACES }),
     logSeconds,
-    about: ({ jobId }) => ({ jobId }),
-    ...(observer && { observed: { as: 'job', observer } }),
-    ...(tracing && { tracing }),
   };
+}
+
+/** What it says follows from the record, so every try sends the same ("Events"). */
+export function webhookBody(
+  { event, eventTimeMs, voiceMessage, transcript, transcriptFile, name, destination }: WebhookPayload,
+  record: JobRecord,
+  signer: UrlSigner,
+): { readonly event: WebhookPayload['event']; readonly [field: string]: unknown } {
+  const { jobId, payload, result, error } = record;
+  const timestamp = new Date(eventTimeMs).toISOString();
+  const about = { batchId: payload.batchId, options: optionsView(payload) };
+  switch (event) {
+    case 'job.completed':
+      return {
+        event,
+        jobId,
+        status: 'completed',
+        timestamp,
+        downloadUrl: `/audio-extract/v1/download/${jobId}`,
+        ...(result && filesView(jobId, result, signer)),
+        ...about,
+      };
+    case 'job.failed':
+      return { event, jobId, status: 'failed', timestamp, error, ...about };
+    case 'voice.updated':
+      return { event, jobId, timestamp, voiceMessage };
+    case 'destination.updated':
+      return { event, jobId, timestamp, name, destination };
+    case 'transcript.updated':
+      return {
+        event,
+        jobId,
+        timestamp,
+        transcript,
+        ...(transcriptFile && { outputFile: transcriptFileView(jobId, transcriptFile, signer) }),
+      };
+  }
 }

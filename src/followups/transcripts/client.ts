@@ -27,7 +27,12 @@ interface Part {
   readonly language?: string | undefined;
 }
 
-export type PartAnswer =
+export type PartAnswer = Answer & {
+  /** Undefined: none came, or none of use. */
+  readonly httpStatus?: number;
+};
+
+type Answer =
   | { readonly kind: 'heard'; readonly heard: PartHeard }
   /** Another try may succeed: it is away, busy or broken. `said`: its own words, for those who run it. */
   | {
@@ -71,7 +76,8 @@ export async function transcribePart(
       dispatcher,
       signal: limit.signal,
     });
-    return conclude(response, await textOf(response), seconds, transcriber);
+    const answer = conclude(response, await textOf(response), seconds, transcriber);
+    return { ...answer, httpStatus: response.status };
   } catch (error) {
     signal.throwIfAborted();
     return { kind: 'not-now', error: inWords(error) };
@@ -85,7 +91,7 @@ function conclude(
   text: string,
   seconds: number,
   { apiKey }: Transcriber,
-): PartAnswer {
+): Answer {
   if (status >= 200 && status < 300) return { kind: 'heard', heard: readAnswer(text, seconds) };
   const error =
     status >= 300 && status < 400

@@ -6,13 +6,13 @@
 import { outputsOf } from 'soundpost-contract/output-request';
 import { redisNow } from 'soundpost-kit/redis/clock';
 import { ownKey } from 'soundpost-kit/redis/keys';
+import { pendingNames } from '../../followups/state/destinations.ts';
+import { readTranscripts, type TranscriptProgress } from '../../followups/state/transcripts.ts';
+import { hasVoiceEnded } from '../../followups/state/voice.ts';
 import { type Ended, endedBetween, fetchExtraction, readExtraction } from '../bullmq-internals.ts';
-import { pendingNames } from '../destination-state.ts';
 import { type JobRecord, recordOf } from '../job-record.ts';
 import { attemptFiles, besideAudio } from '../names.ts';
 import { ExtractResult, filesOf, storageKeysOf } from '../payloads.ts';
-import { readTranscripts, type TranscriptProgress } from '../transcript-state.ts';
-import { hasVoiceEnded } from '../voice-state.ts';
 import type { SweepContext } from './context.ts';
 
 interface EndedJob {

@@ -42,6 +42,7 @@ function ask(
 test('the part as a file, the model, and times of segments; key and language where there are some', async () => {
   expect(await ask()).toEqual({
     kind: 'heard',
+    httpStatus: 200,
     heard: { language: 'en', segments: [{ start: 0, end: 2, text: 'Part 1.' }] },
   });
   expect(stub.asked[0]).toMatchObject({

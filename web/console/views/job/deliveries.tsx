@@ -1,4 +1,4 @@
-/** What was sent to the webhook of a job, each try of it, and sending it again. */
+/** What follows a job, each try of it, and sending a webhook again. */
 import { useEffect, useState } from 'preact/hooks';
 import type { Delivery } from 'soundpost-contract/answers';
 import type { Job } from 'soundpost-contract/job';
@@ -87,42 +87,46 @@ interface ItemProps {
 }
 
 function DeliveryItem({ jobId, delivery, onDeliveries, onFault }: ItemProps) {
-  const { deliveryId, event, status, nextAttemptAt, attempts, host } = delivery;
+  const { deliveryId, status, nextAttemptAt, attempts } = delivery;
+  const webhook = delivery.kind === 'webhook' ? delivery : undefined;
+  const what = webhook?.event ?? delivery.kind;
   const { busy, fault, run } = useWork();
   useEffect(() => onFault(fault), [fault]);
 
   async function replay(): Promise<void> {
     const answer = await api().replayDelivery(jobId, deliveryId);
-    announce(`${event} is sent again`);
+    announce(`${what} is sent again`);
     onDeliveries(answer.deliveries);
   }
 
   return (
     <li class="delivery" data-status={status} data-delivery={deliveryId}>
       <div class="delivery-head">
-        <code>{event}</code>
+        <code>{what}</code>
         <span class={`status status-${signs[status]}`}>{words[status]}</span>
-        <Button
-          class="small"
-          icon="retry"
-          aria-label={`Replay ${event}`}
-          busy={busy}
-          onClick={() => void run(replay)}
-        >
-          Replay
-        </Button>
+        {webhook === undefined ? null : (
+          <Button
+            class="small"
+            icon="retry"
+            aria-label={`Replay ${what}`}
+            busy={busy}
+            onClick={() => void run(replay)}
+          >
+            Replay
+          </Button>
+        )}
       </div>
-      <ol class="attempts" aria-label={`Tries of ${event}`}>
+      <ol class="attempts" aria-label={`Tries of ${what}`}>
         {attempts.map((attempt) => (
           <AttemptItem key={attempt.at} attempt={attempt} />
         ))}
       </ol>
-      <DeliveryBody delivery={delivery} />
+      {webhook === undefined ? null : <DeliveryBody delivery={webhook} />}
       {nextAttemptAt === null ? null : <p class="hint">Next try at {shortTime(nextAttemptAt)}</p>}
-      {host === undefined || status !== 'pending' ? null : (
+      {webhook?.host === undefined || status !== 'pending' ? null : (
         <p class="hint">
-          The receiver’s host has been failing since {shortTime(host.since)}; it is asked by one try at a
-          time.
+          The receiver’s host has been failing since {shortTime(webhook.host.since)}; it is asked by one try
+          at a time.
         </p>
       )}
     </li>

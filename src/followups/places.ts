@@ -1,40 +1,44 @@
 /**
- * Places for what is told to others: how many tries a key and a host may have under way at once, in all processes together. Whoever finds none gives its
- * place in the worker back: its job is delayed, and promoted when its turn comes; keys and hosts take turns. A host that keeps failing is
- * probed by one try at a time. A place is a lease, so one whose process died comes back by itself.
+ * Places for what is sent to others: how many tries a key and a host may have under way at once, in
+ * all processes together. Whoever finds none gives its place in the worker back: its job is
+ * delayed, and promoted when its turn comes; keys and hosts take turns. A host that keeps failing
+ * is probed by one try at a time. A place is a lease, so one whose process died comes back by
+ * itself.
  */
 
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { ownKey } from 'soundpost-kit/redis/keys';
 import { loadScript } from 'soundpost-kit/redis/script';
 import { z } from 'zod';
-import type { QueueName } from './names.ts';
+import type { QueueName } from '../jobs/names.ts';
 
-export interface TryPlacesOptions {
-  readonly redis: Redis;
+export interface PlaceSet {
   /** Places of the same name are the same places. */
   readonly name: QueueName | 'voice-delay';
   readonly perKey: number;
   readonly perHost: number;
   /** After this a place is free again, whatever became of its holder: longer than any try. */
   readonly leaseMs: number;
-  /** Ends the delay of a job. */
-  readonly promote: (jobId: string) => Promise<unknown>;
 }
 
-export interface Claim {
-  readonly jobId: string;
-  /** Whose try it is: a key or an instance. Without spaces. */
+/** Whose try it is and to whom, so that keys and hosts take turns. */
+export interface Turn {
+  /** Without spaces: a key or an instance. */
   readonly key: string;
-  /** Whom it goes to: scheme, host and port, or an instance. Without spaces. */
+  /** Without spaces: scheme, host and port, or an instance. */
   readonly host: string;
+  readonly places: PlaceSet;
+}
+
+interface Claim extends Turn {
+  readonly jobId: string;
 }
 
 /** Tries in a row that a host fails until it is probed. */
 const FAILING_AFTER = 3;
 /** How long it is known that a host fails: longer than the longest distance between two tries. */
 const REMEMBERED_SECONDS = 2 * 24 * 60 * 60;
-/** Should nobody promote a job, it comes by itself; of those that wait for the same, three a second at most. */
+/** If nobody promotes a job, it comes by itself: three a second at most. */
 const PATIENCE_MS = 30_000;
 const PATIENCE_PER_JOB_MS = 300;
 
@@ -44,14 +48,18 @@ const leave = loadScript(new URL('./lua/try-place-leave.lua', import.meta.url));
 const Admitted = z.array(z.string());
 
 export class TryPlaces {
-  readonly #options: TryPlacesOptions;
+  readonly #redis: Redis;
+  readonly #end: (jobId: string) => Promise<unknown>;
 
-  constructor(options: TryPlacesOptions) {
-    this.#options = options;
+  /** @param promote ends the delay of a job */
+  constructor(redis: Redis, promote: (jobId: string) => Promise<unknown>) {
+    this.#redis = redis;
+    this.#end = promote;
   }
 
   /**
-   * Whether the try may begin; it then has to `leave`. Otherwise its job was delayed, and the worker lets it go.
+   * Whether the try may begin; it then has to `leave`. Otherwise its job was delayed, and the
+   * worker lets it go.
    * @param park delays the job by so many ms
    */
   async take(claim: Claim, park: (ms: number) => Promise<unknown>): Promise<boolean> {
@@ -70,32 +78,26 @@ export class TryPlaces {
 
   /** @param host what the try says of its host; undefined: nothing */
   async leave(claim: Claim, host: 'answered' | 'failed' | undefined): Promise<void> {
-    const { redis } = this.#options;
-    const args = [...this.#args(claim), host ?? '', REMEMBERED_SECONDS];
-    const admitted = Admitted.parse(await leave.run(redis, [this.#prefix], args));
+    const args = [...argsOf(claim), host ?? '', REMEMBERED_SECONDS];
+    const admitted = Admitted.parse(await leave.run(this.#redis, [placesKey(claim.places.name)], args));
     await Promise.all(admitted.map((jobId) => this.#promote(jobId)));
   }
 
-  get #prefix(): string {
-    return placesKey(this.#options.name);
-  }
-
-  #args({ jobId, key, host }: Claim): (string | number)[] {
-    const { perKey, perHost, leaseMs } = this.#options;
-    return [jobId, key, host, perKey, perHost, leaseMs, FAILING_AFTER];
-  }
-
   async #take(claim: Claim): Promise<number> {
-    return z.int().parse(await take.run(this.#options.redis, [this.#prefix], this.#args(claim)));
+    return z.int().parse(await take.run(this.#redis, [placesKey(claim.places.name)], argsOf(claim)));
   }
 
   /** One that cannot be promoted comes by itself. */
   async #promote(jobId: string): Promise<void> {
-    await this.#options.promote(jobId).catch(() => undefined);
+    await this.#end(jobId).catch(() => undefined);
   }
 }
 
-function placesKey(name: TryPlacesOptions['name']): string {
+function argsOf({ jobId, key, host, places }: Claim): (string | number)[] {
+  return [jobId, key, host, places.perKey, places.perHost, places.leaseMs, FAILING_AFTER];
+}
+
+function placesKey(name: PlaceSet['name']): string {
   return ownKey('places', name);
 }
 
@@ -104,7 +106,7 @@ const FailingHost = z.object({ failures: z.coerce.number(), since: z.coerce.numb
 /** Since when the host keeps failing, ms since the epoch; undefined where it does not. */
 export async function failingSinceMs(
   redis: Redis,
-  name: TryPlacesOptions['name'],
+  name: PlaceSet['name'],
   host: string,
 ): Promise<number | undefined> {
   const state = FailingHost.safeParse(await redis.hgetall(`${placesKey(name)}:failing:${host}`));

@@ -1,10 +1,10 @@
 /** How far the transcripts of a job are, read from the records of the jobs that make them. */
 import type { TranscriptState } from 'soundpost-contract/transcripts';
 import type { Redis } from 'soundpost-kit/redis/connection';
-import { fetchSequel } from './bullmq-internals.ts';
-import type { JobRecord } from './job-record.ts';
-import { transcriptId } from './names.ts';
-import { type StoredTranscript, type TranscriptAudio, TranscriptOutcome } from './payloads.ts';
+import { fetchFollowUp } from '../../jobs/bullmq-internals.ts';
+import type { JobRecord } from '../../jobs/job-record.ts';
+import { transcriptId } from '../../jobs/names.ts';
+import { type StoredTranscript, type TranscriptAudio, TranscriptOutcome } from '../../jobs/payloads.ts';
 
 export interface TranscriptProgress {
   readonly audio: TranscriptAudio;
@@ -13,20 +13,21 @@ export interface TranscriptProgress {
   readonly file: StoredTranscript | undefined;
 }
 
-/** In the order of the outputs; none of a job that has not completed. One round trip for each, and none where none was asked for. */
+/** In the order of the outputs; none of a job that has not completed. One round trip each. */
 export async function readTranscripts(
   redis: Redis,
   { jobId, result, erased }: JobRecord,
 ): Promise<TranscriptProgress[]> {
   return Promise.all(
     (result?.transcripts ?? []).map(async (audio) => {
-      const { result: ended, hasEnded } = await fetchSequel(
+      const { result: ended, hasEnded } = await fetchFollowUp(
         redis,
         'transcript',
         transcriptId(jobId, audio.name),
       );
       if (ended !== undefined) return progressOf(audio, TranscriptOutcome.parse(JSON.parse(ended)));
-      // What was erased is not waited for, though its turn, which finds that out, may come hours later.
+      // What was erased is not waited for, though its turn, which finds that out, may come hours
+      // later.
       if (hasEnded || erased) return progressOf(audio, { status: 'failed', error: LOST });
       return {
         audio,

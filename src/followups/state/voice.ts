@@ -4,10 +4,10 @@ import { MessageStatus, messageStatuses, type VoiceMessageState } from 'soundpos
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { ownKey } from 'soundpost-kit/redis/keys';
 import { loadScript } from 'soundpost-kit/redis/script';
-import { clearSending, fetchSequel, noteSending } from './bullmq-internals.ts';
-import type { JobRecord } from './job-record.ts';
-import { notePartId } from './names.ts';
-import { type VoiceNotePart, VoiceOutcome } from './payloads.ts';
+import { clearSending, fetchFollowUp, noteSending } from '../../jobs/bullmq-internals.ts';
+import type { JobRecord } from '../../jobs/job-record.ts';
+import { notePartId } from '../../jobs/names.ts';
+import { type VoiceNotePart, VoiceOutcome } from '../../jobs/payloads.ts';
 
 /** How far the voice message of the job is; undefined where none was asked for. */
 export async function readVoiceState(
@@ -59,7 +59,7 @@ type PartState = Omit<VoiceMessageState, 'fitsVoiceBubble' | 'parts'>;
 const NOTHING_SENT = { attempts: 0, key: null, messageStatus: null, error: null };
 
 async function readPart(redis: Redis, partId: string): Promise<PartState> {
-  const { attempts, hasEnded, result, isSending } = await fetchSequel(redis, 'voice', partId);
+  const { attempts, hasEnded, result, isSending } = await fetchFollowUp(redis, 'voice', partId);
   if (result !== undefined) {
     const outcome = VoiceOutcome.parse(JSON.parse(result));
     const later = outcome.key && (await readMessageStatus(redis, outcome.key.id));
@@ -107,10 +107,10 @@ function notTried(stopped: number): Omit<PartState, 'attempts'> {
 }
 
 /**
- * Notes that a request to the gateway is about to leave. Answers whether one was under way already: then an earlier
- * try was cut off, and nobody knows whether its message was sent.
- * @throws when Redis has lost the voice message: the completion of its job asks for it again, or the note before it; nobody does for one that a caller had
- * sent once more
+ * Notes that a request to the gateway is about to leave. Answers whether one was under way already:
+ * then an earlier try was cut off, and nobody knows whether its message was sent.
+ * @throws when Redis has lost the voice message: the completion of its job asks for it again, or
+ * the note before it; nobody does for one that a caller had sent once more
  */
 export async function beginSending(redis: Redis, sendId: string): Promise<{ wasSending: boolean }> {
   const noted = await noteSending(redis, sendId);
@@ -129,7 +129,7 @@ function messageStatusKey(messageId: string): string {
   return ownKey('message-status', messageId);
 }
 
-/** Notes how far a message has come. Receipts overtake one another, so the word only moves forward. */
+/** Notes how far a message has come, forward only: receipts overtake one another. */
 export async function raiseMessageStatus(
   redis: Redis,
   messageId: string,

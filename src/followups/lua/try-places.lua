@@ -1,11 +1,11 @@
--- Defines what taking a place and leaving it have in common (try-places.ts).
+-- Defines what taking a place and leaving it have in common (places.ts).
 -- KEYS: prefix
 -- ARGV: jobId, key, host, perKey, perHost, leaseMs, failingAfter
 -- Returns: nothing
 local prefix, id, key, host = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
 local perKey, perHost = tonumber(ARGV[4]), tonumber(ARGV[5])
 local lease, failingAfter = tonumber(ARGV[6]), tonumber(ARGV[7])
--- include: now.lua
+-- include: ../../jobs/lua/now.lua
 local groups = prefix .. ':groups'
 local function keyPlaces(name) return prefix .. ':key:' .. name end
 local function hostPlaces(name) return prefix .. ':host:' .. name end

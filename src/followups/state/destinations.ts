@@ -1,16 +1,16 @@
-/** How far the files of a job are on their way to their destinations, read from the records of the jobs that put them. */
+/** How far the files of a job are on their way to their destinations. */
 import type { DestinationState } from 'soundpost-contract/destination';
 import { outputsOf } from 'soundpost-contract/output-request';
 import type { Redis } from 'soundpost-kit/redis/connection';
-import { fetchSequel } from './bullmq-internals.ts';
-import { destinationOf } from './destinations.ts';
-import type { JobRecord } from './job-record.ts';
-import { destinationId } from './names.ts';
-import { DestinationOutcome, filesOf } from './payloads.ts';
-import type { TranscriptProgress } from './transcript-state.ts';
+import { fetchFollowUp } from '../../jobs/bullmq-internals.ts';
+import { destinationOf } from '../../jobs/destinations.ts';
+import type { JobRecord } from '../../jobs/job-record.ts';
+import { destinationId } from '../../jobs/names.ts';
+import { DestinationOutcome, filesOf } from '../../jobs/payloads.ts';
+import type { TranscriptProgress } from './transcripts.ts';
 
 interface DestinationStates {
-  /** Of the destination that was given for the job: of all files that go there; undefined where none does. */
+  /** Of the job's destination: of all files that go there; undefined where none does. */
   readonly job?: DestinationState | undefined;
   /** Of each file that has a destination, by the name of its output. */
   readonly files: ReadonlyMap<string, DestinationState>;
@@ -60,18 +60,8 @@ export async function pendingNames(
   return [...files].flatMap(([name, { status }]) => (status === 'pending' ? [name] : []));
 }
 
-/** As it is shown of a file whose put has just ended. */
-export function shownDestination(
-  { payload }: JobRecord,
-  name: string,
-  outcome: DestinationOutcome,
-): DestinationState | undefined {
-  const destination = destinationOf(payload, name);
-  return destination && { ...destination, ...outcome };
-}
-
 async function readProgress(redis: Redis, jobId: string, name: string): Promise<Progress> {
-  const { hasEnded, result } = await fetchSequel(redis, 'destination', destinationId(jobId, name));
+  const { hasEnded, result } = await fetchFollowUp(redis, 'destination', destinationId(jobId, name));
   if (result !== undefined) return DestinationOutcome.parse(JSON.parse(result));
   return hasEnded ? NOT_PUT : PENDING;
 }
@@ -86,7 +76,7 @@ export const NOT_MADE = failure('the transcript could not be made');
 /** Of a put that BullMQ itself has ended. */
 export const NOT_PUT = failure('the file could not be put');
 
-/** One word for all files; the first failure is told with the name of its output, where there are several. */
+/** One word for all files; where there are several, the first failure has its output's name. */
 function together(files: readonly (readonly [name: string, DestinationState])[]): Progress {
   const [, only] = files[0] ?? [];
   if (files.length < 2) return only ? { status: only.status, error: only.error } : PENDING;

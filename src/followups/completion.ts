@@ -1,0 +1,58 @@
+/**
+ * The end of an extraction releases its `completion` job, which adds what follows: its webhook, its
+ * voice message, its transcripts and the puts to its destinations. Their ids follow from the job's,
+ * so a crash in between adds each once.
+ */
+
+import { type Job, WaitingChildrenError } from 'bullmq';
+import { redisNow } from 'soundpost-kit/redis/clock';
+import { findJobRecord, type JobRecord } from '../jobs/job-record.ts';
+import { voiceId, webhookId } from '../jobs/names.ts';
+import { closeWorker, openWorker, type WorkerSettings } from '../jobs/open-worker.ts';
+import { CompletionPayload, filesOf } from '../jobs/payloads.ts';
+import type { JobFollowUps } from './job-followups.ts';
+
+interface CompletionOptions extends WorkerSettings {
+  /** The caller closes it. */
+  readonly followUps: JobFollowUps;
+}
+
+interface CompletionConsumer {
+  /** Takes no more ends and waits `graceMs`; what is left is added by another worker. */
+  close(graceMs: number): Promise<void>;
+}
+
+const AT_A_TIME = 16;
+
+export function consumeCompletions(options: CompletionOptions): CompletionConsumer {
+  const worker = openWorker('completion', (job, token = '') => complete(job, token, options), options, {
+    concurrency: AT_A_TIME,
+  });
+  return { close: (graceMs) => closeWorker(worker, graceMs, () => undefined) };
+}
+
+async function complete(job: Job, token: string, { redis, followUps }: CompletionOptions): Promise<object> {
+  const { jobId } = CompletionPayload.parse(job.data);
+  // A parent that is started while its child is unfinished would use up its tries.
+  if (await job.moveToWaitingChildren(token)) {
+    throw new WaitingChildrenError();
+  }
+  const record = await findJobRecord(redis, jobId);
+  if (record !== undefined) {
+    await addFollowUps(record, followUps);
+  }
+  return {};
+}
+
+async function addFollowUps(record: JobRecord, followUps: JobFollowUps): Promise<void> {
+  const { jobId, payload, status, result, finishedAtMs } = record;
+  const { tenant, options } = payload;
+  const event = status === 'completed' ? 'job.completed' : 'job.failed';
+  await followUps.addWebhook(record, { deliveryId: webhookId(jobId), event }, finishedAtMs ?? redisNow());
+  if (options.voiceMessage !== undefined && status === 'completed') {
+    const sending = { tenant, jobId, sendId: voiceId(jobId), part: 0 };
+    await followUps.addVoice({ ...sending, request: options.voiceMessage });
+  }
+  for (const { name } of result?.transcripts ?? []) await followUps.addTranscript(tenant, jobId, name);
+  for (const { name } of result === null ? [] : filesOf(result)) await followUps.addPut(record, name);
+}

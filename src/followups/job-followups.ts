@@ -1,0 +1,231 @@
+/**
+ * What follows a job: added by workers, shown and replayed by the API. Each is a job of its own,
+ * whose id follows from the job's, so that adding it twice changes nothing.
+ */
+import type { Telemetry } from 'bullmq';
+import type { Logger } from 'soundpost-base/logger';
+import type { Delivery, WebhookDelivery } from 'soundpost-contract/answers';
+import type { WebhookState } from 'soundpost-contract/job';
+import type { VoiceMessageRequest } from 'soundpost-contract/job-request';
+import { redisNow } from 'soundpost-kit/redis/clock';
+import type { Redis } from 'soundpost-kit/redis/connection';
+import { ownKey } from 'soundpost-kit/redis/keys';
+import { clearSending, noteVoiceSend } from '../jobs/bullmq-internals.ts';
+import { destinationOf } from '../jobs/destinations.ts';
+import type { JobRecord } from '../jobs/job-record.ts';
+import { destinationId, notePartId, transcriptId, webhookId } from '../jobs/names.ts';
+import {
+  type DestinationPayload,
+  type StoredTranscript,
+  TranscriptPayload,
+  VoicePayload,
+  WebhookPayload,
+} from '../jobs/payloads.ts';
+import { FollowUpQueue } from './queue.ts';
+import { PUT_SCHEDULE_SECONDS, VOICE_SCHEDULE_SECONDS } from './schedule.ts';
+
+interface JobFollowUpsOptions {
+  /** The caller closes it. */
+  readonly redis: Redis;
+  /** How often a webhook is tried. */
+  readonly webhookTries: number;
+  /** How long the record of a job is kept, seconds. */
+  readonly recordSeconds: number;
+  readonly logger: Logger;
+  readonly telemetry?: Telemetry | undefined;
+}
+
+/** A job whose record vanished earlier could be followed a second time. */
+const KEEP_LONGER_SECONDS = 24 * 60 * 60;
+/** Records that BullMQ removes at a time. */
+const REMOVE_LIMIT = 100;
+/** The kind counts the tries since the last part that was heard: BullMQ is to go on. */
+const TRANSCRIPT_TRIES = 1_000_000;
+
+const kindOf = { voice: 'voice-message', transcript: 'transcript', destination: 'destination' } as const;
+type OtherQueue = keyof typeof kindOf;
+
+/** A set: the ids of the job's webhooks, and `<queue> <id>` of what else follows. */
+const indexKey = (jobId: string): string => ownKey('deliveries', jobId);
+
+/** What a webhook says besides whose it is. */
+type Event = Omit<WebhookPayload, 'version' | 'tenant' | 'jobId' | 'url' | 'eventTimeMs'>;
+type Sending = Omit<VoicePayload, 'version' | 'round'>;
+/** Of transcripts and puts. */
+const OfOutput = TranscriptPayload.pick({ name: true }).partial();
+
+export class JobFollowUps {
+  readonly queues: Readonly<Record<'webhook' | OtherQueue, FollowUpQueue>>;
+  readonly #redis: Redis;
+  readonly #webhookTries: number;
+  readonly #keepSeconds: number;
+
+  constructor({ redis, webhookTries, recordSeconds, logger, telemetry }: JobFollowUpsOptions) {
+    this.#redis = redis;
+    this.#webhookTries = webhookTries;
+    this.#keepSeconds = Math.ceil(recordSeconds + KEEP_LONGER_SECONDS);
+    const ended = { age: this.#keepSeconds, limit: REMOVE_LIMIT };
+    const keep = { delivered: ended, failed: ended };
+    const open = (name: 'webhook' | OtherQueue): FollowUpQueue =>
+      new FollowUpQueue({ name, redis, keep, logger, telemetry });
+    this.queues = {
+      webhook: open('webhook'),
+      voice: open('voice'),
+      transcript: open('transcript'),
+      destination: open('destination'),
+    };
+  }
+
+  async #index(jobId: string, member: string): Promise<void> {
+    const key = indexKey(jobId);
+    await this.#redis.multi().sadd(key, member).expire(key, this.#keepSeconds).exec();
+  }
+
+  /** Nothing where the job has no webhook. @param eventTimeMs when it happened; default now */
+  async addWebhook({ jobId, payload }: JobRecord, event: Event, eventTimeMs = redisNow()): Promise<void> {
+    const { tenant, options } = payload;
+    if (options.webhook === undefined) return;
+    const about = { version: 1, tenant, jobId, url: options.webhook, eventTimeMs } as const;
+    const data: WebhookPayload = { ...about, ...event };
+    await this.#index(jobId, data.deliveryId);
+    await this.queues.webhook.add(data.deliveryId, data.event, data, this.#webhookTries);
+  }
+
+  /** Adds the webhook of a put that has ended. */
+  async addDestinationWebhook(
+    record: JobRecord,
+    name: string,
+    outcome: Pick<NonNullable<WebhookPayload['destination']>, 'status' | 'error'>,
+  ): Promise<void> {
+    const destination = destinationOf(record.payload, name);
+    if (destination === undefined) return;
+    await this.addWebhook(record, {
+      deliveryId: webhookId(destinationId(record.jobId, name)),
+      event: 'destination.updated',
+      ...{ name, destination: { ...destination, ...outcome } },
+    });
+  }
+
+  async #add(queue: OtherQueue, verb: string, id: string, data: { jobId: string }, tries: number) {
+    await this.#index(data.jobId, `${queue} ${id}`);
+    await this.queues[queue].add(id, verb, data, tries);
+  }
+
+  /** Sends the result of a job into a chat: a note of a run, whose sender adds the next. */
+  async addVoice(sending: Sending): Promise<void> {
+    const data: VoicePayload = { version: 1, round: 0, ...sending };
+    const id = notePartId(data.sendId, data.part);
+    await this.#add('voice', 'send', id, data, VOICE_SCHEDULE_SECONDS.length);
+  }
+
+  /** Sends a finished result once more; from then on the job shows that sending. */
+  async resendVoice(sending: Sending): Promise<void> {
+    await noteVoiceSend(this.#redis, sending.jobId, sending.sendId);
+    await this.addVoice(sending);
+  }
+
+  /**
+   * Goes on with a run that a note of it stopped, from that note on.
+   * @returns false when that was sent to somebody else, or is no longer known
+   */
+  async goOnWithVoice(
+    sendId: string,
+    part: number,
+    { instance, number }: VoiceMessageRequest,
+  ): Promise<boolean> {
+    const partId = notePartId(sendId, part);
+    const stored = await this.queues.voice.find(partId);
+    if (stored === undefined) return false;
+    const { request, round } = VoicePayload.parse(stored.data);
+    if (request.instance !== instance || request.number !== number) return false;
+    // Somebody else asked for it at the same moment.
+    if (stored.status === 'pending') return true;
+    // Whoever asks for it knows that nobody knows whether it was sent.
+    await clearSending(this.#redis, partId);
+    return this.queues.voice.replay(partId, { round: round + 1 });
+  }
+
+  async addTranscript(tenant: string, jobId: string, name: string): Promise<void> {
+    const data: TranscriptPayload = { version: 1, tenant, jobId, name };
+    await this.#add('transcript', 'transcribe', transcriptId(jobId, name), data, TRANSCRIPT_TRIES);
+  }
+
+  /**
+   * Puts the file of an output, where it has a destination.
+   * @param transcript that has just completed
+   */
+  async addPut({ jobId, payload }: JobRecord, name: string, transcript?: StoredTranscript): Promise<void> {
+    const destination = destinationOf(payload, name);
+    if (destination === undefined) return;
+    const { origin } = new URL(destination.url);
+    const about = { version: 1, tenant: payload.tenant, jobId, name, origin } as const;
+    const data: DestinationPayload = transcript === undefined ? about : { ...about, transcript };
+    await this.#add('destination', 'put', destinationId(jobId, name), data, PUT_SCHEDULE_SECONDS.length);
+  }
+
+  /** Answers false when the job has no such webhook. */
+  async replayWebhook(jobId: string, deliveryId: string): Promise<boolean> {
+    const isOwn = (await this.#redis.sismember(indexKey(jobId), deliveryId)) === 1;
+    return isOwn && (await this.queues.webhook.replay(deliveryId));
+  }
+
+  /** Sends webhooks again that failed at this time or later; answers how many. */
+  async resendWebhooks(tenant: string, sinceMs: number): Promise<number> {
+    const ids: string[] = [];
+    // Read to the end first: what is sent again leaves the list.
+    for await (const { id, data } of this.queues.webhook.failedSince(sinceMs)) {
+      if (WebhookPayload.parse(data).tenant === tenant) ids.push(id);
+    }
+    let resent = 0;
+    // Oldest first, as they would have come.
+    for (const id of ids.reverse()) {
+      if (await this.queues.webhook.replay(id)) resent += 1;
+    }
+    return resent;
+  }
+
+  /** Oldest first. @param bodyOf what is posted */
+  async list(
+    jobId: string,
+    bodyOf: (payload: WebhookPayload) => WebhookDelivery['body'],
+  ): Promise<Delivery[]> {
+    const members = await this.#redis.smembers(indexKey(jobId));
+    const found = await Promise.all(members.map((member) => this.#look(member, bodyOf)));
+    return found
+      .filter((one) => one !== undefined)
+      .sort((one, other) => one.atMs - other.atMs)
+      .map(({ delivery }) => delivery);
+  }
+
+  async #look(member: string, bodyOf: (payload: WebhookPayload) => WebhookDelivery['body']) {
+    const [id = '', name = 'webhook'] = member.split(' ').reverse();
+    const queue = name as keyof typeof this.queues;
+    const found = await this.queues[queue].look(id);
+    if (found === undefined) return undefined;
+    const { stored, progress } = found;
+    if (queue !== 'webhook') {
+      const of = OfOutput.parse(stored.data);
+      const delivery: Delivery = { kind: kindOf[queue], ...progress, ...of };
+      return { atMs: stored.addedAtMs, delivery };
+    }
+    const payload = WebhookPayload.parse(stored.data);
+    const { event, url, eventTimeMs: atMs } = payload;
+    const host = await this.queues.webhook.failingHost(url);
+    const delivery: Delivery = { kind: 'webhook', ...progress, ...host, event, body: bodyOf(payload) };
+    return { atMs, delivery };
+  }
+
+  /** How far the webhook of the job's end is. */
+  async webhookState(jobId: string): Promise<WebhookState> {
+    const { webhook } = this.queues;
+    const id = webhookId(jobId);
+    const [stored, attempts] = await Promise.all([webhook.find(id), webhook.log.count(id)]);
+    const { status = 'pending', lastError = null } = stored ?? {};
+    const shown = { pending: lastError, delivered: null, failed: `WEBHOOK_FAILED: ${lastError}` };
+    return { status, attempts, lastError: shown[status] };
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(Object.values(this.queues).map((queue) => queue.close()));
+  }
+}

@@ -1,0 +1,81 @@
+/** What the engine knows of a kind of follow-up: of a job, or of an event of the gateway. */
+
+import type { z } from 'zod';
+import type { Turn } from './places.ts';
+import type { Schedule } from './schedule.ts';
+
+export interface Attempt {
+  /** 1 for the first; after a step it counts anew. */
+  readonly number: number;
+  /** No further try follows this one. */
+  readonly last: boolean;
+}
+
+/** What became of a try. */
+export type Tried<Result> = (
+  | { readonly outcome: 'done'; readonly result: Result; readonly error?: string }
+  /** A part is done, and there are others. */
+  | { readonly outcome: 'step'; readonly error?: undefined }
+  | { readonly outcome: 'retry'; readonly error: string; readonly retryAfterSeconds?: number | undefined }
+  | { readonly outcome: 'final'; readonly error: string }
+) & {
+  /** Undefined or null: no answer came. */
+  readonly httpStatus?: number | null | undefined;
+  /** Of the exchange alone; default: of the whole try. */
+  readonly latencyMs?: number;
+  /** What it says of the host: one that answers 4xx works. Undefined: nothing. */
+  readonly host?: 'answered' | 'failed';
+};
+
+/** What is in one lane is tried one at a time, in its order. */
+export interface Lane {
+  readonly name: string;
+  /** Compared as text. */
+  readonly order: string;
+  /** Until when the others wait: for the first try, or until it is delivered or has failed. */
+  readonly until: 'first try' | 'end';
+}
+
+export interface FollowUpKind<Payload, Ready, Result> {
+  readonly payload: z.ZodType<Payload>;
+  /** Asked before each try, so that what was set meanwhile holds. An end: nothing is tried. */
+  readonly prepare: (payload: Payload) => Promise<Prepared<Ready, Result>>;
+  /** Rejects when `signal` aborts, with nothing spent. */
+  readonly try: (
+    ready: Ready,
+    payload: Payload,
+    attempt: Attempt,
+    signal: AbortSignal,
+  ) => Promise<Tried<Result>>;
+  readonly schedule: Schedule;
+  /** Undefined where it is tried at once. */
+  readonly turn?: (payload: Payload) => Promise<Turn | undefined>;
+  /** Undefined where none waits for another. */
+  readonly lane?: (payload: Payload) => Lane;
+  /**
+   * Adds what follows in turn, before the end counts: after a crash it is added again, under the
+   * same id.
+   * @param result undefined: the queue gave it up
+   */
+  readonly ended?: (payload: Payload, result: Result | undefined, attempt: Attempt) => Promise<unknown>;
+  /** Whose change is published when the end stands in the record. */
+  readonly jobOf?: (payload: Payload) => string;
+  /** Removes what is of no use after the end. */
+  readonly tidy?: (payload: Payload) => Promise<unknown>;
+  /** How long the log of tries is kept; undefined keeps none. */
+  readonly logSeconds?: number;
+}
+
+type Prepared<Ready, Result> = { readonly ready: Ready } | Tried<Result>;
+
+/** @throws the signal's reason when that aborts */
+export async function tryOnce<Payload, Ready, Result>(
+  kind: Pick<FollowUpKind<Payload, Ready, Result>, 'prepare' | 'try'>,
+  payload: Payload,
+  attempt: Attempt,
+  signal: AbortSignal,
+): Promise<Tried<Result>> {
+  const prepared = await kind.prepare(payload);
+  signal.throwIfAborted();
+  return 'ready' in prepared ? kind.try(prepared.ready, payload, attempt, signal) : prepared;
+}

@@ -1,0 +1,223 @@
+/**
+ * The one engine for all that follows: whose and how is a `FollowUpKind`. A try that was cut off by
+ * the death of its process is made again when its lock has run out, so a receiver may hear of an
+ * event twice.
+ */
+import { DelayedError, type Job, UnrecoverableError, WaitingError, type Worker } from 'bullmq';
+import { redisNow } from 'soundpost-kit/redis/clock';
+import { CHANGE_CHANNEL } from '../jobs/names.ts';
+import { closeWorker, openWorker, type WorkerSettings } from '../jobs/open-worker.ts';
+import { type FollowUpKind, type Lane, type Tried, tryOnce } from './kind.ts';
+import { Lanes } from './lanes.ts';
+import { TryPlaces, type Turn } from './places.ts';
+import type { FollowUpQueue, StoredFollowUp } from './queue.ts';
+
+interface FollowUpWorkerOptions<Payload, Ready, Result> extends WorkerSettings {
+  /** Holds what is tried. The caller closes it. */
+  readonly queue: FollowUpQueue;
+  /** Of a job, by its name. */
+  readonly kindOf: (jobName: string) => FollowUpKind<Payload, Ready, Result>;
+  /** Whether no other process consumes the queue: kinds with lanes need it. */
+  readonly isAlone: boolean;
+  /** Tries at a time, of all keys and hosts together. */
+  readonly concurrency: number;
+}
+
+/** What a caller is told of a try that failed by our own fault. */
+const OWN_FAULT = 'the service could not make this attempt';
+
+class TryAgain extends Error {
+  readonly delayMs: number;
+  constructor(message: string, delayMs: number) {
+    super(message);
+    this.delayMs = delayMs;
+  }
+}
+
+export class FollowUpWorker<Payload, Ready, Result> {
+  readonly #options: FollowUpWorkerOptions<Payload, Ready, Result>;
+  readonly #worker: Worker;
+  readonly #lanes: Lanes;
+  readonly #places: TryPlaces;
+  readonly #closing = new AbortController();
+
+  private constructor(options: FollowUpWorkerOptions<Payload, Ready, Result>) {
+    const { queue, redis } = options;
+    const promote = (jobId: string) => queue.promote(jobId);
+    this.#options = options;
+    this.#lanes = new Lanes(promote);
+    this.#places = new TryPlaces(redis, promote);
+    this.#worker = openWorker(queue.name, (job, token = '') => this.#process(job, token), options, {
+      autorun: false,
+      concurrency: options.concurrency,
+      settings: { backoffStrategy: (_tries, _type, error, job) => this.#backoffMs(error, job) },
+    });
+    // Only now: what comes next must not overtake in Redis either, and whoever watches a job reads
+    // its record.
+    this.#worker.on('completed', (job) => this.#onEnd(job, true));
+    this.#worker.on('failed', (job) => job && this.#onEnd(job, false));
+  }
+
+  static async start<Payload, Ready, Result>(
+    options: FollowUpWorkerOptions<Payload, Ready, Result>,
+  ): Promise<FollowUpWorker<Payload, Ready, Result>> {
+    const worker = new FollowUpWorker(options);
+    if (options.isAlone) {
+      await worker.#takeOverLanes();
+    }
+    worker.#worker.run().catch((error: Error) => worker.#worker.emit('error', error));
+    return worker;
+  }
+
+  /** Begins no try any more; those under way after `graceMs` are broken off, and made by others. */
+  async close(graceMs: number): Promise<void> {
+    const giveUp = (): void => this.#closing.abort(new Error('interrupted by a shutdown'));
+    await closeWorker(this.#worker, graceMs, giveUp);
+  }
+
+  async #process(job: Job, token: string): Promise<Result> {
+    const kind = this.#options.kindOf(job.name);
+    const payload = kind.payload.parse(job.data);
+    const jobId = job.id ?? '';
+    const park = (ms: number) => job.moveToDelayed(redisNow() + ms, token);
+    const lane = kind.lane?.(payload);
+    if (lane !== undefined && !this.#lanes.enter(lane, jobId)) {
+      await this.#lanes.wait(lane, jobId, park);
+      throw new DelayedError();
+    }
+    const turn = await kind.turn?.(payload);
+    if (turn !== undefined && !(await this.#places.take({ ...turn, jobId }, park))) {
+      throw new DelayedError();
+    }
+    const tried = await this.#inTurn(turn, jobId, () => this.#try(kind, payload, job)).catch(
+      async (error: unknown) => {
+        if (!this.#closing.signal.aborted) throw error;
+        // It costs no try.
+        await job.moveToWait(token);
+        throw new WaitingError();
+      },
+    );
+    switch (tried.outcome) {
+      case 'done':
+        return tried.result;
+      case 'step':
+        // Behind those that wait: what is long holds no place for hours.
+        await park(0);
+        throw new DelayedError();
+      case 'retry':
+        throw new TryAgain(tried.error, tried.delayMs);
+      case 'final':
+        throw new UnrecoverableError(tried.error);
+    }
+  }
+
+  async #inTurn<T extends Pick<Tried<Result>, 'host'>>(
+    turn: Turn | undefined,
+    jobId: string,
+    attempt: () => Promise<T>,
+  ): Promise<T> {
+    let host: T['host'];
+    try {
+      const tried = await attempt();
+      host = tried.host;
+      return tried;
+    } finally {
+      // What was tried is not tried again because its place could not be given back: that runs out.
+      if (turn !== undefined) await this.#places.leave({ ...turn, jobId }, host).catch(() => undefined);
+    }
+  }
+
+  /** Tried once, logged, and what follows of it added. */
+  async #try(kind: FollowUpKind<Payload, Ready, Result>, payload: Payload, job: Job) {
+    const { signal } = this.#closing;
+    const number = triesOf(job) + 1;
+    const attempt = { number, last: kind.schedule(number, 0) === undefined };
+    const startedMs = Date.now();
+    const startedAt = performance.now();
+    let logged = {};
+    const tried = await tryOnce(kind, payload, attempt, signal).catch((error: Error): Tried<Result> => {
+      signal.throwIfAborted();
+      if (error instanceof UnrecoverableError) throw error;
+      logged = { error: OWN_FAULT };
+      return { outcome: 'retry', error: error.message };
+    });
+    const { httpStatus = null, error = null, latencyMs = Math.round(performance.now() - startedAt) } = tried;
+    const delayMs =
+      tried.outcome === 'retry' ? kind.schedule(number, tried.retryAfterSeconds ?? 0) : undefined;
+    if (kind.logSeconds !== undefined) {
+      const nextAtMs = delayMs === undefined ? undefined : Date.now() + delayMs;
+      const entry = { at: new Date(startedMs).toISOString(), httpStatus, latencyMs, error, nextAtMs };
+      const { queue, logger } = this.#options;
+      await queue.log.add(job.id ?? '', { ...entry, ...logged }, kind.logSeconds).catch((cause: Error) =>
+        // Nobody is sent anything twice for it.
+        logger.warn({ error: cause.message }, 'a try could not be logged'),
+      );
+    }
+    if (tried.outcome === 'done') await kind.ended?.(payload, tried.result, attempt);
+    // Its tries count anew from here.
+    if (tried.outcome === 'step' && number > 1) {
+      await job.updateData({ ...job.data, triesBefore: job.attemptsMade });
+    }
+    if (tried.outcome !== 'retry') return tried;
+    return delayMs === undefined ? { ...tried, outcome: 'final' as const } : { ...tried, delayMs };
+  }
+
+  /** What failed outside of a try is made again by the schedule. -1 ends the tries. */
+  #backoffMs(error: unknown, job: Pick<Job, 'name' | 'data' | 'attemptsMade'> | undefined): number {
+    if (error instanceof TryAgain || job === undefined) {
+      return error instanceof TryAgain ? error.delayMs : -1;
+    }
+    return this.#options.kindOf(job.name).schedule(triesOf(job) + 1, 0) ?? -1;
+  }
+
+  #onEnd(job: Job, isDone: boolean): void {
+    const { kindOf, redis, queue, logger } = this.#options;
+    const kind = kindOf(job.name);
+    const { data: payload } = kind.payload.safeParse(job.data);
+    if (payload === undefined) return;
+    // Otherwise another try follows.
+    const hasEnded = isDone || job.finishedOn !== undefined;
+    const lane = kind.lane?.(payload);
+    if (lane !== undefined && (hasEnded || lane.until === 'first try')) {
+      this.#lanes.leave(lane.name, job.id ?? '');
+    }
+    if (!hasEnded) return;
+    const after = async (): Promise<void> => {
+      const attempt = { number: triesOf(job), last: true };
+      if (!isDone) await kind.ended?.(payload, undefined, attempt);
+      const jobId = kind.jobOf?.(payload);
+      await Promise.all([jobId && redis.publish(CHANGE_CHANNEL, jobId), kind.tidy?.(payload)]);
+    };
+    after().catch((error: Error) => logger.warn({ error: error.message }, `after a ${queue.name}`));
+  }
+
+  /** Reserves each lane for its first, wherever the process before left it. */
+  async #takeOverLanes(): Promise<void> {
+    const { queue, kindOf } = this.#options;
+    const waiting: { stored: StoredFollowUp; lane: Lane }[] = [];
+    for await (const stored of queue.unfinished()) {
+      const { lane: laneOf, payload } = kindOf(stored.name);
+      const lane = laneOf?.(payload.parse(stored.data));
+      if (lane !== undefined && (stored.tries === 0 || lane.until === 'end')) {
+        waiting.push({ stored, lane });
+      }
+    }
+    waiting.sort((one, other) => (one.lane.order < other.lane.order ? -1 : 1));
+    for (const {
+      stored: { id, isDelayed, tries },
+      lane,
+    } of waiting) {
+      const isNext = this.#lanes.enter(lane, id);
+      if (isNext && isDelayed && tries === 0) {
+        await queue.promote(id);
+      } else if (!isNext && isDelayed) {
+        await this.#lanes.wait(lane, id, async () => undefined);
+      }
+    }
+  }
+}
+
+/** Tries that have ended since the last step. */
+function triesOf({ data, attemptsMade }: Pick<Job, 'data' | 'attemptsMade'>): number {
+  return attemptsMade - Number(data.triesBefore ?? 0);
+}

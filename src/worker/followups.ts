@@ -1,0 +1,141 @@
+/** The consumers of all that follows a job, one a kind. */
+
+import type { Redis } from 'soundpost-kit/redis/connection';
+import { Sealer } from 'soundpost-kit/signing/sealer';
+import { UrlSigner } from 'soundpost-kit/signing/signed-url';
+import type { Workspaces } from 'soundpost-kit/storage/workspaces';
+import { consumeCompletions } from '../followups/completion.ts';
+import { JobFollowUps } from '../followups/job-followups.ts';
+import type { FollowUpKind } from '../followups/kind.ts';
+import { destinationKind } from '../followups/kinds/destination.ts';
+import { transcriptKind } from '../followups/kinds/transcript.ts';
+import { voiceKind } from '../followups/kinds/voice.ts';
+import { jobWebhookKind } from '../followups/kinds/webhook.ts';
+import type { FollowUpQueue } from '../followups/queue.ts';
+import { FollowUpWorker } from '../followups/worker.ts';
+import { isErased } from '../jobs/bullmq-internals.ts';
+import { findJobRecord } from '../jobs/job-record.ts';
+import type { WorkerRegistry } from '../jobs/worker-registry.ts';
+import { publicUrlOf, type Resources, type Stores } from '../process/resources.ts';
+
+interface FollowUpOptions {
+  readonly resources: Resources;
+  readonly stores: Stores;
+  /** A connection of the role `worker`. The caller closes it. */
+  readonly redis: Redis;
+  readonly registry: WorkerRegistry;
+  readonly workspaces: Workspaces;
+  /** Those of the API and the gateway where they are known. */
+  readonly ports: { readonly api?: number; readonly gateway?: number };
+}
+
+interface FollowUpConsumers {
+  /**
+   * Begins nothing any more; what is under way has `graceMs`, and is made by another worker then.
+   */
+  close(graceMs: number): Promise<void>;
+}
+
+/** Of all keys and hosts; each has fewer (src/followups/places.ts). */
+const WEBHOOKS_AT_A_TIME = 500;
+const VOICES_AT_A_TIME = 1000;
+/** There are fewer places; the others are put back. */
+const TRANSCRIPTS_AT_A_TIME = 100;
+/** Each takes a file handle, a socket and little memory. */
+const PUTS_AT_A_TIME = 64;
+
+export async function consumeFollowUps(options: FollowUpOptions): Promise<FollowUpConsumers> {
+  const shared = sharedOf(options);
+  const { settings, followUps } = shared;
+  const { webhook, voice, transcript, destination } = followUps.queues;
+  const consumers = [
+    consumeCompletions({ ...settings, followUps }),
+    await consume(webhook, webhooks(shared), WEBHOOKS_AT_A_TIME, shared),
+    await consume(voice, voices(shared), VOICES_AT_A_TIME, shared),
+    await consume(transcript, transcripts(shared), TRANSCRIPTS_AT_A_TIME, shared),
+    await consume(destination, destinations(shared), PUTS_AT_A_TIME, shared),
+  ];
+  return {
+    async close(graceMs) {
+      await Promise.all(consumers.map((consumer) => consumer.close(graceMs)));
+      await followUps.close();
+    },
+  };
+}
+
+type Shared = ReturnType<typeof sharedOf>;
+
+/** What several kinds are made of. */
+function sharedOf({ resources, stores, redis, registry, workspaces, ports }: FollowUpOptions) {
+  const { config, logger, secrets, storage, storageWatch, outbound, metrics, traces } = resources;
+  const { tracing, telemetry } = traces;
+  const recordSeconds = config.JOB_TTL_SECONDS;
+  const webhookTries = config.WEBHOOK_SCHEDULE_SECONDS.length;
+  return {
+    settings: { redis, lockSeconds: config.JOB_LOCK_SECONDS, registry, logger, telemetry },
+    followUps: new JobFollowUps({ redis, recordSeconds, webhookTries, logger, telemetry }),
+    services: {
+      readJob: (jobId: string) => findJobRecord(redis, jobId),
+      insist: <Result>(signal: AbortSignal, work: () => Promise<Result>) => storageWatch.insist(signal, work),
+      signer: new UrlSigner(secrets.urlSigning, publicUrlOf(config, ports.api)),
+      ...{ storage, outbound, workspaces, logger, tracing, observer: metrics.observer },
+      ...{ recordSeconds, logSeconds: recordSeconds },
+    },
+    ...{ config, secrets, stores, redis, ports },
+  };
+}
+
+function consume<Payload, Ready, Result>(
+  queue: FollowUpQueue,
+  kind: FollowUpKind<Payload, Ready, Result>,
+  concurrency: number,
+  { settings }: Shared,
+): Promise<FollowUpWorker<Payload, Ready, Result>> {
+  return FollowUpWorker.start({ ...settings, queue, kindOf: () => kind, isAlone: false, concurrency });
+}
+
+function webhooks({ services, config, stores }: Shared) {
+  return jobWebhookKind({
+    ...services,
+    post: services.outbound.post,
+    secretsOf: (tenant) => stores.webhookSecrets.of(tenant),
+    scheduleSeconds: config.WEBHOOK_SCHEDULE_SECONDS,
+  });
+}
+
+function voices({ services, followUps, redis, config, secrets, ports }: Shared) {
+  return voiceKind({
+    ...services,
+    ...{ redis, followUps },
+    gateway: {
+      url: config.GATEWAY_URL ?? `http://127.0.0.1:${ports.gateway ?? config.GATEWAY_PORT}`,
+      kind: config.GATEWAY_KIND,
+      brand: config.GATEWAY_BRAND,
+      apiKey: config.GATEWAY_API_KEY ?? secrets.gatewayApiKey,
+    },
+    onUnknown: config.VOICE_ON_UNKNOWN,
+  });
+}
+
+function transcripts({ services, followUps, config }: Shared) {
+  const { TRANSCRIBER_URL: url, TRANSCRIBER_API_KEY: apiKey, TRANSCRIBER_MODEL: model } = config;
+  const partMs = config.TRANSCRIBER_TIMEOUT_SECONDS * 1000;
+  return transcriptKind({
+    ...services,
+    followUps,
+    scheduleSeconds: config.WEBHOOK_SCHEDULE_SECONDS,
+    parts: config.TRANSCRIBER_PARTS,
+    partMs,
+    transcriber: url === undefined ? undefined : { url, apiKey, model, timeoutMs: partMs },
+    outputTtlSeconds: config.OUTPUT_TTL_SECONDS,
+  });
+}
+
+function destinations({ services, followUps, redis, secrets }: Shared) {
+  return destinationKind({
+    ...services,
+    followUps,
+    sealer: new Sealer(secrets.encryption),
+    isErased: (jobId) => isErased(redis, jobId),
+  });
+}
