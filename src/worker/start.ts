@@ -42,6 +42,8 @@ export async function startWorker(
   ports: { readonly api?: number; readonly gateway?: number } = {},
 ): Promise<WorkerProcess> {
   const { config, logger, metrics, storageWatch } = resources;
+  // Throws where ffmpeg is missing or cannot be confined: nothing is to be open by then.
+  await resources.tools();
   const redis = connectRedis({ ...resources.redisAddress, role: 'worker', logger });
   const workspaces = await Workspaces.open(workspacesFolder(config), endStrayTools);
   const queues = openQueues(stores.redis, logger);

@@ -5,11 +5,11 @@ import { walkOfJob, walkOfPage } from '../../script/job-walk.ts';
 import { projectFolder } from './planted-tree.ts';
 
 const ceilings: Figures = {
-  files: 514,
-  lines: 59_073,
+  files: 504,
+  lines: 58_919,
   linesOfLargestPart: 11_121,
-  exportedTypeNames: 519,
-  linesOfLongestFunction: 214,
+  exportedTypeNames: 510,
+  linesOfLongestFunction: 124,
   packages: 232,
 };
 
@@ -24,6 +24,6 @@ it('the house is no larger than it was', () => {
 it('one job runs the files that docs/architecture.md lists, and loads no more than before', async () => {
   const { loaded, ran } = await walkOfJob(projectFolder);
   expect(ran.map(({ file }) => file).sort()).toEqual(walkOfPage().sort());
-  expect(ran.length).toBeLessThanOrEqual(127);
-  expect(loaded.length).toBeLessThanOrEqual(345);
+  expect(ran.length).toBeLessThanOrEqual(125);
+  expect(loaded.length).toBeLessThanOrEqual(335);
 });
