@@ -61,7 +61,8 @@ async function submitAll(): Promise<void> {
 }
 
 async function deliveriesOf(jobId: string): Promise<Json[]> {
-  return (await stand.ask(`/v1/jobs/${jobId}/deliveries`)).deliveries;
+  const { deliveries } = await stand.ask(`/v1/jobs/${jobId}/deliveries`);
+  return deliveries.filter(({ kind }: Json) => kind === 'webhook');
 }
 
 /** What the record of a notification says that its receiver did not see, as sentences. */
