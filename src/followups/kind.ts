@@ -53,9 +53,10 @@ export interface FollowUpKind<Payload, Ready, Result> {
   /** Undefined where none waits for another. */
   readonly lane?: (payload: Payload) => Lane;
   /**
-   * Adds what follows in turn, before the end counts: after a crash it is added again, under the
-   * same id.
-   * @param result undefined: the queue gave it up
+   * Adds what follows in turn. Of a result before the end counts: after a crash it is added again,
+   * under the same id.
+   * @param result undefined: no try is left. Then the end stands in the record already, which is
+   *   what a webhook reads, and a crash between the two loses what follows
    */
   readonly ended?: (payload: Payload, result: Result | undefined, attempt: Attempt) => Promise<unknown>;
   /** Whose change is published when the end stands in the record. */

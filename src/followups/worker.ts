@@ -48,7 +48,8 @@ export class FollowUpWorker<Payload, Ready, Result> {
     this.#lanes = new Lanes(promote);
     this.#places = new TryPlaces(redis, promote);
     this.#worker = openWorker(queue.name, (job, token = '') => this.#process(job, token), options, {
-      autorun: false,
+      // One that is alone takes its lanes over first.
+      autorun: !options.isAlone,
       concurrency: options.concurrency,
       settings: { backoffStrategy: (_tries, _type, error, job) => this.#backoffMs(error, job) },
     });
@@ -64,8 +65,8 @@ export class FollowUpWorker<Payload, Ready, Result> {
     const worker = new FollowUpWorker(options);
     if (options.isAlone) {
       await worker.#takeOverLanes();
+      worker.#worker.run().catch((error: Error) => worker.#worker.emit('error', error));
     }
-    worker.#worker.run().catch((error: Error) => worker.#worker.emit('error', error));
     return worker;
   }
 
@@ -134,12 +135,11 @@ export class FollowUpWorker<Payload, Ready, Result> {
     const attempt = { number, last: kind.schedule(number, 0) === undefined };
     const startedMs = Date.now();
     const startedAt = performance.now();
-    let logged = {};
+    const { queue, logger } = this.#options;
     const tried = await tryOnce(kind, payload, attempt, signal).catch((error: Error): Tried<Result> => {
       signal.throwIfAborted();
-      if (error instanceof UnrecoverableError) throw error;
-      logged = { error: OWN_FAULT };
-      return { outcome: 'retry', error: error.message };
+      logger.warn({ queue: queue.name, id: job.id, err: error }, 'a try failed by a fault of our own');
+      return { outcome: 'retry', error: OWN_FAULT };
     });
     const { httpStatus = null, error = null, latencyMs = Math.round(performance.now() - startedAt) } = tried;
     const delayMs =
@@ -147,8 +147,7 @@ export class FollowUpWorker<Payload, Ready, Result> {
     if (kind.logSeconds !== undefined) {
       const nextAtMs = delayMs === undefined ? undefined : Date.now() + delayMs;
       const entry = { at: new Date(startedMs).toISOString(), httpStatus, latencyMs, error, nextAtMs };
-      const { queue, logger } = this.#options;
-      await queue.log.add(job.id ?? '', { ...entry, ...logged }, kind.logSeconds).catch((cause: Error) =>
+      await queue.log.add(job.id ?? '', entry, kind.logSeconds).catch((cause: Error) =>
         // Nobody is sent anything twice for it.
         logger.warn({ error: cause.message }, 'a try could not be logged'),
       );

@@ -79,7 +79,7 @@ function sharedOf({ resources, stores, redis, registry, workspaces, ports }: Fol
       insist: <Result>(signal: AbortSignal, work: () => Promise<Result>) => storageWatch.insist(signal, work),
       signer: new UrlSigner(secrets.urlSigning, publicUrlOf(config, ports.api)),
       ...{ storage, outbound, workspaces, logger, tracing, observer: metrics.observer },
-      ...{ recordSeconds, logSeconds: recordSeconds },
+      logSeconds: recordSeconds,
     },
     ...{ config, secrets, stores, redis, ports },
   };

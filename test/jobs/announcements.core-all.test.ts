@@ -1,6 +1,5 @@
 /** What is told to others about a job: once, on its schedule, whatever breaks in between. */
 import { setTimeout as wait } from 'node:timers/promises';
-import { UnrecoverableError } from 'bullmq';
 import { ServiceError } from 'soundpost-contract/errors';
 import { subscribe } from 'soundpost-kit/redis/subscription';
 import { UrlSigner } from 'soundpost-kit/signing/signed-url';
@@ -72,7 +71,7 @@ async function announce(
     turn: async () => undefined,
   };
   const sending = {
-    ...voiceKind({ ...services, recordSeconds: 3600 } as unknown as Parameters<typeof voiceKind>[0]),
+    ...voiceKind({ ...services, logSeconds: 3600 } as unknown as Parameters<typeof voiceKind>[0]),
     prepare: async () => ({ ready: undefined }),
     try: (_: undefined, payload: VoicePayload, _attempt: unknown, signal: AbortSignal) =>
       voice(payload, signal),
@@ -316,7 +315,7 @@ it.runIf(currentRun === 'core')('a voice message that no try can send is told as
       return { status: 200 };
     },
     async voice() {
-      throw new UnrecoverableError('no try will ever help');
+      return { outcome: 'final', error: 'no try will ever help' };
     },
   });
   complete();
@@ -443,7 +442,7 @@ describe('a webhook', () => {
     await announce({
       async webhook() {
         tries += 1;
-        if (tries === 1) throw new Error('the storage is away');
+        if (tries === 1) throw new Error('/srv/data is away');
         return { status: 200 };
       },
     });
@@ -452,7 +451,9 @@ describe('a webhook', () => {
     await expect.poll(() => states(jobId)).toMatchObject({ webhook: { status: 'delivered' } });
     expect(tries).toBe(2);
     const [delivery] = await followUps().list(jobId, () => ({ event: '' }));
-    // What went wrong with us is nothing that a caller is to read.
+    // What went wrong with us is nothing that a caller is to read, here or as the job's last error.
+    const job = await queue().queue('webhook').getJob(webhookId(jobId));
+    expect(job?.failedReason).toBe('the service could not make this attempt');
     expect(delivery?.attempts).toMatchObject([
       { httpStatus: null, error: 'the service could not make this attempt' },
       { httpStatus: 200, error: null },

@@ -1,5 +1,4 @@
 /** Putting files to their destinations, as a job of its own: added once, tried again, handed on, told of once. */
-import { UnrecoverableError } from 'bullmq';
 import { ServiceError } from 'soundpost-contract/errors';
 import { OutputsRequest } from 'soundpost-contract/output-request';
 import { Sealer } from 'soundpost-kit/signing/sealer';
@@ -163,7 +162,7 @@ describe('a put', () => {
     let puts = 0;
     await consume(async () => {
       puts += 1;
-      throw new UnrecoverableError('no try will ever help');
+      return { outcome: 'final', error: 'no try will ever help' };
     });
     complete();
     const jobId = await submit({ webhook: HOOK });

@@ -1,5 +1,4 @@
 /** Turns of a transcript: their tries count since the last part that was heard, and each ending is told. */
-import { UnrecoverableError } from 'bullmq';
 import { ownKey } from 'soundpost-kit/redis/keys';
 import { subscribe } from 'soundpost-kit/redis/subscription';
 import { until } from 'soundpost-testing/until';
@@ -153,7 +152,7 @@ describe('the turns of a transcript', () => {
     const { add } = await consume(
       async () => {
         turns += 1;
-        throw new UnrecoverableError('no turn will ever help');
+        return { outcome: 'final', error: 'no turn will ever help' };
       },
       { tidy: async (payload) => void ended.push(payload.jobId) },
     );
@@ -174,7 +173,7 @@ describe('the turns of a transcript', () => {
   it('that end so are told to the webhook as any failure', async () => {
     const jobId = await withAudio();
     const { add } = await consume(async () => {
-      throw new UnrecoverableError('no turn will ever help');
+      return { outcome: 'final', error: 'no turn will ever help' };
     });
     await add(jobId);
     await until('both are told', async () => (await told()).length === 2);

@@ -135,7 +135,7 @@ async function deliver({
     gateway: { url, kind, brand, apiKey: 'the gateway key', ...margin },
     onUnknown,
     workspaces: around.workspaces,
-    recordSeconds: 60,
+    logSeconds: 60,
     logger,
     readJob: async () => record,
     followUps: { addVoice: async () => undefined, addWebhook: async () => undefined },
@@ -281,6 +281,15 @@ describe('a message that may have been sent', () => {
     await expect(broken).rejects.toThrow('the worker stops');
     answer = json(200, SENT);
     expect(await deliver({ kind: 'soundpost' })).toMatchObject(sent);
+  });
+
+  it('is not broken off where nobody could know then whether it was sent', async () => {
+    const stopping = new AbortController();
+    answer = (response) => {
+      stopping.abort(new Error('the worker stops'));
+      json(200, SENT)(response);
+    };
+    expect(await deliver({ kind: 'other', signal: stopping.signal })).toMatchObject(sent);
   });
 
   it('was not by a gateway that had no time: the next try is an ordinary one', async () => {

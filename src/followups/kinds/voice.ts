@@ -33,7 +33,7 @@ interface VoiceServices {
   readonly onUnknown: 'keep' | 'resend';
   readonly workspaces: Workspaces;
   /** How long the record of a job, the status of its message and the log of tries are kept. */
-  readonly recordSeconds: number;
+  readonly logSeconds: number;
   readonly logger: Logger;
   readonly readJob: (jobId: string) => Promise<JobRecord | undefined>;
   readonly followUps: Pick<JobFollowUps, 'addVoice' | 'addWebhook'>;
@@ -59,7 +59,7 @@ const PLACES = { name: 'voice', perKey: 16, perHost: 8, leaseMs: 4 * 60_000 } as
 const DELAY_PLACES = { name: 'voice-delay', perKey: 256, perHost: 128, leaseMs: 5 * 60_000 } as const;
 
 export function voiceKind(services: VoiceServices): FollowUpKind<VoicePayload, Rendition, VoiceOutcome> {
-  const { observer, recordSeconds } = services;
+  const { observer, logSeconds } = services;
   const counted = (tried: Tried<VoiceOutcome>): Tried<VoiceOutcome> => {
     if (tried.outcome === 'done') observer?.voiceEnded(tried.result.status);
     return tried;
@@ -87,7 +87,7 @@ export function voiceKind(services: VoiceServices): FollowUpKind<VoicePayload, R
     }),
     ended: (payload, outcome, { number }) => addNext(payload, outcome, number, services),
     jobOf: ({ jobId }) => jobId,
-    logSeconds: recordSeconds,
+    logSeconds,
   };
 }
 
@@ -148,7 +148,11 @@ async function sendVoice(
       async (note) => {
         const context = gateway.kind === 'soundpost' ? tracing.headersFor('ours') : {};
         const key = `${partId}:${request.number}`;
-        const answered = await sendVoiceMessage(gateway, request, file, key, { context, signal });
+        const answered = await sendVoiceMessage(gateway, request, file, key, {
+          context,
+          // What may not be repeated is not broken off: nobody would know whether it was sent.
+          ...(mayRepeat(services) && { signal }),
+        });
         note({ 'soundpost.outcome': answered.kind });
         return answered;
       },
@@ -198,7 +202,7 @@ async function conclude(
     case 'sent': {
       const { key, messageStatus } = answer;
       // Also keeps what the gateway may have told already for as long as the job.
-      await raiseMessageStatus(services.redis, key.id, messageStatus, services.recordSeconds);
+      await raiseMessageStatus(services.redis, key.id, messageStatus, services.logSeconds);
       return { outcome: 'done', result: { status: 'sent', key, messageStatus, error: null } };
     }
     case 'refused':
