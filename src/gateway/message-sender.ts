@@ -255,8 +255,10 @@ export class MessageSender {
   /** @param what names the step to the caller, should the time be up */
   async #inTime<T>(what: string, budget: Budget, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
     const { ending } = budget;
+    // The time before may have run out in one step: nothing reaches the network after it.
+    if (budget.leftMs <= 0) throw new GatewayError('timeout', `${what} took too long`);
     const startedAt = performance.now();
-    using limit = deadline(Math.max(0, budget.leftMs), { signal: ending });
+    using limit = deadline(budget.leftMs, { signal: ending });
     try {
       return await work(limit.signal);
     } catch (error) {

@@ -120,7 +120,8 @@ export const mediaFaults: readonly Fault[] = [
     name: 'hung-ffmpeg-waited-for',
     promise: 'failure.md "ffmpeg hangs": no progress for 30 s ends it',
     in: 'supervise',
-    search: "if (Date.now() - lastSign > stallMs) reaper.end({ kind: 'stalled', afterMs: stallMs });",
+    search:
+      "stall?.signal.addEventListener('abort', () => reaper.end({ kind: 'stalled', afterMs: stallMs ?? 0 }));",
     replace: '',
     tests: ['packages/media/test/run.test.ts'],
   },

@@ -230,6 +230,8 @@ export class Stream {
     try {
       for (const endpoint of await endpointsOf(domain, service)) {
         lease.assert();
+        // Stopped meanwhile.
+        if (this.#line !== line) return undefined;
         this.#expectOnline(line);
         const opened = await line.open(endpoint).then(
           () => true,

@@ -199,7 +199,8 @@ async function supervise(
   for (const file of options.access?.writes ?? []) await writeFile(file, '', { flag: 'a', mode: 0o600 });
   options.signal.throwIfAborted();
 
-  let lastSign = Date.now();
+  using stall = stallMs === undefined ? undefined : deadline(stallMs);
+  stall?.signal.addEventListener('abort', () => reaper.end({ kind: 'stalled', afterMs: stallMs ?? 0 }));
   let lastProgress: Progress = { outSeconds: undefined };
   let stdoutBytes = 0;
   const stderr = new Tail();
@@ -209,7 +210,7 @@ async function supervise(
       options.onStderr?.(bytes);
     },
     onProgress: progressReader((progress) => {
-      lastSign = Date.now();
+      stall?.renew();
       lastProgress = progress;
       options.onProgress?.(progress);
     }),
@@ -228,12 +229,6 @@ async function supervise(
     const isAborted = limit.signal.reason === options.signal.reason;
     reaper.end(isAborted ? 'aborted' : { kind: 'wall-limit', afterMs: options.wallLimitMs });
   });
-  const watchdog =
-    stallMs === undefined
-      ? undefined
-      : setInterval(() => {
-          if (Date.now() - lastSign > stallMs) reaper.end({ kind: 'stalled', afterMs: stallMs });
-        }, SECOND);
   try {
     const exit = await process.ended;
     if (reaper.reason === 'aborted') throw options.signal.reason;
@@ -243,7 +238,6 @@ async function supervise(
     }
     return { stderr: stderr.text, lastProgress };
   } finally {
-    clearInterval(watchdog);
     reaper.close();
   }
 }
