@@ -8,13 +8,14 @@
  */
 import { copyFile, mkdir, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { referenceFiles, referencePage } from 'soundpost-kit/http/api-reference';
+import { referencePage } from 'soundpost-kit/http/api-reference';
 import { build } from 'vitepress';
 import { routes } from '../src/api/app.ts';
 import { openApiDocument as apiDocument } from '../src/api/openapi/document.ts';
 import { openApiDocument as gatewayDocument } from '../src/gateway/openapi/document.ts';
 import { keyedRoutes } from '../src/gateway/routes/routes.ts';
 import type { GatewayServices } from '../src/gateway/services.ts';
+import { referenceFiles } from '../src/process/reference-files.ts';
 
 const projectFolder = resolve(import.meta.dirname, '..');
 const outDir = resolve(process.argv[2] ?? join(projectFolder, 'site'));

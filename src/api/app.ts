@@ -4,8 +4,9 @@ import type { ErrorRequestHandler, Express, NextFunction, Request, RequestHandle
 import type { Logger } from 'soundpost-base/logger';
 import { ServiceError } from 'soundpost-contract/errors';
 import { JobId } from 'soundpost-contract/ids';
-import { referenceAssets } from 'soundpost-kit/http/api-reference';
 import { application, type Mounting, mount, newRouter, noticeForwarded } from 'soundpost-kit/http/routes';
+import { staticFiles } from 'soundpost-kit/http/static-files';
+import { referenceFiles } from '../process/reference-files.ts';
 import { consolePage } from './console-page.ts';
 import { admit } from './middleware/authentication.ts';
 import { errorHandler } from './middleware/errors.ts';
@@ -62,7 +63,7 @@ export function createApp(services: ApiServices): Express {
   // On the application itself: a router inside of it costs each request some microseconds.
   mount(app, routes, mounting(services));
   app.use(PREFIX, mount(newRouter({ isExact: true }), versioned, mounting(services)));
-  app.use('/docs', referenceAssets());
+  app.use('/docs', staticFiles(referenceFiles));
   if (settings.console !== undefined) {
     app.use(consolePage(settings.console));
   } else {

@@ -11,7 +11,7 @@ import type * as Api from '../api/start.ts';
 import type * as Gateway from '../gateway/start.ts';
 import { checkBullmq } from '../jobs/bullmq-internals.ts';
 import { claimedId } from '../jobs/tenants/api-keys.ts';
-import { type Config, loadConfig, searchPath } from '../process/config.ts';
+import { builtFolder, type Config, loadConfig, searchPath } from '../process/config.ts';
 import {
   checkStorage,
   observed,
@@ -136,7 +136,7 @@ async function untilTold(
   };
   const endWatch =
     config.WATCHDOG_SECONDS > 0
-      ? watchLoop(config.WATCHDOG_SECONDS * 1000, findStarter(searchPath), logger)
+      ? watchLoop(config.WATCHDOG_SECONDS * 1000, findStarter(searchPath, builtFolder), logger)
       : undefined;
   const breaks: Promise<string>[] =
     foundation.embeddedRedis === undefined ? [] : [foundation.embeddedRedis.died];

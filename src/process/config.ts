@@ -1,5 +1,6 @@
 /** Reads the environment, and says all that is wrong with it at once. The only file that reads `process.env`; and what package.json says of us. */
 import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { Environment } from 'soundpost-kit/settings/environment';
 import { z } from 'zod';
 
@@ -12,6 +13,9 @@ export { version };
 
 /** Where programs are looked for; not a setting of ours, but this file is the only one that reads the environment. */
 export const searchPath = process.env.PATH ?? '';
+
+/** Where script/ffmpeg puts what it builds for this checkout. */
+export const builtFolder = fileURLToPath(new URL('../../.ffmpeg/bin/', import.meta.url));
 
 /** The kind of the terminal; `dumb` can move no cursor. */
 export const terminalKind = process.env.TERM ?? '';

@@ -6,15 +6,16 @@ import { findTools } from 'soundpost-media/find-tools';
 import type { MediaTools } from 'soundpost-media/run';
 import { parseAllowRules } from 'soundpost-outbound/allow-rules';
 import { createOutbound, type Outbound } from 'soundpost-outbound/outbound';
-import { type Config, ConfigurationError, searchPath } from './config.ts';
+import { builtFolder, type Config, ConfigurationError, searchPath } from './config.ts';
 
 /** Throws a ConfigurationError where there is no ffmpeg, or SANDBOX asks for more than this machine has. */
 export async function confinedTools(config: Config, logger: Logger): Promise<MediaTools> {
   const { SANDBOX } = config;
-  const found = findTools(config.FFMPEG_PATH, searchPath);
+  const found = findTools(config.FFMPEG_PATH, searchPath, builtFolder);
   if (found.tools === undefined) {
+    const setting = config.FFMPEG_PATH === undefined ? '' : 'FFMPEG_PATH: ';
     throw new ConfigurationError(
-      `${found.missing}: install ffmpeg (apt-get install ffmpeg); \`soundpost doctor\` checks the rest`,
+      `${setting}${found.missing}: install ffmpeg (apt-get install ffmpeg); \`soundpost doctor\` checks the rest`,
     );
   }
   const { tools } = found;

@@ -197,6 +197,8 @@ describe('`npx soundpost serve`', () => {
       `${api}/console/console.css`,
       `${api}/${script}`,
       `${api}/docs`,
+      `${api}/docs/scalar.js`,
+      `${api}/docs/reference.js`,
       `${gateway}/docs`,
       `${gateway}/inbox`,
     ]) {

@@ -43,7 +43,7 @@ it('are what script/ffmpeg has built where that stands, and the first on the PAT
   const isBuiltHere = existsSync(built);
   const { tools: onPath } = findTools('ffmpeg', PATH);
   expect(onPath?.ffmpegPath).not.toContain(built);
-  expect(findTools(undefined, PATH)).toMatchObject({
+  expect(findTools(undefined, PATH, built)).toMatchObject({
     tools: isBuiltHere ? { ffmpegPath: `${built}/ffmpeg`, ffprobePath: `${built}/ffprobe` } : { ...onPath },
     isBuiltHere,
   });
@@ -51,7 +51,7 @@ it('are what script/ffmpeg has built where that stands, and the first on the PAT
 
 it.each([
   ['no-such-ffmpeg', 'ffmpeg is not on the PATH'],
-  ['/nowhere/ffmpeg', 'there is no ffmpeg with an ffprobe at FFMPEG_PATH (/nowhere/ffmpeg)'],
+  ['/nowhere/ffmpeg', 'there is no ffmpeg with an ffprobe at /nowhere/ffmpeg'],
 ])('are not there with FFMPEG_PATH=%s, which is said', (FFMPEG_PATH, missing) => {
   expect(findTools(FFMPEG_PATH, PATH)).toEqual({ tools: undefined, missing });
 });

@@ -6,6 +6,7 @@ import { currentRun, rowsOfRun } from 'soundpost-testing/by-run';
 import { noAbort } from 'soundpost-testing/extracting';
 import { cachedMedia } from 'soundpost-testing/media-cache';
 import { systemTools } from 'soundpost-testing/media-tools';
+import { BUILT_FOLDER } from 'soundpost-testing/needs';
 import { mediaFolder } from 'soundpost-testing/sources';
 import { describe, expect, it } from 'vitest';
 import { composeArguments } from '../src/command.ts';
@@ -15,7 +16,7 @@ import { type Probe, probe } from '../src/probe.ts';
 import { requirements } from '../src/requirements.ts';
 import { type MediaTools, runFfmpeg } from '../src/run.ts';
 
-const found = findTools(undefined, process.env.PATH ?? '');
+const found = findTools(undefined, process.env.PATH ?? '', BUILT_FOLDER);
 const lean = found.tools !== undefined && found.isBuiltHere ? found.tools : undefined;
 const folder = mediaFolder();
 const limits = { signal: noAbort, wallLimitMs: 20_000 };

@@ -1,8 +1,9 @@
 /** Which ffmpeg and ffprobe are used. */
 import { findTools } from 'soundpost-media/find-tools';
+import { BUILT_FOLDER } from './needs.ts';
 
 function toolsOf(FFMPEG_PATH: string | undefined) {
-  const found = findTools(FFMPEG_PATH, process.env.PATH ?? '');
+  const found = findTools(FFMPEG_PATH, process.env.PATH ?? '', BUILT_FOLDER);
   if (found.tools === undefined) throw new Error(found.missing);
   return found.tools;
 }

@@ -22,7 +22,7 @@ declare module 'vitest' {
 export const FETCHED_HELM = join(import.meta.dirname, '../../../.cache/helm/helm');
 
 /** By script/ffmpeg. */
-const BUILT_FFMPEG = join(import.meta.dirname, '../../../.ffmpeg/bin/ffmpeg');
+export const BUILT_FOLDER = join(import.meta.dirname, '../../../.ffmpeg/bin');
 
 const runsAll = process.env.TEST_NEEDS_ALL === '1';
 
@@ -65,7 +65,7 @@ function whyNot(name: keyof typeof programs): string | undefined {
  * one by FFMPEG_PATH wants it tested.
  */
 function whyNoQuickFfmpeg(): string | undefined {
-  const isMeant = process.env.FFMPEG_PATH !== undefined || existsSync(BUILT_FFMPEG);
+  const isMeant = process.env.FFMPEG_PATH !== undefined || existsSync(join(BUILT_FOLDER, 'ffmpeg'));
   return isMeant
     ? undefined
     : "they start ffmpeg hundreds of times, and the system's takes long to start (script/ffmpeg builds a quick one; FFMPEG_PATH=ffmpeg runs them on the system's)";

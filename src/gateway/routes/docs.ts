@@ -1,7 +1,9 @@
 /** `GET /openapi.json` and `GET /docs`: what the gateway can do, for programs and for people; both without a key. */
 import type { RequestHandler, Router } from 'express';
-import { referenceAssets, referencePage, sendDocument } from 'soundpost-kit/http/api-reference';
+import { referencePage, sendDocument } from 'soundpost-kit/http/api-reference';
 import { newRouter } from 'soundpost-kit/http/routes';
+import { staticFiles } from 'soundpost-kit/http/static-files';
+import { referenceFiles } from '../../process/reference-files.ts';
 import { otherMethods } from '../middleware/error-answer.ts';
 import { openApiDocument } from '../openapi/document.ts';
 import type { Route } from '../route.ts';
@@ -25,6 +27,6 @@ export function docsRoutes(routes: readonly Route[], publicUrl: string): Router 
     .route('/docs')
     .get((request, response) => sendDocument(request, response, page))
     .all(otherMethods('GET, HEAD'));
-  router.use('/docs', referenceAssets());
+  router.use('/docs', staticFiles(referenceFiles));
   return router;
 }

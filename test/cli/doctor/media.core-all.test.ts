@@ -117,7 +117,7 @@ describe('a machine', () => {
       const { code, faults } = await diagnose({ FFMPEG_PATH: path });
       expect(code).toBe(1);
       expect(faults).toEqual([
-        `ffmpeg: there is no ffmpeg with an ffprobe at FFMPEG_PATH (${path}): no job can be done`,
+        `ffmpeg: FFMPEG_PATH: there is no ffmpeg with an ffprobe at ${path}: no job can be done`,
       ]);
     },
   );

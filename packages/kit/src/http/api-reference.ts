@@ -3,8 +3,7 @@
  * (docs/decisions/0025-api-reference.md). Everything comes from the server itself.
  */
 import { createHash } from 'node:crypto';
-import type { Request, RequestHandler, Response } from 'express';
-import { type StaticSource, staticFiles } from './static-files.ts';
+import type { Request, Response } from 'express';
 
 interface Document {
   readonly body: string;
@@ -16,13 +15,6 @@ interface ErrorRow {
   readonly meaning: string;
   readonly remedy: string;
 }
-
-const WEB = new URL('../../../../web/', import.meta.url);
-/** By their paths below /docs; script/scalar fetches the first, script/build-web.ts makes the second. */
-export const referenceFiles: ReadonlyMap<string, StaticSource> = new Map([
-  ['scalar.js', new URL('reference/scalar.js', WEB)],
-  ['reference.js', new URL('dist/reference/reference.js', WEB)],
-]);
 
 /** Scalar writes style elements of its own, hence 'unsafe-inline' for styles, on this page alone. Scripts are ours; requests go to this server alone. */
 const CONTENT_SECURITY_POLICY = [
@@ -38,11 +30,6 @@ const CONTENT_SECURITY_POLICY = [
 
 /** Both change only with the service itself; whoever asks again within the time has the old one for so long at most. */
 const CACHE_CONTROL = 'public, max-age=300';
-
-/** What the page loads; to be mounted at /docs. */
-export function referenceAssets(): RequestHandler {
-  return staticFiles(referenceFiles);
-}
 
 /**
  * The page, which looks for `openapi.json` beside itself and for its files below `docs/`.
