@@ -8,7 +8,7 @@ import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Logger } from 'soundpost-base/logger';
 import { ServiceError } from 'soundpost-contract/errors';
-import { type NamedOutput, NamedOutputRequest, WaveformRequest } from 'soundpost-contract/output-request';
+import { type NamedOutput, OutputsRequest, outputsOf } from 'soundpost-contract/output-request';
 import { parseAllowRules } from 'soundpost-outbound/allow-rules';
 import { OutboundFailed, OutboundRefused } from 'soundpost-outbound/errors';
 import { createOutbound } from 'soundpost-outbound/outbound';
@@ -173,13 +173,11 @@ export async function openMedia(options: MediaOptions = {}): Promise<Media> {
   return {
     confinement: sandbox.level,
     async extract(source, outputs, { signal = new AbortController().signal, onProgress } = {}) {
-      const asked = outputs.map(requestOf);
-      const [first, ...others] = asked;
-      if (first === undefined) throw new MediaError('INVALID_OUTPUT', 'outputs: at least one is needed');
+      const wanted = await requestOf(outputs);
+      const [first, ...others] = wanted;
       const workspace = await mkdtemp(join(temporaryFolder, 'soundpost-'));
       try {
         signal.throwIfAborted();
-        const wanted = [first, ...others] as const;
         const limits = { maxInputBytes, maxAudioSeconds };
         const local = await localFile(source, (url) =>
           fetchSource({
@@ -225,16 +223,32 @@ function searchPath(): string {
   return process.env.PATH ?? '';
 }
 
-/** An output as a job has it. @throws {MediaError} INVALID_OUTPUT */
-function requestOf({ path: _, ...output }: Output, nth: number): NamedOutput {
-  const Request = output.format === 'waveform' ? WaveformRequest : NamedOutputRequest;
-  const { data, error } = Request.safeParse({ ...output, name: `output${nth}` });
-  if (data === undefined) {
-    const [issue] = error.issues;
-    const field = ['outputs', nth, ...(issue?.path ?? [])].join('.');
-    throw new MediaError('INVALID_OUTPUT', `${field}: ${issue?.message}`, { cause: error });
+/** The outputs as a job has them. @throws {MediaError} INVALID_OUTPUT */
+async function requestOf(outputs: readonly Output[]): Promise<ReturnType<typeof outputsOf>> {
+  const asked = outputs.map(({ path: _, ...output }, nth) => ({ ...output, name: `output${nth}` }));
+  const { data, error } = OutputsRequest.safeParse(asked);
+  const [issue] = error?.issues ?? [];
+  if (data === undefined) throw faultOf(issue?.path ?? [], issue?.message ?? '');
+  const paths = outputs.map(({ path }) => resolve(path));
+  for (const [nth, output] of data.entries()) {
+    const path = paths[nth] ?? '';
+    // Those of a job that a service has something for.
+    if (output.format === 'transcript')
+      throw faultOf([nth, 'format'], 'must not be transcript: a service makes it');
+    if (output.destination !== undefined)
+      throw faultOf([nth, 'destination'], 'must not be there: a service puts it');
+    if (paths.indexOf(path) < nth) throw faultOf([nth, 'path'], `${path} is the path of another output`);
+    const isFolder = await stat(dirname(path)).then(
+      (found) => found.isDirectory(),
+      () => false,
+    );
+    if (!isFolder) throw faultOf([nth, 'path'], `there is no folder ${dirname(path)}`);
   }
-  return data;
+  return outputsOf({ outputs: data });
+}
+
+function faultOf(path: readonly PropertyKey[], message: string): MediaError {
+  return new MediaError('INVALID_OUTPUT', `${['outputs', ...path].join('.')}: ${message}`);
 }
 
 async function localFile(

@@ -95,7 +95,7 @@ describe('soundpost-media', () => {
   it.each([
     [
       'a field that is none',
-      `'${'x'}'`,
+      "'program.js'",
       "[{ path: 'a.mp3', format: 'mp3', bitrate: 'loud' }]",
       /INVALID_OUTPUT: outputs\.0\.bitrate: must be of the form 192k/,
     ],
@@ -110,6 +110,24 @@ describe('soundpost-media', () => {
       "'http://10.0.0.1/a.mp4'",
       "[{ path: 'a.mp3', format: 'mp3' }]",
       /INVALID_SOURCE: /,
+    ],
+    [
+      'a waveform without audio before it',
+      "'program.js'",
+      "[{ path: 'a.json', format: 'waveform' }]",
+      /INVALID_OUTPUT: outputs\.0\.format: must be an audio format in the first output/,
+    ],
+    [
+      'two outputs at one path',
+      "'program.js'",
+      "[{ path: 'a.mp3', format: 'mp3' }, { path: './a.mp3', format: 'mp3' }]",
+      /INVALID_OUTPUT: outputs\.1\.path: .* is the path of another output/,
+    ],
+    [
+      'a folder that is not there',
+      "'program.js'",
+      "[{ path: 'nowhere/a.mp3', format: 'mp3' }]",
+      /INVALID_OUTPUT: outputs\.0\.path: there is no folder .*nowhere/,
     ],
     ['no media', "'program.js'", "[{ path: 'a.mp3', format: 'mp3' }]", /INVALID_VIDEO: /],
   ])('says what is wrong with %s, and leaves nothing', async (_, source, outputs, message) => {
