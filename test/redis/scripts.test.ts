@@ -119,6 +119,18 @@ describe.each(scripts)('%s', (path) => {
     });
   });
 
+  it('says whether it runs behind the fence, and takes nothing of the fence for its own', () => {
+    const isFenced = fenced.includes(path);
+    expect(/Behind the fence\./.test(read(path))).toBe(isFenced);
+    const code = read(path).replaceAll(/--.*$/gm, '');
+    if (isFenced) expect(code).not.toMatch(/#(KEYS|ARGV)|(?:ipairs|unpack)\((KEYS|ARGV)\)/);
+  });
+
+  it('has no line that was meant to include and does not', () => {
+    const meant = read(path).match(/^\s*--\s*include\b.*$/gim) ?? [];
+    expect(meant.filter((line) => !/^-- include: \S+$/.test(line))).toEqual([]);
+  });
+
   it('has comments that fit a line', () => {
     expect(
       read(path)
@@ -143,8 +155,9 @@ it('BullMQ is known to scripts of bullmq-internals.ts alone', () => {
 
 describe('what Lua and TypeScript both know', () => {
   const lines = scripts.flatMap((path) =>
-    [...read(path).matchAll(/^local \w+ = ('[^']*'|\d+) -- (.+ in .+\.ts)$/gm)].map(
-      ([, value = '', name = '']) => ({
+    [...read(path).matchAll(/^local (\w+) = ('[^']*'|\d+) -- (.+ in .+\.ts)$/gm)].map(
+      ([, local = '', value = '', name = '']) => ({
+        local,
         name,
         value: value.startsWith("'") ? value.slice(1, -1) : Number(value),
       }),
@@ -153,6 +166,12 @@ describe('what Lua and TypeScript both know', () => {
 
   it.each(lines)('is the same: $name', ({ name, value }) => {
     expect(value).toBe(shared[name]);
+  });
+
+  it('is compared wherever it stands', () => {
+    const names = new Set(lines.map(({ local }) => local));
+    const all = scripts.flatMap((path) => [...read(path).matchAll(/^local ([A-Z_]+) = ['\d]/gm)]);
+    expect(all.filter(([, local = '']) => names.has(local))).toHaveLength(lines.length);
   });
 
   it('is all that is compared here', () => {
