@@ -1,25 +1,7 @@
 // @ts-check
 // The rule of imports beside the doors of the packages (docs/architecture.md). Run by script/import-rules.ts, which adds what this
 // checker cannot say: no relative import leaves a package, and a package imports only what its package.json names.
-
-/** Modules that few places may import: what opens sockets, starts programs or knows the queue has one owner. */
-const owners = {
-  child_process: ['packages/media/src/(tool-process|starter)\\.ts', 'packages/kit/src/redis/embedded\\.ts'],
-  bullmq: ['src/jobs/', 'src/followups/'],
-  // Outbound opens sockets; the others look at addresses, listen, or are clients of configured services.
-  net: [
-    'packages/outbound/',
-    'packages/kit/src/(http/|observe/metrics/server\\.ts|storage/s3-bucket\\.ts)',
-    'src/(api/middleware/fixed-headers|gateway/start)\\.ts',
-    'src/cli/',
-  ],
-  // The clients of the gateway and of the transcriber talk to addresses of the operator's.
-  undici: [
-    'packages/outbound/',
-    'src/followups/kinds/gateway-client\\.ts',
-    'src/followups/transcripts/client\\.ts',
-  ],
-};
+import { owners } from './script/owners.ts';
 
 /** @type {import('dependency-cruiser').IForbiddenRuleType[]} */
 const ownerRules = Object.entries(owners).map(([module, places]) => ({

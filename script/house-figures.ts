@@ -1,12 +1,11 @@
 /**
- * How large the house is, without its tests. `node script/house-figures.ts [--fast] [folder]`; the folder is another checkout with its packages installed, default
- * this one. --fast leaves out what takes a run of the service. docs/decisions/0045-parts-with-doors.md has the figures of before and after, and
+ * How large the house is, without its tests. `node script/house-figures.ts [folder]`; the folder is another checkout with its packages installed, default
+ * this one. docs/decisions/0045-parts-with-doors.md has the figures of before and after, and
  * test/house/figures.all.test.ts holds them as ceilings.
  */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { parseArgs } from 'node:util';
 import { functionsOf } from './functions-of.ts';
 import { walkOfJob } from './job-walk.ts';
 
@@ -21,12 +20,6 @@ export interface Figures {
   readonly linesOfLongestFunction: number;
   /** That npm installs for production, without those of other platforms. */
   readonly packages: number;
-}
-
-export interface RunFigures {
-  /** By `serve` and one MP3 job with a webhook. */
-  readonly filesLoaded: number;
-  readonly filesRunByJob: number;
 }
 
 export function figuresOf(root: string): Figures {
@@ -65,17 +58,9 @@ export function figuresOf(root: string): Figures {
   };
 }
 
-export async function runFiguresOf(root: string): Promise<RunFigures> {
-  const { loaded, ran } = await walkOfJob(root);
-  return { filesLoaded: loaded.length, filesRunByJob: ran.length };
-}
-
 if (import.meta.main) {
-  const { values, positionals } = parseArgs({
-    allowPositionals: true,
-    options: { fast: { type: 'boolean', default: false } },
-  });
-  const root = resolve(positionals[0] ?? join(import.meta.dirname, '..'));
-  const figures = { ...figuresOf(root), ...(values.fast ? {} : await runFiguresOf(root)) };
+  const root = resolve(process.argv[2] ?? join(import.meta.dirname, '..'));
+  const { loaded, ran } = await walkOfJob(root);
+  const figures = { ...figuresOf(root), filesLoaded: loaded.length, filesRunByJob: ran.length };
   for (const [name, figure] of Object.entries(figures)) process.stdout.write(`${name}: ${figure}\n`);
 }

@@ -1,14 +1,10 @@
 /** Who may import whom, read out of what the packages declare and of the rules that script/import-rules.ts holds the code to. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import extractDepcruiseConfig from 'dependency-cruiser/config-utl/extract-depcruise-config';
 import { code, markdownTable } from './markdown-table.ts';
+import { owners } from './owners.ts';
 
 const PACKAGES = join(import.meta.dirname, '../packages');
-
-const { forbidden = [] } = await extractDepcruiseConfig(
-  join(import.meta.dirname, '../.dependency-cruiser.mjs'),
-);
 
 /** Each package: what it says that it is, its doors, and what of ours it may use, which npm and the rule of imports hold it to. */
 export function importTable(): string {
@@ -21,15 +17,15 @@ export function importTable(): string {
         dependencies = {},
         devDependencies = {},
         exports,
-        private: isPrivate,
       } = JSON.parse(readFileSync(join(PACKAGES, name, 'package.json'), 'utf8'));
-      // What is published brings its own with it, so that it depends on nothing of ours.
-      const used = Object.keys(isPrivate === true ? dependencies : { ...dependencies, ...devDependencies });
-      const ours = used.filter((other) => other.startsWith('soundpost-') && other !== 'soundpost-testing');
+      const ours = Object.keys({ ...dependencies, ...devDependencies }).filter(
+        (other) => other.startsWith('soundpost-') && other !== 'soundpost-testing',
+      );
+      const doors = Object.keys(exports).filter((door) => door !== './package.json');
       return [
         code(`packages/${name}`),
         description,
-        String(Object.keys(exports).length),
+        String(doors.length),
         ours.length === 0 ? 'nothing' : ours.map((other) => code(other.replace('soundpost-', ''))).join(', '),
       ];
     }),
@@ -37,33 +33,17 @@ export function importTable(): string {
 }
 
 export function ownerTable(): string {
-  const rows = rulesMatching(/^(\S+) may be imported only in (.*)$/);
   return markdownTable(
     ['What', 'Imported only in'],
-    rows.map(([name = '', owners = '']) => [code(name), paths(owners)]),
+    Object.entries(owners).map(([name, places]) => [code(name), places.flatMap(paths).map(code).join(', ')]),
   );
 }
 
-function rulesMatching(pattern: RegExp): string[][] {
-  const rows = forbidden.flatMap(({ comment = '' }) => {
-    const match = pattern.exec(comment);
-    return match === null ? [] : [match.slice(1)];
-  });
-  if (rows.length === 0) {
-    throw new Error(`no rule of .dependency-cruiser.mjs has a comment of the form ${pattern}`);
-  }
-  return rows;
-}
-
-/** The rules hold regular expressions: `queue/(redis|script)\.ts$` names two files. */
-function paths(list: string): string {
-  return list
-    .split(', ')
-    .map((path) => path.replaceAll(/[\\$]/g, ''))
-    .flatMap((path) => {
-      const [, before = '', choices, after = ''] = /^(.*)\(([^)]*)\)(.*)$/.exec(path) ?? [];
-      return choices === undefined ? [path] : choices.split('|').map((choice) => before + choice + after);
-    })
-    .map((path) => code(path.replace(/\/$/, '')))
-    .join(', ');
+/** The places are regular expressions: `src/(tool-process|starter)\\.ts` names two files. */
+function paths(pattern: string): string[] {
+  const place = pattern.replaceAll('\\', '').replace(/\/$/, '');
+  const [, before = '', choices, after = ''] = /^(.*)\(([^)]*)\)(.*)$/.exec(place) ?? [];
+  return choices === undefined
+    ? [place]
+    : choices.split('|').map((choice) => (before + choice + after).replace(/\/$/, ''));
 }

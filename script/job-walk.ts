@@ -13,6 +13,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
+import { freePorts } from 'soundpost-testing/ports';
 
 export interface JobWalk {
   /** In the order in which the job came to them, each with the first of its functions that ran. */
@@ -56,7 +57,12 @@ export async function walkOfJob(root: string): Promise<JobWalk> {
   });
   try {
     const url = `http://127.0.0.1:${api}`;
-    await isReady(url);
+    const died = once(service, 'exit').then(() => {
+      throw new Error('the service ended');
+    });
+    // It is waited for below; at the end it dies because it is told to.
+    died.catch(() => undefined);
+    await Promise.race([isReady(url), died]);
     // What the start left to be done.
     await delay(IDLE_MS);
     await ranSince(service);
@@ -73,7 +79,7 @@ export async function walkOfJob(root: string): Promise<JobWalk> {
       body: JSON.stringify(job),
     });
     if (answer.status !== 202) throw new Error(`the job was not taken: ${await answer.text()}`);
-    await told.promise;
+    await Promise.race([told.promise, died]);
     const { loaded, ran } = await ranSince(service);
     const first = new Map<string, string>();
     for (const { id, file, name } of ran) if (!idle.has(id) && !first.has(file)) first.set(file, name);
@@ -100,14 +106,6 @@ async function isReady(url: string): Promise<void> {
     if (answer?.status === 200) return;
     await delay(200);
   }
-}
-
-async function freePorts(count: number): Promise<number[]> {
-  const servers = Array.from({ length: count }, () => createServer().listen(0, '127.0.0.1'));
-  await Promise.all(servers.map((server) => once(server, 'listening')));
-  const ports = servers.map((server) => (server.address() as AddressInfo).port);
-  for (const server of servers) server.close();
-  return ports;
 }
 
 const PAGE = join(import.meta.dirname, '../docs/architecture.md');

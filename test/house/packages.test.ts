@@ -1,4 +1,4 @@
-/** What is published of the root package is one bundle: npm has to bring what the packages in it need, in the versions that they name. */
+/** The root package is published with the parts in it: npm has to bring what the packages in it need, in the versions that they name. */
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';

@@ -18,6 +18,7 @@ const settings = [
   'script/env.sh',
   'script/import-rules.ts',
   'script/lock-file.ts',
+  'script/owners.ts',
   'script/no-environment-alias.grit',
   'script/no-prototype-change.grit',
   'script/bullmq-internals.grit',
