@@ -1,4 +1,4 @@
-/** How the console is served; what it does is test/end-to-end/console.core-all.test.ts. */
+/** How the console is served; what it does is test/end-to-end/console.all.test.ts. */
 import { gunzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { useService } from './api-fixture.ts';

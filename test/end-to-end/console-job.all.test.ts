@@ -1,5 +1,5 @@
 // @module-tag chromium
-/** The view of a job in the console, where the whole way of a video (console.core-all.test.ts) does not come by: passing on, whom to send to, and why it failed. */
+/** The view of a job in the console, where the whole way of a video (console.all.test.ts) does not come by: passing on, whom to send to, and why it failed. */
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';

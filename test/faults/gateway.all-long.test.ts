@@ -121,7 +121,7 @@ async function messagesInChats(at: Stand): Promise<number> {
   }
 }
 
-// Broken by hand (src/gateway/voice-sender.ts): an id at random in place of the one that follows from the key. Reported: messages
+// Broken by hand (src/gateway/message-sender.ts): an id at random in place of the one that follows from the key. Reported: messages
 // that lie in chats and that no job tells of, as many as were in doubt.
 it.concurrent('through our own gateway each message is sent once, whatever happens to it', {
   timeout: LONG_MS * 3,

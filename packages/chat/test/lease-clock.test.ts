@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest';
 import { LeaseClock, thisMoment } from '../src/lease/lease.ts';
 
-// Broken by hand (packages/chat/src/lease/lease-clock.ts): a timer that is set once. It was early for some 500 of 4,000, and their holders were never told.
+// Broken by hand (packages/chat/src/lease/lease.ts): a timer that is set once. It was early for some 500 of 4,000, and their holders were never told.
 it('tells each holder once the lease has ended, and not before', async () => {
   for (let turn = 0; turn < 20; turn += 1) {
     const told = await Promise.all(Array.from({ length: 200 }, (_, index) => end(3 + index / 97)));

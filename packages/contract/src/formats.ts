@@ -1,6 +1,6 @@
 /**
  * The output formats as a table: what a format is called, what stands in the file, and what its qualities mean
- * (decisions A2 and A3). Which bitrates an encoder takes for given channels and sample rate is in encoder-limits.ts.
+ * (decisions A2 and A3), and which bitrates an encoder takes for given channels and sample rate.
  */
 import { z } from 'zod';
 

@@ -142,7 +142,7 @@ async function expectOnce(since: number, sent: readonly string[]): Promise<void>
   expect(idsHeard(since).toSorted()).toEqual([...sent, last].toSorted());
 }
 
-// Broken by hand (src/gateway/voice-sender.ts): an id at random in place of the one that follows from the key. Heard twice: what
+// Broken by hand (src/gateway/message-sender.ts): an id at random in place of the one that follows from the key. Heard twice: what
 // the active one had handed over before it died.
 it('SIGKILL: the other one serves, and a burst that is repeated arrives once', async () => {
   const since = voices().length;

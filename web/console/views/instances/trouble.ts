@@ -13,7 +13,7 @@ interface Cause extends Trouble {
 
 const UPDATE = 'Tell whoever runs the gateway to update it for WhatsApp, then connect again.';
 
-/** As the gateway words them: src/gateway/transports. The first that matches counts. */
+/** As the gateway words them: packages/chat-xmpp and packages/chat-whatsapp. The first that matches counts. */
 const causes: readonly Cause[] = [
   // WhatsApp: disconnect-reasons.ts. An instance that was paired before connects again by itself where that may help.
   {
