@@ -10,7 +10,7 @@ import type { connectRedis } from 'soundpost-kit/redis/connection';
 import type { Storage, StorageState } from 'soundpost-kit/storage/storage';
 import type { MediaTools } from 'soundpost-media/run';
 import type { Outbound } from 'soundpost-outbound/outbound';
-import type { SendRate } from './send-rate.ts';
+import type { SendLimits } from './send-rate.ts';
 
 export interface GatewayOptions {
   readonly host: string;
@@ -47,7 +47,7 @@ export interface GatewayOptions {
   readonly events: { readonly url: string; readonly secret: string } | undefined;
   readonly logger: Logger;
   /** Messages that an instance may send within 60 s, by network; 0 is no limit. Default: whatsapp 20, xmpp 60. */
-  readonly sendsPerMinute?: ConstructorParameters<typeof SendRate>[1];
+  readonly sendsPerMinute?: SendLimits;
   /** When an instance's webhook is told of an event, seconds after it (decisions D). */
   readonly webhookSchedule?: readonly number[];
   /** Proxies in front whose forwarded address is believed. Default 0. */

@@ -20,7 +20,7 @@ const reserveScript = loadScript(new URL('./lua/send-slots-reserve.lua', import.
 
 const Reserved = z.tuple([z.int(), z.coerce.number()]);
 
-type SendLimits = Readonly<Partial<Record<TransportKind, number>>>;
+export type SendLimits = Readonly<Partial<Record<TransportKind, number>>>;
 
 /** WhatsApp bans accounts that send quickly; servers of open networks throttle. The loopback network is our own. */
 const defaultLimits: SendLimits = { whatsapp: 20, xmpp: 60 };

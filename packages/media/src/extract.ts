@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { MediaFailure } from './failure.ts';
 import type { Job } from './input-run.ts';
 import type { Loudness } from './loudness/normalise.ts';
-import { type renderNotes, wholeOf } from './notes/run.ts';
+import { type NoteMaker, type RunChoice, wholeOf } from './notes/run.ts';
 import { type Parallelism, renderWanted } from './parallel/render.ts';
 import { bubbleBitrate, type OutputPlan, planRecording, VOICE_BUBBLE_BYTES, VOICE_MIN_KBPS } from './plan.ts';
 import type { Probe } from './probe.ts';
@@ -16,8 +16,6 @@ import { fitBubble, renderAnew, settle, TrackEnds, truncationOf } from './settle
 import { onUniformSound } from './uniform.ts';
 
 type ProgressReport = ReturnType<typeof progressReport>;
-
-type RunChoice = Parameters<typeof renderNotes>[2];
 
 interface WantedFile {
   readonly plan: OutputPlan;
@@ -256,7 +254,7 @@ async function finishVoice(
   if (!isRun(run)) return describe(plan, made, null);
   const onSeconds = report.phase(0, 0.9);
   const { renderNotes } = await import('./notes/run.ts');
-  const note: Parameters<typeof renderNotes>[3] = async (pcm, target, bitrate) => {
+  const note: NoteMaker = async (pcm, target, bitrate) => {
     const seconds = pcm.samples / plan.encode.sampleRate;
     const wantedKbps = plan.encode.bubbleKbps ?? plan.encode.bitrateKbps ?? VOICE_MIN_KBPS;
     const wish: Rendition = {

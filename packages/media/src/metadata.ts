@@ -18,7 +18,7 @@ const TAG_KEY = /^[\x20-\x3c\x3e-\x7d]{1,128}$/;
 
 const MAX_TAG_CHARACTERS = 64 * 1024;
 
-interface CoverImage {
+export interface CoverImage {
   readonly cover: NonNullable<Probe['cover']>;
   readonly bytes: Uint8Array;
 }

@@ -1,6 +1,6 @@
 /** How much disk space the making of an output may take, as far as the plan can tell. */
 import { channelsTaken, tracksOf } from './graph.ts';
-import type { renderNotes } from './notes/run.ts';
+import type { RunChoice } from './notes/run.ts';
 import { mostParts } from './parallel/parts.ts';
 import type { OutputPlan } from './plan.ts';
 import type { Probe } from './probe.ts';
@@ -81,11 +81,7 @@ export function uniformBytes(
 const UNIFORM_SAMPLE_BYTES = 4;
 
 /** Of a run of voice notes, besides its own file: the recording, and once more what is left of it. */
-export function roomForRun(
-  voice: OutputPlan,
-  { split, trimSilence }: Parameters<typeof renderNotes>[2],
-  source: Source,
-): number {
+export function roomForRun(voice: OutputPlan, { split, trimSilence }: RunChoice, source: Source): number {
   return split || trimSilence ? pcmBytesOf(voice, source) * FILES_OF_RECORDING : 0;
 }
 

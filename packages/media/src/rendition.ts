@@ -12,7 +12,7 @@ import {
   stretchFilters,
 } from './graph.ts';
 import { inputOf, inputsOf, type Job, runOnInput } from './input-run.ts';
-import { hasChapterTags, metadataFile } from './metadata.ts';
+import { type CoverImage, hasChapterTags, metadataFile } from './metadata.ts';
 import type { OutputPlan } from './plan.ts';
 import type { Probe } from './probe.ts';
 
@@ -197,10 +197,7 @@ async function writeMetadata(
 /** A picture in an Ogg tag stands in the headers, which players read whole: larger ones are left out. */
 const MAX_TAG_COVER_BYTES = 8 * 1024 * 1024;
 
-async function readCover(
-  job: Job,
-  cover: NonNullable<Probe['cover']>,
-): Promise<Parameters<typeof metadataFile>[4]> {
+async function readCover(job: Job, cover: NonNullable<Probe['cover']>): Promise<CoverImage | null> {
   const chunks: Buffer[] = [];
   const command: Command = {
     inputs: [inputOf(job)],

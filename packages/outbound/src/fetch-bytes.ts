@@ -4,7 +4,7 @@ import { OutboundFailed } from './errors.ts';
 import { discard, get, type Route, refuseEncoded, statusFailure } from './exchange.ts';
 import { limitedBody } from './limited-body.ts';
 
-interface FetchBytesOptions {
+export interface FetchBytesOptions {
   readonly url: string;
   readonly maxBytes: number;
   readonly signal?: AbortSignal;

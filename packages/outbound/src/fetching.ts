@@ -3,7 +3,7 @@ import { Agent, Dispatcher1Wrapper } from 'undici';
 import { guardedConnector } from './connector.ts';
 import { type Downloaded, type DownloadOptions, download } from './download.ts';
 import type { Route } from './exchange.ts';
-import type { fetchBytes } from './fetch-bytes.ts';
+import type { FetchBytesOptions } from './fetch-bytes.ts';
 import type { FetchPiece, PiecesOptions } from './pieces.ts';
 import type { Policy } from './policy.ts';
 import type { PartsDownloaded, PartsOptions } from './ranges.ts';
@@ -25,7 +25,7 @@ interface Fetching {
   download(options: DownloadOptions): Promise<Downloaded>;
   downloadParts(options: PartsOptions): Promise<PartsDownloaded>;
   fetchPieces<T>(options: PiecesOptions, run: (fetch: FetchPiece) => Promise<T>): Promise<T>;
-  fetchBytes(options: Parameters<typeof fetchBytes>[1]): Promise<Uint8Array>;
+  fetchBytes(options: FetchBytesOptions): Promise<Uint8Array>;
   /** Of an account's service, for Node's own fetch. */
   readonly dispatcher: Dispatcher1Wrapper;
   close(): Promise<void>;

@@ -12,12 +12,12 @@ import {
 } from './connector.ts';
 import type { Downloaded, DownloadLimits, DownloadOptions } from './download.ts';
 import { OutboundFailed, OutboundRefused } from './errors.ts';
-import type { fetchBytes } from './fetch-bytes.ts';
+import type { FetchBytesOptions } from './fetch-bytes.ts';
 import type { createFetching } from './fetching.ts';
 import type { FetchPiece, PiecesOptions } from './pieces.ts';
 import { type Policy, type Purpose, parseTarget } from './policy.ts';
-import { type PostAnswer, post } from './post.ts';
-import { put } from './put.ts';
+import { type PostAnswer, type PostOptions, post } from './post.ts';
+import { type PutOptions, put } from './put.ts';
 import type { PartsDownloaded, PartsOptions } from './ranges.ts';
 import { systemResolver } from './resolve.ts';
 
@@ -63,13 +63,13 @@ export interface Outbound {
   fetchPieces<T>(options: PiecesOptions, run: (fetch: FetchPiece) => Promise<T>): Promise<T>;
 
   /** Reads something small into memory, one try, 60 s at most. @throws OutboundRefused, OutboundFailed */
-  fetchBytes(options: Parameters<typeof fetchBytes>[1]): Promise<Uint8Array>;
+  fetchBytes(options: FetchBytesOptions): Promise<Uint8Array>;
 
   /** Posts to a webhook and returns whatever status it answers. @throws OutboundRefused, OutboundFailed */
-  post(options: Parameters<typeof post>[1]): Promise<PostAnswer>;
+  post(options: PostOptions): Promise<PostAnswer>;
 
   /** Puts a file to an account's service or a caller's destination, and returns whatever status it answers. @throws OutboundRefused, OutboundFailed, what the body fails with */
-  put(options: Parameters<typeof put>[1]): Promise<PostAnswer>;
+  put(options: PutOptions): Promise<PostAnswer>;
 
   /**
    * Where an account's server may be connected to, for protocols other than HTTP: every address of the host, each

@@ -8,7 +8,7 @@ import { OutboundFailed, OutboundRefused, toOutboundError } from './errors.ts';
 import { discard, type Route, retryAfterSeconds } from './exchange.ts';
 import { type Purpose, parseTarget } from './policy.ts';
 
-interface PostOptions {
+export interface PostOptions {
   readonly url: string;
   /** Names in any case. Those that the connection itself needs (Host, Content-Length, …) are refused. */
   readonly headers: Readonly<Record<string, string>>;
@@ -49,7 +49,7 @@ const connectionHeaders = new Set([
 /** One agent a protocol, so that a connection is never reused for the other. */
 type Agents = Readonly<Record<'http:' | 'https:', GuardedAgent>>;
 
-interface SendRoute extends Pick<Route, 'policy' | 'userAgent'> {
+export interface SendRoute extends Pick<Route, 'policy' | 'userAgent'> {
   readonly agents: Agents;
 }
 

@@ -4,10 +4,9 @@ import { type ClientRequest, type IncomingMessage, request } from 'node:http';
 import type { Readable } from 'node:stream';
 import { type Deadline, deadline } from 'soundpost-base/deadline';
 import { OutboundFailed } from './errors.ts';
-import type { post } from './post.ts';
-import { addressed, type PostAnswer, send } from './post.ts';
+import { addressed, type PostAnswer, type PostOptions, type SendRoute, send } from './post.ts';
 
-interface PutOptions extends Omit<Parameters<typeof post>[1], 'body' | 'timeoutMs'> {
+export interface PutOptions extends Omit<PostOptions, 'body' | 'timeoutMs'> {
   /** `service`: of an account that the operator set up. `destination`: an address that a caller chose. */
   readonly purpose: 'service' | 'destination';
   /** Exactly `sizeBytes` of them: fewer or more break the request off. Read as the receiver takes it, and destroyed at the end. */
@@ -24,7 +23,7 @@ const ASK_FIRST_MS = 1_000;
 const EXPECTATION_FAILED = 417;
 
 /** @throws OutboundRefused, OutboundFailed; what `body` fails with; the reason of `signal` when that aborts */
-export async function put(route: Parameters<typeof post>[0], options: PutOptions): Promise<PostAnswer> {
+export async function put(route: SendRoute, options: PutOptions): Promise<PostAnswer> {
   const { purpose, body, sizeBytes, idleMs, ...rest } = options;
   const attempt = (asksFirst: boolean): Promise<PostAnswer> =>
     send(route, purpose, { ...rest, timeoutMs: idleMs }, (url, headers, limit) => {

@@ -9,7 +9,7 @@ import type { RenderedFile } from '../render.ts';
 import { cutBefore, type Levels, pausesIn, type Stretch, withoutLongPauses } from './pauses.ts';
 import { levelsOf, openPcm, WINDOW_SAMPLES, writePcm } from './pcm-file.ts';
 
-interface RunChoice {
+export interface RunChoice {
   /** Cut into notes that fit a bubble each. */
   readonly split: boolean;
   /** Pauses above 1 s become 0.5 s. */
@@ -26,7 +26,7 @@ interface NotePart {
 }
 
 /** Makes a note of a WAV: with a bitrate that is lowered until it fits a bubble, or with its quality's whatever its size. */
-type NoteMaker = (
+export type NoteMaker = (
   pcm: Awaited<ReturnType<typeof openPcm>>,
   path: string,
   bitrate: 'fitting' | 'full',
