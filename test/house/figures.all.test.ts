@@ -5,10 +5,10 @@ import { walkOfJob, walkOfPage } from '../../script/job-walk.ts';
 import { projectFolder } from './planted-tree.ts';
 
 const ceilings: Figures = {
-  files: 504,
-  lines: 58_919,
-  linesOfLargestPart: 11_121,
-  exportedTypeNames: 510,
+  files: 505,
+  lines: 58_933,
+  linesOfLargestPart: 11_123,
+  exportedTypeNames: 518,
   linesOfLongestFunction: 124,
   packages: 232,
 };
@@ -25,5 +25,5 @@ it('one job runs the files that docs/architecture.md lists, and loads no more th
   const { loaded, ran } = await walkOfJob(projectFolder);
   expect(ran.map(({ file }) => file).sort()).toEqual(walkOfPage().sort());
   expect(ran.length).toBeLessThanOrEqual(125);
-  expect(loaded.length).toBeLessThanOrEqual(335);
+  expect(loaded.length).toBeLessThanOrEqual(336);
 });
