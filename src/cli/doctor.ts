@@ -14,11 +14,11 @@ import {
 import { runningEmbeddedRedis } from 'soundpost-kit/redis/embedded';
 import { checkRedis } from 'soundpost-kit/redis/fitness';
 import { parseRedisUrl } from 'soundpost-kit/redis/target';
-import { findTools } from 'soundpost-media/find-tools';
 import { parseAllowRules } from 'soundpost-outbound/allow-rules';
 import { openStorage, readRedisAddress } from '../process/backing-services.ts';
-import { builtFolder, type Config, configuredCount, readConfig, searchPath } from '../process/config.ts';
+import { type Config, configuredCount, readConfig, searchPath } from '../process/config.ts';
 import { lookAtRootSecret, secretKeyPath } from '../process/secrets.ts';
+import { configuredTools } from '../process/tools.ts';
 import { type Check, type Finding, messageOf, ok, runChecks } from './doctor/check.ts';
 import { checkClock } from './doctor/clock.ts';
 import { checkDisk } from './doctor/disk.ts';
@@ -77,7 +77,7 @@ export async function doctor(
 }
 
 function ofMachine(config: Config, system: System): Check[] {
-  const found = findTools(config.FFMPEG_PATH, searchPath, builtFolder);
+  const found = configuredTools(config);
   // bin/soundpost.js has refused what could not run this.
   const runs = import.meta.url.endsWith('.ts') ? 'TypeScript as it is' : 'compiled code';
   const kernel = (setting: string): Promise<string | undefined> =>

@@ -3,19 +3,25 @@
 import type { Logger } from 'soundpost-base/logger';
 import { detectSandbox, limitsAlone } from 'soundpost-media/abilities';
 import { findTools } from 'soundpost-media/find-tools';
-import type { MediaTools } from 'soundpost-media/run';
+import type { FoundTools, MediaTools } from 'soundpost-media/run';
 import { parseAllowRules } from 'soundpost-outbound/allow-rules';
 import { createOutbound, type Outbound } from 'soundpost-outbound/outbound';
 import { builtFolder, type Config, ConfigurationError, searchPath } from './config.ts';
 
+/** The ffmpeg of FFMPEG_PATH, of script/ffmpeg, or of the PATH; what is missing names the setting. */
+export function configuredTools({ FFMPEG_PATH }: Pick<Config, 'FFMPEG_PATH'>): FoundTools {
+  const found = findTools(FFMPEG_PATH, searchPath, builtFolder);
+  if (found.tools !== undefined || FFMPEG_PATH === undefined) return found;
+  return { ...found, missing: `FFMPEG_PATH: ${found.missing}` };
+}
+
 /** Throws a ConfigurationError where there is no ffmpeg, or SANDBOX asks for more than this machine has. */
 export async function confinedTools(config: Config, logger: Logger): Promise<MediaTools> {
   const { SANDBOX } = config;
-  const found = findTools(config.FFMPEG_PATH, searchPath, builtFolder);
+  const found = configuredTools(config);
   if (found.tools === undefined) {
-    const setting = config.FFMPEG_PATH === undefined ? '' : 'FFMPEG_PATH: ';
     throw new ConfigurationError(
-      `${setting}${found.missing}: install ffmpeg (apt-get install ffmpeg); \`soundpost doctor\` checks the rest`,
+      `${found.missing}: install ffmpeg (apt-get install ffmpeg); \`soundpost doctor\` checks the rest`,
     );
   }
   const { tools } = found;

@@ -6,7 +6,7 @@ import { projectFolder } from './planted-tree.ts';
 
 const ceilings: Figures = {
   files: 505,
-  lines: 58_933,
+  lines: 58_939,
   linesOfLargestPart: 11_123,
   exportedTypeNames: 518,
   linesOfLongestFunction: 124,

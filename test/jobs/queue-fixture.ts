@@ -20,7 +20,7 @@ import { JobQueue, type NewJob } from '../../src/jobs/job-queue.ts';
 import { findJobRecord, type JobRecord } from '../../src/jobs/job-record.ts';
 import { type QueueName, queueNames } from '../../src/jobs/names.ts';
 import { closeQueues, openQueues } from '../../src/jobs/open-queue.ts';
-import { ExtractPayload, type ExtractResult } from '../../src/jobs/payloads.ts';
+import { ExtractPayload, type ExtractResult, WebhookPayload } from '../../src/jobs/payloads.ts';
 import type { SubmissionLimits } from '../../src/jobs/reservation.ts';
 import { WorkerRegistry } from '../../src/jobs/worker-registry.ts';
 
@@ -107,6 +107,16 @@ export class TestQueue {
     const queue = new Queue(queueNames[name], { connection: this.redis, prefix: KEY_PREFIX });
     this.onClose(() => queue.close());
     return queue;
+  }
+
+  /** The webhooks that wait, by event, once there are so many; they are added side by side, in no order. */
+  async toldWebhook(count: number): Promise<Partial<Record<WebhookPayload['event'], WebhookPayload>>> {
+    const jobs = await until(`the webhook is told ${count} events`, async () => {
+      const waiting = await this.queue('webhook').getJobs();
+      return waiting.length >= count && waiting;
+    });
+    const payloads = jobs.map(({ data }) => WebhookPayload.parse(data));
+    return Object.fromEntries(payloads.map((payload) => [payload.event, payload]));
   }
 
   /** A worker of BullMQ's that takes a job when it is asked to, by `getNextJob`. */
