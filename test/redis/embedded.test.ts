@@ -3,8 +3,10 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readdirSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { dieWithParent } from 'soundpost-base/launcher';
 import { connectRedis, type Redis } from 'soundpost-kit/redis/connection';
@@ -193,5 +195,12 @@ describe('the embedded Redis', () => {
     await expect(startEmbeddedRedis({ folder: join(folder, 'redis'), launcher })).rejects.toThrow(
       /^the embedded Redis did not start: .*redis-server/s,
     );
+    // Nobody goes on asking the one that failed: a retry is due every 20 ms.
+    const socket = join(folder, 'redis', 'redis.sock');
+    const visits: unknown[] = [];
+    const server = createServer((visitor) => visits.push(visitor.destroy())).listen(socket);
+    await delay(200);
+    server.close();
+    expect(visits).toEqual([]);
   });
 });

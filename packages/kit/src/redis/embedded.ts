@@ -74,7 +74,9 @@ export async function startEmbeddedRedis({ folder, launcher }: EmbeddedRedisOpti
       await rm(dirname(socket), { recursive: true, force: true });
     }
   };
-  const failure = await Promise.race([answering(socket, identity), ended]);
+  const over = new AbortController();
+  const failure = await Promise.race([answering(socket, identity, over.signal), ended]);
+  over.abort();
   if (failure !== undefined) {
     await close();
     throw new Error(`the embedded Redis did not start: ${failure}`);
@@ -150,13 +152,13 @@ function endOf(child: ChildProcess): Promise<string> {
   });
 }
 
-/** Resolves with undefined once our server is ready, with a sentence when it does not get there. */
-async function answering(socket: string, identity: string): Promise<string | undefined> {
+/** Resolves with undefined once our server is ready, with a sentence when it does not get there before `signal` aborts. */
+async function answering(socket: string, identity: string, signal: AbortSignal): Promise<string | undefined> {
   const redis = new Redis(socket, { maxRetriesPerRequest: null, retryStrategy: () => 20 });
   // Until the socket is there every attempt fails.
   redis.on('error', () => undefined);
   try {
-    if (!(await inTime(START_TIMEOUT_MS, redis, 'ready'))) {
+    if (!(await inTime(START_TIMEOUT_MS, redis, 'ready', signal))) {
       return `it was not ready within ${START_TIMEOUT_MS / 1000} s`;
     }
     const [, answered] = (await redis.config('GET', 'syslog-ident')) as string[];
@@ -167,9 +169,9 @@ async function answering(socket: string, identity: string): Promise<string | und
 }
 
 /** Whether the event comes in time. Not by `events.once`, which would take an error for the end. */
-function inTime(ms: number, redis: Redis, event: string): Promise<boolean> {
+function inTime(ms: number, redis: Redis, event: string, signal?: AbortSignal): Promise<boolean> {
   const comes = () => new Promise<void>((resolve) => redis.once(event, () => resolve()));
-  return within(ms, comes).then(
+  return within(ms, comes, { signal }).then(
     () => true,
     () => false,
   );
