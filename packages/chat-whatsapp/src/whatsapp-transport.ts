@@ -118,21 +118,6 @@ function compose(
   const kept = new KeptMessages({ redis, sealer, instanceId });
   const store = new SessionStore({ redis, sealer, instanceId, lease, logger });
   const warn = (error: unknown, message: string): void => logger.warn({ err: error, instanceId }, message);
-
-  const socketConfig: ConstructorParameters<typeof Connection>[0]['socketConfig'] = async (library) => ({
-    logger: baileysLogger(logger, instanceId),
-    // Its WebSocket, its uploads, and what it fetches: the server names hosts for the latter two.
-    ...(await guardedRequests(outbound)),
-    markOnlineOnConnect: settings.alwaysOnline,
-    syncFullHistory: settings.syncFullHistory,
-    ...(settings.syncFullHistory ? { shouldSyncHistoryMessage: () => true } : {}),
-    // What the gateway sends itself it has recorded already.
-    emitOwnEvents: false,
-    // Channels, status updates and broadcasts are nobody's chat.
-    shouldIgnoreJid: (jid) => !isPersonJid(jid) && !isGroupJid(jid),
-    getMessage: async ({ id }) => (id ? ((await kept.find(library, id))?.message ?? undefined) : undefined),
-    cachedGroupMetadata: async (jid) => groups.known(jid),
-  });
   const connection: Connection = new Connection({
     instanceId,
     instanceName: instance.name,
@@ -141,11 +126,13 @@ function compose(
     store,
     logger,
     version,
-    socketConfig,
+    socketConfig: socketConfig(options, instanceId, { settings: () => settings, groups, kept }),
     retryDelayMs: options.retryDelayMs ?? retryDelayMs,
     stateChanged: (state, reason) => {
       if (state === 'open') {
-        refresh().catch((error: unknown) => warn(error, 'groups and blocked people could not be fetched'));
+        refresh(connection, groups, book).catch((error: unknown) =>
+          warn(error, 'groups and blocked people could not be fetched'),
+        );
       } else {
         acknowledgements.abandon();
       }
@@ -162,17 +149,6 @@ function compose(
         .catch((error: unknown) => warn(error, 'a status could not be reported'));
     },
   });
-  /** What no event tells: it may have changed while the gateway was away. */
-  const refresh = async (): Promise<void> => {
-    const line = connection.line();
-    groups.forgetAll();
-    const [all, blocked] = await Promise.all([
-      line.socket.groupFetchAllParticipating(),
-      line.socket.fetchBlocklist(),
-    ]);
-    await book.replaceGroups(Object.values(all));
-    await book.learnBlocked(line, blocked, true);
-  };
   const incoming: Incoming = new Incoming({
     instanceId,
     ownJid: () => connection.ownJid,
@@ -205,6 +181,44 @@ function compose(
     },
   });
   return { session, connection, incoming };
+}
+
+/** Asked for at each attempt: the settings may have changed. */
+function socketConfig(
+  { outbound, logger }: WhatsAppOptions,
+  instanceId: string,
+  of: { readonly settings: () => InstanceSettings; readonly groups: Groups; readonly kept: KeptMessages },
+): ConstructorParameters<typeof Connection>[0]['socketConfig'] {
+  return async (library) => {
+    const { alwaysOnline, syncFullHistory } = of.settings();
+    return {
+      logger: baileysLogger(logger, instanceId),
+      // Its WebSocket, its uploads, and what it fetches: the server names hosts for the latter two.
+      ...(await guardedRequests(outbound)),
+      markOnlineOnConnect: alwaysOnline,
+      syncFullHistory,
+      ...(syncFullHistory ? { shouldSyncHistoryMessage: () => true } : {}),
+      // What the gateway sends itself it has recorded already.
+      emitOwnEvents: false,
+      // Channels, status updates and broadcasts are nobody's chat.
+      shouldIgnoreJid: (jid) => !isPersonJid(jid) && !isGroupJid(jid),
+      getMessage: async ({ id }) =>
+        id ? ((await of.kept.find(library, id))?.message ?? undefined) : undefined,
+      cachedGroupMetadata: async (jid) => of.groups.known(jid),
+    };
+  };
+}
+
+/** What no event tells: it may have changed while the gateway was away. */
+async function refresh(connection: Connection, groups: Groups, book: AddressBook): Promise<void> {
+  const line = connection.line();
+  groups.forgetAll();
+  const [all, blocked] = await Promise.all([
+    line.socket.groupFetchAllParticipating(),
+    line.socket.fetchBlocklist(),
+  ]);
+  await book.replaceGroups(Object.values(all));
+  await book.learnBlocked(line, blocked, true);
 }
 
 /** With some jitter, so that many instances do not come back in one moment. */

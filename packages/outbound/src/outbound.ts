@@ -97,13 +97,11 @@ export function createOutbound(options: OutboundOptions): Outbound {
   const resolve = options.resolve ?? systemResolver(ruleHosts);
   const connect = options.connect ?? (options.proxy === undefined ? connectSocket : through(options.proxy));
   const connectorFor = (purpose: Purpose) => ({ policy, purpose, resolve, connect });
-  const agentFor = (protocol: 'http:' | 'https:', purpose: Purpose) =>
-    new GuardedAgent(protocol, connectorFor(purpose), KEEP_ALIVE_MS);
-  // One each: a connection that was checked for one purpose is never reused for another.
   const agentsFor = (purpose: Purpose) => ({
-    'http:': agentFor('http:', purpose),
-    'https:': agentFor('https:', purpose),
+    'http:': new GuardedAgent('http:', connectorFor(purpose), KEEP_ALIVE_MS),
+    'https:': new GuardedAgent('https:', connectorFor(purpose), KEEP_ALIVE_MS),
   });
+  // One each: a connection that was checked for one purpose is never reused for another.
   const agents = {
     webhook: agentsFor('webhook'),
     service: agentsFor('service'),
@@ -117,17 +115,11 @@ export function createOutbound(options: OutboundOptions): Outbound {
     return fetching;
   };
 
-  /** Every refusal leaves its exact reason in the log, and only there. */
-  const logged = async <T>(purpose: Purpose, url: string, run: () => Promise<T>): Promise<T> => {
-    try {
-      return await run();
-    } catch (error) {
-      const reason = error instanceof OutboundRefused ? error.reason : undefined;
-      if (reason !== undefined)
-        logger.warn({ purpose, host: hostForLog(url), reason }, 'outbound request refused');
-      throw error;
-    }
-  };
+  const logged = refusalLog(logger);
+  const limited = <T extends { readonly limits?: Partial<DownloadLimits> }>(request: T): T => ({
+    ...request,
+    limits: { ...options.downloadLimits, ...request.limits },
+  });
 
   return {
     checkUrl: (raw, purpose, signal) =>
@@ -141,22 +133,13 @@ export function createOutbound(options: OutboundOptions): Outbound {
         }
       }),
     download: (request) =>
-      logged('source', request.url, async () => {
-        const limits = { ...options.downloadLimits, ...request.limits };
-        return (await loaded()).download({ ...request, limits });
-      }),
+      logged('source', request.url, async () => (await loaded()).download(limited(request))),
     downloadParts: (request) =>
-      logged('source', request.url, async () => {
-        const limits = { ...options.downloadLimits, ...request.limits };
-        return (await loaded()).downloadParts({ ...request, limits });
-      }),
-    fetchPieces: async (request, run) => {
-      const limits = { ...options.downloadLimits, ...request.limits };
-      const fetching = await loaded();
-      return fetching.fetchPieces({ ...request, limits }, (fetch) =>
+      logged('source', request.url, async () => (await loaded()).downloadParts(limited(request))),
+    fetchPieces: async (request, run) =>
+      (await loaded()).fetchPieces(limited(request), (fetch) =>
         run((piece, take) => logged('source', piece.url, () => fetch(piece, take))),
-      );
-    },
+      ),
     fetchBytes: (request) => logged('source', request.url, async () => (await loaded()).fetchBytes(request)),
     post: (request) =>
       logged('webhook', request.url, () => post({ agents: agents.webhook, policy, userAgent }, request)),
@@ -177,6 +160,20 @@ export function createOutbound(options: OutboundOptions): Outbound {
       for (const agent of Object.values(agents).flatMap((both) => Object.values(both))) agent.destroy();
       await (await fetching)?.close();
     },
+  };
+}
+
+/** Every refusal leaves its exact reason in the log, and only there. */
+function refusalLog(logger: Logger) {
+  return async <T>(purpose: Purpose, url: string, run: () => Promise<T>): Promise<T> => {
+    try {
+      return await run();
+    } catch (error) {
+      const reason = error instanceof OutboundRefused ? error.reason : undefined;
+      if (reason !== undefined)
+        logger.warn({ purpose, host: hostForLog(url), reason }, 'outbound request refused');
+      throw error;
+    }
   };
 }
 
