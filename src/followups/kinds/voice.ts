@@ -1,4 +1,4 @@
-/** Sends a result into a chat, at most once unless the operator chose otherwise (decisions C). */
+/** Sends a result into a chat, at most once unless the operator chose otherwise (decisions C). The client is loaded with the first. */
 import { createWriteStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -19,10 +19,9 @@ import {
   VoicePayload,
 } from '../../jobs/payloads.ts';
 import type { JobFollowUps } from '../job-followups.ts';
-import type { Attempt, FollowUpKind, Tried } from '../kind.ts';
-import { scheduled, VOICE_SCHEDULE_SECONDS } from '../schedule.ts';
+import { type Attempt, type FollowUpKind, scheduled, type Tried, VOICE_SCHEDULE_SECONDS } from '../kind.ts';
 import { beginSending, endSending, raiseMessageStatus, readVoice } from '../state/voice.ts';
-import { type GatewaySettings, type SendAnswer, sendVoiceMessage } from './gateway-client.ts';
+import type { GatewaySettings, SendAnswer } from './gateway-client.ts';
 
 interface VoiceServices {
   readonly redis: Redis;
@@ -123,6 +122,7 @@ async function sendVoice(
   const { redis, storage, signer, gateway, tracing = noTracing, observer } = services;
   const partId = notePartId(sendId, part);
   return services.workspaces.use('voice', async (workspace) => {
+    const { sendVoiceMessage } = await import('./gateway-client.ts');
     const note = result.voice?.parts?.[part];
     const path = await localFile(storage, storageKey, note, workspace).catch(orMissing);
     signal.throwIfAborted();
