@@ -22,7 +22,7 @@ interface FollowUpQueueOptions {
   readonly telemetry?: Telemetry | undefined;
 }
 
-export interface StoredFollowUp {
+interface StoredFollowUp {
   /** Of its job. */
   readonly id: string;
   readonly name: string;

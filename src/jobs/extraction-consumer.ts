@@ -78,7 +78,7 @@ export interface ExtractionConsumerOptions extends WorkerSettings {
   readonly observer?: Observer;
 }
 
-export interface ExtractionConsumer {
+interface ExtractionConsumer {
   /** Resolves when this worker takes no jobs any more although jobs wait; nothing mends that but another process. */
   readonly deaf: Promise<void>;
   /** Takes no more jobs, until `resume` was called for every reason; those that run go on. */

@@ -150,7 +150,7 @@ async function test(context: RouteContext): Promise<void> {
     if (status < 200 || status >= 300) {
       throw invalidWebhook(`the receiver answered ${status}`);
     }
-    sendData(response, 200, { status, latencyMs: latencyMs });
+    sendData(response, 200, { status, latencyMs });
   } catch (error) {
     throw error instanceof OutboundRefused || error instanceof OutboundFailed
       ? invalidWebhook(error.message, error)

@@ -10,6 +10,7 @@ import type { Redis } from 'soundpost-kit/redis/connection';
 import type { UrlSigner } from 'soundpost-kit/signing/signed-url';
 import { ObjectNotFound, type Storage } from 'soundpost-kit/storage/storage';
 import type { Workspaces } from 'soundpost-kit/storage/workspaces';
+import { clearSending } from '../../jobs/bullmq-internals.ts';
 import type { JobRecord } from '../../jobs/job-record.ts';
 import { notePartId, webhookId } from '../../jobs/names.ts';
 import {
@@ -20,7 +21,7 @@ import {
 } from '../../jobs/payloads.ts';
 import type { JobFollowUps } from '../job-followups.ts';
 import { type Attempt, type FollowUpKind, scheduled, type Tried, VOICE_SCHEDULE_SECONDS } from '../kind.ts';
-import { beginSending, endSending, raiseMessageStatus, readVoice } from '../state/voice.ts';
+import { beginSending, raiseMessageStatus, readVoice } from '../state/voice.ts';
 import type { GatewaySettings, SendAnswer } from './gateway-client.ts';
 
 interface VoiceServices {
@@ -209,7 +210,7 @@ async function conclude(
       return attempt.earlierLost ? unknown(answer.message) : failed(answer.code, answer.message);
     case 'not-now':
       // The mark of an earlier try stays: what this answer says is true of this try only.
-      if (!attempt.earlierLost) await endSending(services.redis, partId);
+      if (!attempt.earlierLost) await clearSending(services.redis, partId);
       if (!attempt.last) {
         return { outcome: 'retry', error: answer.error, retryAfterSeconds: answer.retryAfterSeconds };
       }
