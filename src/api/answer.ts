@@ -32,7 +32,7 @@ export function sendFailure(response: Response, error: ErrorBody): void {
 }
 
 /** As Express's own, which looks besides for validators and encodings that no answer of ours has. */
-export function sendJson(response: Response, httpStatus: number, body: unknown): void {
+function sendJson(response: Response, httpStatus: number, body: unknown): void {
   const text = JSON.stringify(body);
   response.statusCode = httpStatus;
   response.setHeader('Content-Type', 'application/json; charset=utf-8');
