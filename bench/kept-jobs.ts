@@ -12,7 +12,7 @@ import { Client } from 'soundpost-testing/client';
 import { until } from 'soundpost-testing/until';
 import { consumeCompletions } from '../src/followups/completion.ts';
 import { JobFollowUps } from '../src/followups/job-followups.ts';
-import { scheduled } from '../src/followups/schedule.ts';
+import { scheduled } from '../src/followups/kind.ts';
 import { FollowUpWorker } from '../src/followups/worker.ts';
 import { consumeExtractions, type ExtractionJob } from '../src/jobs/extraction-consumer.ts';
 import { openQueue } from '../src/jobs/open-queue.ts';

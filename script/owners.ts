@@ -6,7 +6,7 @@ export const owners: Readonly<Record<string, readonly string[]>> = {
   net: [
     'packages/outbound/',
     'packages/kit/src/(http/|observe/metrics/server\\.ts|storage/s3-bucket\\.ts)',
-    'src/(api/middleware/fixed-headers|gateway/start)\\.ts',
+    'src/(api/app|gateway/start)\\.ts',
     'src/cli/',
   ],
   // The clients of the gateway and of the transcriber talk to addresses of the operator's.

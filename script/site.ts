@@ -15,7 +15,7 @@ import { openApiDocument as apiDocument } from '../src/api/openapi/document.ts';
 import { openApiDocument as gatewayDocument } from '../src/gateway/openapi/document.ts';
 import { keyedRoutes } from '../src/gateway/routes/routes.ts';
 import type { GatewayServices } from '../src/gateway/services.ts';
-import { referenceFiles } from '../src/process/reference-files.ts';
+import { referenceFiles } from '../src/process/config.ts';
 
 const projectFolder = resolve(import.meta.dirname, '..');
 const outDir = resolve(process.argv[2] ?? join(projectFolder, 'site'));

@@ -10,7 +10,7 @@ import { OutboundRefused } from 'soundpost-outbound/errors';
 import { z } from 'zod';
 import type { QueuedSource } from '../jobs/payloads.ts';
 import { findUpload } from '../jobs/uploads/record.ts';
-import { type Fault, faultsError, schemaFaults } from './request-faults.ts';
+import { type Fault, faultsError, schemaFaults } from './request.ts';
 import type { ApiServices } from './route.ts';
 
 /**

@@ -1,12 +1,19 @@
-/** The envelope that every JSON answer wears (audio-extraction.md "Response envelope"). */
+/** The envelope that every JSON answer wears (audio-extraction.md "Response envelope"), and the first answer again for a repeated Idempotency-Key (decisions A6). */
+
+import { createHash, type Hash } from 'node:crypto';
 import type { Response } from 'express';
-import { errorCatalogue, type ServiceError } from 'soundpost-contract/errors';
+import { type ErrorBody, errorCatalogue, ServiceError } from 'soundpost-contract/errors';
+import { IdempotencyHeaders } from 'soundpost-contract/request-headers';
+import { hashOf, type IdempotencyPolicy, once } from 'soundpost-kit/http/idempotency';
+import { ownKey } from 'soundpost-kit/redis/keys';
+import { z } from 'zod';
+import { keyOf, type RouteContext } from './route.ts';
 
 export function sendData(response: Response, httpStatus: number, data: object, message?: string): void {
   sendJson(response, httpStatus, { success: true, data, ...(message === undefined ? {} : { message }) });
 }
 
-/** @param httpStatus where a route's own rule differs from the catalogue's row, such as 200 of a failed job's status */
+/** @param httpStatus where a route's own rule differs from the catalogue's row */
 export function sendError(response: Response, error: ServiceError, httpStatus?: number): void {
   if (error.retryAfterSeconds !== undefined) {
     response.set('Retry-After', String(Math.max(1, Math.ceil(error.retryAfterSeconds))));
@@ -18,8 +25,14 @@ export function sendError(response: Response, error: ServiceError, httpStatus?: 
   });
 }
 
+/** Of something that failed and is there to be asked for: the request itself did not. */
+export function sendFailure(response: Response, error: ErrorBody): void {
+  response.set('Cache-Control', 'no-store');
+  sendJson(response, 200, { success: false, error });
+}
+
 /** As Express's own, which looks besides for validators and encodings that no answer of ours has. */
-export function sendJson(response: Response, httpStatus: number, body: unknown): void {
+function sendJson(response: Response, httpStatus: number, body: unknown): void {
   const text = JSON.stringify(body);
   response.statusCode = httpStatus;
   response.setHeader('Content-Type', 'application/json; charset=utf-8');
@@ -27,4 +40,87 @@ export function sendJson(response: Response, httpStatus: number, body: unknown):
   response.setHeader('Content-Length', bytes);
   // Text of nothing but ASCII is the same in both, and need not be encoded.
   response.end(text, bytes === text.length ? 'latin1' : 'utf8');
+}
+
+/** What a route answers when it succeeds. */
+export interface Answer {
+  readonly httpStatus: number;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly data: object;
+  readonly message?: string;
+}
+
+/** A hash of a body that is too large to be kept, where a repetition will have to be told from another request. */
+export function bodyHash({ request }: RouteContext): Hash | undefined {
+  return request.get('idempotency-key') === undefined ? undefined : createHash('sha256');
+}
+
+const KeptAnswer = z.object({
+  httpStatus: z.int(),
+  headers: z.record(z.string(), z.string()),
+  body: z.unknown(),
+});
+type KeptAnswer = z.infer<typeof KeptAnswer>;
+
+/** A refusal changed nothing. After anything else the record stays: a repetition finds out with the same ids. */
+const policy: IdempotencyPolicy = {
+  isUndone: (error) => error instanceof ServiceError,
+  refusal: (reason, retryAfterSeconds) =>
+    reason === 'mismatch'
+      ? new ServiceError('IDEMPOTENCY_MISMATCH', 'this Idempotency-Key was used for another request')
+      : new ServiceError('IDEMPOTENCY_IN_PROGRESS', 'the first request with this key is still running', {
+          retryAfterSeconds,
+        }),
+};
+
+/**
+ * Does the work once for a key and a request, and answers.
+ * @param fingerprint what has to be the same for a repetition: the body, and the path where it names something
+ * @param work gets a seed to make ids from, the same one when it is repeated after a crash; undefined without a key
+ * Throws INVALID_REQUEST, IDEMPOTENCY_MISMATCH or IDEMPOTENCY_IN_PROGRESS, or what the work throws.
+ */
+export async function answerOnce(
+  context: RouteContext,
+  fingerprint: string,
+  work: (seed: string | undefined) => Promise<Answer>,
+): Promise<void> {
+  const { request, response, services } = context;
+  const key = idempotencyKeyOf(context);
+  if (key === undefined) {
+    return send(context, kept(await work(undefined)));
+  }
+  const keyed = {
+    record: ownKey('idempotency', keyOf(context).id, hashOf(key)),
+    fingerprint: hashOf(`${request.method} ${request.route.path} ${fingerprint}`),
+  };
+  const { answer, replayed } = await once(services.redis, keyed, policy, async (seed) =>
+    kept(await work(seed)),
+  );
+  if (replayed) {
+    response.setHeader('Idempotent-Replayed', 'true');
+  }
+  send(context, KeptAnswer.parse(answer));
+}
+
+function idempotencyKeyOf({ request }: RouteContext): string | undefined {
+  const parsed = IdempotencyHeaders.safeParse({ 'Idempotency-Key': request.get('idempotency-key') });
+  if (!parsed.success) {
+    throw new ServiceError('INVALID_REQUEST', 'the Idempotency-Key must have 1 to 255 characters');
+  }
+  return parsed.data['Idempotency-Key'];
+}
+
+function kept({ httpStatus, headers = {}, data, message }: Answer): KeptAnswer {
+  return {
+    httpStatus,
+    headers,
+    body: { success: true, data, ...(message === undefined ? {} : { message }) },
+  };
+}
+
+function send({ response }: RouteContext, { httpStatus, headers, body }: KeptAnswer): void {
+  for (const [name, value] of Object.entries(headers)) {
+    response.setHeader(name, value);
+  }
+  sendJson(response, httpStatus, body);
 }

@@ -1,16 +1,20 @@
 /** The Express application: the table of routes, and around it what every request goes through. */
+
 import { randomUUID } from 'node:crypto';
+import { IncomingMessage, ServerResponse } from 'node:http';
+import { Socket } from 'node:net';
 import type { ErrorRequestHandler, Express, NextFunction, Request, RequestHandler, Response } from 'express';
+import helmet from 'helmet';
 import type { Logger } from 'soundpost-base/logger';
 import { ServiceError } from 'soundpost-contract/errors';
 import { JobId } from 'soundpost-contract/ids';
+import { crossOrigin } from 'soundpost-kit/http/cross-origin';
 import { application, type Mounting, mount, newRouter, noticeForwarded } from 'soundpost-kit/http/routes';
 import { staticFiles } from 'soundpost-kit/http/static-files';
-import { referenceFiles } from '../process/reference-files.ts';
+import { referenceFiles } from '../process/config.ts';
 import { consolePage } from './console-page.ts';
 import { admit } from './middleware/authentication.ts';
 import { errorHandler } from './middleware/errors.ts';
-import { apiFromElsewhere, fixedHeaders } from './middleware/fixed-headers.ts';
 import type { ApiServices, ApiSettings, Route, RouteContext } from './route.ts';
 import { batchRoutes } from './routes/batch.ts';
 import { deliveryRoutes } from './routes/deliveries.ts';
@@ -20,14 +24,10 @@ import { eventRoutes } from './routes/events.ts';
 import { extractRoutes } from './routes/extract.ts';
 import { healthRoutes } from './routes/health.ts';
 import { hookRoutes } from './routes/hooks.ts';
-import { jobEventRoutes } from './routes/job-events.ts';
 import { jobRoutes } from './routes/jobs.ts';
 import { keyRoutes } from './routes/keys.ts';
-import { statusRoutes } from './routes/status.ts';
 import { uploadRoutes } from './routes/uploads.ts';
-import { usageRoutes } from './routes/usage.ts';
 import { voiceMessageRoutes } from './routes/voice-message.ts';
-import { webhookSecretRoutes } from './routes/webhook-secret.ts';
 import { overrideMethod } from './uploads/tus-protocol.ts';
 
 /** Every route of the service, in the order in which they are documented. */
@@ -35,16 +35,12 @@ export const routes: readonly Route[] = [
   ...extractRoutes,
   ...batchRoutes,
   ...uploadRoutes,
-  ...statusRoutes,
   ...jobRoutes,
-  ...jobEventRoutes,
   ...eventRoutes,
   ...voiceMessageRoutes,
   ...downloadRoutes,
   ...deliveryRoutes,
-  ...webhookSecretRoutes,
   ...keyRoutes,
-  ...usageRoutes,
   ...hookRoutes,
   ...healthRoutes,
   ...docsRoutes(() => routes),
@@ -141,4 +137,62 @@ function answerUndecodable(services: ApiServices): ErrorRequestHandler {
     }
     next(error);
   };
+}
+
+/** Headers that every answer carries, made once: what the libraries would set is the same for every request from no page of elsewhere. */
+function fixedHeaders({ publicUrl, corsOrigins }: ApiSettings): Map<string, string> {
+  const request = new IncomingMessage(new Socket());
+  request.method = 'GET';
+  const response = new ServerResponse(request);
+  const headers = new Map<string, string>();
+  response.setHeader = (name, value) => {
+    headers.set(name, String(value));
+    return response;
+  };
+  securityHeaders(publicUrl)(request, response, () => undefined);
+  apiFromElsewhere(corsOrigins)(request as Request, response as Response, () => undefined);
+  return headers;
+}
+
+/** JSON and files need nothing of a browser; pages set a policy of their own. */
+function securityHeaders(publicUrl: string): ReturnType<typeof helmet> {
+  return helmet({
+    contentSecurityPolicy: {
+      useDefaults: false,
+      directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] },
+    },
+    // RFC 6797 7.2: not over http, where a browser would have to ignore it.
+    strictTransportSecurity: publicUrl.startsWith('https:'),
+  });
+}
+
+const EXPOSED = [
+  'Content-Disposition',
+  'Content-Range',
+  'ETag',
+  'Idempotent-Replayed',
+  'Location',
+  'RateLimit',
+  'RateLimit-Policy',
+  'Retry-After',
+  'Tus-Checksum-Algorithm',
+  'Tus-Extension',
+  'Tus-Max-Size',
+  'Tus-Resumable',
+  'Tus-Version',
+  'Upload-Expires',
+  'Upload-Length',
+  'Upload-Metadata',
+  'Upload-Offset',
+  'X-Request-Id',
+];
+
+/** What pages of elsewhere may do at the API, where CORS_ORIGINS names them. */
+function apiFromElsewhere(origins: readonly string[]): RequestHandler {
+  return crossOrigin({
+    origins,
+    methods: ['GET', 'HEAD', 'POST', 'PATCH', 'DELETE'],
+    exposedHeaders: EXPOSED,
+    preflightContinue: true,
+  });
 }

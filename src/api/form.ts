@@ -4,8 +4,7 @@ import { ServiceError } from 'soundpost-contract/errors';
 import type { bodyStream } from 'soundpost-kit/http/body-stream';
 import { readForm } from 'soundpost-kit/http/multipart';
 import type { Upload } from '../jobs/uploads/record.ts';
-import { discardUpload, storeUpload } from './intake.ts';
-import { withRoom } from './room.ts';
+import { discardUpload, storeUpload, withRoom } from './intake.ts';
 import { keyOf, type RouteContext } from './route.ts';
 
 const MAX_FIELD_BYTES = 256 * 1024;

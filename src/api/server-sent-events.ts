@@ -2,8 +2,7 @@
 import { once } from 'node:events';
 import type { Job } from 'soundpost-contract/job';
 import { openStream } from './event-streams.ts';
-import { jobAnswer } from './job-answer.ts';
-import { findJob } from './owned-job.ts';
+import { findJob, jobAnswer } from './job-answer.ts';
 import { type ApiServices, keyOf, type RouteContext } from './route.ts';
 
 const HEARTBEAT_MS = 15_000;

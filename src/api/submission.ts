@@ -19,7 +19,7 @@ import {
   webhookFaults,
   within,
 } from './address-faults.ts';
-import { faultsError } from './request-faults.ts';
+import { faultsError } from './request.ts';
 import type { ApiServices } from './route.ts';
 
 export interface Submission {

@@ -21,8 +21,8 @@ import {
   VoicePayload,
   WebhookPayload,
 } from '../jobs/payloads.ts';
+import { PUT_SCHEDULE_SECONDS, VOICE_SCHEDULE_SECONDS } from './kind.ts';
 import { FollowUpQueue } from './queue.ts';
-import { PUT_SCHEDULE_SECONDS, VOICE_SCHEDULE_SECONDS } from './schedule.ts';
 
 interface JobFollowUpsOptions {
   /** The caller closes it. */

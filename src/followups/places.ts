@@ -12,7 +12,7 @@ import { loadScript } from 'soundpost-kit/redis/script';
 import { z } from 'zod';
 import type { QueueName } from '../jobs/names.ts';
 
-export interface PlaceSet {
+interface PlaceSet {
   /** Places of the same name are the same places. */
   readonly name: QueueName | 'voice-delay';
   readonly perKey: number;

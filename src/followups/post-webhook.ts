@@ -1,13 +1,13 @@
-/** One signed POST to a webhook, through the outbound guard or to the operator's own address. */
+/** One signed POST to a webhook (Standard Webhooks 1.0.0), through the outbound guard or to the operator's own address. */
 
 import { deadline } from 'soundpost-base/deadline';
 import type { Logger } from 'soundpost-base/logger';
 import type { Observer, WebhookOutcome } from 'soundpost-kit/observe/metrics/observer';
 import { noTracing, type Tracing } from 'soundpost-kit/observe/tracing/tracing';
 import { redisNow } from 'soundpost-kit/redis/clock';
+import { type SignedHeaders, webhookMac } from 'soundpost-kit/signing/standard-webhooks';
 import { OutboundFailed, OutboundRefused } from 'soundpost-outbound/errors';
 import type { Attempt, Tried } from './kind.ts';
-import { signWebhook } from './sign-webhook.ts';
 
 interface PostRequest {
   readonly url: string;
@@ -172,4 +172,21 @@ function outcomeOf(httpStatus: number | null, error: string | undefined): Webhoo
   if (error === undefined) return 'delivered';
   if (httpStatus === null) return 'unreachable';
   return httpStatus === GONE ? 'gone' : 'rejected';
+}
+
+/**
+ * @param id the same for every attempt, so that a receiver can drop what it has seen
+ * @param secrets the current one first; during a rotation also the previous one
+ */
+export function signWebhook(
+  id: string,
+  body: string,
+  secrets: readonly string[],
+  nowMs: number,
+): SignedHeaders {
+  const timestamp = String(Math.floor(nowMs / 1000));
+  const signatures = secrets.map(
+    (secret) => `v1,${webhookMac(secret, id, timestamp, body).toString('base64')}`,
+  );
+  return { 'webhook-id': id, 'webhook-timestamp': timestamp, 'webhook-signature': signatures.join(' ') };
 }

@@ -1,13 +1,14 @@
-/** The producers' side of the engine, by BullMQ's public interface alone. */
+/** The producers' side of the engine, by BullMQ's public interface alone, and a log of the tries, of which BullMQ keeps the last one only. */
+
 import { Job, type KeepJobs, type Queue, type Telemetry } from 'bullmq';
 import type { Logger } from 'soundpost-base/logger';
-import type { DeliveryProgress } from 'soundpost-contract/deliveries';
+import { DeliveryAttempt, type DeliveryProgress } from 'soundpost-contract/deliveries';
 import { redisNow } from 'soundpost-kit/redis/clock';
 import type { Redis } from 'soundpost-kit/redis/connection';
+import { ownKey } from 'soundpost-kit/redis/keys';
 import { z } from 'zod';
 import type { QueueName } from '../jobs/names.ts';
 import { openQueue } from '../jobs/open-queue.ts';
-import { AttemptLog } from './attempt-log.ts';
 import { failingSinceMs } from './places.ts';
 import { hostOf } from './post-webhook.ts';
 
@@ -21,7 +22,7 @@ interface FollowUpQueueOptions {
   readonly telemetry?: Telemetry | undefined;
 }
 
-export interface StoredFollowUp {
+interface StoredFollowUp {
   /** Of its job. */
   readonly id: string;
   readonly name: string;
@@ -179,4 +180,41 @@ function stored(job: Job, isDelayed: boolean): StoredFollowUp {
     isDelayed,
     addedAtMs: job.timestamp,
   };
+}
+
+const LoggedAttempt = DeliveryAttempt.extend({
+  /** When the next try was due; absent when there was none. */
+  nextAtMs: z.number().optional(),
+});
+type LoggedAttempt = z.infer<typeof LoggedAttempt>;
+
+class AttemptLog {
+  readonly #redis: Redis;
+  readonly #queue: QueueName;
+
+  constructor(redis: Redis, queue: QueueName) {
+    this.#redis = redis;
+    this.#queue = queue;
+  }
+
+  /** Ids of webhooks came first; those of other queues may be the same. */
+  #key(id: string): string {
+    const isOfWebhook = this.#queue === 'webhook' || this.#queue === 'gateway-webhook';
+    return isOfWebhook ? ownKey('attempts', id) : ownKey('attempts', this.#queue, id);
+  }
+
+  async add(id: string, attempt: LoggedAttempt, keepSeconds: number): Promise<void> {
+    const key = this.#key(id);
+    await this.#redis.multi().rpush(key, JSON.stringify(attempt)).expire(key, Math.ceil(keepSeconds)).exec();
+  }
+
+  /** Oldest first. */
+  async read(id: string): Promise<LoggedAttempt[]> {
+    const texts = await this.#redis.lrange(this.#key(id), 0, -1);
+    return texts.map((text) => LoggedAttempt.parse(JSON.parse(text)));
+  }
+
+  count(id: string): Promise<number> {
+    return this.#redis.llen(this.#key(id));
+  }
 }

@@ -10,7 +10,7 @@ import { closeWorker, openWorker, type WorkerSettings } from '../jobs/open-worke
 import { type FollowUpKind, type Lane, type Tried, tryOnce } from './kind.ts';
 import { Lanes } from './lanes.ts';
 import { TryPlaces, type Turn } from './places.ts';
-import type { FollowUpQueue, StoredFollowUp } from './queue.ts';
+import type { FollowUpQueue } from './queue.ts';
 
 interface FollowUpWorkerOptions<Payload, Ready, Result> extends WorkerSettings {
   /** Holds what is tried. The caller closes it. */
@@ -193,23 +193,21 @@ export class FollowUpWorker<Payload, Ready, Result> {
   /** Reserves each lane for its first, wherever the process before left it. */
   async #takeOverLanes(): Promise<void> {
     const { queue, kindOf } = this.#options;
-    const waiting: { stored: StoredFollowUp; lane: Lane }[] = [];
+    const waiting: { id: string; isParked: boolean; isNew: boolean; lane: Lane }[] = [];
     for await (const stored of queue.unfinished()) {
       const { lane: laneOf, payload } = kindOf(stored.name);
       const lane = laneOf?.(payload.parse(stored.data));
-      if (lane !== undefined && (stored.tries === 0 || lane.until === 'end')) {
-        waiting.push({ stored, lane });
+      const isNew = stored.tries === 0;
+      if (lane !== undefined && (isNew || lane.until === 'end')) {
+        waiting.push({ id: stored.id, isParked: stored.isDelayed, isNew, lane });
       }
     }
     waiting.sort((one, other) => (one.lane.order < other.lane.order ? -1 : 1));
-    for (const {
-      stored: { id, isDelayed, tries },
-      lane,
-    } of waiting) {
+    for (const { id, isParked, isNew, lane } of waiting) {
       const isNext = this.#lanes.enter(lane, id);
-      if (isNext && isDelayed && tries === 0) {
+      if (isNext && isParked && isNew) {
         await queue.promote(id);
-      } else if (!isNext && isDelayed) {
+      } else if (!isNext && isParked) {
         await this.#lanes.wait(lane, id, async () => undefined);
       }
     }

@@ -1,7 +1,10 @@
-/** What a running attempt writes into its job's record: how far it is, and that its worker lives. */
+/** What is told of a running attempt: to its job's record how far it is and that its worker lives, to the observer its beginning and end. */
+import type { Job, Worker } from 'bullmq';
 import type { Logger } from 'soundpost-base/logger';
+import type { Observer } from 'soundpost-kit/observe/metrics/observer';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { type AttemptState, reportProgress } from './bullmq-internals.ts';
+import { readFailure } from './job-record.ts';
 import type { ExtractProgress } from './payloads.ts';
 
 interface AttemptReportOptions {
@@ -74,4 +77,30 @@ export class AttemptReport {
     const working = this.#isWorking ? workerId : '';
     onState(await reportProgress(redis, { jobId, token, lockMs, working }, this.#latest));
   }
+}
+
+/** To be called when an attempt begins; only the first one of a job counts. */
+export function observeStart(job: Job, observer: Observer | undefined): void {
+  if (job.attemptsStarted === 1 && job.processedOn !== undefined) {
+    observer?.jobTaken(Math.max(0, job.processedOn - job.timestamp) / 1000);
+  }
+}
+
+/** Of attempts that another one follows nothing is told: BullMQ gives only the job's last one its time of end. */
+export function observeEnds(worker: Worker, observer: Observer | undefined): void {
+  worker.on('completed', (job) =>
+    observer?.jobEnded({ state: 'completed' }, secondsOf(job), job.data.tenant),
+  );
+  worker.on('failed', (job, error) => {
+    if (job?.finishedOn !== undefined) {
+      const end = { state: 'failed', code: readFailure(error.message).code } as const;
+      observer?.jobEnded(end, secondsOf(job), job.data.tenant);
+    }
+  });
+}
+
+function secondsOf({ processedOn, finishedOn }: Job): number | undefined {
+  return processedOn === undefined || finishedOn === undefined
+    ? undefined
+    : (finishedOn - processedOn) / 1000;
 }

@@ -148,6 +148,7 @@ export function noteSending(redis: Redis, sendId: string): Promise<'new' | 'know
   return noteField(redis, recordKey('voice', sendId), SENDING, '1');
 }
 
+/** The gateway did not take the message, or somebody asks for it again: another try is no second message. */
 export async function clearSending(redis: Redis, sendId: string): Promise<void> {
   await redis.hdel(recordKey('voice', sendId), SENDING);
 }
@@ -265,7 +266,7 @@ export async function reportProgress(
 }
 
 /** `claimed`: it was waiting, and is now held under the given token, to be failed by the caller. `told`: its worker was. */
-export type CancelOutcome = 'missing' | 'finished' | 'claimed' | 'told';
+type CancelOutcome = 'missing' | 'finished' | 'claimed' | 'told';
 
 const cancel = loadScript(new URL('./lua/bullmq/job-cancel.lua', import.meta.url));
 

@@ -2,14 +2,12 @@
  * Where the files of a job are put (decisions A8), as its payload keeps it: what an answer may show in the clear, the address with its query and the
  * values of the headers sealed, for whoever reads Redis could write there.
  */
-
 import { DestinationRequest, filledIn } from 'soundpost-contract/destination';
 import { ONLY_OUTPUT, OutputName } from 'soundpost-contract/ids';
 import { type AskedOutputs, outputsOf } from 'soundpost-contract/output-request';
 import { fileKindOf } from 'soundpost-contract/transcripts';
 import type { Sealer } from 'soundpost-kit/signing/sealer';
 import { z } from 'zod';
-import { withoutQuery } from './without-query.ts';
 
 const SealedDestination = z.object({
   /** Without its query. */
@@ -118,4 +116,10 @@ export function openDestination(
 
 function opened(sealer: Sealer, label: string, { sealed }: SealedDestination): DestinationRequest {
   return DestinationRequest.parse(JSON.parse(sealer.open(label, sealed)));
+}
+
+/** Presigned addresses carry their secret in the query, so it is not shown. */
+export function withoutQuery(url: string): string {
+  const [base = ''] = url.split(/[?#]/, 1);
+  return base;
 }

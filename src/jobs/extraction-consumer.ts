@@ -11,11 +11,10 @@ import type { Observer } from 'soundpost-kit/observe/metrics/observer';
 import { redisNow } from 'soundpost-kit/redis/clock';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { subscribe } from 'soundpost-kit/redis/subscription';
-import { AttemptReport } from './attempt-report.ts';
+import { AttemptReport, observeEnds, observeStart } from './attempt-report.ts';
 import { dropUnconfirmed, noteServed, startAttempt, wakeWorker } from './bullmq-internals.ts';
 import { DeafWatch, type DeafWatchOptions } from './deaf-watch.ts';
 import { cancelledError, deadlyError } from './job-record.ts';
-import { observeEnds, observeStart } from './job-watch.ts';
 import { ACCEPTED_CHANNEL, CANCEL_CHANNEL } from './names.ts';
 import {
   closeWorker,
@@ -79,7 +78,7 @@ export interface ExtractionConsumerOptions extends WorkerSettings {
   readonly observer?: Observer;
 }
 
-export interface ExtractionConsumer {
+interface ExtractionConsumer {
   /** Resolves when this worker takes no jobs any more although jobs wait; nothing mends that but another process. */
   readonly deaf: Promise<void>;
   /** Takes no more jobs, until `resume` was called for every reason; those that run go on. */

@@ -19,7 +19,7 @@ const LOOK_BACK_MS = 30_000;
 const KNOWN_OWNERS = 10_000;
 
 /** Watches all jobs of a key. */
-export interface KeyWatcher {
+interface KeyWatcher {
   /** A job of the key is new, or may have changed. */
   readonly changed: (jobId: string) => void;
   /** Changes may have been lost: any job of the key may be another one now. */

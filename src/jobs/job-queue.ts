@@ -11,14 +11,7 @@ import { REQUEST_DEADLINE_MS } from 'soundpost-kit/redis/clients';
 import { redisNow } from 'soundpost-kit/redis/clock';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import type { Replication } from 'soundpost-kit/redis/replication';
-import {
-  type CancelOutcome,
-  confirmJobs,
-  heldJobs,
-  markCancelled,
-  noteErased,
-  recordKey,
-} from './bullmq-internals.ts';
+import { confirmJobs, heldJobs, markCancelled, noteErased, recordKey } from './bullmq-internals.ts';
 import { findBatch, saveBatch, unfinishedIds } from './job-index.ts';
 import { cancelledError, findJobRecord, type JobRecord } from './job-record.ts';
 import { CHANGE_CHANNEL, completionId, type QueueName, queueNames } from './names.ts';
@@ -302,7 +295,7 @@ export class JobQueue {
   }
 
   /** Cancels an unfinished job: one that waits ends at once, one that runs within the time its worker needs to stop. */
-  async cancel(jobId: string): Promise<CancelOutcome> {
+  async cancel(jobId: string) {
     const token = randomUUID();
     const outcome = await markCancelled(this.#redis, jobId, token);
     if (outcome === 'claimed') {

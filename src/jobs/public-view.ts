@@ -2,6 +2,7 @@
 import type { AnyOutputFile, OutputFile, TranscriptFile } from 'soundpost-contract/job';
 import type { JobOptions } from 'soundpost-contract/job-request';
 import type { UrlSigner } from 'soundpost-kit/signing/signed-url';
+import { withoutQuery } from './destinations.ts';
 import {
   type ExtractPayload,
   type ExtractResult,
@@ -9,7 +10,6 @@ import {
   type StoredFile,
   type StoredTranscript,
 } from './payloads.ts';
-import { withoutQuery } from './without-query.ts';
 
 /** The files of a result with their signed addresses; without them once the files were erased. */
 export function filesView(

@@ -5,7 +5,7 @@ import { oldestWaitMs } from './bullmq-internals.ts';
 import { type QueueName, queueNames } from './names.ts';
 import type { Queues } from './open-queue.ts';
 
-export interface QueueState {
+interface QueueState {
   readonly queue: QueueName;
   /** Jobs that wait for a worker. */
   readonly waiting: number;

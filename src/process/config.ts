@@ -1,6 +1,8 @@
-/** Reads the environment, and says all that is wrong with it at once. The only file that reads `process.env`; and what package.json says of us. */
+/** Reads the environment, and says all that is wrong with it at once. The only file that reads `process.env`; and what lies beside the sources: package.json, ffmpeg, pages. */
+
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import type { StaticSource } from 'soundpost-kit/http/static-files';
 import { Environment } from 'soundpost-kit/settings/environment';
 import { z } from 'zod';
 
@@ -101,3 +103,11 @@ function faultsBetween(given: Readonly<Record<string, string | undefined>>): Con
   }
   return faults;
 }
+
+const WEB = new URL('../../web/', import.meta.url);
+
+/** What the page at /docs of both servers loads, by its path below /docs; script/scalar fetches the first, script/build-web.ts makes the second. */
+export const referenceFiles: ReadonlyMap<string, StaticSource> = new Map([
+  ['scalar.js', new URL('reference/scalar.js', WEB)],
+  ['reference.js', new URL('dist/reference/reference.js', WEB)],
+]);

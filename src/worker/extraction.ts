@@ -1,5 +1,8 @@
-/** A job from its first step to its last, in a folder of its own. */
+/** A job from its first step to its last, in a folder of its own: each step under its limit, all of them one number of progress. */
+
+import { deadline, within } from 'soundpost-base/deadline';
 import { ServiceError } from 'soundpost-contract/errors';
+import type { InputFile, ProcessingStep } from 'soundpost-contract/job';
 import { type NamedOutput, outputsOf } from 'soundpost-contract/output-request';
 import type { Observer } from 'soundpost-kit/observe/metrics/observer';
 import { noTracing } from 'soundpost-kit/observe/tracing/tracing';
@@ -9,10 +12,8 @@ import type { Workspaces } from 'soundpost-kit/storage/workspaces';
 import { MediaFailure } from 'soundpost-media/failure';
 import type { MediaTools } from 'soundpost-media/run';
 import type { ExtractionJob } from '../jobs/extraction-consumer.ts';
-import type { ExtractResult } from '../jobs/payloads.ts';
-import { ProgressMeter } from './progress.ts';
+import type { ExtractProgress, ExtractResult } from '../jobs/payloads.ts';
 import type { Step, StepContext, WorkerServices } from './step.ts';
-import { type LimitedStep, withinLimit } from './step-limits.ts';
 import { analyze, inputFileOf } from './steps/analyze.ts';
 import { download } from './steps/download.ts';
 import { extract } from './steps/extract.ts';
@@ -133,4 +134,96 @@ function timing({ observer, tracing = noTracing }: WorkerServices) {
       observer?.stepEnded(step, (performance.now() - startedAt) / 1000);
     }
   };
+}
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+
+/**
+ * What a caller sees of a step in the failure, and its limit: the last one. A download has its minimum rate, a run of ffmpeg its progress, which end
+ * sooner and know better whose fault it was.
+ */
+const limits = {
+  download: { does: 'downloading', limitMs: 2 * HOUR + 10 * MINUTE },
+  analyze: { does: 'analyzing', limitMs: 10 * MINUTE },
+  extract: { does: 'extracting', limitMs: 8 * HOUR },
+  finalize: { does: 'storing the result', limitMs: 30 * MINUTE },
+} as const;
+
+type LimitedStep = keyof typeof limits;
+
+/** For a step to end after its abort: ffmpeg is killed after 2 s. One that hangs in a system call is left to itself. */
+const ABORT_GRACE_MS = 10_000;
+
+/**
+ * Runs a step under its limit.
+ * @param signal the job's; the step gets one that is aborted with it, or when the time is over
+ * @throws ServiceError INTERNAL_ERROR, which is tried again, when the step took too long, even if it does not heed its signal;
+ * what the step throws otherwise
+ */
+export async function withinLimit<Output>(
+  step: LimitedStep,
+  signal: AbortSignal,
+  run: (signal: AbortSignal) => Promise<Output>,
+  limitMs: number = limits[step].limitMs,
+  graceMs: number = ABORT_GRACE_MS,
+): Promise<Output> {
+  const error = new ServiceError(
+    'INTERNAL_ERROR',
+    `the job could not be finished: ${limits[step].does} took too long`,
+  );
+  const reason = () => error;
+  using limit = deadline(limitMs, { signal, reason });
+  return await within(limitMs + graceMs, () => run(limit.signal), { reason });
+}
+
+/** The share of each step in a job's time: encoding takes most of it, a download what the link allows. */
+const SHARES: readonly (readonly [ProcessingStep, number])[] = [
+  ['downloading_video', 30],
+  ['analyzing_video', 2],
+  ['extracting_audio', 40],
+  ['normalizing_audio', 22],
+  ['finalizing', 5],
+];
+/** 100 is the completed job's alone. */
+const HIGHEST = 99;
+
+class ProgressMeter {
+  readonly #startedMs: number;
+  readonly #shares: readonly (readonly [ProcessingStep, number])[];
+  readonly #total: number;
+  readonly #report: (state: ExtractProgress) => void;
+  #inputFile: InputFile | null = null;
+  #step: ProcessingStep = 'downloading_video';
+  #done = 0;
+
+  /** @param normalizes whether the job has the step normalizing_audio */
+  constructor(normalizes: boolean, nowMs: number, report: (state: ExtractProgress) => void) {
+    this.#shares = SHARES.filter(([step]) => normalizes || step !== 'normalizing_audio');
+    this.#total = this.#shares.reduce((sum, [, share]) => sum + share, 0);
+    this.#startedMs = nowMs;
+    this.#report = report;
+  }
+
+  /** From then on the job shows what its input is. */
+  setInputFile(inputFile: InputFile): void {
+    this.#inputFile = inputFile;
+  }
+
+  advance(step: ProcessingStep, fraction: number, nowMs: number): void {
+    const index = this.#shares.findIndex(([name]) => name === step);
+    const before = this.#shares.slice(0, index).reduce((sum, [, share]) => sum + share, 0);
+    const share = this.#shares[index]?.[1] ?? 0;
+    const done = (before + share * Math.min(1, Math.max(0, fraction))) / this.#total;
+    this.#step = step;
+    this.#done = Math.max(this.#done, done);
+    const elapsedSeconds = (nowMs - this.#startedMs) / 1000;
+    const remaining = this.#done > 0 ? (elapsedSeconds * (1 - this.#done)) / this.#done : undefined;
+    this.#report({
+      progress: Math.min(HIGHEST, Math.floor(this.#done * 100)),
+      currentStep: this.#step,
+      ...(remaining === undefined ? {} : { estimatedTimeRemaining: Math.round(remaining * 10) / 10 }),
+      inputFile: this.#inputFile,
+    });
+  }
 }

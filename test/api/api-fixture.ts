@@ -25,7 +25,7 @@ import { type Dispatcher, request } from 'undici';
 import { afterAll, beforeAll } from 'vitest';
 import { startApi } from '../../src/api/start.ts';
 import { runGateway } from '../../src/gateway/start.ts';
-import type { ApiKeys, NewApiKey } from '../../src/jobs/tenants/api-keys.ts';
+import type { ApiKey, ApiKeys } from '../../src/jobs/tenants/api-keys.ts';
 import { type Config, loadConfig } from '../../src/process/config.ts';
 import {
   checkStorage,
@@ -297,7 +297,7 @@ export class TestService {
   }
 
   /** A key of a tenant of its own. */
-  newKey(wanted: Partial<NewApiKey> = {}): Promise<string> {
+  newKey(wanted: Partial<Pick<ApiKey, 'name' | 'scopes' | 'instances'>> = {}): Promise<string> {
     return this.#keys.create({ name: 'test', scopes, instances: ['*'], ...wanted });
   }
 

@@ -11,7 +11,7 @@ import { connectPatiently } from 'soundpost-testing/patient-redis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { routes } from '../../src/api/app.ts';
 import type { Access, Route } from '../../src/api/route.ts';
-import { signWebhook } from '../../src/followups/sign-webhook.ts';
+import { signWebhook } from '../../src/followups/post-webhook.ts';
 import { deriveSecrets } from '../../src/process/secrets.ts';
 import { type Answer, type Ask, type Json, SECRET_KEY, useClips, useService } from './api-fixture.ts';
 

@@ -5,7 +5,7 @@
 import { readFile } from 'node:fs/promises';
 import { UrlSigner } from 'soundpost-kit/signing/signed-url';
 import { routes } from '../../src/api/app.ts';
-import { signWebhook } from '../../src/followups/sign-webhook.ts';
+import { signWebhook } from '../../src/followups/post-webhook.ts';
 import { deriveSecrets } from '../../src/process/secrets.ts';
 import { type Ask, type Json, SECRET_KEY, type TestService } from './api-fixture.ts';
 

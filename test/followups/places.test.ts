@@ -4,10 +4,10 @@ import { ownKey } from 'soundpost-kit/redis/keys';
 import { until } from 'soundpost-testing/until';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import { scheduled } from '../../src/followups/kind.ts';
 import { failingSinceMs, TryPlaces } from '../../src/followups/places.ts';
 import { hostOf, type Post, tryWebhook } from '../../src/followups/post-webhook.ts';
 import { FollowUpQueue } from '../../src/followups/queue.ts';
-import { scheduled } from '../../src/followups/schedule.ts';
 import { FollowUpWorker } from '../../src/followups/worker.ts';
 import { logger, useQueue } from '../jobs/queue-fixture.ts';
 

@@ -3,7 +3,7 @@
 import { isWebhookSigned } from 'soundpost-kit/signing/standard-webhooks';
 import { Webhook, WebhookVerificationError } from 'standardwebhooks';
 import { describe, expect, it } from 'vitest';
-import { signWebhook } from '../../src/followups/sign-webhook.ts';
+import { signWebhook } from '../../src/followups/post-webhook.ts';
 
 const secretOf = (fill: number) => `whsec_${Buffer.alloc(32, fill).toString('base64')}`;
 const current = secretOf(1);

@@ -12,7 +12,6 @@ import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest';
 import { sealDestinations } from '../../src/jobs/destinations.ts';
 import {
   consumeExtractions,
-  type ExtractionConsumer,
   type ExtractionConsumerOptions,
   type ExtractionJob,
 } from '../../src/jobs/extraction-consumer.ts';
@@ -176,7 +175,7 @@ export class TestQueue {
   consume(
     run: (job: ExtractionJob) => Promise<ExtractResult>,
     { takesTurns = false, ...options }: Partial<ExtractionConsumerOptions> & { takesTurns?: boolean } = {},
-  ): ExtractionConsumer {
+  ) {
     const registry = this.registry();
     const consumer = consumeExtractions({
       redis: this.connect('worker'),

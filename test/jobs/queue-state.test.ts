@@ -1,26 +1,26 @@
 /** What is told of the queues, against what was put into them. */
 import { describe, expect, it } from 'vitest';
-import { queueNames } from '../../src/jobs/names.ts';
+import { type QueueName, queueNames } from '../../src/jobs/names.ts';
 import { closeQueues, openQueues } from '../../src/jobs/open-queue.ts';
-import { type QueueState, readQueues } from '../../src/jobs/queue-state.ts';
+import { readQueues } from '../../src/jobs/queue-state.ts';
 import { jobKey, queueKey } from './bullmq-keys.ts';
 import { aborted, logger, useQueue } from './queue-fixture.ts';
 
 const queue = useQueue();
 
-async function states(): Promise<QueueState[]> {
+async function states() {
   const queues = openQueues(queue().redis, logger);
   queue().onClose(() => closeQueues(queues));
   return readQueues(queue().redis, queues);
 }
 
-async function stateOf(name: QueueState['queue']): Promise<QueueState | undefined> {
+async function stateOf(name: QueueName) {
   return (await states()).find((state) => state.queue === name);
 }
 
 const isAged = (seconds: number) => (age: number) => age >= seconds && age < seconds + 10;
 
-async function makeOlder(id: string, seconds: number, name: QueueState['queue'] = 'extract'): Promise<void> {
+async function makeOlder(id: string, seconds: number, name: QueueName = 'extract'): Promise<void> {
   await queue().redis.hset(jobKey(name, id), 'timestamp', Date.now() - seconds * 1000);
 }
 

@@ -196,9 +196,9 @@ export const apiFaults: readonly Fault[] = [
   {
     name: 'failed-job-status-not-200',
     promise: 'api.md "Follow": GET /v1/status answers 200 in every state, a failed job an error envelope',
-    in: 'status',
-    search: 'sendError(response, new ServiceError(code, message, more), 200);',
-    replace: 'sendError(response, new ServiceError(code, message, more), 400);',
+    in: 'sendFailure',
+    search: 'sendJson(response, 200, {',
+    replace: 'sendJson(response, 400, {',
     tests: ['test/api/contract-job.test.ts', 'test/api/contract-errors.test.ts'],
   },
   {

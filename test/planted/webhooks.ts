@@ -125,9 +125,9 @@ export const webhookFaults: readonly Fault[] = [
   {
     name: 'transcript-on-another-clock',
     promise: 'api.md "Transcripts": times are seconds of the source, whatever start is',
-    in: 'joinParts',
-    search: 'const shift = startOffsetSeconds + fromSeconds;',
-    replace: 'const shift = fromSeconds;',
+    in: 'transcriptOf',
+    search: 'const shift = startOffsetSeconds + ((',
+    replace: 'const shift = ((',
     tests: ['test/followups/transcripts/join.test.ts', 'test/worker/transcript.test.ts'],
   },
   {

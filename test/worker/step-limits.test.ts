@@ -1,6 +1,6 @@
 /** A step that takes too long is ended, and the job is tried again. */
 import { expect, it } from 'vitest';
-import { withinLimit } from '../../src/worker/step-limits.ts';
+import { withinLimit } from '../../src/worker/extraction.ts';
 
 const SOON_MS = 20;
 

@@ -8,12 +8,10 @@ import { BatchRequest, MAX_BATCH_JOBS } from 'soundpost-contract/job-request';
 import { IdempotencyHeaders } from 'soundpost-contract/request-headers';
 import { findBatch } from '../../jobs/job-index.ts';
 import { parseSubmission } from '../address-faults.ts';
-import { sendData } from '../answer.ts';
-import { answerOnce } from '../idempotent.ts';
+import { answerOnce, sendData } from '../answer.ts';
 import { shownProgress } from '../job-answer.ts';
-import { readJson } from '../json-body.ts';
 import { setRateLimit } from '../middleware/authentication.ts';
-import { tooManyJobs } from '../request-faults.ts';
+import { readJson, tooManyJobs } from '../request.ts';
 import { keyOf, type Route, type RouteContext } from '../route.ts';
 import { idFor, submitJobs } from '../submission.ts';
 

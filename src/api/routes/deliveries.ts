@@ -1,6 +1,14 @@
-/** What followed a job, and sending its webhooks again; a test of a webhook (decisions D). */
+/** What followed a job, and sending its webhooks again; a test of a webhook, and the secret that signs them (decisions D). */
+
 import { randomUUID } from 'node:crypto';
-import { type Delivery, DeliveryList, ResendRequest, Resent, WebhookTest } from 'soundpost-contract/answers';
+import {
+  type Delivery,
+  DeliveryList,
+  ResendRequest,
+  Resent,
+  WebhookSecret,
+  WebhookTest,
+} from 'soundpost-contract/answers';
 import { ServiceError } from 'soundpost-contract/errors';
 import { WebhookTestRequest } from 'soundpost-contract/webhook-events';
 import { OutboundFailed, OutboundRefused } from 'soundpost-outbound/errors';
@@ -8,9 +16,8 @@ import { webhookBody } from '../../followups/kinds/webhook.ts';
 import { postWebhook } from '../../followups/post-webhook.ts';
 import type { JobRecord } from '../../jobs/job-record.ts';
 import { sendData } from '../answer.ts';
-import { readJson } from '../json-body.ts';
-import { ownedJob } from '../owned-job.ts';
-import { parseRequest } from '../request-faults.ts';
+import { ownedJob } from '../job-answer.ts';
+import { parseRequest, readJson } from '../request.ts';
 import { type ApiServices, keyOf, type Route, type RouteContext } from '../route.ts';
 
 export const deliveryRoutes: readonly Route[] = [
@@ -72,6 +79,42 @@ export const deliveryRoutes: readonly Route[] = [
     },
     handle: test,
   },
+  {
+    method: 'get',
+    path: '/v1/webhooks/secret',
+    access: { by: 'key', scope: 'webhooks', rate: 'read' },
+    docs: {
+      operationId: 'getWebhookSecret',
+      summary: 'Read the secret that webhooks are signed with',
+      tag: 'Webhooks',
+      answers: { 200: { description: 'The current secret', data: WebhookSecret } },
+      errors: [],
+    },
+    async handle(context) {
+      const [secret] = await context.services.webhookSecrets.of(keyOf(context).id);
+      context.response.set('Cache-Control', 'no-store');
+      sendData(context.response, 200, { secret });
+    },
+  },
+  {
+    method: 'post',
+    path: '/v1/webhooks/secret',
+    access: { by: 'key', scope: 'webhooks', rate: 'read' },
+    docs: {
+      operationId: 'rotateWebhookSecret',
+      summary: 'Replace the webhook secret by a new one',
+      description:
+        'For 24 hours every webhook carries a signature by the old secret as well. Up to five old secrets sign at a time: a further replacement is answered 429 until the oldest has ended.',
+      tag: 'Webhooks',
+      answers: { 200: { description: 'The new secret', data: WebhookSecret } },
+      errors: [],
+    },
+    async handle(context) {
+      const secret = await context.services.webhookSecrets.rotate(keyOf(context).id);
+      context.response.set('Cache-Control', 'no-store');
+      sendData(context.response, 200, { secret });
+    },
+  },
 ];
 
 async function replay(context: RouteContext): Promise<void> {
@@ -107,7 +150,7 @@ async function test(context: RouteContext): Promise<void> {
     if (status < 200 || status >= 300) {
       throw invalidWebhook(`the receiver answered ${status}`);
     }
-    sendData(response, 200, { status, latencyMs: latencyMs });
+    sendData(response, 200, { status, latencyMs });
   } catch (error) {
     throw error instanceof OutboundRefused || error instanceof OutboundFailed
       ? invalidWebhook(error.message, error)

@@ -2,17 +2,17 @@
 
 import { referencePage, sendDocument } from 'soundpost-kit/http/api-reference';
 import { z } from 'zod';
-import { openApiDocument } from '../openapi/document.ts';
 import type { Route } from '../route.ts';
 
 type Document = ReturnType<typeof referencePage>;
 
-/** @param allRoutes the whole table, these two included; called at the first request */
+/** @param allRoutes the whole table, these two included; called at the first request, with which what writes the document is loaded */
 export function docsRoutes(allRoutes: () => readonly Route[]): readonly Route[] {
   const page = referencePage('Soundpost API');
   /** By the address that they name. */
   const documents = new Map<string, Document>();
-  const documentOf = (publicUrl: string): Document => {
+  const documentOf = async (publicUrl: string): Promise<Document> => {
+    const { openApiDocument } = await import('../openapi/document.ts');
     const document = documents.get(publicUrl) ?? {
       body: JSON.stringify(openApiDocument(allRoutes(), publicUrl)),
       headers: { 'Content-Type': 'application/json' },
@@ -40,7 +40,7 @@ export function docsRoutes(allRoutes: () => readonly Route[]): readonly Route[] 
         errors: [],
       },
       async handle({ request, response, services }) {
-        sendDocument(request, response, documentOf(services.settings.publicUrl));
+        sendDocument(request, response, await documentOf(services.settings.publicUrl));
       },
     },
     {

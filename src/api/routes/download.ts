@@ -17,10 +17,9 @@ import { readTranscripts, type TranscriptProgress } from '../../followups/state/
 import type { JobRecord } from '../../jobs/job-record.ts';
 import { outlookOf } from '../../jobs/outlook.ts';
 import { type ExtractResult, filesOf, type StoredFile, type StoredTranscript } from '../../jobs/payloads.ts';
-import { sendError } from '../answer.ts';
+import { sendError, sendFailure } from '../answer.ts';
 import { isNoneMatch, rangeOf } from '../byte-range.ts';
-import { estimateOf } from '../job-answer.ts';
-import { findJob, isExpired, jobIdOf, jobNotFound, ownedJob } from '../owned-job.ts';
+import { estimateOf, findJob, isExpired, jobIdOf, jobNotFound, ownedJob } from '../job-answer.ts';
 import type { ApiServices, Route, RouteContext } from '../route.ts';
 
 const DownloadQuery = z.object({
@@ -103,11 +102,7 @@ async function download(context: RouteContext): Promise<void> {
   const { response, services } = context;
   const wanted = wantedOf(context);
   const record = context.key ? await ownedJob(context) : await signedJob(context, wanted);
-  if (record.error !== null) {
-    const { code, message, details } = record.error;
-    sendError(response, new ServiceError(code, message, details === undefined ? {} : { details }), 200);
-    return;
-  }
+  if (record.error !== null) return sendFailure(response, record.error);
   if (record.result === null) {
     throw new ServiceError('JOB_NOT_COMPLETED', 'the job has not finished yet', {
       retryAfterSeconds: Math.max(2, await remainingSeconds(record, services)),
@@ -115,11 +110,7 @@ async function download(context: RouteContext): Promise<void> {
   }
   const transcript = await transcriptOf(record, wanted, services);
   if (transcript !== undefined && record.erased) throw expired();
-  if (transcript?.state.error) {
-    const { code, message, details } = transcript.state.error;
-    sendError(response, new ServiceError(code, message, details === undefined ? {} : { details }), 200);
-    return;
-  }
+  if (transcript?.state.error) return sendFailure(response, transcript.state.error);
   if (transcript !== undefined && transcript.file === undefined) {
     throw new ServiceError('JOB_NOT_COMPLETED', 'the transcript has not been made yet', {
       retryAfterSeconds: TRANSCRIPT_LATER_SECONDS,

@@ -1,8 +1,30 @@
-/** GET /v1/events: all jobs of a key as Server-Sent Events (decisions A4). */
+/** GET /v1/jobs/{jobId}/events and GET /v1/events: one job, or all of a key, as Server-Sent Events (decisions A4; WHATWG HTML, "Server-sent events"). */
+import { type Job, processingSteps } from 'soundpost-contract/job';
+import { LastEventHeaders } from 'soundpost-contract/request-headers';
+import { ownedJob } from '../job-answer.ts';
 import { keyOf, type Route, type RouteContext } from '../route.ts';
 import { answerHead, beginEvents, watchedJob } from '../server-sent-events.ts';
 
 export const eventRoutes: readonly Route[] = [
+  {
+    method: 'get',
+    path: '/v1/jobs/:jobId/events',
+    access: { by: 'key', scope: 'read', rate: 'read' },
+    docs: {
+      operationId: 'watchJob',
+      summary: 'Watch a job until all of it has ended, its transcripts and destinations too',
+      description:
+        'Server-Sent Events: `event: job` with the job as GET /v1/jobs/{jobId} gives it, first as it is now, then at each change; a comment each 15 s; closed after the end. A client that comes back with the id of the last event gets 204.',
+      tag: 'Jobs',
+      headers: LastEventHeaders,
+      answers: {
+        200: { description: 'The stream', content: { 'text/event-stream': 'binary' } },
+        204: { description: 'The job has ended and the caller has seen its end', content: {} },
+      },
+      errors: ['INVALID_JOB_ID', 'JOB_NOT_FOUND'],
+    },
+    handle: watchOne,
+  },
   {
     method: 'get',
     path: '/v1/events',
@@ -16,14 +38,107 @@ export const eventRoutes: readonly Route[] = [
       answers: { 200: { description: 'The stream', content: { 'text/event-stream': 'binary' } } },
       errors: [],
     },
-    handle: watch,
+    handle: watchAll,
   },
 ];
+
+/** A change whose message was lost shows with the next look. */
+const LOOK_MS = 5000;
+/** Above every counter of an unfinished job. */
+const LAST_EVENT_ID = 1_000_000;
+
+async function watchOne(context: RouteContext): Promise<void> {
+  const { request, response, services } = context;
+  const { jobId } = await ownedJob(context);
+  const look = (): Promise<Job | undefined> => watchedJob(services, jobId);
+  let job = await look();
+  if (job !== undefined && isEnded(job) && Number(request.get('last-event-id')) >= LAST_EVENT_ID) {
+    response.status(204).end();
+    return;
+  }
+  if (request.method === 'HEAD') return answerHead(context);
+  const events = await beginEvents(context);
+  const changes = new Changes();
+  const unwatch = services.changes.watch(jobId, () => changes.happened());
+  const looking = setInterval(() => changes.happened(), LOOK_MS);
+  events.ended.addEventListener('abort', () => changes.end(), { once: true });
+  if (events.ended.aborted) {
+    // The request came on an open connection after the server was told to stop: no event tells of it any more.
+    changes.end();
+  }
+  try {
+    let sent = '';
+    // The state is read after the watch began, so no change falls in between.
+    for (job = await look(); job !== undefined; job = await look()) {
+      const data = JSON.stringify(job);
+      if (data !== sent) {
+        await events.send(`event: job\nid: ${eventId(job)}\ndata: ${data}\n\n`);
+        sent = data;
+      }
+      if (isEnded(job) || !(await changes.next())) {
+        break;
+      }
+    }
+  } finally {
+    unwatch();
+    clearInterval(looking);
+    events.close();
+  }
+}
+
+/** Nothing of it changes any more: its transcripts are there, and its files where they were to be put. */
+function isEnded(job: Job): boolean {
+  return job.status === 'failed' || (job.status === 'completed' && stepsLeft(job) === 0);
+}
+
+/** Of a completed job. A transcript that is there may be put somewhere, so it counts for two. */
+function stepsLeft({ transcripts = [], outputFiles }: Job): number {
+  const pending = transcripts.filter(({ status }) => status === 'pending');
+  const puts = outputFiles.filter(({ destination }) => destination?.status === 'pending');
+  return 2 * pending.length + puts.length;
+}
+
+/** Follows from the state alone, so that it counts on when the caller comes back to another process. */
+function eventId(job: Job): number {
+  if (job.status === 'completed' || job.status === 'failed') {
+    return LAST_EVENT_ID - stepsLeft(job);
+  }
+  const step = job.currentStep === null ? 0 : processingSteps.indexOf(job.currentStep) + 1;
+  return job.progress * (processingSteps.length + 1) + step;
+}
+
+/** Changes that come while one is being dealt with are one. */
+class Changes {
+  #pending = false;
+  #ended = false;
+  #wake: (() => void) | undefined;
+
+  happened(): void {
+    this.#pending = true;
+    this.#wake?.();
+  }
+
+  end(): void {
+    this.#ended = true;
+    this.#wake?.();
+  }
+
+  /** Resolves with true at the next change, with false once nobody listens any more. */
+  async next(): Promise<boolean> {
+    if (!this.#pending && !this.#ended) {
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+    }
+    this.#pending = false;
+    return !this.#ended;
+  }
+}
 
 /** The client lists the jobs when it gets this, after the watch has begun: so nothing falls in between. */
 const RESET = 'event: reset\ndata: {}\n\n';
 
-async function watch(context: RouteContext): Promise<void> {
+async function watchAll(context: RouteContext): Promise<void> {
   const { request, services } = context;
   if (request.method === 'HEAD') return answerHead(context);
   const events = await beginEvents(context);

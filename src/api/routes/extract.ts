@@ -6,12 +6,12 @@ import { JobRequest, UploadedJobRequest } from 'soundpost-contract/job-request';
 import { IdempotencyHeaders } from 'soundpost-contract/request-headers';
 import { z } from 'zod';
 import { parseSubmission } from '../address-faults.ts';
+import { answerOnce, bodyHash } from '../answer.ts';
 import { invalidForm, takeForm } from '../form.ts';
-import { answerOnce, bodyHash } from '../idempotent.ts';
 import { discardAfter, discardUpload } from '../intake.ts';
 import { acceptedJob } from '../job-answer.ts';
-import { readJson } from '../json-body.ts';
 import { setRateLimit } from '../middleware/authentication.ts';
+import { readJson } from '../request.ts';
 import { keyOf, type Route, type RouteContext } from '../route.ts';
 import { submitJobs } from '../submission.ts';
 

@@ -8,7 +8,7 @@ import { isSameSecret } from 'soundpost-kit/signing/same-secret';
 import { isWebhookSigned } from 'soundpost-kit/signing/standard-webhooks';
 import { z } from 'zod';
 import { raiseMessageStatus } from '../../followups/state/voice.ts';
-import { readText } from '../json-body.ts';
+import { readText } from '../request.ts';
 import type { Route, RouteContext } from '../route.ts';
 
 /** For servers that can neither sign nor set a header. */

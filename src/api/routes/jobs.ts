@@ -1,7 +1,7 @@
-/** /v1/jobs: the caller's jobs: list, look, cancel or erase, try again (decisions A4). */
+/** /v1/jobs and /v1/status: the caller's jobs: list, look, cancel or erase, try again (decisions A4). */
 
 import { AcceptedJob, JobList } from 'soundpost-contract/answers';
-import { ServiceError } from 'soundpost-contract/errors';
+import { jobFailureCodes, ServiceError } from 'soundpost-contract/errors';
 import { Job, JobStatus } from 'soundpost-contract/job';
 import type { JobRequest } from 'soundpost-contract/job-request';
 import { IdempotencyHeaders } from 'soundpost-contract/request-headers';
@@ -9,13 +9,11 @@ import { z } from 'zod';
 import { openDestinations } from '../../jobs/destinations.ts';
 import type { JobRecord } from '../../jobs/job-record.ts';
 import { storageKeysOf } from '../../jobs/payloads.ts';
-import { sendData } from '../answer.ts';
-import { answerOnce } from '../idempotent.ts';
-import { acceptedJob, jobAnswer } from '../job-answer.ts';
+import { answerOnce, sendData, sendFailure } from '../answer.ts';
+import { acceptedJob, jobAnswer, ownedJob } from '../job-answer.ts';
 import { listJobs } from '../job-list.ts';
 import { setRateLimit } from '../middleware/authentication.ts';
-import { ownedJob } from '../owned-job.ts';
-import { parseRequest } from '../request-faults.ts';
+import { parseRequest } from '../request.ts';
 import { type ApiServices, keyOf, type Route, type RouteContext } from '../route.ts';
 import { submitJobs } from '../submission.ts';
 
@@ -31,6 +29,24 @@ const ListQuery = z.object({
 });
 
 export const jobRoutes: readonly Route[] = [
+  {
+    method: 'get',
+    path: '/v1/status/:jobId',
+    access: { by: 'key', scope: 'read', rate: 'read' },
+    reads: 'job',
+    docs: {
+      operationId: 'getStatus',
+      summary: 'Ask how a job is doing',
+      description:
+        'Answers 200 in every state of an existing job; a failed one answers an error envelope with its own code. Poll every 2 to 5 seconds until the status is completed or failed.',
+      tag: 'Jobs',
+      answers: {
+        200: { description: 'The job, or why it failed', data: Job, failures: jobFailureCodes },
+      },
+      errors: ['INVALID_JOB_ID', 'JOB_NOT_FOUND'],
+    },
+    handle: status,
+  },
   {
     method: 'get',
     path: '/v1/jobs',
@@ -118,6 +134,12 @@ export const jobRoutes: readonly Route[] = [
     handle: retry,
   },
 ];
+
+async function status(context: RouteContext): Promise<void> {
+  const record = await ownedJob(context);
+  if (record.error === null) await sendJob(context, record);
+  else sendFailure(context.response, record.error);
+}
 
 async function sendJob({ response, services }: RouteContext, record: JobRecord): Promise<void> {
   response.set('Cache-Control', 'no-store');

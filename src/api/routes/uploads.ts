@@ -15,11 +15,9 @@ import { IdempotencyHeaders, TusChunkHeaders, TusUploadHeaders } from 'soundpost
 import { bodyStream } from 'soundpost-kit/http/body-stream';
 import { z } from 'zod';
 import { newUploadId, readUpload, type Upload } from '../../jobs/uploads/record.ts';
-import { sendData } from '../answer.ts';
+import { answerOnce, bodyHash, sendData } from '../answer.ts';
 import { fileErrors, takeForm } from '../form.ts';
-import { answerOnce, bodyHash } from '../idempotent.ts';
-import { discardAfter, discardUpload, storeUpload, uploadNotFound } from '../intake.ts';
-import { withRoom } from '../room.ts';
+import { discardAfter, discardUpload, storeUpload, uploadNotFound, withRoom } from '../intake.ts';
 import { type Access, keyOf, type Route, type RouteContext } from '../route.ts';
 import { speaksTus, tusDiscovery } from '../uploads/tus-protocol.ts';
 

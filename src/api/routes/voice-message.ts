@@ -7,10 +7,9 @@ import { IdempotencyHeaders } from 'soundpost-contract/request-headers';
 import { readVoiceState } from '../../followups/state/voice.ts';
 import type { JobRecord } from '../../jobs/job-record.ts';
 import { notePartId } from '../../jobs/names.ts';
-import { answerOnce } from '../idempotent.ts';
-import { readJson } from '../json-body.ts';
-import { isExpired, ownedJob } from '../owned-job.ts';
-import { parseRequest } from '../request-faults.ts';
+import { answerOnce } from '../answer.ts';
+import { isExpired, ownedJob } from '../job-answer.ts';
+import { parseRequest, readJson } from '../request.ts';
 import { keyOf, type Route, type RouteContext } from '../route.ts';
 import { demandInstance } from '../submission.ts';
 

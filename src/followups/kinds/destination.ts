@@ -21,8 +21,7 @@ import {
   type StoredTranscript,
 } from '../../jobs/payloads.ts';
 import type { JobFollowUps } from '../job-followups.ts';
-import type { Attempt, FollowUpKind, Tried } from '../kind.ts';
-import { PUT_SCHEDULE_SECONDS, scheduled } from '../schedule.ts';
+import { type Attempt, type FollowUpKind, PUT_SCHEDULE_SECONDS, scheduled, type Tried } from '../kind.ts';
 import { NOT_PUT } from '../state/destinations.ts';
 
 interface DestinationServices {

@@ -1,11 +1,9 @@
 /** Transcripts, a part at a try (decisions A8). What makes them is loaded with the first. */
 
 import { transcriptId, webhookId } from '../../jobs/names.ts';
-import type { TranscriptAudio } from '../../jobs/payloads.ts';
-import { type TranscriptOutcome, TranscriptPayload } from '../../jobs/payloads.ts';
+import { type TranscriptAudio, type TranscriptOutcome, TranscriptPayload } from '../../jobs/payloads.ts';
 import type { JobFollowUps } from '../job-followups.ts';
-import type { FollowUpKind } from '../kind.ts';
-import { scheduled } from '../schedule.ts';
+import { type FollowUpKind, scheduled } from '../kind.ts';
 import { NOT_MADE } from '../state/destinations.ts';
 import { LOST, progressOf } from '../state/transcripts.ts';
 import type { TranscriptServices } from '../transcripts/turn.ts';

@@ -1,4 +1,4 @@
-/** Sends a result into a chat, at most once unless the operator chose otherwise (decisions C). */
+/** Sends a result into a chat, at most once unless the operator chose otherwise (decisions C). The client is loaded with the first. */
 import { createWriteStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -10,6 +10,7 @@ import type { Redis } from 'soundpost-kit/redis/connection';
 import type { UrlSigner } from 'soundpost-kit/signing/signed-url';
 import { ObjectNotFound, type Storage } from 'soundpost-kit/storage/storage';
 import type { Workspaces } from 'soundpost-kit/storage/workspaces';
+import { clearSending } from '../../jobs/bullmq-internals.ts';
 import type { JobRecord } from '../../jobs/job-record.ts';
 import { notePartId, webhookId } from '../../jobs/names.ts';
 import {
@@ -19,10 +20,9 @@ import {
   VoicePayload,
 } from '../../jobs/payloads.ts';
 import type { JobFollowUps } from '../job-followups.ts';
-import type { Attempt, FollowUpKind, Tried } from '../kind.ts';
-import { scheduled, VOICE_SCHEDULE_SECONDS } from '../schedule.ts';
-import { beginSending, endSending, raiseMessageStatus, readVoice } from '../state/voice.ts';
-import { type GatewaySettings, type SendAnswer, sendVoiceMessage } from './gateway-client.ts';
+import { type Attempt, type FollowUpKind, scheduled, type Tried, VOICE_SCHEDULE_SECONDS } from '../kind.ts';
+import { beginSending, raiseMessageStatus, readVoice } from '../state/voice.ts';
+import type { GatewaySettings, SendAnswer } from './gateway-client.ts';
 
 interface VoiceServices {
   readonly redis: Redis;
@@ -123,6 +123,7 @@ async function sendVoice(
   const { redis, storage, signer, gateway, tracing = noTracing, observer } = services;
   const partId = notePartId(sendId, part);
   return services.workspaces.use('voice', async (workspace) => {
+    const { sendVoiceMessage } = await import('./gateway-client.ts');
     const note = result.voice?.parts?.[part];
     const path = await localFile(storage, storageKey, note, workspace).catch(orMissing);
     signal.throwIfAborted();
@@ -209,7 +210,7 @@ async function conclude(
       return attempt.earlierLost ? unknown(answer.message) : failed(answer.code, answer.message);
     case 'not-now':
       // The mark of an earlier try stays: what this answer says is true of this try only.
-      if (!attempt.earlierLost) await endSending(services.redis, partId);
+      if (!attempt.earlierLost) await clearSending(services.redis, partId);
       if (!attempt.last) {
         return { outcome: 'retry', error: answer.error, retryAfterSeconds: answer.retryAfterSeconds };
       }

@@ -7,9 +7,8 @@ import type { UrlSigner } from 'soundpost-kit/signing/signed-url';
 import type { JobRecord } from '../../jobs/job-record.ts';
 import { WebhookPayload } from '../../jobs/payloads.ts';
 import { filesView, optionsView, transcriptFileView } from '../../jobs/public-view.ts';
-import type { FollowUpKind } from '../kind.ts';
+import { type FollowUpKind, scheduled } from '../kind.ts';
 import { GONE, hostOf, type Post, tryWebhook, WEBHOOK_PLACES, type Webhook } from '../post-webhook.ts';
-import { scheduled } from '../schedule.ts';
 
 interface JobWebhookOptions {
   /** Through the outbound guard. */

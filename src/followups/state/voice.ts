@@ -4,7 +4,7 @@ import { MessageStatus, messageStatuses, type VoiceMessageState } from 'soundpos
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { ownKey } from 'soundpost-kit/redis/keys';
 import { loadScript } from 'soundpost-kit/redis/script';
-import { clearSending, fetchFollowUp, noteSending } from '../../jobs/bullmq-internals.ts';
+import { fetchFollowUp, noteSending } from '../../jobs/bullmq-internals.ts';
 import type { JobRecord } from '../../jobs/job-record.ts';
 import { notePartId } from '../../jobs/names.ts';
 import { type VoiceNotePart, VoiceOutcome } from '../../jobs/payloads.ts';
@@ -116,11 +116,6 @@ export async function beginSending(redis: Redis, sendId: string): Promise<{ wasS
   const noted = await noteSending(redis, sendId);
   if (noted === 'absent') throw new Error('Redis has lost this voice message');
   return { wasSending: noted === 'known' };
-}
-
-/** Notes that the gateway did not take the message, so that another try is no second message. */
-export async function endSending(redis: Redis, sendId: string): Promise<void> {
-  await clearSending(redis, sendId);
 }
 
 const raise = loadScript(new URL('./lua/message-status-raise.lua', import.meta.url));

@@ -4,7 +4,6 @@
  */
 import { z } from 'zod';
 import { languageOf } from './language.ts';
-import type { Segment } from './transcript.ts';
 
 /** Of a part of 13 minutes: Whisper makes a segment of 2 to 10 s. */
 const MOST_SEGMENTS = 20_000;
@@ -23,6 +22,15 @@ const Answer = z.object({
     .max(MOST_SEGMENTS)
     .optional(),
 });
+
+/** What was said, and when, seconds. */
+export interface Segment {
+  readonly start: number;
+  /** Not before `start`. */
+  readonly end: number;
+  /** Without control characters and line breaks; never empty. */
+  readonly text: string;
+}
 
 /** What was heard in a part, times counted from its beginning. */
 export interface PartHeard {

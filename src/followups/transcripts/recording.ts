@@ -3,13 +3,10 @@
  * for what it has heard.
  */
 
-import type { Stretch } from 'soundpost-media/notes/pauses';
+import { cutBefore, type Levels, pausesIn, type Stretch } from 'soundpost-media/notes/pauses';
 import { bytesOf, PCM_RATE, readLevels, WINDOW_SAMPLES, windowsWithin } from 'soundpost-media/notes/pcm-file';
 import { z } from 'zod';
-import type { PartHeard } from './answer.ts';
-import { partsOf } from './cut.ts';
-import { joinParts } from './join.ts';
-import type { Transcript } from './transcript.ts';
+import type { PartHeard, Segment } from './answer.ts';
 
 /** What OpenAI's server takes; the form around it is no part of it. */
 const LARGEST_PART_BYTES = 25_000_000;
@@ -62,6 +59,16 @@ export function withHeard(recording: Recording, { language, segments }: PartHear
   return { ...recording, heard: [...recording.heard, { language, segments: [...segments] }] };
 }
 
+/** On the source's clock. */
+export interface Transcript {
+  /** BCP 47; null where it is not known. */
+  readonly language: string | null;
+  /** Of the audio, spoken or silent. */
+  readonly durationSeconds: number;
+  /** In the order in which they begin. */
+  readonly segments: readonly Segment[];
+}
+
 /**
  * What was heard of all parts.
  * @param startOffsetSeconds where the recording begins on the source's clock
@@ -72,9 +79,49 @@ export function transcriptOf(
   startOffsetSeconds: number,
   language: string | undefined,
 ): Transcript {
-  const heardParts = heard.map((part, index) => ({
-    ...part,
-    fromSeconds: ((parts[index]?.from ?? 0) * WINDOW_SAMPLES) / PCM_RATE,
-  }));
-  return joinParts(heardParts, { startOffsetSeconds, durationSeconds: samples / PCM_RATE }, language);
+  const segments = heard.flatMap((part, index) => {
+    const shift = startOffsetSeconds + ((parts[index]?.from ?? 0) * WINDOW_SAMPLES) / PCM_RATE;
+    return part.segments.map(({ start, end, text }) => ({
+      start: rounded(start + shift),
+      end: rounded(end + shift),
+      text,
+    }));
+  });
+  return { language: language ?? mostHeard(heard), durationSeconds: rounded(samples / PCM_RATE), segments };
+}
+
+/**
+ * Parts that follow one another without a gap and without an overlap, so that no word is lost or said twice: cut in the longest pause of the last third of
+ * what fits, without a pause in the quietest 20 ms.
+ * @param levels of the whole, a window for each 20 ms
+ * @param most windows of a part, 1 or more
+ */
+export function partsOf(levels: Levels, most: number): Stretch[] {
+  const parts: Stretch[] = [];
+  let from = 0;
+  if (levels.length > most) {
+    const pauses = pausesIn(levels);
+    while (levels.length - from > most) {
+      // One window at least, or it would never end.
+      const to = Math.max(from + 1, cutBefore(levels, pauses, from, from + most));
+      parts.push({ from, to });
+      from = to;
+    }
+  }
+  if (from < levels.length) parts.push({ from, to: levels.length });
+  return parts;
+}
+
+/** A thousandth of a second, as subtitles have it. */
+const rounded = (seconds: number): number => Math.round(seconds * 1000) / 1000;
+
+/** The language in which most was said. */
+function mostHeard(parts: readonly PartHeard[]): string | null {
+  const said = new Map<string, number>();
+  for (const { language, segments } of parts) {
+    const length = segments.reduce((sum, { text }) => sum + text.length, 0);
+    if (language !== null) said.set(language, (said.get(language) ?? 0) + length);
+  }
+  const [most] = [...said].sort(([, one], [, other]) => other - one);
+  return most?.[0] ?? null;
 }

@@ -1,7 +1,8 @@
 /** A transcript as the text of a file: WebVTT, SubRip, JSON, or the words alone (pure). */
+
 import type { Subtitles } from 'soundpost-contract/transcripts';
-import { type Cue, cuesOf } from './cues.ts';
-import type { Segment, Transcript } from './transcript.ts';
+import type { Segment } from './answer.ts';
+import type { Transcript } from './recording.ts';
 
 /** The file's content, to be written as UTF-8. Without speech it is a valid file without subtitles. */
 export function writeSubtitles(transcript: Transcript, subtitles: Subtitles): string {
@@ -57,4 +58,113 @@ function plainText(segments: readonly Segment[]): string {
     end = segment.end;
   }
   return text;
+}
+
+/** Characters of a line and lines of a subtitle, as broadcasters have them (BBC and Netflix guidelines: 37 to 42). */
+const LINE_WIDTH = 42;
+const CUE_WIDTH = 2 * LINE_WIDTH;
+/** Players show nothing of a subtitle without length. */
+const SHORTEST_SECONDS = 0.001;
+
+interface Cue {
+  readonly start: number;
+  /** After `start`. */
+  readonly end: number;
+  /** One or two lines. */
+  readonly lines: readonly string[];
+}
+
+/** The time of a segment is shared out by the length of what is shown. */
+export function cuesOf(segments: readonly Segment[]): Cue[] {
+  return segments.flatMap(({ start, end, text }) => {
+    const shown = split(text);
+    const widths = shown.map(widthOf);
+    const whole = widths.reduce((sum, width) => sum + width, 0);
+    const seconds = Math.max(end - start, SHORTEST_SECONDS * shown.length);
+    let before = 0;
+    return shown.map((part, index) => {
+      const from = start + (seconds * before) / whole;
+      before += widths[index] ?? 0;
+      return { start: from, end: start + (seconds * before) / whole, lines: linesOf(part) };
+    });
+  });
+}
+
+function split(text: string): string[] {
+  const shown: string[] = [];
+  let rest = text;
+  let width = widthOf(text);
+  while (width > CUE_WIDTH) {
+    const at = breakOf(rest, CUE_WIDTH, width / Math.ceil(width / CUE_WIDTH));
+    const taken = rest.slice(0, at);
+    shown.push(taken.trim());
+    rest = rest.slice(at);
+    const behind = rest.trimStart();
+    width -= widthOf(taken) + (rest.length - behind.length);
+    rest = behind;
+  }
+  if (rest !== '' || shown.length === 0) shown.push(rest);
+  return shown;
+}
+
+function linesOf(text: string): string[] {
+  const width = widthOf(text);
+  if (width <= LINE_WIDTH) return [text];
+  const at = breakOf(text, Math.max(LINE_WIDTH, Math.ceil(width / 2) + 8), width / 2);
+  return [text.slice(0, at).trim(), text.slice(at).trim()].filter((line) => line !== '');
+}
+
+/** Characters of East Asia take the room of two (Unicode Standard Annex 11, wide and fullwidth). */
+const WIDE = /[\u1100-\u115f\u2e80-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\uff01-\uff60]/u;
+
+function widthOf(text: string): number {
+  let width = 0;
+  for (const character of text) width += WIDE.test(character) ? 2 : 1;
+  return width;
+}
+
+const words = new Intl.Segmenter(undefined, { granularity: 'word' });
+const characters = new Intl.Segmenter(undefined, { granularity: 'grapheme' });
+
+/** How good a place is: after a sentence, after a part of one, between words. */
+function rankOf(before: string): number {
+  if (/[.!?…。！？]["'”’»)]?\s*$/u.test(before)) return 2;
+  return /[,;:–—、，；：]["'”’»)]?\s*$/u.test(before) ? 1 : 0;
+}
+
+/**
+ * Where a text is broken, as an index of it: after a sentence or a part of one where that is in the second half of what fits, else between the words
+ * nearest to `wanted`; inside a word that does not fit by itself.
+ * @param most what fits
+ */
+function breakOf(text: string, most: number, wanted: number): number {
+  let best: { readonly at: number; readonly rank: number; readonly off: number } | undefined;
+  for (const { index: at } of words.segment(text)) {
+    const before = text.slice(0, at);
+    const width = widthOf(before.trimEnd());
+    if (width > most) break;
+    if (width === 0 || !isBetweenWords(before, text.slice(at))) continue;
+    const rank = width >= most / 2 ? rankOf(before) : 0;
+    const off = Math.abs(width - wanted);
+    if (best === undefined || rank > best.rank || (rank === best.rank && off < best.off)) {
+      best = { at, rank, off };
+    }
+  }
+  return best?.at ?? insideWord(text, most);
+}
+
+/** Where there is a space, or, in writing without spaces, between words that no mark follows. */
+function isBetweenWords(before: string, after: string): boolean {
+  return /\s$/u.test(before) || (WIDE.test([...before].at(-1) ?? '') && /^[\p{L}\p{N}]/u.test(after));
+}
+
+function insideWord(text: string, most: number): number {
+  let end = 0;
+  let width = 0;
+  for (const { index, segment } of characters.segment(text)) {
+    width += widthOf(segment);
+    if (width > most && end > 0) break;
+    end = index + segment.length;
+  }
+  return end;
 }

@@ -3,8 +3,7 @@ import { createReadStream } from 'node:fs';
 import { join } from 'node:path';
 import { writePcm } from 'soundpost-media/notes/pcm-file';
 import { type Transcriber, transcribePart } from './client.ts';
-import { nextPart, openRecording, transcriptOf, withHeard } from './recording.ts';
-import type { Transcript } from './transcript.ts';
+import { nextPart, openRecording, type Transcript, transcriptOf, withHeard } from './recording.ts';
 
 interface TranscribeOptions {
   readonly transcriber: Transcriber;

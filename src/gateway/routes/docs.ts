@@ -3,9 +3,8 @@ import type { RequestHandler, Router } from 'express';
 import { referencePage, sendDocument } from 'soundpost-kit/http/api-reference';
 import { newRouter } from 'soundpost-kit/http/routes';
 import { staticFiles } from 'soundpost-kit/http/static-files';
-import { referenceFiles } from '../../process/reference-files.ts';
+import { referenceFiles } from '../../process/config.ts';
 import { otherMethods } from '../middleware/error-answer.ts';
-import { openApiDocument } from '../openapi/document.ts';
 import type { Route } from '../route.ts';
 
 type Document = ReturnType<typeof referencePage>;
@@ -15,7 +14,8 @@ export function docsRoutes(routes: readonly Route[], publicUrl: string): Router 
   const router = newRouter({ isExact: false });
   const page = referencePage('Soundpost messaging gateway');
   let document: Document | undefined;
-  const sendOpenApi: RequestHandler = (request, response) => {
+  const sendOpenApi: RequestHandler = async (request, response) => {
+    const { openApiDocument } = await import('../openapi/document.ts');
     document ??= {
       body: JSON.stringify(openApiDocument(routes, publicUrl)),
       headers: { 'Content-Type': 'application/json', 'Access-Control-Allow-Origin': '*' },

@@ -6,7 +6,7 @@ import type { Logger } from 'soundpost-base/logger';
 import type { LiveEvent } from 'soundpost-chat/event-stream';
 import type { Observer } from 'soundpost-kit/observe/metrics/observer';
 import { z } from 'zod';
-import type { FollowUpKind } from '../../followups/kind.ts';
+import { doubling, type FollowUpKind, scheduled } from '../../followups/kind.ts';
 import {
   GONE,
   hostOf,
@@ -16,7 +16,6 @@ import {
   WEBHOOK_PLACES,
   type Webhook,
 } from '../../followups/post-webhook.ts';
-import { doubling, scheduled } from '../../followups/schedule.ts';
 import type { Webhooks } from './webhooks.ts';
 
 /** An event on its way to somebody: the data of its job. */

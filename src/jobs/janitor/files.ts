@@ -6,6 +6,7 @@
 import { outputsOf } from 'soundpost-contract/output-request';
 import { redisNow } from 'soundpost-kit/redis/clock';
 import { ownKey } from 'soundpost-kit/redis/keys';
+import { loadScript } from 'soundpost-kit/redis/script';
 import { pendingNames } from '../../followups/state/destinations.ts';
 import { readTranscripts, type TranscriptProgress } from '../../followups/state/transcripts.ts';
 import { hasVoiceEnded } from '../../followups/state/voice.ts';
@@ -13,6 +14,7 @@ import { type Ended, endedBetween, fetchExtraction, readExtraction } from '../bu
 import { type JobRecord, recordOf } from '../job-record.ts';
 import { attemptFiles, besideAudio } from '../names.ts';
 import { ExtractResult, filesOf, storageKeysOf } from '../payloads.ts';
+import { tenantJobsKey } from '../reservation.ts';
 import type { SweepContext } from './context.ts';
 
 interface EndedJob {
@@ -198,4 +200,31 @@ function allFiles({ record, published, attemptTokens }: EndedJob): string[] {
     return payload.options.voiceMessage === undefined ? keys : [...keys, voice];
   });
   return [...new Set([...ofAttempts, ...storageKeysOf(published)])];
+}
+
+const trim = loadScript(new URL('./lua/job-index-trim.lua', import.meta.url));
+
+/** Returns how many entries were removed. */
+export async function sweepJobIndexes(context: SweepContext): Promise<number> {
+  let removed = 0;
+  for (const tenant of await context.redis.smembers(ownKey('keys'))) {
+    removed += await trimIndex(context, tenant);
+  }
+  return removed;
+}
+
+async function trimIndex({ redis, jobTtlSeconds, proceed }: SweepContext, tenant: string): Promise<number> {
+  const endedBefore = redisNow() - jobTtlSeconds * 1000;
+  let removed = 0;
+  let kept = 0;
+  for (;;) {
+    await proceed();
+    const args = [endedBefore, kept, PAGE];
+    const [seen, gone] = (await trim.run(redis, [tenantJobsKey(tenant)], args)) as [number, number];
+    removed += gone;
+    kept += seen - gone;
+    if (seen < PAGE) {
+      return removed;
+    }
+  }
 }

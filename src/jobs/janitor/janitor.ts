@@ -7,8 +7,7 @@
 import { redisClock } from 'soundpost-kit/redis/clock';
 import { takeLease } from 'soundpost-kit/redis/lease';
 import type { JanitorOptions, SweepContext } from './context.ts';
-import { sweepJobFiles } from './files.ts';
-import { sweepJobIndexes } from './indexes.ts';
+import { sweepJobFiles, sweepJobIndexes } from './files.ts';
 import { sweepUploads } from './uploads.ts';
 
 /** What a sweep removed. */

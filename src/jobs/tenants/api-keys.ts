@@ -38,11 +38,7 @@ export interface ClaimedKey {
   readonly mac: string;
 }
 
-export interface NewApiKey {
-  readonly name: string;
-  readonly scopes: readonly Scope[];
-  readonly instances: readonly string[];
-}
+type NewApiKey = Pick<ApiKey, 'name' | 'scopes' | 'instances'>;
 
 const KEY_FORM = /^sp_([a-z0-9]{8})_([A-Za-z0-9]{32,64})$/;
 const SECRET_LENGTH = 40;
@@ -71,7 +67,7 @@ export function claimedId(text: string): string | undefined {
   return KEY_FORM.exec(text)?.[1];
 }
 
-export class ApiKeyConflict extends Error {
+class ApiKeyConflict extends Error {
   override readonly name = 'ApiKeyConflict';
 }
 

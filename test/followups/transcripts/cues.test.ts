@@ -1,6 +1,6 @@
 /** What is too long for a screen is shown as several subtitles, without a word lost. */
 import { expect, test } from 'vitest';
-import { cuesOf } from '../../../src/followups/transcripts/cues.ts';
+import { cuesOf } from '../../../src/followups/transcripts/subtitles.ts';
 
 const LONG =
   'We came back to the harbour late in the evening, when the lamps had been lit along the quay. Nobody was waiting for us there, and the boats lay still; so we carried the boxes up by ourselves and went to bed.';

@@ -1,7 +1,8 @@
 /** Cut and put together again: every window in exactly one part, times on the source's clock. */
 import { expect, test } from 'vitest';
-import { partsOf } from '../../../src/followups/transcripts/cut.ts';
-import { joinParts } from '../../../src/followups/transcripts/join.ts';
+import { partsOf, type Recording, transcriptOf } from '../../../src/followups/transcripts/recording.ts';
+
+const SILENCE: Recording = { version: 1, dataAt: 44, samples: 0, parts: [], heard: [] };
 
 /** 20 ms each: speech at −20 dB, with pauses of 300 ms at −60 dB. */
 function speech(windows: number, pauseEvery: number): Float32Array {
@@ -35,14 +36,15 @@ test('sound without a pause is cut in its quietest moment, and the smallest part
 });
 
 test('times count on the clock of the source: the cut, and where the part begins', () => {
-  const transcript = joinParts(
-    [
-      { fromSeconds: 0, language: 'en', segments: [{ start: 0.1, end: 2, text: 'One.' }] },
-      { fromSeconds: 30.02, language: 'en', segments: [{ start: 0, end: 1.5, text: 'Two.' }] },
-    ],
-    { startOffsetSeconds: 60, durationSeconds: 45 },
-    undefined,
-  );
+  const parts = [
+    { from: 0, to: 1501 },
+    { from: 1501, to: 2250 },
+  ];
+  const heard = [
+    { language: 'en', segments: [{ start: 0.1, end: 2, text: 'One.' }] },
+    { language: 'en', segments: [{ start: 0, end: 1.5, text: 'Two.' }] },
+  ];
+  const transcript = transcriptOf({ ...SILENCE, samples: 45 * 16_000, parts, heard }, 60, undefined);
   expect(transcript).toEqual({
     language: 'en',
     durationSeconds: 45,
@@ -55,12 +57,11 @@ test('times count on the clock of the source: the cut, and where the part begins
 
 test('the language is the one that was asked for, else the one in which most was said', () => {
   const part = (language: string | null, text: string) => ({
-    ...{ fromSeconds: 0, language },
+    language,
     segments: text === '' ? [] : [{ start: 0, end: 1, text }],
   });
-  const recording = { startOffsetSeconds: 0, durationSeconds: 1 };
-  const parts = [part('fr', 'oui'), part('en', 'a long sentence'), part(null, 'x'), part('en', '')];
-  expect(joinParts(parts, recording, undefined).language).toBe('en');
-  expect(joinParts(parts, recording, 'de').language).toBe('de');
-  expect(joinParts([part(null, '')], recording, undefined).language).toBeNull();
+  const heard = [part('fr', 'oui'), part('en', 'a long sentence'), part(null, 'x'), part('en', '')];
+  expect(transcriptOf({ ...SILENCE, heard }, 0, undefined).language).toBe('en');
+  expect(transcriptOf({ ...SILENCE, heard }, 0, 'de').language).toBe('de');
+  expect(transcriptOf({ ...SILENCE, heard: [part(null, '')] }, 0, undefined).language).toBeNull();
 });

@@ -1,7 +1,7 @@
 /** Each format read by a parser made for this test, after the page that defines it. */
 import { expect, test } from 'vitest';
+import type { Transcript } from '../../../src/followups/transcripts/recording.ts';
 import { writeSubtitles } from '../../../src/followups/transcripts/subtitles.ts';
-import type { Transcript } from '../../../src/followups/transcripts/transcript.ts';
 
 const talk: Transcript = {
   language: 'en',

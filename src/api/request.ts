@@ -1,13 +1,24 @@
 /**
- * From what a schema found wrong to the one error that is answered (decisions A2): a missing required field is
+ * What a request says, and what is wrong with it. From what a schema found wrong to the one error that is answered (decisions A2): a missing required field is
  * INVALID_REQUEST, a bad value has its field's code; of several, INVALID_REQUEST wins, then the order of the table.
  */
 
 import { type ErrorCode, ServiceError } from 'soundpost-contract/errors';
 import { isAudioFormat } from 'soundpost-contract/formats';
 import { MAX_BATCH_JOBS } from 'soundpost-contract/job-request';
-import { fieldPath } from 'soundpost-kit/http/json-body';
+import { fieldPath, jsonReader, textReader } from 'soundpost-kit/http/json-body';
 import type { z } from 'zod';
+
+/** Of a JSON body (decisions A1): plain, of the one type. */
+const MAX_BYTES = 256 * 1024;
+
+export const readJson = jsonReader({
+  maxBytes: MAX_BYTES,
+  types: ['application/json'],
+  inflate: false,
+  strict: false,
+});
+export const readText = textReader(MAX_BYTES);
 
 export interface Fault {
   readonly code: ErrorCode;
