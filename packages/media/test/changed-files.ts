@@ -2,12 +2,12 @@
 import fc from 'fast-check';
 import { expect } from 'vitest';
 import { UnsupportedLayout } from '../src/sparse/mp4/boxes.ts';
-import type { Spans } from '../src/sparse/mp4/spans.ts';
+import type { ByteSpans } from 'soundpost-outbound/ranges-spans';
 
 interface Index {
-  readonly lead: Spans;
+  readonly lead: ByteSpans;
   readonly audioTracks: number;
-  track(place: number): Spans;
+  track(place: number): ByteSpans;
 }
 
 /**

@@ -8,7 +8,7 @@ import { readMatroskaIndex } from '../../src/sparse/matroska/audio-index.ts';
 import { IDS } from '../../src/sparse/matroska/elements.ts';
 import type { AudioIndex } from '../../src/sparse/mp4/audio-index.ts';
 import { UnsupportedLayout } from '../../src/sparse/mp4/boxes.ts';
-import { bytesOf } from '../../src/sparse/mp4/spans.ts';
+import { bytesOf } from 'soundpost-outbound/ranges-spans';
 import { expectOddOrInside } from '../changed-files.ts';
 import { inMemory, onDisk, pairs } from './byte-source.ts';
 import {

@@ -7,7 +7,7 @@ import { packetsOf } from 'soundpost-testing/oracle';
 import { describe, expect, it } from 'vitest';
 import { type AudioIndex, readAudioIndex } from '../../src/sparse/mp4/audio-index.ts';
 import { UnsupportedLayout } from '../../src/sparse/mp4/boxes.ts';
-import { bytesOf } from '../../src/sparse/mp4/spans.ts';
+import { bytesOf } from 'soundpost-outbound/ranges-spans';
 import { expectOddOrInside } from '../changed-files.ts';
 import { inMemory, onDisk, pairs } from './byte-source.ts';
 import { box, longs, mdat, plainTables, words } from './mp4-boxes.ts';

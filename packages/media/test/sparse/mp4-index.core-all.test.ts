@@ -7,7 +7,7 @@ import { packetsOf } from 'soundpost-testing/oracle';
 import { describe, expect, it } from 'vitest';
 import { type AudioIndex, readAudioIndex } from '../../src/sparse/mp4/audio-index.ts';
 import { UnsupportedLayout } from '../../src/sparse/mp4/boxes.ts';
-import { bytesOf } from '../../src/sparse/mp4/spans.ts';
+import { bytesOf } from 'soundpost-outbound/ranges-spans';
 import { inMemory, onDisk, pairs, sourceOf } from './byte-source.ts';
 import {
   box,
