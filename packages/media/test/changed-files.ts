@@ -1,8 +1,8 @@
 /** Files of which any bytes are changed, given to a reader of their index. */
 import fc from 'fast-check';
+import type { ByteSpans } from 'soundpost-outbound/ranges-spans';
 import { expect } from 'vitest';
 import { UnsupportedLayout } from '../src/sparse/mp4/boxes.ts';
-import type { ByteSpans } from 'soundpost-outbound/ranges-spans';
 
 interface Index {
   readonly lead: ByteSpans;

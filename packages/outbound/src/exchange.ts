@@ -1,6 +1,6 @@
 /**
- * One GET from a stranger. Redirects are followed by hand: each hop is a new URL and goes through all the rules again. What
- * the headers of the answer say is read here, and its body within limits.
+ * One GET from a stranger, and its answer: what the headers say, and the body within limits.
+ * Redirects are followed by hand: each hop is a new URL and goes through all the rules again.
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Readable } from 'node:stream';
@@ -125,7 +125,7 @@ export function statusFailure({ status, headers }: Pick<Answer, 'status' | 'head
   });
 }
 
-// Continuing a download where it broke (RFC 9110 §13.1.5, §14): only when the server can tell that the file is the same one.
+// Continuing a download where it broke (RFC 9110 §13.1.5, §14), when the file is still the same.
 
 /** @returns what to send as If-Range: a strong ETag or a Last-Modified that counts as strong, or undefined. */
 export function strongValidator(headers: IncomingHttpHeaders): string | undefined {

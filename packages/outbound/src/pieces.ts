@@ -1,6 +1,6 @@
 /**
- * What is fetched into the hands of whoever asks: a source of many files, such as the segments of a stream, with a request for each over few connections that
- * are kept alive; and something small, read into memory.
+ * What is fetched without a file of its own: the pieces of a source of many files, such as the
+ * segments of a stream, over few connections that are kept alive; and something small.
  */
 import { deadline } from 'soundpost-base/deadline';
 import { type DownloadLimits, defaultLimits, withTries } from './download.ts';

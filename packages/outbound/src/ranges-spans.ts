@@ -1,6 +1,6 @@
 /**
- * Stretches of a file, and how they are put together for requests. Two columns of numbers: a film has a hundred thousand stretches, and as many objects
- * take ten times the memory.
+ * Stretches of a file, and how they are put together for requests. They are two columns of
+ * numbers: a film has a hundred thousand, and as many objects take ten times the memory.
  */
 
 /** Sorted, disjoint and not empty; bytes from `starts[i]` up to but not including `ends[i]`. */

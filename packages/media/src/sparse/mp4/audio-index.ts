@@ -4,9 +4,8 @@ import { SNIFF_BYTES, sniffContainer } from '../../sniff.ts';
 import { UnsupportedLayout } from './boxes.ts';
 import { withFragments } from './fragment-runs.ts';
 import { readFragments } from './fragment-walk.ts';
-import type { SampleTable } from './sample-table.ts';
 import { type ByteSource, readTopLevel } from './top-level.ts';
-import { readTracks } from './tracks.ts';
+import { readTracks, type SampleTable } from './tracks.ts';
 
 export interface AudioIndex {
   /**
