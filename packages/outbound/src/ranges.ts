@@ -97,8 +97,8 @@ async function tryParts(
     const whole = asWholeAnswer(answer);
     return { first: whole && (() => Promise.resolve(whole)) };
   }
-  const { RemoteParts } = await import('./ranges-parts.ts');
   const beginning = new Beginning(answer, { ...limits, maxBytes: remote.sizeBytes }, signal);
+  const { RemoteParts } = await import('./ranges-parts.ts');
   let receivedBytes = 0;
   let wantedBytes = 0;
   const parts = new RemoteParts(remote, {
