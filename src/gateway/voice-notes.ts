@@ -4,7 +4,7 @@ import type { AudioMessage } from 'soundpost-contract/gateway';
 import { GatewayError } from 'soundpost-contract/gateway-errors';
 import { MediaFailure } from 'soundpost-media/failure';
 import type { MediaTools } from 'soundpost-media/run';
-import { prepareVoiceNote } from 'soundpost-media/voice-note';
+import type { prepareVoiceNote } from 'soundpost-media/voice-note';
 import type { Outbound } from 'soundpost-outbound/outbound';
 import { type AudioInput, type LocalAudio, materialize } from './audio-input.ts';
 import type { MediaStore } from './media-store.ts';
@@ -65,6 +65,7 @@ export class VoiceNotes {
   ): Promise<VoiceNote> {
     const { tools } = this.#options;
     const { keepsOpus } = known;
+    const { prepareVoiceNote } = await import('soundpost-media/voice-note');
     const output = join(workspace, 'voice.ogg');
     const note = await prepareVoiceNote({ tools, input: path, output, workspace, keepsOpus, signal });
     if (note.passedThrough) this.#known.remember(known, note);

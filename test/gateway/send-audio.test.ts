@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { devNull } from 'node:os';
 import { join } from 'node:path';
 import { SentMessage } from 'soundpost-contract/gateway';
 import { packVoiceNote } from 'soundpost-media/ogg/voice-form';
@@ -138,10 +139,10 @@ describe('the answer', () => {
     expect((await sentFile(form(asItIs, file))).equals(file)).toBe(true);
     const converted = await sentFile(form({ number: ada.number }, file));
     await writeFile(path, converted);
-    expect(await packVoiceNote(path, null)).toMatchObject({ isUntouched: true });
+    expect(await packVoiceNote(path, devNull)).toMatchObject({ isUntouched: true });
     const ofMp3 = await sentFile(form(asItIs, await readFile(join(folder.path, 'tone.mp3'))));
     await writeFile(path, ofMp3);
-    expect(await packVoiceNote(path, null)).toMatchObject({ isUntouched: true });
+    expect(await packVoiceNote(path, devNull)).toMatchObject({ isUntouched: true });
   });
 });
 

@@ -82,10 +82,8 @@ export const mutants: readonly Fault[] = [
     name: 'mutant-changed-voice-form-pack',
     promise: 'a mutant of what one MP3 job runs',
     in: 'pack',
-    search:
-      'const out = writer === null ? null : new OggPageWriter(writer, { serial: serial || 1, sequence: 0 });',
-    replace:
-      'const out = writer === null ? null : new OggPageWriter(writer, { serial: serial || 1, sequence: 1 });',
+    search: 'const out = new OggPageWriter(writer, { serial: serial || 1, sequence: 0 });',
+    replace: 'const out = new OggPageWriter(writer, { serial: serial || 1, sequence: 1 });',
     tests: [
       'packages/media/test/ogg/voice-form.core-all.test.ts',
       'packages/media/test/ogg/strangers-notes.test.ts',
@@ -405,7 +403,7 @@ export const mutants: readonly Fault[] = [
     name: 'mutant-removed-voice-form-write',
     promise: 'a mutant of what one MP3 job runs',
     in: 'write',
-    search: 'await out?.packet(packet, held.granule);',
+    search: 'await out.packet(packet, held.granule);',
     replace: ';',
     tests: [
       'packages/media/test/ogg/voice-form.core-all.test.ts',

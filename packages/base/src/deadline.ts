@@ -2,7 +2,7 @@
 
 const STEPS = 10;
 
-export interface DeadlineOptions {
+interface DeadlineOptions {
   /** The caller's own: as soon as it aborts the wait is over too, with its reason. */
   readonly signal?: AbortSignal | undefined;
   /** Makes what is given up with when the time is over; default a DOMException `TimeoutError`. */

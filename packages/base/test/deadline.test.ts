@@ -5,7 +5,7 @@
 import { getEventListeners } from 'node:events';
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { type DeadlineOptions, deadline, untilAborted, within } from '../src/deadline.ts';
+import { deadline, untilAborted, within } from '../src/deadline.ts';
 
 const MS = 500;
 const STEP_MS = MS / 10;
@@ -86,7 +86,7 @@ describe('a deadline', () => {
   });
 
   it('aborts with a TimeoutError, or what it is told', async () => {
-    const reasonOf = async (options?: DeadlineOptions): Promise<unknown> => {
+    const reasonOf = async (options?: { signal?: AbortSignal; reason?: () => unknown }): Promise<unknown> => {
       using limit = deadline(0, options);
       await pass(1);
       return limit.signal.reason;

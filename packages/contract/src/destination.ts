@@ -1,6 +1,6 @@
 /** Where a finished file is put besides our own storage: asked for, and how far it is (decisions A8). */
 import { z } from 'zod';
-import { CONNECTION_HEADERS, headerFields } from './header-fields.ts';
+import { CONNECTION_HEADERS, headerFields } from './request-headers.ts';
 
 const MAX_URL_LENGTH = 2048;
 /** No name and no extension is longer. */

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { DeliveryProgress } from './deliveries.ts';
 import { type GatewayEventName, gatewayEventNames } from './gateway-events.ts';
 import { CreateInstanceAnswer, CreateInstanceRequest, NameAnswer } from './gateway-instances.ts';
-import { CONNECTION_HEADERS, headerFields } from './header-fields.ts';
+import { CONNECTION_HEADERS, headerFields } from './request-headers.ts';
 
 const Headers = headerFields({
   reserved: new RegExp(`^(${CONNECTION_HEADERS}|content-type|webhook-.*)$`),

@@ -1,7 +1,6 @@
 /** What ffmpeg says that it is and can, by its own lists. */
 
 import { release } from 'node:os';
-import { requirements } from './requirements.ts';
 import { type MediaTools, type RunLimits, runFfmpeg, runFfprobe } from './run.ts';
 import type { Sandbox, SandboxLevel } from './sandbox.ts';
 
@@ -40,6 +39,7 @@ export async function lacksOf(tools: MediaTools, limits: RunLimits): Promise<Lac
     list('-filters'),
     list('-protocols'),
   ]);
+  const { requirements } = await import('./requirements.ts');
   const needs = requirements();
   const missing = (kind: string, names: readonly string[], has: ReadonlySet<string>): string[] =>
     names.filter((name) => !has.has(name)).map((name) => `${kind} ${name}`);

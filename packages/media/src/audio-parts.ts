@@ -1,5 +1,6 @@
 /** Of a video at an address, only what its audio takes: the index, the beginnings of all tracks, and those that are wanted. */
 import type { SourceParts } from 'soundpost-outbound/ranges-parts';
+import { united } from 'soundpost-outbound/ranges-spans';
 import { MediaFailure } from './failure.ts';
 import { type Probe, probe } from './probe.ts';
 import { SNIFF_BYTES, sniffContainer } from './sniff.ts';
@@ -7,7 +8,6 @@ import type { SourceRequest } from './source-request.ts';
 import { readMatroskaIndex } from './sparse/matroska/audio-index.ts';
 import { readAudioIndex } from './sparse/mp4/audio-index.ts';
 import { UnsupportedLayout } from './sparse/mp4/boxes.ts';
-import { unite } from './sparse/mp4/spans.ts';
 import { chooseTrack } from './track-choice.ts';
 
 /**
@@ -29,7 +29,7 @@ export async function fetchAudioParts(
     const places = new Set(outputs.map(({ track }) => chooseTrack(probed, track).index));
     // Where ffprobe sees other tracks than the index has, a place among them means nothing.
     if (probed.tracks.length !== index.audioTracks) throw new UnsupportedLayout('audio tracks that are none');
-    const wanted = unite([...places].map((place) => index.track(place)));
+    const wanted = united(...[...places].map((place) => index.track(place)));
     if (!(await parts.fetch(wanted))) throw new UnsupportedLayout('little would be gained');
     return probed;
   } catch (error) {

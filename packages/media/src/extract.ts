@@ -2,18 +2,16 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { MediaFailure } from './failure.ts';
-import type { Job } from './input-run.ts';
+import { type Job, onUniformSound } from './input-run.ts';
 import type { Loudness } from './loudness/normalise.ts';
-import { type NoteMaker, type RunChoice, wholeOf } from './notes/run.ts';
 import { type Parallelism, renderWanted } from './parallel/render.ts';
-import { bubbleBitrate, type OutputPlan, planRecording, VOICE_BUBBLE_BYTES, VOICE_MIN_KBPS } from './plan.ts';
+import { bubbleBitrate, type OutputPlan, planRecording, type RunChoice, VOICE_MIN_KBPS } from './plan.ts';
 import type { Probe } from './probe.ts';
-import { progressReport } from './progress.ts';
 import type { RenderedFile } from './render.ts';
 import type { Rendition } from './rendition.ts';
 import type { MediaTools } from './run.ts';
-import { fitBubble, renderAnew, settle, TrackEnds, truncationOf } from './settle.ts';
-import { onUniformSound } from './uniform.ts';
+import { fitBubble, renderAnew, settle, TrackEnds, truncationOf, wholeOf } from './settle.ts';
+import { progressReport } from './tool-output.ts';
 
 type ProgressReport = ReturnType<typeof progressReport>;
 
@@ -254,7 +252,7 @@ async function finishVoice(
   if (!isRun(run)) return describe(plan, made, null);
   const onSeconds = report.phase(0, 0.9);
   const { renderNotes } = await import('./notes/run.ts');
-  const note: NoteMaker = async (pcm, target, bitrate) => {
+  const { file, parts } = await renderNotes(job, made.path, run, path, async (pcm, target, bitrate) => {
     const seconds = pcm.samples / plan.encode.sampleRate;
     const wantedKbps = plan.encode.bubbleKbps ?? plan.encode.bitrateKbps ?? VOICE_MIN_KBPS;
     const wish: Rendition = {
@@ -265,8 +263,7 @@ async function finishVoice(
     };
     const file = await renderAnew(job, wish, bitrate === 'full' ? onSeconds : undefined);
     return bitrate === 'full' ? file : fitBubble(job, wish, file, wantedKbps);
-  };
-  const { file, parts } = await renderNotes(job, made.path, run, note, path);
+  });
   return {
     ...describe(plan, file, null),
     fitsVoiceBubble: parts.every((part) => part.fitsVoiceBubble),
@@ -297,6 +294,7 @@ function describe(
   loudness: Loudness | null,
 ): ExtractedFile {
   const { encoder } = encode;
+  const part = wholeOf(file);
   const encodedCodec = { libmp3lame: 'mp3', libvorbis: 'vorbis', libopus: 'opus' }[encoder] ?? encoder;
   return {
     ...file,
@@ -304,8 +302,8 @@ function describe(
     codec: file.copied ? track.codec : encodedCodec,
     channels: encode.channels,
     sampleRate: encode.sampleRate,
-    fitsVoiceBubble: file.sizeBytes <= VOICE_BUBBLE_BYTES,
-    parts: [wholeOf(file)],
+    fitsVoiceBubble: part.fitsVoiceBubble,
+    parts: [part],
     loudness,
   };
 }

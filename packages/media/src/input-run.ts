@@ -1,7 +1,14 @@
-/** Runs of ffmpeg over a caller's file, and whose fault it is when one fails. */
+/**
+ * Runs of ffmpeg over a caller's file: whose fault it is when one fails, and what is done where
+ * the sound changes in the middle.
+ */
+import { stat } from 'node:fs/promises';
+import { join } from 'node:path';
 import { accessOf, type Command, type CommandInput, composeArguments } from './command.ts';
-import { blameInput } from './failure.ts';
-import type { UniformStreams } from './graph.ts';
+import { blameInput, MediaFailure } from './failure.ts';
+import { tracksOf, type UniformStreams, uniformGraph } from './graph.ts';
+import { uniformBytes } from './output-size.ts';
+import type { OutputPlan } from './plan.ts';
 import type { Probe } from './probe.ts';
 import { type MediaTools, type RunLimits, runFfmpeg } from './run.ts';
 import { graphReader } from './tool-output.ts';
@@ -31,14 +38,14 @@ export interface Job extends MediaRun {
   readonly maxAudioSeconds: number;
   /** Largest file that may be written. */
   readonly maxOutputBytes: number;
-  /** What is decoded in place of the source, see uniform.ts; default the source itself. */
+  /** What is decoded in place of the source, see {@link onUniformSound}; default the source itself. */
   readonly uniform?: UniformStreams & { readonly input: CommandInput };
   /** Asks for so many bytes on the disk that nobody could know of before; default they are taken. */
   readonly makeRoom?: (bytes: number) => Promise<void>;
 }
 
 /** The sound changed its sample rate or channels, and the run was ended: its filters had forgotten what came before. */
-export class SoundChanged extends Error {
+class SoundChanged extends Error {
   override readonly name = 'SoundChanged';
 }
 
@@ -86,4 +93,74 @@ export async function runOnInput(
           'the codec or the container of the source cannot be processed',
         );
   }
+}
+
+// Broadcasts change sample rate or channels between a programme and its advertisements. ffmpeg sets
+// its filters up anew there, and they forget the clock, what they measured and what they cut. So
+// the sound is first decoded to PCM of one form, by filters that remember nothing of time.
+
+/** Its fragments keep the time of each packet of PCM, which MOV without them does not. */
+export const UNIFORM_MUXER = 'mov';
+/** A source of floating point may be over full scale until it is levelled. */
+export const UNIFORM_ENCODER = 'pcm_f32le';
+const FRAGMENTS = ['-movflags', 'empty_moov+frag_discont', '-frag_duration', '10000000'];
+
+/**
+ * Does the work, and does it again on uniform sound where it turns out that a track changes.
+ * @param plans all that may be encoded
+ */
+export async function onUniformSound<T>(
+  job: Job,
+  plans: readonly OutputPlan[],
+  work: (job: Job) => Promise<T>,
+): Promise<T> {
+  try {
+    return await work(job);
+  } catch (error) {
+    if (!(error instanceof SoundChanged)) throw error;
+    return await work(await withUniformSound(job, plans));
+  }
+}
+
+async function withUniformSound(job: Job, plans: readonly OutputPlan[]): Promise<Job> {
+  const file = join(job.scratch, 'uniform.mov');
+  const streams = tracksOf(plans).map(({ streamIndex }) => streamIndex);
+  const untilSeconds = uniformEnd(job, plans);
+  const roomBytes = uniformBytes(plans, { ...job.probe, maxAudioSeconds: untilSeconds });
+  await job.makeRoom?.(roomBytes);
+  // All tracks lie in it.
+  const maxOutputBytes = Math.max(job.maxOutputBytes, roomBytes);
+  const steady = { ...job, takesChanges: true };
+  await runOnInput(
+    { ...steady, maxOutputBytes },
+    {
+      inputs: [inputOf(job)],
+      graph: uniformGraph(plans),
+      outputs: [
+        {
+          file,
+          muxer: UNIFORM_MUXER,
+          options: [
+            ...streams.flatMap((_, nth) => ['-map', `[out${nth}]`]),
+            ...['-c:a', UNIFORM_ENCODER, ...FRAGMENTS, '-avoid_negative_ts', 'disabled'],
+            ...['-t', String(untilSeconds), '-fs', String(maxOutputBytes)],
+          ],
+        },
+      ],
+    },
+    () => {},
+  );
+  if ((await stat(file)).size >= maxOutputBytes) {
+    throw new MediaFailure(
+      'EXTRACTION_FAILED',
+      `the audio changes its sample rate or channels, and would take more than ${maxOutputBytes} bytes uncompressed`,
+    );
+  }
+  return { ...steady, uniform: { input: { file, demuxer: 'mov', zeroSeconds: 0 }, streams } };
+}
+
+/** How much of the source is taken, seconds: where all plans end earlier, no more than a little beyond that. Otherwise a source may be longer than it says. */
+function uniformEnd({ maxAudioSeconds }: Job, plans: readonly OutputPlan[]): number {
+  const ends = plans.map(({ trim }) => trim?.endSeconds ?? Number.POSITIVE_INFINITY);
+  return Math.min(maxAudioSeconds + 2, Math.max(...ends) + 1);
 }

@@ -2,8 +2,12 @@
  * What a result keeps of its source besides the sound, written as an ffmetadata file that ffmpeg takes as a second
  * input: tags as arguments would end at 128 KiB (execve's limit for one), and a trim has to move the chapters.
  */
+import { writeFile } from 'node:fs/promises';
+import { basename, join } from 'node:path';
 import type { Format } from 'soundpost-contract/formats';
+import type { Command } from './command.ts';
 import type { Tags } from './ffprobe.ts';
+import { inputOf, type Job, runOnInput } from './input-run.ts';
 import type { OutputPlan } from './plan.ts';
 import type { Probe } from './probe.ts';
 
@@ -18,13 +22,79 @@ const TAG_KEY = /^[\x20-\x3c\x3e-\x7d]{1,128}$/;
 
 const MAX_TAG_CHARACTERS = 64 * 1024;
 
-export interface CoverImage {
+interface CoverImage {
   readonly cover: NonNullable<Probe['cover']>;
   readonly bytes: Uint8Array;
 }
 
+/** `place` is the input's number in the command, should a metadata file be written. */
+export async function writeMetadata(
+  job: Job,
+  { plan, path, isBare }: { readonly plan: OutputPlan; readonly path: string; readonly isBare: boolean },
+  place: number,
+): Promise<{ file: string | null; options: string[] }> {
+  const { format, track, preserveMetadata, trim } = plan;
+  const streamTags = ['-map_metadata:s', '-1'];
+  if (!preserveMetadata || !format.keeps.tags || isBare) {
+    return { file: null, options: ['-map_metadata', '-1', ...streamTags, '-map_chapters', '-1'] };
+  }
+  const cover = format.keeps.cover ? job.probe.cover : null;
+  const inTag = format.muxer === 'ogg' && cover !== null ? await readCover(job, cover) : null;
+  const file = join(job.scratch, `${basename(path)}.ffmetadata`);
+  await writeFile(file, metadataFile(job.probe, track.tags, format, trim, inTag));
+  const options = [
+    '-map_metadata',
+    String(place),
+    ...streamTags,
+    '-map_chapters',
+    format.keeps.chapters && !hasChapterTags(format) ? String(place) : '-1',
+  ];
+  if (track.language !== null && /^[a-z]{3}$/.test(track.language)) {
+    options.push('-metadata:s:a:0', `language=${track.language}`);
+  }
+  if (cover !== null && inTag === null && format.muxer !== 'ogg') {
+    // The comment is what ID3 and FLAC call the kind of picture.
+    options.push(...['-map', `0:${cover.streamIndex}`, '-c:v', 'copy', '-disposition:v:0', 'attached_pic']);
+    options.push(...['-metadata:s:v:0', 'comment=Cover (front)']);
+  }
+  return { file, options };
+}
+
+/** A picture in an Ogg tag stands in the headers, which players read whole: larger ones are left out. */
+const MAX_TAG_COVER_BYTES = 8 * 1024 * 1024;
+
+async function readCover(job: Job, cover: NonNullable<Probe['cover']>): Promise<CoverImage | null> {
+  const chunks: Buffer[] = [];
+  const command: Command = {
+    inputs: [inputOf(job)],
+    outputs: [
+      {
+        muxer: 'data',
+        options: [
+          '-map',
+          `0:${cover.streamIndex}`,
+          '-c',
+          'copy',
+          '-frames:v',
+          '1',
+          '-fs',
+          String(MAX_TAG_COVER_BYTES),
+        ],
+      },
+    ],
+  };
+  await runOnInput(
+    job,
+    command,
+    () => {},
+    (chunk) => chunks.push(chunk),
+  );
+  const bytes = Buffer.concat(chunks);
+  return bytes.length === 0 || bytes.length >= MAX_TAG_COVER_BYTES ? null : { cover, bytes };
+}
+
 /** @param image where the container has no place for a picture stream: it goes into a tag, as Ogg does it. */
-export function metadataFile(
+function metadataFile(
   probe: Probe,
   trackTags: Tags,
   format: Format,
@@ -51,7 +121,7 @@ export function metadataFile(
 }
 
 /** Whether chapters are Vorbis comments: ffmpeg 5.1 reads them from Vorbis and FLAC but writes them for Opus only. */
-export function hasChapterTags({ muxer }: Format): boolean {
+function hasChapterTags({ muxer }: Format): boolean {
   return muxer === 'ogg' || muxer === 'flac';
 }
 

@@ -1,8 +1,7 @@
 /** How much disk space the making of an output may take, as far as the plan can tell. */
 import { channelsTaken, tracksOf } from './graph.ts';
-import type { RunChoice } from './notes/run.ts';
 import { mostParts } from './parallel/parts.ts';
-import type { OutputPlan } from './plan.ts';
+import type { OutputPlan, RunChoice } from './plan.ts';
 import type { Probe } from './probe.ts';
 
 const MIB = 1024 * 1024;
@@ -61,7 +60,7 @@ export function pcmBytesOf(plan: OutputPlan, source: Source): number {
   return secondsOf(plan, source) * channels * sampleRate * LEVELLED_SAMPLE_BYTES;
 }
 
-/** Of the tracks of these plans as uniform sound (uniform.ts), in samples of 32 bits, as far as `maxAudioSeconds`. */
+/** Of the tracks of these plans as uniform sound, in samples of 32 bits, as far as `maxAudioSeconds`. */
 export function uniformBytes(
   plans: readonly OutputPlan[],
   {

@@ -358,3 +358,11 @@ function isDepthWithin(output: OutputRequest, track: AudioTrack): boolean {
   const depth = track.bitDepth ?? 16;
   return output.quality === 'low' || output.quality === 'medium' ? depth <= 16 : depth <= 24;
 }
+
+/** What is made of a voice message that is too long for a bubble. */
+export interface RunChoice {
+  /** Cut into notes that fit a bubble each. */
+  readonly split: boolean;
+  /** Pauses above 1 s become 0.5 s. */
+  readonly trimSilence: boolean;
+}

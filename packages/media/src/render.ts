@@ -5,11 +5,10 @@ import type { Command } from './command.ts';
 import { MediaFailure } from './failure.ts';
 import { decodedFrom } from './graph.ts';
 import { type Job, runOnInput } from './input-run.ts';
-import { Peaks } from './peaks.ts';
 import type { OutputPlan } from './plan.ts';
 import { isPiped, type Rendition, renditionCommand } from './rendition.ts';
-import { decodedSamples, outputStatistics } from './statistics.ts';
 import { CLOCK_TOLERANCE_SECONDS, filledSamples } from './timeline.ts';
+import { decodedSamples, outputStatistics } from './tool-output.ts';
 
 type TrackStatistics = NonNullable<ReturnType<typeof outputStatistics>>;
 
@@ -50,8 +49,10 @@ export async function render(
       : rendition,
   );
   const { places, ...command } = await renditionCommand(job, made);
-  const peaks = renditions.map(({ plan }) =>
-    plan.samplesPerPixel === null ? null : new Peaks(plan.samplesPerPixel),
+  const peaks = await Promise.all(
+    renditions.map(async ({ plan: { samplesPerPixel } }) =>
+      samplesPerPixel === null ? null : new (await import('./peaks.ts')).Peaks(samplesPerPixel),
+    ),
   );
   const takePcm = (pcm: Buffer): void => {
     for (const each of peaks) each?.push(pcm);
@@ -264,7 +265,7 @@ async function countCopied(
 ): Promise<number> {
   if (format.muxer === 'ipod' && track.startSeconds === 0 && endSeconds !== undefined) return endSeconds;
   if (format.codec === 'opus') {
-    const { opusSamples } = await import('./ogg/opus-length.ts');
+    const { opusSamples } = await import('./ogg/pages.ts');
     return (await opusSamples(path)) / OPUS_RATE;
   }
   const byPackets = COUNTED_BY_PACKETS.has(format.muxer);

@@ -1,6 +1,4 @@
 /** The command that makes the files of a source in one run. */
-import { writeFile } from 'node:fs/promises';
-import { basename, join } from 'node:path';
 import type { Command, CommandOutput } from './command.ts';
 import {
   type Branch,
@@ -11,10 +9,9 @@ import {
   leadFilter,
   stretchFilters,
 } from './graph.ts';
-import { inputOf, inputsOf, type Job, runOnInput } from './input-run.ts';
-import { type CoverImage, hasChapterTags, metadataFile } from './metadata.ts';
+import { inputsOf, type Job } from './input-run.ts';
+import { writeMetadata } from './metadata.ts';
 import type { OutputPlan } from './plan.ts';
-import type { Probe } from './probe.ts';
 
 /** Uncompressed audio of a track with its gain, ready for the encoder. */
 export interface LevelledPcm {
@@ -79,7 +76,7 @@ export async function renditionCommand(
       place.branch = branches.length;
       branches.push({ plan, filters: encodeFilters(rendition) });
     }
-    const metadata = await writeMetadata(job, rendition, inputs.length);
+    const metadata = await writeMetadata(job, { plan, path, isBare: isBare(rendition) }, inputs.length);
     if (metadata.file !== null) inputs.push({ file: metadata.file, demuxer: 'ffmetadata' });
     // Bounds for what lies about its length; whether they were reached is checked afterwards.
     const longest = ['-t', String(job.maxAudioSeconds + 2)];
@@ -158,71 +155,4 @@ function muxerOptions(rendition: Rendition): string[] {
   }
   if (format.muxer === 'wav') options.push('-rf64', 'auto');
   return options;
-}
-
-/** `place` is the input's number in the command, should a metadata file be written. */
-async function writeMetadata(
-  job: Job,
-  rendition: Rendition,
-  place: number,
-): Promise<{ file: string | null; options: string[] }> {
-  const { plan, path } = rendition;
-  const { format, track, preserveMetadata, trim } = plan;
-  const streamTags = ['-map_metadata:s', '-1'];
-  if (!preserveMetadata || !format.keeps.tags || isBare(rendition)) {
-    return { file: null, options: ['-map_metadata', '-1', ...streamTags, '-map_chapters', '-1'] };
-  }
-  const cover = format.keeps.cover ? job.probe.cover : null;
-  const inTag = format.muxer === 'ogg' && cover !== null ? await readCover(job, cover) : null;
-  const file = join(job.scratch, `${basename(path)}.ffmetadata`);
-  await writeFile(file, metadataFile(job.probe, track.tags, format, trim, inTag));
-  const options = [
-    '-map_metadata',
-    String(place),
-    ...streamTags,
-    '-map_chapters',
-    format.keeps.chapters && !hasChapterTags(format) ? String(place) : '-1',
-  ];
-  if (track.language !== null && /^[a-z]{3}$/.test(track.language)) {
-    options.push('-metadata:s:a:0', `language=${track.language}`);
-  }
-  if (cover !== null && inTag === null && format.muxer !== 'ogg') {
-    // The comment is what ID3 and FLAC call the kind of picture.
-    options.push(...['-map', `0:${cover.streamIndex}`, '-c:v', 'copy', '-disposition:v:0', 'attached_pic']);
-    options.push(...['-metadata:s:v:0', 'comment=Cover (front)']);
-  }
-  return { file, options };
-}
-
-/** A picture in an Ogg tag stands in the headers, which players read whole: larger ones are left out. */
-const MAX_TAG_COVER_BYTES = 8 * 1024 * 1024;
-
-async function readCover(job: Job, cover: NonNullable<Probe['cover']>): Promise<CoverImage | null> {
-  const chunks: Buffer[] = [];
-  const command: Command = {
-    inputs: [inputOf(job)],
-    outputs: [
-      {
-        muxer: 'data',
-        options: [
-          '-map',
-          `0:${cover.streamIndex}`,
-          '-c',
-          'copy',
-          '-frames:v',
-          '1',
-          '-fs',
-          String(MAX_TAG_COVER_BYTES),
-        ],
-      },
-    ],
-  };
-  await runOnInput(
-    job,
-    command,
-    () => {},
-    (chunk) => chunks.push(chunk),
-  );
-  const bytes = Buffer.concat(chunks);
-  return bytes.length === 0 || bytes.length >= MAX_TAG_COVER_BYTES ? null : { cover, bytes };
 }

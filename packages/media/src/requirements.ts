@@ -3,11 +3,11 @@ import { FormatName, qualities } from 'soundpost-contract/formats';
 import { OutputRequest, TranscriptRequest } from 'soundpost-contract/output-request';
 import { DECODER_FAMILIES } from './command.ts';
 import { branchFilters, filterGraph, stretchFilters } from './graph.ts';
+import { UNIFORM_ENCODER, UNIFORM_MUXER } from './input-run.ts';
 import { ebur128 } from './loudness/measure.ts';
 import { type OutputPlan, planAny, planOutput } from './plan.ts';
 import type { Probe } from './probe.ts';
 import { containers } from './sniff.ts';
-import { UNIFORM_ENCODER, UNIFORM_MUXER } from './uniform.ts';
 
 /** A version from which on the limiter can take its look-ahead out again (`alimiter=latency`), which a levelled output needs. */
 export const OLDEST_FFMPEG = '5.1';

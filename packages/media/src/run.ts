@@ -3,7 +3,6 @@
  * with the first reason that ends it, and leaves no process behind.
  */
 import { lstat, writeFile } from 'node:fs/promises';
-import { constants } from 'node:os';
 import { deadline } from 'soundpost-base/deadline';
 import { type BadEnding, MediaFailure, ToolFailure } from './failure.ts';
 import {
@@ -19,6 +18,7 @@ import { startTool } from './starter.ts';
 import { type Progress, progressReader, Tail } from './tool-output.ts';
 import {
   PROGRESS_DESCRIPTOR,
+  SIGNALS,
   spawnTool,
   type ToolCommand,
   type ToolProcess,
@@ -80,7 +80,7 @@ export interface RunLimits {
   readonly maxFileBytes?: number;
 }
 
-export interface RunOptions extends RunLimits {
+interface RunOptions extends RunLimits {
   readonly onProgress?: (progress: Progress) => void;
   /** Takes what the tool writes to standard output; left out, it is thrown away. */
   readonly onStdout?: (chunk: Buffer) => void;
@@ -250,10 +250,6 @@ const NOT_STARTED =
 function notStarted(tool: string): Error {
   return Object.assign(new Error(`${tool} could not be started`), { code: 'ENOENT' });
 }
-
-const SIGNALS = new Map(
-  Object.entries(constants.signals).map(([name, number]) => [number, name as NodeJS.Signals]),
-);
 
 function badEnding({ code, signal }: Exit): BadEnding | undefined {
   // A launcher that stays the parent answers for a tool that a signal ended by 128 and the signal's number (POSIX 2.8.2).

@@ -87,6 +87,20 @@ export async function fitBubble(
   return renderAnew(job, { ...wish, mode: 'encode', bitrateKbps: enough });
 }
 
+/** A note of a run: a whole Ogg stream inside the run's file. */
+interface NotePart {
+  /** Where it begins in the file, bytes. */
+  readonly offset: number;
+  readonly sizeBytes: number;
+  readonly durationSeconds: number;
+  readonly fitsVoiceBubble: boolean;
+}
+
+/** A file that is one note. */
+export function wholeOf({ sizeBytes, durationSeconds }: RenderedFile): NotePart {
+  return { offset: 0, sizeBytes, durationSeconds, fitsVoiceBubble: sizeBytes <= VOICE_BUBBLE_BYTES };
+}
+
 export async function renderAnew(
   job: Job,
   wish: Rendition,

@@ -7,7 +7,7 @@ import { constants } from 'node:os';
 import type { Readable, Writable } from 'node:stream';
 import { limitRows } from './sandbox.ts';
 import type { spawnTool } from './tool-process.ts';
-import { TOOL_ENVIRONMENT, type ToolCommand, type ToolProcess } from './tool-process.ts';
+import { SIGNALS, TOOL_ENVIRONMENT, type ToolCommand, type ToolProcess } from './tool-process.ts';
 
 type Exit = Awaited<ToolProcess['ended']>;
 
@@ -25,10 +25,6 @@ const ENDED = 8;
 
 /** Length of what follows, kind, number of the run. */
 const HEADER_BYTES = 12;
-
-const SIGNALS = new Map(
-  Object.entries(constants.signals).map(([name, number]) => [number, name as NodeJS.Signals]),
-);
 
 const starters = new Map<string, Starter>();
 

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { ServiceError } from 'soundpost-contract/errors';
 import type { NamedOutput } from 'soundpost-contract/output-request';
 import { OutboundFailed, OutboundRefused } from 'soundpost-outbound/errors';
-import { tooLarge } from 'soundpost-outbound/limited-body';
+import { tooLarge } from 'soundpost-outbound/exchange';
 import { MediaFailure } from './failure.ts';
 import { type Probe, probe } from './probe.ts';
 import type { SourceRequest } from './source-request.ts';

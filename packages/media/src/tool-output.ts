@@ -1,4 +1,7 @@
-/** What ffmpeg says while it runs, as it is read off its pipes. */
+/**
+ * What ffmpeg says while it runs, as it is read off its pipes, how far that makes the whole, and
+ * what it has counted at its end, on level verbose.
+ */
 import { StringDecoder } from 'node:string_decoder';
 
 export interface Progress {
@@ -46,6 +49,37 @@ export function progressReader(report: (progress: Progress) => void): (bytes: Bu
   };
 }
 
+/** One fraction over all the runs that an extraction takes. */
+interface ProgressReport {
+  /** A callback for one run's seconds, which fills the part of the whole from `from` to `to`. */
+  phase(from: number, to: number): (seconds: number) => void;
+  /** The report of one of several works, which fills that part of the whole. */
+  part(from: number, to: number, expectedSeconds: number | null): ProgressReport;
+  done(): void;
+}
+
+export function progressReport(
+  expectedSeconds: number | null,
+  onProgress: ((fraction: number) => void) | undefined,
+): ProgressReport {
+  let reached = 0;
+  const report = (fraction: number) => {
+    if (!(fraction > reached)) return;
+    reached = Math.min(1, fraction);
+    onProgress?.(reached);
+  };
+  return {
+    phase: (from, to) => (seconds) => {
+      // A container that says nothing about its length leaves nothing to divide by.
+      if (expectedSeconds !== null && expectedSeconds > 0) {
+        report(from + (to - from) * Math.min(1, seconds / expectedSeconds));
+      }
+    },
+    part: (from, to, seconds) => progressReport(seconds, (fraction) => report(from + (to - from) * fraction)),
+    done: () => report(1),
+  };
+}
+
 /** `[graph_0_in_0_1 @ 0x55b4] tb:1/48000 samplefmt:fltp …`: an input of a graph, with its number in it, is set up. */
 const GRAPH_INPUT = /^\[(graph_\w+_in_\S+) @ \w+\] tb:/;
 /** Longer than what is looked at of a line. */
@@ -70,4 +104,69 @@ export function graphReader(onRebuilt: () => void): (bytes: Buffer) => void {
       inputs.add(name);
     }
   };
+}
+
+// Statistics, and ebur128's summary.
+
+interface TrackStatistics {
+  readonly packets: number;
+  /** Bytes of the packets alone, without container, tags and cover. */
+  readonly bytes: number;
+  /** Samples of one channel; undefined where nothing was decoded or encoded. */
+  readonly samples: number | undefined;
+}
+
+// `Output stream #1:0 (audio): 150 frames encoded (172032 samples); 151 packets muxed (57984 bytes);`
+const OUTPUT =
+  /Output stream #(\d+):\d+ \(audio\): (?:\d+ frames encoded(?: \((\d+) samples\))?; )?(\d+) packets muxed \((\d+) bytes\)/g;
+
+/** What went into an output's audio, by the output's place in the command. Tags could spell such a line: the last one counts. */
+export function outputStatistics(stderr: string, output: number): TrackStatistics | undefined {
+  const match = [...stderr.matchAll(OUTPUT)].findLast(([, place]) => Number(place) === output);
+  if (match === undefined) return undefined;
+  const [, , samples, packets, bytes] = match;
+  return {
+    packets: Number(packets),
+    bytes: Number(bytes),
+    samples: samples === undefined ? undefined : Number(samples),
+  };
+}
+
+// `Input stream #0:1 (audio): 169 packets read (57361 bytes); 168 frames decoded (172032 samples);`
+const INPUT =
+  /Input stream #(\d+:\d+) \(audio\): \d+ packets read \(\d+ bytes\); \d+ frames decoded[^(\n]*\((\d+) samples\)/g;
+
+/**
+ * Samples of one channel that were decoded of a stream; undefined where none were.
+ * @param stream its input and its place there, such as `0:1`
+ */
+export function decodedSamples(stderr: string, stream: string): number | undefined {
+  const match = [...stderr.matchAll(INPUT)].findLast(([, name]) => name === stream);
+  return match === undefined ? undefined : Number(match[2]);
+}
+
+interface MeasuredLoudness {
+  /** Integrated loudness (ITU-R BS.1770), LUFS; null for silence and for less than a gating block of 0.4 s. */
+  readonly lufs: number | null;
+  /** The highest peak: of the samples in dBFS, or true peak in dBTP, as it was measured for; null for digital silence, and where none was. */
+  readonly peakDb: number | null;
+}
+
+const INTEGRATED = /^\s+I:\s+(\S+) LUFS$/gm;
+const PEAK = /^\s+Peak:\s+(\S+) dBFS$/gm;
+
+/** ebur128 reports −70 LUFS, its absolute gate, where nothing passed it. */
+const GATE_LUFS = -70;
+
+export function loudnessSummary(stderr: string): MeasuredLoudness {
+  const lufs = lastNumber(stderr, INTEGRATED);
+  return {
+    lufs: lufs === null || lufs <= GATE_LUFS ? null : lufs,
+    peakDb: lastNumber(stderr, PEAK),
+  };
+}
+
+function lastNumber(text: string, pattern: RegExp): number | null {
+  const value = Number([...text.matchAll(pattern)].at(-1)?.[1] ?? Number.NaN);
+  return Number.isFinite(value) ? value : null;
 }

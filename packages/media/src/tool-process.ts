@@ -1,5 +1,6 @@
 /** A process of ffmpeg or ffprobe: what it is started as, what it says, how it ended. Started by Node, where nothing better is there (starter.ts). */
 import { type ChildProcess, spawn } from 'node:child_process';
+import { constants } from 'node:os';
 import type { Readable, Writable } from 'node:stream';
 import type { prlimit } from './sandbox.ts';
 import { FILTER_DESCRIPTOR } from './sandbox.ts';
@@ -12,6 +13,11 @@ export const TOOL_ENVIRONMENT = {
   PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
   LANG: 'C.UTF-8',
 };
+
+/** By their numbers. */
+export const SIGNALS = new Map(
+  Object.entries(constants.signals).map(([name, number]) => [number, name as NodeJS.Signals]),
+);
 
 export interface ToolCommand {
   /** The tool after its prefixes, with its arguments. */

@@ -1,13 +1,13 @@
 /** Files of which any bytes are changed, given to a reader of their index. */
 import fc from 'fast-check';
+import type { ByteSpans } from 'soundpost-outbound/ranges-spans';
 import { expect } from 'vitest';
 import { UnsupportedLayout } from '../src/sparse/mp4/boxes.ts';
-import type { Spans } from '../src/sparse/mp4/spans.ts';
 
 interface Index {
-  readonly lead: Spans;
+  readonly lead: ByteSpans;
   readonly audioTracks: number;
-  track(place: number): Spans;
+  track(place: number): ByteSpans;
 }
 
 /**

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { progressReport } from '../src/progress.ts';
+import { progressReport } from '../src/tool-output.ts';
 
 function reported(
   expectedSeconds: number | null,

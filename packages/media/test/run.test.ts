@@ -9,7 +9,7 @@ import { systemTools as tools } from 'soundpost-testing/media-tools';
 import { mediaFolder } from 'soundpost-testing/sources';
 import { describe, expect, it, vi } from 'vitest';
 import { ToolFailure } from '../src/failure.ts';
-import { type RunOptions, requireRegularFile, runFfmpeg, runFfprobe } from '../src/run.ts';
+import { type RunLimits, requireRegularFile, runFfmpeg, runFfprobe } from '../src/run.ts';
 
 const folder = mediaFolder();
 
@@ -19,7 +19,7 @@ const SHORT = ['-f', 'lavfi', '-t', '2', '-i', 'anullsrc', '-f', 'null', '-'];
 
 const MKFIFO = '/usr/bin/mkfifo';
 
-const limits: RunOptions = { signal: noAbort, wallLimitMs: 20_000 };
+const limits: RunLimits = { signal: noAbort, wallLimitMs: 20_000 };
 
 /** A tool that is a shell script of ours, to misbehave as ffmpeg would. */
 async function script(name: string, ...lines: string[]) {

@@ -1,5 +1,7 @@
 // @module-tag quick-ffmpeg
+
 import { access, readFile, writeFile } from 'node:fs/promises';
+import { devNull } from 'node:os';
 import { currentRun, rowsOfRun } from 'soundpost-testing/by-run';
 import { noAbort, tools } from 'soundpost-testing/extracting';
 import { cachedMedia } from 'soundpost-testing/media-cache';
@@ -26,7 +28,7 @@ describe('a voice note', () => {
       expect(format.format_name).toBe('ogg');
       expect(audio).toMatchObject({ codec_name: 'opus', channels: 1, sample_rate: '48000' });
       expect(tags.title).toBeUndefined();
-      expect(await packVoiceNote(output, null)).toMatchObject({ isUntouched: true });
+      expect(await packVoiceNote(output, devNull)).toMatchObject({ isUntouched: true });
       expect(Math.abs(note.durationSeconds - (await decodedSeconds(input)))).toBeLessThan(0.05);
       expect(kbps).toBeLessThan(45);
     },

@@ -1,20 +1,17 @@
 /**
- * The one place where a connection is opened. It runs for every new connection, for names and for address literals (a
+ * The one place where a name is resolved and a connection is opened. It runs for every new connection, for names and for address literals (a
  * `lookup` hook is not called for literals), checks every answer and connects to a checked address only, so that a name
  * that changes its answer between check and connection gains nothing.
  */
-import type { LookupAddress } from 'node:dns';
+import { promises as dns, type LookupAddress } from 'node:dns';
 import { Agent, type ClientRequestArgs } from 'node:http';
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { within } from 'soundpost-base/deadline';
 import type { buildConnector } from 'undici';
 import { parseAddress } from './address-table.ts';
-import { OutboundRefused } from './errors.ts';
+import { OutboundFailed, OutboundRefused } from './errors.ts';
 import { addressRefusal, isOpenedByRule, type Policy, type Purpose, parseTarget } from './policy.ts';
-import type { systemResolver } from './resolve.ts';
-import { resolveWithin } from './resolve.ts';
-
-type Resolve = ReturnType<typeof systemResolver>;
 
 export interface ConnectTarget {
   readonly protocol: 'http:' | 'https:';
@@ -192,4 +189,62 @@ export async function connectSocket({
       },
     );
   });
+}
+
+/** All addresses of a name. `signal` aborts at the deadline. */
+type Resolve = (hostname: string, signal: AbortSignal) => Promise<readonly string[]>;
+
+/** Codes by which DNS says that the name has no address; any other failure may pass. */
+const noSuchName = new Set(['ENOTFOUND', 'ENODATA']);
+
+/**
+ * Asks DNS directly: the hosts file and local name services have no say, and a name server that
+ * never answers holds nobody up, as `dns.lookup` would, of which Node runs two at a time. Only the
+ * names in the operator's own rules go through `lookup`, since they may stand in a hosts file.
+ * @param servers addresses of name servers, each with an optional port; default: the system's
+ */
+export function systemResolver(ruleHosts: ReadonlySet<string>, servers?: readonly string[]): Resolve {
+  return async (hostname, signal) => {
+    if (ruleHosts.has(hostname))
+      return (await dns.lookup(hostname, { all: true })).map(({ address }) => address);
+    // Both tries (1 s, then 2 s) fit into the deadline at connect: a server that drops AAAA questions leaves time for A.
+    const resolver = new dns.Resolver({ timeout: 1_000, tries: 2 });
+    if (servers !== undefined) resolver.setServers(servers);
+    const cancel = () => resolver.cancel();
+    signal.addEventListener('abort', cancel);
+    try {
+      const [v4, v6] = await Promise.allSettled([resolver.resolve4(hostname), resolver.resolve6(hostname)]);
+      const addresses = [v4, v6].flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
+      if (addresses.length > 0) return addresses;
+      throw firstReason([v4, v6]);
+    } finally {
+      signal.removeEventListener('abort', cancel);
+    }
+  };
+}
+
+/** The reason that may pass, if there is one: a name is only gone when both questions say so. */
+function firstReason(answers: readonly PromiseSettledResult<unknown>[]): unknown {
+  const reasons = answers.flatMap((answer) => (answer.status === 'rejected' ? [answer.reason] : []));
+  return reasons.find((reason) => !noSuchName.has(reason?.code)) ?? reasons[0];
+}
+
+/** @throws OutboundFailed of kind `dns`, retryable unless the name does not exist; an aborted `signal` is its cause. */
+export async function resolveWithin(
+  resolve: Resolve,
+  hostname: string,
+  deadlineMs: number,
+  signal?: AbortSignal,
+): Promise<readonly string[]> {
+  signal?.throwIfAborted();
+  const reason = () => new Error('no answer in time');
+  try {
+    const ask = (giveUp: AbortSignal) => resolve(hostname, giveUp);
+    const addresses = await within(deadlineMs, ask, { signal, reason });
+    if (addresses.length === 0) throw Object.assign(new Error('empty answer'), { code: 'ENODATA' });
+    return addresses;
+  } catch (cause) {
+    const gone = cause instanceof Error && 'code' in cause && noSuchName.has(String(cause.code));
+    throw new OutboundFailed('dns', 'the server could not be reached', !gone, { cause });
+  }
 }

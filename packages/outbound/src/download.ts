@@ -3,10 +3,21 @@ import { type FileHandle, open, rm } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { deadline } from 'soundpost-base/deadline';
 import { OutboundFailed } from './errors.ts';
-import { type Answer, discard, get, headerOf, type Route, refuseEncoded, statusFailure } from './exchange.ts';
-import { limitedBody, tooLarge } from './limited-body.ts';
+import {
+  type Answer,
+  contentRangeOf,
+  discard,
+  get,
+  headerOf,
+  isOfVersion,
+  limitedBody,
+  type Route,
+  refuseEncoded,
+  statusFailure,
+  strongValidator,
+  tooLarge,
+} from './exchange.ts';
 import { sourceName } from './source-name.ts';
-import { isOfVersion, parseContentRange, strongValidator } from './validator.ts';
 
 export interface DownloadLimits {
   /** Until the answer's headers are there. Default 20 s. */
@@ -217,7 +228,7 @@ async function beginWriting(transfer: Transfer, answer: Answer, resume: boolean)
   const { status, headers } = answer;
   if (resume && status === 206) {
     refuseEncoded(headers);
-    const range = parseContentRange(headerOf(headers, 'content-range'));
+    const range = contentRangeOf(headers);
     // Some servers disregard If-Range: a part of another version must not be appended (RFC 9110 §15.3.7.3).
     const sameVersion = isOfVersion(headers, transfer.validator);
     const sameFile = sameVersion && sameTotal(range?.totalBytes, transfer.totalBytes);

@@ -1,8 +1,11 @@
-/** One GET, redirects followed by hand: each hop is a new URL from a stranger and goes through all the rules again. */
+/**
+ * One GET from a stranger, and its answer: what the headers say, and the body within limits.
+ * Redirects are followed by hand: each hop is a new URL and goes through all the rules again.
+ */
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
-import { OutboundFailed, OutboundRefused, toOutboundError } from './errors.ts';
+import { OutboundFailed, OutboundRefused, toBodyError, toOutboundError } from './errors.ts';
 import { type Policy, parseTarget } from './policy.ts';
 
 export interface Route {
@@ -93,10 +96,13 @@ export function headerOf(headers: IncomingHttpHeaders, name: string): string | u
   return Array.isArray(value) ? value[0] : value;
 }
 
+export function isEncoded(headers: IncomingHttpHeaders): boolean {
+  return !['', 'identity'].includes(headerOf(headers, 'content-encoding')?.toLowerCase() ?? '');
+}
+
 /** Packed bytes are refused, not unpacked: a few of them can become any number. */
 export function refuseEncoded(headers: IncomingHttpHeaders): void {
-  const encoding = headerOf(headers, 'content-encoding')?.toLowerCase() || 'identity';
-  if (encoding === 'identity') return;
+  if (!isEncoded(headers)) return;
   throw new OutboundFailed('encoding', 'the server sends the file compressed although asked not to', false);
 }
 
@@ -117,4 +123,106 @@ export function statusFailure({ status, headers }: Pick<Answer, 'status' | 'head
     status,
     retryAfterSeconds: retryAfterSeconds(headers),
   });
+}
+
+// Continuing a download where it broke (RFC 9110 §13.1.5, §14), when the file is still the same.
+
+/** @returns what to send as If-Range: a strong ETag or a Last-Modified that counts as strong, or undefined. */
+export function strongValidator(headers: IncomingHttpHeaders): string | undefined {
+  const etag = headerOf(headers, 'etag');
+  if (etag !== undefined) return /^"[\x21\x23-\x7e]*"$/.test(etag) ? etag : undefined;
+  const lastModified = headerOf(headers, 'last-modified');
+  if (lastModified === undefined) return undefined;
+  // RFC 9110 §8.8.2.2: a date is strong when the answer was made at least a second after the change.
+  const ageMs = Date.parse(headerOf(headers, 'date') ?? '') - Date.parse(lastModified);
+  return ageMs >= 1_000 ? lastModified : undefined;
+}
+
+/** Whether a part may belong to the version that has this validator; a part that names none may. */
+export function isOfVersion(headers: IncomingHttpHeaders, validator: string | undefined): boolean {
+  const named = headerOf(headers, validator?.startsWith('"') ? 'etag' : 'last-modified');
+  return named === undefined || named === validator;
+}
+
+interface ContentRange {
+  readonly start: number;
+  /** Exclusive, unlike in the header. */
+  readonly end: number;
+  readonly totalBytes: number | undefined;
+}
+
+/** Content-Range: `bytes 100-199/200` or `bytes 100-199/*`; undefined for anything else. */
+export function contentRangeOf(headers: IncomingHttpHeaders): ContentRange | undefined {
+  const match = /^bytes (\d+)-(\d+)\/(\d+|\*)$/.exec(headerOf(headers, 'content-range') ?? '');
+  if (match === null) return undefined;
+  const totalBytes = match[3] === '*' ? undefined : Number(match[3]);
+  return { start: Number(match[1]), end: Number(match[2]) + 1, totalBytes };
+}
+
+// A body, cut off when it grows too large or comes too slowly.
+
+export interface BodyLimits {
+  /** Counted while reading; a declared length is not believed. */
+  readonly maxBytes: number;
+  /** Averaged over `rateWindowMs`; unlike the idle timeout it also stops a sender that drips. */
+  readonly minBytesPerSecond: number;
+  readonly rateWindowMs: number;
+}
+
+/**
+ * @param signal aborts the reading with its reason
+ * @param isWhole whether all declared bytes were taken: what the socket says after them is no part of the body
+ * @throws OutboundFailed of kind `too-large`, `too-slow`, `timeout` or `reset`
+ */
+export async function* limitedBody(
+  body: Readable,
+  limits: BodyLimits,
+  signal: AbortSignal,
+  isWhole: () => boolean = () => false,
+): AsyncGenerator<Uint8Array> {
+  const reading = { receivedBytes: 0, takenAtMs: Number.POSITIVE_INFINITY };
+  const watch = watchRate(body, limits, reading);
+  try {
+    for await (const chunk of body) {
+      reading.receivedBytes += chunk.length;
+      if (reading.receivedBytes > limits.maxBytes) throw tooLarge();
+      reading.takenAtMs = performance.now();
+      yield chunk;
+      reading.takenAtMs = Number.POSITIVE_INFINITY;
+    }
+  } catch (error) {
+    signal.throwIfAborted();
+    if (!isWhole()) throw toBodyError(error);
+  } finally {
+    clearInterval(watch);
+    discard(body);
+  }
+}
+
+export function tooLarge(): OutboundFailed {
+  return new OutboundFailed('too-large', 'the file is larger than allowed', false);
+}
+
+const SAMPLES_PER_WINDOW = 10;
+
+interface Reading {
+  receivedBytes: number;
+  /** Since when the reader is busy with what it was given; infinite while it waits for the sender. */
+  takenAtMs: number;
+}
+
+function watchRate(body: Readable, limits: BodyLimits, reading: Reading): NodeJS.Timeout {
+  let samples = [0];
+  const minBytesPerWindow = (limits.minBytesPerSecond * limits.rateWindowMs) / 1_000;
+  const everyMs = limits.rateWindowMs / SAMPLES_PER_WINDOW;
+  return setInterval(() => {
+    const now = reading.receivedBytes;
+    // Nothing was asked of the sender since the last look: it is not the one that is slow.
+    if (performance.now() - reading.takenAtMs >= everyMs) samples = [];
+    const oldest = samples.length === SAMPLES_PER_WINDOW ? samples.shift() : undefined;
+    samples.push(now);
+    if (oldest !== undefined && now - oldest < minBytesPerWindow) {
+      body.destroy(new OutboundFailed('too-slow', 'the server sends too slowly', true));
+    }
+  }, everyMs);
 }

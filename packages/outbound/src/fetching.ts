@@ -1,12 +1,11 @@
 /** What goes by undici, which is loaded with it: an API that only checks addresses and posts webhooks never needs that. */
 import { Agent, Dispatcher1Wrapper } from 'undici';
 import { guardedConnector } from './connector.ts';
-import { type Downloaded, type DownloadOptions, download } from './download.ts';
+import { type DownloadOptions, download } from './download.ts';
 import type { Route } from './exchange.ts';
-import type { FetchBytesOptions } from './fetch-bytes.ts';
-import type { FetchPiece, PiecesOptions } from './pieces.ts';
+import type { FetchBytesOptions, FetchPiece, PiecesOptions } from './pieces.ts';
 import type { Policy } from './policy.ts';
-import type { PartsDownloaded, PartsOptions } from './ranges.ts';
+import type { PartsOptions } from './ranges.ts';
 
 /** To one source at the same time, when parts of it are fetched. */
 const MAX_PART_CONNECTIONS = 16;
@@ -20,18 +19,8 @@ interface FetchingOptions {
   readonly connectorFor: (purpose: FetchPurpose) => Parameters<typeof guardedConnector>[0];
 }
 
-/** As {@link Outbound} describes them. */
-interface Fetching {
-  download(options: DownloadOptions): Promise<Downloaded>;
-  downloadParts(options: PartsOptions): Promise<PartsDownloaded>;
-  fetchPieces<T>(options: PiecesOptions, run: (fetch: FetchPiece) => Promise<T>): Promise<T>;
-  fetchBytes(options: FetchBytesOptions): Promise<Uint8Array>;
-  /** Of an account's service, for Node's own fetch. */
-  readonly dispatcher: Dispatcher1Wrapper;
-  close(): Promise<void>;
-}
-
-export function createFetching({ policy, userAgent, keepAliveMs, connectorFor }: FetchingOptions): Fetching {
+/** Its methods are as {@link Outbound} describes them. */
+export function createFetching({ policy, userAgent, keepAliveMs, connectorFor }: FetchingOptions) {
   const agentFor = (purpose: FetchPurpose, connections: number | null = null) =>
     new Agent({
       connections,
@@ -56,19 +45,20 @@ export function createFetching({ policy, userAgent, keepAliveMs, connectorFor }:
     }
   };
   return {
-    download: (options) => download(route('source'), options),
-    downloadParts: async (options) => {
+    download: (options: DownloadOptions) => download(route('source'), options),
+    downloadParts: async (options: PartsOptions) => {
       const { downloadParts } = await import('./ranges.ts');
       return onConnectionsOfItsOwn((route) => downloadParts(route, options));
     },
-    fetchPieces: async (options, run) => {
+    fetchPieces: async <T>(options: PiecesOptions, run: (fetch: FetchPiece) => Promise<T>) => {
       const { fetchPieces } = await import('./pieces.ts');
       return onConnectionsOfItsOwn((route) => fetchPieces(route, options, run));
     },
-    fetchBytes: async (options) => {
-      const { fetchBytes } = await import('./fetch-bytes.ts');
+    fetchBytes: async (options: FetchBytesOptions) => {
+      const { fetchBytes } = await import('./pieces.ts');
       return fetchBytes(route('source'), options);
     },
+    /** Of an account's service, for Node's own fetch. */
     dispatcher: new Dispatcher1Wrapper(agents.service),
     close: async () => {
       await Promise.all([...Object.values(agents), ...partAgents].map((agent) => agent.destroy()));

@@ -9,17 +9,15 @@ import {
   connectSocket,
   GuardedAgent,
   RESOLVE_AT_CONNECT_MS,
+  systemResolver,
 } from './connector.ts';
 import type { Downloaded, DownloadLimits, DownloadOptions } from './download.ts';
 import { OutboundFailed, OutboundRefused } from './errors.ts';
-import type { FetchBytesOptions } from './fetch-bytes.ts';
 import type { createFetching } from './fetching.ts';
-import type { FetchPiece, PiecesOptions } from './pieces.ts';
+import type { FetchBytesOptions, FetchPiece, PiecesOptions } from './pieces.ts';
 import { type Policy, type Purpose, parseTarget } from './policy.ts';
-import { type PostAnswer, type PostOptions, post } from './post.ts';
-import { type PutOptions, put } from './put.ts';
 import type { PartsDownloaded, PartsOptions } from './ranges.ts';
-import { systemResolver } from './resolve.ts';
+import { type PostAnswer, type PostOptions, type PutOptions, post, put } from './send.ts';
 
 interface OutboundOptions {
   /** What is open besides public addresses on `ports`; from `parseAllowRules`. */

@@ -1,11 +1,22 @@
-/** A source of many files, such as the segments of a stream: a request for each, over few connections that are kept alive. */
+/**
+ * What is fetched without a file of its own: the pieces of a source of many files, such as the
+ * segments of a stream, over few connections that are kept alive; and something small.
+ */
 import { deadline } from 'soundpost-base/deadline';
 import { type DownloadLimits, defaultLimits, withTries } from './download.ts';
 import { OutboundFailed } from './errors.ts';
-import { type Answer, discard, get, headerOf, type Route, refuseEncoded, statusFailure } from './exchange.ts';
-import { limitedBody, tooLarge } from './limited-body.ts';
+import {
+  type Answer,
+  contentRangeOf,
+  discard,
+  get,
+  limitedBody,
+  type Route,
+  refuseEncoded,
+  statusFailure,
+  tooLarge,
+} from './exchange.ts';
 import { type ByteSpan, rangeHeader } from './ranges-spans.ts';
-import { parseContentRange } from './validator.ts';
 
 interface PieceRequest {
   /** Absolute. */
@@ -73,7 +84,7 @@ function requirePiece(answer: Answer, span: ByteSpan | undefined): void {
   const { status, headers } = answer;
   if (status !== 200 && status !== 206) throw statusFailure(answer);
   refuseEncoded(headers);
-  const range = status === 206 ? parseContentRange(headerOf(headers, 'content-range')) : undefined;
+  const range = status === 206 ? contentRangeOf(headers) : undefined;
   // A server without ranges would send the whole file once for each segment of it.
   if (range?.start !== span?.start || range?.end !== span?.end) {
     throw new OutboundFailed('protocol', 'the server did not send the part that was asked for', false);
@@ -92,4 +103,39 @@ async function* whole(
   if (span !== undefined && receivedBytes !== span.end - span.start) {
     throw new OutboundFailed('reset', 'the connection broke before the end', true);
   }
+}
+
+export interface FetchBytesOptions {
+  readonly url: string;
+  readonly maxBytes: number;
+  readonly signal?: AbortSignal;
+}
+
+const SMALL_TIMEOUT_MS = 60_000;
+const smallLimits = {
+  headersTimeoutMs: 15_000,
+  idleTimeoutMs: 20_000,
+  minBytesPerSecond: 1_024,
+  rateWindowMs: 10_000,
+};
+
+/** One try. @throws OutboundRefused, OutboundFailed; the reason of `signal` when that aborts */
+export async function fetchBytes(
+  route: Route,
+  { url, maxBytes, signal }: FetchBytesOptions,
+): Promise<Uint8Array> {
+  const reason = () => new OutboundFailed('timeout', 'the server took too long', true);
+  using limit = deadline(SMALL_TIMEOUT_MS, { signal, reason });
+  const answer = await get(route, { ...smallLimits, url, headers: {}, signal: limit.signal });
+  try {
+    if (answer.status !== 200) throw statusFailure(answer);
+    refuseEncoded(answer.headers);
+  } catch (error) {
+    discard(answer.body);
+    throw error;
+  }
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of limitedBody(answer.body, { ...smallLimits, maxBytes }, limit.signal))
+    chunks.push(chunk);
+  return Buffer.concat(chunks);
 }

@@ -78,7 +78,7 @@ const FIXED_SECONDS = 0.2;
 const FIXED_ROUND_TRIPS = 4;
 
 /** Below it the estimate is not sure enough to change how a file is fetched. */
-export const LEAST_GAIN = 0.3;
+const LEAST_GAIN = 0.3;
 
 /** Whether the spans take clearly less time than the whole file. @param leastGain the share of the whole file's time that parts have to save */
 export function isWorthwhile(
@@ -86,7 +86,7 @@ export function isWorthwhile(
   wholeBytes: number,
   link: Link,
   mode: RangeMode,
-  leastGain: number,
+  leastGain = LEAST_GAIN,
 ): boolean {
   const parts = bytesOf(spans) / link.bytesPerSecond + spans.starts.length * secondsPerRange(link, mode);
   const fixed = FIXED_SECONDS + FIXED_ROUND_TRIPS * link.roundTripSeconds;

@@ -4,10 +4,18 @@
  */
 import { Readable } from 'node:stream';
 import { OutboundFailed } from './errors.ts';
-import { type Answer, discard, get, headerOf, type Route } from './exchange.ts';
-import { type BodyLimits, limitedBody } from './limited-body.ts';
+import {
+  type Answer,
+  type BodyLimits,
+  contentRangeOf,
+  discard,
+  get,
+  isEncoded,
+  limitedBody,
+  type Route,
+  strongValidator,
+} from './exchange.ts';
 import type { RangeLimits, RemoteFile } from './ranges-request.ts';
-import { parseContentRange, strongValidator } from './validator.ts';
 
 /** @throws OutboundRefused, OutboundFailed; the reason of `signal` when that aborts */
 export async function openSource(
@@ -23,15 +31,11 @@ export async function openSource(
 
 /** @returns what later requests need; undefined when parts of this file cannot be asked for, or not safely */
 export function remoteFileOf({ status, headers, url }: Answer): RemoteFile | undefined {
-  if (status !== 206 || !isPlain(headers)) return undefined;
-  const range = parseContentRange(headerOf(headers, 'content-range'));
+  if (status !== 206 || isEncoded(headers)) return undefined;
+  const range = contentRangeOf(headers);
   const validator = strongValidator(headers);
   const isWhole = range?.start === 0 && range.end === range.totalBytes;
   return isWhole && validator !== undefined ? { url: url.href, sizeBytes: range.end, validator } : undefined;
-}
-
-function isPlain(headers: Answer['headers']): boolean {
-  return ['', 'identity'].includes(headerOf(headers, 'content-encoding')?.toLowerCase() ?? '');
 }
 
 /**
@@ -39,7 +43,7 @@ function isPlain(headers: Answer['headers']): boolean {
  * range itself: then the file has to be asked for once more
  */
 export function asWholeAnswer(answer: Answer): Answer | undefined {
-  const range = parseContentRange(headerOf(answer.headers, 'content-range'));
+  const range = contentRangeOf(answer.headers);
   if (answer.status === 206 && range?.start === 0 && range.end === range.totalBytes) {
     return { ...answer, status: 200 };
   }

@@ -110,7 +110,7 @@ export class RemoteParts implements SourceParts {
     await this.#settings.makeRoom(Math.max(0, roomFor(plan) - roomBytes));
     onFetch?.(bytesOf(plan));
     await session.fetch(plan);
-    this.#there = united(united(this.#there, spans), plan);
+    this.#there = united(this.#there, spans, plan);
     return true;
   }
 

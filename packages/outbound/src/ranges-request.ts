@@ -1,10 +1,20 @@
 /** One request for one range or several, and its answer held against what was asked for (RFC 9110 §14, §15.3.7). */
 import { OutboundFailed } from './errors.ts';
-import { type Answer, discard, get, headerOf, type Route, refuseEncoded, statusFailure } from './exchange.ts';
-import { type BodyLimits, limitedBody } from './limited-body.ts';
+import {
+  type Answer,
+  type BodyLimits,
+  contentRangeOf,
+  discard,
+  get,
+  headerOf,
+  isOfVersion,
+  limitedBody,
+  type Route,
+  refuseEncoded,
+  statusFailure,
+} from './exchange.ts';
 import { ByterangesReader, byterangesBoundary, multipartOverhead, type Piece } from './ranges-multipart.ts';
 import { type ByteSpan, rangeHeader } from './ranges-spans.ts';
-import { isOfVersion, parseContentRange } from './validator.ts';
 
 /** One version of a file, as its first answer described it. */
 export interface RemoteFile {
@@ -71,7 +81,7 @@ function requirePart(answer: Answer, file: RemoteFile, spans: readonly ByteSpan[
   refuseEncoded(headers);
   const boundary = byterangesBoundary(headerOf(headers, 'content-type'));
   if (boundary !== undefined && spans.length > 1) return boundary;
-  const range = parseContentRange(headerOf(headers, 'content-range'));
+  const range = contentRangeOf(headers);
   const [first, ...others] = spans;
   if (others.length > 0) throw new NoMultipleRanges();
   if (range?.start !== first?.start || range?.end !== first?.end || range?.totalBytes !== file.sizeBytes) {

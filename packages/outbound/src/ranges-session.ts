@@ -1,12 +1,12 @@
 /** Ranges of one version of a file, several at a time, each written to its place in a local file. */
+import { writeSync } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import { OutboundFailed } from './errors.ts';
 import type { Route } from './exchange.ts';
-import { PieceWriter } from './piece-writer.ts';
 import { isWorthwhile, type LinkMeter, type RangeMode, rangeModes, worthwhileGap } from './ranges-cost.ts';
 import type { Piece } from './ranges-multipart.ts';
 import { NoMultipleRanges, type RangeLimits, type RemoteFile, requestRanges } from './ranges-request.ts';
-import { type ByteSpan, type ByteSpans, batchesOf, joinGaps } from './ranges-spans.ts';
+import { type ByteSpan, type ByteSpans, batchesOf, joinSpans, spansOf, without } from './ranges-spans.ts';
 
 interface SessionOptions {
   readonly route: Route;
@@ -17,8 +17,7 @@ interface SessionOptions {
   /** Runs a request, again when it may succeed then. */
   readonly withTries: <T>(signal: AbortSignal, attempt: () => Promise<T>) => Promise<T>;
   readonly onBytes: (bytes: number) => void;
-  /** The share of the whole file's time that parts have to save. */
-  readonly leastGain: number;
+  readonly leastGain?: number | undefined;
 }
 
 /** Enough to see, and not much to have fetched in vain. */
@@ -67,7 +66,7 @@ export class RangeSession {
       this.#takesSeveral = false;
       return spans;
     }
-    return spansAfter(spans, first.at(-1)?.end ?? 0);
+    return without(spans, spansOf([{ start: 0, end: first.at(-1)?.end ?? 0 }]));
   }
 
   /** What would be fetched for these, with the gaps; undefined when everything would come nearly as quickly. */
@@ -83,7 +82,7 @@ export class RangeSession {
   #planFor(spans: ByteSpans, mode: RangeMode): ByteSpans | undefined {
     const { link } = this.#meter;
     const { remote, leastGain } = this.#options;
-    const joined = joinGaps(spans, worthwhileGap(link, mode));
+    const joined = joinSpans(spans, worthwhileGap(link, mode));
     return isWorthwhile(joined, remote.sizeBytes, link, mode, leastGain) ? joined : undefined;
   }
 
@@ -159,16 +158,52 @@ export class RangeSession {
   }
 }
 
-function spansAfter({ starts, ends }: ByteSpans, place: number): ByteSpans {
-  const from = ends.findIndex((end) => end > place);
-  if (from === -1) return { starts: new Float64Array(), ends: new Float64Array() };
-  const left = starts.slice(from);
-  left[0] = Math.max(left[0] ?? 0, place);
-  return { starts: left, ends: ends.slice(from) };
-}
-
 /** A server that stops to send several ranges in the middle is no longer understood. */
 function asFailure(error: unknown): unknown {
   if (!(error instanceof NoMultipleRanges)) return error;
   return new OutboundFailed('protocol', 'the server no longer sends several ranges', false, { cause: error });
+}
+
+// The pieces of an answer go to their places in the local file.
+
+/** What the pieces of a chunk, 64 KiB at the most, may take; from memory to memory it is a tenth of it. */
+const SLOW_MS = 20;
+
+/**
+ * Small writes go into the system's memory in microseconds, and a trip to another thread for each of them takes longer. A disk that is
+ * behind makes the writer wait, which nothing else in this process shall: after a chunk that took too long, for whatever reason, other
+ * threads write. docs/decisions/0010-sparse-fetch.md
+ */
+export class PieceWriter {
+  readonly #file: FileHandle;
+  #usesThreads = false;
+
+  constructor(file: FileHandle) {
+    this.#file = file;
+  }
+
+  /** Resolves when all are written. @throws what the file system fails with */
+  async write(pieces: readonly Piece[]): Promise<void> {
+    if (this.#usesThreads) {
+      await Promise.all(pieces.map((piece) => this.#writeInThread(piece)));
+      return;
+    }
+    const begunAt = performance.now();
+    for (const piece of pieces) this.#writeNow(piece);
+    this.#usesThreads = performance.now() - begunAt > SLOW_MS;
+  }
+
+  // A write may take fewer bytes than it was given.
+
+  #writeNow({ start, bytes }: Piece): void {
+    for (let at = 0; at < bytes.length; ) {
+      at += writeSync(this.#file.fd, bytes, at, bytes.length - at, start + at);
+    }
+  }
+
+  async #writeInThread({ start, bytes }: Piece): Promise<void> {
+    for (let at = 0; at < bytes.length; ) {
+      at += (await this.#file.write(bytes, at, bytes.length - at, start + at)).bytesWritten;
+    }
+  }
 }

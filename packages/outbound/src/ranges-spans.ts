@@ -1,4 +1,7 @@
-/** Stretches of a remote file, and how they are put together for requests. */
+/**
+ * Stretches of a file, and how they are put together for requests. They are two columns of
+ * numbers: a film has a hundred thousand, and as many objects take ten times the memory.
+ */
 
 /** Sorted, disjoint and not empty; bytes from `starts[i]` up to but not including `ends[i]`. */
 export interface ByteSpans {
@@ -14,22 +17,43 @@ export interface ByteSpan {
 
 /** Any stretches, in any order, as what they are together. */
 export function spansOf(list: readonly ByteSpan[]): ByteSpans {
-  const sorted = list.filter(({ start, end }) => start < end).sort((a, b) => a.start - b.start);
-  const starts: number[] = [];
-  const ends: number[] = [];
-  for (const { start, end } of sorted) {
-    const reached = ends.at(-1);
-    if (reached !== undefined && start <= reached) ends[ends.length - 1] = Math.max(reached, end);
-    else {
-      starts.push(start);
-      ends.push(end);
-    }
-  }
-  return { starts: Float64Array.from(starts), ends: Float64Array.from(ends) };
+  const starts = Float64Array.from(list, ({ start }) => start);
+  return joinSpans({ starts, ends: Float64Array.from(list, ({ end }) => end) });
 }
 
-/** All of both. */
-export function united(one: ByteSpans, other: ByteSpans): ByteSpans {
+/** Sorts, drops empty ones and joins what lies no further apart than `maxGapBytes`. */
+export function joinSpans({ starts, ends }: ByteSpans, maxGapBytes = 0): ByteSpans {
+  const joined = { starts: new Float64Array(starts.length), ends: new Float64Array(starts.length) };
+  let count = 0;
+  for (const place of sortedOrder(starts)) {
+    const start = starts[place] ?? 0;
+    const end = ends[place] ?? 0;
+    if (end <= start) continue;
+    const reached = joined.ends[count - 1] ?? 0;
+    if (count > 0 && start - reached <= maxGapBytes) {
+      joined.ends[count - 1] = Math.max(reached, end);
+      continue;
+    }
+    joined.starts[count] = start;
+    joined.ends[count] = end;
+    count += 1;
+  }
+  return { starts: joined.starts.subarray(0, count), ends: joined.ends.subarray(0, count) };
+}
+
+/** Nearly always they are in order; then nothing has to be sorted. */
+function sortedOrder(starts: Float64Array): Uint32Array {
+  const order = Uint32Array.from(starts.keys());
+  const isSorted = starts.every((start, place) => place === 0 || (starts[place - 1] ?? 0) <= start);
+  return isSorted ? order : order.sort((a, b) => (starts[a] ?? 0) - (starts[b] ?? 0));
+}
+
+/** All of several lists as one. */
+export function united(...lists: readonly ByteSpans[]): ByteSpans {
+  return lists.reduce(unitedPair, spansOf([]));
+}
+
+function unitedPair(one: ByteSpans, other: ByteSpans): ByteSpans {
   const starts = new Float64Array(one.starts.length + other.starts.length);
   const ends = new Float64Array(starts.length);
   let count = 0;
@@ -65,10 +89,7 @@ export function without(spans: ByteSpans, others: ByteSpans): ByteSpans {
       start = Math.max(gapEnd, others.ends[next] ?? end);
     }
   }
-  return {
-    starts: Float64Array.from(left, ({ start }) => start),
-    ends: Float64Array.from(left, ({ end }) => end),
-  };
+  return spansOf(left);
 }
 
 export function bytesOf({ starts, ends }: ByteSpans): number {
@@ -88,24 +109,6 @@ export function roomFor({ starts, ends }: ByteSpans): number {
     bytes += Math.max(0, reached - from);
   }
   return bytes;
-}
-
-/** Joins what lies no further apart than `maxGapBytes`. */
-export function joinGaps({ starts, ends }: ByteSpans, maxGapBytes: number): ByteSpans {
-  const joined = { starts: new Float64Array(starts.length), ends: new Float64Array(starts.length) };
-  let count = 0;
-  for (let place = 0; place < starts.length; place += 1) {
-    const start = starts[place] ?? 0;
-    const end = ends[place] ?? 0;
-    if (count > 0 && start - (joined.ends[count - 1] ?? 0) <= maxGapBytes) {
-      joined.ends[count - 1] = end;
-      continue;
-    }
-    joined.starts[count] = start;
-    joined.ends[count] = end;
-    count += 1;
-  }
-  return { starts: joined.starts.subarray(0, count), ends: joined.ends.subarray(0, count) };
 }
 
 /** A batch is one request. Servers that answer many ranges at once still mind how many they are, and how long the header is. */

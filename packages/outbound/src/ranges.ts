@@ -14,9 +14,8 @@ import {
 } from './download.ts';
 import { OutboundFailed, OutboundRefused } from './errors.ts';
 import { type Answer, headerOf, type Route } from './exchange.ts';
-import { LEAST_GAIN } from './ranges-cost.ts';
 import { asWholeAnswer, Beginning, openSource, remoteFileOf } from './ranges-opening.ts';
-import { RemoteParts, type SourceParts } from './ranges-parts.ts';
+import type { RemoteParts, SourceParts } from './ranges-parts.ts';
 import type { RemoteFile } from './ranges-request.ts';
 import { sourceName } from './source-name.ts';
 
@@ -99,12 +98,13 @@ async function tryParts(
     return { first: whole && (() => Promise.resolve(whole)) };
   }
   const beginning = new Beginning(answer, { ...limits, maxBytes: remote.sizeBytes }, signal);
+  const { RemoteParts } = await import('./ranges-parts.ts');
   let receivedBytes = 0;
   let wantedBytes = 0;
   const parts = new RemoteParts(remote, {
     ...{ route, remote, limits, signal, beginning, waitedSeconds, file: options.file },
     makeRoom: async (bytes) => options.makeRoom?.(bytes),
-    leastGain: options.leastGain ?? LEAST_GAIN,
+    leastGain: options.leastGain,
     withTries: (abort, attempt) => withTries(limits, abort, attempt),
     onFetch: (bytes) => {
       wantedBytes = receivedBytes + bytes;

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
-import { limitedBody } from '../src/limited-body.ts';
+import { limitedBody } from '../src/exchange.ts';
 
 const limits = { maxBytes: 1_000, minBytesPerSecond: 1, rateWindowMs: 60_000 };
 const { signal } = new AbortController();

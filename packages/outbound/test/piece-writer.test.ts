@@ -5,7 +5,7 @@ import { syncBuiltinESMExports } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest';
-import { PieceWriter } from '../src/piece-writer.ts';
+import { PieceWriter } from '../src/ranges-session.ts';
 
 /** How the disk answers to writes that this thread makes itself. */
 const disk = { writes: 0, waitMs: 0, mostBytes: Number.POSITIVE_INFINITY };

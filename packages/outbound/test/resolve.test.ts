@@ -1,8 +1,8 @@
 import { createSocket, type Socket } from 'node:dgram';
 import { isIPv6 } from 'node:net';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { resolveWithin, systemResolver } from '../src/connector.ts';
 import { OutboundFailed } from '../src/errors.ts';
-import { resolveWithin, systemResolver } from '../src/resolve.ts';
 
 /** What the name server says to a question: addresses, a response code (RFC 1035 §4.1.1), or nothing at all. */
 type DnsAnswer = readonly string[] | number | 'silence';

@@ -5,7 +5,7 @@ import { inputsOf, type Job, runOnInput } from '../input-run.ts';
 import type { OutputPlan } from '../plan.ts';
 import { clockOf, demuxerOf } from '../render.ts';
 import type { LevelledPcm, Rendition } from '../rendition.ts';
-import { loudnessSummary } from '../statistics.ts';
+import { loudnessSummary } from '../tool-output.ts';
 
 type MeasuredLoudness = ReturnType<typeof loudnessSummary>;
 

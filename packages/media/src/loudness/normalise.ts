@@ -8,10 +8,9 @@ import type { Gain } from '../graph.ts';
 import type { Job } from '../input-run.ts';
 import { pcmBytesOf } from '../output-size.ts';
 import { type Parallelism, renderWanted } from '../parallel/render.ts';
-import type { progressReport } from '../progress.ts';
 import type { RenderedFile } from '../render.ts';
 import type { LevelledPcm, Rendition } from '../rendition.ts';
-import type { loudnessSummary } from '../statistics.ts';
+import type { loudnessSummary, progressReport } from '../tool-output.ts';
 import { levelTrack, measureFile, measureTrack } from './measure.ts';
 
 type ProgressReport = ReturnType<typeof progressReport>;

@@ -19,14 +19,10 @@ interface PcmFile {
 
 /** @param path of a WAV file as ffmpeg writes it */
 export async function openPcm(path: string): Promise<PcmFile> {
-  const file = await open(path);
-  try {
-    const { size } = await file.stat();
-    const dataAt = await findData(file);
-    return { path, dataAt, samples: Math.floor((size - dataAt) / SAMPLE_BYTES) };
-  } finally {
-    await file.close();
-  }
+  await using file = await open(path);
+  const { size } = await file.stat();
+  const dataAt = await findData(file);
+  return { path, dataAt, samples: Math.floor((size - dataAt) / SAMPLE_BYTES) };
 }
 
 /** Metadata before the samples is shorter. */
@@ -144,22 +140,18 @@ export async function writePcm(
 ): Promise<PcmFile> {
   const parts = stretches.map((stretch) => bytesOf({ dataAt, samples }, stretch));
   const bytes = parts.reduce((sum, part) => sum + part.bytes, 0);
-  const source = await open(path);
-  const written = await open(target, 'w');
-  try {
-    await written.write(wavHead(bytes));
-    const buffer = Buffer.alloc(COPIED_AT_ONCE);
-    for (const part of parts) {
-      for (let done = 0; done < part.bytes; ) {
-        const wanted = Math.min(buffer.length, part.bytes - done);
-        const { bytesRead } = await source.read(buffer, 0, wanted, part.at + done);
-        if (bytesRead === 0) throw new Error('a WAV file became shorter while it was read');
-        await written.writeFile(buffer.subarray(0, bytesRead));
-        done += bytesRead;
-      }
+  await using source = await open(path);
+  await using written = await open(target, 'w');
+  await written.write(wavHead(bytes));
+  const buffer = Buffer.alloc(COPIED_AT_ONCE);
+  for (const part of parts) {
+    for (let done = 0; done < part.bytes; ) {
+      const wanted = Math.min(buffer.length, part.bytes - done);
+      const { bytesRead } = await source.read(buffer, 0, wanted, part.at + done);
+      if (bytesRead === 0) throw new Error('a WAV file became shorter while it was read');
+      await written.writeFile(buffer.subarray(0, bytesRead));
+      done += bytesRead;
     }
-  } finally {
-    await Promise.all([source.close(), written.close()]);
   }
   return { path: target, dataAt: HEAD_BYTES, samples: bytes / SAMPLE_BYTES };
 }

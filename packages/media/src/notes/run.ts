@@ -4,29 +4,14 @@ import { join } from 'node:path';
 import type { Job } from '../input-run.ts';
 import { withSerial } from '../ogg/pages.ts';
 import { packetsOf } from '../ogg/voice-form.ts';
-import { VOICE_BUBBLE_BYTES } from '../plan.ts';
+import { type RunChoice, VOICE_BUBBLE_BYTES } from '../plan.ts';
 import type { RenderedFile } from '../render.ts';
+import { wholeOf } from '../settle.ts';
 import { cutBefore, type Levels, pausesIn, type Stretch, withoutLongPauses } from './pauses.ts';
 import { levelsOf, openPcm, WINDOW_SAMPLES, writePcm } from './pcm-file.ts';
 
-export interface RunChoice {
-  /** Cut into notes that fit a bubble each. */
-  readonly split: boolean;
-  /** Pauses above 1 s become 0.5 s. */
-  readonly trimSilence: boolean;
-}
-
-/** A note of a run: a whole Ogg stream inside the run's file. */
-interface NotePart {
-  /** Where it begins in the file, bytes. */
-  readonly offset: number;
-  readonly sizeBytes: number;
-  readonly durationSeconds: number;
-  readonly fitsVoiceBubble: boolean;
-}
-
 /** Makes a note of a WAV: with a bitrate that is lowered until it fits a bubble, or with its quality's whatever its size. */
-export type NoteMaker = (
+type NoteMaker = (
   pcm: Awaited<ReturnType<typeof openPcm>>,
   path: string,
   bitrate: 'fitting' | 'full',
@@ -45,9 +30,9 @@ export async function renderNotes(
   job: Job,
   recording: string,
   choice: RunChoice,
-  note: NoteMaker,
   target: string,
-): Promise<{ file: RenderedFile; parts: NotePart[] }> {
+  note: NoteMaker,
+): Promise<{ file: RenderedFile; parts: ReturnType<typeof wholeOf>[] }> {
   const { scratch, signal } = job;
   let pcm = await openPcm(recording);
   let levels = await levelsOf(pcm, signal);
@@ -64,7 +49,7 @@ export async function renderNotes(
   }
   const ends = await endsOfParts(target, levels);
   await rm(target);
-  const parts: NotePart[] = [];
+  const parts: ReturnType<typeof wholeOf>[] = [];
   let offset = 0;
   for (const [nth, to] of ends.entries()) {
     signal.throwIfAborted();
@@ -78,11 +63,6 @@ export async function renderNotes(
     await rm(path);
   }
   return { file: { ...whole, path: target, sizeBytes: offset }, parts };
-}
-
-/** A file that is one note. */
-export function wholeOf({ sizeBytes, durationSeconds }: RenderedFile): NotePart {
-  return { offset: 0, sizeBytes, durationSeconds, fitsVoiceBubble: sizeBytes <= VOICE_BUBBLE_BYTES };
 }
 
 /** The windows at which the notes end, by how many bytes the whole takes up to each of them. */

@@ -2,7 +2,7 @@
  * The form in which phones make voice notes themselves, and which alone all of them are reported to play (decisions A3): Ogg Opus, mono, made of 16 kHz, SILK
  * wideband frames of 20 ms, three to a packet. Frames stay as they are, so a decoder gives out the same samples (docs/decisions/0034-voice-notes.md).
  */
-import { type FileHandle, open } from 'node:fs/promises';
+import { open } from 'node:fs/promises';
 import { ByteReader, ByteWriter } from '../byte-file.ts';
 import { framesOf, packetOf, packetSamples } from './opus-frames.ts';
 import { BrokenOgg, isIntact, OggPageWriter, oggPage, pageHead, streamOf } from './pages.ts';
@@ -34,39 +34,29 @@ interface PackOptions {
 /**
  * Puts the frames of an Ogg Opus file three to a packet. Of a source that has frames of another kind the target is the beginning alone, unless `samples`
  * are known.
- * @param target null: only looks
  * @throws {BrokenOgg} when the source is not one intact stream with all of its packets, or is too long; the reason of the signal
  */
 export async function packVoiceNote(
   source: string,
-  target: string | null,
+  target: string,
   options: PackOptions = {},
 ): Promise<VoiceForm> {
-  const opened: FileHandle[] = [];
-  const opening = async (path: string, flags: string): Promise<FileHandle> => {
-    const file = await open(path, flags);
-    opened.push(file);
-    return file;
-  };
-  try {
-    const stream = await openStream(new ByteReader(await opening(source, 'r')), options);
-    const writer = target === null ? null : new ByteWriter(await opening(target, 'w'));
-    return await pack(stream, writer, options);
-  } finally {
-    await Promise.all(opened.map((file) => file.close()));
-  }
+  await using from = await open(source, 'r');
+  const stream = await openStream(new ByteReader(from), options);
+  await using to = await open(target, 'w');
+  return await pack(stream, new ByteWriter(to), options);
 }
 
 async function pack(
   { head, tags, serial, packets }: OpusStream,
-  writer: ByteWriter | null,
+  writer: ByteWriter,
   { samples: known }: PackOptions,
 ): Promise<VoiceForm> {
-  const out = writer === null ? null : new OggPageWriter(writer, { serial: serial || 1, sequence: 0 });
-  await out?.packet(headOf(head.preSkip), 0);
-  await out?.endPage();
-  await out?.packet(TAGS, 0);
-  await out?.endPage();
+  const out = new OggPageWriter(writer, { serial: serial || 1, sequence: 0 });
+  await out.packet(headOf(head.preSkip), 0);
+  await out.endPage();
+  await out.packet(TAGS, 0);
+  await out.endPage();
 
   const form = {
     isNative: head.isPlainMono,
@@ -86,7 +76,7 @@ async function pack(
     form.packets += 1;
     form.bytes += packet.length;
     held.frames = [];
-    await out?.packet(packet, held.granule);
+    await out.packet(packet, held.granule);
   };
   let isFull = true;
   for await (const { packet, began, ends, isOnTime } of packets) {
@@ -107,7 +97,7 @@ async function pack(
     }
   }
   await write();
-  await out?.end();
+  await out.end();
   return { ...form, isUntouched: form.isUntouched && form.isNative };
 }
 
@@ -119,14 +109,10 @@ function takenApart(packet: Buffer): NonNullable<ReturnType<typeof framesOf>> {
 
 /** What the packets of an Ogg Opus file take in it, and where they end: samples at 48 kHz, pre-skip included. */
 export async function* packetsOf(path: string): AsyncGenerator<{ bytes: number; endSamples: number }> {
-  const file = await open(path, 'r');
-  try {
-    const { packets } = await openStream(new ByteReader(file));
-    for await (const { packet, ends } of packets) {
-      yield { bytes: packet.length + Math.floor(packet.length / 255) + 1, endSamples: ends };
-    }
-  } finally {
-    await file.close();
+  await using file = await open(path, 'r');
+  const { packets } = await openStream(new ByteReader(file));
+  for await (const { packet, ends } of packets) {
+    yield { bytes: packet.length + Math.floor(packet.length / 255) + 1, endSamples: ends };
   }
 }
 

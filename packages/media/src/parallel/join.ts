@@ -1,9 +1,8 @@
 /** Makes one file of the parts of an encode. */
 import { type FileHandle, open } from 'node:fs/promises';
 import { ByteReader, ByteWriter } from '../byte-file.ts';
-import { OggPageWriter, oggPackets, oggPage, pageHead, streamOf } from '../ogg/pages.ts';
-import { InfoTally, infoAt } from './info-frame.ts';
-import { frameShape, mp3Frames, soundOfFrames } from './mp3-frames.ts';
+import { BrokenOgg, OggPageWriter, oggPackets, oggPage, pageHead, streamOf } from '../ogg/pages.ts';
+import { frameShape, InfoTally, infoAt, mp3Frames, soundOfFrames } from './mp3-frames.ts';
 import type { splicingOf } from './parts.ts';
 import { findSplice, type Part, Unjoinable } from './parts.ts';
 
@@ -94,6 +93,8 @@ export async function joinOpus(joining: Joining): Promise<Joined> {
     }
     await pages.end();
     return { packets, bytes };
+  }).catch((error: unknown) => {
+    throw error instanceof BrokenOgg ? new Unjoinable(error.message) : error;
   });
 }
 

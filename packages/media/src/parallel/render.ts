@@ -6,11 +6,10 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Job, runOnInput } from '../input-run.ts';
-import { BrokenOgg } from '../ogg/pages.ts';
 import { isLight } from '../plan.ts';
 import { clockOf, measureRendition, type RenderedFile, render } from '../render.ts';
 import { isPiped, type Rendition, renditionCommand, soundOf } from '../rendition.ts';
-import { outputStatistics } from '../statistics.ts';
+import { outputStatistics } from '../tool-output.ts';
 import type { EncodedPart } from './join.ts';
 import { cut, mostParts, PART_LENGTHS, splicingOf, Unjoinable } from './parts.ts';
 
@@ -113,7 +112,7 @@ async function renderInParallel(
   try {
     return idle.count < 2 ? null : await renderParts(job, rendition, beside, idle.count, lengths, onSeconds);
   } catch (error) {
-    if (!(error instanceof Unjoinable || error instanceof BrokenOgg)) throw error;
+    if (!(error instanceof Unjoinable)) throw error;
     onUnjoined?.(error.message);
     return null;
   } finally {

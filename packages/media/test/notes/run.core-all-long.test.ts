@@ -11,10 +11,10 @@ import { decodedSeconds } from 'soundpost-testing/oracle';
 import { mediaFolder } from 'soundpost-testing/sources';
 import { makeTalk, writeWav } from 'soundpost-testing/talk';
 import { describe, expect, it } from 'vitest';
-import type { wholeOf } from '../../src/notes/run.ts';
 import { renderNotes } from '../../src/notes/run.ts';
 import { planOutput, planVoiceRendition } from '../../src/plan.ts';
 import { probe } from '../../src/probe.ts';
+import type { wholeOf } from '../../src/settle.ts';
 import { expectForm, libopusDecodes } from '../ogg/opus-tools.ts';
 
 const folder = mediaFolder();
@@ -105,6 +105,7 @@ describe.each(talks)('a talk in %s', (_room, noise, seconds) => {
         job,
         input,
         { split: true, trimSilence: false },
+        folder.at('pieces.ogg'),
         async ({ path, dataAt }, target, bitrate) => {
           if (bitrate === 'fitting') {
             pieces.push((await readFile(path)).subarray(dataAt));
@@ -113,7 +114,6 @@ describe.each(talks)('a talk in %s', (_room, noise, seconds) => {
           }
           return (await extract(path, target, { format: 'voice', bitrate: '24k' })).output;
         },
-        folder.at('pieces.ogg'),
       );
       expect(pieces.length).toBeGreaterThan(2);
       expect(Buffer.concat(pieces).equals(Buffer.from(samples.buffer))).toBe(true);

@@ -4,7 +4,7 @@ import { cachedMedia } from 'soundpost-testing/media-cache';
 import { decodedSamples } from 'soundpost-testing/oracle';
 import { mediaFolder } from 'soundpost-testing/sources';
 import { expect, it } from 'vitest';
-import { opusSamples } from '../../src/ogg/opus-length.ts';
+import { opusSamples } from '../../src/ogg/pages.ts';
 
 const folder = mediaFolder();
 

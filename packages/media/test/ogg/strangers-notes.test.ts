@@ -1,5 +1,7 @@
 /** Files that a stranger made to look like voice notes: none is mended wrongly, and none takes more time or memory than a note may. */
+
 import { open } from 'node:fs/promises';
+import { devNull } from 'node:os';
 import { mediaFolder } from 'soundpost-testing/sources';
 import { expect, it } from 'vitest';
 import { ByteWriter } from '../../src/byte-file.ts';
@@ -55,19 +57,19 @@ it.each([
   ['an end before the packet in front of it', note(4, 2 * FRAME)],
   ['an end far behind its last packet', note(4, 9 * FRAME)],
 ])('%s is not mended', async (_what, packets) => {
-  await expect(packVoiceNote(await write(packets), null)).rejects.toBeInstanceOf(BrokenOgg);
+  await expect(packVoiceNote(await write(packets), devNull)).rejects.toBeInstanceOf(BrokenOgg);
 });
 
 it('tags of a megabyte are not read', async () => {
   const path = await write(note(4), Buffer.alloc(1024 * 1024));
-  await expect(packVoiceNote(path, null)).rejects.toBeInstanceOf(BrokenOgg);
+  await expect(packVoiceNote(path, devNull)).rejects.toBeInstanceOf(BrokenOgg);
 });
 
 it('what is longer than is accepted is read no further', async () => {
   const path = await write(note(50));
   const maxSamples = 50 * FRAME - PRE_SKIP;
-  expect(await packVoiceNote(path, null, { maxSamples })).toMatchObject({ isNative: true });
-  await expect(packVoiceNote(path, null, { maxSamples: maxSamples - 1 })).rejects.toThrow('too long');
+  expect(await packVoiceNote(path, devNull, { maxSamples })).toMatchObject({ isNative: true });
+  await expect(packVoiceNote(path, devNull, { maxSamples: maxSamples - 1 })).rejects.toThrow('too long');
 });
 
 it('a file of another kind is read up to its first frame', async () => {
@@ -77,10 +79,10 @@ it('a file of another kind is read up to its first frame', async () => {
     [Buffer.of(NATIVE | 3, 0), 6 * FRAME],
   ];
   // The last packet is none: who reads that far throws.
-  expect(await packVoiceNote(await write(other), null)).toMatchObject({ isNative: false });
+  expect(await packVoiceNote(await write(other), devNull)).toMatchObject({ isNative: false });
 });
 
 it('whoever asked may give up', async () => {
   const signal = AbortSignal.abort(new Error('the sender hung up'));
-  await expect(packVoiceNote(await write(note(4)), null, { signal })).rejects.toThrow('hung up');
+  await expect(packVoiceNote(await write(note(4)), devNull, { signal })).rejects.toThrow('hung up');
 });

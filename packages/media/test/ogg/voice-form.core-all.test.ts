@@ -1,6 +1,8 @@
 // @module-tag opus-tools
 /** A voice note has the form that phones make themselves, whatever it was made of; what is put together loses nothing (decisions A3). */
+
 import { stat } from 'node:fs/promises';
+import { devNull } from 'node:os';
 import { currentRun, rowsOfRun } from 'soundpost-testing/by-run';
 import { extract } from 'soundpost-testing/extracting';
 import { cachedMedia } from 'soundpost-testing/media-cache';
@@ -80,7 +82,7 @@ describe('putting frames together', () => {
       true,
     );
     expect((await stat(after)).size).toBeLessThanOrEqual((await stat(before)).size);
-    expect(await packVoiceNote(after, null)).toMatchObject({ isNative: true, isUntouched: true });
+    expect(await packVoiceNote(after, devNull)).toMatchObject({ isNative: true, isUntouched: true });
   });
 
   it.runIf(currentRun === 'core').each([
@@ -91,6 +93,6 @@ describe('putting frames together', () => {
   ])('is not done to %s', async (_, options) => {
     const input = await folder.source('speech.wav');
     const before = await cachedMedia('other.ogg', ['-i', input, ...PHONE, '-b:a', '24k', ...options]);
-    expect(await packVoiceNote(before, null)).toMatchObject({ isNative: false, isUntouched: false });
+    expect(await packVoiceNote(before, devNull)).toMatchObject({ isNative: false, isUntouched: false });
   });
 });

@@ -1,6 +1,6 @@
 /** Files whose indexes are read, in memory and on the disk, and what was asked of them. */
 import type { FileHandle } from 'node:fs/promises';
-import type { Spans } from '../../src/sparse/mp4/spans.ts';
+import type { ByteSpans } from 'soundpost-outbound/ranges-spans';
 import type { ByteSource } from '../../src/sparse/mp4/top-level.ts';
 
 interface CountingSource extends ByteSource {
@@ -50,5 +50,5 @@ export async function onDisk(file: FileHandle, roundTripBytes = 0): Promise<Coun
   return sourceOf(size, read, roundTripBytes);
 }
 
-export const pairs = ({ starts, ends }: Spans): [number, number][] =>
+export const pairs = ({ starts, ends }: ByteSpans): [number, number][] =>
   [...starts].map((start, place) => [start, ends[place] ?? 0]);

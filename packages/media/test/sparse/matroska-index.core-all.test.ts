@@ -1,5 +1,6 @@
 /** Where an audio track lies in a WebM or Matroska file, how it is found, and what is left to be read whole. */
 import { open } from 'node:fs/promises';
+import { bytesOf } from 'soundpost-outbound/ranges-spans';
 import { currentRun, rowsOfRun } from 'soundpost-testing/by-run';
 import { cachedMedia } from 'soundpost-testing/media-cache';
 import { packetsOf } from 'soundpost-testing/oracle';
@@ -8,7 +9,6 @@ import { readMatroskaIndex } from '../../src/sparse/matroska/audio-index.ts';
 import { IDS } from '../../src/sparse/matroska/elements.ts';
 import type { AudioIndex } from '../../src/sparse/mp4/audio-index.ts';
 import { UnsupportedLayout } from '../../src/sparse/mp4/boxes.ts';
-import { bytesOf } from '../../src/sparse/mp4/spans.ts';
 import { expectOddOrInside } from '../changed-files.ts';
 import { inMemory, onDisk, pairs } from './byte-source.ts';
 import {

@@ -1,13 +1,13 @@
 /** Where an audio track lies in a fragmented MP4 file, how it is found, and what is left to be read whole. */
 import { open } from 'node:fs/promises';
 import fc from 'fast-check';
+import { bytesOf } from 'soundpost-outbound/ranges-spans';
 import { currentRun, rowsOfRun } from 'soundpost-testing/by-run';
 import { cachedMedia } from 'soundpost-testing/media-cache';
 import { packetsOf } from 'soundpost-testing/oracle';
 import { describe, expect, it } from 'vitest';
 import { type AudioIndex, readAudioIndex } from '../../src/sparse/mp4/audio-index.ts';
 import { UnsupportedLayout } from '../../src/sparse/mp4/boxes.ts';
-import { bytesOf } from '../../src/sparse/mp4/spans.ts';
 import { expectOddOrInside } from '../changed-files.ts';
 import { inMemory, onDisk, pairs } from './byte-source.ts';
 import { box, longs, mdat, plainTables, words } from './mp4-boxes.ts';

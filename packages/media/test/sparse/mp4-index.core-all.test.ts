@@ -1,13 +1,13 @@
 /** Where an audio track lies in an MP4 file; and that a file which is not laid out as expected is left to be read whole. */
 import { open } from 'node:fs/promises';
 import fc from 'fast-check';
+import { bytesOf } from 'soundpost-outbound/ranges-spans';
 import { currentRun, rowsOfRun } from 'soundpost-testing/by-run';
 import { cachedMedia } from 'soundpost-testing/media-cache';
 import { packetsOf } from 'soundpost-testing/oracle';
 import { describe, expect, it } from 'vitest';
 import { type AudioIndex, readAudioIndex } from '../../src/sparse/mp4/audio-index.ts';
 import { UnsupportedLayout } from '../../src/sparse/mp4/boxes.ts';
-import { bytesOf } from '../../src/sparse/mp4/spans.ts';
 import { inMemory, onDisk, pairs, sourceOf } from './byte-source.ts';
 import {
   box,

@@ -1,7 +1,7 @@
 /** What of a WebM or Matroska file is needed to take one of its audio tracks out. */
+import { type ByteSpans, bytesOf, joinSpans, united } from 'soundpost-outbound/ranges-spans';
 import { type AudioIndex, LEAD, MOSTLY } from '../mp4/audio-index.ts';
 import { UnsupportedLayout } from '../mp4/boxes.ts';
-import { bytesOf, joinSpans, type Spans, unite } from '../mp4/spans.ts';
 import type { ByteSource } from '../mp4/top-level.ts';
 import { type Blocks, readBlocks } from './block-walk.ts';
 import { elementHeader, IDS, MAX_ELEMENT_HEADER_BYTES } from './elements.ts';
@@ -17,7 +17,7 @@ export async function readMatroskaIndex(source: ByteSource): Promise<AudioIndex>
   if (Math.min(...audio.map(bytesOf)) > MOSTLY * source.sizeBytes)
     throw new UnsupportedLayout('hardly anything but sound');
   return {
-    lead: unite(tracks.map(({ blocks }) => leadOf(blocks))),
+    lead: united(...tracks.map(({ blocks }) => leadOf(blocks))),
     audioTracks: audio.length,
     track(place) {
       const chosen = audio[place];
@@ -45,11 +45,11 @@ async function contentOfSegment(source: ByteSource): Promise<number> {
   return content;
 }
 
-function spansOf({ starts, ends }: Blocks): Spans {
-  return joinSpans(Float64Array.from(starts), Float64Array.from(ends));
+function spansOf({ starts, ends }: Blocks): ByteSpans {
+  return joinSpans({ starts: Float64Array.from(starts), ends: Float64Array.from(ends) });
 }
 
-function leadOf(blocks: Blocks): Spans {
+function leadOf(blocks: Blocks): ByteSpans {
   const order = [...blocks.starts.keys()].sort((a, b) => (blocks.starts[a] ?? 0) - (blocks.starts[b] ?? 0));
   let bytes = 0;
   const first = order.slice(0, LEAD.samples).filter((block) => {

@@ -1,22 +1,21 @@
 /** What of an MP4 or MOV file is needed to take one of its audio tracks out and no more: the rest is mostly pictures. */
+import { type ByteSpans, bytesOf, joinSpans, united } from 'soundpost-outbound/ranges-spans';
 import { SNIFF_BYTES, sniffContainer } from '../../sniff.ts';
 import { UnsupportedLayout } from './boxes.ts';
 import { withFragments } from './fragment-runs.ts';
 import { readFragments } from './fragment-walk.ts';
-import type { SampleTable } from './sample-table.ts';
-import { bytesOf, joinSpans, type Spans, unite } from './spans.ts';
 import { type ByteSource, readTopLevel } from './top-level.ts';
-import { readTracks } from './tracks.ts';
+import { readTracks, type SampleTable } from './tracks.ts';
 
 export interface AudioIndex {
   /**
    * What ffmpeg looks at before it takes up a track, besides the index: the beginning of each track, and chapters'
    * titles and pictures whole.
    */
-  readonly lead: Spans;
+  readonly lead: ByteSpans;
   readonly audioTracks: number;
   /** The bytes of an audio track, by its place among them. @throws UnsupportedLayout */
-  track(place: number): Spans;
+  track(place: number): ByteSpans;
 }
 
 /**
@@ -57,7 +56,7 @@ export async function readAudioIndex(source: ByteSource): Promise<AudioIndex> {
     starts,
     source.sizeBytes,
   );
-  const leadOf = ({ holdsChapters, samples }: ReturnType<typeof readTracks>[number]): Spans => {
+  const leadOf = ({ holdsChapters, samples }: ReturnType<typeof readTracks>[number]): ByteSpans => {
     const spans = holdsChapters ? trackSpans(samples, boundaries) : leadSpans(samples, LEAD, boundaries);
     if (holdsChapters && bytesOf(spans) > MAX_CHAPTER_BYTES) throw new UnsupportedLayout('large chapters');
     return spans;
@@ -66,7 +65,7 @@ export async function readAudioIndex(source: ByteSource): Promise<AudioIndex> {
   const least = Math.min(...audio.map(({ samples }) => bytesOf(trackSpans(samples, boundaries))));
   if (least > MOSTLY * source.sizeBytes) throw new UnsupportedLayout('hardly anything but sound');
   return {
-    lead: unite(tracks.map(leadOf)),
+    lead: united(...tracks.map(leadOf)),
     audioTracks: audio.length,
     track(place) {
       const chosen = audio[place];
@@ -116,7 +115,7 @@ function sortedPlaces(tables: readonly SampleTable[], others: readonly number[])
  * All of a track's bytes.
  * @throws UnsupportedLayout when chunks lie outside of the file or over one another
  */
-function trackSpans(table: SampleTable, boundaries: Boundaries): Spans {
+function trackSpans(table: SampleTable, boundaries: Boundaries): ByteSpans {
   const starts = table.offsets;
   const ends = new Float64Array(starts.length);
   let bytes = 0;
@@ -125,7 +124,7 @@ function trackSpans(table: SampleTable, boundaries: Boundaries): Spans {
     ends[chunk] = end;
     bytes += end - (starts[chunk] ?? 0);
   }
-  const spans = joinSpans(starts, ends);
+  const spans = joinSpans({ starts, ends });
   if (bytesOf(spans) !== bytes) throw new UnsupportedLayout('chunks of a track overlap');
   return spans;
 }
@@ -162,7 +161,7 @@ interface LeadLimits {
 }
 
 /** The first samples of a track, up to both limits but one at least. @throws UnsupportedLayout as {@link trackSpans} does */
-function leadSpans(table: SampleTable, limits: LeadLimits, boundaries: Boundaries): Spans {
+function leadSpans(table: SampleTable, limits: LeadLimits, boundaries: Boundaries): ByteSpans {
   const starts: number[] = [];
   const ends: number[] = [];
   let bytes = 0;
@@ -177,7 +176,7 @@ function leadSpans(table: SampleTable, limits: LeadLimits, boundaries: Boundarie
     bytes += length;
     if ((table.firstSamples[chunk + 1] ?? 0) >= limits.samples || bytes >= limits.bytes) break;
   }
-  return joinSpans(Float64Array.from(starts), Float64Array.from(ends));
+  return joinSpans({ starts: Float64Array.from(starts), ends: Float64Array.from(ends) });
 }
 
 /** @param before the bytes of the chunks before it */

@@ -1,8 +1,7 @@
 /** Samples that stand in fragments (ISO/IEC 14496-12 section 8.8), put behind those of the movie box. */
 import { type Box, childrenOf, Fields, MAX_ROWS, requiredBox, tableOf, UnsupportedLayout } from './boxes.ts';
 import type { Fragment } from './fragment-walk.ts';
-import { MAX_SAMPLE_BYTES, type SampleTable } from './sample-table.ts';
-import type { readTracks } from './tracks.ts';
+import { MAX_SAMPLE_BYTES, type readTracks, type SampleTable } from './tracks.ts';
 
 type Mp4Track = ReturnType<typeof readTracks>[number];
 

@@ -1,18 +1,9 @@
 /** The boxes on a file's top level (ISO/IEC 14496-12 section 6.3), read from wherever the file lies. */
+import type { SourceParts } from 'soundpost-outbound/ranges-parts';
 import { boxHeader, childrenOf, MAX_HEADER_BYTES, UnsupportedLayout } from './boxes.ts';
 
 /** A file of which parts can be read. */
-export interface ByteSource {
-  readonly sizeBytes: number;
-  /** Exactly the bytes from `start` up to but not including `end`. */
-  read(start: number, end: number): Promise<Uint8Array>;
-  /** Several stretches at once; they may overlap. @returns undefined when the whole file would come nearly as quickly */
-  readEach(spans: readonly { start: number; end: number }[]): Promise<Uint8Array[] | undefined>;
-  /** How much comes in the time of a round trip, as far as that is known. */
-  readonly roundTripBytes: number;
-  /** What one more stretch costs besides its bytes, in bytes, as far as that is known. */
-  readonly rangeBytes: number;
-}
+export type ByteSource = Omit<SourceParts, 'fetch'>;
 
 interface TopLevel {
   /** The payload of the movie box. */

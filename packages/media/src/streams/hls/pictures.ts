@@ -6,7 +6,7 @@ import { deadline } from 'soundpost-base/deadline';
 import { MediaFailure } from '../../failure.ts';
 import { UnsupportedLayout } from '../../sparse/mp4/boxes.ts';
 import { fetchBytes, fetchText, type StreamContext } from '../fetch.ts';
-import { fragmentStartSeconds } from '../join/fragment-start.ts';
+import { fragmentStartSeconds } from '../join/fragment.ts';
 import { earliestSeconds, PACKET_BYTES } from '../join/transport-packets.ts';
 import type { Presentation, Segment } from '../presentation.ts';
 import { parseMedia } from './media.ts';

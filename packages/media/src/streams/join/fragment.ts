@@ -1,6 +1,7 @@
 /** The box of a fragment (`moof`, ISO/IEC 14496-12 section 8.8), read and changed in place: when its samples play, and whose they are. */
 import {
   type Box,
+  boxHeader,
   childrenOf,
   Fields,
   onlyBox,
@@ -8,6 +9,7 @@ import {
   UnsupportedLayout,
   viewOf,
 } from '../../sparse/mp4/boxes.ts';
+import { readMovie } from './movie.ts';
 
 const TFHD = { base: 0x1, description: 0x2, duration: 0x8 };
 const TRUN = { offset: 0x1, firstFlags: 0x4, duration: 0x100, size: 0x200, flags: 0x400, composition: 0x800 };
@@ -100,4 +102,33 @@ function lengthOf(trun: Box, sampleTicks: number): number {
     for (let other = 0; other < others; other += 1) fields.unsigned32();
   }
   return ticks;
+}
+
+/** Of a fragment's box, most of which need not be there. */
+const MAX_FIRST_BOX_BYTES = 1024 * 1024;
+
+/**
+ * @param init the header of the stream
+ * @param head as much of the fragment as holds its times: they stand in front of the list of its samples
+ * @returns seconds on the clock of the stream; undefined where they do not say. @throws UnsupportedLayout
+ */
+export function fragmentStartSeconds(init: Uint8Array, head: Buffer): number | undefined {
+  const { tracks } = readMovie(init);
+  for (let at = 0; at < head.length; ) {
+    const { type, headerBytes, sizeBytes } = boxHeader(head.subarray(at));
+    if (sizeBytes === null || sizeBytes > MAX_FIRST_BOX_BYTES) return undefined;
+    if (type === 'moof') {
+      // What is missing reads as 0.
+      const box = Buffer.alloc(sizeBytes);
+      head.copy(box, 0, at, Math.min(head.length, at + sizeBytes));
+      const starts = runsOf(box.subarray(headerBytes)).flatMap(({ track, startTicks, offsetTicks }) => {
+        const known = tracks.find(({ id }) => id === track);
+        if (known === undefined || startTicks === undefined) return [];
+        return [(startTicks + offsetTicks) / known.timescale + known.editSeconds];
+      });
+      return starts.length === 0 ? undefined : Math.min(...starts);
+    }
+    at += sizeBytes;
+  }
+  return undefined;
 }

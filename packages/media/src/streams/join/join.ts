@@ -2,18 +2,16 @@
 import { type FileHandle, open } from 'node:fs/promises';
 import { SNIFF_BYTES, sniffContainer } from '../../sniff.ts';
 import { type Segment, unsupported, unusable } from '../presentation.ts';
-import { type Joiner, type Part, readAt } from './part.ts';
+import { copy, type Joiner, type Output, type Part, readAt } from './part.ts';
+import { earliestSeconds, flipTimestamps, PACKET_BYTES, packetsOf } from './transport-packets.ts';
 
-/** Loads how segments are joined of which ffmpeg knows the container by this demuxer. */
+/** How segments are joined of which ffmpeg knows the container by this demuxer. */
 const JOINERS: Readonly<Record<string, () => Promise<Joiner>>> = {
-  mpegts: async () => new (await import('./transport-stream.ts')).TransportStreamJoiner(),
+  mpegts: async () => new TransportStreamJoiner(),
   mov: async () => new (await import('./fragments.ts')).FragmentJoiner(),
-  matroska: async () => new (await import('./clusters.ts')).ClusterJoiner(),
+  matroska: async () => new ClusterJoiner(),
   ...Object.fromEntries(
-    ['aac', 'mp3', 'ac3', 'eac3'].map((demuxer) => [
-      demuxer,
-      async () => new (await import('./packed-audio.ts')).PackedAudioJoiner(),
-    ]),
+    ['aac', 'mp3', 'ac3', 'eac3'].map((demuxer) => [demuxer, async () => new PackedAudioJoiner()]),
   ),
 };
 
@@ -96,4 +94,97 @@ async function joinerOf({ file, init }: Part): Promise<Joiner> {
   throw demuxer === undefined
     ? unusable('the segments of the stream are of no known container')
     : unsupported(`streams of ${demuxer} cannot be put together`);
+}
+
+// MPEG transport streams (ISO/IEC 13818-1): one behind another they are one.
+
+const FLIPPED_AT_ONCE = 1024 * PACKET_BYTES;
+
+/** Where the first sound and the first picture are, at least. */
+const BEGINNING_BYTES = 512 * PACKET_BYTES;
+
+/**
+ * Behind a discontinuity timestamps may go on anywhere, also a few seconds ahead, which would be taken for a hole in the sound. So that none of these
+ * jumps is that short, each second stretch has the highest bit of its timestamps the other way round: 13 hours away. The clock then goes on without
+ * a hole, as it does wherever the timestamps of a transport stream jump (decisions A2a).
+ */
+class TransportStreamJoiner implements Joiner {
+  #startSeconds = 0;
+  #isFirst = true;
+  #isFlipped = false;
+
+  get startSeconds(): number {
+    return this.#startSeconds;
+  }
+
+  async append({ segment, file, sizeBytes }: Part, output: Output): Promise<void> {
+    const head = await readAt(file, 0, this.#isFirst ? BEGINNING_BYTES : PACKET_BYTES + 1);
+    if (head[0] !== 0x47 || (head[PACKET_BYTES] ?? 0x47) !== 0x47)
+      throw unusable('a segment is no MPEG transport stream, unlike the first');
+    if (this.#isFirst && segment.mediaZeroSeconds !== undefined)
+      this.#startSeconds = Math.max(0, segment.mediaZeroSeconds + (earliestSeconds(head) ?? 0));
+    if (segment.breaksClock && !this.#isFirst) this.#isFlipped = !this.#isFlipped;
+    this.#isFirst = false;
+    if (!this.#isFlipped) return copy(file, 0, sizeBytes, output);
+    for (let at = 0; at < sizeBytes; at += FLIPPED_AT_ONCE) {
+      const bytes = await readAt(file, at, FLIPPED_AT_ONCE);
+      for (const packet of packetsOf(bytes)) flipTimestamps(packet);
+      await output.write(bytes);
+    }
+  }
+}
+
+// WebM: a header and clusters, whose timestamps are those of the presentation.
+
+/** What a segment may begin with (RFC 9559): Cluster, or Void and Cues before one. */
+const BEGINNINGS = new Set(['1f43b675', '1c53bb6b', 'ec']);
+
+class ClusterJoiner implements Joiner {
+  readonly startSeconds = 0;
+  #init: Uint8Array | undefined;
+
+  async append({ segment, file, sizeBytes, init }: Part, output: Output): Promise<void> {
+    const id = (await readAt(file, 0, 4)).toString('hex');
+    if (init === undefined || !(BEGINNINGS.has(id) || BEGINNINGS.has(id.slice(0, 2))))
+      throw unusable('a segment of the stream does not begin with a cluster of WebM');
+    if (this.#init === undefined) await output.write(init);
+    else if (segment.breaksClock || !Buffer.from(this.#init).equals(init))
+      throw unsupported('streams of WebM in several parts cannot be put together');
+    this.#init = init;
+    await copy(file, 0, sizeBytes, output);
+  }
+}
+
+// Packed audio (RFC 8216 section 3.4): bare frames, with an ID3 tag in front of each segment that holds its timestamp.
+
+/** One is usual. A segment of gigabytes may consist of those of ten bytes, each read for itself. */
+const MAX_TAGS = 100;
+
+/** The tags are left out: bytes of one in the middle of a file may pass for a frame. Frames have no timestamps that could jump. */
+class PackedAudioJoiner implements Joiner {
+  readonly startSeconds = 0;
+  #demuxer: string | undefined;
+
+  async append({ file, sizeBytes }: Part, output: Output): Promise<void> {
+    let at = 0;
+    let tags = 0;
+    for (let tag = await tagBytes(file, at); tag > 0; tag = await tagBytes(file, at)) {
+      at += tag;
+      tags += 1;
+      if (tags > MAX_TAGS) throw unusable(`a segment begins with more than ${MAX_TAGS} tags`);
+    }
+    const demuxer = sniffContainer(await readAt(file, at, SNIFF_BYTES))?.demuxer;
+    this.#demuxer ??= demuxer;
+    if (at >= sizeBytes) return;
+    if (demuxer !== this.#demuxer) throw unusable('a segment holds other audio than the first');
+    await copy(file, at, sizeBytes, output);
+  }
+}
+
+/** ID3v2.4 section 3.1; 0 where no tag stands. */
+async function tagBytes(file: Part['file'], at: number): Promise<number> {
+  const head = await readAt(file, at, 10);
+  if (head.length < 10 || head.toString('latin1', 0, 3) !== 'ID3') return 0;
+  const footerBytes = ((head[5] ?? 0) & 0x10) === 0 ? 0 : 10;
+  return 10 + footerBytes + head.subarray(6).reduce((size, byte) => size * 128 + (byte & 0x7f), 0);
 }
