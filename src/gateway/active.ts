@@ -6,7 +6,6 @@ import { MessageLog } from 'soundpost-chat/message-log';
 import { gatewayKey } from 'soundpost-chat/redis-keys';
 import { SecretHasher } from 'soundpost-chat/tokens';
 import type { Transport, TransportReports } from 'soundpost-chat/transport';
-import { Workspaces } from 'soundpost-chat/workspace';
 import { GatewayError } from 'soundpost-contract/gateway-errors';
 import type { TransportKind } from 'soundpost-contract/gateway-instances';
 import type { AuditLog } from 'soundpost-kit/observe/logger';
@@ -55,6 +54,7 @@ export async function startActive(
     storageState,
     outbound,
     tools,
+    workspaces,
     publicUrl,
     audit,
     logger,
@@ -71,7 +71,6 @@ export async function startActive(
   const sealer = new Sealer(options.encryptionKey);
   const instances = new Instances({ redis, hasher, sealer, apiKey: options.apiKey });
   const log = new MessageLog(redis, keepSeconds);
-  const workspaces = new Workspaces(options.workspacesDir);
   const media = new MediaStore({ redis, storage, publicUrl, keepSeconds, logger });
   const notes = new VoiceNotes({ media, outbound, tools });
 

@@ -8,6 +8,7 @@ import type { Observer } from 'soundpost-kit/observe/metrics/observer';
 import type { Tracing } from 'soundpost-kit/observe/tracing/tracing';
 import type { connectRedis } from 'soundpost-kit/redis/connection';
 import type { Storage, StorageState } from 'soundpost-kit/storage/storage';
+import type { Workspaces } from 'soundpost-kit/storage/workspaces';
 import type { MediaTools } from 'soundpost-media/run';
 import type { Outbound } from 'soundpost-outbound/outbound';
 import type { SendLimits } from './send-rate.ts';
@@ -37,8 +38,7 @@ export interface GatewayOptions {
   readonly storageState: () => StorageState;
   readonly outbound: Outbound;
   readonly tools: MediaTools;
-  /** Folder for the files of a send while it runs. */
-  readonly workspacesDir: string;
+  readonly workspaces: Workspaces;
   /** How long a message and its media are kept, seconds. */
   readonly mediaTtlSeconds: number;
   /** Which version of its client WhatsApp is told; default: the package's own. */

@@ -15,13 +15,13 @@ import type {
   Presence,
   TransportReports,
 } from 'soundpost-chat/transport';
-import type { Workspaces } from 'soundpost-chat/workspace';
 import type { MessageContent } from 'soundpost-contract/gateway';
 import { GatewayError } from 'soundpost-contract/gateway-errors';
 import type { GatewayEventData, GatewayEventName } from 'soundpost-contract/gateway-events';
 import type { ConnectionState } from 'soundpost-contract/gateway-instances';
 import type { MessageStatus } from 'soundpost-contract/job';
 import type { Redis } from 'soundpost-kit/redis/connection';
+import type { Workspaces } from 'soundpost-kit/storage/workspaces';
 import type { AudioInput } from './audio-input.ts';
 import type { Sessions } from './sessions.ts';
 import type { TextSender } from './text-sender.ts';
@@ -165,7 +165,7 @@ export class Incoming implements TransportReports {
     const { notes, workspaces, closing, logger } = this.#options;
     using limit = deadline(FETCH_TIMEOUT_MS, { signal: closing });
     try {
-      const { audioMessage } = await workspaces.use((workspace) =>
+      const { audioMessage } = await workspaces.use('received', (workspace) =>
         notes.make({ audio, workspace, keepsOpus: true }, limit.signal),
       );
       return { audioMessage };

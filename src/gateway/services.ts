@@ -2,10 +2,10 @@
 
 import type { Instances } from 'soundpost-chat/instances';
 import type { MessageLog } from 'soundpost-chat/message-log';
-import type { Workspaces } from 'soundpost-chat/workspace';
 import type { AuditLog } from 'soundpost-kit/observe/logger';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import type { LinkWatch } from 'soundpost-kit/redis/link-watch';
+import type { Workspaces } from 'soundpost-kit/storage/workspaces';
 import type { SandboxLevel } from 'soundpost-media/sandbox';
 import type { EventReader } from './event-reader.ts';
 import type { GatewayOptions } from './gateway-options.ts';

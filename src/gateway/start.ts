@@ -12,7 +12,7 @@ import { closeRedis, connectRedis, pingRedis } from 'soundpost-kit/redis/connect
 import { watchLink } from 'soundpost-kit/redis/link-watch';
 import { withDeadline } from 'soundpost-kit/storage/deadline';
 import type { Config } from '../process/config.ts';
-import { observed, publicUrlOf, type Resources, workspacesFolder } from '../process/resources.ts';
+import { observed, publicUrlOf, type Resources } from '../process/resources.ts';
 import { startActive } from './active.ts';
 import type { GatewayOptions, RunningGateway } from './gateway-options.ts';
 import { InboxSessions } from './inbox/viewer.ts';
@@ -47,7 +47,7 @@ export async function runGateway(resources: Resources, apiPort?: number): Promis
     storageState: () => resources.storageWatch.state,
     outbound: resources.outbound,
     tools: await resources.tools(),
-    workspacesDir: workspacesFolder(config),
+    workspaces: await resources.workspaces(),
     mediaTtlSeconds: config.MEDIA_TTL_SECONDS,
     sendsPerMinute: config.SENDS_PER_MINUTE,
     webhookSchedule: config.WEBHOOK_SCHEDULE_SECONDS,

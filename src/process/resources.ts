@@ -17,7 +17,9 @@ import { type LinkWatch, watchLink } from 'soundpost-kit/redis/link-watch';
 import { DiskSpace } from 'soundpost-kit/storage/disk-space';
 import { type Storage, StorageUnavailable } from 'soundpost-kit/storage/storage';
 import { StorageWatch } from 'soundpost-kit/storage/storage-watch';
+import { Workspaces } from 'soundpost-kit/storage/workspaces';
 import type { MediaTools } from 'soundpost-media/run';
+import { endStrayTools } from 'soundpost-media/stray-tools';
 import type { Outbound } from 'soundpost-outbound/outbound';
 import { ApiKeys } from '../jobs/tenants/api-keys.ts';
 import { WebhookSecrets } from '../jobs/tenants/webhook-secrets.ts';
@@ -44,6 +46,8 @@ interface Foundation
   readonly traces: Traces;
   /** ffmpeg, and the sandbox for it, which is looked for when this is called first: not every process runs ffmpeg. */
   tools(): Promise<MediaTools>;
+  /** Opened when this is called first: not every process has temporary files. */
+  workspaces(): Promise<Workspaces>;
   close(): Promise<void>;
 }
 
@@ -81,6 +85,7 @@ export async function openFoundation(config: Config, of: readonly Part[]): Promi
         })
       : undefined;
   let tools: Promise<MediaTools> | undefined;
+  let workspaces: Promise<Workspaces> | undefined;
   return {
     config,
     logger,
@@ -100,7 +105,15 @@ export async function openFoundation(config: Config, of: readonly Part[]): Promi
       }));
       return tools;
     },
+    workspaces() {
+      workspaces ??= Workspaces.open(workspacesFolder(config), endStrayTools);
+      return workspaces;
+    },
     async close() {
+      await workspaces?.then(
+        (opened) => opened.close(),
+        () => undefined,
+      );
       await outbound.close();
       storageWatch.close();
       closeStorage();
@@ -253,6 +266,6 @@ export function incomingFolder({ DATA_DIR }: Config): string {
 }
 
 /** Where temporary files go, and nowhere else. */
-export function workspacesFolder({ DATA_DIR }: Config): string {
+function workspacesFolder({ DATA_DIR }: Config): string {
   return join(DATA_DIR, 'workspaces');
 }

@@ -2,8 +2,7 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { closeRedis, connectRedis, type Redis } from 'soundpost-kit/redis/connection';
-import { Workspaces } from 'soundpost-kit/storage/workspaces';
-import { endStrayTools } from 'soundpost-media/stray-tools';
+import type { Workspaces } from 'soundpost-kit/storage/workspaces';
 import { consumeExtractions } from '../jobs/extraction-consumer.ts';
 import { Janitor } from '../jobs/janitor/janitor.ts';
 import { closeQueues, openQueues, type Queues } from '../jobs/open-queue.ts';
@@ -15,7 +14,7 @@ import { Semaphore } from '../jobs/semaphore.ts';
 import { IncomingStates } from '../jobs/uploads/incoming-states.ts';
 import { uploadStorageKey } from '../jobs/uploads/record.ts';
 import { WorkerRegistry } from '../jobs/worker-registry.ts';
-import { incomingFolder, type Resources, type Stores, workspacesFolder } from '../process/resources.ts';
+import { incomingFolder, type Resources, type Stores } from '../process/resources.ts';
 import { type DiskState, DiskWatch } from './disk-watch.ts';
 import { runExtraction } from './extraction.ts';
 import { consumeFollowUps } from './followups.ts';
@@ -41,11 +40,11 @@ export async function startWorker(
   stores: Stores,
   ports: { readonly api?: number; readonly gateway?: number } = {},
 ): Promise<WorkerProcess> {
-  const { config, logger, metrics, storageWatch } = resources;
+  const { logger, metrics, storageWatch } = resources;
   // Throws where ffmpeg is missing or cannot be confined: nothing is to be open by then.
   await resources.tools();
   const redis = connectRedis({ ...resources.redisAddress, role: 'worker', logger });
-  const workspaces = await Workspaces.open(workspacesFolder(config), endStrayTools);
+  const workspaces = await resources.workspaces();
   const queues = openQueues(stores.redis, logger);
   const registry = new WorkerRegistry({ redis: stores.redis, queues, logger });
   const services = await servicesOf(resources, redis, workspaces);
@@ -79,7 +78,6 @@ export async function startWorker(
       unwatch();
       await Promise.all([extractions.close(graceMs), followUps.close(graceMs)]);
       await registry.close();
-      await workspaces.close();
       await closeQueues(queues);
       await closeRedis(redis);
     },

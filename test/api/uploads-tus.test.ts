@@ -5,11 +5,11 @@ import { appendFile, readdir, readFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { closeRedis, type Redis } from 'soundpost-kit/redis/connection';
-import { takeLease } from 'soundpost-kit/redis/lease';
 import { connectPatiently } from 'soundpost-testing/patient-redis';
 import { until } from 'soundpost-testing/until';
 import { Upload } from 'tus-js-client';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { uploadLease } from '../../src/jobs/uploads/record.ts';
 import { type Answer, type Ask, useClips, useService } from './api-fixture.ts';
 import { CuttingProxy } from './cutting-proxy.ts';
 
@@ -481,11 +481,12 @@ describe('two requests for one upload', () => {
 
   it('wait for each other for a while, also where another process has it, then one is sent away', async () => {
     const file = await created(1000);
-    const lease = await takeLease(redis, { name: `upload:${file}`, leaseMs: 30_000, asking: false });
+    const lease = uploadLease(file);
+    const { holder } = await lease.take(redis, { leaseMs: 30_000 });
     const answer = await patched(file, 0, Buffer.alloc(10));
     expect(refusalOf(answer)).toEqual([423, 'SERVICE_UNAVAILABLE']);
     expect(answer.headers['retry-after']).toBe('1');
-    await lease?.release();
+    await lease.release(redis, holder);
     expect((await patched(file, 0, Buffer.alloc(10))).status).toBe(204);
   });
 });

@@ -43,8 +43,8 @@ function toolsOf(folder: string): string[] {
 }
 
 /**
- * Folders of processes that are no more are removed when the next one starts. A worker has `<host>.<pid>.<start>`, with a
- * folder a job in it; a gateway has `gateway-<host>.<pid>.<start>-<six letters>` for each send.
+ * Folders of processes that are no more are removed when the next one starts. A process has `<host>.<pid>.<start>`, with a
+ * folder in it for each job or send.
  */
 async function temporaryFiles(stand: Stand): Promise<string[]> {
   const root = join(stand.data, 'workspaces');
@@ -52,9 +52,8 @@ async function temporaryFiles(stand: Stand): Promise<string[]> {
   const owners = await readdir(root).catch(() => []);
   const left = await Promise.all(
     owners.map(async (owner) => {
-      const pid = /\.(\d+)\.\d+(?:-\w{6})?$/.exec(owner)?.[1] ?? '';
+      const pid = /\.(\d+)\.\d+$/.exec(owner)?.[1] ?? '';
       if (!living.has(pid)) return [`workspaces/${owner} is of a dead process`];
-      if (owner.startsWith('gateway-')) return [`workspaces/${owner}`];
       const work = await readdir(join(root, owner)).catch(() => []);
       return work.map((name) => `workspaces/${owner}/${name}`);
     }),

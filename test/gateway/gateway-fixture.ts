@@ -8,6 +8,7 @@ import { createLogger } from 'soundpost-kit/observe/logger';
 import { withDeadline } from 'soundpost-kit/storage/deadline';
 import { createFileStorage } from 'soundpost-kit/storage/file-storage';
 import { StorageWatch } from 'soundpost-kit/storage/storage-watch';
+import { Workspaces } from 'soundpost-kit/storage/workspaces';
 import { parseAllowRules } from 'soundpost-outbound/allow-rules';
 import { createOutbound } from 'soundpost-outbound/outbound';
 import { fetch } from 'soundpost-testing/http';
@@ -43,7 +44,7 @@ export interface GatewaySetting {
   readonly election?: GatewayOptions['election'];
 }
 
-export function gatewayOptions(setting: GatewaySetting): GatewayOptions {
+export async function gatewayOptions(setting: GatewaySetting): Promise<GatewayOptions> {
   const { redisUrl, dataDir, outboundAllow, events, port } = setting;
   const logger = createLogger(process.env.TEST_LOG_LEVEL ?? 'silent');
   const storage = createFileStorage({ root: join(dataDir, 'storage') });
@@ -67,7 +68,7 @@ export function gatewayOptions(setting: GatewaySetting): GatewayOptions {
       userAgent: 'soundpost-tests',
     }),
     tools: mediaTools,
-    workspacesDir: join(dataDir, 'workspaces'),
+    workspaces: await Workspaces.open(join(dataDir, 'workspaces')),
     mediaTtlSeconds: setting.mediaTtlSeconds ?? 3600,
     ...(setting.sendTimeoutMs === undefined ? {} : { sendTimeoutMs: setting.sendTimeoutMs }),
     ...(setting.sendsPerMinute === undefined ? {} : { sendsPerMinute: setting.sendsPerMinute }),
@@ -94,7 +95,7 @@ export interface Answer {
 }
 
 export async function startTestGateway(setting: GatewaySetting): Promise<TestGateway> {
-  const gateway = await startGateway(gatewayOptions(setting));
+  const gateway = await startGateway(await gatewayOptions(setting));
   const url = `http://127.0.0.1:${gateway.port}`;
   return { ...gateway, url, call: caller(url) };
 }

@@ -4,7 +4,7 @@ import { startGateway } from '../../src/gateway/start.ts';
 import { type GatewaySetting, gatewayOptions } from './gateway-fixture.ts';
 
 const setting: GatewaySetting = JSON.parse(process.argv[2] ?? '');
-const gateway = await startGateway(gatewayOptions(setting));
+const gateway = await startGateway(await gatewayOptions(setting));
 process.once('SIGTERM', async () => {
   await gateway.close();
   process.exit(0);

@@ -24,7 +24,7 @@ beforeAll(async () => {
   redis = await startTestRedis();
   folder = await makeFolder();
   for (const tool of tools) await symlink(mediaTools[`${tool}Path`], join(folder.path, tool));
-  const options = gatewayOptions({ redisUrl: redis.url, dataDir: folder.path });
+  const options = await gatewayOptions({ redisUrl: redis.url, dataDir: folder.path });
   gateway = await startGateway({
     ...options,
     tools: {

@@ -218,10 +218,10 @@ export const gatewayFaults: readonly Fault[] = [
   {
     name: 'two-gateways-serve',
     promise: 'gateway.md "A second gateway": one of them serves',
-    in: 'gateway-lease-take.lua',
-    search: "if known and string.match(known, '^%d+ (%S+)') ~= id then return {0, known} end",
-    replace: '',
-    tests: ['test/gateway/lease/lease.test.ts', 'test/gateway/lease/standby.test.ts'],
+    in: 'lease-take.lua',
+    search: "if known and string.match(known, '^%d+ (.*)$') ~= who then",
+    replace: 'if false then',
+    tests: ['packages/kit/test/redis/lease.test.ts', 'test/gateway/lease/standby.test.ts'],
   },
   {
     name: 'dead-gateway-waited-out',

@@ -8,8 +8,8 @@ import type { WAMessage, WAMessageContent, WAMessageKey, WAMessageUpdate } from 
 import { deadline } from 'soundpost-base/deadline';
 import type { Logger } from 'soundpost-base/logger';
 import type { IncomingContent, IncomingMessage, TransportReports } from 'soundpost-chat/transport';
-import type { Workspaces } from 'soundpost-chat/workspace';
 import type { InstanceSettings } from 'soundpost-contract/gateway-instances';
+import type { Workspaces } from 'soundpost-kit/storage/workspaces';
 import type { Outbound } from 'soundpost-outbound/outbound';
 import type { Acknowledgements } from './acknowledgements.ts';
 import type { AddressBook } from './address-book.ts';
@@ -75,7 +75,7 @@ export class IncomingMessages {
     if (seen.kind === 'text') {
       await tell({ kind: 'text', text: seen.text });
     } else {
-      await workspaces.use(async (folder) => tell(await this.#sound(line, seen, folder)));
+      await workspaces.use('received', async (folder) => tell(await this.#sound(line, seen, folder)));
     }
     if (!key.fromMe && !isHistory && settings().readMessages) {
       await line.socket.readMessages([key]);

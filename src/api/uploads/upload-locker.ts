@@ -7,8 +7,8 @@ import type { Lock, Locker, RequestRelease } from '@tus/server';
 import type { Logger } from 'soundpost-base/logger';
 import { ServiceError } from 'soundpost-contract/errors';
 import type { Redis } from 'soundpost-kit/redis/connection';
-import { type Lease, takeLease } from 'soundpost-kit/redis/lease';
-import { uploadLeaseName } from '../../jobs/uploads/record.ts';
+import type { RedisLease } from 'soundpost-kit/redis/lease';
+import { uploadLease } from '../../jobs/uploads/record.ts';
 import { TusRefusal } from './checksum.ts';
 
 /** How long a request that was asked to give way may take to finish what it has. */
@@ -41,23 +41,26 @@ class UploadLock implements Lock {
   readonly #redis: Redis;
   readonly #logger: Logger;
   readonly #file: string;
+  readonly #lease: RedisLease;
   readonly #released = new AbortController();
-  #lease: Lease | undefined;
+  /** While it is locked. */
+  #holder: string | undefined;
 
   constructor(redis: Redis, logger: Logger, file: string) {
     this.#redis = redis;
     this.#logger = logger;
     this.#file = file;
+    this.#lease = uploadLease(file);
   }
 
   /** Throws a refusal with status 423 when the holder does not give way in time. */
   async lock(gone: AbortSignal, giveWay: RequestRelease): Promise<void> {
-    const wanted = { name: uploadLeaseName(this.#file), leaseMs: LEASE_MS, asking: true };
     const untilMs = Date.now() + WAIT_MS;
     for (;;) {
-      this.#lease = await takeLease(this.#redis, wanted);
-      if (this.#lease !== undefined) {
-        void this.#keep(this.#lease, giveWay);
+      const { isTaken, holder } = await this.#lease.take(this.#redis, { leaseMs: LEASE_MS, asking: true });
+      if (isTaken) {
+        this.#holder = holder;
+        void this.#keep(holder, giveWay);
         return;
       }
       if (Date.now() > untilMs) {
@@ -72,11 +75,11 @@ class UploadLock implements Lock {
     }
   }
 
-  async #keep(lease: Lease, giveWay: RequestRelease): Promise<void> {
+  async #keep(holder: string, giveWay: RequestRelease): Promise<void> {
     const { signal } = this.#released;
     let heardMs = Date.now();
     while (await sleep(RENEW_MS, true, { signal, ref: false }).catch(() => false)) {
-      const state = await lease.renew().catch(() => 'unheard');
+      const state = await this.#lease.renew(this.#redis, holder, LEASE_MS).catch(() => 'unheard');
       if (state === 'held') {
         heardMs = Date.now();
       } else if (state !== 'unheard' || Date.now() - heardMs > UNHEARD_MS) {
@@ -87,9 +90,10 @@ class UploadLock implements Lock {
 
   async unlock(): Promise<void> {
     this.#released.abort();
+    if (this.#holder === undefined) return;
     // Not waited for: while Redis hangs, the answer must not. A lease that was not given back runs out by itself; what was done
     // under it stands.
-    this.#lease?.release().catch((error: unknown) => {
+    this.#lease.release(this.#redis, this.#holder).catch((error: unknown) => {
       this.#logger.warn({ file: this.#file, err: error }, 'the lease of an upload could not be given back');
     });
   }

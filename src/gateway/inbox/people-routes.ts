@@ -122,7 +122,7 @@ async function readReply(
   const { notes, workspaces, closing } = services;
   using limit = deadline(RECORDING_TIMEOUT_MS, { signal: closing });
   const { signal } = limit;
-  return await workspaces.use(async (workspace) => {
+  return await workspaces.use('recording', async (workspace) => {
     const path = join(workspace, 'recording');
     await pipeline(request, limited, createWriteStream(path, { mode: 0o600 }), { signal });
     const { audioMessage } = await notes.make(

@@ -97,7 +97,7 @@ async function handle(
     turn = order.join(instance.id);
   }
   try {
-    await workspaces.use(async (workspace) => {
+    await workspaces.use('send', async (workspace) => {
       const { fields, audio, fingerprint } = await parseSend(request, json, workspace);
       const place = turn ?? order.join(instance.id);
       turn = place;

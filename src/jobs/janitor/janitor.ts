@@ -5,7 +5,8 @@
  */
 
 import { redisClock } from 'soundpost-kit/redis/clock';
-import { takeLease } from 'soundpost-kit/redis/lease';
+import { ownKey } from 'soundpost-kit/redis/keys';
+import { RedisLease } from 'soundpost-kit/redis/lease';
 import type { JanitorOptions, SweepContext } from './context.ts';
 import { sweepJobFiles, sweepJobIndexes } from './files.ts';
 import { sweepUploads } from './uploads.ts';
@@ -20,6 +21,7 @@ interface Sweep {
   readonly leftovers: number;
 }
 
+const LEASE = new RedisLease(ownKey, 'janitor');
 /** A janitor that has died is replaced after this. */
 const LEASE_MS = 60_000;
 const RENEW_AFTER_MS = 10_000;
@@ -54,8 +56,8 @@ export class Janitor {
     if (!redisClock.isRight) {
       return undefined;
     }
-    const lease = await takeLease(redis, { name: 'janitor', leaseMs: LEASE_MS, asking: false });
-    if (lease === undefined) {
+    const { isTaken, holder } = await LEASE.take(redis, { leaseMs: LEASE_MS });
+    if (!isTaken) {
       return undefined;
     }
     let renewedMs = performance.now();
@@ -65,7 +67,7 @@ export class Janitor {
         throw new Error('the clock is wrong');
       }
       if (performance.now() - renewedMs > RENEW_AFTER_MS) {
-        if ((await lease.renew()) === 'lost') {
+        if ((await LEASE.renew(redis, holder, LEASE_MS)) === 'lost') {
           throw new Error('the lease of the janitor was lost');
         }
         renewedMs = performance.now();
@@ -84,7 +86,7 @@ export class Janitor {
       }
       return sweep;
     } finally {
-      await lease.release();
+      await LEASE.release(redis, holder);
     }
   }
 

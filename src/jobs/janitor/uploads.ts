@@ -1,7 +1,6 @@
 /** Uploads past their time, unless a job still needs them or somebody is writing to them. */
 
-import { takeLease } from 'soundpost-kit/redis/lease';
-import { eraseUpload, expiredUploads, uploadLeaseName } from '../uploads/record.ts';
+import { eraseUpload, expiredUploads, uploadLease } from '../uploads/record.ts';
 import type { SweepContext } from './context.ts';
 
 const PAGE = 100;
@@ -27,13 +26,14 @@ export async function sweepUploads(context: SweepContext): Promise<number> {
 }
 
 async function erase({ redis, removeUpload }: SweepContext, file: string): Promise<boolean> {
-  const lease = await takeLease(redis, { name: uploadLeaseName(file), leaseMs: LEASE_MS, asking: false });
-  if (lease === undefined) {
+  const lease = uploadLease(file);
+  const { isTaken, holder } = await lease.take(redis, { leaseMs: LEASE_MS });
+  if (!isTaken) {
     return false;
   }
   try {
     return await eraseUpload(redis, file, removeUpload);
   } finally {
-    await lease.release();
+    await lease.release(redis, holder);
   }
 }

@@ -7,6 +7,7 @@ import { randomBytes } from 'node:crypto';
 import { redisNow } from 'soundpost-kit/redis/clock';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { ownKey } from 'soundpost-kit/redis/keys';
+import { RedisLease } from 'soundpost-kit/redis/lease';
 import { loadScript } from 'soundpost-kit/redis/script';
 import { z } from 'zod';
 
@@ -61,9 +62,9 @@ export function uploadStorageKey(file: string): string {
   return `uploads/${file}`;
 }
 
-/** Name of the lease under which the bytes of an upload are written and erased. */
-export function uploadLeaseName(file: string): string {
-  return `upload:${file}`;
+/** The bytes of an upload are written and erased under it. */
+export function uploadLease(file: string): RedisLease {
+  return new RedisLease(ownKey, `upload:${file}`);
 }
 
 const begin = loadScript(new URL('./lua/upload-begin.lua', import.meta.url));

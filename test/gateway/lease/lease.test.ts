@@ -1,11 +1,10 @@
-/** The lease on a real Redis: who has it, for how long, and what is refused to whoever has it no more. */
+/** The gateway's lease on a real Redis: which process serves, and what is refused to one that serves no more. */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { Election } from 'soundpost-chat/lease/election';
 import { FencedScript } from 'soundpost-chat/lease/fenced-script';
-import { Lease, thisMoment } from 'soundpost-chat/lease/lease';
-import { LEASE, releaseLease, renewLease, takeLease } from 'soundpost-chat/lease/lease-record';
+import { gatewayLease, Lease, thisMoment } from 'soundpost-chat/lease/lease';
 import { createLogger } from 'soundpost-kit/observe/logger';
 import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
 import { until } from 'soundpost-testing/until';
@@ -60,36 +59,14 @@ async function candidate(closing: () => Promise<void> = async () => undefined): 
   return made;
 }
 
-const applicant = (): { id: string; home: string } => ({ id: randomUUID(), home: 'a machine' });
 const tokenOf = (holder = ''): number => Number(holder.split(' ')[0]);
 const taken = async (leaseMs: number): Promise<string> => {
-  const { isTaken, holder } = await takeLease(redis, applicant(), leaseMs);
+  const { isTaken, holder } = await gatewayLease.take(redis, { leaseMs });
   expect(isTaken).toBe(true);
   return holder;
 };
 const over = (): Promise<unknown> =>
-  until('the lease to be over', async () => (await redis.exists(LEASE)) === 0);
-
-it('is one process’ until it is over, and each change of hands has a greater token', async () => {
-  const first = await taken(60_000);
-  expect(await takeLease(redis, applicant(), 60_000)).toEqual({ isTaken: false, holder: first });
-  expect(await renewLease(redis, first, 1)).toBe(true);
-  await over();
-  const second = await taken(60_000);
-  expect(tokenOf(second)).toBeGreaterThan(tokenOf(first));
-  expect(await renewLease(redis, first, 60_000)).toBe(false);
-  // Whoever has it no more cannot give it back either.
-  await releaseLease(redis, first);
-  expect(await redis.get(LEASE)).toBe(second);
-});
-
-it('taken although the answer was lost, it is taken again, under a new token', async () => {
-  const who = applicant();
-  const lost = await takeLease(redis, who, 60_000);
-  const again = await takeLease(redis, who, 60_000);
-  expect(again.isTaken).toBe(true);
-  expect(tokenOf(again.holder)).toBeGreaterThan(tokenOf(lost.holder));
-});
+  until('the lease to be over', async () => (await redis.exists(gatewayLease.key)) === 0);
 
 // Broken by hand (packages/chat/src/lease/fenced-script.ts): without the look at the holder.
 it('a write is refused as soon as the lease is over or another’s, by whatever clock the writer goes', async () => {
@@ -98,7 +75,7 @@ it('a write is refused as soon as the lease is over or another’s, by whatever 
   const holder = await taken(60_000);
   const lease = leaseOf(holder);
   await script.run(redis, lease, ['written'], ['not this', 'in time']);
-  await renewLease(redis, holder, 1);
+  await gatewayLease.renew(redis, holder, 1);
   await over();
   const late = script.run(redis, lease, ['written'], ['too late']);
   await expect(late).rejects.toMatchObject({ code: 'standby' });
@@ -126,9 +103,9 @@ it('the lease lasts until what was active is closed', async () => {
   const closing = Promise.withResolvers<void>();
   const first = await candidate(() => closing.promise);
   const second = await candidate();
-  const renewals = async (): Promise<number> => Number(await redis.pttl(LEASE));
+  const renewals = async (): Promise<number> => Number(await redis.pttl(gatewayLease.key));
   const ended = first.election.close();
-  await redis.pexpire(LEASE, timing.leaseMs / 2);
+  await redis.pexpire(gatewayLease.key, timing.leaseMs / 2);
   await until('a renewal', async () => (await renewals()) > timing.leaseMs / 2);
   expect(second.election.active).toBeUndefined();
   closing.resolve();
@@ -155,9 +132,9 @@ it('a process that cannot renew its lease has stopped before Redis gives it away
 
 it('a Redis that fell back to an older copy of itself is believed at the next renewal', async () => {
   const { election } = await candidate();
-  await redis.set(LEASE, '999 another machine', 'PX', 60_000);
+  await redis.set(gatewayLease.key, '999 another machine', 'PX', 60_000);
   await until('it to stand by', () => election.active === undefined);
-  expect(await redis.get(LEASE)).toBe('999 another machine');
+  expect(await redis.get(gatewayLease.key)).toBe('999 another machine');
 });
 
 it('a process that cannot begin gives the lease back, and says so where it is the first time', async () => {
@@ -166,5 +143,5 @@ it('a process that cannot begin gives the lease back, and says so where it is th
   const failing = election.start(() => Promise.reject(new Error('no disk')));
   await expect(failing).rejects.toThrow('no disk');
   await election.close();
-  expect(await redis.exists(LEASE)).toBe(0);
+  expect(await redis.exists(gatewayLease.key)).toBe(0);
 });

@@ -17,13 +17,13 @@ import type {
   Transport,
   TransportReports,
 } from 'soundpost-chat/transport';
-import { Workspaces } from 'soundpost-chat/workspace';
 import { WhatsAppSession } from 'soundpost-chat-whatsapp/session';
 import { createWhatsAppTransport } from 'soundpost-chat-whatsapp/whatsapp-transport';
 import { defaultInstanceSettings } from 'soundpost-contract/gateway-instances';
 import { createLogger } from 'soundpost-kit/observe/logger';
 import { closeRedis, type Redis } from 'soundpost-kit/redis/connection';
 import { Sealer } from 'soundpost-kit/signing/sealer';
+import { Workspaces } from 'soundpost-kit/storage/workspaces';
 import { connectPatiently } from 'soundpost-testing/patient-redis';
 import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
 import { stubNetwork } from 'soundpost-testing/stub-network';
@@ -167,7 +167,7 @@ export async function startSetting(
       redis,
       outbound: stubNetwork().outbound,
       sealer: new Sealer(KEY),
-      workspaces: new Workspaces(join(folder.path, 'workspaces')),
+      workspaces: await Workspaces.open(join(folder.path, 'workspaces')),
       lease,
       log: { find: async (_instanceId, id) => onRecord(id, logged.get(id)) },
       logger,

@@ -20,9 +20,9 @@ export async function openFakeWhatsApp(
   const network = new FakeWhatsApp();
   network.delivers = true;
   use(network);
-  const start = (): Promise<RunningGateway> =>
+  const start = async (): Promise<RunningGateway> =>
     startGateway({
-      ...gatewayOptions({ redisUrl: redis.url, dataDir: folder.path, outboundAllow }),
+      ...(await gatewayOptions({ redisUrl: redis.url, dataDir: folder.path, outboundAllow })),
       sendsPerMinute: { whatsapp: 0 },
     });
   let gateway = await start();

@@ -3,7 +3,6 @@
 import { ServiceError } from 'soundpost-contract/errors';
 import { OutputsRequest, outputsOf } from 'soundpost-contract/output-request';
 import { ownKey } from 'soundpost-kit/redis/keys';
-import { takeLease } from 'soundpost-kit/redis/lease';
 import { until } from 'soundpost-testing/until';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Janitor } from '../../../src/jobs/janitor/janitor.ts';
@@ -16,6 +15,7 @@ import {
   findUpload,
   holdUpload,
   newUploadId,
+  uploadLease,
   withdrawUpload,
 } from '../../../src/jobs/uploads/record.ts';
 import { jobKey, queueKey } from '../bullmq-keys.ts';
@@ -160,11 +160,13 @@ describe('uploads', () => {
 
   it('stay while somebody writes to them', async () => {
     const file = await upload({ complete: false });
-    const lease = await takeLease(queue().redis, { name: `upload:${file}`, leaseMs: 60_000, asking: false });
+    const { redis } = queue();
+    const lease = uploadLease(file);
+    const { holder } = await lease.take(redis, { leaseMs: 60_000 });
     await janitor().sweep();
     expect(removed).toEqual([]);
-    expect(await lease?.renew()).toBe('held');
-    await lease?.release();
+    expect(await lease.renew(redis, holder, 60_000)).toBe('held');
+    await lease.release(redis, holder);
     await janitor().sweep();
     expect(removed).toEqual([file]);
   });
@@ -529,29 +531,5 @@ describe('janitors', () => {
     expect(await queue().redis.exists(ownKey('lease', 'janitor'))).toBe(0);
     await expect(started.sweep()).rejects.toThrow('closing');
     expect(removed).toEqual([first, second]);
-  });
-});
-
-describe('a lease', () => {
-  const lease = (asking = false, leaseMs = 60_000) =>
-    takeLease(queue().redis, { name: 'test', leaseMs, asking });
-
-  it('is held by one, who hears of others only when they ask', async () => {
-    const holder = await lease();
-    expect(await lease()).toBeUndefined();
-    expect(await holder?.renew()).toBe('held');
-    expect(await lease(true)).toBeUndefined();
-    expect(await holder?.renew()).toBe('wanted');
-    await holder?.release();
-    const next = await lease();
-    expect(await next?.renew()).toBe('held');
-  });
-
-  it('is lost when it runs out, and then neither renewed nor given back by its old holder', async () => {
-    const late = await lease(false, 1);
-    const next = await until('it has run out', () => lease());
-    expect(await late?.renew()).toBe('lost');
-    await late?.release();
-    expect(await next.renew()).toBe('held');
   });
 });

@@ -8,8 +8,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { Logger } from 'soundpost-base/logger';
 import { fateOf, homeOfThisProcess } from 'soundpost-base/process-home';
 import type { Redis } from 'soundpost-kit/redis/connection';
-import { Lease, thisMoment } from './lease.ts';
-import { homeOf, releaseLease, renewLease, takeLease } from './lease-record.ts';
+import { gatewayLease, Lease, thisMoment } from './lease.ts';
 
 interface LeaseTiming {
   /** How long the active process may be silent before another takes over, ms. */
@@ -92,13 +91,14 @@ export class Election<Active extends { close(): Promise<void> }> {
     const { redis, logger } = this.#options;
     const { leaseMs, marginMs } = this.#timing;
     const askedAt = thisMoment();
-    const { isTaken, holder } = await takeLease(redis, { id: this.#id, home }, leaseMs);
+    const who = `${this.#id} ${home}`;
+    const { isTaken, holder } = await gatewayLease.take(redis, { leaseMs, who });
     if (isTaken) {
       return new Lease(holder, leaseMs - marginMs, askedAt);
     }
     if ((await fateOf(homeOf(holder))) === 'dead') {
       logger.info('the process of this machine that served has died');
-      await releaseLease(redis, holder);
+      await gatewayLease.release(redis, holder);
       return this.#take(home);
     }
     return undefined;
@@ -127,9 +127,9 @@ export class Election<Active extends { close(): Promise<void> }> {
       await active?.close().catch((error: unknown) => logger.error({ err: error }, 'closing failed'));
       lease.lose();
       await renewing;
-      await releaseLease(redis, lease.holder).catch((error: unknown) =>
-        logger.warn({ err: error }, 'the lease was not given back'),
-      );
+      await gatewayLease
+        .release(redis, lease.holder)
+        .catch((error: unknown) => logger.warn({ err: error }, 'the lease was not given back'));
     }
   }
 
@@ -143,7 +143,7 @@ export class Election<Active extends { close(): Promise<void> }> {
       }
       const askedAt = thisMoment();
       try {
-        if (!(await renewLease(this.#options.redis, lease.holder, leaseMs))) {
+        if ((await gatewayLease.renew(this.#options.redis, lease.holder, leaseMs)) === 'lost') {
           return lease.lose();
         }
         lease.extend(askedAt);
@@ -161,4 +161,9 @@ export class Election<Active extends { close(): Promise<void> }> {
     }
     this.#isFailing = true;
   }
+}
+
+/** Where the process is that holds the lease; see process-home.ts. */
+function homeOf(holder: string): string {
+  return holder.split(' ').slice(2).join(' ');
 }

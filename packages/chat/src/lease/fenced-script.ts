@@ -4,8 +4,7 @@
  */
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { RedisScript, readScript } from 'soundpost-kit/redis/script';
-import { type Lease, standby } from './lease.ts';
-import { LEASE } from './lease-record.ts';
+import { gatewayLease, type Lease, standby } from './lease.ts';
 
 export const NOT_HOLDER = 'NOTHOLDER';
 
@@ -28,7 +27,7 @@ export class FencedScript {
   ): Promise<unknown> {
     lease.assert();
     try {
-      return await this.#script.run(redis, [...keys, LEASE], [...args, lease.holder]);
+      return await this.#script.run(redis, [...keys, gatewayLease.key], [...args, lease.holder]);
     } catch (error) {
       if (error instanceof Error && error.message.startsWith(NOT_HOLDER)) {
         lease.lose();

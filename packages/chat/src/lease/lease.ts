@@ -3,6 +3,11 @@
  * have run out by this process' own clocks, whether anybody noticed or not.
  */
 import { GatewayError } from 'soundpost-contract/gateway-errors';
+import { RedisLease } from 'soundpost-kit/redis/lease';
+import { gatewayKey } from '../redis-keys.ts';
+
+/** Which process of the gateway serves. Its holder is `<fencing token> <id of the process> <home of the process>`. */
+export const gatewayLease = new RedisLease(gatewayKey);
 
 export class Lease {
   /** As Redis has it, with the fencing token. */

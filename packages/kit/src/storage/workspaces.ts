@@ -1,40 +1,52 @@
 /**
- * Folders for temporary files, one for each piece of work, gone when it has ended in whatever way. A process has a folder of its
- * own for them, named after it, so that what a killed process left can be told from what a living one uses.
+ * Folders for temporary files, one for each job or send, removed however it ends. All of a process lie in a folder that is named
+ * after it, which tells what a killed process left from what a living one uses.
  */
 import { mkdir, mkdtemp, readdir, rm, stat } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { hostOf, isOfDeadProcess, nameOfThisProcess } from 'soundpost-base/process-home';
 
-/** Of no job do the steps last so long together; an owner's folder is as young as the last job that began in it. */
+/** No job or send lasts as long. A process's folder is as young as the last one that began or ended in it. */
 const ABANDONED_AFTER_MS = 24 * 60 * 60 * 1000;
+
+type Clearing = (folder: string) => Promise<void>;
 
 export class Workspaces {
   /** Of this process; it may not be there yet. */
   readonly folder: string;
+  readonly #root: string;
+  readonly #clearing: Clearing;
 
-  private constructor(folder: string) {
-    this.folder = folder;
+  private constructor(root: string, name: string, clearing: Clearing) {
+    this.folder = join(root, name);
+    this.#root = root;
+    this.#clearing = clearing;
   }
 
   /**
-   * Makes the folder of this process under `root` and removes those of processes of this host that are no more, and those of other hosts
-   * in which no job has begun for a day: a container that was killed and replaced has no successor of its name.
-   * @param clearing is called with the path of each of those before it is removed
+   * Sweeps, too.
+   * @param clearing is called with the path of each folder that a sweep removes, before it does
    */
-  static async open(
-    root: string,
-    clearing: (folder: string) => Promise<void> = async () => undefined,
-  ): Promise<Workspaces> {
-    await mkdir(root, { recursive: true, mode: 0o700 });
-    for (const name of await readdir(root)) {
-      if ((await isOfDeadProcess(name)) || (await isAbandoned(join(root, name), name))) {
-        await clearing(join(root, name));
-        await rm(join(root, name), { recursive: true, force: true });
+  static async open(root: string, clearing: Clearing = async () => undefined): Promise<Workspaces> {
+    const workspaces = new Workspaces(root, await nameOfThisProcess(), clearing);
+    await workspaces.sweep();
+    return workspaces;
+  }
+
+  /**
+   * Removes the folders of dead processes of this host, and those of other hosts in which nothing has begun for a day: a container that
+   * was killed and replaced has no successor of its name.
+   */
+  async sweep(): Promise<void> {
+    await mkdir(this.#root, { recursive: true, mode: 0o700 });
+    for (const name of await readdir(this.#root)) {
+      const folder = join(this.#root, name);
+      if ((await isOfDeadProcess(name)) || (await isAbandoned(folder, name))) {
+        await this.#clearing(folder);
+        await rm(folder, { recursive: true, force: true });
       }
     }
-    return new Workspaces(join(root, await nameOfThisProcess()));
   }
 
   /** @param name begins the folder's name, for whoever looks at the disk */

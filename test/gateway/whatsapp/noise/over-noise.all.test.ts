@@ -47,7 +47,7 @@ let note: Buffer;
 
 async function start(more: Partial<GatewayOptions> = {}): Promise<RunningGateway> {
   return startGateway({
-    ...gatewayOptions({ redisUrl: redis.url, dataDir: folder.path }),
+    ...(await gatewayOptions({ redisUrl: redis.url, dataDir: folder.path })),
     // No name leads anywhere: WhatsApp's own page neither.
     outbound: createOutbound({
       allow: parseAllowRules(server.host),

@@ -1,7 +1,7 @@
 -- Prolongs a lease while it is still the holder's.
 -- KEYS: lease, wish
--- ARGV: token, leaseMs
--- Returns: 'held', 'wanted' when somebody waits for it, 'lost' when it is not the holder's
+-- ARGV: holder, leaseMs
+-- Returns: 'held', 'wanted' when somebody waits for it, 'lost' when it is over or another's
 local lease, wish = unpack(KEYS)
 if redis.call('GET', lease) ~= ARGV[1] then return 'lost' end
 redis.call('PEXPIRE', lease, ARGV[2])
