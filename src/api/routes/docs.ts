@@ -2,7 +2,6 @@
 
 import { referencePage, sendDocument } from 'soundpost-kit/http/api-reference';
 import { z } from 'zod';
-import { openApiDocument } from '../openapi/document.ts';
 import type { Route } from '../route.ts';
 
 type Document = ReturnType<typeof referencePage>;
@@ -12,7 +11,9 @@ export function docsRoutes(allRoutes: () => readonly Route[]): readonly Route[] 
   const page = referencePage('Soundpost API');
   /** By the address that they name. */
   const documents = new Map<string, Document>();
-  const documentOf = (publicUrl: string): Document => {
+  const documentOf = async (publicUrl: string): Promise<Document> => {
+    // What makes it is of no use to anybody who does not ask for it.
+    const { openApiDocument } = await import('../openapi/document.ts');
     const document = documents.get(publicUrl) ?? {
       body: JSON.stringify(openApiDocument(allRoutes(), publicUrl)),
       headers: { 'Content-Type': 'application/json' },
@@ -40,7 +41,7 @@ export function docsRoutes(allRoutes: () => readonly Route[]): readonly Route[] 
         errors: [],
       },
       async handle({ request, response, services }) {
-        sendDocument(request, response, documentOf(services.settings.publicUrl));
+        sendDocument(request, response, await documentOf(services.settings.publicUrl));
       },
     },
     {

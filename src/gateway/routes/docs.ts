@@ -5,7 +5,6 @@ import { newRouter } from 'soundpost-kit/http/routes';
 import { staticFiles } from 'soundpost-kit/http/static-files';
 import { referenceFiles } from '../../process/reference-files.ts';
 import { otherMethods } from '../middleware/error-answer.ts';
-import { openApiDocument } from '../openapi/document.ts';
 import type { Route } from '../route.ts';
 
 type Document = ReturnType<typeof referencePage>;
@@ -15,7 +14,9 @@ export function docsRoutes(routes: readonly Route[], publicUrl: string): Router 
   const router = newRouter({ isExact: false });
   const page = referencePage('Soundpost messaging gateway');
   let document: Document | undefined;
-  const sendOpenApi: RequestHandler = (request, response) => {
+  const sendOpenApi: RequestHandler = async (request, response) => {
+    // What makes it is of no use to anybody who does not ask for it.
+    const { openApiDocument } = await import('../openapi/document.ts');
     document ??= {
       body: JSON.stringify(openApiDocument(routes, publicUrl)),
       headers: { 'Content-Type': 'application/json', 'Access-Control-Allow-Origin': '*' },
