@@ -4,10 +4,15 @@ import { createHash } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import type { WAMessage, WAMessageContent, WAMessageKey, WAMessageUpdate } from 'baileys';
+import type { WAContextInfo, WAMessage, WAMessageContent, WAMessageKey, WAMessageUpdate } from 'baileys';
 import { deadline } from 'soundpost-base/deadline';
 import type { Logger } from 'soundpost-base/logger';
-import type { IncomingContent, IncomingMessage, TransportReports } from 'soundpost-chat/transport';
+import type {
+  IncomingContent,
+  IncomingMessage,
+  MessageContext,
+  TransportReports,
+} from 'soundpost-chat/transport';
 import type { Workspaces } from 'soundpost-chat/workspace';
 import type { InstanceSettings } from 'soundpost-contract/gateway-instances';
 import type { Outbound } from 'soundpost-outbound/outbound';
@@ -17,9 +22,8 @@ import type { Line } from './connection.ts';
 import type { Groups } from './groups.ts';
 import type { KeptMessages } from './kept-messages.ts';
 import type { BaileysLibrary } from './library.ts';
-import { type SeenContent, seenContent, textOf } from './message-content.ts';
 import { fetchOptions } from './network-request.ts';
-import { isGroupJid, isPersonJid, phoneJid } from './phone-jid.ts';
+import { bareJid, isGroupJid, isPersonJid, phoneJid } from './phone-jid.ts';
 
 interface IncomingOptions {
   readonly instanceId: string;
@@ -173,4 +177,79 @@ async function downloadVoice(
   if (fileSha256?.length && !hash.digest().equals(Buffer.from(fileSha256))) {
     throw new Error('the sound is not the one that was sent: its hash differs');
   }
+}
+
+// What a message of WhatsApp says, as far as the gateway can show it.
+
+type SeenContent =
+  | { readonly kind: 'text'; readonly text: string; readonly context: MessageContext }
+  | { readonly kind: 'audio'; readonly audio: AudioContent; readonly context: MessageContext };
+
+/** What stands for content that has no words of its own. */
+const labels: Readonly<Record<string, string>> = {
+  imageMessage: '[image]',
+  videoMessage: '[video]',
+  ptvMessage: '[video]',
+  documentMessage: '[document]',
+  stickerMessage: '[sticker]',
+  locationMessage: '[location]',
+  liveLocationMessage: '[location]',
+  contactMessage: '[contact]',
+  contactsArrayMessage: '[contacts]',
+  pollCreationMessage: '[poll]',
+  pollCreationMessageV2: '[poll]',
+  pollCreationMessageV3: '[poll]',
+  eventMessage: '[event]',
+  groupInviteMessage: '[group invitation]',
+};
+
+/** Undefined for what is no message to a person: reactions, receipts, keys. */
+function seenContent(
+  library: BaileysLibrary,
+  message: WAMessageContent | null | undefined,
+): SeenContent | undefined {
+  // Takes out what disappearing messages, messages to be seen once and edited ones are wrapped in.
+  const content = library.extractMessageContent(message);
+  if (!content) {
+    return undefined;
+  }
+  const context = contextOf(content);
+  if (content.audioMessage) {
+    return { kind: 'audio', audio: content.audioMessage, context };
+  }
+  const text = textOf(content);
+  return text === undefined ? undefined : { kind: 'text', text, context };
+}
+
+export function textOf(content: WAMessageContent): string | undefined {
+  const written =
+    content.conversation ||
+    content.extendedTextMessage?.text ||
+    content.imageMessage?.caption ||
+    content.videoMessage?.caption ||
+    content.documentMessage?.caption ||
+    content.groupInviteMessage?.caption;
+  if (written) {
+    return written;
+  }
+  const kind = Object.entries(content).find(([name, value]) => value && name in labels)?.[0];
+  return kind === undefined ? undefined : labels[kind];
+}
+
+function contextOf(content: WAMessageContent): MessageContext {
+  const info = Object.values(content).map(contextInfoOf).find(Boolean);
+  const quotedId = info?.stanzaId;
+  const quotedText = info?.quotedMessage ? textOf(info.quotedMessage) : undefined;
+  return {
+    quoted: quotedId ? { id: quotedId, text: quotedText } : undefined,
+    mentioned: (info?.mentionedJid ?? []).map(bareJid),
+    mentionsEveryOne: (info?.nonJidMentions ?? 0) > 0,
+    linkPreview: false,
+  };
+}
+
+function contextInfoOf(part: unknown): WAContextInfo | undefined {
+  return typeof part === 'object' && part !== null && 'contextInfo' in part && part.contextInfo
+    ? part.contextInfo
+    : undefined;
 }
