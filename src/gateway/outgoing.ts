@@ -16,7 +16,7 @@ import { z } from 'zod';
 
 const WINDOW_MS = 60_000;
 /** A send that would wait longer is refused. */
-export const LONGEST_WAIT_MS = 60_000;
+const LONGEST_WAIT_MS = 60_000;
 
 const reserveScript = loadScript(new URL('./lua/send-slots-reserve.lua', import.meta.url));
 

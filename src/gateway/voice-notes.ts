@@ -152,7 +152,7 @@ export function parseAudio(audio: string): AudioInput {
 }
 
 /** Puts the audio into the workspace. Throws audio_unreachable. */
-export async function materialize(
+async function materialize(
   audio: AudioInput,
   outbound: Outbound,
   workspace: string,

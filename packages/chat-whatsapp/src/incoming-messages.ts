@@ -79,7 +79,7 @@ export class IncomingMessages {
     if (seen.kind === 'text') {
       await tell({ kind: 'text', text: seen.text });
     } else {
-      await workspaces.use(async (folder) => tell(await this.#sound(line, seen, folder)));
+      await workspaces.use(async (folder) => tell(await this.#sound(line, seen.audio, folder)));
     }
     if (!key.fromMe && !isHistory && settings().readMessages) {
       await line.socket.readMessages([key]);
@@ -101,10 +101,10 @@ export class IncomingMessages {
     }
   }
 
-  async #sound(line: Line, seen: SeenContent & { kind: 'audio' }, folder: string): Promise<IncomingContent> {
+  async #sound(line: Line, audio: AudioContent, folder: string): Promise<IncomingContent> {
     const path = join(folder, 'voice.ogg');
     try {
-      await downloadVoice(line.library, seen.audio, path, this.#options.outbound);
+      await downloadVoice(line.library, audio, path, this.#options.outbound);
       return { kind: 'file', path };
     } catch (error) {
       const { logger, instanceId } = this.#options;
@@ -181,10 +181,6 @@ async function downloadVoice(
 
 // What a message of WhatsApp says, as far as the gateway can show it.
 
-type SeenContent =
-  | { readonly kind: 'text'; readonly text: string; readonly context: MessageContext }
-  | { readonly kind: 'audio'; readonly audio: AudioContent; readonly context: MessageContext };
-
 /** What stands for content that has no words of its own. */
 const labels: Readonly<Record<string, string>> = {
   imageMessage: '[image]',
@@ -204,10 +200,7 @@ const labels: Readonly<Record<string, string>> = {
 };
 
 /** Undefined for what is no message to a person: reactions, receipts, keys. */
-function seenContent(
-  library: BaileysLibrary,
-  message: WAMessageContent | null | undefined,
-): SeenContent | undefined {
+function seenContent(library: BaileysLibrary, message: WAMessageContent | null | undefined) {
   // Takes out what disappearing messages, messages to be seen once and edited ones are wrapped in.
   const content = library.extractMessageContent(message);
   if (!content) {
@@ -215,13 +208,13 @@ function seenContent(
   }
   const context = contextOf(content);
   if (content.audioMessage) {
-    return { kind: 'audio', audio: content.audioMessage, context };
+    return { kind: 'audio' as const, audio: content.audioMessage, context };
   }
   const text = textOf(content);
-  return text === undefined ? undefined : { kind: 'text', text, context };
+  return text === undefined ? undefined : { kind: 'text' as const, text, context };
 }
 
-export function textOf(content: WAMessageContent): string | undefined {
+function textOf(content: WAMessageContent): string | undefined {
   const written =
     content.conversation ||
     content.extendedTextMessage?.text ||

@@ -20,11 +20,7 @@ import type { S3Bucket } from './s3-bucket.ts';
 import { isNoUpload } from './s3-errors.ts';
 import { inParts, partBytesFor } from './s3-parts.ts';
 import { openObject } from './s3-reader.ts';
-import {
-  type IncomingUploads,
-  type InTime,
-  ObjectNotFound,
-} from './storage.ts';
+import { type IncomingUploads, type InTime, ObjectNotFound } from './storage.ts';
 
 /**
  * What has to be remembered of an upload beside its bytes, where the storage cannot: wherever every process sees it, for as long as the
