@@ -12,8 +12,8 @@ import { referencePage } from 'soundpost-kit/http/api-reference';
 import { build } from 'vitepress';
 import { routes } from '../src/api/app.ts';
 import { openApiDocument as apiDocument } from '../src/api/openapi/document.ts';
+import { keyedRoutes } from '../src/gateway/app.ts';
 import { openApiDocument as gatewayDocument } from '../src/gateway/openapi/document.ts';
-import { keyedRoutes } from '../src/gateway/routes/routes.ts';
 import type { GatewayServices } from '../src/gateway/services.ts';
 import { referenceFiles } from '../src/process/config.ts';
 

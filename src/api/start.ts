@@ -5,7 +5,7 @@ import { type AuditLog, createAuditLog } from 'soundpost-kit/observe/logger';
 import { closeRedis, connectRedis } from 'soundpost-kit/redis/connection';
 import { Replication } from 'soundpost-kit/redis/replication';
 import { Sealer } from 'soundpost-kit/signing/sealer';
-import { UrlSigner } from 'soundpost-kit/signing/signed-url';
+import { UrlSigner } from 'soundpost-kit/signing/signatures';
 import { watchedInTime, withDeadline } from 'soundpost-kit/storage/deadline';
 import type { SandboxLevel } from 'soundpost-media/sandbox';
 import { JobFollowUps } from '../followups/job-followups.ts';

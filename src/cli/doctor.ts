@@ -19,14 +19,22 @@ import { openStorage, readRedisAddress } from '../process/backing-services.ts';
 import { type Config, configuredCount, readConfig, searchPath } from '../process/config.ts';
 import { lookAtRootSecret, secretKeyPath } from '../process/secrets.ts';
 import { configuredTools } from '../process/tools.ts';
-import { type Check, type Finding, messageOf, ok, runChecks } from './doctor/check.ts';
+import {
+  asJson,
+  asText,
+  type Check,
+  type Finding,
+  messageOf,
+  ok,
+  runChecks,
+  worstOf,
+} from './doctor/check.ts';
 import { checkClock } from './doctor/clock.ts';
 import { checkDisk } from './doctor/disk.ts';
 import { checkBucket, checkGateway, checkTranscriber } from './doctor/elsewhere.ts';
 import { checkFfmpeg, checkSandbox } from './doctor/media.ts';
 import { checkPorts } from './doctor/ports.ts';
 import { checkRedisProgram, checkRedisServer, patiently } from './doctor/redis.ts';
-import { asJson, asText, worstOf } from './doctor/report.ts';
 import { System } from './doctor/system.ts';
 import type { Streams } from './streams.ts';
 

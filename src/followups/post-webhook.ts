@@ -5,7 +5,7 @@ import type { Logger } from 'soundpost-base/logger';
 import type { Observer, WebhookOutcome } from 'soundpost-kit/observe/metrics/observer';
 import { noTracing, type Tracing } from 'soundpost-kit/observe/tracing/tracing';
 import { redisNow } from 'soundpost-kit/redis/clock';
-import { type SignedHeaders, webhookMac } from 'soundpost-kit/signing/standard-webhooks';
+import { webhookMac } from 'soundpost-kit/signing/signatures';
 import { OutboundFailed, OutboundRefused } from 'soundpost-outbound/errors';
 import type { Attempt, Tried } from './kind.ts';
 
@@ -178,12 +178,7 @@ function outcomeOf(httpStatus: number | null, error: string | undefined): Webhoo
  * @param id the same for every attempt, so that a receiver can drop what it has seen
  * @param secrets the current one first; during a rotation also the previous one
  */
-export function signWebhook(
-  id: string,
-  body: string,
-  secrets: readonly string[],
-  nowMs: number,
-): SignedHeaders {
+export function signWebhook(id: string, body: string, secrets: readonly string[], nowMs: number) {
   const timestamp = String(Math.floor(nowMs / 1000));
   const signatures = secrets.map(
     (secret) => `v1,${webhookMac(secret, id, timestamp, body).toString('base64')}`,

@@ -1,4 +1,5 @@
 /** Which path leads where. The order matters: what needs no key, then the key, then everything else. */
+
 import type { Express, Request, RequestHandler } from 'express';
 import helmet from 'helmet';
 import type { Instance } from 'soundpost-chat/instances';
@@ -9,12 +10,29 @@ import { gatewayFromElsewhere } from './middleware/cross-origin.ts';
 import { errorAnswer, notFound, otherMethods, refuseMethod } from './middleware/error-answer.ts';
 import { auditing, noteChange, requestLog } from './middleware/request-log.ts';
 import type { Route } from './route.ts';
+import { chatRoutes } from './routes/chats.ts';
 import { docsRoutes } from './routes/docs.ts';
+import { groupRoutes } from './routes/groups.ts';
 import { live, ready } from './routes/health.ts';
-import { openInvitation } from './routes/invitations.ts';
+import { instanceRoutes } from './routes/instances.ts';
 import { media } from './routes/media.ts';
-import { keyedRoutes } from './routes/routes.ts';
+import { sendAudioRoutes, sendTextRoutes } from './routes/send.ts';
+import { settingsRoutes } from './routes/settings.ts';
+import { webhookRoutes } from './routes/webhook.ts';
 import type { GatewayServices } from './services.ts';
+
+/** Every route that needs a key: what is mounted, and what the OpenAPI document tells of. */
+export function keyedRoutes(services: GatewayServices): Route[] {
+  return [
+    ...sendAudioRoutes(services),
+    ...sendTextRoutes(services),
+    ...settingsRoutes(services),
+    ...chatRoutes(services),
+    ...groupRoutes(services),
+    ...instanceRoutes(services),
+    ...webhookRoutes(services),
+  ];
+}
 
 export function createApp(services: GatewayServices): Express {
   const { access, link, storage, storageState, sandbox, trustProxy, publicUrl, corsOrigins } = services;
@@ -66,6 +84,12 @@ async function admitted(route: Route, request: Request, access: Access): Promise
   }
   return route.path.endsWith('/:instance') ? access.requireInstance(request) : access.ownInstance(request);
 }
+
+/** Where an invitation leads whoever clicks on it: into the inbox, which asks who enters the group. */
+const openInvitation: RequestHandler = (request, response) => {
+  // Relative, because a proxy may have put the gateway below a path.
+  response.redirect(302, `../inbox?invite=${encodeURIComponent(String(request.params.code))}`);
+};
 
 function securityHeaders(): RequestHandler {
   return helmet({

@@ -11,7 +11,7 @@ import type { Storage, StorageState } from 'soundpost-kit/storage/storage';
 import type { Workspaces } from 'soundpost-kit/storage/workspaces';
 import type { MediaTools } from 'soundpost-media/run';
 import type { Outbound } from 'soundpost-outbound/outbound';
-import type { SendLimits } from './send-rate.ts';
+import type { SendLimits } from './outgoing.ts';
 
 export interface GatewayOptions {
   readonly host: string;

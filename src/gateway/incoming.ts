@@ -22,10 +22,9 @@ import type { ConnectionState } from 'soundpost-contract/gateway-instances';
 import type { MessageStatus } from 'soundpost-contract/job';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import type { Workspaces } from 'soundpost-kit/storage/workspaces';
-import type { AudioInput } from './audio-input.ts';
 import type { Sessions } from './sessions.ts';
 import type { TextSender } from './text-sender.ts';
-import type { VoiceNotes } from './voice-notes.ts';
+import type { AudioInput, VoiceNotes } from './voice-notes.ts';
 
 interface IncomingOptions {
   readonly redis: Redis;

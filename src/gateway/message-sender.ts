@@ -16,12 +16,10 @@ import type { MessageContent, SendFields, SentMessage, SentText } from 'soundpos
 import { GatewayError } from 'soundpost-contract/gateway-errors';
 import type { Observer } from 'soundpost-kit/observe/metrics/observer';
 import { noTracing, type Tracing } from 'soundpost-kit/observe/tracing/tracing';
-import type { AudioInput } from './audio-input.ts';
-import { inDoubt, interrupted, type Turn, until, untilDue } from './outgoing.ts';
-import type { SendRate } from './send-rate.ts';
+import { inDoubt, interrupted, type SendRate, type Turn, until, untilDue } from './outgoing.ts';
 import type { Sessions } from './sessions.ts';
 import { audioOf, messageContext, sentText, sentVoice } from './voice-message.ts';
-import type { VoiceNotes } from './voice-notes.ts';
+import type { AudioInput, VoiceNotes } from './voice-notes.ts';
 
 type Slot = Awaited<ReturnType<SendRate['reserve']>>;
 

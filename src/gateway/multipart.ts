@@ -7,7 +7,7 @@ import { pipeline } from 'node:stream/promises';
 import type { Request } from 'express';
 import { GatewayError } from 'soundpost-contract/gateway-errors';
 import { readForm } from 'soundpost-kit/http/multipart';
-import { type LocalAudio, MAX_AUDIO_BYTES } from './audio-input.ts';
+import { type LocalAudio, MAX_AUDIO_BYTES } from './voice-notes.ts';
 
 interface MultipartBody {
   readonly fields: Readonly<Record<string, unknown>>;

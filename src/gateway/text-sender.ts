@@ -4,8 +4,7 @@ import type { Lease } from 'soundpost-chat/lease/lease';
 import type { MessageLog } from 'soundpost-chat/message-log';
 import { plainContext } from 'soundpost-chat/message-record';
 import type { OutgoingText, Session } from 'soundpost-chat/transport';
-import { inDoubt, interrupted, type OutgoingOrder, untilDue } from './outgoing.ts';
-import type { SendRate } from './send-rate.ts';
+import { inDoubt, interrupted, type OutgoingOrder, type SendRate, untilDue } from './outgoing.ts';
 
 interface TextSenderOptions {
   readonly log: MessageLog;

@@ -1,7 +1,7 @@
 /** From what is stored of a job to what its owner may see of it, in answers and in webhooks alike. */
 import type { AnyOutputFile, OutputFile, TranscriptFile } from 'soundpost-contract/job';
 import type { JobOptions } from 'soundpost-contract/job-request';
-import type { UrlSigner } from 'soundpost-kit/signing/signed-url';
+import type { UrlSigner } from 'soundpost-kit/signing/signatures';
 import { withoutQuery } from './destinations.ts';
 import {
   type ExtractPayload,

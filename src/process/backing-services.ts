@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import type { RedisAddress } from 'soundpost-kit/redis/connection';
 import { parseRedisUrl } from 'soundpost-kit/redis/target';
 import { createFileStorage } from 'soundpost-kit/storage/file-storage';
-import type { openS3 } from 'soundpost-kit/storage/s3-open';
+import type { openS3 } from 'soundpost-kit/storage/s3-storage';
 import type { DownloadAddress, Storage } from 'soundpost-kit/storage/storage';
 import { type Config, ConfigurationError } from './config.ts';
 
@@ -24,7 +24,7 @@ export async function openStorage(config: Config): Promise<OpenStorage> {
     return { storage: createFileStorage({ root: DATA_DIR }), close: () => undefined };
   }
   // Nothing of the SDK is loaded where no bucket is used.
-  const { openS3 } = await import('soundpost-kit/storage/s3-open');
+  const { openS3 } = await import('soundpost-kit/storage/s3-storage');
   const { S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY } = config;
   return openS3(
     {

@@ -2,7 +2,6 @@
 
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import type { StaticSource } from 'soundpost-kit/http/static-files';
 import { Environment } from 'soundpost-kit/settings/environment';
 import { z } from 'zod';
 
@@ -107,7 +106,7 @@ function faultsBetween(given: Readonly<Record<string, string | undefined>>): Con
 const WEB = new URL('../../web/', import.meta.url);
 
 /** What the page at /docs of both servers loads, by its path below /docs; script/scalar fetches the first, script/build-web.ts makes the second. */
-export const referenceFiles: ReadonlyMap<string, StaticSource> = new Map([
+export const referenceFiles: ReadonlyMap<string, URL | string> = new Map([
   ['scalar.js', new URL('reference/scalar.js', WEB)],
   ['reference.js', new URL('dist/reference/reference.js', WEB)],
 ]);

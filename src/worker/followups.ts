@@ -2,7 +2,7 @@
 
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { Sealer } from 'soundpost-kit/signing/sealer';
-import { UrlSigner } from 'soundpost-kit/signing/signed-url';
+import { UrlSigner } from 'soundpost-kit/signing/signatures';
 import type { Workspaces } from 'soundpost-kit/storage/workspaces';
 import { consumeCompletions } from '../followups/completion.ts';
 import { JobFollowUps } from '../followups/job-followups.ts';

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { closeRedis } from 'soundpost-kit/redis/connection';
-import { UrlSigner } from 'soundpost-kit/signing/signed-url';
+import { UrlSigner } from 'soundpost-kit/signing/signatures';
 import { fetch } from 'soundpost-testing/http';
 import { connectPatiently } from 'soundpost-testing/patient-redis';
 import { beforeAll, describe, expect, it } from 'vitest';

@@ -3,7 +3,7 @@
  * table say so.
  */
 import { readFile } from 'node:fs/promises';
-import { UrlSigner } from 'soundpost-kit/signing/signed-url';
+import { UrlSigner } from 'soundpost-kit/signing/signatures';
 import { routes } from '../../src/api/app.ts';
 import { signWebhook } from '../../src/followups/post-webhook.ts';
 import { deriveSecrets } from '../../src/process/secrets.ts';

@@ -1,6 +1,6 @@
 /** Our signatures held to the specification's own library, in both directions. */
 
-import { isWebhookSigned } from 'soundpost-kit/signing/standard-webhooks';
+import { isWebhookSigned } from 'soundpost-kit/signing/signatures';
 import { Webhook, WebhookVerificationError } from 'standardwebhooks';
 import { describe, expect, it } from 'vitest';
 import { signWebhook } from '../../src/followups/post-webhook.ts';

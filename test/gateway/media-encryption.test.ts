@@ -12,7 +12,7 @@ import { buffer } from 'node:stream/consumers';
 import { downloadEncryptedContent, encryptedStream, getMediaKeys } from 'baileys';
 import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { encryptMedia } from '../../src/gateway/media-encryption.ts';
+import { encryptMedia } from '../../src/gateway/media-store.ts';
 import { decrypted } from './decrypted.ts';
 import { ada, makeFolder, makeTone, startTestGateway, type TestGateway } from './gateway-fixture.ts';
 

@@ -1,8 +1,7 @@
 /** Every route that the gateway's application has mounted, read from the application itself. */
-import { createApp } from '../../src/gateway/app.ts';
+import { createApp, keyedRoutes } from '../../src/gateway/app.ts';
 import { Viewers } from '../../src/gateway/inbox/viewer.ts';
 import { Access } from '../../src/gateway/middleware/access.ts';
-import { keyedRoutes } from '../../src/gateway/routes/routes.ts';
 import type { GatewayServices } from '../../src/gateway/services.ts';
 
 interface Layer {

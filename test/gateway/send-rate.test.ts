@@ -10,8 +10,7 @@ import { closeRedis, type Redis } from 'soundpost-kit/redis/connection';
 import { connectPatiently } from 'soundpost-testing/patient-redis';
 import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { OutgoingOrder } from '../../src/gateway/outgoing.ts';
-import { SendRate } from '../../src/gateway/send-rate.ts';
+import { OutgoingOrder, SendRate } from '../../src/gateway/outgoing.ts';
 import { ada, chatMessages, makeFolder, makeTone, startTestGateway } from './gateway-fixture.ts';
 
 let server: TestRedis;

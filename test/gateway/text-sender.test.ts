@@ -6,8 +6,7 @@ import { MessageLog } from 'soundpost-chat/message-log';
 import { defaultInstanceSettings } from 'soundpost-contract/gateway-instances';
 import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { OutgoingOrder } from '../../src/gateway/outgoing.ts';
-import { SendRate } from '../../src/gateway/send-rate.ts';
+import { OutgoingOrder, SendRate } from '../../src/gateway/outgoing.ts';
 import { TextSender } from '../../src/gateway/text-sender.ts';
 
 const instance = {

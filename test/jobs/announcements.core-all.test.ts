@@ -2,7 +2,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { ServiceError } from 'soundpost-contract/errors';
 import { subscribe } from 'soundpost-kit/redis/subscription';
-import { UrlSigner } from 'soundpost-kit/signing/signed-url';
+import { UrlSigner } from 'soundpost-kit/signing/signatures';
 import { currentRun } from 'soundpost-testing/by-run';
 import { until } from 'soundpost-testing/until';
 import { describe, expect, it } from 'vitest';

@@ -92,7 +92,7 @@ export const gatewayFaults: readonly Fault[] = [
   {
     name: 'foreign-message-edited',
     promise: 'gateway.md errors not_editable: only own messages can be changed',
-    in: 'updateMessageRoutes',
+    in: 'updateMessage',
     search: '!logged.key.fromMe || key.fromMe === false',
     replace: 'key.fromMe === false',
     tests: ['test/gateway/network.test.ts'],
@@ -108,7 +108,7 @@ export const gatewayFaults: readonly Fault[] = [
   {
     name: 'typing-never-ends',
     promise: 'gateway.md "The other operations": sendPresence shows typing, and stops after delay',
-    in: 'presenceRoutes',
+    in: 'sendPresence',
     search: 'void pauseLater(session, chat, delayMs);',
     replace: '',
     tests: [

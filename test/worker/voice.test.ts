@@ -7,7 +7,7 @@ import { Readable } from 'node:stream';
 import { VoiceMessageRequest } from 'soundpost-contract/job-request';
 import { closeRedis, type Redis } from 'soundpost-kit/redis/connection';
 import { ownKey } from 'soundpost-kit/redis/keys';
-import { UrlSigner } from 'soundpost-kit/signing/signed-url';
+import { UrlSigner } from 'soundpost-kit/signing/signatures';
 import { connectPatiently } from 'soundpost-testing/patient-redis';
 import { receivedBody } from 'soundpost-testing/received-body';
 import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';

@@ -4,10 +4,15 @@ import { createHash } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import type { WAMessage, WAMessageContent, WAMessageKey, WAMessageUpdate } from 'baileys';
+import type { WAContextInfo, WAMessage, WAMessageContent, WAMessageKey, WAMessageUpdate } from 'baileys';
 import { deadline } from 'soundpost-base/deadline';
 import type { Logger } from 'soundpost-base/logger';
-import type { IncomingContent, IncomingMessage, TransportReports } from 'soundpost-chat/transport';
+import type {
+  IncomingContent,
+  IncomingMessage,
+  MessageContext,
+  TransportReports,
+} from 'soundpost-chat/transport';
 import type { InstanceSettings } from 'soundpost-contract/gateway-instances';
 import type { Workspaces } from 'soundpost-kit/storage/workspaces';
 import type { Outbound } from 'soundpost-outbound/outbound';
@@ -17,9 +22,8 @@ import type { Line } from './connection.ts';
 import type { Groups } from './groups.ts';
 import type { KeptMessages } from './kept-messages.ts';
 import type { BaileysLibrary } from './library.ts';
-import { type SeenContent, seenContent, textOf } from './message-content.ts';
 import { fetchOptions } from './network-request.ts';
-import { isGroupJid, isPersonJid, phoneJid } from './phone-jid.ts';
+import { bareJid, isGroupJid, isPersonJid, phoneJid } from './phone-jid.ts';
 
 interface IncomingOptions {
   readonly instanceId: string;
@@ -75,7 +79,7 @@ export class IncomingMessages {
     if (seen.kind === 'text') {
       await tell({ kind: 'text', text: seen.text });
     } else {
-      await workspaces.use('received', async (folder) => tell(await this.#sound(line, seen, folder)));
+      await workspaces.use('received', async (folder) => tell(await this.#sound(line, seen.audio, folder)));
     }
     if (!key.fromMe && !isHistory && settings().readMessages) {
       await line.socket.readMessages([key]);
@@ -97,10 +101,10 @@ export class IncomingMessages {
     }
   }
 
-  async #sound(line: Line, seen: SeenContent & { kind: 'audio' }, folder: string): Promise<IncomingContent> {
+  async #sound(line: Line, audio: AudioContent, folder: string): Promise<IncomingContent> {
     const path = join(folder, 'voice.ogg');
     try {
-      await downloadVoice(line.library, seen.audio, path, this.#options.outbound);
+      await downloadVoice(line.library, audio, path, this.#options.outbound);
       return { kind: 'file', path };
     } catch (error) {
       const { logger, instanceId } = this.#options;
@@ -173,4 +177,72 @@ async function downloadVoice(
   if (fileSha256?.length && !hash.digest().equals(Buffer.from(fileSha256))) {
     throw new Error('the sound is not the one that was sent: its hash differs');
   }
+}
+
+// What a message of WhatsApp says, as far as the gateway can show it.
+
+/** What stands for content that has no words of its own. */
+const labels: Readonly<Record<string, string>> = {
+  imageMessage: '[image]',
+  videoMessage: '[video]',
+  ptvMessage: '[video]',
+  documentMessage: '[document]',
+  stickerMessage: '[sticker]',
+  locationMessage: '[location]',
+  liveLocationMessage: '[location]',
+  contactMessage: '[contact]',
+  contactsArrayMessage: '[contacts]',
+  pollCreationMessage: '[poll]',
+  pollCreationMessageV2: '[poll]',
+  pollCreationMessageV3: '[poll]',
+  eventMessage: '[event]',
+  groupInviteMessage: '[group invitation]',
+};
+
+/** Undefined for what is no message to a person: reactions, receipts, keys. */
+function seenContent(library: BaileysLibrary, message: WAMessageContent | null | undefined) {
+  // Takes out what disappearing messages, messages to be seen once and edited ones are wrapped in.
+  const content = library.extractMessageContent(message);
+  if (!content) {
+    return undefined;
+  }
+  const context = contextOf(content);
+  if (content.audioMessage) {
+    return { kind: 'audio' as const, audio: content.audioMessage, context };
+  }
+  const text = textOf(content);
+  return text === undefined ? undefined : { kind: 'text' as const, text, context };
+}
+
+function textOf(content: WAMessageContent): string | undefined {
+  const written =
+    content.conversation ||
+    content.extendedTextMessage?.text ||
+    content.imageMessage?.caption ||
+    content.videoMessage?.caption ||
+    content.documentMessage?.caption ||
+    content.groupInviteMessage?.caption;
+  if (written) {
+    return written;
+  }
+  const kind = Object.entries(content).find(([name, value]) => value && name in labels)?.[0];
+  return kind === undefined ? undefined : labels[kind];
+}
+
+function contextOf(content: WAMessageContent): MessageContext {
+  const info = Object.values(content).map(contextInfoOf).find(Boolean);
+  const quotedId = info?.stanzaId;
+  const quotedText = info?.quotedMessage ? textOf(info.quotedMessage) : undefined;
+  return {
+    quoted: quotedId ? { id: quotedId, text: quotedText } : undefined,
+    mentioned: (info?.mentionedJid ?? []).map(bareJid),
+    mentionsEveryOne: (info?.nonJidMentions ?? 0) > 0,
+    linkPreview: false,
+  };
+}
+
+function contextInfoOf(part: unknown): WAContextInfo | undefined {
+  return typeof part === 'object' && part !== null && 'contextInfo' in part && part.contextInfo
+    ? part.contextInfo
+    : undefined;
 }

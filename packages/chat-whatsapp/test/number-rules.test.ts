@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { numberForms, numberRules } from '../src/number-rules.ts';
+import { numberForms, numberRules } from '../src/recipients.ts';
 
 describe('the forms of a number that WhatsApp may know, the likeliest first', () => {
   it.each([

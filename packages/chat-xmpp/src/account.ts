@@ -9,12 +9,10 @@ import type { ConnectionState, InstanceSettings, XmppConnection } from 'soundpos
 import type { Redis } from 'soundpost-kit/redis/connection';
 import type { Outbound } from 'soundpost-outbound/outbound';
 import { AddressBook } from './address-book.ts';
-import { Archive } from './archive.ts';
+import { Archive, CatchUp } from './archive.ts';
 import { tellsOfBookmarks } from './bookmarks.ts';
-import { announcement, capabilities } from './capabilities.ts';
-import { CatchUp } from './catch-up.ts';
 import { Delivery } from './delivery.ts';
-import { Discovery } from './discovery.ts';
+import { announcement, capabilities, Discovery } from './discovery.ts';
 import { attribute, type Element, xml } from './element.ts';
 import { conditionOf } from './failure.ts';
 import { Groups } from './groups.ts';

@@ -1,7 +1,6 @@
 /** The rooms that the account's owner keeps (XEP-0402), in the account's own store on the server. */
-import { attribute, childText, type Element, xml } from './element.ts';
+import { attribute, childText, type Element, submission, xml } from './element.ts';
 import { conditionOf, isNothingThere, refusal } from './failure.ts';
-import { submission } from './form.ts';
 import { bareOf, localOf } from './jid.ts';
 import { ns } from './namespaces.ts';
 import type { Stream } from './stream.ts';

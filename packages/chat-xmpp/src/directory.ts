@@ -4,8 +4,7 @@ import { type Address, mayMean } from 'soundpost-chat/address';
 import type { Chat, Contact, NetworkChat } from 'soundpost-chat/transport';
 import { GatewayError } from 'soundpost-contract/gateway-errors';
 import type { Account } from './account.ts';
-import type { ArchivedMessage } from './archive.ts';
-import { attribute } from './element.ts';
+import { attribute, type Element } from './element.ts';
 import { isNothingThere, refusal } from './failure.ts';
 import { bareOf, domainOf } from './jid.ts';
 
@@ -72,7 +71,7 @@ export async function listChats({
   ownJid,
 }: Account): Promise<NetworkChat[]> {
   const newest = new Map<string, number>();
-  const note = ({ message, atMs }: ArchivedMessage): void => {
+  const note = (message: Element, atMs: number): void => {
     const from = bareOf(attribute(message, 'from') ?? ownJid);
     const peer = from === ownJid ? bareOf(attribute(message, 'to') ?? ownJid) : from;
     if (message.getChild('body') !== undefined && peer.includes('@')) {
@@ -83,7 +82,7 @@ export async function listChats({
     let before = '';
     for (let pages = 0; settings.syncFullHistory || pages < RECENT_PAGES; pages++) {
       const page = await archive.page({ before, max: PAGE_MESSAGES });
-      page.messages.forEach(note);
+      for (const { message, atMs } of page.messages) note(message, atMs);
       if (page.complete || page.firstId === undefined) break;
       before = page.firstId;
     }

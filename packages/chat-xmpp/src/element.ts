@@ -1,5 +1,6 @@
 /** XML of stanzas: made by `xml`, read by the rest. What comes from the network may lack anything. */
 import { xml } from '@xmpp/client';
+import { ns } from './namespaces.ts';
 
 export { xml };
 export type Element = ReturnType<typeof xml>;
@@ -28,4 +29,30 @@ export function childrenIn(element: Element, namespace: string): Element[] {
 /** XEP-0426: positions in a body count code points, not UTF-16 units. */
 export function lengthOf(text: string): number {
   return [...text].length;
+}
+
+// Data forms (XEP-0004): read as values by field, sent as answers.
+
+type FormValues = ReadonlyMap<string, readonly string[]>;
+
+export function readForm(form: Element | undefined): FormValues {
+  const fields = form?.getChildren('field') ?? [];
+  return new Map(
+    fields.map((field) => [
+      String(field.attrs.var),
+      field.getChildren('value').map((value) => value.getText()),
+    ]),
+  );
+}
+
+/** @param changes replace or add to `values`, which a form that was received has to be answered with as a whole */
+export function submission(values: FormValues, changes: Readonly<Record<string, string>>): Element {
+  const all = new Map<string, readonly string[]>(values);
+  for (const [name, value] of Object.entries(changes)) {
+    all.set(name, [value]);
+  }
+  const fields = [...all].map(([name, found]) =>
+    xml('field', { var: name }, ...found.map((value) => xml('value', {}, value))),
+  );
+  return xml('x', { xmlns: ns.form, type: 'submit' }, ...fields);
 }

@@ -6,14 +6,13 @@
 import type { MessageLog } from 'soundpost-chat/message-log';
 import type { Presence, TransportReports } from 'soundpost-chat/transport';
 import type { AddressBook } from './address-book.ts';
-import { Answers } from './answers.ts';
 import { Calls } from './calls.ts';
 import { attribute, childrenIn, type Element } from './element.ts';
 import { bareOf, resourceOf } from './jid.ts';
 import type { Memory } from './memory.ts';
 import { contentOf, contextOf } from './message-content.ts';
 import { ns } from './namespaces.ts';
-import { Receipts } from './receipts.ts';
+import { Answers, Receipts } from './receipts.ts';
 import { hasStatus, type Room } from './room.ts';
 import type { Rooms } from './rooms.ts';
 

@@ -5,9 +5,8 @@
 import type { InstanceSettings } from 'soundpost-contract/gateway-instances';
 import type { PrivacySettings } from 'soundpost-contract/gateway-operations';
 import type { AddressBook } from './address-book.ts';
-import { attribute, xml } from './element.ts';
+import { attribute, readForm, xml } from './element.ts';
 import { isNothingThere } from './failure.ts';
-import { readForm } from './form.ts';
 import { ns } from './namespaces.ts';
 import type { Stream } from './stream.ts';
 

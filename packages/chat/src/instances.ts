@@ -13,8 +13,8 @@ import {
 } from 'soundpost-contract/gateway-instances';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { loadScript } from 'soundpost-kit/redis/script';
-import { isSameSecret } from 'soundpost-kit/signing/same-secret';
 import type { Sealer } from 'soundpost-kit/signing/sealer';
+import { isSameSecret } from 'soundpost-kit/signing/signatures';
 import { z } from 'zod';
 import { gatewayKey } from './redis-keys.ts';
 import { changeRecord, readRecord } from './redis-record.ts';

@@ -13,7 +13,7 @@ import { ErrorCode } from 'soundpost-contract/errors';
 import { application } from 'soundpost-kit/http/routes';
 import type { AuditLog, Logger } from 'soundpost-kit/observe/logger';
 import type { Redis } from 'soundpost-kit/redis/connection';
-import { isSameSecret } from 'soundpost-kit/signing/same-secret';
+import { isSameSecret } from 'soundpost-kit/signing/signatures';
 import { admitAdmin } from '../../jobs/admission.ts';
 import type { Queues } from '../../jobs/open-queue.ts';
 

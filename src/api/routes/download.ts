@@ -10,7 +10,7 @@ import { Waveform } from 'soundpost-contract/job';
 import { DownloadHeaders } from 'soundpost-contract/request-headers';
 import { fileKindOf, subtitles } from 'soundpost-contract/transcripts';
 import { redisNow } from 'soundpost-kit/redis/clock';
-import type { WantedFile } from 'soundpost-kit/signing/signed-url';
+import type { WantedFile } from 'soundpost-kit/signing/signatures';
 import { type ByteRange, ObjectNotFound, type Storage } from 'soundpost-kit/storage/storage';
 import { z } from 'zod';
 import { readTranscripts, type TranscriptProgress } from '../../followups/state/transcripts.ts';

@@ -7,8 +7,7 @@ import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { FileStore } from '@tus/file-store';
 import { MemoryKvStore } from '@tus/server';
-import type { IncomingUploads, InTime } from 'soundpost-kit/storage/incoming';
-import type { Storage } from 'soundpost-kit/storage/storage';
+import type { IncomingUploads, InTime, Storage } from 'soundpost-kit/storage/storage';
 import { uploadStorageKey } from '../../jobs/uploads/record.ts';
 
 export class IncomingFiles implements IncomingUploads {

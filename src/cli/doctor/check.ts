@@ -1,8 +1,10 @@
 /** What a check is, and how all of them are run: side by side, each within its time, none able to break another. */
+
+import { styleText } from 'node:util';
 import { within } from 'soundpost-base/deadline';
 
 /** `fault`: the service does not start, or does not do its work. `warning`: it does, but not as well or as safely as it could. */
-export const verdicts = ['ok', 'warning', 'fault'] as const;
+const verdicts = ['ok', 'warning', 'fault'] as const;
 type Verdict = (typeof verdicts)[number];
 
 export interface Finding {
@@ -22,7 +24,7 @@ export interface Check {
   run(): Promise<readonly Finding[]>;
 }
 
-export interface Row extends Finding {
+interface Row extends Finding {
   readonly check: string;
 }
 
@@ -67,4 +69,51 @@ export function numbersOf(version: string): readonly [major: number, minor: numb
 export function isOlder(version: string, least: string): boolean {
   const [[major, minor] = [0, 0], [leastMajor, leastMinor] = [0, 0]] = [numbersOf(version), numbersOf(least)];
   return major < leastMajor || (major === leastMajor && minor < leastMinor);
+}
+
+// The rows as somebody reads them: with marks and colours on a terminal, plain lines in a pipe, or
+// JSON.
+
+const MARKS: Readonly<Record<Row['verdict'], { mark: string; style: 'green' | 'yellow' | 'red' }>> = {
+  ok: { mark: '✔', style: 'green' },
+  warning: { mark: '!', style: 'yellow' },
+  fault: { mark: '✘', style: 'red' },
+};
+
+/** `{verdict, checks: [{check, verdict, found, remedy?, command?}]}`; the verdict is the worst of them. */
+export function asJson(rows: readonly Row[]): string {
+  return JSON.stringify({ verdict: worstOf(rows), checks: rows }, null, 2);
+}
+
+/** @param onTerminal whether marks and colours are wanted; otherwise every line begins with the verdict's word */
+export function asText(rows: readonly Row[], onTerminal: boolean): string {
+  const nameWidth = Math.max(...rows.map(({ check }) => check.length));
+  const lines = rows.flatMap(({ check, verdict, found, remedy, command }) => {
+    const label = onTerminal ? MARKS[verdict].mark : verdict.padEnd('warning'.length);
+    const indent = ' '.repeat(label.length + nameWidth + 4);
+    return [
+      `${painted(label, verdict, onTerminal)}  ${check.padEnd(nameWidth)}  ${found}`,
+      ...(remedy === undefined ? [] : [`${indent}${remedy}`]),
+      ...(command === undefined ? [] : [`${indent}$ ${command}`]),
+    ];
+  });
+  return [...lines, '', summary(rows)].join('\n');
+}
+
+export function worstOf(rows: readonly Row[]): Row['verdict'] {
+  const worst = Math.max(0, ...rows.map(({ verdict }) => verdicts.indexOf(verdict)));
+  return verdicts[worst] ?? 'ok';
+}
+
+function summary(rows: readonly Row[]): string {
+  const count = (wanted: Row['verdict'], word: string): string => {
+    const number = rows.filter(({ verdict }) => verdict === wanted).length;
+    return `${number} ${word}${number === 1 ? '' : 's'}`;
+  };
+  return `${count('fault', 'fault')}, ${count('warning', 'warning')}`;
+}
+
+function painted(text: string, verdict: Row['verdict'], onTerminal: boolean): string {
+  // NO_COLOR and FORCE_COLOR are styleText's to honour.
+  return onTerminal ? styleText(MARKS[verdict].style, text, { stream: process.stdout }) : text;
 }

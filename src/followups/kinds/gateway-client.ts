@@ -48,7 +48,7 @@ type Answer =
 const LARGEST_BASE64_BYTES = 12 * 1024 * 1024;
 /**
  * What our gateway may take besides the delay: 60 s for the network's rate, 60 s more for messages before this one, 30 s to
- * prepare and send it (src/gateway/send-rate.ts, outgoing.ts, start.ts), and 15 s for the way there and back. Who
+ * prepare and send it (src/gateway/outgoing.ts, start.ts), and 15 s for the way there and back. Who
  * hangs up earlier takes a message that is on its way for one whose answer was lost.
  */
 const ANSWER_MARGIN_MS = 165_000;

@@ -7,7 +7,7 @@ import type { Logger } from 'soundpost-base/logger';
 import type { VoiceTry as ObservedTry, Observer } from 'soundpost-kit/observe/metrics/observer';
 import { noTracing, type Tracing } from 'soundpost-kit/observe/tracing/tracing';
 import type { Redis } from 'soundpost-kit/redis/connection';
-import type { UrlSigner } from 'soundpost-kit/signing/signed-url';
+import type { UrlSigner } from 'soundpost-kit/signing/signatures';
 import { ObjectNotFound, type Storage } from 'soundpost-kit/storage/storage';
 import type { Workspaces } from 'soundpost-kit/storage/workspaces';
 import { clearSending } from '../../jobs/bullmq-internals.ts';

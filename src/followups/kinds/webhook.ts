@@ -3,7 +3,7 @@
 import type { Logger } from 'soundpost-base/logger';
 import type { Observer } from 'soundpost-kit/observe/metrics/observer';
 import type { Tracing } from 'soundpost-kit/observe/tracing/tracing';
-import type { UrlSigner } from 'soundpost-kit/signing/signed-url';
+import type { UrlSigner } from 'soundpost-kit/signing/signatures';
 import type { JobRecord } from '../../jobs/job-record.ts';
 import { WebhookPayload } from '../../jobs/payloads.ts';
 import { filesView, optionsView, transcriptFileView } from '../../jobs/public-view.ts';

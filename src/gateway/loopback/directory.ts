@@ -9,8 +9,17 @@ import { changeRecord, readRecord } from 'soundpost-chat/redis-record';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { loadScript } from 'soundpost-kit/redis/script';
 import { z } from 'zod';
-import { personJid } from './addresses.ts';
 import { GROUPS, type Group, newInviteCode } from './groups.ts';
+
+// How the network writes numbers.
+
+export const suffixes = { person: 'people.loopback', group: 'groups.loopback' } as const;
+
+export const personJid = (digits: string): string => `${digits}@${suffixes.person}`;
+export const groupJid = (digits: string): string => `${digits}@${suffixes.group}`;
+export const isGroupJid = (jid: string): boolean => jid.endsWith(`@${suffixes.group}`);
+/** The number part of a JID of this network. */
+export const digitsOf = (jid: string): string => jid.slice(0, jid.indexOf('@'));
 
 /** 202-555-01XX is set aside for fiction by the North American Numbering Plan, so these can be nobody's. */
 const people = [

@@ -22,12 +22,9 @@ import type { MessageContent } from 'soundpost-contract/gateway';
 import { GatewayError } from 'soundpost-contract/gateway-errors';
 import type { ConnectionState, InstanceSettings } from 'soundpost-contract/gateway-instances';
 import type { PrivacySettings } from 'soundpost-contract/gateway-operations';
-import { digitsOf, groupJid, personJid, suffixes } from './addresses.ts';
-import type { Archive } from './archive.ts';
-import type { Calls } from './calls.ts';
-import type { Directory } from './directory.ts';
+import { type Directory, digitsOf, groupJid, personJid, suffixes } from './directory.ts';
 import { type Group, type Groups, groupNotFound } from './groups.ts';
-import { reportHistory } from './history.ts';
+import type { Calls } from './people-side.ts';
 import { Presences } from './presences.ts';
 import type { Relay } from './relay.ts';
 
@@ -36,7 +33,6 @@ interface LoopbackSessionParts {
   readonly digits: string;
   readonly directory: Directory;
   readonly groups: Groups;
-  readonly archive: Archive;
   readonly relay: Relay;
   readonly calls: Calls;
   readonly reports: TransportReports;
@@ -260,8 +256,9 @@ export class LoopbackSession implements Session {
   }
 
   async #syncHistory(): Promise<void> {
+    const { relay, instance, digits } = this.#parts;
     if (this.#settings.syncFullHistory) {
-      await reportHistory(this.#parts);
+      await relay.reportHistory(instance, digits);
     }
   }
 

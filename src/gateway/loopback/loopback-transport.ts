@@ -6,11 +6,10 @@ import type { MessageLog } from 'soundpost-chat/message-log';
 import type { Transport, TransportReports } from 'soundpost-chat/transport';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { Archive } from './archive.ts';
-import { Calls } from './calls.ts';
 import { Directory } from './directory.ts';
 import { Groups } from './groups.ts';
 import { LoopbackSession } from './loopback-session.ts';
-import { PeopleSide } from './people-side.ts';
+import { Calls, PeopleSide } from './people-side.ts';
 import { Relay } from './relay.ts';
 
 interface LoopbackOptions {
@@ -46,7 +45,6 @@ export function createLoopbackTransport(options: LoopbackOptions): Transport {
         digits: place.digits,
         directory,
         groups,
-        archive,
         relay,
         calls,
         reports,

@@ -3,17 +3,18 @@
  * the network that is what they do with the instance's messages; for a chat with another instance, which has an inbox
  * of its own, it is what this instance does with the messages that it got.
  */
-import { randomBytes } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import type { Instance } from 'soundpost-chat/instances';
 import type { MessageLog } from 'soundpost-chat/message-log';
 import { type LoggedMessage, plainContext } from 'soundpost-chat/message-record';
+import { gatewayKey } from 'soundpost-chat/redis-keys';
 import type { OtherSide, Persona, Presence, TransportReports } from 'soundpost-chat/transport';
 import type { MessageContent } from 'soundpost-contract/gateway';
 import { GatewayError } from 'soundpost-contract/gateway-errors';
 import type { MessageStatus } from 'soundpost-contract/job';
-import { digitsOf, isGroupJid, personJid } from './addresses.ts';
-import type { Calls } from './calls.ts';
-import type { Directory } from './directory.ts';
+import type { Redis } from 'soundpost-kit/redis/connection';
+import { z } from 'zod';
+import { type Directory, digitsOf, isGroupJid, personJid } from './directory.ts';
 import type { Groups } from './groups.ts';
 import type { Relay } from './relay.ts';
 
@@ -165,5 +166,35 @@ export class PeopleSide implements OtherSide {
     if (author?.instanceId && !isGroupJid(key.remoteJid)) {
       await reports.statusChanged(author.instanceId, key.id, status);
     }
+  }
+}
+
+// Calls that ring on the loopback network. Nobody can answer one: they are there for rejectCall and
+// msgCall.
+
+/** Nobody lets a telephone ring for longer. */
+const RINGS_SECONDS = 60;
+const callKey = (callId: string): string => gatewayKey('loopback', 'call', callId);
+
+const Call = z.object({ fromJid: z.string(), instanceId: z.string(), timestampSeconds: z.int() });
+type Call = z.infer<typeof Call>;
+
+export class Calls {
+  readonly #redis: Redis;
+
+  constructor(redis: Redis) {
+    this.#redis = redis;
+  }
+
+  async begin(call: Call): Promise<string> {
+    const callId = randomUUID();
+    await this.#redis.set(callKey(callId), JSON.stringify(call), 'EX', RINGS_SECONDS);
+    return callId;
+  }
+
+  /** The call if it still rang. */
+  async end(callId: string): Promise<Call | undefined> {
+    const stored = await this.#redis.getdel(callKey(callId));
+    return stored === null ? undefined : Call.parse(JSON.parse(stored));
   }
 }

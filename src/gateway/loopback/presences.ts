@@ -1,8 +1,7 @@
 /** Who sees whether an instance is there, writes or records. */
 import type { Instance } from 'soundpost-chat/instances';
 import type { Chat, Presence, TransportReports } from 'soundpost-chat/transport';
-import { digitsOf, personJid } from './addresses.ts';
-import type { Directory } from './directory.ts';
+import { type Directory, digitsOf, personJid } from './directory.ts';
 import type { Groups } from './groups.ts';
 
 interface PresencesOptions {

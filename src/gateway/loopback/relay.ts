@@ -3,7 +3,7 @@
  * an instance that is logged out waits for it.
  */
 
-import type { Instances } from 'soundpost-chat/instances';
+import type { Instance, Instances } from 'soundpost-chat/instances';
 import { loadFencedScript } from 'soundpost-chat/lease/fenced-script';
 import type { Lease } from 'soundpost-chat/lease/lease';
 import { MessageRecord } from 'soundpost-chat/message-record';
@@ -14,12 +14,11 @@ import type { MessageStatus } from 'soundpost-contract/job';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { loadScript } from 'soundpost-kit/redis/script';
 import { z } from 'zod';
-import { groupJid, personJid } from './addresses.ts';
 import type { Archive } from './archive.ts';
-import type { Directory } from './directory.ts';
+import { type Directory, groupJid, personJid } from './directory.ts';
 import type { Groups } from './groups.ts';
 
-export const Relayed = z.object({
+const Relayed = z.object({
   messageId: z.string(),
   /** An instance, or one of the people. */
   from: z.object({ instanceId: z.string().nullable(), digits: z.string(), name: z.string() }),
@@ -96,6 +95,20 @@ export class Relay {
 
   async isAway(digits: string): Promise<boolean> {
     return (await this.#options.redis.sismember(AWAY, digits)) === 1;
+  }
+
+  /** `syncFullHistory`: tells all that is kept of an instance and its groups. What it has already changes nothing. */
+  async reportHistory(instance: Instance, digits: string): Promise<void> {
+    const { archive, directory } = this.#options;
+    const { groups } = await directory.placeOf(instance);
+    for (const owner of [digits, ...groups]) {
+      for (const message of await archive.of(owner, Relayed)) {
+        const fromMe = message.from.digits === digits;
+        const chatJid = fromMe && !message.to.isGroup ? { chatJid: personJid(message.to.digits) } : {};
+        const told = incoming(message, { ...chatJid, fromMe, isHistory: true });
+        await this.#required().messageArrived(instance.id, told);
+      }
+    }
   }
 
   async forget(digits: string): Promise<void> {
@@ -208,7 +221,7 @@ export class Relay {
 }
 
 /** A message as it comes to an instance. */
-export function incoming(message: Relayed, more: Partial<IncomingMessage> = {}): IncomingMessage {
+function incoming(message: Relayed, more: Partial<IncomingMessage> = {}): IncomingMessage {
   const { to, from, content } = message;
   return {
     messageId: message.messageId,

@@ -8,7 +8,7 @@ import { gatewayKey } from 'soundpost-chat/redis-keys';
 import { GatewayError } from 'soundpost-contract/gateway-errors';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { countWrongKey } from 'soundpost-kit/redis/rate';
-import { isSameSecret } from 'soundpost-kit/signing/same-secret';
+import { isSameSecret } from 'soundpost-kit/signing/signatures';
 import { noteKey, noteRefusal } from './request-log.ts';
 
 type Principal = { readonly kind: 'gateway' } | { readonly kind: 'instance'; readonly instance: Instance };

@@ -13,13 +13,13 @@ import { GatewayError } from 'soundpost-contract/gateway-errors';
 import { IdempotencyHeaders } from 'soundpost-contract/request-headers';
 import { hashOf, type IdempotencyPolicy, once } from 'soundpost-kit/http/idempotency';
 import { z } from 'zod';
-import { type AudioInput, parseAudio } from '../audio-input.ts';
 import { badRequest } from '../middleware/error-answer.ts';
 import { readJson } from '../middleware/json-body.ts';
 import { readMultipart } from '../multipart.ts';
 import type { Turn } from '../outgoing.ts';
 import { named, type Route } from '../route.ts';
 import type { GatewayServices } from '../services.ts';
+import { type AudioInput, parseAudio } from '../voice-notes.ts';
 
 // What the gateway makes of an `Idempotency-Key`: after a failure it stays bound to its body, and
 // the next repetition sends again.

@@ -1,10 +1,17 @@
-/** `POST /settings/set/{instance}` (messaging-gateway.md "Set settings"), and `GET /settings/find/{instance}` as the public server has it. */
+/**
+ * `POST /settings/set/{instance}` (messaging-gateway.md "Set settings"), `GET /settings/find/{instance}` as the public server has it, and
+ * `GET /chat/fetchPrivacySettings/{instance}` ("Fetch privacy settings"; decisions B "Records").
+ */
+
+import { UnsupportedOperation } from 'soundpost-chat/transport';
+import { GatewayError } from 'soundpost-contract/gateway-errors';
 import {
   InstanceSettings,
   SetSettingsAnswer,
   SetSettingsRequest,
   settingsAnswer,
 } from 'soundpost-contract/gateway-instances';
+import { PrivacySettings } from 'soundpost-contract/gateway-operations';
 import { type Route, route } from '../route.ts';
 import type { GatewayServices } from '../services.ts';
 
@@ -42,6 +49,31 @@ export function settingsRoutes({ instances, sessions }: GatewayServices): Route[
         errors: [],
       },
       run: async ({ instance }) => instance.settings,
+    }),
+    route({
+      method: 'get',
+      path: '/chat/fetchPrivacySettings/:instance',
+      access: 'instance',
+      docs: {
+        operationId: 'fetchPrivacySettings',
+        summary: 'Fetch who may see and do what with the account',
+        tag: 'Settings',
+        answer: { status: 200, description: 'As the network has it now', body: PrivacySettings },
+        errors: ['unsupported', 'network_refused', 'not_connected'],
+      },
+      async run({ instance }) {
+        const session = await sessions.connected(instance);
+        if (session.privacySettings === undefined) {
+          throw new UnsupportedOperation('reading privacy settings', instance.transport);
+        }
+        const shown = PrivacySettings.safeParse(await session.privacySettings());
+        if (!shown.success) {
+          throw new GatewayError('network_refused', 'the network named a privacy setting that is not known', {
+            cause: shown.error,
+          });
+        }
+        return shown.data;
+      },
     }),
   ];
 }

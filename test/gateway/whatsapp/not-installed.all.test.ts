@@ -2,10 +2,13 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import { INSTALL_COMMAND } from 'soundpost-chat-whatsapp/library';
 import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+
+const WITHOUT_BAILEYS = new URL('../../../packages/chat-whatsapp/test/without-baileys.ts', import.meta.url)
+  .href;
+
 import { caller, type GatewaySetting, makeFolder, type TestGateway } from '../gateway-fixture.ts';
 
 let redis: TestRedis;
@@ -18,7 +21,7 @@ beforeAll(async () => {
   [redis, folder] = await Promise.all([startTestRedis(), makeFolder()]);
   const setting: GatewaySetting = { redisUrl: redis.url, dataDir: folder.path };
   child = fork(join(import.meta.dirname, '../gateway-process.ts'), [JSON.stringify(setting)], {
-    execArgv: ['--import', pathToFileURL(join(import.meta.dirname, 'without-baileys.ts')).href],
+    execArgv: ['--import', WITHOUT_BAILEYS],
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
   });
   ended = once(child, 'exit');

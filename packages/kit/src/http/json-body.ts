@@ -1,6 +1,7 @@
 /** Reads JSON bodies: strict about what it parses, and with an answer as soon as a body is too large. */
+
+import { isUtf8 } from 'node:buffer';
 import express, { type Request, type RequestHandler, type Response } from 'express';
-import { verifyJson } from './json-shape.ts';
 
 interface JsonBody {
   readonly maxBytes: number;
@@ -18,7 +19,7 @@ const BYTE_ORDER_MARK = '\u{FEFF}';
 
 /**
  * The reader rejects with what body-parser rejects with: an error whose `type` names the fault, such as `entity.too.large` (then `limit` is `maxBytes`),
- * `charset.unsupported`, `entity.parse.failed`; besides `json.odd` (json-shape.ts) and `media-type.unsupported`.
+ * `charset.unsupported`, `entity.parse.failed`; besides `json.odd` (below) and `media-type.unsupported`.
  */
 export function jsonReader({ maxBytes, types, inflate, strict }: JsonBody): BodyReader<unknown> {
   const parse = answeringAtOnce(
@@ -154,4 +155,74 @@ export function fieldPath(path: readonly PropertyKey[]): string {
     (text, part) => (typeof part === 'number' ? `${text}[${part}]` : `${text}${text && '.'}${String(part)}`),
     '',
   );
+}
+
+// What a JSON text would become is looked at before it is parsed: a few megabytes of brackets or of
+// empty objects take some hundred times their size as values, and no request of ours needs either.
+
+const DEEPEST = 64;
+const MOST_VALUES = 100_000;
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const COMMA = 0x2c;
+const OPENING_BRACKET = 0x5b;
+const OPENING_BRACE = 0x7b;
+const CLOSING_BRACKET = 0x5d;
+const CLOSING_BRACE = 0x7d;
+
+/**
+ * For `verify` of express.json. Throws an error of the type `charset.unsupported` for another encoding than UTF-8 (RFC 8259, 8.1),
+ * and `json.odd`, with what is wrong as its message, where the text is not valid UTF-8, is nested deeper than 64 levels, or has
+ * more than 100,000 values. Whether it is JSON is left to the parser.
+ */
+export function verifyJson(_request: unknown, _response: unknown, text: Buffer, encoding: string): void {
+  if (encoding.toLowerCase() !== 'utf-8') {
+    throw fault('charset.unsupported', 400, 'the body must be UTF-8');
+  }
+  if (!isUtf8(text)) {
+    throw fault('json.odd', 400, 'the body is not valid UTF-8');
+  }
+  let depth = 0;
+  let values = 1;
+  for (let index = 0; index < text.length; index += 1) {
+    switch (text[index]) {
+      case QUOTE:
+        index = endOfString(text, index);
+        break;
+      case CLOSING_BRACKET:
+      case CLOSING_BRACE:
+        depth -= 1;
+        break;
+      case OPENING_BRACKET:
+      case OPENING_BRACE:
+        depth += 1;
+        values += 1;
+        break;
+      case COMMA:
+        values += 1;
+        break;
+      default:
+    }
+    if (depth > DEEPEST || values > MOST_VALUES) {
+      throw fault(
+        'json.odd',
+        400,
+        `the body may be nested ${DEEPEST} levels deep and have ${MOST_VALUES} values at most`,
+      );
+    }
+  }
+}
+
+/** Where the closing quote is; the end of the text where there is none. A long string is searched, and walked only where it has escapes. */
+function endOfString(text: Buffer, start: number): number {
+  const quote = text.indexOf(QUOTE, start + 1);
+  if (quote === -1 || text[quote - 1] !== BACKSLASH) {
+    return quote === -1 ? text.length : quote;
+  }
+  let index = start + 1;
+  while (index < text.length && text[index] !== QUOTE) {
+    index += text[index] === BACKSLASH ? 2 : 1;
+  }
+  return index;
 }

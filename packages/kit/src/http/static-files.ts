@@ -11,9 +11,6 @@ import { promisify } from 'node:util';
 import { brotliCompress, gzip } from 'node:zlib';
 import type { Request, RequestHandler, Response } from 'express';
 
-/** What a path shows: a file, or a text that was made of something. */
-export type StaticSource = URL | string;
-
 const mediaTypes: Readonly<Record<string, string>> = {
   '.css': 'text/css; charset=utf-8',
   '.html': 'text/html; charset=utf-8',
@@ -54,9 +51,9 @@ export function filesIn(folder: URL, prefix: string): [string, URL][] {
 
 /**
  * Answers GET and HEAD of the paths, relative to where it is mounted; everything else goes on. A file is read when it is first asked for.
- * @param sources by path as an address has it, without a slash at the beginning
+ * @param sources by path as an address has it, without a slash at the beginning: a file, or a text that was made of something
  */
-export function staticFiles(sources: ReadonlyMap<string, StaticSource>): RequestHandler {
+export function staticFiles(sources: ReadonlyMap<string, URL | string>): RequestHandler {
   const loaded = new Map<string, Promise<Loaded>>();
   return async (request, response, next) => {
     const path = request.path.slice(1);
@@ -73,7 +70,7 @@ export function staticFiles(sources: ReadonlyMap<string, StaticSource>): Request
   };
 }
 
-async function load(source: StaticSource, path: string): Promise<Loaded> {
+async function load(source: URL | string, path: string): Promise<Loaded> {
   const name = source instanceof URL ? source.pathname : path;
   const mediaType = mediaTypes[extname(name)];
   if (mediaType === undefined) {

@@ -4,8 +4,7 @@
  */
 import type { Readable } from 'node:stream';
 import { deadline, untilAborted } from 'soundpost-base/deadline';
-import type { InTime } from './incoming.ts';
-import { ObjectNotFound, type Storage } from './storage.ts';
+import { type InTime, ObjectNotFound, type Storage } from './storage.ts';
 
 /** The storage did not answer in time. What was asked for may still be done later. */
 export class StorageLate extends Error {

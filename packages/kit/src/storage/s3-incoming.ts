@@ -16,12 +16,32 @@ import {
   PutObjectCommand,
   UploadPartCommand,
 } from '@aws-sdk/client-s3';
-import type { IncomingState, IncomingStates, IncomingUploads, InTime } from './incoming.ts';
 import type { S3Bucket } from './s3-bucket.ts';
 import { isNoUpload } from './s3-errors.ts';
 import { inParts, partBytesFor } from './s3-parts.ts';
 import { openObject } from './s3-reader.ts';
-import { ObjectNotFound } from './storage.ts';
+import { type IncomingUploads, type InTime, ObjectNotFound } from './storage.ts';
+
+/**
+ * What has to be remembered of an upload beside its bytes, where the storage cannot: wherever every process sees it, for as long as the
+ * upload is known.
+ */
+interface IncomingStates {
+  read(file: string): Promise<IncomingState | undefined>;
+  /** Changes what is given. What the complete upload has was said when it began. */
+  note(file: string, changes: Partial<Omit<IncomingState, 'sizeBytes'>>): Promise<void>;
+  forget(file: string): Promise<void>;
+}
+
+interface IncomingState {
+  /** Name of the multipart upload. */
+  readonly multipart: string;
+  /** Of the complete upload. */
+  readonly sizeBytes: number;
+  readonly arrivedBytes: number;
+  /** Where the pieces begin that are too short for a part and lie beside the parts. */
+  readonly tails: readonly number[];
+}
 
 interface S3IncomingOptions {
   readonly states: IncomingStates;

@@ -103,3 +103,37 @@ export function checkedKey(key: string): string {
   }
   return key;
 }
+
+// The bytes of uploads that arrive in pieces, over several requests and processes, before they are
+// objects.
+
+/** Fails what is not done in time. */
+export type InTime = <Result>(operation: string, work: Promise<Result>) => Promise<Result>;
+
+/** Who may touch an upload is decided by its lease, which the caller has. */
+export interface IncomingUploads {
+  /** To be called once, before anything else; the upload's record is there by then. */
+  create(file: string): Promise<void>;
+
+  /** How much has arrived; undefined when it is not here, or no longer. */
+  sizeOf(file: string): Promise<number | undefined>;
+
+  /**
+   * Appends what the stream gives; resolves to how much has arrived in all. What had arrived before the stream failed stays.
+   * Throws ObjectNotFound when the upload is not here any more.
+   * @param offset how much has arrived before
+   */
+  write(file: string, content: Readable, offset: number): Promise<number>;
+
+  /** Forgets what the last `write` has brought, or the end of it. @param sizeBytes what is left */
+  truncate(file: string, sizeBytes: number): Promise<void>;
+
+  /**
+   * Makes an object of the complete bytes; they are no longer here then. To be called while `sizeOf` knows the upload, so again after a
+   * death in the middle. Throws ObjectNotFound when a bucket has lost them by itself meanwhile.
+   */
+  handOver(file: string): Promise<void>;
+
+  /** Removes what is here of an upload; removing what is not here is no error. */
+  remove(file: string): Promise<void>;
+}

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { verifyJson } from '../../src/http/json-shape.ts';
+import { verifyJson } from '../../src/http/json-body.ts';
 
 const MIB = 1024 * 1024;
 

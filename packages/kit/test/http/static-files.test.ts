@@ -10,7 +10,7 @@ import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import express from 'express';
 import { request } from 'undici';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { filesIn, type StaticSource, staticFiles } from '../../src/http/static-files.ts';
+import { filesIn, staticFiles } from '../../src/http/static-files.ts';
 
 const SCRIPT = `// ${'a line that repeats itself. '.repeat(50)}\n`;
 let folder = '';
@@ -26,7 +26,7 @@ beforeAll(async () => {
   app.use(
     '/page',
     staticFiles(
-      new Map<string, StaticSource>([
+      new Map<string, URL | string>([
         ...filesIn(pathToFileURL(`${folder}/`), 'files/'),
         ['made.js', 'export {};\n'],
       ]),

@@ -1,6 +1,6 @@
 /** Addresses that open one file to whoever has them, until they expire. */
 import { describe, expect, it } from 'vitest';
-import { type Rendition, UrlSigner } from '../../src/signing/signed-url.ts';
+import { UrlSigner, type WantedFile } from '../../src/signing/signatures.ts';
 
 const signer = new UrlSigner(Buffer.alloc(32, 1), 'https://sound.example');
 const JOB = 'job_0123456789abcdef';
@@ -35,7 +35,7 @@ describe('a signed address', () => {
   it('opens nothing else', () => {
     const { expires, signature } = parts(signer.downloadUrl(JOB, Date.now() + HOUR));
     const later = String(Number(expires) + 1);
-    const attempts: [string, Rendition, string, string][] = [
+    const attempts: [string, WantedFile, string, string][] = [
       ['job_ffffffffffffffff', 'output', expires, signature],
       [JOB, 'voice', expires, signature],
       [JOB, 'output', later, signature],

@@ -2,7 +2,7 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { isIPv4 } from 'node:net';
 import { routeTemplate, type Watched } from '../../http/watched.ts';
-import { isSameSecret } from '../../signing/same-secret.ts';
+import { isSameSecret } from '../../signing/signatures.ts';
 import type { Metrics } from './scrape.ts';
 import type { Part } from './table.ts';
 
