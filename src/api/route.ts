@@ -8,13 +8,13 @@ import type { ErrorCode } from 'soundpost-contract/errors';
 import type { Job } from 'soundpost-contract/job';
 import type { AnswerDocs, OperationDocs } from 'soundpost-kit/http/openapi/description';
 import type { AuditLog, Logger } from 'soundpost-kit/observe/logger';
+import type { Probes } from 'soundpost-kit/observe/probes';
 import type { Redis } from 'soundpost-kit/redis/connection';
-import type { LinkWatch } from 'soundpost-kit/redis/link-watch';
 import type { Sealer } from 'soundpost-kit/signing/sealer';
 import type { UrlSigner } from 'soundpost-kit/signing/signed-url';
 import type { DiskSpace } from 'soundpost-kit/storage/disk-space';
 import type { IncomingUploads } from 'soundpost-kit/storage/incoming';
-import type { DownloadAddress, Storage, StorageState } from 'soundpost-kit/storage/storage';
+import type { DownloadAddress, Storage } from 'soundpost-kit/storage/storage';
 import type { SandboxLevel } from 'soundpost-media/sandbox';
 import type { Outbound } from 'soundpost-outbound/outbound';
 import type { z } from 'zod';
@@ -29,7 +29,7 @@ import type { SharedReads } from './event-streams.ts';
 /** What the handlers work with; wired in start.ts. */
 export interface ApiServices {
   readonly redis: Redis;
-  readonly link: LinkWatch;
+  readonly probes: Probes;
   readonly jobs: JobQueue;
   readonly keys: ApiKeys;
   readonly webhookSecrets: WebhookSecrets;
@@ -37,8 +37,6 @@ export interface ApiServices {
   readonly changes: JobChanges;
   readonly watchedJobs: SharedReads<Job | undefined>;
   readonly storage: Storage;
-  /** As it was found last. */
-  readonly storageState: () => StorageState;
   /** Of the volume that uploads go to. */
   readonly disk: DiskSpace;
   /** Where callers fetch files from the storage itself; undefined: they get them from us. */
