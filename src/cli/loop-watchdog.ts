@@ -18,7 +18,6 @@ export interface WatchedLoop {
 const BEATS_IN_PATIENCE = 10;
 /** TypeScript in a checkout, JavaScript in the package: as this file. */
 const THREAD = `./loop-watchdog-thread${extname(import.meta.filename)}`;
-const LONG_MS = 1000;
 
 /** For the row `loop`: asking it is the sign of life, and shows how long the loop stood still. */
 export function loopProbe(
@@ -26,7 +25,7 @@ export function loopProbe(
   starterPath: string | undefined,
   logger: Logger,
 ): Probe<'loop'> {
-  const everyMs = Math.min(LONG_MS, patienceMs / BEATS_IN_PATIENCE);
+  const everyMs = patienceMs / BEATS_IN_PATIENCE;
   const { say, close } =
     starterPath === undefined ? watchingThread(patienceMs, logger) : watchingStarter(patienceMs, starterPath);
   let dueMs = Number.POSITIVE_INFINITY;
@@ -38,7 +37,7 @@ export function loopProbe(
       standMs = nowMs - dueMs;
       dueMs = nowMs + everyMs;
       say();
-      return standMs > LONG_MS ? 'stood' : 'turning';
+      return standMs > everyMs ? 'stood' : 'turning';
     },
     details: () => ({ seconds: standMs / 1000 }),
     close,

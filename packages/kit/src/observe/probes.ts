@@ -72,8 +72,8 @@ export const probeTable = {
   /** Asking is the event loop's sign of life: without it the process is killed (loop-watchdog.ts). */
   loop: {
     states: ['turning', 'stood'],
-    everyMs: 1000,
-    failed: 'the event loop stood still for more than a second',
+    everyMs: 6000,
+    failed: 'the event loop stood still, and nothing was answered meanwhile',
   },
 } as const satisfies Record<string, ProbeRow>;
 
@@ -130,7 +130,9 @@ export class Probes extends EventEmitter<{ changed: []; broken: [string] }> {
   async ask<Name extends ProbeName>(name: Name): Promise<ProbeState<Name>> {
     const row = this.#rows.get(name);
     if (row !== undefined) {
-      row.asking ??= this.#ask(name, row);
+      row.asking ??= this.#ask(name, row).finally(() => {
+        row.asking = undefined;
+      });
       await row.asking;
     }
     return this.state(name);
@@ -175,7 +177,6 @@ export class Probes extends EventEmitter<{ changed: []; broken: [string] }> {
       row.failures = 0;
       this.#logger.debug({ err: error, probe: name }, 'a probe could not be asked');
     }
-    row.asking = undefined;
     if (row.isClosed) return;
     const { everyMs, everyMsWhileFailing }: ProbeRow = probeTable[name];
     const waitMs = (this.isFailing(name) ? everyMsWhileFailing : undefined) ?? row.everyMs ?? everyMs;
