@@ -8,12 +8,12 @@ import type { ErrorCode } from 'soundpost-contract/errors';
 import type { Job } from 'soundpost-contract/job';
 import type { AnswerDocs, OperationDocs } from 'soundpost-kit/http/openapi/description';
 import type { AuditLog, Logger } from 'soundpost-kit/observe/logger';
+import type { Probes } from 'soundpost-kit/observe/probes';
 import type { Redis } from 'soundpost-kit/redis/connection';
-import type { LinkWatch } from 'soundpost-kit/redis/link-watch';
 import type { Sealer } from 'soundpost-kit/signing/sealer';
 import type { UrlSigner } from 'soundpost-kit/signing/signatures';
 import type { DiskSpace } from 'soundpost-kit/storage/disk-space';
-import type { DownloadAddress, IncomingUploads, Storage, StorageState } from 'soundpost-kit/storage/storage';
+import type { DownloadAddress, IncomingUploads, Storage } from 'soundpost-kit/storage/storage';
 import type { SandboxLevel } from 'soundpost-media/sandbox';
 import type { Outbound } from 'soundpost-outbound/outbound';
 import type { z } from 'zod';
@@ -28,7 +28,7 @@ import type { SharedReads } from './event-streams.ts';
 /** What the handlers work with; wired in start.ts. */
 export interface ApiServices {
   readonly redis: Redis;
-  readonly link: LinkWatch;
+  readonly probes: Probes;
   readonly jobs: JobQueue;
   readonly keys: ApiKeys;
   readonly webhookSecrets: WebhookSecrets;
@@ -36,8 +36,6 @@ export interface ApiServices {
   readonly changes: JobChanges;
   readonly watchedJobs: SharedReads<Job | undefined>;
   readonly storage: Storage;
-  /** As it was found last. */
-  readonly storageState: () => StorageState;
   /** Of the volume that uploads go to. */
   readonly disk: DiskSpace;
   /** Where callers fetch files from the storage itself; undefined: they get them from us. */

@@ -81,7 +81,7 @@ export async function startApi(
   const board = await boardOf(resources, stores, queues, audit);
   const wire = (port: number): ApiServices => ({
     redis: stores.redis,
-    link: stores.link,
+    probes: resources.probes,
     jobs,
     followUps,
     changes,
@@ -89,7 +89,6 @@ export async function startApi(
     keys: stores.keys,
     webhookSecrets: stores.webhookSecrets,
     storage,
-    storageState: () => storageWatch.state,
     downloadAddress: resources.downloadAddress,
     disk: resources.disk.files,
     incoming,

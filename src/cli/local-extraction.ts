@@ -97,7 +97,7 @@ export async function openLocalExtraction(config: Config): Promise<LocalExtracti
           report,
           takeTurn: async () => undefined,
         },
-        { outbound, storage, insist: (_signal, work) => work(), tools, logger, limits, encoding, disk },
+        { outbound, storage, retryUntilUp: (_signal, work) => work(), tools, logger, limits, encoding, disk },
         workspaces,
       ).catch((error: unknown) => {
         throw withReason(error, folder);

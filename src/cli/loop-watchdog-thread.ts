@@ -1,4 +1,4 @@
-/** The thread of {@link watchLoop}. */
+/** The thread of {@link loopProbe}. */
 import { writeSync } from 'node:fs';
 import { workerData } from 'node:worker_threads';
 import type { WatchedLoop } from './loop-watchdog.ts';

@@ -5,6 +5,7 @@
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import type { Logger } from 'soundpost-base/logger';
+import type { Probe } from 'soundpost-kit/observe/probes';
 import { beat } from 'soundpost-media/starter';
 
 /** What the thread is given. */
@@ -18,33 +19,42 @@ const BEATS_IN_PATIENCE = 10;
 /** TypeScript in a checkout, JavaScript in the package: as this file. */
 const THREAD = `./loop-watchdog-thread${extname(import.meta.filename)}`;
 
-/** @returns ends the watch */
-export function watchLoop(
+/** For the row `loop`: asking it is the sign of life, and shows how long the loop stood still. */
+export function loopProbe(
   patienceMs: number,
   starterPath: string | undefined,
   logger: Logger,
-): () => Promise<void> {
-  return starterPath === undefined
-    ? watchByThread(patienceMs, logger)
-    : watchByStarter(patienceMs, starterPath);
-}
-
-function watchByStarter(patienceMs: number, starterPath: string): () => Promise<void> {
-  const say = (): void => beat(starterPath, patienceMs);
-  // At once: the starter does not look before it has heard of it.
-  say();
-  const timer = setInterval(say, patienceMs / BEATS_IN_PATIENCE).unref();
-  return async () => {
-    clearInterval(timer);
-    // What is still to be closed may take its time.
-    beat(starterPath, 0);
+): Probe<'loop'> {
+  const everyMs = patienceMs / BEATS_IN_PATIENCE;
+  const { say, close } =
+    starterPath === undefined ? watchingThread(patienceMs, logger) : watchingStarter(patienceMs, starterPath);
+  let dueMs = Number.POSITIVE_INFINITY;
+  let standMs = 0;
+  return {
+    everyMs,
+    ask() {
+      const nowMs = performance.now();
+      standMs = nowMs - dueMs;
+      dueMs = nowMs + everyMs;
+      say();
+      return standMs > everyMs ? 'stood' : 'turning';
+    },
+    details: () => ({ seconds: standMs / 1000 }),
+    close,
   };
 }
 
-function watchByThread(patienceMs: number, logger: Logger): () => Promise<void> {
+function watchingStarter(patienceMs: number, starterPath: string) {
+  return {
+    say: () => beat(starterPath, patienceMs),
+    // What is still to be closed may take its time.
+    close: () => beat(starterPath, 0),
+  };
+}
+
+function watchingThread(patienceMs: number, logger: Logger) {
   const beats = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT);
   const count = new Int32Array(beats);
-  const timer = setInterval(() => Atomics.add(count, 0, 1), patienceMs / BEATS_IN_PATIENCE).unref();
   const workerData: WatchedLoop = { beats, patienceMs };
   const thread = new Worker(new URL(THREAD, import.meta.url), {
     workerData,
@@ -54,8 +64,8 @@ function watchByThread(patienceMs: number, logger: Logger): () => Promise<void> 
   // A process without its watch is still better than none.
   thread.on('error', (error) => logger.error({ err: error }, 'the watch over the event loop has ended'));
   thread.unref();
-  return async () => {
-    clearInterval(timer);
-    await thread.terminate();
+  return {
+    say: () => Atomics.add(count, 0, 1),
+    close: () => thread.terminate(),
   };
 }

@@ -1,9 +1,9 @@
 /** `serve`, `api`, `worker`, `gateway`: start, say where, and stop in the right order when told to. */
 
+import { once } from 'node:events';
 import { scopes } from 'soundpost-contract/api-keys';
 import { createAuditLog, type Logger } from 'soundpost-kit/observe/logger';
 import { type Part, parts } from 'soundpost-kit/observe/metrics/table';
-import { redisClock } from 'soundpost-kit/redis/clock';
 import { closeRedis } from 'soundpost-kit/redis/connection';
 import { checkRedis } from 'soundpost-kit/redis/fitness';
 import { findStarter } from 'soundpost-media/find-tools';
@@ -23,15 +23,12 @@ import {
   withSecrets,
 } from '../process/resources.ts';
 import type * as Worker from '../worker/start.ts';
-import { watchLoop } from './loop-watchdog.ts';
+import { loopProbe } from './loop-watchdog.ts';
 import { welcome } from './welcome.ts';
 
 /** What is to be stopped; `traffic` takes in work and stops first, all of it at once. */
 type Phase = 'traffic' | 'gateway' | 'resources';
 type OnStop = (phase: Phase, stop: () => Promise<void>) => void;
-
-/** Tells what broke so badly that only another process can go on. */
-type OnBreak = (broken: Promise<string>) => void;
 
 /** Each process loads what it runs and no more: the code of all three takes 40 MiB. */
 const startApi: typeof Api.startApi = async (...options) =>
@@ -41,11 +38,9 @@ const runGateway: typeof Gateway.runGateway = async (...options) =>
 const startWorker: typeof Worker.startWorker = async (...options) =>
   (await import('../worker/start.ts')).startWorker(...options);
 
-const DEAF = 'the worker takes no jobs although jobs wait (WATCHDOG_SECONDS); it ends, to be started again';
-
 /** Everything on one machine: API, gateway, worker and, without REDIS_URL, a Redis. */
 export async function serve(say: (line: string) => void): Promise<void> {
-  await untilTold(parts, async (config, resources, stores, onStop, onBreak) => {
+  await untilTold(parts, async (config, resources, stores, onStop) => {
     const newKey = await firstKey(config, resources, stores);
     const { sandbox } = await resources.tools();
     const api = await startApi(resources, stores, sandbox?.level);
@@ -55,7 +50,6 @@ export async function serve(say: (line: string) => void): Promise<void> {
     onStop('gateway', () => gateway.close());
     const worker = await startWorker(resources, stores, { api: api.port, gateway: gateway.port });
     onStop('traffic', () => worker.close(graceMs(config)));
-    onBreak(worker.deaf.then(() => DEAF));
     const inboxLink = await gateway.inboxLink();
     const lines = welcome({ apiPort: api.port, gatewayUrl: gateway.publicUrl, inboxLink, newKey });
     for (const line of lines) say(line);
@@ -80,22 +74,15 @@ export async function serveGateway(say: (line: string) => void): Promise<void> {
 }
 
 export async function serveWorker(say: (line: string) => void): Promise<void> {
-  await untilTold(['worker'], async (config, resources, stores, onStop, onBreak) => {
+  await untilTold(['worker'], async (config, resources, stores, onStop) => {
     const worker = await startWorker(resources, stores);
     onStop('traffic', () => worker.close(graceMs(config)));
-    onBreak(worker.deaf.then(() => DEAF));
     const { sandbox } = await resources.tools();
     const { startHealthServer } = await import('../worker/health.ts');
     const health = await startHealthServer(
       config.HOST,
       config.WORKER_PORT,
-      stores,
-      () => ({
-        sandbox: sandbox?.level ?? 'none',
-        disk: worker.diskState(),
-        clock: redisClock.isRight ? 'right' : 'wrong',
-        storage: resources.storageWatch.state,
-      }),
+      { redis: stores.redis, probes: resources.probes, sandbox: sandbox?.level ?? 'none' },
       observed('worker', resources),
     );
     onStop('resources', () => health.close());
@@ -112,13 +99,7 @@ const REDIS_PATIENCE_MS = 15_000;
  */
 async function untilTold(
   of: readonly Part[],
-  start: (
-    config: Config,
-    resources: Resources,
-    stores: Stores,
-    onStop: OnStop,
-    onBreak: OnBreak,
-  ) => Promise<void>,
+  start: (config: Config, resources: Resources, stores: Stores, onStop: OnStop) => Promise<void>,
 ): Promise<void> {
   const told = new Promise<void>((resolve) => {
     process.once('SIGTERM', () => resolve());
@@ -126,7 +107,7 @@ async function untilTold(
   });
   const config = loadConfig();
   const foundation = await openFoundation(config, of);
-  const { logger } = foundation;
+  const { logger, probes } = foundation;
   const redis = openRedis(foundation);
   foundation.metrics.registry.watchProcess();
   const stops: Record<Phase, (() => Promise<void>)[]> = {
@@ -134,12 +115,13 @@ async function untilTold(
     gateway: [],
     resources: [() => closeRedis(redis)],
   };
-  const endWatch =
-    config.WATCHDOG_SECONDS > 0
-      ? watchLoop(config.WATCHDOG_SECONDS * 1000, findStarter(searchPath, builtFolder), logger)
-      : undefined;
-  const breaks: Promise<string>[] =
-    foundation.embeddedRedis === undefined ? [] : [foundation.embeddedRedis.died];
+  if (config.WATCHDOG_SECONDS > 0) {
+    const starter = findStarter(searchPath, builtFolder);
+    probes.add('loop', loopProbe(config.WATCHDOG_SECONDS * 1000, starter, logger));
+    void probes.ask('loop');
+  }
+  const breaks = [once(probes, 'broken').then(([why]) => why)];
+  if (foundation.embeddedRedis !== undefined) breaks.push(foundation.embeddedRedis.died);
   try {
     checkBullmq();
     await checkRedis({
@@ -151,15 +133,10 @@ async function untilTold(
     const resources = await withSecrets(foundation, redis);
     const stores = openStores(resources, redis);
     stops.resources.push(async () => stores.close());
-    await stores.clock.look();
+    await probes.ask('clock');
+    void probes.ask('link');
     await checkStorage(resources);
-    await start(
-      config,
-      resources,
-      stores,
-      (phase, stop) => stops[phase].push(stop),
-      (broken) => breaks.push(broken),
-    );
+    await start(config, resources, stores, (phase, stop) => stops[phase].push(stop));
     const broken = await Promise.race([told, ...breaks]);
     if (broken !== undefined) {
       throw new Error(broken);
@@ -171,7 +148,7 @@ async function untilTold(
       await Promise.all(stops[phase].map((stop) => stop()));
     }
     await foundation.close();
-    await endWatch?.();
+    await probes.close('loop');
   }
 }
 

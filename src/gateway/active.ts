@@ -11,7 +11,6 @@ import type { TransportKind } from 'soundpost-contract/gateway-instances';
 import type { AuditLog } from 'soundpost-kit/observe/logger';
 import { redisClock } from 'soundpost-kit/redis/clock';
 import { connectRedis, type Redis } from 'soundpost-kit/redis/connection';
-import type { LinkWatch } from 'soundpost-kit/redis/link-watch';
 import { Sealer } from 'soundpost-kit/signing/sealer';
 import { createApp } from './app.ts';
 import { EventReader } from './event-reader.ts';
@@ -36,7 +35,6 @@ const WEBHOOK_SCHEDULE_SECONDS = [0, 5, 300, 1800, 7200, 18_000, 36_000, 50_400,
 export async function startActive(
   options: GatewayOptions & {
     readonly redis: Redis;
-    readonly link: LinkWatch;
     readonly lease: Lease;
     readonly audit: AuditLog;
     /** Absolute base of the gateway, without a slash at the end. */
@@ -47,10 +45,9 @@ export async function startActive(
 ) {
   const {
     redis,
-    link,
     lease,
     storage,
-    storageState,
+    probes,
     outbound,
     tools,
     workspaces,
@@ -119,7 +116,7 @@ export async function startActive(
   const scheduleSeconds = options.webhookSchedule ?? WEBHOOK_SCHEDULE_SECONDS;
   const deliveries = new EventDeliveries({
     ...{ redis, workerRedis: connect(), webhooks, outbound },
-    ...{ scheduleSeconds, relay: options.events, logger, observer },
+    ...{ scheduleSeconds, relay: options.events, probes, logger, observer },
   });
   const events = new EventReader({ redis, blockingRedis: connect(), deliveries, lease, logger });
   const sweeper = new Sweeper([media, workspaces], logger);
@@ -130,7 +127,7 @@ export async function startActive(
   const services: GatewayServices = {
     ...{ instances, sessions, log, notes, workspaces, order, texts, sender },
     ...{ events, deliveries, webhooks, outbound, redis, wrongKeys, inboxSessions },
-    ...{ access, link, storage, storageState, publicUrl, closing, audit, logger },
+    ...{ access, probes, storage, publicUrl, closing, audit, logger },
     viewers: new Viewers({ access, inboxSessions, instances, wrongKeys }),
     sandbox: tools.sandbox?.level ?? 'none',
     brands: options.brands,

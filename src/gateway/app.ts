@@ -35,7 +35,7 @@ export function keyedRoutes(services: GatewayServices): Route[] {
 }
 
 export function createApp(services: GatewayServices): Express {
-  const { access, link, storage, storageState, sandbox, trustProxy, publicUrl, corsOrigins } = services;
+  const { access, probes, storage, sandbox, trustProxy, publicUrl, corsOrigins } = services;
   const { redis, audit, logger } = services;
   const routes = keyedRoutes(services);
   const app = application(trustProxy);
@@ -48,8 +48,8 @@ export function createApp(services: GatewayServices): Express {
   });
   app.use(auditing(audit));
 
-  app.get('/health/live', live(link));
-  app.get('/health/ready', ready({ redis, storageState, sandbox, serves: true }));
+  app.get('/health/live', live(probes));
+  app.get('/health/ready', ready({ redis, probes, sandbox, serves: true }));
   app.route('/media/:file').get(media(storage)).all(otherMethods('GET, HEAD'));
   app.use(docsRoutes(routes, publicUrl));
   // The address that `serve` prints, opened in a browser.

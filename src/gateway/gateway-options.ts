@@ -5,9 +5,10 @@ import type { ElectionSetting } from 'soundpost-chat/lease/election';
 import type { ConnectionState, TransportKind } from 'soundpost-contract/gateway-instances';
 import type { Around } from 'soundpost-kit/http/watched';
 import type { Observer } from 'soundpost-kit/observe/metrics/observer';
+import type { Probes } from 'soundpost-kit/observe/probes';
 import type { Tracing } from 'soundpost-kit/observe/tracing/tracing';
 import type { connectRedis } from 'soundpost-kit/redis/connection';
-import type { Storage, StorageState } from 'soundpost-kit/storage/storage';
+import type { Storage } from 'soundpost-kit/storage/storage';
 import type { Workspaces } from 'soundpost-kit/storage/workspaces';
 import type { MediaTools } from 'soundpost-media/run';
 import type { Outbound } from 'soundpost-outbound/outbound';
@@ -34,8 +35,8 @@ export interface GatewayOptions {
   /** For a redisUrl with TLS. */
   readonly redisTls?: Parameters<typeof connectRedis>[0]['tls'];
   readonly storage: Storage;
-  /** As it was found last. */
-  readonly storageState: () => StorageState;
+  /** Those of the process, the storage among them. */
+  readonly probes: Probes;
   readonly outbound: Outbound;
   readonly tools: MediaTools;
   readonly workspaces: Workspaces;

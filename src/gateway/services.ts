@@ -4,7 +4,6 @@ import type { Instances } from 'soundpost-chat/instances';
 import type { MessageLog } from 'soundpost-chat/message-log';
 import type { AuditLog } from 'soundpost-kit/observe/logger';
 import type { Redis } from 'soundpost-kit/redis/connection';
-import type { LinkWatch } from 'soundpost-kit/redis/link-watch';
 import type { Workspaces } from 'soundpost-kit/storage/workspaces';
 import type { SandboxLevel } from 'soundpost-media/sandbox';
 import type { EventReader } from './event-reader.ts';
@@ -20,7 +19,7 @@ import type { EventDeliveries } from './webhooks/event-deliveries.ts';
 import type { Webhooks } from './webhooks/webhooks.ts';
 
 export interface GatewayServices
-  extends Pick<GatewayOptions, 'brands' | 'storage' | 'storageState' | 'outbound' | 'logger'>,
+  extends Pick<GatewayOptions, 'brands' | 'storage' | 'probes' | 'outbound' | 'logger'>,
     Required<Pick<GatewayOptions, 'answersAsPublic' | 'trustProxy' | 'corsOrigins'>> {
   /** Absolute base of the gateway, without a slash at the end. */
   readonly publicUrl: string;
@@ -37,7 +36,6 @@ export interface GatewayServices
   readonly webhooks: Webhooks;
   readonly deliveries: EventDeliveries;
   readonly redis: Redis;
-  readonly link: LinkWatch;
   /** How ffmpeg is confined. */
   readonly sandbox: SandboxLevel;
   readonly events: EventReader;

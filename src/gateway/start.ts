@@ -9,7 +9,7 @@ import { type Listener, listen } from 'soundpost-kit/http/listener';
 import { application } from 'soundpost-kit/http/routes';
 import { createAuditLog } from 'soundpost-kit/observe/logger';
 import { closeRedis, connectRedis, pingRedis } from 'soundpost-kit/redis/connection';
-import { watchLink } from 'soundpost-kit/redis/link-watch';
+import { linkProbe } from 'soundpost-kit/redis/link-probe';
 import { withDeadline } from 'soundpost-kit/storage/deadline';
 import type { Config } from '../process/config.ts';
 import { observed, publicUrlOf, type Resources } from '../process/resources.ts';
@@ -44,7 +44,7 @@ export async function runGateway(resources: Resources, apiPort?: number): Promis
     redisUrl: resources.redisAddress.url,
     redisTls: resources.redisAddress.tls,
     storage: withDeadline(resources.storage, config.STORAGE_DEADLINE_SECONDS * 1000, resources.storageWatch),
-    storageState: () => resources.storageWatch.state,
+    probes: resources.probes,
     outbound: resources.outbound,
     tools: await resources.tools(),
     workspaces: await resources.workspaces(),
@@ -73,9 +73,9 @@ function consoleOrigins(config: Config, apiPort: number | undefined): string[] {
 
 /** Resolves when this process serves, or stands by because another one does. */
 export async function startGateway(options: GatewayOptions): Promise<RunningGateway> {
-  const { storageState, tools, logger, around = (handler) => handler } = options;
+  const { probes, tools, logger, around = (handler) => handler } = options;
   const redis = connectRedis({ url: options.redisUrl, tls: options.redisTls, role: 'request', logger });
-  const link = watchLink(redis, logger);
+  probes.add('gatewayLink', linkProbe(redis));
   const audit = createAuditLog(logger);
   const stopping = new AbortController();
   const inboxSessions = new InboxSessions(redis, new SecretHasher(options.keyPepper));
@@ -86,8 +86,7 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
   });
   const standby = createStandbyApp({
     redis,
-    link,
-    storageState,
+    probes,
     sandbox: tools.sandbox?.level ?? 'none',
     logger,
     corsOrigins: options.corsOrigins ?? [],
@@ -99,19 +98,20 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
     stopping.abort(new Error('the gateway is stopping'));
     await closed;
     await election.close();
-    link.close();
+    await probes.close('gatewayLink');
     await closeRedis(redis);
   };
   try {
     // Commands would wait for a Redis that is away; this one says at once that it is not there.
     await pingRedis(redis);
+    void probes.ask('gatewayLink');
     listener = await listen(options.host, options.port, () =>
       around((request, response) => (election.active?.app ?? standby)(request, response)),
     );
     const { address: host, port } = listener.address;
     const publicUrl = options.publicUrl ?? baseOf(listener.address);
     await election.start((lease) =>
-      startActive({ ...options, redis, link, lease, audit, publicUrl, stopping: stopping.signal }),
+      startActive({ ...options, redis, lease, audit, publicUrl, stopping: stopping.signal }),
     );
     logger.info({ host, port, serves: election.active !== undefined }, 'gateway is listening');
     return {
@@ -136,13 +136,13 @@ function baseOf({ address, port, family }: AddressInfo): string {
 // took nothing.
 
 function createStandbyApp(
-  options: Pick<GatewayServices, 'redis' | 'link' | 'storageState' | 'sandbox' | 'logger' | 'corsOrigins'>,
+  options: Pick<GatewayServices, 'redis' | 'probes' | 'sandbox' | 'logger' | 'corsOrigins'>,
 ): Express {
-  const { redis, link, storageState, sandbox, logger, corsOrigins } = options;
+  const { redis, probes, sandbox, logger, corsOrigins } = options;
   const app = application(0);
   app.use(requestLog(logger));
-  app.get('/health/live', live(link));
-  app.get('/health/ready', ready({ redis, storageState, sandbox, serves: false }));
+  app.get('/health/live', live(probes));
+  app.get('/health/ready', ready({ redis, probes, sandbox, serves: false }));
   app.use(gatewayFromElsewhere(corsOrigins));
   app.use(() => {
     // Without Redis nobody serves, and that is what callers are told.

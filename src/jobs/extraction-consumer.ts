@@ -8,22 +8,16 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { DelayedError, type Job, type Queue, UnrecoverableError, WaitingError } from 'bullmq';
 import { type ErrorBody, ServiceError } from 'soundpost-contract/errors';
 import type { Observer } from 'soundpost-kit/observe/metrics/observer';
+import { type Probe, probeTable } from 'soundpost-kit/observe/probes';
 import { redisNow } from 'soundpost-kit/redis/clock';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { subscribe } from 'soundpost-kit/redis/subscription';
 import { AttemptReport, observeEnds, observeStart } from './attempt-report.ts';
 import { dropUnconfirmed, noteServed, startAttempt, wakeWorker } from './bullmq-internals.ts';
-import { DeafWatch, type DeafWatchOptions } from './deaf-watch.ts';
 import { cancelledError, deadlyError } from './job-record.ts';
 import { ACCEPTED_CHANNEL, CANCEL_CHANNEL } from './names.ts';
-import {
-  closeWorker,
-  openWorker,
-  type PauseReason,
-  pauseWorker,
-  resumeWorker,
-  type WorkerSettings,
-} from './open-worker.ts';
+import { waitingJobs } from './open-queue.ts';
+import { closeWorker, openWorker, type WorkerSettings } from './open-worker.ts';
 import { ExtractPayload, type ExtractProgress, type ExtractResult } from './payloads.ts';
 import { forgetReserved } from './reservation.ts';
 import { Semaphore } from './semaphore.ts';
@@ -74,16 +68,11 @@ export interface ExtractionConsumerOptions extends WorkerSettings {
   /** What waits, asked on a connection of the role `request`. */
   readonly queue: Queue;
   /** Whether it is watched that jobs are taken at all: seconds without one, while jobs wait and there is room. */
-  readonly patienceSeconds?: DeafWatchOptions['patienceSeconds'] | undefined;
+  readonly patienceSeconds?: number | undefined;
   readonly observer?: Observer;
 }
 
 interface ExtractionConsumer {
-  /** Resolves when this worker takes no jobs any more although jobs wait; nothing mends that but another process. */
-  readonly deaf: Promise<void>;
-  /** Takes no more jobs, until `resume` was called for every reason; those that run go on. */
-  pause(why: PauseReason): void;
-  resume(why: PauseReason): void;
   /** Stops taking jobs, lets running ones finish for `graceMs`, then aborts them and hands them back. */
   close(graceMs: number): Promise<void>;
 }
@@ -103,7 +92,7 @@ const ALONE_AFTER_LOST_STARTS = 2;
 const MAX_STALLED = 1000;
 
 export function consumeExtractions(options: ExtractionConsumerOptions): ExtractionConsumer {
-  const { redis, logger, queue, patienceSeconds, concurrency } = options;
+  const { redis, logger, queue, probes, patienceSeconds, concurrency } = options;
   const running = new Map<string, RunningJob>();
   const room = new Semaphore(options.concurrency);
   let begun = 0;
@@ -149,7 +138,6 @@ export function consumeExtractions(options: ExtractionConsumerOptions): Extracti
   observeEnds(worker, options.observer);
 
   const hasRoom = (): boolean => running.size < concurrency && !worker.isPaused();
-  const { promise: deaf, resolve: onDeaf } = Promise.withResolvers<void>();
   const shares = new ShareWatch({
     redis,
     places: () =>
@@ -159,16 +147,13 @@ export function consumeExtractions(options: ExtractionConsumerOptions): Extracti
     putBack: ({ controller }: RunningJob) => controller.abort(new JobAborted('yielded')),
     logger,
   });
-  const hearing =
-    patienceSeconds === undefined
-      ? undefined
-      : new DeafWatch({
-          queue,
-          patienceSeconds,
-          look: () => ({ begun, hasRoom: hasRoom() }),
-          onDeaf,
-          logger,
-        });
+  if (patienceSeconds !== undefined) {
+    probes?.add(
+      'consumer',
+      consumerProbe(queue, patienceSeconds, () => ({ begun, hasRoom: hasRoom() })),
+    );
+    void probes?.ask('consumer');
+  }
 
   // Of a message that was lost the flag in the record tells with the next tick, and the watch of shares with its next look.
   const unsubscribe = subscribe(
@@ -184,18 +169,39 @@ export function consumeExtractions(options: ExtractionConsumerOptions): Extracti
   );
 
   return {
-    deaf,
-    pause: (why) => pauseWorker(worker, why),
-    resume: (why) => resumeWorker(worker, why),
     async close(graceMs) {
       shares.close();
-      hearing?.close();
+      await probes?.close('consumer');
       await closeWorker(worker, graceMs, () => {
         for (const { controller } of running.values()) {
           controller.abort(new JobAborted('shutdown'));
         }
       });
       unsubscribe();
+    },
+  };
+}
+
+/**
+ * Notices a worker that looks healthy and takes no jobs: its blocked connection is dead without an
+ * error, or a loop inside has come to rest. The canary is the queue itself.
+ * @param queue on a connection of the role `request`, not the one on which the worker waits
+ * @param look jobs that the worker has begun, and whether it would begin one now
+ */
+function consumerProbe(
+  queue: Queue,
+  patienceSeconds: number,
+  look: () => { readonly begun: number; readonly hasRoom: boolean },
+): Probe<'consumer'> {
+  let begunBefore = -1;
+  return {
+    everyMs: (patienceSeconds * 1000) / probeTable.consumer.failureThreshold,
+    async ask() {
+      const waiting = await waitingJobs(queue);
+      const { begun, hasRoom } = look();
+      const isInVain = waiting > 0 && hasRoom && begun === begunBefore;
+      begunBefore = begun;
+      return isInVain ? 'stalled' : 'taking';
     },
   };
 }

@@ -11,7 +11,8 @@ import {
 } from 'bullmq';
 import { deadline, untilAborted } from 'soundpost-base/deadline';
 import type { Logger } from 'soundpost-base/logger';
-import { redisClock, redisNow } from 'soundpost-kit/redis/clock';
+import type { Probes } from 'soundpost-kit/observe/probes';
+import { redisNow } from 'soundpost-kit/redis/clock';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { wakeWorker } from './bullmq-internals.ts';
 import { type QueueName, queueNames } from './names.ts';
@@ -25,6 +26,8 @@ export interface WorkerSettings {
   readonly lockSeconds: number;
   /** Where it is noted what this process has begun, so that another one takes it up when this one has died. */
   readonly registry?: WorkerRegistry | undefined;
+  /** During whose failures it takes no jobs. */
+  readonly probes?: Probes | undefined;
   readonly logger: Logger;
   readonly telemetry?: Telemetry | undefined;
 }
@@ -44,14 +47,14 @@ const MAX_STALLED = 100;
 export function openWorker(
   name: QueueName,
   processor: Processor,
-  { redis, lockSeconds, registry, logger, telemetry }: WorkerSettings,
+  { redis, lockSeconds, registry, probes, logger, telemetry }: WorkerSettings,
   options: Pick<WorkerOptions, 'concurrency' | 'autorun' | 'maxStalledCount' | 'settings'>,
 ): Worker {
   const lockMs = lockSeconds * 1000;
   const backoff = options.settings?.backoffStrategy;
   const inTime = backoff ? neverEarly(processor) : processor;
   const whileOpen: Processor = (job, token, signal) => {
-    if (pauses.has(worker)) return putBack(name, job, token, redis);
+    if (probes?.pauses(name)) return putBack(name, job, token, redis);
     return inTime(job, token, signal);
   };
   const worker: Worker = new Worker(queueNames[name], whileOpen, {
@@ -65,7 +68,7 @@ export function openWorker(
     stalledInterval: Math.ceil(lockMs / LOOKS_PER_LOCK),
     runRetryDelay: LOOK_AGAIN_MS,
   }).on('error', (error) => logger.warn({ error: error.message }, `${name} queue`));
-  pauseByTheClock(worker);
+  if (probes !== undefined) pauseBy(probes, worker, name);
   // Before it has a job to lose.
   const known = registry?.add(name, worker.id) ?? Promise.resolve();
   if (options.autorun !== false) {
@@ -74,11 +77,6 @@ export function openWorker(
   return worker;
 }
 
-/** What a worker without it can do no job with. */
-export type PauseReason = 'clock' | 'disk' | 'storage';
-
-const pauses = new WeakMap<Worker, Set<PauseReason>>();
-
 /** BullMQ hands one job more to a worker that was waiting when it was paused. No try is spent. */
 async function putBack(name: QueueName, job: Job, token: string | undefined, redis: Redis): Promise<never> {
   await job.moveToWait(token);
@@ -86,26 +84,15 @@ async function putBack(name: QueueName, job: Job, token: string | undefined, red
   throw new WaitingError();
 }
 
-/** Takes no more jobs, until {@link resumeWorker} was called for every reason; those that run go on. */
-export function pauseWorker(worker: Worker, why: PauseReason): void {
-  pauses.set(worker, (pauses.get(worker) ?? new Set()).add(why));
-  void worker.pause(true);
-}
-
-export function resumeWorker(worker: Worker, why: PauseReason): void {
-  const reasons = pauses.get(worker);
-  if (!reasons?.delete(why) || reasons.size > 0) return;
-  pauses.delete(worker);
-  void worker.resume();
-}
-
-/** BullMQ times by the process's own clock: with one that is wrong it would hand out too early what waits, and put off for too long what is to come again. */
-function pauseByTheClock(worker: Worker): void {
-  const onWrong = (): void => pauseWorker(worker, 'clock');
-  const onRight = (): void => resumeWorker(worker, 'clock');
-  redisClock.on('wrong', onWrong).on('right', onRight);
-  worker.once('closing', () => redisClock.off('wrong', onWrong).off('right', onRight));
-  if (!redisClock.isRight) onWrong();
+/** Takes no more jobs while the probes say so; those that run go on. */
+function pauseBy(probes: Probes, worker: Worker, name: QueueName): void {
+  const follow = (): void => {
+    const pauses = probes.pauses(name);
+    if (pauses !== worker.isPaused()) void (pauses ? worker.pause(true) : worker.resume());
+  };
+  probes.on('changed', follow);
+  worker.once('closing', () => probes.off('changed', follow));
+  follow();
 }
 
 /** Clocks of workers differ by a little. */

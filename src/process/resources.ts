@@ -8,12 +8,13 @@ import type { Observer } from 'soundpost-kit/observe/metrics/observer';
 import { Metrics } from 'soundpost-kit/observe/metrics/scrape';
 import { measured, namesLoopback } from 'soundpost-kit/observe/metrics/server';
 import type { Part } from 'soundpost-kit/observe/metrics/table';
+import { Probes } from 'soundpost-kit/observe/probes';
 import type { openTracing } from 'soundpost-kit/observe/tracing/open-telemetry';
 import { noTracing, type Tracing } from 'soundpost-kit/observe/tracing/tracing';
-import { redisClock, watchClock } from 'soundpost-kit/redis/clock';
+import { clockProbe } from 'soundpost-kit/redis/clock';
 import { connectRedis, pingRedis, type Redis, type RedisAddress } from 'soundpost-kit/redis/connection';
 import { startEmbeddedRedis } from 'soundpost-kit/redis/embedded';
-import { type LinkWatch, watchLink } from 'soundpost-kit/redis/link-watch';
+import { linkProbe } from 'soundpost-kit/redis/link-probe';
 import { DiskSpace } from 'soundpost-kit/storage/disk-space';
 import { type Storage, StorageUnavailable } from 'soundpost-kit/storage/storage';
 import { StorageWatch } from 'soundpost-kit/storage/storage-watch';
@@ -38,7 +39,8 @@ interface Foundation
   readonly redisAddress: RedisAddress;
   readonly embeddedRedis: Awaited<ReturnType<typeof startEmbeddedRedis>> | undefined;
   readonly storage: Storage;
-  /** Told by the metrics; asked for the first time by `checkStorage`. */
+  readonly probes: Probes;
+  /** Asked for the first time by `checkStorage`. */
   readonly storageWatch: StorageWatch;
   readonly disk: Disk;
   readonly outbound: Outbound;
@@ -69,12 +71,13 @@ export async function openFoundation(config: Config, of: readonly Part[]): Promi
   const redisAddress = await readRedisAddress(config);
   const metrics = new Metrics(of, version);
   const { storage, close: closeStorage, ...ofStorage } = await openStorage(config);
+  const probes = new Probes(logger);
+  metrics.read({ probes: () => probes.figures() });
   const storageWatch = new StorageWatch({
     storage,
     deadlineMs: config.STORAGE_DEADLINE_SECONDS * 1000,
-    logger,
+    probes,
   });
-  metrics.read({ storage: () => storageWatch });
   const disk = await openDisk(config);
   const outbound = guardedOutbound(config, logger);
   const embeddedRedis =
@@ -92,6 +95,7 @@ export async function openFoundation(config: Config, of: readonly Part[]): Promi
     redisAddress: { ...redisAddress, url: redisAddress.url ?? embeddedRedis?.url ?? '' },
     embeddedRedis,
     storage,
+    probes,
     storageWatch,
     ...ofStorage,
     disk,
@@ -115,7 +119,7 @@ export async function openFoundation(config: Config, of: readonly Part[]): Promi
         () => undefined,
       );
       await outbound.close();
-      storageWatch.close();
+      await probes.close('storage');
       closeStorage();
       await embeddedRedis?.close();
       await traces.close?.();
@@ -149,31 +153,23 @@ export async function withSecrets(foundation: Foundation, redis: Redis): Promise
 /** What is made of that connection. */
 export interface Stores {
   readonly redis: Redis;
-  /** Asked for the first time when Redis was found fit. */
-  readonly clock: ReturnType<typeof watchClock>;
-  readonly link: LinkWatch;
   readonly keys: ApiKeys;
   readonly webhookSecrets: WebhookSecrets;
   /** Leaves the connection open. */
   close(): void;
 }
 
-export function openStores({ logger, secrets, metrics }: Resources, redis: Redis): Stores {
-  const clock = watchClock(redis, logger);
-  const link = watchLink(redis, logger);
-  metrics.read({
-    redis: () => pingRedis(redis).then(() => true),
-    clockAheadSeconds: () => redisClock.aheadMs / 1000,
-  });
+export function openStores({ secrets, metrics, probes }: Resources, redis: Redis): Stores {
+  // Asked for the first time when Redis was found fit.
+  probes.add('clock', clockProbe(redis));
+  probes.add('link', linkProbe(redis));
+  metrics.read({ redis: () => pingRedis(redis).then(() => true) });
   return {
     redis,
-    clock,
-    link,
     keys: new ApiKeys(redis, secrets.keyPepper),
     webhookSecrets: new WebhookSecrets(redis, secrets.encryption),
     close() {
-      clock.close();
-      link.close();
+      void probes.close('clock', 'link');
     },
   };
 }

@@ -67,16 +67,17 @@ type Shared = ReturnType<typeof sharedOf>;
 
 /** What several kinds are made of. */
 function sharedOf({ resources, stores, redis, registry, workspaces, ports }: FollowUpOptions) {
-  const { config, logger, secrets, storage, storageWatch, outbound, metrics, traces } = resources;
+  const { config, logger, secrets, storage, storageWatch, probes, outbound, metrics, traces } = resources;
   const { tracing, telemetry } = traces;
   const recordSeconds = config.JOB_TTL_SECONDS;
   const webhookTries = config.WEBHOOK_SCHEDULE_SECONDS.length;
   return {
-    settings: { redis, lockSeconds: config.JOB_LOCK_SECONDS, registry, logger, telemetry },
+    settings: { redis, lockSeconds: config.JOB_LOCK_SECONDS, registry, probes, logger, telemetry },
     followUps: new JobFollowUps({ redis, recordSeconds, webhookTries, logger, telemetry }),
     services: {
       readJob: (jobId: string) => findJobRecord(redis, jobId),
-      insist: <Result>(signal: AbortSignal, work: () => Promise<Result>) => storageWatch.insist(signal, work),
+      retryUntilUp: <Result>(signal: AbortSignal, work: () => Promise<Result>) =>
+        storageWatch.retryUntilUp(signal, work),
       signer: new UrlSigner(secrets.urlSigning, publicUrlOf(config, ports.api)),
       ...{ storage, outbound, workspaces, logger, tracing, observer: metrics.observer },
       logSeconds: recordSeconds,

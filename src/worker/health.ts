@@ -2,8 +2,8 @@
 import type { RequestListener } from 'node:http';
 import { listen } from 'soundpost-kit/http/listener';
 import type { Around } from 'soundpost-kit/http/watched';
+import type { Probes } from 'soundpost-kit/observe/probes';
 import { type Redis, stateOfRedis } from 'soundpost-kit/redis/connection';
-import type { LinkWatch } from 'soundpost-kit/redis/link-watch';
 
 interface HealthServer {
   readonly port: number;
@@ -12,14 +12,12 @@ interface HealthServer {
 
 /**
  * @param port 0 takes a free one
- * @param stores their connection's commands end in time
- * @param facts what else an operator wants to see of a worker, as it stands in the answer
+ * @param redis its commands end in time
  */
 export async function startHealthServer(
   host: string,
   port: number,
-  { redis, link }: { readonly redis: Redis; readonly link: LinkWatch },
-  facts: () => Readonly<Record<string, string>> = () => ({}),
+  { redis, probes, sandbox }: { readonly redis: Redis; readonly probes: Probes; readonly sandbox: string },
   around: Around = (handler) => handler,
 ): Promise<HealthServer> {
   const answerHealth: RequestListener = async (request, response) => {
@@ -29,14 +27,17 @@ export async function startHealthServer(
     if (request.method !== 'GET' || !['/health/live', '/health/ready'].includes(request.url ?? '')) {
       answer(404, { status: 'not found' });
     } else if (request.url === '/health/live') {
-      answer(...liveness(link));
+      answer(...liveness(probes));
     } else {
       const state = await stateOfRedis(redis);
       const ready = state === 'up';
       answer(ready ? 200 : 503, {
         status: ready ? 'ok' : 'unavailable',
         checks: { redis: state },
-        ...facts(),
+        sandbox,
+        disk: probes.state('disk'),
+        clock: probes.state('clock'),
+        storage: probes.state('storage'),
       });
     }
   };
@@ -44,6 +45,6 @@ export async function startHealthServer(
   return { port: address.port, close: () => close(0) };
 }
 
-function liveness({ isCutOff }: LinkWatch): [number, object] {
-  return isCutOff ? [503, { status: 'unavailable' }] : [200, { status: 'ok' }];
+function liveness(probes: Probes): [number, object] {
+  return probes.isFailing('link') ? [503, { status: 'unavailable' }] : [200, { status: 'ok' }];
 }

@@ -1,6 +1,7 @@
 /** The worker process: consumes jobs and what follows them, cleans up, closes. */
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { Probe } from 'soundpost-kit/observe/probes';
 import { closeRedis, connectRedis, type Redis } from 'soundpost-kit/redis/connection';
 import type { Workspaces } from 'soundpost-kit/storage/workspaces';
 import { consumeExtractions } from '../jobs/extraction-consumer.ts';
@@ -15,17 +16,12 @@ import { IncomingStates } from '../jobs/uploads/incoming-states.ts';
 import { uploadStorageKey } from '../jobs/uploads/record.ts';
 import { WorkerRegistry } from '../jobs/worker-registry.ts';
 import { incomingFolder, type Resources, type Stores } from '../process/resources.ts';
-import { type DiskState, DiskWatch } from './disk-watch.ts';
 import { runExtraction } from './extraction.ts';
 import { consumeFollowUps } from './followups.ts';
 import { PutBackDownloads } from './put-back.ts';
 import type { WorkerServices } from './step.ts';
 
 interface WorkerProcess {
-  /** `low`: no jobs are taken until there is room. */
-  readonly diskState: () => DiskState;
-  /** Resolves when it takes no jobs although some wait; only another process mends that. */
-  readonly deaf: Promise<void>;
   /** Stops taking jobs, lets running ones finish for `graceMs`, then hands them back. */
   close(graceMs: number): Promise<void>;
 }
@@ -40,7 +36,7 @@ export async function startWorker(
   stores: Stores,
   ports: { readonly api?: number; readonly gateway?: number } = {},
 ): Promise<WorkerProcess> {
-  const { logger, metrics, storageWatch } = resources;
+  const { logger, metrics, probes } = resources;
   // Throws where ffmpeg is missing or cannot be confined: nothing is to be open by then.
   await resources.tools();
   const redis = connectRedis({ ...resources.redisAddress, role: 'worker', logger });
@@ -50,12 +46,8 @@ export async function startWorker(
   const services = await servicesOf(resources, redis, workspaces);
 
   const extractions = extractionsOf({ resources, redis, workspaces, queues, registry, services });
-  const diskWatch = await DiskWatch.start({
-    spaces: [...new Set(Object.values(resources.disk))],
-    consumer: extractions,
-    logger,
-  });
-  const unwatch = pauseWithout(storageWatch, extractions);
+  probes.add('disk', diskProbe(resources));
+  await probes.ask('disk');
   const followUps = await consumeFollowUps({ resources, stores, redis, registry, workspaces, ports });
   const janitor = janitorOf(resources, stores.redis);
   janitor.start(SWEEP_EVERY_MS);
@@ -63,19 +55,12 @@ export async function startWorker(
   const { encoding } = services;
   metrics.read({
     queues: () => readQueues(stores.redis, queues),
-    worker: () => ({
-      busy: encoding.capacity - encoding.free,
-      places: encoding.capacity,
-      diskLow: diskWatch.state === 'low',
-    }),
+    worker: () => ({ busy: encoding.capacity - encoding.free, places: encoding.capacity }),
   });
   return {
-    deaf: extractions.deaf,
-    diskState: () => diskWatch.state,
     async close(graceMs) {
       await janitor.close();
-      diskWatch.close();
-      unwatch();
+      await probes.close('disk');
       await Promise.all([extractions.close(graceMs), followUps.close(graceMs)]);
       await registry.close();
       await closeQueues(queues);
@@ -95,7 +80,7 @@ async function servicesOf(
   return {
     outbound,
     storage,
-    insist: (signal, work) => storageWatch.insist(signal, work),
+    retryUntilUp: (signal, work) => storageWatch.retryUntilUp(signal, work),
     disk: resources.disk.workspaces,
     tools: await resources.tools(),
     logger,
@@ -134,13 +119,14 @@ interface ExtractionParts {
 }
 
 function extractionsOf({ resources, redis, workspaces, queues, registry, services }: ExtractionParts) {
-  const { config, logger, metrics, traces } = resources;
+  const { config, logger, metrics, traces, probes } = resources;
   const { observer } = metrics;
   return consumeExtractions({
     redis,
     concurrency: config.WORKER_CONCURRENCY + config.DOWNLOADS_AHEAD,
     lockSeconds: config.JOB_LOCK_SECONDS,
     registry,
+    probes,
     logger,
     observer,
     telemetry: traces.telemetry,
@@ -154,16 +140,20 @@ function extractionsOf({ resources, redis, workspaces, queues, registry, service
   });
 }
 
-/** No job is taken while the storage is away. @returns what ends the watch */
-function pauseWithout(
-  storageWatch: Resources['storageWatch'],
-  extractions: ReturnType<typeof extractionsOf>,
-): () => void {
-  const onDown = (): void => extractions.pause('storage');
-  const onUp = (): void => extractions.resume('storage');
-  storageWatch.on('down', onDown).on('up', onUp);
-  if (storageWatch.state === 'down') onDown();
-  return () => storageWatch.off('down', onDown).off('up', onUp);
+/**
+ * Whether there is room for more jobs. They wait in the queue, for space or for a worker that has
+ * some, instead of failing one after the other.
+ */
+function diskProbe({ disk, probes }: Resources): Probe<'disk'> {
+  const spaces = [...new Set(Object.values(disk))];
+  return {
+    // Throws where a volume does not answer: the jobs that need it fail and are tried again.
+    async ask() {
+      const low = await Promise.all(spaces.map((space) => space.isLow(probes.isFailing('disk'))));
+      return low.includes(true) ? 'low' : 'ok';
+    },
+    figures: () => ({ soundpost_worker_disk_low: probes.isFailing('disk') ? 1 : 0 }),
+  };
 }
 
 function janitorOf(resources: Resources, redis: Redis): Janitor {

@@ -19,7 +19,7 @@ export interface WorkerServices {
   readonly outbound: Outbound;
   readonly storage: Storage;
   /** For what the storage is asked for: waits while it is away. */
-  readonly insist: <Result>(signal: AbortSignal, work: () => Promise<Result>) => Promise<Result>;
+  readonly retryUntilUp: <Result>(signal: AbortSignal, work: () => Promise<Result>) => Promise<Result>;
   readonly tools: MediaTools;
   readonly logger: Logger;
   readonly limits: WorkerLimits;

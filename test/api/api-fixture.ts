@@ -264,7 +264,6 @@ export class TestService {
       () => outside.close(),
       () => redis.close(),
       () => resources.close(),
-      async () => resources.storageWatch.close(),
       () => closeRedis(connection),
       async () => stores.close(),
     ];
@@ -410,10 +409,10 @@ function toolsOnce(config: Config, { logger }: Resources): Promise<MediaTools> {
 function watched(
   storage: Storage,
   { STORAGE_DEADLINE_SECONDS }: Config,
-  { logger }: Resources,
+  { probes }: Resources,
 ): Pick<Resources, 'storage' | 'storageWatch'> {
   const deadlineMs = STORAGE_DEADLINE_SECONDS * 1000;
-  return { storage, storageWatch: new StorageWatch({ storage, deadlineMs, logger }) };
+  return { storage, storageWatch: new StorageWatch({ storage, deadlineMs, probes }) };
 }
 
 /** The way outside as the service opens it, but with names from a table. */

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { extname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { createLogger } from 'soundpost-kit/observe/logger';
+import { Probes } from 'soundpost-kit/observe/probes';
 import { withDeadline } from 'soundpost-kit/storage/deadline';
 import { createFileStorage } from 'soundpost-kit/storage/file-storage';
 import { StorageWatch } from 'soundpost-kit/storage/storage-watch';
@@ -48,8 +49,9 @@ export async function gatewayOptions(setting: GatewaySetting): Promise<GatewayOp
   const { redisUrl, dataDir, outboundAllow, events, port } = setting;
   const logger = createLogger(process.env.TEST_LOG_LEVEL ?? 'silent');
   const storage = createFileStorage({ root: join(dataDir, 'storage') });
+  const probes = new Probes(logger);
   // Asked when something has failed; its timer holds nobody up.
-  const storageWatch = new StorageWatch({ storage, deadlineMs: 10_000, logger });
+  const storageWatch = new StorageWatch({ storage, deadlineMs: 10_000, probes });
   return {
     host: '127.0.0.1',
     port: port ?? 0,
@@ -60,7 +62,7 @@ export async function gatewayOptions(setting: GatewaySetting): Promise<GatewayOp
     encryptionKey: ENCRYPTION_KEY,
     redisUrl,
     storage: withDeadline(storage, 10_000, storageWatch),
-    storageState: () => storageWatch.state,
+    probes,
     outbound: createOutbound({
       allow: parseAllowRules(outboundAllow ?? ''),
       ports: [80, 443],

@@ -37,11 +37,13 @@ describe('cancelling', () => {
   });
 
   it('a job that waits for its next try ends it at once', async () => {
-    const consumer = queue().consume(async () => {
+    const disk = queue().disk();
+    const spendTry = async () => {
       // Else the next try might come before the cancellation.
-      consumer.pause('disk');
+      await disk.becomes('low');
       throw new Error('the disk is full');
-    });
+    };
+    queue().consume(spendTry, { probes: disk.probes });
     const jobId = await queue().submit();
     await expect.poll(() => queue().redis.zcard(queueKey('extract', 'delayed'))).toBe(1);
     expect(await queue().jobs.cancel(jobId)).toBe('claimed');

@@ -3,6 +3,7 @@
 import { randomBytes } from 'node:crypto';
 import { Queue, Worker } from 'bullmq';
 import { createLogger } from 'soundpost-kit/observe/logger';
+import { Probes } from 'soundpost-kit/observe/probes';
 import { closeRedis, connectRedis, isRedisAway, pingRedis, type Redis } from 'soundpost-kit/redis/connection';
 import { KEY_PREFIX } from 'soundpost-kit/redis/keys';
 import { Sealer } from 'soundpost-kit/signing/sealer';
@@ -192,6 +193,21 @@ export class TestQueue {
     });
     this.onClose(() => consumer.close(0));
     return consumer;
+  }
+
+  /** A disk for workers, as full as the test has it. */
+  disk(): { readonly probes: Probes; becomes(state: 'ok' | 'low'): Promise<unknown> } {
+    const probes = new Probes(logger);
+    let now: 'ok' | 'low' = 'ok';
+    probes.add('disk', { ask: () => now });
+    this.onClose(() => probes.close('disk'));
+    return {
+      probes,
+      becomes(state) {
+        now = state;
+        return probes.ask('disk');
+      },
+    };
   }
 
   /** Of a worker process. */

@@ -3,6 +3,7 @@
 import { ownKey } from 'soundpost-kit/redis/keys';
 import { until } from 'soundpost-testing/until';
 import { describe, expect, it } from 'vitest';
+import type { ExtractionJob } from '../../src/jobs/extraction-consumer.ts';
 import { VIRTUAL_TIME_KEY } from '../../src/jobs/names.ts';
 import { chargeProcessor, processorDebtKey } from '../../src/jobs/processor-budget.ts';
 import { tenantJobsKey } from '../../src/jobs/reservation.ts';
@@ -213,16 +214,18 @@ describe('fairness', () => {
     const unlucky = ids.at(-1) ?? '';
     const order: string[] = [];
     const done = Promise.withResolvers<void>();
-    const consumer = queue().consume(async ({ jobId }) => {
+    const disk = queue().disk();
+    const run = async ({ jobId }: ExtractionJob) => {
       order.push(jobId);
       if (order.length === 50) {
         // Nobody else brings the delayed job forward: it waits until others have come.
-        consumer.pause('disk');
+        await disk.becomes('low');
         throw new Error('the disk is full');
       }
       if (jobId === unlucky) done.resolve();
       return resultOf(jobId);
-    });
+    };
+    queue().consume(run, { probes: disk.probes });
     const delayed = queueKey('extract', 'delayed');
     const [, score = '0'] = await until('the job waits for its next try', async () => {
       const entry = await redis.zrange(delayed, '0', '-1', 'WITHSCORES');
@@ -231,7 +234,7 @@ describe('fairness', () => {
     await jobs.submit('tenant02', jobsOf('tenant02', 200));
     // BullMQ's score of a delayed job is its time * 2^12 + a counter.
     await until('the time of the next try has come', () => Date.now() > Number(score) / 4096);
-    consumer.resume('disk');
+    await disk.becomes('ok');
     await done.promise;
     expect(order.lastIndexOf(unlucky)).toBeLessThan(60);
   });

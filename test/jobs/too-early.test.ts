@@ -1,6 +1,6 @@
 /** A worker whose clock is ahead hands out what waits for its next try, before it has noticed; then it takes no jobs. */
 import { Job, Queue } from 'bullmq';
-import { MOST_OFF_MS, redisClock } from 'soundpost-kit/redis/clock';
+import { Probes } from 'soundpost-kit/observe/probes';
 import { KEY_PREFIX } from 'soundpost-kit/redis/keys';
 import { until } from 'soundpost-testing/until';
 import { expect, it } from 'vitest';
@@ -53,30 +53,32 @@ it('what is handed out before its time is put back, and no try is spent', async 
 it('a worker whose clock goes wrong takes no job until it is right again', async () => {
   const voices = new Queue('voice', { connection: queue().redis, prefix: KEY_PREFIX });
   queue().onClose(() => voices.close());
+  const probes = new Probes(logger);
+  let clock: 'right' | 'wrong' = 'right';
+  probes.add('clock', { ask: () => clock });
+  queue().onClose(() => probes.close('clock'));
   const worker = openWorker(
     'voice',
     async () => 'sent',
-    { redis: queue().connect('worker'), lockSeconds: 30, logger },
+    { redis: queue().connect('worker'), lockSeconds: 30, probes, logger },
     { concurrency: 1 },
   );
   queue().onClose(() => closeWorker(worker, 0, () => undefined));
   await until('it waits for a job', async () =>
     /blocked_clients:[1-9]/.test(await queue().redis.info('clients')),
   );
-  try {
-    redisClock.set(Date.now() + 2 * MOST_OFF_MS);
-    expect(worker.isPaused()).toBe(true);
-    const ended = new Promise((resolve) => worker.once('completed', resolve));
-    // BullMQ hands it to one that waits all the same.
-    const taken = new Promise((resolve) => worker.once('active', resolve));
-    const { id = '' } = await voices.add('send', { what: 'kept' });
-    await taken;
-    await until('it is back', async () => (await voices.getJobState(id)) === 'waiting');
-    expect((await Job.fromId(voices, id))?.attemptsMade).toBe(0);
-    redisClock.set(Date.now());
-    expect(worker.isPaused()).toBe(false);
-    await ended;
-  } finally {
-    redisClock.forget();
-  }
+  clock = 'wrong';
+  await probes.ask('clock');
+  expect(worker.isPaused()).toBe(true);
+  const ended = new Promise((resolve) => worker.once('completed', resolve));
+  // BullMQ hands it to one that waits all the same.
+  const taken = new Promise((resolve) => worker.once('active', resolve));
+  const { id = '' } = await voices.add('send', { what: 'kept' });
+  await taken;
+  await until('it is back', async () => (await voices.getJobState(id)) === 'waiting');
+  expect((await Job.fromId(voices, id))?.attemptsMade).toBe(0);
+  clock = 'right';
+  await probes.ask('clock');
+  expect(worker.isPaused()).toBe(false);
+  await ended;
 });

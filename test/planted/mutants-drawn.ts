@@ -343,7 +343,7 @@ export const mutants: readonly Fault[] = [
     name: 'mutant-removed-clock-redisclock-set',
     promise: 'a mutant of what one MP3 job runs',
     in: 'RedisClock.set',
-    search: "this.emit(this.#isRight ? 'right' : 'wrong');",
+    search: 'this.#known = { redisMs, steadyMs: performance.now() };',
     replace: ';',
     tests: [
       'test/redis/clock.test.ts',

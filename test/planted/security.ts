@@ -101,10 +101,10 @@ export const securityFaults: readonly Fault[] = [
   {
     name: 'cut-off-process-stays-alive',
     promise: 'openapi /health/live: 503 when Redis answers a fresh connection and not ours',
-    in: 'watchLink',
-    search: 'return failedLooks >= LOOKS;',
-    replace: 'return failedLooks > 10 * LOOKS;',
-    tests: ['test/redis/link-watch.test.ts'],
+    in: 'linkProbe',
+    search: "isLost ? 'cut-off' : 'up'",
+    replace: "'up'",
+    tests: ['test/redis/link-probe.test.ts'],
   },
   {
     name: 'board-opens-without-a-key',

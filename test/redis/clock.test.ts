@@ -1,6 +1,7 @@
 /** What time it is by Redis, whatever this process's own clock says. */
 
-import { RedisClock, watchClock } from 'soundpost-kit/redis/clock';
+import { Probes } from 'soundpost-kit/observe/probes';
+import { clockProbe, RedisClock } from 'soundpost-kit/redis/clock';
 import { closeRedis, connectRedis, type Redis } from 'soundpost-kit/redis/connection';
 import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
 import { until } from 'soundpost-testing/until';
@@ -12,19 +13,20 @@ const HOUR = 60 * 60 * 1000;
 let server: TestRedis;
 let redis: Redis;
 let clock: RedisClock;
-let watch: ReturnType<typeof watchClock>;
+let probes: Probes;
 let told: string[];
 beforeEach(async () => {
   server = await startTestRedis();
   redis = connectRedis({ url: server.url, role: 'worker', logger });
   clock = new RedisClock();
   told = [];
-  clock.on('wrong', () => told.push('wrong')).on('right', () => told.push('right'));
-  watch = watchClock(redis, logger, clock);
+  probes = new Probes(logger);
+  probes.add('clock', clockProbe(redis, clock));
+  probes.on('changed', () => told.push(probes.state('clock')));
 });
 afterEach(async () => {
   vi.useRealTimers();
-  watch.close();
+  await probes.close('clock');
   await closeRedis(redis);
   await server.close();
 });
@@ -37,7 +39,7 @@ function setOwnClock(byMs: number): void {
 async function look(): Promise<void> {
   const set = vi.spyOn(clock, 'set');
   await until('its time is taken', async () => {
-    await watch.look();
+    await probes.ask('clock');
     return set.mock.calls.length > 0;
   });
   set.mockRestore();
@@ -80,7 +82,7 @@ it('is the own time before Redis has told', () => {
 
 it('is the process’s own again when nobody asks Redis any more', async () => {
   await look();
-  watch.close();
+  await probes.close('clock');
   setOwnClock(HOUR);
   expect(clock.now()).toBe(Date.now());
   expect(clock.isRight).toBe(true);
@@ -90,21 +92,21 @@ it('is the process’s own again when nobody asks Redis any more', async () => {
 it('is not taken from an answer that was late', async () => {
   await look();
   // From now on it looks only when it is told to.
-  watch.close();
+  await probes.close('clock');
   const set = vi.spyOn(clock, 'set');
   vi.useFakeTimers({ toFake: ['performance'] });
-  const looking = watch.look();
+  const looking = probes.ask('clock');
   vi.advanceTimersByTime(1500);
   await looking;
   expect(set).not.toHaveBeenCalled();
-  await watch.look();
+  await probes.ask('clock');
   expect(set).toHaveBeenCalledOnce();
 });
 
 it('goes on while Redis is away', async () => {
   await look();
   redis.disconnect();
-  await watch.look();
+  await probes.ask('clock');
   setOwnClock(HOUR);
   expect(clock.aheadMs).toBeGreaterThan(HOUR - 60_000);
   expect(told).toEqual([]);

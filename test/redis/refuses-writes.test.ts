@@ -3,6 +3,7 @@ import { mkdir, rmdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { Redis } from 'ioredis';
 import { pino } from 'pino';
+import { Probes } from 'soundpost-kit/observe/probes';
 import { closeRedis, connectRedis, type Redis as OurRedis } from 'soundpost-kit/redis/connection';
 import { fetch } from 'soundpost-testing/http';
 import { until } from 'soundpost-testing/until';
@@ -21,7 +22,8 @@ beforeAll(async () => {
   workersRedis = connectRedis({ url, role: 'request', logger: pino({ level: 'silent' }) });
   worker = await startHealthServer('127.0.0.1', 0, {
     redis: workersRedis,
-    link: { isCutOff: false, close() {} },
+    probes: new Probes(pino({ level: 'silent' })),
+    sandbox: 'none',
   });
 });
 afterAll(async () => {

@@ -63,7 +63,7 @@ function put(more: { last?: boolean; signal?: AbortSignal; longestMs?: number } 
   const { last = false, signal = new AbortController().signal, ...limits } = more;
   const services = {
     ...{ outbound: around.outbound, storage: around.storage, sealer, logger },
-    insist: <T>(_signal: AbortSignal, work: () => Promise<T>) => work(),
+    retryUntilUp: <T>(_signal: AbortSignal, work: () => Promise<T>) => work(),
     readJob: async () => record,
     isErased: async () => record?.erased === true,
     followUps: { addDestinationWebhook: async () => undefined },

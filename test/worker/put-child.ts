@@ -57,7 +57,7 @@ async function put(size: number): Promise<string> {
   const services = {
     outbound,
     storage,
-    insist: <T>(_signal: AbortSignal, work: () => Promise<T>): Promise<T> => work(),
+    retryUntilUp: <T>(_signal: AbortSignal, work: () => Promise<T>): Promise<T> => work(),
     sealer,
     readJob: async () => record,
     isErased: async () => false,

@@ -70,7 +70,7 @@ function services() {
   return {
     transcriber: { url: transcriber.url, apiKey: undefined, model: 'whisper-1', timeoutMs: 60_000 },
     ...{ storage: around.storage, workspaces: around.workspaces, logger, mostPartBytes: PART_BYTES },
-    insist: <T>(_signal: AbortSignal, work: () => Promise<T>) => work(),
+    retryUntilUp: <T>(_signal: AbortSignal, work: () => Promise<T>) => work(),
     outputTtlSeconds: 3600,
     readJob: async () => record,
     followUps: {

@@ -47,7 +47,7 @@ export async function makeSurroundings(allow = ''): Promise<Surroundings> {
     services: {
       outbound,
       storage,
-      insist: (_signal, work) => work(),
+      retryUntilUp: (_signal, work) => work(),
       logger,
       tools: mediaTools,
       encoding: new Semaphore(4),

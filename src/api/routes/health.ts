@@ -46,7 +46,7 @@ export const healthRoutes: readonly Route[] = [
       errors: [],
     },
     async handle({ response, services }) {
-      const { isCutOff } = services.link;
+      const isCutOff = services.probes.isFailing('link');
       response.status(isCutOff ? 503 : 200).json({ status: isCutOff ? 'unavailable' : 'ok' });
     },
   },
@@ -75,7 +75,7 @@ export const healthRoutes: readonly Route[] = [
       const ready = redis === 'up';
       response.status(ready ? 200 : 503).json({
         status: ready ? 'ok' : 'unavailable',
-        checks: { redis, storage: services.storageState() },
+        checks: { redis, storage: services.probes.state('storage') },
         sandbox: services.settings.sandbox,
         disk,
       });

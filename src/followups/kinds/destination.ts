@@ -28,7 +28,7 @@ interface DestinationServices {
   readonly outbound: Pick<Outbound, 'put'>;
   readonly storage: Pick<Storage, 'read'>;
   /** For what the storage is asked for: waits while it is away. */
-  readonly insist: <Result>(signal: AbortSignal, work: () => Promise<Result>) => Promise<Result>;
+  readonly retryUntilUp: <Result>(signal: AbortSignal, work: () => Promise<Result>) => Promise<Result>;
   readonly sealer: Sealer;
   readonly readJob: (jobId: string) => Promise<JobRecord | undefined>;
   /** Whether the caller had the files of the job erased. */
@@ -154,7 +154,7 @@ async function send(
   services: DestinationServices,
   signal: AbortSignal,
 ): Promise<Answer> {
-  const { outbound, storage, insist, tracing = noTracing } = services;
+  const { outbound, storage, retryUntilUp, tracing = noTracing } = services;
   const erased = new AbortController();
   const looking = setInterval(async () => {
     if (await services.isErased(jobId).catch(() => false)) erased.abort(new Error(ERASED));
@@ -163,7 +163,7 @@ async function send(
   let late: AbortSignal | undefined;
   try {
     // While the storage is away nobody at the other end is made to wait, and no time runs that is theirs.
-    const body = await insist(ended, () => storage.read(file.storageKey));
+    const body = await retryUntilUp(ended, () => storage.read(file.storageKey));
     using limit = deadline(services.longestMs ?? LONGEST_PUT_MS, { signal: ended });
     late = limit.signal;
     return await tracing.span(

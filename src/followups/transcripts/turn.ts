@@ -26,7 +26,7 @@ export interface TranscriptServices {
   readonly transcriber: Transcriber | undefined;
   readonly storage: Storage;
   /** For what the storage is asked for: waits while it is away. */
-  readonly insist: <Result>(signal: AbortSignal, work: () => Promise<Result>) => Promise<Result>;
+  readonly retryUntilUp: <Result>(signal: AbortSignal, work: () => Promise<Result>) => Promise<Result>;
   readonly workspaces: Workspaces;
   /** How long the text is kept. */
   readonly outputTtlSeconds: number;
@@ -72,14 +72,14 @@ async function turnIn(workspace: string, turn: TurnOf): Promise<Turn> {
   const { audio, attempt, signal, services } = turn;
   const { storage, transcriber } = services;
   if (transcriber === undefined) return again('there is no transcriber', attempt);
-  const insist = <Result>(work: () => Promise<Result>) => services.insist(signal, work);
+  const retryUntilUp = <Result>(work: () => Promise<Result>) => services.retryUntilUp(signal, work);
   const keys = besideAudio(audio);
   const keep = (recording: Recording): Promise<unknown> =>
-    insist(() => storage.write(keys.heard, Readable.from([JSON.stringify(recording)])));
+    retryUntilUp(() => storage.write(keys.heard, Readable.from([JSON.stringify(recording)])));
 
-  let recording = await insist(() => readHeard(storage, keys.heard));
+  let recording = await retryUntilUp(() => readHeard(storage, keys.heard));
   if (recording === undefined) {
-    recording = await insist(async () => {
+    recording = await retryUntilUp(async () => {
       const wav = await storage.read(audio.storageKey).catch(orMissing);
       return wav && openRecording(addAbortSignal(signal, wav), services.mostPartBytes);
     });
@@ -89,7 +89,7 @@ async function turnIn(workspace: string, turn: TurnOf): Promise<Turn> {
   const part = nextPart(recording);
   if (part === undefined) return write(workspace, recording, turn);
   const path = join(workspace, 'part.wav');
-  if (!(await insist(() => writePart(path, part, audio, signal, storage)))) return gone();
+  if (!(await retryUntilUp(() => writePart(path, part, audio, signal, storage)))) return gone();
   const asked = { path, seconds: part.seconds, language: audio.language };
   const startedAt = performance.now();
   const answer = await ask(transcriber, asked, signal, services);
@@ -126,16 +126,18 @@ async function write(
   recording: Recording,
   { audio, payload: { jobId, name }, signal, services }: TurnOf,
 ): Promise<Turn> {
-  const { storage, insist } = services;
+  const { storage, retryUntilUp } = services;
   const { subtitles, timeline, filename } = audio;
   const transcript = transcriptOf(recording, timeline.startOffset, audio.language);
   const content = Buffer.from(writeSubtitles(transcript, subtitles));
   const written = join(workspace, 'text');
   await writeFile(written, content);
-  const { key, sizeBytes } = await insist(signal, () => storage.publish(written, besideAudio(audio).text));
+  const { key, sizeBytes } = await retryUntilUp(signal, () =>
+    storage.publish(written, besideAudio(audio).text),
+  );
   if ((await audioOf(jobId, name, services)) === undefined) {
     // The files of the job were erased meanwhile: this one was not there to be erased with them.
-    await insist(signal, () => storage.remove(key));
+    await retryUntilUp(signal, () => storage.remove(key));
     return gone();
   }
   const file = {

@@ -2,23 +2,23 @@
 import type { RequestHandler } from 'express';
 import { STANDBY_RETRY_SECONDS } from 'soundpost-chat/lease/lease';
 import type { GatewayErrorCode } from 'soundpost-contract/gateway-errors';
+import type { ProbeState, Probes } from 'soundpost-kit/observe/probes';
 import { type Redis, stateOfRedis } from 'soundpost-kit/redis/connection';
-import type { LinkWatch } from 'soundpost-kit/redis/link-watch';
-import type { StorageState } from 'soundpost-kit/storage/storage';
 import type { SandboxLevel } from 'soundpost-media/sandbox';
 
-export function live(link: LinkWatch): RequestHandler {
+export function live(probes: Probes): RequestHandler {
   return (_request, response) => {
+    const isCutOff = probes.isFailing('gatewayLink');
     response
-      .status(link.isCutOff ? 503 : 200)
+      .status(isCutOff ? 503 : 200)
       .set('Cache-Control', 'no-store')
-      .json({ status: link.isCutOff ? 'unavailable' : 'ok' });
+      .json({ status: isCutOff ? 'unavailable' : 'ok' });
   };
 }
 
 interface Readiness {
   readonly redis: Redis;
-  readonly storageState: () => StorageState;
+  readonly probes: Probes;
   readonly sandbox: SandboxLevel;
   /** Whether this process is the one of the gateway that serves. */
   readonly serves: boolean;
@@ -29,9 +29,13 @@ const redisWords: Readonly<Record<Awaited<ReturnType<typeof stateOfRedis>>, stri
   'refuses-writes': 'refuses-writes',
   down: 'unreachable',
 };
-const storageWords: Readonly<Record<StorageState, string>> = { up: 'ok', slow: 'slow', down: 'unreachable' };
+const storageWords: Readonly<Record<ProbeState<'storage'>, string>> = {
+  up: 'ok',
+  slow: 'slow',
+  down: 'unreachable',
+};
 
-export function ready({ redis, storageState, sandbox, serves }: Readiness): RequestHandler {
+export function ready({ redis, probes, sandbox, serves }: Readiness): RequestHandler {
   return async (_request, response) => {
     const redisState = await stateOfRedis(redis);
     const ok = redisState === 'up' && serves;
@@ -46,7 +50,7 @@ export function ready({ redis, storageState, sandbox, serves }: Readiness): Requ
         status: ok ? 'ok' : 'unavailable',
         ...(standsBy ? { code: 'standby' satisfies GatewayErrorCode } : {}),
         redis: redisWords[redisState],
-        storage: storageWords[storageState()],
+        storage: storageWords[probes.state('storage')],
         sandbox,
       });
   };

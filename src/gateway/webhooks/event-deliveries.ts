@@ -6,6 +6,7 @@ import { gatewayKey } from 'soundpost-chat/redis-keys';
 import type { GatewayEventName } from 'soundpost-contract/gateway-events';
 import type { InstanceDelivery } from 'soundpost-contract/gateway-webhooks';
 import type { Observer } from 'soundpost-kit/observe/metrics/observer';
+import type { Probes } from 'soundpost-kit/observe/probes';
 import { closeRedis, type Redis } from 'soundpost-kit/redis/connection';
 import type { Outbound } from 'soundpost-outbound/outbound';
 import type { Webhook } from '../../followups/post-webhook.ts';
@@ -32,6 +33,7 @@ interface EventDeliveriesOptions {
   readonly scheduleSeconds: readonly number[];
   /** Where messages.update is relayed to; undefined relays nothing. */
   readonly relay: RelayTarget | undefined;
+  readonly probes: Probes;
   readonly logger: Logger;
   readonly observer?: Observer | undefined;
 }
@@ -77,7 +79,8 @@ export class EventDeliveries {
 
   /** Begins to deliver. One process at a time may, since lanes are its own. */
   async start(): Promise<void> {
-    const { webhooks, outbound, scheduleSeconds, relay, workerRedis, logger, observer } = this.#options;
+    const { webhooks, outbound, scheduleSeconds, relay, workerRedis, probes, logger, observer } =
+      this.#options;
     const { post } = outbound;
     const kept = { scheduleSeconds, logSeconds: LOG_SECONDS };
     const instance = instanceKind({ webhooks, post, ...kept, logger, observer });
@@ -89,6 +92,7 @@ export class EventDeliveries {
       isAlone: true,
       concurrency: CONCURRENCY,
       lockSeconds: LOCK_SECONDS,
+      probes,
       logger,
     });
   }

@@ -67,7 +67,7 @@ async function openUpload(
         roomBytes = bytes;
       },
     };
-    const path = await services.insist(signal, () =>
+    const path = await services.retryUntilUp(signal, () =>
       services.storage.localCopy(uploadStorageKey(file), workspace, copying),
     );
     if ((await streamKindOf(path)) !== undefined)

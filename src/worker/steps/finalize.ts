@@ -21,7 +21,7 @@ export const finalize: Step<ExtractedAudio, ExtractResult> = async (extracted, c
   const asked = outputsOf(payload);
   const keys = attemptFiles(context.jobId, context.attemptToken, asked);
   const publish = (path: string, key: string) =>
-    services.insist(signal, () => services.storage.publish(path, key));
+    services.retryUntilUp(signal, () => services.storage.publish(path, key));
   const published: ((expiresAt: string) => StoredFile)[] = [];
   const transcripts: TranscriptAudio[] = [];
   for (const [nth, output] of asked.entries()) {

@@ -1,52 +1,47 @@
 /**
- * Whether the storage answers: asked every few seconds, and at once when something that it was asked for has failed. While it is away, requests
- * that need it are refused without waiting for it, and workers take no jobs.
+ * Whether the storage answers, and who waits for it. While it is away, requests that need it are
+ * refused at once, and jobs that need it wait.
  */
-import { EventEmitter, once } from 'node:events';
+import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Logger } from 'soundpost-base/logger';
+import type { ProbeState, Probes } from '../observe/probes.ts';
 import { inTime } from './deadline.ts';
-import { type Storage, type StorageState, StorageUnavailable } from './storage.ts';
+import { type Storage, StorageUnavailable } from './storage.ts';
 
 interface StorageWatchOptions {
   readonly storage: Pick<Storage, 'ping'>;
-  /** What has not answered by then is away, ms (STORAGE_DEADLINE_SECONDS). */
+  /** A storage that takes longer to answer is away, ms (STORAGE_DEADLINE_SECONDS). */
   readonly deadlineMs: number;
-  readonly logger: Logger;
+  /** Gets the row `storage`. The caller closes it. */
+  readonly probes: Probes;
 }
 
-const LOOK_EVERY_MS = 5000;
-const LOOK_WHILE_DOWN_MS = 500;
 const SLOW_MS = 1000;
-/** How often work is done again at once that fails although the storage answers. */
-const VAIN_TRIES = 3;
+/** How often work is tried that fails although the storage answers. */
+const TRIES = 3;
+const RETRY_MS = 500;
 
-/** Emits `down` and `up` when that changes. */
-export class StorageWatch extends EventEmitter<{ down: []; up: [] }> {
+export class StorageWatch {
   readonly #options: StorageWatchOptions;
-  #state: StorageState = 'up';
   #answerMs = 0;
   #failure: unknown;
-  #looking: Promise<boolean> | undefined;
   #ping: Promise<void> | undefined;
-  #timer: NodeJS.Timeout | undefined;
-  #isClosed = false;
 
-  /** It is taken for `up` until the first look, which the caller makes. */
+  /** The storage counts as `up` until the caller's first look. */
   constructor(options: StorageWatchOptions) {
-    super();
-    // Each job that waits for the storage listens.
-    this.setMaxListeners(0);
     this.#options = options;
+    options.probes.add('storage', {
+      ask: () => this.#ask(),
+      details: () => ({ err: this.#failure }),
+      figures: () => ({
+        soundpost_storage_up: this.#isDown ? 0 : 1,
+        soundpost_storage_answer_seconds: this.#answerMs / 1000,
+      }),
+    });
   }
 
-  get state(): StorageState {
-    return this.#state;
-  }
-
-  /** How long the last answer took, seconds. */
-  get answerSeconds(): number {
-    return this.#answerMs / 1000;
+  get #isDown(): boolean {
+    return this.#options.probes.isFailing('storage');
   }
 
   /** What the last look failed with; undefined while the storage answers. */
@@ -56,51 +51,39 @@ export class StorageWatch extends EventEmitter<{ down: []; up: [] }> {
 
   /** Throws StorageUnavailable while the storage is known to be away. */
   demandUp(): void {
-    if (this.#state === 'down') {
+    if (this.#isDown) {
       throw new StorageUnavailable('ETIMEDOUT', 'the storage is known to be away', this.#failure);
     }
   }
 
-  /** Asks the storage, and goes on asking until `close`. Whoever calls meanwhile gets the same answer. @returns whether it answers */
-  look(): Promise<boolean> {
-    this.#looking ??= this.#ask().finally(() => {
-      this.#looking = undefined;
-      if (this.#isClosed) return;
-      clearTimeout(this.#timer);
-      const everyMs = this.#state === 'down' ? LOOK_WHILE_DOWN_MS : LOOK_EVERY_MS;
-      this.#timer = setTimeout(() => void this.look(), everyMs).unref();
-    });
-    return this.#looking;
+  /** Asks the storage now. @returns whether it answers */
+  async look(): Promise<boolean> {
+    return (await this.#options.probes.ask('storage')) !== 'down';
   }
 
   /**
-   * Does the work; while the storage is away, waits for it and does it again.
+   * Does the work; if the storage is away, waits until it is back and does the work again.
    * @param work may be done several times
-   * @throws what the work throws although the storage answers: of a lost connection or a late answer after three tries, else at once; the
-   * signal's reason
+   * @throws what the work throws although the storage answers: of a lost connection or a late
+   * answer after three tries, else at once; the signal's reason
    */
-  async insist<Result>(signal: AbortSignal, work: () => Promise<Result>): Promise<Result> {
-    for (let vain = 0; ; ) {
-      while (this.#state === 'down') await once(this, 'up', { signal });
+  async retryUntilUp<Result>(signal: AbortSignal, work: () => Promise<Result>): Promise<Result> {
+    for (let tries = 1; ; ) {
+      while (this.#isDown) await once(this.#options.probes, 'changed', { signal });
       try {
         return await work();
       } catch (error) {
         signal.throwIfAborted();
         if (await this.look()) {
-          vain += 1;
-          if (!isConnectionLost(error) || vain >= VAIN_TRIES) throw error;
-          await sleep(LOOK_WHILE_DOWN_MS, undefined, { signal });
+          if (!isConnectionLost(error) || tries >= TRIES) throw error;
+          tries += 1;
+          await sleep(RETRY_MS, undefined, { signal });
         }
       }
     }
   }
 
-  close(): void {
-    this.#isClosed = true;
-    clearTimeout(this.#timer);
-  }
-
-  async #ask(): Promise<boolean> {
+  async #ask(): Promise<ProbeState<'storage'>> {
     const { storage, deadlineMs } = this.#options;
     const startedMs = performance.now();
     const late = new AbortController();
@@ -110,28 +93,14 @@ export class StorageWatch extends EventEmitter<{ down: []; up: [] }> {
     });
     try {
       await inTime('ping', deadlineMs, this.#ping);
-      this.#answerMs = performance.now() - startedMs;
-      this.#note(this.#answerMs > SLOW_MS ? 'slow' : 'up', undefined);
-      return true;
     } catch (error) {
       late.abort();
-      this.#note('down', error);
-      return false;
+      this.#failure = error;
+      return 'down';
     }
-  }
-
-  #note(state: StorageState, failure: unknown): void {
-    const before = this.#state;
-    this.#state = state;
-    this.#failure = failure;
-    if (this.#isClosed || (before === 'down') === (state === 'down')) return;
-    if (state === 'down') {
-      this.#options.logger.error({ err: failure }, 'the storage is away: what needs it waits or is refused');
-      this.emit('down');
-    } else {
-      this.#options.logger.warn('the storage answers again');
-      this.emit('up');
-    }
+    this.#failure = undefined;
+    this.#answerMs = performance.now() - startedMs;
+    return this.#answerMs > SLOW_MS ? 'slow' : 'up';
   }
 }
 

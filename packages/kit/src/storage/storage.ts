@@ -43,9 +43,6 @@ export interface Storage {
   ping(signal?: AbortSignal): Promise<void>;
 }
 
-/** As it was found last. `slow`: it answers, but takes more than a second for it. */
-export type StorageState = 'up' | 'slow' | 'down';
-
 /** For a storage that has to copy before there is a local path. */
 interface Copying {
   /** Gives the copy up; what was copied is left to whoever owns the workspace. */

@@ -4,20 +4,23 @@ import { type StorageOnS3, storageOnS3 } from 'soundpost-testing/s3/s3-fixture';
 import { until } from 'soundpost-testing/until';
 import { afterEach, expect, test } from 'vitest';
 import { createLogger } from '../../src/observe/logger.ts';
+import { Probes } from '../../src/observe/probes.ts';
 import { watchedInTime, withDeadline } from '../../src/storage/deadline.ts';
 import { StorageWatch } from '../../src/storage/storage-watch.ts';
 
 const signal = new AbortController().signal;
 let on: StorageOnS3;
 let watch: StorageWatch;
+let probes: Probes;
 
 async function watched(deadlineMs: number): Promise<void> {
   on = await storageOnS3({ tries: 1 });
-  watch = new StorageWatch({ storage: on.storage, deadlineMs, logger: createLogger('silent') });
+  probes = new Probes(createLogger('silent'));
+  watch = new StorageWatch({ storage: on.storage, deadlineMs, probes });
   await watch.look();
 }
 afterEach(async () => {
-  watch.close();
+  await probes.close('storage');
   await on.close();
 });
 
@@ -26,12 +29,12 @@ test('a request that fails shows that it is away; then nothing is asked, until i
   const storage = withDeadline(on.storage, 10_000, watch);
   on.server.fault = () => ({ kind: 'cut' });
   await expect(storage.stat('a')).rejects.toMatchObject({ code: 'ECONNRESET' });
-  await until('it is known to be away', () => watch.state === 'down');
+  await until('it is known to be away', () => probes.state('storage') === 'down');
   await expect(storage.stat('b')).rejects.toThrow('known to be away');
   await expect(watchedInTime(10_000, watch)('create', new Promise(() => undefined))).rejects.toThrow('away');
   expect(on.server.requests.map(({ key }) => key)).not.toContain('some/prefix/b');
   on.server.fault = () => undefined;
-  await until('it is back', () => watch.state === 'up');
+  await until('it is back', () => probes.state('storage') === 'up');
   expect(await storage.stat('b')).toBeUndefined();
 });
 
@@ -45,7 +48,7 @@ test('one that hangs is away after its deadline, and asked once at a time', asyn
   expect(await Promise.all([watch.look(), watch.look()])).toEqual([false, false]);
   expect(pings).toBe(1);
   on.server.fault = () => undefined;
-  await until('it is back', () => watch.state === 'up');
+  await until('it is back', () => probes.state('storage') === 'up');
 });
 
 test('one that is slow is not away', async () => {
@@ -53,8 +56,8 @@ test('one that is slow is not away', async () => {
   // From when it was asked.
   on.server.fault = () => ({ kind: 'late', until: delay(1200) });
   expect(await watch.look()).toBe(true);
-  expect(watch.state).toBe('slow');
-  expect(watch.answerSeconds).toBeGreaterThan(1);
+  expect(probes.state('storage')).toBe('slow');
+  expect(Object.fromEntries(probes.figures()).soundpost_storage_answer_seconds).toBeGreaterThan(1);
   watch.demandUp();
 });
 
@@ -62,11 +65,11 @@ test('work waits while it is away, and is done again', async () => {
   await watched(10_000);
   on.server.fault = () => ({ kind: 'cut' });
   let tries = 0;
-  const work = watch.insist(signal, () => {
+  const work = watch.retryUntilUp(signal, () => {
     tries += 1;
     return on.storage.stat('a');
   });
-  await until('it is known to be away', () => watch.state === 'down');
+  await until('it is known to be away', () => probes.state('storage') === 'down');
   expect(tries).toBe(1);
   on.server.fault = () => undefined;
   expect(await work).toBeUndefined();
@@ -76,13 +79,13 @@ test('work waits while it is away, and is done again', async () => {
 test('work is not done again for ever while the storage answers', async () => {
   await watched(10_000);
   on.server.fault = ({ key }) => (key === '' ? undefined : { kind: 'cut' });
-  await expect(watch.insist(signal, () => on.storage.stat('a'))).rejects.toMatchObject({
+  await expect(watch.retryUntilUp(signal, () => on.storage.stat('a'))).rejects.toMatchObject({
     code: 'ECONNRESET',
   });
   expect(on.server.requests.filter(({ key }) => key !== '')).toHaveLength(3);
   const failure = new Error('of the work itself');
   let tries = 0;
-  const work = watch.insist(signal, async () => {
+  const work = watch.retryUntilUp(signal, async () => {
     tries += 1;
     throw failure;
   });
@@ -94,8 +97,8 @@ test('who gives up does not wait', async () => {
   await watched(10_000);
   on.server.fault = () => ({ kind: 'cut' });
   const cancelled = new AbortController();
-  const work = watch.insist(cancelled.signal, () => on.storage.stat('a'));
-  await until('it is known to be away', () => watch.state === 'down');
+  const work = watch.retryUntilUp(cancelled.signal, () => on.storage.stat('a'));
+  await until('it is known to be away', () => probes.state('storage') === 'down');
   cancelled.abort(new Error('cancelled'));
   await expect(work).rejects.toThrow();
 });
@@ -103,13 +106,13 @@ test('who gives up does not wait', async () => {
 test('listeners are told of changes alone', async () => {
   await watched(10_000);
   const told: string[] = [];
-  watch.on('down', () => told.push('down')).on('up', () => told.push('up'));
+  probes.on('changed', () => told.push(probes.state('storage')));
   await watch.look();
   on.server.fault = () => ({ kind: 'cut' });
   await watch.look();
   await watch.look();
   on.server.fault = () => undefined;
-  await until('it is back', () => watch.state === 'up');
+  await until('it is back', () => probes.state('storage') === 'up');
   await turn();
   expect(told).toEqual(['down', 'up']);
 });

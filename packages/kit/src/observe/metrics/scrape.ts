@@ -1,6 +1,7 @@
 /** Answers a scrape: asks for what is only known when it is asked for, and writes everything out. */
 import { within } from 'soundpost-base/deadline';
 import { ConnectionState, TransportKind } from 'soundpost-contract/gateway-instances';
+import type { Probes } from '../probes.ts';
 import { type Observer, silentObserver } from './observer.ts';
 import { MetricRegistry } from './registry.ts';
 import { type Part, type queueLabel, queueStates } from './table.ts';
@@ -19,13 +20,10 @@ interface InstanceState {
 interface Sources {
   /** Rejects when Redis does not answer. */
   readonly redis?: () => Promise<unknown>;
-  /** By how much the clock of this process is ahead of Redis'. */
-  readonly clockAheadSeconds?: () => number;
   readonly queues?: () => Promise<readonly QueueFigures[]>;
   readonly instances?: () => Promise<readonly InstanceState[]>;
-  /** As it was found last. */
-  readonly storage?: () => { readonly state: 'up' | 'slow' | 'down'; readonly answerSeconds: number };
-  readonly worker?: () => { readonly busy: number; readonly places: number; readonly diskLow: boolean };
+  readonly probes?: () => ReturnType<Probes['figures']>;
+  readonly worker?: () => { readonly busy: number; readonly places: number };
 }
 
 /** Several scrapes in a row ask once. */
@@ -70,7 +68,7 @@ export class Metrics {
   }
 
   async #look(): Promise<void> {
-    const { redis, clockAheadSeconds, storage, queues, instances, worker } = this.#sources;
+    const { redis, probes, queues, instances, worker } = this.#sources;
     const [ping, figures, states] = await Promise.all([
       inTime(redis?.()),
       inTime(queues?.()),
@@ -78,20 +76,12 @@ export class Metrics {
     ]);
     this.#noteQueues(figures);
     if (redis !== undefined) this.#registry.set('soundpost_redis_up', {}, ping === undefined ? 0 : 1);
-    if (clockAheadSeconds !== undefined) {
-      this.#registry.set('soundpost_clock_ahead_seconds', {}, clockAheadSeconds());
-    }
-    if (storage !== undefined) {
-      const { state, answerSeconds } = storage();
-      this.#registry.set('soundpost_storage_up', {}, state === 'down' ? 0 : 1);
-      this.#registry.set('soundpost_storage_answer_seconds', {}, answerSeconds);
-    }
+    for (const [name, value] of probes?.() ?? []) this.#registry.set(name, {}, value);
     this.#noteInstances(states);
     if (worker !== undefined) {
-      const { busy, places, diskLow } = worker();
+      const { busy, places } = worker();
       this.#registry.set('soundpost_worker_encoding_places', { state: 'busy' }, busy);
       this.#registry.set('soundpost_worker_encoding_places', { state: 'free' }, places - busy);
-      this.#registry.set('soundpost_worker_disk_low', {}, diskLow ? 1 : 0);
     }
   }
 

@@ -1,7 +1,8 @@
 /** A process that alone has lost Redis is told from a Redis that is away for everybody. */
 
+import { Probes } from 'soundpost-kit/observe/probes';
 import { closeRedis, connectRedis, type Redis } from 'soundpost-kit/redis/connection';
-import { type LinkWatch, watchLink } from 'soundpost-kit/redis/link-watch';
+import { linkProbe } from 'soundpost-kit/redis/link-probe';
 import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
 import { until } from 'soundpost-testing/until';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
@@ -9,14 +10,16 @@ import { logger } from '../jobs/queue-fixture.ts';
 
 let server: TestRedis;
 let redis: Redis;
-let watch: LinkWatch;
+let probes: Probes;
 beforeEach(async () => {
   server = await startTestRedis();
   redis = connectRedis({ url: server.url, role: 'request', logger });
-  watch = watchLink(redis, logger, 50);
+  probes = new Probes(logger);
+  probes.add('link', { ...linkProbe(redis), everyMs: 50 });
+  void probes.ask('link');
 });
 afterEach(async () => {
-  watch.close();
+  await probes.close('link');
   await closeRedis(redis);
   await server.close();
 });
@@ -25,19 +28,19 @@ it('is cut off when its connection has ended while Redis answers, until it is th
   await redis.ping();
   redis.disconnect();
   const fresh = vi.spyOn(redis, 'duplicate');
-  await until('it is cut off', () => watch.isCutOff);
+  await until('it is cut off', () => probes.isFailing('link'));
   // After a few looks in a row, 5 s apart.
   expect(fresh.mock.calls.length).toBeLessThan(10);
   await redis.connect();
-  await until('it is not any more', () => !watch.isCutOff);
+  await until('it is not any more', () => !probes.isFailing('link'));
 });
 
-// Fails when packages/kit/src/redis/link-watch.ts does not ask anew.
+// Fails when packages/kit/src/redis/link-probe.ts does not ask anew.
 it('is not cut off by a Redis that hangs', async () => {
   const fresh = vi.spyOn(redis, 'duplicate');
   process.kill(server.pid, 'SIGSTOP');
   await until('it has looked four times', () => fresh.mock.calls.length >= 4);
-  expect(watch.isCutOff).toBe(false);
+  expect(probes.isFailing('link')).toBe(false);
   process.kill(server.pid, 'SIGCONT');
 });
 
@@ -46,5 +49,5 @@ it('is not cut off by a Redis that is gone', async () => {
   const fresh = vi.spyOn(redis, 'duplicate');
   await server.close();
   await until('it has looked four times', () => fresh.mock.calls.length >= 4);
-  expect(watch.isCutOff).toBe(false);
+  expect(probes.isFailing('link')).toBe(false);
 });

@@ -1,0 +1,199 @@
+/**
+ * What a process asks again and again about the things that it depends on: one row each. Health
+ * and metrics read the rows, and workers pause by them.
+ */
+import { EventEmitter } from 'node:events';
+import type { Logger } from 'soundpost-base/logger';
+
+interface ProbeRow {
+  /** The words of health, from well to worst: the last one is a failure. */
+  readonly states: readonly string[];
+  readonly everyMs: number;
+  /** Default: as often as ever. */
+  readonly everyMsWhileFailing?: number;
+  /** So many failures in a row count; default 1. */
+  readonly failureThreshold?: number;
+  /** Which queue's workers take no jobs during a failure; default: none. */
+  readonly pauses?: 'extract' | 'every queue';
+  /** Only another process mends it, so this one ends. */
+  readonly endsProcess?: true;
+  /** What the log says at the beginning of a failure, and at its end. */
+  readonly failed: string;
+  readonly recovered?: string;
+}
+
+/** `cut-off`: this process alone has lost Redis, which its restart mends. */
+const link = {
+  states: ['up', 'cut-off'],
+  everyMs: 5000,
+  // A connection that is being made anew has its time, also in a failover.
+  failureThreshold: 3,
+  failed: 'Redis answers a fresh connection and not ours: /health/live is 503 until it does',
+} as const;
+
+export const probeTable = {
+  link,
+  /** The gateway has a connection of its own. */
+  gatewayLink: link,
+  /** This process's clock is near that of Redis; BullMQ times jobs by it. */
+  clock: {
+    states: ['right', 'wrong'],
+    everyMs: 1000,
+    pauses: 'every queue',
+    failed:
+      'the clock of this machine is more than 5 s off that of Redis: no jobs are taken and nothing is swept until it is right; have it set by NTP',
+    recovered: 'the clock is right again',
+  },
+  /** The storage answers a ping. `slow`: after more than a second. */
+  storage: {
+    states: ['up', 'slow', 'down'],
+    everyMs: 5000,
+    everyMsWhileFailing: 500,
+    pauses: 'extract',
+    failed: 'the storage is away: what needs it waits or is refused',
+    recovered: 'the storage answers again',
+  },
+  /** The volumes have more than the reserve. Three tries of a job take longer than the interval. */
+  disk: {
+    states: ['ok', 'low'],
+    everyMs: 1000,
+    pauses: 'extract',
+    failed: 'the disk is nearly full (DISK_RESERVE_BYTES): no more jobs are taken until there is room',
+    recovered: 'there is room on the disk again: jobs are taken',
+  },
+  /** `stalled`: jobs wait, the worker has room and begins none. A healthy one looks every 5 s. */
+  consumer: {
+    states: ['taking', 'stalled'],
+    everyMs: 5000,
+    failureThreshold: 12,
+    endsProcess: true,
+    failed: 'the worker takes no jobs although jobs wait (WATCHDOG_SECONDS); it ends, to be started again',
+  },
+  /** Asking is the event loop's sign of life: without it the process is killed (loop-watchdog.ts). */
+  loop: {
+    states: ['turning', 'stood'],
+    everyMs: 6000,
+    failed: 'the event loop stood still, and nothing was answered meanwhile',
+  },
+} as const satisfies Record<string, ProbeRow>;
+
+type ProbeName = keyof typeof probeTable;
+export type ProbeState<Name extends ProbeName> = (typeof probeTable)[Name]['states'][number];
+
+/** How a row is asked. */
+export interface Probe<Name extends ProbeName> {
+  /** Throws where nothing can be told: what was known stays. */
+  ask(): ProbeState<Name> | Promise<ProbeState<Name>>;
+  /** Default: as the table has it. */
+  readonly everyMs?: number | undefined;
+  /** What the log says beside the words of the table. */
+  details?(): object;
+  /** What a scrape reads. */
+  figures?(): { readonly [Name in Figure]?: number };
+  close?(): void | Promise<void>;
+}
+
+/** Gauges without labels. */
+type Figure =
+  | 'soundpost_clock_ahead_seconds'
+  | 'soundpost_storage_up'
+  | 'soundpost_storage_answer_seconds'
+  | 'soundpost_worker_disk_low';
+
+interface Asked extends Probe<ProbeName> {
+  state: ProbeState<ProbeName>;
+  failures: number;
+  timer?: NodeJS.Timeout;
+  asking?: Promise<void> | undefined;
+  isClosed?: true;
+}
+
+/** Emits `changed` when a row begins or ceases to fail, `broken` when only another process helps. */
+export class Probes extends EventEmitter<{ changed: []; broken: [string] }> {
+  readonly #rows = new Map<ProbeName, Asked>();
+  readonly #logger: Logger;
+
+  constructor(logger: Logger) {
+    super();
+    // Each worker listens, and each job that waits for the storage.
+    this.setMaxListeners(0);
+    this.#logger = logger;
+  }
+
+  /** Replaces what had the name. It is well until it is asked. */
+  add<Name extends ProbeName>(name: Name, probe: Probe<Name>): void {
+    void this.close(name);
+    this.#rows.set(name, { ...probe, state: probeTable[name].states[0], failures: 0 });
+  }
+
+  /** Asks, and goes on at intervals until `close`. Calls in the meantime share the answer. */
+  async ask<Name extends ProbeName>(name: Name): Promise<ProbeState<Name>> {
+    const row = this.#rows.get(name);
+    if (row !== undefined) {
+      row.asking ??= this.#ask(name, row).finally(() => {
+        row.asking = undefined;
+      });
+      await row.asking;
+    }
+    return this.state(name);
+  }
+
+  state<Name extends ProbeName>(name: Name): ProbeState<Name> {
+    return (this.#rows.get(name)?.state ?? probeTable[name].states[0]) as ProbeState<Name>;
+  }
+
+  isFailing(name: ProbeName): boolean {
+    return this.state(name) === probeTable[name].states.at(-1);
+  }
+
+  /** Whether workers of the queue take no jobs now. */
+  pauses(queue: string): boolean {
+    return [...this.#rows.keys()].some((name) => {
+      const { pauses }: ProbeRow = probeTable[name];
+      return this.isFailing(name) && (pauses === 'every queue' || pauses === queue);
+    });
+  }
+
+  figures(): [Figure, number][] {
+    return [...this.#rows.values()].flatMap(
+      (row) => Object.entries(row.figures?.() ?? {}) as [Figure, number][],
+    );
+  }
+
+  async close(...names: ProbeName[]): Promise<void> {
+    const rows = names.flatMap((name) => this.#rows.get(name) ?? []).filter((row) => !row.isClosed);
+    for (const row of rows) {
+      row.isClosed = true;
+      clearTimeout(row.timer);
+    }
+    await Promise.all(rows.map((row) => row.close?.()));
+  }
+
+  async #ask(name: ProbeName, row: Asked): Promise<void> {
+    clearTimeout(row.timer);
+    try {
+      this.#note(name, row, await row.ask());
+    } catch (error) {
+      row.failures = 0;
+      this.#logger.debug({ err: error, probe: name }, 'a probe could not be asked');
+    }
+    if (row.isClosed) return;
+    const { everyMs, everyMsWhileFailing }: ProbeRow = probeTable[name];
+    const waitMs = (this.isFailing(name) ? everyMsWhileFailing : undefined) ?? row.everyMs ?? everyMs;
+    row.timer = setTimeout(() => void this.ask(name), waitMs).unref();
+  }
+
+  #note(name: ProbeName, row: Asked, state: Asked['state']): void {
+    const { states, failureThreshold = 1, failed, recovered, endsProcess }: ProbeRow = probeTable[name];
+    const isFailure = state === states.at(-1);
+    row.failures = isFailure ? row.failures + 1 : 0;
+    if (isFailure && row.failures < failureThreshold) return;
+    const wasFailing = this.isFailing(name);
+    row.state = state;
+    if (row.isClosed || wasFailing === isFailure) return;
+    if (isFailure) this.#logger.error(row.details?.() ?? {}, failed);
+    else if (recovered !== undefined) this.#logger.warn(recovered);
+    this.emit('changed');
+    if (isFailure && endsProcess) this.emit('broken', failed);
+  }
+}
