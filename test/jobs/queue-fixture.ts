@@ -83,9 +83,13 @@ export class TestQueue {
     this.jobs = this.jobQueue(limits);
   }
 
-  connect(role: Parameters<typeof connectRedis>[0]['role'], url = this.server.url): Redis {
-    // On a busy machine Redis may be late by more than a request waits in production.
-    const redis = connectRedis({ url, role, deadlineMs: 30_000, logger });
+  /** @param deadlineMs on a busy machine Redis may be late by more than a request waits in production */
+  connect(
+    role: Parameters<typeof connectRedis>[0]['role'],
+    url = this.server.url,
+    deadlineMs = 30_000,
+  ): Redis {
+    const redis = connectRedis({ url, role, deadlineMs, logger });
     this.onClose(() => closeRedis(redis));
     return redis;
   }

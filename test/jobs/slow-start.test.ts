@@ -17,7 +17,8 @@ const queue = useQueue();
 afterEach(() => process.kill(queue().server.pid, 'SIGCONT'));
 
 async function connected(): Promise<Redis> {
-  const redis = queue().connect('request');
+  // Two stalls that are waited for.
+  const redis = queue().connect('request', undefined, 500);
   if (redis.status !== 'ready') await once(redis, 'ready');
   return redis;
 }
