@@ -1,12 +1,12 @@
-/** Who waits for WhatsApp's server to take a message. Baileys' `sendMessage` resolves when the message left the socket. */
+/** Sends that await the server: Baileys' `sendMessage` resolves once a message left the socket. */
 import { GatewayError } from 'soundpost-contract/gateway-errors';
 
 interface Waiting {
-  taken(): void;
+  accepted(): void;
   refused(error: GatewayError): void;
 }
 
-/** Codes of a negative acknowledgement whose meaning is known (Baileys `SERVER_ERROR_CODES`, `NACK_REASONS`). */
+/** Known codes of a negative acknowledgement (Baileys `SERVER_ERROR_CODES`, `NACK_REASONS`). */
 const refusals: Readonly<Record<string, string>> = {
   '463': 'WhatsApp does not let this account begin new chats at present',
   '475': 'WhatsApp has restricted whom this account may write to',
@@ -16,26 +16,26 @@ const refusals: Readonly<Record<string, string>> = {
 export class Acknowledgements {
   readonly #waiting = new Map<string, Waiting>();
 
-  /** To be called before the message is sent. Rejects with network_refused or not_connected. */
+  /** Call this before sending. Rejects with network_refused or not_connected. */
   wait(messageId: string): Promise<void> {
     const answer = new Promise<void>((resolve, reject) => {
-      this.#waiting.set(messageId, { taken: resolve, refused: reject });
+      this.#waiting.set(messageId, { accepted: resolve, refused: reject });
     });
-    // A send that fails by itself never looks at this promise.
+    // If the send itself fails, nothing awaits this promise.
     answer.catch(() => undefined);
     return answer;
   }
 
-  /** However the send ended. */
+  /** Call this however the send ended. */
   forget(messageId: string): void {
     this.#waiting.delete(messageId);
   }
 
-  taken(messageId: string): void {
-    this.#waiting.get(messageId)?.taken();
+  accepted(messageId: string): void {
+    this.#waiting.get(messageId)?.accepted();
   }
 
-  /** Answers whether somebody was told; otherwise the message had been taken before. */
+  /** @returns whether a send was waiting; otherwise the message had been accepted before */
   refused(messageId: string, code: string | undefined): boolean {
     const waiting = this.#waiting.get(messageId);
     waiting?.refused(
@@ -44,7 +44,7 @@ export class Acknowledgements {
     return waiting !== undefined;
   }
 
-  /** The connection ended: nobody will answer any more. */
+  /** The connection ended, so no more answers arrive. */
   abandon(): void {
     for (const { refused } of this.#waiting.values()) {
       refused(new GatewayError('not_connected', 'the connection ended before WhatsApp took the message'));

@@ -1,6 +1,6 @@
 /**
- * People, groups and chats of an account, as WhatsApp tells them piece by piece: most of it only once, after pairing, so it
- * is kept in Redis. Everything is filed under phone numbers as far as they are known.
+ * An account's people, groups and chats. WhatsApp sends most of them only once, after pairing, so
+ * they are kept in Redis, by phone number where it is known.
  */
 import type { Chat as BaileysChat, Contact as BaileysContact, GroupMetadata } from 'baileys';
 import { gatewayKey } from 'soundpost-chat/redis-keys';
@@ -13,7 +13,7 @@ import { isGroupJid, isPersonJid, phoneJid, userOf } from './phone-jid.ts';
 const Person = z.object({
   /** As the account's phone has it saved. */
   savedName: z.string().optional(),
-  /** As they call themselves. */
+  /** As set by the people themselves. */
   ownName: z.string().optional(),
   pictureUrl: z.string().optional(),
 });
@@ -27,7 +27,7 @@ export class AddressBook {
   readonly #people: string;
   readonly #groups: string;
   readonly #chats: string;
-  /** Told anew with every connection, so not stored. */
+  /** Sent again with every connection, so not stored. */
   readonly #blocked = new Set<string>();
 
   constructor(redis: Redis, instanceId: string) {
@@ -59,7 +59,7 @@ export class AddressBook {
         return { jid, name, isGroup: true, isSaved: true, blocked: false };
       }),
     ];
-    // Redis gives them in any order, and pages need one.
+    // Redis returns them in any order; paging needs a fixed one.
     return contacts.toSorted((a, b) => a.name.localeCompare(b.name) || a.jid.localeCompare(b.jid));
   }
 
@@ -133,7 +133,7 @@ export class AddressBook {
     await this.#merge(this.#groups, Group, news);
   }
 
-  /** The groups that the account is in, and no others. */
+  /** Makes `groups` the complete list of the account's groups. */
   async replaceGroups(groups: readonly GroupMetadata[]): Promise<void> {
     const known = await this.#redis.hkeys(this.#groups);
     await this.learnGroups(groups);

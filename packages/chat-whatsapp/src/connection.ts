@@ -1,6 +1,6 @@
 /**
- * One instance's connection: begins, pairs, comes back after faults, and ends for good when the session is worth nothing
- * any more. There is one socket at a time; Baileys' sockets are used once.
+ * One instance's connection: pairs, reconnects after faults, and ends for good when the session is
+ * invalid. There is one socket at a time; Baileys' sockets cannot be reused.
  */
 import { setTimeout as wait } from 'node:timers/promises';
 import type { AuthenticationState, BaileysEventMap, UserFacingSocketConfig } from 'baileys';
@@ -24,7 +24,7 @@ export type SocketEvents = Partial<BaileysEventMap>;
 export interface Line {
   readonly socket: WhatsAppSocket;
   readonly library: BaileysLibrary;
-  /** What it told the server; undefined: the library's own. */
+  /** The version sent to the server; undefined: the library's own. */
   readonly version: ProtocolVersion['current'] | undefined;
 }
 
@@ -43,13 +43,13 @@ interface ConnectionOptions {
   /** How long to wait before the nth attempt in a row, counted from 1. */
   readonly retryDelayMs: (attempt: number) => number;
   readonly stateChanged: (state: ConnectionState, reason?: string) => void;
-  /** All but what concerns the connection itself, in order. */
+  /** All events except those of the connection itself, in order. */
   readonly received: (line: Line, events: SocketEvents) => void;
-  /** Whatever the server acknowledges without a fault. */
+  /** Called for each message that the server acknowledges without an error. */
   readonly acknowledged: (messageId: string) => void;
 }
 
-/** How long somebody who connects waits for something to pair with. */
+/** How long `connect` waits for a pairing code, ms. */
 const CONNECT_TIMEOUT_MS = 20_000;
 
 /** Baileys' errors are Boom errors; the code of the disconnect reason is their status. */
@@ -64,9 +64,9 @@ export class Connection {
   #pairingCount = 0;
   #pairingNumber: string | undefined;
   #attempt = 0;
-  /** Resolves when there is something to show to whoever connects. */
+  /** Resolves when `connect` can return: open, failed, or a pairing code is ready. */
   #shown = Promise.withResolvers<void>();
-  /** Aborted when a pending attempt is not wanted any more. */
+  /** Aborted to cancel a pending attempt. */
   #wanted = new AbortController();
 
   constructor(options: ConnectionOptions) {
@@ -86,7 +86,7 @@ export class Connection {
     return this.#pairing;
   }
 
-  /** Throws not_connected; service_unavailable when another process has the instance. */
+  /** Throws not_connected; standby when another process has the lease. */
   line(): Line {
     this.#options.lease.assert();
     if (this.#state !== 'open' || this.#line === undefined) {
@@ -98,7 +98,7 @@ export class Connection {
     return this.#line;
   }
 
-  /** Reads what is stored. Answers whether there is a session to connect with. */
+  /** Reads the stored session. @returns whether it can connect without pairing */
   async restore(): Promise<boolean> {
     this.#auth = await this.#options.store.load(await this.#options.library());
     return isPaired(this.#auth.creds);
@@ -118,12 +118,12 @@ export class Connection {
     await within(CONNECT_TIMEOUT_MS, () => this.#shown.promise).catch(() => undefined);
   }
 
-  /** Takes the device off the account, and forgets the session. */
+  /** Unlinks the device from the account and deletes the session. */
   async logout(): Promise<void> {
     const line = this.#line;
-    const told = this.#state === 'open' && line !== undefined ? line.socket.logout() : undefined;
+    const loggingOut = this.#state === 'open' && line !== undefined ? line.socket.logout() : undefined;
     this.#hangUp();
-    await told?.catch((error: unknown) => this.#warn(error, 'WhatsApp was not told of a logout'));
+    await loggingOut?.catch((error: unknown) => this.#warn(error, 'WhatsApp was not told of a logout'));
     await line?.socket.end(undefined).catch(() => undefined);
     await this.#forget();
     this.#enter('close', 'logged out');
@@ -159,7 +159,7 @@ export class Connection {
     const config = await socketConfig(library);
     let auth = this.#auth ?? (await store.load(library));
     if (!isPaired(auth.creds)) {
-      // Half a pairing is of no use: with a number that was asked for a code, Baileys would try to log in.
+      // Baileys would try to log in with a half-finished pairing, so start from scratch.
       await store.erase();
       auth = await store.load(library);
     }
@@ -187,7 +187,7 @@ export class Connection {
   #take(line: Line, auth: AuthenticationState, events: SocketEvents): void {
     const { 'creds.update': creds, 'connection.update': update, ...others } = events;
     if (creds !== undefined) {
-      // Baileys has changed its credentials already; what is stored follows.
+      // Baileys has changed its credentials already; store them.
       void this.#options.store.save(line.library, auth.creds);
     }
     if (Object.keys(others).length > 0) {
@@ -269,7 +269,7 @@ export class Connection {
     }
   }
 
-  /** From now on the socket is nobody's, whatever it still says. */
+  /** Ignore all further events of the socket. */
   #hangUp(): void {
     this.#line = undefined;
     this.#pairing = undefined;

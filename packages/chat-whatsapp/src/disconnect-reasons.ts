@@ -1,17 +1,17 @@
 /**
- * What follows from the end of a connection, by the code that WhatsApp or Baileys gave. Codes and names: `DisconnectReason`
- * of Baileys 7, and for what the server's `failure` stanza adds, the ConnectFailureReason table of whatsmeow.
+ * What to do when a connection ends, by the code that WhatsApp or Baileys gave. Codes and names:
+ * `DisconnectReason` of Baileys 7; for `failure` stanzas, whatsmeow's ConnectFailureReason.
  */
 type Consequence =
   /** Connect again at once: the server asked for it. */
   | 'restart'
-  /** Connect again after a while. */
+  /** Connect again after a delay. */
   | 'retry'
-  /** Connect again at once by another version of the protocol, where there is one; otherwise as `stay`. */
+  /** Connect again at once with another protocol version if there is one; otherwise as `stay`. */
   | 'renew'
-  /** Stay away until somebody connects; the session is still good. */
+  /** Stay offline until a caller connects; the session is still valid. */
   | 'stay'
-  /** The session is worth nothing any more: forget it, and pair anew. */
+  /** The session is invalid: delete it and pair again. */
   | 'forget';
 
 interface DisconnectReason {
@@ -66,17 +66,17 @@ export const disconnectReasons: readonly DisconnectReason[] = [
   {
     code: 440,
     name: 'connectionReplaced',
-    // Two that take the connection from each other would go on for ever, and look like abuse.
+    // Two processes that keep replacing each other would never stop, and look like abuse.
     consequence: 'stay',
     meaning: 'another process uses the same session',
   },
-  // Baileys also gives this code to every stream error that it does not know, so it must not cost the session.
+  // Baileys also gives this code to every unknown stream error, so it must not cost the session.
   { code: 500, name: 'badSession', consequence: 'retry', meaning: 'the stream broke off' },
   { code: 503, name: 'unavailableService', consequence: 'retry', meaning: 'WhatsApp is not available' },
   { code: 515, name: 'restartRequired', consequence: 'restart', meaning: 'WhatsApp asked to connect again' },
 ];
 
-/** An unknown code is taken for a passing fault: to forget a good session would be worse. */
+/** An unknown code counts as temporary: deleting a valid session would be worse. */
 export function disconnectReason(code: number | undefined): DisconnectReason {
   return (
     disconnectReasons.find((reason) => reason.code === code) ?? {

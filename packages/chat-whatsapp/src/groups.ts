@@ -1,4 +1,4 @@
-/** Groups with their participants. Asking for them often looks like abuse, so an answer is kept until an event changes it. */
+/** Groups with participants. Frequent queries look like abuse, so answers are cached. */
 import type { GroupMetadata } from 'baileys';
 import type { Address } from 'soundpost-chat/address';
 import type { WhatsAppSocket } from './library.ts';

@@ -1,4 +1,4 @@
-/** Messages that arrive, with their sound, and changes of them. */
+/** Incoming messages with their audio, and edits. */
 
 import { createHash } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
@@ -39,7 +39,7 @@ interface IncomingOptions {
   readonly logger: Logger;
 }
 
-/** Shown for sound that could not be had. */
+/** Shown when the audio could not be downloaded. */
 const LOST_VOICE = '[voice message]';
 
 export class IncomingMessages {
@@ -54,7 +54,7 @@ export class IncomingMessages {
     const { key } = message;
     const seen = seenContent(line.library, message.message);
     const chatJid = await phoneJid(line, key.remoteJid, key.remoteJidAlt);
-    // Channels, status updates and broadcasts are nobody's chat.
+    // Channels, status updates and broadcasts are not chats.
     if (!key.id || seen === undefined || !chatJid || !(isPersonJid(chatJid) || isGroupJid(chatJid))) {
       return;
     }
@@ -71,22 +71,22 @@ export class IncomingMessages {
       timestampSeconds: Number(message.messageTimestamp ?? Math.floor(Date.now() / 1000)),
       context: seen.context,
     };
-    const tell = (content: IncomingContent): Promise<void> =>
+    const notify = (content: IncomingContent): Promise<void> =>
       reports.messageArrived(instanceId, { ...report, content });
     if (!isHistory) {
       await kept.keep(line.library, message);
     }
     if (seen.kind === 'text') {
-      await tell({ kind: 'text', text: seen.text });
+      await notify({ kind: 'text', text: seen.text });
     } else {
-      await workspaces.use('received', async (folder) => tell(await this.#sound(line, seen.audio, folder)));
+      await workspaces.use('received', async (folder) => notify(await this.#sound(line, seen.audio, folder)));
     }
     if (!key.fromMe && !isHistory && settings().readMessages) {
       await line.socket.readMessages([key]);
     }
   }
 
-  /** An update that carries a new content; any other changes nothing here. */
+  /** Handles an update that carries new content; ignores all others. */
   async updated(line: Line, { key, update }: WAMessageUpdate): Promise<void> {
     const edited = line.library.extractMessageContent(update.message?.editedMessage?.message);
     const text = edited ? textOf(edited) : undefined;
@@ -130,19 +130,19 @@ export class IncomingMessages {
   }
 }
 
-// Fetches the sound of a message that arrived. What the message says about it was written by a
-// stranger.
+// Downloads the audio of an incoming message. The message's fields are untrusted: a stranger wrote
+// them.
 
 type AudioContent = NonNullable<WAMessageContent['audioMessage']>;
 
-/** WhatsApp takes audio up to 16 MB. */
+/** WhatsApp accepts audio up to 16 MB. */
 const LONGEST_BYTES = 16 * 1024 * 1024;
 const MEDIA_KEY_BYTES = 32;
 /** A path and nothing that could change the host before it. */
 const DIRECT_PATH = /^\/[\w./?&=%+~-]+$/;
 const DOWNLOAD_TIMEOUT_MS = 60_000;
 
-/** Writes the decrypted sound to a file. Rejects when it cannot be had, is too large, or is not what the message says. */
+/** Writes the decrypted audio to a file. Rejects if it is missing, too large or altered. */
 async function downloadVoice(
   library: BaileysLibrary,
   { directPath, mediaKey, fileSha256 }: AudioContent,
@@ -153,7 +153,7 @@ async function downloadVoice(
     throw new Error('the message does not say where its sound is');
   }
   using limit = deadline(DOWNLOAD_TIMEOUT_MS);
-  // Only the path is handed on: with the message's `url` Baileys would go to whatever host a stranger wrote there.
+  // Pass the path only: with `url`, Baileys would connect to any host that the sender wrote.
   const stream = await library.downloadContentFromMessage({ directPath, mediaKey }, 'audio', {
     options: { ...fetchOptions(await outbound.service()), signal: limit.signal },
   });
@@ -179,9 +179,9 @@ async function downloadVoice(
   }
 }
 
-// What a message of WhatsApp says, as far as the gateway can show it.
+// Reads the content of a WhatsApp message.
 
-/** What stands for content that has no words of its own. */
+/** Shown for content without text. */
 const labels: Readonly<Record<string, string>> = {
   imageMessage: '[image]',
   videoMessage: '[video]',
@@ -199,9 +199,9 @@ const labels: Readonly<Record<string, string>> = {
   groupInviteMessage: '[group invitation]',
 };
 
-/** Undefined for what is no message to a person: reactions, receipts, keys. */
+/** Undefined for anything that people do not read: reactions, receipts, keys. */
 function seenContent(library: BaileysLibrary, message: WAMessageContent | null | undefined) {
-  // Takes out what disappearing messages, messages to be seen once and edited ones are wrapped in.
+  // Unwraps disappearing, view-once and edited messages.
   const content = library.extractMessageContent(message);
   if (!content) {
     return undefined;

@@ -1,4 +1,4 @@
-/** What happens on the network, from Baileys' events to the gateway's reports and the address book. */
+/** Turns Baileys' events into the gateway's reports and address-book entries. */
 import type { BaileysEventMap, WAMessage, WAMessageKey } from 'baileys';
 import { MessageStatus } from 'soundpost-contract/job';
 import type { Line, SocketEvents } from './connection.ts';
@@ -12,13 +12,13 @@ type Handlers = {
 };
 
 const callStatuses = ['offer', 'reject', 'timeout', 'terminate', 'accept'] as const;
-/** Calls under way whose caller's address, as WhatsApp wrote it, is needed for rejecting them. */
+/** Active calls; rejecting one needs the caller's address as WhatsApp wrote it. */
 const REMEMBERED_CALLS = 100;
 
 export class Incoming {
   readonly #options: IncomingOptions;
   readonly #callers = new Map<string, string>();
-  /** Sound takes long to download, and receipts must not wait for it; each queue keeps its order. */
+  /** Audio downloads slowly and must not hold up receipts, so each has a queue of its own. */
   #messages: Promise<void> = Promise.resolve();
   #others: Promise<void> = Promise.resolve();
 
@@ -47,7 +47,7 @@ export class Incoming {
     'message-receipt.update': async (line, receipts) => {
       const { reports, instanceId, ownJid } = this.#options;
       for (const { key, receipt } of receipts) {
-        // Another device of the account read a message of somebody else's: no receipt of an own message.
+        // A receipt by the account itself: another device of it read somebody else's message.
         const own = (await phoneJid(line, receipt.userJid)) === ownJid();
         if (key.fromMe && key.id && !own) {
           await reports.statusChanged(instanceId, key.id, receipt.readTimestamp ? 'READ' : 'DELIVERY_ACK');
@@ -99,12 +99,12 @@ export class Incoming {
     this.#others = this.#others.then(() => this.#run(this.#ofOthers, line, events));
   }
 
-  /** The address of a caller as rejecting wants it. */
+  /** The caller's address as WhatsApp wrote it. */
   callerOf(callId: string): string | undefined {
     return this.#callers.get(callId);
   }
 
-  /** Resolves when everything that was received has been seen to. */
+  /** Resolves when all received events have been handled. */
   async settled(): Promise<void> {
     await Promise.all([this.#messages, this.#others]);
   }
@@ -115,7 +115,7 @@ export class Incoming {
     }
   }
 
-  /** What cannot be told is lost, and what comes after it is not. */
+  /** An event that fails is dropped; those after it are still handled. */
   async #attempt(work: () => Promise<void>): Promise<void> {
     const { logger, instanceId } = this.#options;
     try {
@@ -135,11 +135,11 @@ export class Incoming {
     if (!key.fromMe || !key.id || typeof update.status !== 'number') {
       return;
     }
-    // Baileys calls the states by the very words that the contract uses.
+    // Baileys' status names are those of the contract.
     const status = MessageStatus.safeParse(library.proto.WebMessageInfo.Status[update.status]).data;
     const { reports, instanceId, acknowledgements } = this.#options;
     if (status === 'ERROR' && acknowledgements.refused(key.id, update.messageStubParameters?.[0])) {
-      // Whoever sends it is told; the message never got out.
+      // The waiting send rejects instead; the message was never sent.
       return;
     }
     if (status !== undefined) {
@@ -179,7 +179,7 @@ export class Incoming {
   async #participants(line: Line, change: BaileysEventMap['group-participants.update']): Promise<void> {
     const { reports, instanceId, book, groups, ownJid } = this.#options;
     groups.forget(change.id);
-    // `modify` tells that somebody changed their number.
+    // `modify` reports a changed phone number.
     if (change.action === 'modify') {
       return;
     }

@@ -1,6 +1,6 @@
 /**
- * Messages of the last days, sealed in Redis: a recipient whose device could not decrypt one asks for it again, and a
- * quotation carries the message that it quotes.
+ * Messages of the last 7 days, sealed in Redis. Recipients that could not decrypt a message ask for
+ * it again, and a quotation carries the message that it quotes.
  */
 import type { WAMessage } from 'baileys';
 import { gatewayKey } from 'soundpost-chat/redis-keys';
@@ -28,7 +28,7 @@ const Kept = z.object({
 
 export class KeptMessages {
   readonly #options: KeptMessagesOptions;
-  /** Ids by the time at which they go, ms. */
+  /** Ids by expiry time, ms. */
   readonly #index: string;
 
   constructor(options: KeptMessagesOptions) {

@@ -1,6 +1,6 @@
 /**
- * The package `baileys`, an unofficial client of WhatsApp. It is an optional peer dependency and is loaded when the first
- * instance of this kind asks for it; this folder is the only one that knows it.
+ * The package `baileys`, an unofficial WhatsApp client. It is an optional peer dependency, loaded
+ * when the first instance of this kind needs it. Only this folder depends on it.
  */
 import type { BinaryNode, UserFacingSocketConfig, WASocket } from 'baileys';
 import { GatewayError } from 'soundpost-contract/gateway-errors';
@@ -23,10 +23,10 @@ type SocketMethods =
   | 'sendPresenceUpdate'
   | 'updateBlockStatus';
 
-/** What this transport uses of a connection. A change of Baileys that concerns it is a fault of the compiler. */
+/** The methods used by this transport, so that a breaking change in Baileys fails the build. */
 export interface WhatsAppSocket extends Pick<WASocket, SocketMethods> {
   readonly ev: Pick<WASocket['ev'], 'process'>;
-  /** The server's acknowledgement of a message, which Baileys itself passes on only when it is a refusal. */
+  /** The server's acknowledgement of a message; Baileys itself passes on only refusals. */
   readonly ws: { on(event: 'CB:ack,class:message', listener: (node: BinaryNode) => void): unknown };
   readonly signalRepository: {
     readonly lidMapping: Pick<WASocket['signalRepository']['lidMapping'], 'getPNForLID'>;
@@ -47,8 +47,8 @@ export interface BaileysLibrary
 }
 
 /**
- * The version of package.json; a test holds them together. `--save-prod` because npm would take the package for the
- * development dependency that it also is, and leave it out; `--no-save` changes no file.
+ * The version is that of package.json; a test compares them. `--save-prod`: otherwise npm treats
+ * the package as a dev dependency and omits it. `--no-save` changes no file.
  */
 export const INSTALL_COMMAND =
   'npm install --no-save --save-prod --omit=dev --ignore-scripts baileys@7.0.0-rc14';
@@ -72,7 +72,7 @@ export async function loadBaileys(): Promise<BaileysLibrary> {
   return library;
 }
 
-/** What is to be done before it can be loaded; undefined: nothing. */
+/** What to do before the library can be loaded; undefined: nothing. */
 export async function missingLibrary(): Promise<string | undefined> {
   try {
     await loadBaileys();
@@ -86,8 +86,8 @@ export async function missingLibrary(): Promise<string | undefined> {
 let muted = false;
 
 /**
- * libsignal, which Baileys stands on, prints whole sessions with their private keys to the console whenever it opens or
- * closes one. They must not reach anybody's logs.
+ * libsignal, which Baileys uses, prints whole sessions with private keys to the console when it
+ * opens or closes one. They must not reach any log.
  */
 function muteSessionDumps(): void {
   if (muted) {
@@ -95,7 +95,7 @@ function muteSessionDumps(): void {
   }
   muted = true;
   for (const method of ['info', 'warn'] as const) {
-    // biome-ignore lint/suspicious/noConsole: what somebody else prints is taken out, nothing is printed
+    // biome-ignore lint/suspicious/noConsole: filters what libsignal prints; prints nothing itself
     const print = console[method].bind(console);
     console[method] = (...values: unknown[]) => {
       if (!(typeof values[0] === 'string' && /\bsession\b/i.test(values[0]))) {

@@ -1,4 +1,4 @@
-/** A request to WhatsApp's server, and what its refusals mean for a caller. */
+/** A request to WhatsApp's server, with its refusals as errors for callers. */
 
 import type { Agent } from 'node:https';
 import type { UserFacingSocketConfig } from 'baileys';
@@ -11,16 +11,16 @@ const CONNECTION_CLOSED = 428;
 
 /** Baileys puts the server's code into `data`, and its own into the status of the Boom error. */
 const Refusal = z.union([
-  // The WebSocket's close code (RFC 6455, 7.4), with which Baileys rejects whatever was under way.
+  // The WebSocket's close code (RFC 6455, 7.4): Baileys rejects pending requests with it.
   z.number().transform(() => CONNECTION_CLOSED),
   z.object({ data: z.number().positive() }).transform(({ data }) => data),
   z.object({ output: z.object({ statusCode: z.number() }) }).transform(({ output }) => output.statusCode),
 ]);
 
-/** By the server's code: what is thrown instead of network_refused. */
+/** The error thrown instead of network_refused, by the server's code. */
 type Meanings = Readonly<Record<number, readonly [code: GatewayErrorCode, message: string]>>;
 
-/** Faults of the connection, as Baileys tells them to a request that was under way. */
+/** Connection faults, as Baileys reports them to pending requests. */
 const connectionFaults: Meanings = {
   408: ['network_refused', 'WhatsApp did not answer in time'],
   [CONNECTION_CLOSED]: ['not_connected', 'the connection to WhatsApp ended'],
@@ -29,12 +29,12 @@ const connectionFaults: Meanings = {
 
 const notInGroup = ['group_not_found', 'groupJid: the instance is in no group with this JID'] as const;
 
-/** Refusals of requests about a group: 401 is for members who are no admins, 403 for strangers, 404 for what never was. */
+/** Refusals about a group: 401 not an admin, 403 not a member, 404 no such group. */
 export const groupMeanings: Meanings = {
   401: ['network_refused', 'groupJid: only admins of the group may do this'],
   403: notInGroup,
   404: notInGroup,
-  // What is no address of a group at all.
+  // Not the address of a group.
   400: notInGroup,
 };
 
@@ -53,22 +53,22 @@ export async function asked<T>(what: string, request: Promise<T>, meanings: Mean
   }
 }
 
-// Baileys makes its requests itself; each of their connections is checked as any other that an
+// Baileys makes its requests itself. Their connections get the same checks as all others that an
 // account's server can cause.
 
 type ServiceAgents = Awaited<ReturnType<Outbound['service']>>;
 
-/** Of the WebSocket, of uploads and of all that is fetched. */
+/** For the WebSocket, uploads and all fetches. */
 export async function guardedRequests(
   outbound: Pick<Outbound, 'service'>,
 ): Promise<Pick<UserFacingSocketConfig, 'agent' | 'fetchAgent' | 'options'>> {
   const service = await outbound.service();
-  // Baileys asks for the class of https, of which it uses what all agents have.
+  // Baileys' type asks for https.Agent but uses only what all agents have.
   const agent = service.agent as Agent;
   return { agent, fetchAgent: agent, options: fetchOptions(service) };
 }
 
-/** For whatever goes through fetch. Node's own types of a dispatcher are those of another version of undici. */
+/** For fetch. Node's types of a dispatcher come from another version of undici. */
 export function fetchOptions({ dispatcher }: ServiceAgents): RequestInit {
   return { dispatcher } as unknown as RequestInit;
 }

@@ -1,4 +1,4 @@
-/** Messages to the network: each is the same one however often it is sent, and counts when the server has taken it. */
+/** Sends messages: each once, however often it is tried, and resolves when the server has it. */
 import { randomBytes } from 'node:crypto';
 import type { AnyMessageContent, WAMessage } from 'baileys';
 import { deadline, untilAborted } from 'soundpost-base/deadline';
@@ -28,7 +28,7 @@ interface OutgoingOptions {
   readonly lease: Lease;
 }
 
-/** For what is sent outside a request that has a deadline. */
+/** For sends without a request deadline. */
 const SEND_TIMEOUT_MS = 30_000;
 
 export class Outgoing {
@@ -45,8 +45,8 @@ export class Outgoing {
     const line = this.#options.connection.line();
     const { mentioned, mentionsEveryOne } = context;
     const mentions = await this.#options.recipients.mentions(line, chat, mentioned, mentionsEveryOne);
-    // With length and waveform given, Baileys encrypts the file and leaves it as it is. Its types do not know that a
-    // voice message has a waveform and may mention people; its code does.
+    // Given length and waveform, Baileys encrypts the file without changing it. Its types lack the
+    // waveform and mentions of a voice message; its code has them.
     const voice: AnyMessageContent & { waveform: Uint8Array; mentions?: string[] } = {
       audio: { url: file },
       mimetype: content.mimetype,
@@ -93,18 +93,18 @@ export class Outgoing {
   ): Promise<void> {
     const { acknowledgements, kept, lease } = this.#options;
     if ((await kept.find(line.library, messageId)) !== undefined) {
-      // The server took it in an attempt whose end nobody saw.
+      // The server accepted it in an attempt whose result was lost.
       return;
     }
     lease.assert();
-    const taken = acknowledgements.wait(messageId);
+    const accepted = acknowledgements.wait(messageId);
     const sending = asked(
       'take the message',
       line.socket.sendMessage(chat.jid, content, { messageId, ...(quoted ? { quoted } : {}) }),
     );
     try {
       const sent = await untilAborted(sending, signal);
-      await untilAborted(taken, signal);
+      await untilAborted(accepted, signal);
       if (sent !== undefined) {
         await kept.keep(line.library, sent);
       }
@@ -121,7 +121,7 @@ export class Outgoing {
     const { id, text } = quoted;
     const known = await kept.find(line.library, id);
     if (known) {
-      // A chat may have been filed under another of the person's addresses; a quotation of another chat would say so.
+      // It may be stored under another address of the person, which would look like another chat.
       return { ...known, key: { ...known.key, remoteJid: chat.jid } };
     }
     const logged = await log.find(instanceId, id);
@@ -130,13 +130,13 @@ export class Outgoing {
     if (!chat.isGroup || key.fromMe) {
       return { key, message };
     }
-    // Phones look for a quoted message of a group by its author; without one they would name the group as that.
+    // Phones find a quoted group message by its author; without one they name the group as author.
     const participant = logged?.authorJid;
     return participant === undefined ? undefined : { key: { ...key, participant }, message };
   }
 }
 
-/** Baileys would fetch every address in a text, whoever wrote it, and without the guard that outbound requests have. */
+/** Baileys would fetch every address in a text, untrusted and outside the outbound guard. */
 function withoutPreview(text: string): { text: string; linkPreview: null } {
   return { text, linkPreview: null };
 }

@@ -1,9 +1,9 @@
-/** What a phone needs to take the gateway in: the picture, and on request the code to be typed instead. */
+/** What links a phone: the QR picture and, on request, a code to type instead. */
 import { generate } from 'lean-qr';
 import { toPngDataURL } from 'lean-qr/extras/node_export';
 import type { Pairing } from 'soundpost-chat/transport';
 
-/** Pixels a module, and the quiet zone in modules that ISO/IEC 18004 asks for. */
+/** Pixels per module, and the quiet zone in modules that ISO/IEC 18004 requires. */
 const SCALE = 6;
 const QUIET_ZONE = 4;
 

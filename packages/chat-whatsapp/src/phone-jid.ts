@@ -1,6 +1,6 @@
 import type { WhatsAppSocket } from './library.ts';
 
-/** Addresses of WhatsApp: people by number (`s.whatsapp.net`) or by a number of WhatsApp's own (`lid`), and groups. */
+/** WhatsApp addresses: people by number (`s.whatsapp.net`) or internal id (`lid`), and groups. */
 export const suffixes = { person: 's.whatsapp.net', group: 'g.us' } as const;
 export const LID_SUFFIX = 'lid';
 
@@ -9,7 +9,7 @@ export const isGroupJid = (jid: string): boolean => jid.endsWith(`@${suffixes.gr
 const isLid = (jid: string): boolean => jid.endsWith(`@${LID_SUFFIX}`);
 export const isPersonJid = (jid: string): boolean => jid.endsWith(`@${suffixes.person}`) || isLid(jid);
 
-/** Without the device (`number:device@…`), and with the suffix that is in use today. */
+/** Without the device (`number:device@…`), and with today's suffix. */
 export function bareJid(jid: string): string {
   const [user = '', server = ''] = jid.split('@');
   return `${user.split(':')[0]}@${server === 'c.us' ? suffixes.person : server}`;
@@ -21,8 +21,8 @@ export function userOf(jid: string): string {
 }
 
 /**
- * The address by phone number, where it can be known: WhatsApp also writes numbers of its own (`…@lid`), which tell nobody
- * who is meant. @param known the same person's address by number, if the event carried it
+ * The address by phone number if it can be found: internal ids (`…@lid`) mean nothing to callers.
+ * @param known the same person's address by number, if the event carried it
  */
 export async function phoneJid(
   { socket }: { readonly socket: WhatsAppSocket },

@@ -1,4 +1,4 @@
-/** Which version of WhatsApp's web client Baileys names itself: servers refuse those that they no longer take with 405. */
+/** The WhatsApp web client version that Baileys claims; servers refuse outdated ones with 405. */
 import { deadline } from 'soundpost-base/deadline';
 import type { Logger } from 'soundpost-base/logger';
 import type { Outbound } from 'soundpost-outbound/outbound';
@@ -8,16 +8,16 @@ import { fetchOptions } from './network-request.ts';
 type WhatsAppVersion = [number, number, number];
 
 interface ProtocolVersionOptions {
-  /** WHATSAPP_VERSION; undefined: the one that the package comes with, until it is refused. */
+  /** WHATSAPP_VERSION; undefined: the package's own version until it is refused. */
   readonly set: WhatsAppVersion | undefined;
   readonly outbound: Pick<Outbound, 'service'>;
   readonly logger: Logger;
 }
 
-/** An instance is neither open nor off meanwhile. */
+/** The instance stays `connecting` for this long. */
 const PAGE_TIMEOUT_MS = 15_000;
 
-/** One for all instances: what one of them learns serves the others. */
+/** Shared by all instances: a version found for one of them serves the others. */
 export class ProtocolVersion {
   readonly #options: ProtocolVersionOptions;
   #learned: WhatsAppVersion | undefined;
@@ -32,9 +32,9 @@ export class ProtocolVersion {
   }
 
   /**
-   * To be asked when a version was refused.
+   * Call this when a version was refused.
    * @param refused undefined: the package's own
-   * @returns whether `current` is another one than was refused; where the operator set it, it never is
+   * @returns whether `current` differs from `refused` now; never if the operator set it
    */
   async renew(library: BaileysLibrary, refused: WhatsAppVersion | undefined): Promise<boolean> {
     const { set, outbound, logger } = this.#options;

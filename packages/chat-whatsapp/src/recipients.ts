@@ -1,4 +1,4 @@
-/** Finds who is meant by a number: which form of it WhatsApp knows, or which of the account's groups. */
+/** Finds the account or group of a number, in the form that WhatsApp knows. */
 
 import { type Address, mayMean, parseAddress } from 'soundpost-chat/address';
 import type { Chat } from 'soundpost-chat/transport';
@@ -9,21 +9,20 @@ import { type Groups, groupJidOf } from './groups.ts';
 import { asked } from './network-request.ts';
 import { bareJid, isGroupJid, LID_SUFFIX, personJid, phoneJid, suffixes, userOf } from './phone-jid.ts';
 
-// Numbers that WhatsApp knows under another form than the one people write. An account keeps the
-// number that it was made with, so after a country changed its numbering plan both forms exist;
-// each rule says which forms one subscriber may have and which is the likelier. WhatsApp is then
-// asked for all of them (`onWhatsApp`), and its answer decides.
+// Numbers that WhatsApp knows in another form than people write. An account keeps the number it
+// was created with, so both forms exist after a numbering plan has changed. Each rule lists the
+// possible forms, the likeliest first; WhatsApp is asked for all of them (`onWhatsApp`).
 
 interface NumberRule {
   readonly country: string;
   readonly source: string;
-  /** With a country code; the parts of a match are handed to `forms`. */
+  /** With a country code; its groups are the arguments of `forms`. */
   readonly pattern: RegExp;
   /** The likeliest first. */
   readonly forms: (...parts: string[]) => readonly string[];
 }
 
-/** Area codes 11–28 (São Paulo, Rio de Janeiro, Espírito Santo) got the ninth digit first, and accounts there moved to it. */
+/** Area codes 11–28 (São Paulo, Rio de Janeiro, Espírito Santo) got the ninth digit first. */
 const LAST_AREA_WITH_NINTH_DIGIT = 28;
 
 export const numberRules: readonly NumberRule[] = [
@@ -31,7 +30,7 @@ export const numberRules: readonly NumberRule[] = [
     country: 'Brazil',
     source:
       'Anatel, Resolução 553/2010: mobile numbers got a leading 9, area by area until November 2016; accounts of the later areas kept eight digits',
-    // Mobile numbers of eight digits began with 6 to 9; what begins with 2 to 5 is a landline and never got the 9.
+    // Eight-digit mobile numbers began with 6 to 9; landlines (2 to 5) never got the 9.
     pattern: /^55([1-9]\d)9?([6-9]\d{7})$/,
     forms: (area, subscriber) => {
       const [long, short] = [`55${area}9${subscriber}`, `55${area}${subscriber}`];
@@ -63,7 +62,7 @@ export const numberRules: readonly NumberRule[] = [
   },
 ];
 
-/** The forms under which WhatsApp may know a number, the likeliest first. @param digits with country code */
+/** Forms in which WhatsApp may know a number, likeliest first. @param digits with country code */
 export function numberForms(digits: string): readonly string[] {
   for (const { pattern, forms } of numberRules) {
     const match = pattern.exec(digits);
@@ -74,9 +73,9 @@ export function numberForms(digits: string): readonly string[] {
   return [digits];
 }
 
-/** ITU-T E.164: a telephone number has 15 digits at most, so a longer one is a group's. */
+/** ITU-T E.164: a phone number has at most 15 digits, so a longer number is a group. */
 const LONGEST_PHONE_NUMBER = 15;
-/** Answers about numbers that are remembered; asking for the same ones again and again looks like a search for victims. */
+/** Cached answers about numbers: repeated queries look like a search for victims. */
 const REMEMBERED = 1000;
 
 export class Recipients {
@@ -103,7 +102,7 @@ export class Recipients {
     return { jid, name: await this.#book.nameOf(jid), isGroup: isGroupJid(jid) };
   }
 
-  /** Mentions in a group have to name participants as the group knows them. */
+  /** Mentions in a group must use the participants' ids in that group. */
   async mentions(line: Line, chat: Chat, texts: readonly string[], everyone: boolean): Promise<string[]> {
     if (!chat.isGroup) {
       return texts.map((text) => mentionJid(parseAddress(text, 'mentioned')));
@@ -163,7 +162,7 @@ export class Recipients {
         accounts.set(userOf(phone), phone);
       }
     }
-    // The server may answer with a form that was not asked for; that one is the account's own.
+    // The server may answer with a form that was not asked for: the account's own.
     const found =
       forms.map((form) => accounts.get(form)).find((jid) => jid !== undefined) ?? [...accounts.values()][0];
     if (found !== undefined) {

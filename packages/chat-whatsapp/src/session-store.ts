@@ -1,6 +1,6 @@
 /**
- * What makes the gateway a device of somebody's account: Baileys' credentials and Signal keys, in Redis, each value
- * sealed under the gateway's key. Whoever had them could read and write in the account's name.
+ * Baileys' credentials and Signal keys in Redis, each value sealed with the gateway's key. They
+ * make the gateway a device of the account: with them one can read and write in its name.
  */
 import { setTimeout as wait } from 'node:timers/promises';
 import type { AuthenticationCreds, AuthenticationState, SignalDataTypeMap } from 'baileys';
@@ -16,7 +16,7 @@ interface SessionStoreOptions {
   readonly redis: Redis;
   readonly sealer: Sealer;
   readonly instanceId: string;
-  /** Ratchets that a stale process turned back would cost the session. */
+  /** A stale process that rolls ratchets back would break the session. */
   readonly lease: Lease;
   readonly logger: Logger;
 }
@@ -48,8 +48,8 @@ export class SessionStore {
   }
 
   /**
-   * Writes the credentials as they are now. Never rejects: they are written again until Redis has them, because a session
-   * whose credentials are older than what the server has seen is a broken one.
+   * Writes the current credentials. Never rejects: it retries until Redis has them, because
+   * credentials older than those the server has seen break the session.
    */
   save(library: BaileysLibrary, creds: AuthenticationCreds): Promise<void> {
     const text = JSON.stringify(creds, library.BufferJSON.replacer);
@@ -63,7 +63,7 @@ export class SessionStore {
     await eraseScript.run(redis, lease, [this.#hash], []);
   }
 
-  /** Waits for what is being written; what Redis does not take now is lost. */
+  /** Waits for pending writes; those that Redis refuses now are lost. */
   async close(): Promise<void> {
     this.#closing.abort();
     await this.#saving;
@@ -134,7 +134,7 @@ export class SessionStore {
   }
 }
 
-/** Keys of the app state are used as protobuf messages; JSON has made plain objects of them. */
+/** Keys of the app state must be protobuf messages; JSON has made plain objects of them. */
 function reviveKey<T extends keyof SignalDataTypeMap>(
   library: BaileysLibrary,
   type: T,
@@ -147,7 +147,7 @@ function reviveKey<T extends keyof SignalDataTypeMap>(
   return key as SignalDataTypeMap[T];
 }
 
-/** Whether a phone has taken this device in. */
+/** Whether a phone has linked this device. */
 export function isPaired(creds: AuthenticationCreds): boolean {
   return creds.account !== undefined && creds.me !== undefined;
 }

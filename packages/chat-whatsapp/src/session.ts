@@ -1,4 +1,4 @@
-/** The operations of an instance, each by the method of Baileys that does it. */
+/** The operations of an instance, each mapped to a method of Baileys. */
 
 import type { Address } from 'soundpost-chat/address';
 import type {
@@ -34,12 +34,12 @@ interface SessionParts {
   readonly recipients: Recipients;
   readonly outgoing: Outgoing;
   readonly incoming: Incoming;
-  /** Takes the account's data away, once it is logged out. */
+  /** Deletes the account's data after logout. */
   readonly forget: () => Promise<void>;
   readonly settingsChanged: (settings: InstanceSettings) => void;
 }
 
-/** What an account begins with: a category that WhatsApp leaves out stands there. */
+/** Defaults of a new account, for categories that WhatsApp leaves out. */
 const privacyOfNewAccount: PrivacySettings = {
   readreceipts: 'all',
   profile: 'all',
@@ -103,7 +103,7 @@ export class WhatsAppSession implements Session {
 
   async showPresence(chat: Chat, presence: Presence): Promise<void> {
     const { socket } = this.#parts.connection.line();
-    // Whether somebody is there at all is told to everybody, not to a chat.
+    // `available` and `unavailable` go to everybody, not to one chat.
     const whole = presence === 'available' || presence === 'unavailable';
     const shown = whole ? socket.sendPresenceUpdate(presence) : socket.sendPresenceUpdate(presence, chat.jid);
     await asked('show a presence', shown);
@@ -164,8 +164,8 @@ export class WhatsAppSession implements Session {
 
   async privacySettings(): Promise<PrivacySettings> {
     const { socket } = this.#parts.connection.line();
-    const told = await asked('tell the privacy settings', socket.fetchPrivacySettings(true));
-    const settings = PrivacySettings.safeParse({ ...privacyOfNewAccount, ...told });
+    const received = await asked('tell the privacy settings', socket.fetchPrivacySettings(true));
+    const settings = PrivacySettings.safeParse({ ...privacyOfNewAccount, ...received });
     if (!settings.success) {
       throw new GatewayError('network_refused', 'WhatsApp told the privacy settings in words that are new', {
         cause: settings.error,

@@ -1,6 +1,6 @@
 /**
- * WhatsApp through the package `baileys`: unofficial, against WhatsApp's terms of service, and experimental
- * (docs/whatsapp.md). Composes what belongs to an instance; everything it keeps is in Redis.
+ * WhatsApp through the package `baileys`: unofficial, against WhatsApp's terms of service, and
+ * experimental (docs/whatsapp.md). Builds the parts of an instance; all state is in Redis.
  */
 
 import type { UserFacingSocketConfig } from 'baileys';
@@ -31,18 +31,18 @@ import { SessionStore } from './session-store.ts';
 
 interface WhatsAppOptions {
   readonly redis: Redis;
-  /** What Baileys' own requests go through. */
+  /** Carries Baileys' own requests. */
   readonly outbound: Pick<Outbound, 'service'>;
   readonly sealer: Sealer;
   readonly workspaces: Pick<Workspaces, 'use'>;
   readonly lease: Lease;
   readonly log: Pick<MessageLog, 'find'>;
   readonly logger: Logger;
-  /** Which version of its client WhatsApp is told; default: the package's own, and after a refusal what WhatsApp's page names. */
+  /** Client version sent to WhatsApp. Default: the package's, then the page's. */
   readonly version?: ProtocolVersion['current'] | undefined;
   /** Default: the package `baileys`, imported when it is first needed. */
   readonly library?: () => Promise<BaileysLibrary>;
-  /** How long to wait before the nth attempt in a row to connect again. Default: 1 s, doubled each time, at most 60 s. */
+  /** Delay before the nth attempt in a row. Default: 1 s, doubled each time, at most 60 s. */
   readonly retryDelayMs?: (attempt: number) => number;
 }
 
@@ -76,7 +76,7 @@ export function createWhatsAppTransport(options: WhatsAppOptions): Transport {
     async open({ instance, connect }) {
       const { session, connection } = find(instance);
       try {
-        // Pairing needs a person, so only an account that is paired already comes back by itself.
+        // Pairing needs a person, so only a paired account reconnects by itself.
         if (connection.state === 'close' && (await connection.restore()) && connect) {
           connection.connect().catch((error: unknown) => cannotConnect(instance, error));
         }
@@ -136,14 +136,14 @@ function compose(
       } else {
         acknowledgements.abandon();
       }
-      // Not awaited: the gateway may be waiting for this very session.
+      // Not awaited: the gateway may be waiting for this session.
       reports
         .connectionChanged(instanceId, state, reason)
         .catch((error: unknown) => warn(error, 'a change of the connection could not be reported'));
     },
     received: (line, events) => incoming.receive(line, events),
     acknowledged: (messageId) => {
-      acknowledgements.taken(messageId);
+      acknowledgements.accepted(messageId);
       reports
         .statusChanged(instanceId, messageId, 'SERVER_ACK')
         .catch((error: unknown) => warn(error, 'a status could not be reported'));
@@ -183,7 +183,7 @@ function compose(
   return { session, connection, incoming };
 }
 
-/** Asked for at each attempt: the settings may have changed. */
+/** Called for each attempt, because the settings may have changed. */
 function socketConfig(
   { outbound, logger }: WhatsAppOptions,
   instanceId: string,
@@ -193,14 +193,14 @@ function socketConfig(
     const { alwaysOnline, syncFullHistory } = of.settings();
     return {
       logger: baileysLogger(logger, instanceId),
-      // Its WebSocket, its uploads, and what it fetches: the server names hosts for the latter two.
+      // For the WebSocket, uploads and fetches: the server names the hosts of the latter two.
       ...(await guardedRequests(outbound)),
       markOnlineOnConnect: alwaysOnline,
       syncFullHistory,
       ...(syncFullHistory ? { shouldSyncHistoryMessage: () => true } : {}),
-      // What the gateway sends itself it has recorded already.
+      // The gateway has already recorded its own messages.
       emitOwnEvents: false,
-      // Channels, status updates and broadcasts are nobody's chat.
+      // Channels, status updates and broadcasts are not chats.
       shouldIgnoreJid: (jid) => !isPersonJid(jid) && !isGroupJid(jid),
       getMessage: async ({ id }) =>
         id ? ((await of.kept.find(library, id))?.message ?? undefined) : undefined,
@@ -209,7 +209,7 @@ function socketConfig(
   };
 }
 
-/** What no event tells: it may have changed while the gateway was away. */
+/** Fetches what may have changed while the gateway was offline; no event reports it. */
 async function refresh(connection: Connection, groups: Groups, book: AddressBook): Promise<void> {
   const line = connection.line();
   groups.forgetAll();
@@ -221,13 +221,12 @@ async function refresh(connection: Connection, groups: Groups, book: AddressBook
   await book.learnBlocked(line, blocked, true);
 }
 
-/** With some jitter, so that many instances do not come back in one moment. */
+/** Jitter keeps many instances from reconnecting at the same moment. */
 function retryDelayMs(attempt: number): number {
   return Math.min(1000 * 2 ** (attempt - 1), LONGEST_RETRY_DELAY_MS) * (0.75 + Math.random() / 2);
 }
 
-// Baileys' own log, as far as it may be kept: its records carry keys and whole stanzas, so only
-// their words pass.
+// Baileys' own log. Its records carry keys and whole stanzas, so only their message text passes.
 
 type BaileysLogger = NonNullable<UserFacingSocketConfig['logger']>;
 
@@ -238,7 +237,7 @@ function baileysLogger(logger: Logger, instanceId: string): BaileysLogger {
   };
   const drop = (): void => undefined;
   const self: BaileysLogger = {
-    // Baileys asks for the level before it composes what is costly to compose.
+    // Baileys checks the level before it builds expensive records.
     level: 'warn',
     child: () => self,
     trace: drop,

@@ -10,7 +10,7 @@ import type { Redis } from 'soundpost-kit/redis/connection';
 import type { Outbound } from 'soundpost-outbound/outbound';
 import { AddressBook } from './address-book.ts';
 import { Archive, CatchUp } from './archive.ts';
-import { tellsOfBookmarks } from './bookmarks.ts';
+import { reportsBookmarks } from './bookmarks.ts';
 import { Delivery } from './delivery.ts';
 import { announcement, capabilities, Discovery } from './discovery.ts';
 import { attribute, type Element, xml } from './element.ts';
@@ -53,7 +53,7 @@ export class Account implements StreamListener {
   readonly #logger: Logger;
   #settings: InstanceSettings;
   #closing = false;
-  /** Stanzas are worked off one after the other, in the order in which they came. */
+  /** Stanzas are handled one after the other, in order of arrival. */
   #work: Promise<void> = Promise.resolve();
 
   constructor({ instance, connection, redis, outbound, log, reports, lease, logger }: AccountOptions) {
@@ -74,8 +74,8 @@ export class Account implements StreamListener {
         domain,
         password,
         service: connection.service ?? undefined,
-        // The same in every process: whichever has the instance takes the place of the one before, whose connection the server
-        // ends with that (RFC 6120, 7.7.2.2).
+        // The same in every process: when another process takes the instance over, the server ends
+        // the old connection (RFC 6120, 7.7.2.2).
         resource: `soundpost-${instanceId.slice(0, 8)}`,
         deviceId: instanceId,
         guard: outbound,
@@ -140,7 +140,7 @@ export class Account implements StreamListener {
     }
   }
 
-  /** The gateway ends: what has arrived is still dealt with. */
+  /** Leaves the network, but still handles what has arrived. */
   async close(): Promise<void> {
     this.#closing = true;
     await this.stream.stop();
@@ -153,7 +153,7 @@ export class Account implements StreamListener {
     await this.addressBook.load();
     await this.stream
       .query('set', xml('enable', { xmlns: ns.carbons }))
-      // Without copies the account still works; what other devices send is then seen in the archive.
+      // Without carbons the account still works: the archive has what other devices send.
       .catch((error: unknown) => {
         if (conditionOf(error) === undefined) throw error;
       });
@@ -166,7 +166,7 @@ export class Account implements StreamListener {
   }
 
   stateChanged(state: ConnectionState, reason?: string): void {
-    // That the gateway ends is no news of the account.
+    // A shutdown of the gateway does not concern the account.
     if (this.#closing) {
       return;
     }
@@ -199,7 +199,7 @@ export class Account implements StreamListener {
       await this.inbound.presence(stanza);
       return;
     }
-    if (bareOf(attribute(stanza, 'from') ?? this.ownJid) === this.ownJid && tellsOfBookmarks(stanza)) {
+    if (bareOf(attribute(stanza, 'from') ?? this.ownJid) === this.ownJid && reportsBookmarks(stanza)) {
       this.#enterKeptRooms();
     }
     await this.inbound.message(stanza);
@@ -211,7 +211,7 @@ export class Account implements StreamListener {
     }
   }
 
-  /** Rooms that shall be ignored are entered only when something is sent to them. */
+  /** Ignored rooms are entered only to send a message. */
   #enterKeptRooms(): void {
     if (!this.#settings.groupsIgnore) {
       this.groups
@@ -220,7 +220,7 @@ export class Account implements StreamListener {
     }
   }
 
-  /** RFC 6121 §4.7.2.1: somebody who is away still gets everything. */
+  /** RFC 6121 §4.7.2.1: an account that is away still receives everything. */
   async #showPresence(): Promise<void> {
     const show = this.#settings.alwaysOnline ? [] : [xml('show', {}, 'away')];
     await this.stream.send(xml('presence', {}, ...show, announcement()));

@@ -1,13 +1,13 @@
-/** Which stanzas the other end has (XEP-0198): the library's stream management, with what it gets wrong put right. */
+/** Stanza acknowledgements (XEP-0198), with fixes for the library's stream management. */
 import { EventEmitter } from 'node:events';
 import type { Client } from '@xmpp/client';
 import type { Element } from './element.ts';
 import { ns } from './namespaces.ts';
 
-/** The session ended before the server had said that it has the stanza: it may have it or not. */
+/** The session ended before the acknowledgement: the server may have the stanza or not. */
 export class StanzaInDoubt extends Error {}
 
-/** What the types do not say of the library's stream management: it is an emitter since 0.14. */
+/** The library's stream management, with what its types lack: it is an emitter since 0.14. */
 type StreamManagement = EventEmitter & {
   enabled: boolean;
   inbound: number;
@@ -15,7 +15,7 @@ type StreamManagement = EventEmitter & {
   timeout: number;
 };
 
-/** A connection on which the server stays silent for longer is given up. */
+/** If the server stays silent for longer, the connection is closed, ms. */
 const SILENCE_MS = 20_000;
 
 interface Wait {
@@ -29,11 +29,11 @@ export class Acknowledgements {
   readonly #events = new EventEmitter();
   #isOffered = false;
 
-  /** @param onResumed the session goes on where it was cut */
+  /** @param onResumed called when the session continues after a break */
   constructor(client: Client, onResumed: () => void) {
     const management = client.streamManagement as unknown as StreamManagement;
     this.#management = management;
-    // A caller waits for each acknowledgement, so it is asked for at once.
+    // A caller waits for each acknowledgement, so request it at once.
     management.requestAckDebounce = 0;
     management.timeout = SILENCE_MS;
     countReceived(client, management);
@@ -43,18 +43,18 @@ export class Acknowledgements {
     management.on('fail', (stanza: Element) =>
       this.#waits.get(stanza)?.reject(new StanzaInDoubt('the session ended')),
     );
-    // The library calls itself online only after it has told of the resumption.
+    // The library goes online only after it has emitted `resumed`.
     management.on('resumed', () => setImmediate(onResumed));
   }
 
-  /** Whether acknowledgements come in this session. */
+  /** Whether this session has acknowledgements. */
   get isOn(): boolean {
     return this.#management.enabled;
   }
 
   /**
-   * Resolves when a new session has them, or is known to have none. The library answers wrongly to what arrives between
-   * "online" and <enabled/>, and the server then ends the stream.
+   * Resolves when a new session has acknowledgements, or is known to have none. The library
+   * miscounts what arrives between "online" and <enabled/>, and the server then ends the stream.
    */
   async ready(): Promise<void> {
     if (this.#isOffered && !this.isOn) {
@@ -62,7 +62,7 @@ export class Acknowledgements {
     }
   }
 
-  /** To be called before the stanza is sent. @returns rejects with StanzaInDoubt */
+  /** Call this before sending the stanza. @returns rejects with StanzaInDoubt */
   of(stanza: Element): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     this.#waits.set(stanza, { resolve, reject });
@@ -74,16 +74,16 @@ export class Acknowledgements {
     if (nonza.is('features', 'http://etherx.jabber.org/streams')) {
       this.#isOffered = nonza.getChild('sm', ns.streamManagement) !== undefined;
     } else if (nonza.is('enabled', ns.streamManagement) || nonza.is('failed', ns.streamManagement)) {
-      // The library takes note of it a few turns later.
+      // The library handles it a few ticks later.
       setImmediate(() => this.#events.emit('answered'));
     }
   }
 }
 
 /**
- * The library does not count the answers to its own queries. Told a number that is too small the server keeps for good
- * what has long arrived, sends it again after a resumption, and at the end of the session returns it to its authors as
- * undelivered.
+ * The library does not count the answers to its own queries. If the count is too low, the server
+ * keeps stanzas that have arrived, sends them again after a resumption, and at the end of the
+ * session returns them to their authors as undelivered.
  */
 function countReceived(client: Client, management: StreamManagement): void {
   let received = 0;

@@ -1,4 +1,4 @@
-/** Whom the account knows and whom it has blocked: roster (RFC 6121 §2), block list (XEP-0191), names (XEP-0054). */
+/** The account's roster (RFC 6121 §2), block list (XEP-0191) and contact names (XEP-0054). */
 import { attribute, childText, type Element, xml } from './element.ts';
 import { isNothingThere } from './failure.ts';
 import { bareOf, localOf } from './jid.ts';
@@ -7,14 +7,14 @@ import type { Stream, StreamListener } from './stream.ts';
 
 interface RosterEntry {
   readonly jid: string;
-  /** As the account's owner calls them. */
+  /** As set by the account's owner. */
   readonly name: string | undefined;
   /** Whether they see the account's presence. */
   readonly seesPresence: boolean;
 }
 
 const CARD_TIMEOUT_MS = 5_000;
-/** Cards that are asked for at the same time. */
+/** Cards requested at the same time. */
 const CARDS_AT_ONCE = 8;
 const MAX_CARDS = 10_000;
 
@@ -29,14 +29,14 @@ export class AddressBook {
     this.#ownJid = ownJid;
   }
 
-  /** To be called first in every session: only then the server tells of changes (RFC 6121 §2.1.6). */
+  /** Call this first in every session: it makes the server report changes (RFC 6121 §2.1.6). */
   async load(): Promise<void> {
     const answer = await this.#stream.query('get', xml('query', { xmlns: ns.roster }));
     this.#entries.clear();
     this.#take(answer.getChild('query', ns.roster));
   }
 
-  /** A change that the server tells of; anybody else's is none. @returns whether the query was one for here */
+  /** Applies a change sent by the account's own server. @returns whether the query was handled */
   changed({ type, from, child }: Parameters<StreamListener['query']>[0]): boolean {
     if (type !== 'set' || (from !== undefined && bareOf(from) !== this.#ownJid)) {
       return false;
@@ -45,7 +45,7 @@ export class AddressBook {
       this.#take(child);
       return true;
     }
-    // The block list is asked for when it is needed.
+    // The block list is fetched on demand.
     return child.getNS() === ns.blocking;
   }
 
@@ -57,7 +57,7 @@ export class AddressBook {
     return [...this.#entries.values()];
   }
 
-  /** What is known without asking anybody. */
+  /** The known name, without a request. */
   knownName(jid: string): string {
     return this.#entries.get(jid)?.name ?? this.#cardNames.get(jid) ?? (localOf(jid) || jid);
   }
@@ -119,7 +119,7 @@ export class AddressBook {
       const card = answer.getChild('vCard', ns.vcard);
       this.#cardNames.set(jid, childText(card, 'FN') ?? childText(card, 'NICKNAME'));
     } catch {
-      // No card and no answer come to the same: there is no name on it.
+      // No card and no answer both mean that there is no name.
       this.#cardNames.set(jid, undefined);
     }
   }

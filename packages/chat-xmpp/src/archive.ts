@@ -11,14 +11,14 @@ import type { Stream } from './stream.ts';
 
 interface ArchivedMessage {
   readonly archiveId: string;
-  /** When the server took it, ms since 1970. */
+  /** When the server received it, ms since 1970. */
   readonly atMs: number;
   readonly message: Element;
 }
 
 interface ArchivePage {
   readonly messages: readonly ArchivedMessage[];
-  /** Whether there is nothing further in the direction that was asked for. */
+  /** Whether the archive ends here in the requested direction. */
   readonly complete: boolean;
   readonly firstId: string | undefined;
   readonly lastId: string | undefined;
@@ -27,13 +27,13 @@ interface ArchivePage {
 interface ArchiveQuery {
   /** Default: the account's own archive. */
   readonly room?: string;
-  /** Bare; messages from and to nobody else. */
+  /** Bare JID; only messages from and to it. */
   readonly with?: string;
   /** Not before this, ms since 1970. */
   readonly startMs?: number;
-  /** Forward, from behind this id; an empty one from the beginning … */
+  /** Forward, starting after this id; empty: from the beginning … */
   readonly after?: string;
-  /** … or backward, from in front of this id; an empty one from the end. */
+  /** … or backward, starting before this id; empty: from the end. */
   readonly before?: string;
   readonly max: number;
 }
@@ -50,14 +50,14 @@ export class Archive {
     this.#ownJid = ownJid;
   }
 
-  /** @returns whether the stanza is part of a page that is being read, and so no message of its own */
+  /** @returns whether the stanza belongs to a page that is being read, so is no new message */
   take(stanza: Element): boolean {
     const result = stanza.getChild('result', ns.archive);
     if (result === undefined) {
       return false;
     }
     const reading = this.#reading.get(attribute(result, 'queryid') ?? '');
-    // Anybody can send such a stanza; only the archive that was asked is believed.
+    // Anybody can send such a stanza; trust only the archive that was queried.
     if (reading !== undefined && bareOf(attribute(stanza, 'from') ?? this.#ownJid) === reading.from) {
       const archived = archivedMessage(result);
       if (archived !== undefined) {
@@ -117,14 +117,14 @@ function archivedMessage(result: Element): ArchivedMessage | undefined {
     : { archiveId, atMs, message };
 }
 
-// What the account's archive holds and the gateway has not dealt with: after a start, and after
+// Messages in the account's archive that the gateway has not handled yet: after a start, and after
 // every lost session.
 
 interface CatchUpOptions {
   readonly archive: Archive;
   readonly memory: Memory;
   readonly inbound: Inbound;
-  /** Setting `syncFullHistory`, as it is now. */
+  /** The current value of the setting `syncFullHistory`. */
   readonly wantsHistory: () => boolean;
   readonly logger: Logger;
 }
@@ -134,14 +134,14 @@ const PAGE_MESSAGES = 100;
 export class CatchUp {
   readonly #options: CatchUpOptions;
   #running: Promise<void> = Promise.resolve();
-  /** Runs that have not ended, the waiting ones among them. */
+  /** Runs that have not ended, including waiting ones. */
   #runs = 0;
 
   constructor(options: CatchUpOptions) {
     this.#options = options;
   }
 
-  /** Reads on from what was seen last; the account's whole archive when that is wanted and it is the first time. */
+  /** Continues after the last seen message; the first time, reads the whole archive if wanted. */
   start(): void {
     const { logger } = this.#options;
     this.#runs++;
@@ -153,7 +153,7 @@ export class CatchUp {
       });
   }
 
-  /** A message came live under this id in the archive. While the archive is read, that comes to it by itself. */
+  /** A live message has this archive id. A running catch-up will reach it by itself. */
   async seen(archiveId: string): Promise<void> {
     if (this.#runs === 0) {
       await this.#options.memory.setLastSeen(archiveId);
@@ -172,7 +172,7 @@ export class CatchUp {
       }
     } catch (error) {
       if (conditionOf(error) === 'item-not-found') {
-        // The archive no longer goes back to where the reading stopped.
+        // The archive no longer has the last seen message.
         await this.#skipToEnd();
       } else if (!isNothingThere(error)) {
         throw error;
@@ -198,7 +198,7 @@ export class CatchUp {
   async #skipToEnd(): Promise<void> {
     const { archive, memory } = this.#options;
     const { lastId } = await archive.page({ before: '', max: 1 });
-    // Of an empty archive everything that will come is news.
+    // If the archive is empty, everything that follows is new.
     await memory.setLastSeen(lastId ?? '');
   }
 }

@@ -1,4 +1,4 @@
-/** The rooms that the account's owner keeps (XEP-0402), in the account's own store on the server. */
+/** The account's bookmarked rooms (XEP-0402), stored on its server. */
 import { attribute, childText, type Element, submission, xml } from './element.ts';
 import { conditionOf, isNothingThere, refusal } from './failure.ts';
 import { bareOf, localOf } from './jid.ts';
@@ -8,7 +8,7 @@ import type { Stream } from './stream.ts';
 interface Bookmark {
   readonly room: string;
   readonly name: string;
-  /** Entered without being asked. */
+  /** Entered automatically. */
   readonly autojoin: boolean;
   readonly nick: string | undefined;
   readonly password: string | undefined;
@@ -22,7 +22,7 @@ export async function readBookmarks(stream: Stream): Promise<Bookmark[]> {
     const found = answer.getChild('pubsub', ns.pubsub)?.getChild('items')?.getChildren('item') ?? [];
     return found.flatMap((item) => bookmark(item) ?? []);
   } catch (error) {
-    // Nothing was ever kept, or the server keeps nothing.
+    // There are no bookmarks, or the server does not store any.
     if (isNothingThere(error)) {
       return [];
     }
@@ -30,7 +30,7 @@ export async function readBookmarks(stream: Stream): Promise<Bookmark[]> {
   }
 }
 
-/** XEP-0402 §3.3 asks for these, so that nobody else reads the list and no bookmark pushes another one out. */
+/** Required by XEP-0402 §3.3: keeps the list private and lets no bookmark replace another. */
 const nodeOptions = {
   'pubsub#persist_items': 'true',
   'pubsub#max_items': 'max',
@@ -42,7 +42,7 @@ const nodeOptions = {
 export async function addBookmark(stream: Stream, bookmark: Bookmark): Promise<void> {
   try {
     await publish(stream, bookmark).catch(async (error: unknown) => {
-      // Another client has made the list with other options (XEP-0060 §7.1.5).
+      // Another client created the list with other options (XEP-0060 §7.1.5).
       if (conditionOf(error) !== 'conflict') throw error;
       await configure(stream);
       await publish(stream, bookmark);
@@ -79,8 +79,8 @@ function options(form: 'publish-options' | 'node_config'): Element {
   return submission(new Map(), { FORM_TYPE: `${ns.pubsub}#${form}`, ...nodeOptions });
 }
 
-/** Whether the account's store tells that the list has changed. */
-export function tellsOfBookmarks(message: Element): boolean {
+/** Whether the account's server reports a change of the bookmarks. */
+export function reportsBookmarks(message: Element): boolean {
   const items = message.getChild('event', ns.pubsubEvent)?.getChild('items');
   return attribute(items, 'node') === ns.bookmarks;
 }

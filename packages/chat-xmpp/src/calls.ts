@@ -1,10 +1,10 @@
-/** Calls that are offered to the account, and how they end (XEP-0353). */
+/** Incoming calls and how they end (XEP-0353). */
 import type { IncomingCall, TransportReports } from 'soundpost-chat/transport';
 import { attribute, childrenIn, type Element } from './element.ts';
 import { bareOf } from './jid.ts';
 import { ns } from './namespaces.ts';
 
-/** More that ring at the same time are not heard of. */
+/** Further calls that ring at the same time are ignored. */
 const MAX_CALLS = 1_000;
 
 const ends: Readonly<Record<string, IncomingCall['status']>> = {
@@ -25,7 +25,7 @@ export class Calls {
     this.#reports = reports;
   }
 
-  /** Where the call comes from, with the device; undefined for one that is over or was not heard of. */
+  /** The caller's device; undefined for a call that is over or unknown. */
   deviceOf(callId: string): string | undefined {
     return this.#ringing.get(callId)?.device;
   }
@@ -43,11 +43,11 @@ export class Calls {
     }
     const status = ends[sign.getName()];
     const call = this.#ringing.get(callId);
-    // Either side ends it; a third one does not.
+    // Only the two sides of a call can end it.
     if (status !== undefined && call !== undefined && (fromMe || bareOf(from) === call.fromJid)) {
       this.#ringing.delete(callId);
-      const { device: _device, ...told } = call;
-      await this.#reports.callChanged(this.#instanceId, { ...told, status });
+      const { device: _device, ...ringing } = call;
+      await this.#reports.callChanged(this.#instanceId, { ...ringing, status });
     }
   }
 

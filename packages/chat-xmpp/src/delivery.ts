@@ -1,4 +1,4 @@
-/** A message of the instance's own, brought to the network once: whatever breaks meanwhile, and however often it is tried. */
+/** Delivers an own message exactly once, over broken connections and repeated requests. */
 import { setImmediate } from 'node:timers/promises';
 import { untilAborted } from 'soundpost-base/deadline';
 import type { Chat } from 'soundpost-chat/transport';
@@ -23,13 +23,13 @@ interface DeliveryOptions {
 
 interface Parcel {
   readonly chat: Chat;
-  /** Goes out as the stanza's id and as its origin id (XEP-0359), by which it is found again in the archive. */
+  /** The stanza's id and origin id (XEP-0359); the archive is searched for it. */
   readonly messageId: string;
-  /** Makes the stanza; not called when the network has the message already. */
+  /** Makes the stanza; not called if the network has the message already. */
   readonly stanza: () => Promise<Element>;
 }
 
-/** The clocks of server and gateway need not agree. */
+/** Tolerated difference between the clocks of server and gateway. */
 const CLOCK_DIFFERENCE_MS = 10 * 60 * 1000;
 const PAGE_MESSAGES = 100;
 
@@ -41,7 +41,7 @@ export class Delivery {
     this.#options = options;
   }
 
-  /** Resolves when the server has it, with whether it had it before. Throws unknown_recipient or network_refused for what comes back at once. */
+  /** @returns `known`: the server had it before. Throws unknown_recipient or network_refused. */
   async deliver({ chat, messageId, stanza }: Parcel, signal: AbortSignal): Promise<'sent' | 'known'> {
     const { memory } = this.#options;
     const startedMs = Date.now();
@@ -56,13 +56,13 @@ export class Delivery {
         reject(new Bounced(condition, chat.isGroup || this.#options.addressBook.has(chat.jid))),
       );
     });
-    // What comes back later than the acknowledgement is told as a status.
+    // A bounce after the acknowledgement is reported as a status.
     bounced.catch(() => undefined);
     try {
       await Promise.race([bounced, this.#handOver(made, chat, messageId, earlierMs ?? startedMs, signal)]);
       return 'sent';
     } catch (error) {
-      // What came back may be tried again, and would be found in the archive then.
+      // A retry would find the bounced message in the archive.
       if (error instanceof Bounced) await memory.forgetSending(messageId);
       throw error;
     } finally {
@@ -70,7 +70,7 @@ export class Delivery {
     }
   }
 
-  /** @param stanza a message of type `error`: looked at before the acknowledgement that may follow it */
+  /** @param stanza of type `error`; call this before its acknowledgement is handled */
   notice(stanza: Element): void {
     const conditions = stanza.getChild('error')?.getChildElements() ?? [];
     this.#onBounce.get(attribute(stanza, 'id') ?? '')?.(conditions[0]?.getName() ?? 'undefined-condition');
@@ -93,7 +93,7 @@ export class Delivery {
         return;
       } catch (error) {
         signal.throwIfAborted();
-        // What the network answers is final; a connection that broke is not, even if it has not been noticed yet.
+        // An answer is final. A broken connection is not, even if it has not been noticed yet.
         const isFinal = conditionOf(error) !== undefined || stream.state === 'close';
         if (isFinal) throw refusal('number', error);
         await setImmediate();
@@ -107,12 +107,12 @@ export class Delivery {
     });
   }
 
-  /** Without an archive nobody can say; the origin id then lets the receiver see that both are one. */
+  /** Without an archive, false: the origin id then lets the receiver recognise duplicates. */
   async #isArchived(chat: Chat, messageId: string, sinceMs: number): Promise<boolean> {
     const { archive } = this.#options;
     const where = chat.isGroup ? { room: chat.jid } : { with: chat.jid };
     const startMs = sinceMs - CLOCK_DIFFERENCE_MS;
-    // What came back was not delivered and may go again, so each bounce takes one attempt from the count.
+    // A bounced message was not delivered, so each bounce cancels one attempt.
     let attempts = 0;
     try {
       for (let after = ''; ; ) {

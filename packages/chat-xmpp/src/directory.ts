@@ -1,4 +1,4 @@
-/** From what callers write to people and groups, and the lists of both. */
+/** Finds people and groups by the addresses that callers write, and lists both. */
 
 import { type Address, mayMean } from 'soundpost-chat/address';
 import type { Chat, Contact, NetworkChat } from 'soundpost-chat/transport';
@@ -9,10 +9,10 @@ import { isNothingThere, refusal } from './failure.ts';
 import { bareOf, domainOf } from './jid.ts';
 
 const PAGE_MESSAGES = 100;
-/** Without `syncFullHistory` the list of chats looks no further back. */
+/** Without `syncFullHistory`, the list of chats goes back this far. */
 const RECENT_PAGES = 10;
 
-/** Throws bad_request for an address that can be nobody's; whether a person exists shows when something is sent. */
+/** Throws unknown_recipient for an invalid address; whether a person exists shows when sending. */
 export async function resolveChat(account: Account, address: Address, field: string): Promise<Chat> {
   const { groups, addressBook, ownJid } = account;
   const domain = domainOf(ownJid);
@@ -51,7 +51,7 @@ export async function listContacts({ addressBook, groups }: Account): Promise<Co
     isSaved: true,
     blocked: blocked.has(jid),
   }));
-  // Somebody may be blocked without ever having been a contact.
+  // A blocked account need not be a contact.
   const strangers = [...blocked]
     .filter((jid) => jid.includes('@') && !addressBook.has(jid))
     .map((jid) => ({ jid, name: addressBook.knownName(jid), isGroup: false, isSaved: false, blocked: true }));
@@ -62,7 +62,7 @@ export async function listContacts({ addressBook, groups }: Account): Promise<Co
   ];
 }
 
-/** XMPP has no list of chats: it is made of the archive, by peer, and of the kept rooms. */
+/** XMPP has no list of chats, so it is built from the archive and the bookmarked rooms. */
 export async function listChats({
   archive,
   addressBook,

@@ -1,4 +1,4 @@
-/** Which services belong to the account's server (XEP-0030): where files are uploaded, where the rooms are. */
+/** Finds the server's services for file uploads and rooms (XEP-0030). */
 
 import { createHash } from 'node:crypto';
 import { type Element, readForm, xml } from './element.ts';
@@ -13,12 +13,12 @@ interface UploadService {
 interface DiscoveryOptions {
   readonly stream: Stream;
   readonly domain: string;
-  /** As the operator named them; undefined asks the server. */
+  /** As set by the operator; undefined: asks the server. */
   readonly uploadService: string | undefined;
   readonly mucService: string | undefined;
 }
 
-/** A server has a handful; one that lists thousands is not asked about all of them. */
+/** A server has a handful of items; of longer lists only the first are queried. */
 const MAX_ITEMS = 32;
 const ITEM_TIMEOUT_MS = 5_000;
 
@@ -36,7 +36,7 @@ export class Discovery {
     this.#options = options;
   }
 
-  /** What was learnt may have changed with a new session. */
+  /** Call this for a new session, since services may have changed. */
   forget(): void {
     this.#services = undefined;
     this.#rooms.clear();
@@ -46,7 +46,7 @@ export class Discovery {
     return (await this.#find()).upload;
   }
 
-  /** The service that rooms of the account's own server live on. */
+  /** The service that hosts the rooms of the account's own server. */
   async muc(): Promise<string | undefined> {
     return this.#options.mucService ?? (await this.#find()).muc;
   }
@@ -107,7 +107,7 @@ function isMuc(info: Element): boolean {
   return isConference && hasFeature(info, ns.muc);
 }
 
-/** XEP-0363 §4: a form in the answer says how large a file may be. */
+/** XEP-0363 §4: a form in the answer has the largest file size. */
 function maxBytes(info: Element): number | undefined {
   const values = info
     .getChildren('x', ns.form)
@@ -117,8 +117,8 @@ function maxBytes(info: Element): number | undefined {
   return Number.isFinite(size) && size > 0 ? size : undefined;
 }
 
-// What the account's device can do, as it tells whoever asks (XEP-0030) and announces with its
-// presence (XEP-0115).
+// The features of the account's device, sent on request (XEP-0030) and announced with its presence
+// (XEP-0115).
 
 const identity = { category: 'client', type: 'bot', name: 'Soundpost' };
 const NODE = 'https://soundpost.invalid';
@@ -139,7 +139,7 @@ const features = [
   ns.reference,
   ns.reply,
   ns.stanzaId,
-  // XEP-0163 §4.3.1: to be told when another device changes the list of kept rooms.
+  // XEP-0163 §4.3.1: requests a notification when another device changes the bookmarks.
   `${ns.bookmarks}+notify`,
 ].toSorted();
 
@@ -152,7 +152,7 @@ export function capabilities(node: string | undefined): Element {
   );
 }
 
-/** For a presence. Who does not know the hash yet asks for what it stands for. */
+/** For a presence. Clients that do not know the hash request the features. */
 export function announcement(): Element {
   const { category, type, name } = identity;
   const listed = [`${category}/${type}//${name}`, ...features].map((entry) => `${entry}<`).join('');

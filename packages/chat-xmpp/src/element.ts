@@ -1,17 +1,17 @@
-/** XML of stanzas: made by `xml`, read by the rest. What comes from the network may lack anything. */
+/** XML of stanzas: `xml` makes it, the rest reads it. Received stanzas may lack anything. */
 import { xml } from '@xmpp/client';
 import { ns } from './namespaces.ts';
 
 export { xml };
 export type Element = ReturnType<typeof xml>;
 
-/** Undefined for an attribute that is missing or empty. */
+/** Undefined if the attribute is missing or empty. */
 export function attribute(element: Element | undefined, name: string): string | undefined {
   const value: unknown = element?.attrs[name];
   return typeof value === 'string' && value !== '' ? value : undefined;
 }
 
-/** The text of the only child of that name; undefined where there is none or it is empty. */
+/** The text of the only child with this name; undefined if it is missing or empty. */
 export function childText(
   element: Element | undefined,
   name: string,
@@ -21,7 +21,7 @@ export function childText(
   return text === undefined || text === '' ? undefined : text;
 }
 
-/** Children in a namespace, whatever they are called. */
+/** Children in a namespace, by any name. */
 export function childrenIn(element: Element, namespace: string): Element[] {
   return element.getChildElements().filter((child) => child.getNS() === namespace);
 }
@@ -45,7 +45,7 @@ export function readForm(form: Element | undefined): FormValues {
   );
 }
 
-/** @param changes replace or add to `values`, which a form that was received has to be answered with as a whole */
+/** @param changes replace or add to `values`: a form must be sent back with all its fields */
 export function submission(values: FormValues, changes: Readonly<Record<string, string>>): Element {
   const all = new Map<string, readonly string[]>(values);
   for (const [name, value] of Object.entries(changes)) {

@@ -1,4 +1,4 @@
-/** Where an account's server is: as the operator wrote it, or as DNS says for the account's domain. */
+/** Addresses of an account's server: set by the operator, or from DNS. */
 import { promises as dns } from 'node:dns';
 
 interface Endpoint {
@@ -21,7 +21,7 @@ export async function endpointsOf(domain: string, service: string | undefined): 
     lookUp(`_xmpp-client._tcp.${domain}`, false),
   ]);
   const found = records.flat().toSorted((a, b) => a.priority - b.priority || b.weight - a.weight);
-  // RFC 6120 §3.2.2: without records the domain itself is asked.
+  // RFC 6120 §3.2.2: without records, use the domain itself.
   return found.length > 0
     ? found.map(({ endpoint }) => endpoint)
     : [{ directTls: false, hostname: domain, port: CLIENT_PORT }];
@@ -46,7 +46,7 @@ interface Found {
 async function lookUp(name: string, directTls: boolean): Promise<Found[]> {
   try {
     const records = await dns.resolveSrv(name);
-    // RFC 2782: "." says that the service is not offered.
+    // RFC 2782: "." means that the service is not offered.
     return records
       .filter((record) => record.name !== '' && record.name !== '.')
       .map(({ name: hostname, port, priority, weight }) => ({
@@ -59,7 +59,7 @@ async function lookUp(name: string, directTls: boolean): Promise<Found[]> {
   }
 }
 
-/** As the client library reads it. */
+/** In the form that the client library reads. */
 export function serviceUrl({ directTls, hostname, port }: Endpoint): string {
   const host = hostname.includes(':') ? `[${hostname}]` : hostname;
   return `${directTls ? 'xmpps' : 'xmpp'}://${host}:${port}`;

@@ -1,26 +1,26 @@
 /** What the network's refusals mean to a caller. */
 import { GatewayError, type GatewayErrorCode } from 'soundpost-contract/gateway-errors';
 
-/** Conditions by which a server says that nobody is there (RFC 6120 §8.3.3). */
+/** Conditions that mean that the recipient does not exist (RFC 6120 §8.3.3). */
 const nobodyThere = new Set(['item-not-found', 'service-unavailable', 'gone', 'recipient-unavailable']);
 const unreachableServer = new Set(['remote-server-not-found', 'remote-server-timeout']);
 
-/** The stanza's error condition, for instance `item-not-found`; undefined for an error of another kind. */
+/** The stanza error's condition, such as `item-not-found`; undefined for other errors. */
 export function conditionOf(error: unknown): string | undefined {
   return error instanceof Error && error.name === 'StanzaError' && 'condition' in error
     ? String(error.condition)
     : undefined;
 }
 
-/** The server answered that there is no such thing, as opposed to not answering. */
+/** Whether the server answered that the item does not exist, rather than not answering. */
 export function isNothingThere(error: unknown): boolean {
   const condition = conditionOf(error);
   return condition !== undefined && (nobodyThere.has(condition) || condition === 'feature-not-implemented');
 }
 
 /**
- * @param what the sentence's beginning, naming the field or the thing
- * @param codes what certain conditions are to be answered with, instead of network_refused
+ * @param what begins the sentence: names the field or the operation
+ * @param codes error codes by condition; default: network_refused
  */
 export function refusal(
   what: string,
@@ -41,9 +41,9 @@ export function refusal(
   );
 }
 
-/** A message came back. */
+/** A message was returned as undeliverable. */
 export class Bounced extends GatewayError {
-  /** @param isContact somebody of the address book exists, whatever the server says */
+  /** @param isContact a contact exists, whatever the server says */
   constructor(condition: string, isContact: boolean) {
     const nobody = unreachableServer.has(condition) || (nobodyThere.has(condition) && !isContact);
     super(

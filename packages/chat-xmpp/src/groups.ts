@@ -1,4 +1,4 @@
-/** The instance's groups: rooms that it is in, or that its account keeps as bookmarks. */
+/** The instance's groups: joined or bookmarked rooms. */
 
 import { type Address, mayMean } from 'soundpost-chat/address';
 import { GatewayError } from 'soundpost-contract/gateway-errors';
@@ -17,7 +17,7 @@ interface GroupsOptions {
   readonly rooms: Rooms;
   readonly memory: Memory;
   readonly discovery: Discovery;
-  /** What the instance is called in rooms, where a bookmark says nothing else. */
+  /** The instance's name in rooms, unless a bookmark has another one. */
   readonly nick: string;
 }
 
@@ -44,7 +44,7 @@ export class Groups {
     ];
   }
 
-  /** @returns the room that is meant, or undefined when the address means none, or none of the instance's */
+  /** @returns the room; undefined if the address names no room of the instance */
   async find(address: Address): Promise<Group | undefined> {
     const jid = await this.#roomOf(address);
     if (jid === undefined) {
@@ -54,7 +54,7 @@ export class Groups {
     return known ?? (await this.#lookUp(jid));
   }
 
-  /** The same without asking the room itself: for a bare number, which rather means a person. */
+  /** As `find`, without querying the room: a bare number more likely means a person. */
   async findKept(address: Address): Promise<Group | undefined> {
     const jid = await this.#roomOf(address);
     return jid === undefined ? undefined : (await this.all()).find((group) => group.jid === jid);
@@ -86,7 +86,7 @@ export class Groups {
     try {
       return await rooms.join(jid, { ...entry, password: bookmark?.password });
     } catch (error) {
-      // An owner is asked for the password like everybody else, but may look it up.
+      // An owner needs the password too, but can look it up.
       const invitation = await rooms.invitation(jid, false).catch(() => undefined);
       if (invitation === undefined) {
         throw error;
@@ -109,7 +109,7 @@ export class Groups {
     return invitation;
   }
 
-  /** @param text a code that came with an invitation, or an invitation's whole address. Throws group_not_found. */
+  /** @param text an invitation's code or whole address. Throws group_not_found. */
   async accept(text: string): Promise<string> {
     const { stream, rooms, memory, nick } = this.#options;
     const parsed = parseInvitation(text);
@@ -128,7 +128,7 @@ export class Groups {
     return room;
   }
 
-  /** Entering a room that does not exist would make one (XEP-0045 §10.1). */
+  /** Entering a room that does not exist would create it (XEP-0045 §10.1). */
   async #exists(room: string): Promise<void> {
     await this.#options.discovery.info(room).catch((error: unknown) => {
       throw isNothingThere(error)
@@ -151,7 +151,7 @@ export class Groups {
     return (await discovery.hasRooms(domainOf(jid))) ? jid : undefined;
   }
 
-  /** A room that is not kept counts when the instance can enter it. */
+  /** A room without a bookmark counts if the instance can enter it. */
   async #lookUp(jid: string): Promise<Group | undefined> {
     try {
       const info = await this.#options.discovery.info(jid);
@@ -166,12 +166,12 @@ export class Groups {
     }
   }
 
-  /** A kept room is entered with what the bookmark says, also by other devices. */
+  /** Other devices also enter the room with the bookmark's password. */
   async #keepPassword(jid: string, password: string): Promise<void> {
     const { stream } = this.#options;
     const bookmark = (await readBookmarks(stream)).find(({ room }) => room === jid);
     if (bookmark !== undefined && bookmark.password !== password) {
-      // Where it cannot be kept, an owner still finds it in the room's configuration.
+      // If this fails, an owner still finds it in the room's configuration.
       await addBookmark(stream, { ...bookmark, password }).catch(() => undefined);
     }
   }

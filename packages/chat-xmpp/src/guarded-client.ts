@@ -1,6 +1,6 @@
 /**
- * The library's client, but for where it connects and what it hands its password to. By itself it would resolve names
- * on its own, take any address, and log in without TLS when a server (or somebody in between) does not offer it.
+ * The library's client with guarded connections and passwords. The library itself would resolve
+ * names, accept any address, and log in without TLS if a server or an attacker offers none.
  */
 import { checkServerIdentity, type PeerCertificate } from 'node:tls';
 import { type Client, client as createClient } from '@xmpp/client';
@@ -27,22 +27,22 @@ interface GuardedClientOptions {
 
 interface GuardedClient {
   readonly client: Client;
-  /** Connects and opens the stream; whether it comes online is told by the client's events. */
+  /** Connects and opens the stream. The client emits `online` later. */
   open(endpoint: Endpoint): Promise<void>;
   /**
-   * Ends the connection at once. The library's own way waits for the server, and if the next connection has begun by
-   * then it closes that one.
+   * Ends the connection at once. The library's own way waits for the server, and then closes the
+   * next connection if that has already begun.
    */
   cut(): void;
 }
 
-/** The server is not what the operator allowed: trying again would change nothing. */
+/** The server breaks the operator's rules, so a retry would not help. */
 class ConnectionRefused extends Error {}
 
-/** Failures of a login that pass by themselves (RFC 6120 §6.5). */
+/** Login failures that are temporary (RFC 6120 §6.5). */
 const passing = new Set(['temporary-auth-failure', 'aborted']);
 
-/** @returns what to tell of a failure that only the operator can mend; undefined for one that may pass */
+/** @returns the message for a failure that only the operator can fix; undefined: try again */
 export function finalRefusal(error: unknown): string | undefined {
   if (error instanceof ConnectionRefused) {
     return error.message;
@@ -57,11 +57,11 @@ export function finalRefusal(error: unknown): string | undefined {
     : `the server refused the login (${condition})`;
 }
 
-/** What Node and OpenSSL say of a certificate that they do not take: X509_verify_cert_error_string(3), and the name that does not match. */
+/** Node's and OpenSSL's codes for an invalid certificate: X509_verify_cert_error_string(3). */
 const CERTIFICATE_TROUBLE =
   /^(CERT_|CRL_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|ERR_TLS_CERT_|HOSTNAME_MISMATCH|INVALID_(CA|PURPOSE))/;
 
-/** @returns what to tell of a certificate that is not trusted; undefined for any other failure */
+/** @returns the message for an untrusted certificate; undefined for any other failure */
 export function certificateTrouble(error: unknown): string | undefined {
   if (!(error instanceof Error && 'code' in error)) return undefined;
   const code = String(error.code);
@@ -69,17 +69,17 @@ export function certificateTrouble(error: unknown): string | undefined {
   return `the server’s certificate is not trusted (${code}); give it one that is valid for its name, or name its authority in NODE_EXTRA_CA_CERTS`;
 }
 
-/** For the library's own waits: the connection, the stream's header, its end. */
+/** Limit for each of the library's steps: connecting, the stream header, the stream's end. */
 const STEP_TIMEOUT_MS = 5_000;
 const PLAIN = 'PLAIN';
-/** Beside the library's own SCRAM, which has the name that goes to the server. */
+/** The library's own SCRAM is registered under the name that goes to the server. */
 const OWN_SCRAM = `soundpost ${SCRAM}`;
 
 export function createGuardedClient(options: GuardedClientOptions): GuardedClient {
   const { local, domain, password, resource, deviceId, guard } = options;
   let endpoint: Endpoint | undefined;
   let line: ServiceSocket | undefined;
-  /** Where the line goes: a server may have sent the library elsewhere than to the endpoint (RFC 6120 §4.9.3.19). */
+  /** Where the line goes: a server can redirect the library (RFC 6120 §4.9.3.19). */
   let reached = { hostname: '', port: 0 };
   class Line extends ServiceSocket {
     constructor() {
@@ -99,7 +99,7 @@ export function createGuardedClient(options: GuardedClientOptions): GuardedClien
       if (!client.isSecure()) {
         await allowWithoutTls(guard, reached);
       }
-      // The library would take PLAIN first on a secure stream; SCRAM (RFC 5802) never shows the password.
+      // On a secure stream the library prefers PLAIN; SCRAM (RFC 5802) never sends the password.
       const mechanism = mechanisms.includes(SCRAM) ? SCRAM : PLAIN;
       if (!mechanisms.includes(mechanism) || (mechanism === PLAIN && !client.isSecure())) {
         throw new ConnectionRefused('the server offers no login that the gateway knows (SCRAM-SHA-1)');
@@ -110,9 +110,9 @@ export function createGuardedClient(options: GuardedClientOptions): GuardedClien
     },
   });
   (client as unknown as { readonly saslFactory: SaslFactory }).saslFactory.use(OWN_SCRAM, Scram);
-  // Reconnecting is the stream's own: the library's knows no back-off and gives up where connecting was refused.
+  // The stream reconnects itself: the library has no back-off and stops on a refused connection.
   client.reconnect.stop();
-  hearEarlyRefusals(client);
+  catchEarlyErrors(client);
   const tcp = transportOf(client, 'xmpp://host');
   const tls = transportOf(client, 'xmpps://host');
   client.transports = [
@@ -139,16 +139,16 @@ export function createGuardedClient(options: GuardedClientOptions): GuardedClien
 }
 
 /**
- * The library looks at an answer only once it knows that the query is written. An error that comes before would be a rejection
- * that nobody has heard, and end the process.
+ * The library awaits an answer only after the query is written. An error that arrives earlier
+ * would be an unhandled rejection and end the process.
  */
-function hearEarlyRefusals(client: Client): void {
+function catchEarlyErrors(client: Client): void {
   client.prependListener('element', ({ attrs }) => {
     client.iqCaller.handlers.get(attrs.id)?.promise.catch(() => undefined);
   });
 }
 
-/** What the types of the client do not tell of. */
+/** Missing in the client's types. */
 interface SaslFactory {
   use(name: string, mechanism: new () => Scram): unknown;
 }
@@ -166,21 +166,21 @@ async function allowWithoutTls(
 
 type Transport = Client['transports'][number];
 
-/** The library's own for an address. */
+/** The library's own transport for an address. */
 function transportOf({ transports }: Client, service: string): Transport {
   const found = transports.find(({ prototype }) => prototype.socketParameters(service) !== undefined);
   if (found === undefined) throw new Error(`@xmpp/client has no transport for ${service}`);
   return found;
 }
 
-/** The library makes a new socket for each connection, also when a server sends it elsewhere. */
+/** The library makes a new socket for each connection, also after a redirect. */
 function withSocket(transport: Transport, Socket: new () => object): Transport {
   abstract class Guarded extends transport {}
   Object.assign(Guarded.prototype, { Socket });
   return Guarded;
 }
 
-/** TLS over a line, as STARTTLS has it. */
+/** TLS over a guarded socket, as with STARTTLS. */
 function directTlsSocket(
   { prototype }: Transport,
   Line: new () => ServiceSocket,
@@ -197,8 +197,8 @@ function directTlsSocket(
 }
 
 /**
- * For direct TLS. The certificate has to be for the account's domain (RFC 6120 §13.7.2), or for the host that the
- * operator named; the library would look at the host alone and send no server name.
+ * For direct TLS. The certificate must name the account's domain (RFC 6120 §13.7.2) or the
+ * operator's host; the library would check the host alone and send no server name.
  */
 function identity(domain: string, endpoint: Endpoint | undefined): object {
   return {

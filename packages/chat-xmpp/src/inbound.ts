@@ -1,7 +1,7 @@
 /**
- * What the network sends, told to the gateway: messages, edits, receipts, bounces, typing, calls, changes in groups.
- * A stanza comes live, as a copy of what another device of the account did (XEP-0280), or out of the archive; each may
- * come more than once.
+ * Reports incoming messages, edits, receipts, bounces, typing, calls and group changes. A stanza
+ * arrives live, as a copy from another device of the account (XEP-0280), or from the archive, and
+ * may arrive more than once.
  */
 import type { MessageLog } from 'soundpost-chat/message-log';
 import type { Presence, TransportReports } from 'soundpost-chat/transport';
@@ -28,7 +28,7 @@ type InboundOptions = ConstructorParameters<typeof Answers>[0] & {
 
 type Origin =
   | { readonly kind: 'live' }
-  /** @param history old news, as opposed to what was missed */
+  /** @param history from the first full read, rather than missed while offline */
   | { readonly kind: 'archive'; readonly atMs: number; readonly history: boolean };
 
 const LIVE: Origin = { kind: 'live' };
@@ -84,7 +84,7 @@ export class Inbound {
     const wasIn = rooms.joined(from) !== undefined;
     const room = rooms.presence(stanza);
     if (room !== undefined) {
-      // Who is there on entering is no change; nor is a new room's first word about itself (status 201).
+      // The occupants on entering are no change; nor is a new room's first presence (status 201).
       if (wasIn && !hasStatus(stanza, '201')) {
         await this.#changes(room, stanza);
       } else {
@@ -98,7 +98,7 @@ export class Inbound {
     }
   }
 
-  /** The message itself, out of a copy that one's own server made; undefined for a copy that somebody else made up. */
+  /** The message inside a copy from the own server; undefined for a forged copy. */
   #unwrapped(stanza: Element): Element | undefined {
     const copy = childrenIn(stanza, ns.carbons).find((child) => child.is('received') || child.is('sent'));
     if (copy === undefined) {
@@ -117,7 +117,7 @@ export class Inbound {
       await this.#receipts.notice(stanza, chatJid);
     }
     if (about.origin.kind === 'live') {
-      // Nobody can be rung up later: the archive's calls are over.
+      // Calls in the archive are over.
       await this.calls.notice(stanza, from, fromMe);
     }
     if (about.origin.kind === 'live' && !fromMe) {
@@ -143,7 +143,7 @@ export class Inbound {
     const room = rooms.joined(bareOf(from));
     const messageId = idOf(stanza);
     const nick = resourceOf(from);
-    // Without a nickname it is the room itself that speaks; from another room than those entered nothing is expected.
+    // A message without a nickname is from the room itself; others are from rooms not entered.
     if (room === undefined || messageId === undefined || nick === '') {
       return;
     }
@@ -155,7 +155,7 @@ export class Inbound {
     await memory.setRoomSeen(room.jid, timeOf(stanza, origin));
     const fromMe = nick === room.nick;
     if (fromMe) {
-      // What comes back has been taken.
+      // The room echoes a message that it has accepted.
       await reports.statusChanged(instanceId, messageId, 'SERVER_ACK');
     }
     const authorJid = fromMe ? this.#options.ownJid : (room.occupant(nick)?.jid ?? `${room.jid}/${nick}`);
@@ -180,7 +180,7 @@ export class Inbound {
       await reports.messageEdited(instanceId, { messageId: replaced, authorJid, text: content.text });
       return;
     }
-    // What the gateway sent itself is in its log.
+    // The gateway's own messages are in its log already.
     if (fromMe && (await log.find(instanceId, messageId)) !== undefined) {
       return;
     }
@@ -198,7 +198,7 @@ export class Inbound {
     });
   }
 
-  /** XEP-0249: whoever has the invitation's password can enter by it, so it is the code of the invitation. */
+  /** XEP-0249: the invitation's password opens the room, so it serves as the invite code. */
   async #rememberInvitation(stanza: Element): Promise<void> {
     const invitation = stanza.getChild('x', ns.conference);
     const room = attribute(invitation, 'jid');
@@ -236,7 +236,7 @@ interface Author extends About {
   readonly isGroup: boolean;
 }
 
-/** By which receipts, edits and replies between two name it (XEP-0461 §3.1). */
+/** Receipts, edits and replies between two people use it (XEP-0461 §3.1). */
 function idOf(stanza: Element): string | undefined {
   return attribute(stanza, 'id') ?? attribute(stanza.getChild('origin-id', ns.stanzaId), 'id');
 }
@@ -251,7 +251,7 @@ function timeOf(stanza: Element, origin: Origin): number {
 
 const rank = { outcast: 0, none: 0, member: 1, admin: 2, owner: 3 } as const;
 
-/** @param seen whether the person is in the room: somebody who only walks in has not become a participant by that */
+/** @param seen whether the person is in the room: entering a room makes nobody a participant */
 function actionOf(
   { before, after }: ReturnType<Room['observe']>[number],
   seen: boolean,

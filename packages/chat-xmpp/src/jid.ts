@@ -1,4 +1,4 @@
-/** Addresses of XMPP (RFC 7622) as text. Compared in lower case: what the gateway keeps is always bare and lowered. */
+/** XMPP addresses (RFC 7622) as text. The gateway stores them bare and in lower case. */
 
 /** Without the resource. */
 export function bareOf(jid: string): string {
@@ -6,7 +6,7 @@ export function bareOf(jid: string): string {
   return (slash === -1 ? jid : jid.slice(0, slash)).toLowerCase();
 }
 
-/** The part after the first slash: a device of an account, or the nickname of somebody in a room. */
+/** The part after the first slash: an account's device, or a nickname in a room. */
 export function resourceOf(jid: string): string {
   const slash = jid.indexOf('/');
   return slash === -1 ? '' : jid.slice(slash + 1);

@@ -1,4 +1,4 @@
-/** What the transport has to remember over a restart, in Redis. */
+/** State in Redis that the transport needs after a restart. */
 
 import { loadFencedScript } from 'soundpost-chat/lease/fenced-script';
 import type { Lease } from 'soundpost-chat/lease/lease';
@@ -6,7 +6,7 @@ import { gatewayKey } from 'soundpost-chat/redis-keys';
 import { redisNow } from 'soundpost-kit/redis/clock';
 import type { Redis } from 'soundpost-kit/redis/connection';
 
-/** As long as a repeated request may come (decisions A6 keeps Idempotency-Keys for 24 h). */
+/** As long as a request may be repeated (decisions A6 keeps Idempotency-Keys for 24 h). */
 const ATTEMPT_SECONDS = 48 * 60 * 60;
 const ROOM_ID_SECONDS = 30 * 24 * 60 * 60;
 
@@ -25,7 +25,7 @@ export class Memory {
     this.#lease = lease;
   }
 
-  /** Notes that a message is about to be sent. @returns when that was noted before, ms since 1970 */
+  /** Records a send attempt. @returns when it was recorded before, ms since 1970 */
   async beginSending(messageId: string): Promise<number | undefined> {
     const earlier = await beginScript.run(
       this.#redis,
@@ -40,7 +40,7 @@ export class Memory {
     await forgetScript.run(this.#redis, this.#lease, [this.#key('attempt', messageId)], []);
   }
 
-  /** Archive id of the last message that was dealt with. */
+  /** Archive id of the last handled message. */
   lastSeen(): Promise<string | null> {
     return this.#redis.get(this.#key('seen'));
   }
@@ -49,7 +49,7 @@ export class Memory {
     await setScript.run(this.#redis, this.#lease, [this.#key('seen')], [archiveId]);
   }
 
-  /** The id that a room gave a message, by which replies and markers name it (XEP-0461 §3.1, XEP-0333 §4.1). */
+  /** A message's id in its room, for replies and markers (XEP-0461 §3.1, XEP-0333 §4.1). */
   async roomId(messageId: string): Promise<string | undefined> {
     return (await this.#redis.get(this.#key('room-id', messageId))) ?? undefined;
   }
@@ -58,7 +58,7 @@ export class Memory {
     await this.#redis.set(this.#key('room-id', messageId), roomId, 'EX', ROOM_ID_SECONDS);
   }
 
-  /** When the last message of a room came, ms since 1970. */
+  /** When the last message of a room arrived, ms since 1970. */
   async roomSeen(room: string): Promise<number | undefined> {
     const atMs = await this.#redis.hget(this.#key('rooms'), room);
     return atMs === null ? undefined : Number(atMs);
@@ -68,7 +68,7 @@ export class Memory {
     await this.#redis.hset(this.#key('rooms'), room, atMs);
   }
 
-  /** The room that an invitation with this code was for. */
+  /** The room of the invitation with this code. */
   async invitedTo(code: string): Promise<string | undefined> {
     return (await this.#redis.hget(this.#key('invites'), code)) ?? undefined;
   }
@@ -77,7 +77,7 @@ export class Memory {
     await this.#redis.hset(this.#key('invites'), code, room);
   }
 
-  /** Forgets what does not go by itself. */
+  /** Deletes the keys that do not expire. */
   async clear(): Promise<void> {
     await this.#redis.unlink(this.#key('seen'), this.#key('rooms'), this.#key('invites'));
   }

@@ -1,4 +1,4 @@
-/** What somebody wrote, read out of a stanza. */
+/** Reads the content of a message stanza. */
 import type { IncomingContent, MessageContext } from 'soundpost-chat/transport';
 import { attribute, childText, type Element, lengthOf } from './element.ts';
 import { bareOf, resourceOf } from './jid.ts';
@@ -6,7 +6,7 @@ import { ns } from './namespaces.ts';
 
 const SOUND_NAME = /\.(ogg|oga|opus|m4a|mp3|aac|wav|flac|amr|3gp|weba)$/i;
 
-/** Undefined for a stanza that holds nothing to read. */
+/** Undefined for a stanza without readable content. */
 export function contentOf(stanza: Element): IncomingContent | undefined {
   const body = childText(stanza, 'body');
   const url = soundUrl(stanza);
@@ -29,7 +29,7 @@ export function contextOf(stanza: Element): MessageContext {
   };
 }
 
-/** Where the sound of a message lies, when it is one. */
+/** The address of a message's audio file, if it has one. */
 function soundUrl(stanza: Element): string | undefined {
   const sharing = stanza.getChild('file-sharing', ns.fileSharing);
   const shared = attribute(sharing?.getChild('sources')?.getChild('url-data', ns.urlData), 'target');
@@ -56,7 +56,7 @@ function mentionedIn(stanza: Element): string[] {
     });
 }
 
-/** Inside a room people may be named by their place in it, of which the nickname is a part. */
+/** In a room, people may be named by their room address with nickname. */
 function mentionedJid(jid: string): string {
   const nick = resourceOf(jid);
   return nick === '' ? bareOf(jid) : `${bareOf(jid)}/${nick}`;
@@ -67,7 +67,7 @@ interface Range {
   readonly end: number;
 }
 
-/** XEP-0428: the part of the body that only repeats what `of` says, for clients that do not know it. */
+/** XEP-0428: the part of the body that repeats `of` for clients that do not support it. */
 function fallbackRange(stanza: Element, body: string, of: string): Range | undefined {
   const mark = stanza.getChildren('fallback', ns.fallback).find(({ attrs }) => attrs.for === of);
   if (mark === undefined) {

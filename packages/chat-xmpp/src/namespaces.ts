@@ -1,4 +1,4 @@
-/** The names of what the transport speaks, each with the specification that defines it. */
+/** XML namespaces, each with its specification. */
 export const ns = {
   archive: 'urn:xmpp:mam:2', // XEP-0313
   archivePreferences: 'urn:xmpp:mam:2', // XEP-0441, same name

@@ -1,6 +1,6 @@
 /**
- * Privacy settings put together from what XMPP has: who may read the account's profile (the access model of its nodes,
- * XEP-0060 §4.5), whose messages the server keeps (XEP-0441), who sees its presence, and what the gateway itself does.
+ * Privacy settings from XMPP: who can read the profile (access model, XEP-0060 §4.5), whose
+ * messages the server archives (XEP-0441), who sees the presence, and the gateway's own settings.
  */
 import type { InstanceSettings } from 'soundpost-contract/gateway-instances';
 import type { PrivacySettings } from 'soundpost-contract/gateway-operations';
@@ -12,7 +12,7 @@ import type { Stream } from './stream.ts';
 
 type Audience = 'all' | 'contacts' | 'none';
 
-/** Access models of a node (XEP-0060 §4.5) by who can read it then. */
+/** Access models of a node (XEP-0060 §4.5) by who can read it. */
 const audienceOfModel: Readonly<Record<string, Audience>> = {
   open: 'all',
   presence: 'contacts',
@@ -28,7 +28,7 @@ const audienceOfArchive: Readonly<Record<string, Audience>> = {
   never: 'none',
 };
 
-/** Pictures (XEP-0084) and cards (XEP-0292); the first that exists speaks for the profile. */
+/** Pictures (XEP-0084) and cards (XEP-0292); the first that exists counts. */
 const profileNodes = ['urn:xmpp:avatar:metadata', 'urn:xmpp:vcard4'];
 
 export async function privacySettings(
@@ -41,10 +41,10 @@ export async function privacySettings(
     readreceipts: settings.readMessages ? 'all' : 'none',
     profile,
     status,
-    // Presence goes to those who may see it, whenever it goes (RFC 6121 §4.2).
+    // Presence is always sent to those who may see it (RFC 6121 §4.2).
     online: 'match_last_seen',
     last: addressBook.entries().some(({ seesPresence }) => seesPresence) ? 'contacts' : 'none',
-    // An invitation is told of, but only whoever has the instance's key enters a group with it.
+    // Invitations are reported, but only callers with the instance's key can accept them.
     groupadd: 'none',
   };
 }
@@ -56,11 +56,11 @@ async function profileAudience(stream: Stream): Promise<Audience> {
       return audienceOfModel[model] ?? 'none';
     }
   }
-  // What nobody has published would be published for contacts (XEP-0163 §3.1).
+  // A missing node would be published for contacts (XEP-0163 §3.1).
   return 'contacts';
 }
 
-/** Undefined for a node that does not exist. */
+/** Undefined if the node does not exist. */
 async function accessModel(stream: Stream, node: string): Promise<string | undefined> {
   try {
     const answer = await stream.query(

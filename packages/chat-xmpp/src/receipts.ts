@@ -1,4 +1,4 @@
-/** How far the instance's messages have come: receipts (XEP-0184), markers (XEP-0333), and what came back. */
+/** Status of sent messages: receipts (XEP-0184), markers (XEP-0333) and bounces. */
 
 import type { Logger } from 'soundpost-base/logger';
 import type { MessageLog } from 'soundpost-chat/message-log';
@@ -7,7 +7,7 @@ import { attribute, type Element, xml } from './element.ts';
 import { ns } from './namespaces.ts';
 import type { Stream } from './stream.ts';
 
-/** A marker covers what was sent before it (XEP-0333 §4.2); further back nobody looks. */
+/** A marker covers all earlier messages (XEP-0333 §4.2); older ones than these are not updated. */
 const COVERED_MESSAGES = 200;
 
 export class Receipts {
@@ -21,7 +21,7 @@ export class Receipts {
     this.#reports = reports;
   }
 
-  /** @param chatJid whose stanza it is: nobody tells anything about the messages of another chat */
+  /** @param chatJid the sender: a receipt counts only for messages of its own chat */
   async notice(stanza: Element, chatJid: string): Promise<void> {
     const received =
       attribute(stanza.getChild('received', ns.receipts), 'id') ??
@@ -60,17 +60,16 @@ export class Receipts {
   }
 }
 
-// What the instance tells the authors of what has arrived: that it has, and with `readMessages`
-// that it was read.
+// Receipts and, with `readMessages`, read markers for incoming messages.
 
 interface AnswersOptions {
   readonly stream: Stream;
-  /** Setting `readMessages`, as it is now. */
+  /** The current value of the setting `readMessages`. */
   readonly marksRead: () => boolean;
   readonly logger: Logger;
 }
 
-/** Beyond that the oldest are forgotten; they come again only right after a resumption. */
+/** Beyond this, all are forgotten; duplicates come only right after a resumption. */
 const MAX_REMEMBERED = 10_000;
 
 export class Answers {
@@ -97,7 +96,7 @@ export class Answers {
     }
   }
 
-  /** @param roomId the id that the room gave the message, by which everybody in it knows it */
+  /** @param roomId the message's id in the room, which all occupants know */
   async toRoom(stanza: Element, roomId: string, room: string): Promise<void> {
     if (this.#shallMark(stanza)) {
       await this.#send(room, 'groupchat', xml('displayed', { xmlns: ns.chatMarkers, id: roomId }));

@@ -1,4 +1,4 @@
-/** One room as the instance sees it from inside (XEP-0045): who is there and what they may do. */
+/** One room as the instance sees it (XEP-0045): its occupants and their affiliations. */
 import { attribute, type Element } from './element.ts';
 import { bareOf, resourceOf } from './jid.ts';
 import { ns } from './namespaces.ts';
@@ -6,7 +6,7 @@ import { ns } from './namespaces.ts';
 type Affiliation = 'owner' | 'admin' | 'member' | 'none' | 'outcast';
 
 interface Occupant {
-  /** Bare; undefined where the room hides it. */
+  /** Bare; undefined if the room hides it. */
   readonly jid: string | undefined;
   readonly affiliation: Affiliation;
 }
@@ -23,7 +23,7 @@ export class Room {
   readonly jid: string;
   readonly nick: string;
   readonly #occupants = new Map<string, Occupant>();
-  /** By real JID, as far as they were seen. */
+  /** By real JID, as far as known. */
   readonly #affiliations = new Map<string, Affiliation>();
 
   constructor(jid: string, nick: string) {
@@ -43,7 +43,7 @@ export class Room {
     return this.occupants().find(({ occupant }) => occupant.jid === jid)?.nick;
   }
 
-  /** Takes in what a presence or a message of the room says of people. @returns what has changed for them */
+  /** Reads affiliations from a presence or message of the room. @returns the changes */
   observe(stanza: Element): AffiliationChange[] {
     const items = stanza.getChild('x', ns.mucUser)?.getChildren('item') ?? [];
     const nick = resourceOf(attribute(stanza, 'from') ?? '');
@@ -69,7 +69,7 @@ export class Room {
       this.#occupants.set(nick, occupant);
     } else if (type === 'unavailable') {
       this.#occupants.delete(nick);
-      // Status 303: the same person goes on under another name.
+      // Status 303: the same person continues under another name.
       const renamed = attribute(item, 'nick');
       if (renamed !== undefined) this.#occupants.set(renamed, occupant);
     }

@@ -1,4 +1,4 @@
-/** The rooms that the instance is in (XEP-0045), and what it may ask of them. */
+/** The rooms that the instance has joined (XEP-0045), and its requests to them. */
 import { randomBytes } from 'node:crypto';
 import { within } from 'soundpost-base/deadline';
 import type { Participant } from 'soundpost-chat/transport';
@@ -17,15 +17,15 @@ interface Invitation {
 
 const JOIN_TIMEOUT_MS = 10_000;
 const MAX_NICK_TRIES = 4;
-/** Messages of a room that are caught up with. */
+/** Missed messages that a room sends on entering. */
 const MAX_MISSED = '200';
-/** 144 bits: whoever guesses it is in. */
+/** 144 bits: anyone who guesses the code can enter. */
 const CODE_BYTES = 18;
 
 const SECRET_FIELD = 'muc#roomconfig_roomsecret';
 const PROTECTED_FIELD = 'muc#roomconfig_passwordprotectedroom';
 
-/** Affiliations that make somebody a participant, with the word that the interface has for them. */
+/** Affiliations that make someone a participant, with the contract's name for each. */
 const participantLevels = [
   { affiliation: 'owner', admin: 'superadmin' },
   { affiliation: 'admin', admin: 'admin' },
@@ -35,7 +35,7 @@ const participantLevels = [
 interface Entry {
   readonly nick: string;
   readonly password?: string | undefined;
-  /** What was said after this is sent on entering, ms since 1970; undefined: nothing. */
+  /** The room sends messages newer than this on entering, ms since 1970; undefined: none. */
   readonly sinceMs?: number | undefined;
 }
 
@@ -68,7 +68,7 @@ export class Rooms {
     return [...this.#joined.values()];
   }
 
-  /** Enters; does nothing when the instance is in it. @throws GatewayError group_not_found, network_refused */
+  /** Enters the room unless already in it. @throws GatewayError group_not_found, network_refused */
   join(room: string, entry: Entry): Promise<Room> {
     const known = this.#joined.get(room);
     if (known !== undefined) return Promise.resolve(known);
@@ -78,7 +78,7 @@ export class Rooms {
     return joining;
   }
 
-  /** @returns the room that the presence comes from; undefined when it is none that the instance is in or enters */
+  /** @returns the presence's room; undefined if the instance is neither in it nor entering it */
   presence(stanza: Element): Room | undefined {
     const from = attribute(stanza, 'from') ?? '';
     const jid = bareOf(from);
@@ -92,7 +92,7 @@ export class Rooms {
     } else if (own && attribute(stanza, 'type') === 'unavailable') {
       this.#joined.delete(jid);
     } else if (own && entering !== undefined) {
-      // One's own presence comes after everybody else's (XEP-0045 §7.2.2), and right before what was said.
+      // The own presence follows all others and precedes the history (XEP-0045 §7.2.2).
       this.#joined.set(jid, room);
       entering.resolve();
     }
@@ -114,7 +114,7 @@ export class Rooms {
     return [...found.values()];
   }
 
-  /** Members may enter a room that is for members only; where the instance may not make any, it has to do without. */
+  /** Lets someone enter a members-only room; a refusal is ignored. */
   async makeMember(room: string, jid: string): Promise<void> {
     const member = xml('item', { affiliation: 'member', jid });
     await this.#stream
@@ -124,13 +124,13 @@ export class Rooms {
       });
   }
 
-  /** @param renew makes a new code even when there is one */
+  /** @param renew makes a new code even if there is one */
   async invitation(room: string, renew: boolean): Promise<Invitation> {
     const values = await this.#configuration(room);
     const known = values.get(PROTECTED_FIELD)?.[0] === '0' ? '' : (values.get(SECRET_FIELD)?.[0] ?? '');
     if (known !== '' && !renew) return invitation(room, known);
     const code = randomBytes(CODE_BYTES).toString('base64url');
-    // Not every server has the switch beside the secret, and those that do not may refuse it.
+    // Some servers lack the switch beside the secret and may refuse it.
     const on: Record<string, string> = values.has(PROTECTED_FIELD) ? { [PROTECTED_FIELD]: '1' } : {};
     const form = submission(values, { ...on, [SECRET_FIELD]: code });
     await this.#stream
@@ -156,7 +156,7 @@ export class Rooms {
     return readForm(answer.getChild('query', ns.mucOwner)?.getChild('x', ns.form));
   }
 
-  /** Lists that the room does not show to everybody count as empty: those inside are known all the same. */
+  /** A list that the room does not show counts as empty; its occupants are known anyway. */
   async #affiliated(room: string, affiliation: string): Promise<string[]> {
     try {
       const answer = await this.#stream.query(
@@ -215,7 +215,7 @@ class NotEntered extends Error {
   }
 }
 
-/** Refusals that come to "you are not in it": a wrong password, no member, banned, no such room. */
+/** Refusals that mean "not a member": wrong password, no member, banned, no such room. */
 const notInIt = new Set(['not-authorized', 'registration-required', 'forbidden', 'item-not-found', 'gone']);
 
 function entryFailure(error: unknown): unknown {
@@ -229,12 +229,12 @@ function entryFailure(error: unknown): unknown {
       });
 }
 
-/** XEP-0147 and its registered query `join`: clients that know it enter by it. */
+/** XEP-0147 with the registered query `join`, which clients can open. */
 function invitation(room: string, code: string): Invitation {
   return { inviteUrl: `xmpp:${room}?join;password=${encodeURIComponent(code)}`, inviteCode: code };
 }
 
-/** @returns the room and the code of an address as {@link Invitation} has it, or undefined for any other text */
+/** @returns room and code of an {@link Invitation} address; undefined for any other text */
 export function parseInvitation(text: string): { room: string; code: string } | undefined {
   const match = /^xmpp:([^?\s]+)\?join(?:;password=([^;\s]+))?$/.exec(text.trim());
   if (match?.[1] === undefined) return undefined;

@@ -1,6 +1,6 @@
 /**
- * The client's side of SCRAM-SHA-1 (RFC 5802), with the system's own key derivation. The library's asks for each of its thousands of rounds
- * by itself, which takes a second or more an account: when the active gateway dies, another one has to log in all of them.
+ * The client side of SCRAM-SHA-1 (RFC 5802) with Node's own key derivation. The library's needs a
+ * second or more per account, which delays a failover: another gateway logs in all accounts.
  */
 import { createHash, createHmac, pbkdf2, randomBytes } from 'node:crypto';
 import { promisify } from 'node:util';
@@ -12,7 +12,7 @@ const HASH = 'sha1';
 const KEY_BYTES = 20;
 /** No channel binding: `n,,`. */
 const GS2_HEADER = 'n,,';
-/** Servers ask for 4,096 to some 100,000; one that asks for more wants to keep this process busy. */
+/** Servers ask for 4,096 to about 100,000; more would only keep this process busy. */
 const MOST_ROUNDS = 1_000_000;
 
 interface Credentials {
@@ -20,14 +20,14 @@ interface Credentials {
   readonly password: string;
 }
 
-/** As the library's `saslmechanisms` wants them. */
+/** In the form that the library's `saslmechanisms` expects. */
 export class Scram {
   readonly name = SCRAM;
   readonly clientFirst = true;
   readonly #nonce: string;
   #serverFirst = '';
 
-  /** @param nonce random; a test puts that of an example here */
+  /** @param nonce random; tests pass a fixed one */
   constructor(nonce = randomBytes(16).toString('hex')) {
     this.#nonce = nonce;
   }
@@ -37,9 +37,9 @@ export class Scram {
     return this;
   }
 
-  /** Throws Error for a challenge that does not answer this login. */
+  /** Throws Error for a challenge that does not match this login. */
   async response({ username, password }: Credentials): Promise<string> {
-    // RFC 5802, 5.1: what would end the name stands for itself by a code.
+    // RFC 5802, 5.1: `=` and `,` in the name are escaped.
     const name = username.replaceAll('=', '=3D').replaceAll(',', '=2C');
     const clientFirst = `n=${name},r=${this.#nonce}`;
     if (this.#serverFirst === '') {

@@ -1,6 +1,6 @@
 /**
- * The account's connection: kept up for as long as it is wanted, resumed where the server remembers it (XEP-0198), and
- * the place where a stanza is known to have reached the server.
+ * The account's connection: kept open while wanted, resumed if the server remembers it (XEP-0198).
+ * It knows when a stanza has reached the server.
  */
 import { EventEmitter, once } from 'node:events';
 import { type Deadline, deadline, untilAborted } from 'soundpost-base/deadline';
@@ -21,14 +21,14 @@ type StreamOptions = Parameters<typeof createGuardedClient>[0] & {
 };
 
 export interface StreamListener {
-  /** A new session: what the account needs before it may be used. The stream counts as open when this resolves. */
+  /** Prepares a new session. The stream is open once this resolves. */
   prepare(): Promise<void>;
-  /** Open, after `prepare` or after a resumption, which needs none. */
+  /** Open, after `prepare` or after a resumption. */
   opened(): void;
   stateChanged(state: ConnectionState, reason?: string): void;
-  /** Messages and presences, in their order. */
+  /** Messages and presences, in order. */
   stanza(stanza: Element): void;
-  /** A query of another entity; undefined answers that there is no such thing. */
+  /** A query of another entity; undefined: not supported. */
   query(query: IncomingQuery): Element | true | undefined;
 }
 
@@ -40,15 +40,15 @@ interface IncomingQuery {
 
 const FIRST_RETRY_MS = 500;
 const LONGEST_RETRY_MS = 60_000;
-/** From connecting to being online; a login by SCRAM alone may take a second. */
+/** From connecting to being online; a SCRAM login alone may take a second. */
 const ONLINE_TIMEOUT_MS = 20_000;
 const QUERY_TIMEOUT_MS = 15_000;
 const STOP_TIMEOUT_MS = 1_000;
 
-/** What the library's client says of itself while it has a connection, or is making one. */
+/** States of the library's client while it has a connection or makes one. */
 const CONNECTED: ReadonlySet<string> = new Set(['connecting', 'connect', 'opening', 'open', 'online']);
 
-/** A connection with what belongs to it. */
+/** A connection and its acknowledgements. */
 type Line = ReturnType<typeof createGuardedClient> & {
   readonly acknowledgements: Acknowledgements;
 };
@@ -63,9 +63,9 @@ export class Stream {
   #retryMs = FIRST_RETRY_MS;
   #opening: Deadline | undefined;
   #isAttempting = false;
-  /** The server showed a certificate that is not trusted: until it shows another one, the account is not connecting but off. */
+  /** The certificate is not trusted: until it changes, the account is `close`, not `connecting`. */
   #isUntrusted = false;
-  /** Counts the sessions: what belongs to an earlier one has no say any more. */
+  /** Counts the sessions; events of an earlier one are ignored. */
   #session = 0;
 
   constructor(options: StreamOptions, listener: StreamListener) {
@@ -78,7 +78,7 @@ export class Stream {
     return this.#state;
   }
 
-  /** Begins to connect; does nothing while connected or connecting. */
+  /** Starts connecting; does nothing while connected or connecting. */
   start(): void {
     if (this.#line !== undefined) {
       if (this.#retry !== undefined && this.#state === 'close') {
@@ -98,7 +98,7 @@ export class Stream {
     void this.#attempt(line);
   }
 
-  /** Leaves the network. */
+  /** Disconnects. */
   async stop(reason?: string): Promise<void> {
     const line = this.#line;
     this.#line = undefined;
@@ -113,7 +113,7 @@ export class Stream {
     }
   }
 
-  /** @throws the library's StanzaError for an answer that is an error; GatewayError not_connected */
+  /** @throws the library's StanzaError for an error answer; GatewayError not_connected */
   async query(
     type: 'get' | 'set',
     child: Element,
@@ -126,13 +126,13 @@ export class Stream {
     );
   }
 
-  /** Hands a stanza to the connection, for what may get lost. */
+  /** Sends a stanza without waiting for an acknowledgement; it may get lost. */
   async send(stanza: Element): Promise<void> {
     await this.#online().client.send(stanza);
   }
 
   /**
-   * Resolves when the server has the stanza. The same element may be handed in again after a failure.
+   * Resolves when the server has the stanza. After a failure the same element may be passed again.
    * @throws StanzaInDoubt; GatewayError not_connected; the reason of `signal`
    */
   async deliver(stanza: Element, signal: AbortSignal): Promise<void> {
@@ -145,11 +145,11 @@ export class Stream {
       line.cut();
       throw new StanzaInDoubt('the connection broke', { cause });
     });
-    // A server works off what one client sends in its order, so an answer to anything later is an acknowledgement too.
+    // A server handles a client's stanzas in order, so any later answer acknowledges this one too.
     await untilAborted(isOn ? acknowledged : this.#answer(), signal);
   }
 
-  /** @throws the reason of `signal`; GatewayError not_connected when nobody connects any more */
+  /** @throws the reason of `signal`; GatewayError not_connected if the stream is closed */
   async untilOpen(signal: AbortSignal): Promise<void> {
     while (this.#state !== 'open') {
       if (this.#state === 'close') {
@@ -162,7 +162,7 @@ export class Stream {
     }
   }
 
-  /** Everything that is said goes through here. Throws standby when it is another process' to say. */
+  /** Everything sent goes through here. Throws standby if another process has the lease. */
   #online(): Line {
     this.#options.lease.assert();
     if (this.#line?.client.status !== 'online') {
@@ -171,7 +171,7 @@ export class Stream {
     return this.#line;
   }
 
-  /** Resolves when the server has answered to something, whatever; rejects when the connection breaks first. */
+  /** Resolves at the server's next answer; rejects if the connection breaks first. */
   async #answer(): Promise<void> {
     const lost = new AbortController();
     const onLost = (): void => lost.abort(new StanzaInDoubt('the connection broke'));
@@ -215,7 +215,7 @@ export class Stream {
     const failure = await this.#tryEndpoints(line);
     this.#isAttempting = false;
     if (this.#line !== line) {
-      // Nobody wants it any more.
+      // It was stopped during the attempt.
       line.cut();
     } else if (failure !== undefined) {
       this.#failed(line, failure);
@@ -223,14 +223,14 @@ export class Stream {
     }
   }
 
-  /** @returns why none of them could be connected to, or undefined when one was */
+  /** @returns why no endpoint could be connected; undefined if one was */
   async #tryEndpoints(line: Line): Promise<unknown> {
     const { domain, service, lease } = this.#options;
     let failure: unknown = new Error('the domain names no server');
     try {
       for (const endpoint of await endpointsOf(domain, service)) {
         lease.assert();
-        // Stopped meanwhile.
+        // It was stopped during the attempt.
         if (this.#line !== line) return undefined;
         this.#expectOnline(line);
         const opened = await line.open(endpoint).then(
@@ -248,7 +248,7 @@ export class Stream {
     return failure;
   }
 
-  /** For a server that takes the connection and then says nothing. */
+  /** For a server that accepts the connection but then stays silent. */
   #expectOnline(line: Line): void {
     this.#opening?.[Symbol.dispose]();
     this.#opening = deadline(ONLINE_TIMEOUT_MS);
@@ -300,14 +300,14 @@ export class Stream {
       this.#isUntrusted = true;
       this.#setState('close', untrusted);
     }
-    // What fails on the way to an open session ends it; the library would leave it as it is.
+    // An error before the session is open ends it; the library would leave it as it is.
     if (this.#state !== 'open' && !this.#isAttempting) {
       line.cut();
     }
   }
 
   #lost(line: Line): void {
-    // One endpoint after the other is tried before the next wait.
+    // All endpoints are tried before the next wait.
     if (this.#line !== line || this.#isAttempting) {
       return;
     }
@@ -316,7 +316,7 @@ export class Stream {
     if (this.#retry !== undefined) {
       return;
     }
-    // Many instances lose one server at the same moment, and shall not come back at the same moment.
+    // Jitter: many instances lose a server at once and must not all reconnect at once.
     const waitMs = (this.#isUntrusted ? LONGEST_RETRY_MS : this.#retryMs) * (0.5 + Math.random() / 2);
     this.#retry = setTimeout(() => this.#tryAgain(line), waitMs);
     this.#retryMs = Math.min(LONGEST_RETRY_MS, this.#retryMs * 2);
@@ -324,7 +324,7 @@ export class Stream {
 
   #tryAgain(line: Line): void {
     this.#retry = undefined;
-    // Meanwhile the library may have gone where the server sent it; the end of that connection comes here, too.
+    // The library may be following the server's redirect; a later `disconnect` comes here too.
     if (!CONNECTED.has(line.client.status)) void this.#attempt(line);
   }
 

@@ -24,13 +24,13 @@ interface UploadRequest {
 }
 
 interface SharedFile {
-  /** Where others fetch it. */
+  /** Public address of the file. */
   readonly url: string;
   readonly sizeBytes: number;
 }
 
 const PUT_IDLE_MS = 120_000;
-/** The only headers that a slot may ask for (XEP-0363 §5). */
+/** The only headers that a slot may set (XEP-0363 §5). */
 const slotHeaders = new Set(['authorization', 'cookie', 'expires']);
 
 export async function upload(

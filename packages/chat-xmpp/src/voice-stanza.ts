@@ -1,6 +1,6 @@
 /**
- * A voice message as a stanza. Each client shows it by the best of what it knows: the shared file (XEP-0447), the
- * out-of-band address (XEP-0066), or the address in the text.
+ * A voice message as a stanza. Clients use the best form they know: the shared file (XEP-0447), the
+ * out-of-band address (XEP-0066) or the address in the text.
  */
 
 import { parseAddress } from 'soundpost-chat/address';
@@ -27,14 +27,14 @@ interface VoiceStanza {
 }
 
 interface Quotation {
-  /** In a room the id that the room gave it, otherwise its own. */
+  /** In a room, the room's id of the message; otherwise its own. */
   readonly id: string;
   readonly authorJid: string | undefined;
 }
 
 /**
- * The text is the address and nothing else: that is how clients tell a file from a link (XEP-0066 section 3, XEP-0447 section 4.1). So whom it mentions and
- * what it answers stand in elements of their own alone.
+ * The text must be the address alone, so that clients recognise a file (XEP-0066 section 3,
+ * XEP-0447 section 4.1). Mentions and replies have elements of their own.
  */
 export function voiceStanza(voice: VoiceStanza): Element {
   const { messageId, to, isGroup, shared, quoted, mentions } = voice;
@@ -45,20 +45,20 @@ export function voiceStanza(voice: VoiceStanza): Element {
     xml('origin-id', { xmlns: ns.stanzaId, id: messageId }),
     xml('x', { xmlns: ns.outOfBand }, xml('url', {}, shared.url)),
     fileSharing(voice),
-    // All of the text (XEP-0428 section 2.2).
+    // Covers the whole text (XEP-0428 section 2.2).
     xml('fallback', { xmlns: ns.fallback, for: ns.fileSharing }, xml('body')),
     xml('markable', { xmlns: ns.chatMarkers }),
     xml('store', { xmlns: ns.hints }),
   );
   if (!isGroup) {
-    // XEP-0184 §5.3: everybody in a room would answer.
+    // XEP-0184 §5.3: in a room, everybody would answer.
     stanza.append(xml('request', { xmlns: ns.receipts }));
   }
   stanza.append(...contextElements(quoted, mentions));
   return stanza;
 }
 
-/** What a message answers (XEP-0461) and whom it mentions (XEP-0372, where a reference without a place means all of the text). */
+/** Reply (XEP-0461) and mentions (XEP-0372; without a range, a mention covers the whole text). */
 export function contextElements(quoted: Quotation | undefined, mentions: readonly string[]): Element[] {
   const reply = quoted && {
     xmlns: ns.reply,
@@ -78,7 +78,7 @@ function fileSharing({ shared, fileName, content, durationMs }: VoiceStanza): El
     xml(
       'file',
       { xmlns: ns.fileMetadata },
-      // Without the codec, which the media type of XEP-0446 has no place for.
+      // Without the codec: XEP-0446's media type has no field for it.
       xml('media-type', {}, content.mimetype.split(';')[0] ?? ''),
       xml('name', {}, fileName),
       xml('size', {}, String(shared.sizeBytes)),
@@ -90,7 +90,7 @@ function fileSharing({ shared, fileName, content, durationMs }: VoiceStanza): El
   );
 }
 
-// Whom a voice message mentions and what it answers, in the words of XMPP.
+// Mentions and quotations of a voice message in XMPP's terms.
 
 export async function quotationOf(
   { memory, log, instanceId, ownJid }: Account,
@@ -106,7 +106,7 @@ export async function quotationOf(
   return { id, authorJid };
 }
 
-/** JIDs of those who are mentioned. */
+/** JIDs of the mentioned people. */
 export async function mentionsOf(
   account: Account,
   chat: Chat,

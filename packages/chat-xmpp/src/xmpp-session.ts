@@ -1,4 +1,4 @@
-/** The operations of the gateway on an account of XMPP; docs/xmpp.md has the table. */
+/** The gateway's operations on an XMPP account; docs/xmpp.md has the table. */
 import { randomUUID } from 'node:crypto';
 import type { Address } from 'soundpost-chat/address';
 import type {
@@ -136,7 +136,7 @@ export class XmppSession implements Session {
     if (chat.isGroup) {
       await this.#account.groups.enter(chat.jid);
     }
-    // XEP-0308: always the id of the first version, under a new id of its own.
+    // XEP-0308: replaces the first version by its id; the edit has a new id of its own.
     const stanza = textStanza(chat, randomUUID(), text);
     stanza.append(xml('replace', { xmlns: ns.correction, id: key.id }));
     await this.#asked('key', this.#account.stream.send(stanza));
@@ -160,7 +160,7 @@ export class XmppSession implements Session {
   async participants(address: Address): Promise<Participant[]> {
     const { groups, rooms, addressBook } = this.#account;
     const { jid } = await groups.require(address);
-    // From outside a room shows less.
+    // A room shows less to outsiders.
     await groups.enter(jid);
     const participants = await rooms.participants(jid);
     return participants.map((participant) => ({
@@ -219,7 +219,7 @@ export class XmppSession implements Session {
       await groups.enter(chat.jid);
     }
     const outcome = await delivery.deliver({ chat, messageId, stanza }, signal);
-    // A room has a message when it sends it back, which is told where that arrives.
+    // A room echoes an accepted message, which is reported on arrival.
     if (!chat.isGroup || outcome === 'known') {
       await reports.statusChanged(instanceId, messageId, 'SERVER_ACK');
     }
@@ -246,7 +246,7 @@ function textStanza({ jid, isGroup }: Chat, messageId: string, text: string): El
   return stanza;
 }
 
-/** `available` and `unavailable` are shown to this chat alone; a group would take the latter for leaving it. */
+/** `available` and `unavailable` go to this chat alone; to a group the latter means leaving. */
 function presenceStanza({ jid, isGroup }: Chat, presence: Presence, nick: string | undefined): Element {
   switch (presence) {
     case 'available':

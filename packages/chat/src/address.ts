@@ -1,24 +1,24 @@
-/** How callers write whom a message is for (decisions B "number"). */
+/** Parses the recipients that callers write (decisions B "number"). */
 import { GatewayError } from 'soundpost-contract/gateway-errors';
 
 export interface Address {
-  /** What the caller wrote. */
+  /** As the caller wrote it. */
   readonly text: string;
-  /** The number part without punctuation; empty when a JID has a name for its local part. */
+  /** The number without punctuation; empty if a JID's local part is a name. */
   readonly digits: string;
   /** The part after `@`, in lower case; undefined for a bare number. */
   readonly suffix: string | undefined;
 }
 
-/** Suffixes of the network whose clients this interface comes from; an instance reads them by their number part. */
+/** WhatsApp's suffixes, from which this interface comes; elsewhere only the number counts. */
 const FOREIGN_PERSON_SUFFIXES = new Set(['s.whatsapp.net', 'c.us']);
 const FOREIGN_GROUP_SUFFIX = 'g.us';
 
 const BARE_NUMBER = /^[+\d() -]+$/;
-// The device part that multi-device JIDs carry (`number:device@suffix`) says nothing about who is meant.
+// The device part of multi-device JIDs (`number:device@suffix`) does not change the recipient.
 const JID = /^([^@\s/:]+)(?::\d+)?@([A-Za-z0-9.-]+)$/;
 
-/** @param field named in the error. Throws bad_request when the text is neither a number nor a JID. */
+/** @param field named in the error. Throws bad_request if the text is neither number nor JID. */
 export function parseAddress(text: string, field: string): Address {
   const trimmed = text.trim();
   const jid = JID.exec(trimmed);
@@ -37,7 +37,7 @@ export function parseAddress(text: string, field: string): Address {
   return { text: trimmed, digits, suffix: undefined };
 }
 
-/** Whether the address may mean a person, or a group, of a network with these suffixes of its own. */
+/** Whether the address can be a person or group of the network with these suffixes. */
 export function mayMean(
   address: Address,
   kind: 'person' | 'group',
@@ -51,7 +51,7 @@ export function mayMean(
     : address.suffix === FOREIGN_GROUP_SUFFIX;
 }
 
-/** Whether a number or JID, as a caller wrote it, means this JID of an instance's own network. */
+/** Whether a number or JID, as a caller wrote it, is this JID of an instance's network. */
 export function meansJid(text: string, jid: string, isGroup: boolean): boolean {
   const at = jid.lastIndexOf('@');
   const [local, suffix] = [jid.slice(0, at), jid.slice(at + 1)];

@@ -1,6 +1,6 @@
 /**
- * The events of all instances in one Redis stream. Appending happens in the same script as the change that the event
- * tells of (message-log.ts), so neither exists without the other; posting them on and showing them live read from here.
+ * The events of all instances in one Redis stream, read by webhooks and live views. The script that
+ * makes a change also appends its event (message-log.ts), so neither exists without the other.
  */
 
 import type { GatewayEvent, GatewayEventData, GatewayEventName } from 'soundpost-contract/gateway-events';
@@ -10,7 +10,7 @@ import type { Instance } from './instances.ts';
 import { gatewayKey } from './redis-keys.ts';
 
 export const EVENT_STREAM = gatewayKey('events');
-/** Events kept for readers that were away; about 1 KB each. */
+/** Events kept for readers that were offline; about 1 KB each. */
 export const EVENT_STREAM_LENGTH = 20_000;
 
 interface StreamEntry {
@@ -42,7 +42,7 @@ const StoredEvent = z.object({ instanceId: z.string(), event: z.string(), envelo
 type StoredEvent = z.infer<typeof StoredEvent>;
 
 export interface LiveEvent extends StoredEvent {
-  /** Position in the stream: of a webhook's id, and for Last-Event-ID. */
+  /** Position in the stream; used in webhook ids and as Last-Event-ID. */
   readonly id: string;
 }
 
@@ -50,7 +50,7 @@ export function parseEvent({ id, fields }: StreamEntry): LiveEvent {
   return { id, ...StoredEvent.parse(fields) };
 }
 
-/** `0-0` where nothing ever happened. */
+/** `0-0` for an empty stream. */
 export async function newestEventId(redis: Redis): Promise<string> {
   const [newest] = parseEntries(await redis.xrevrange(EVENT_STREAM, '+', '-', 'COUNT', 1));
   return newest?.id ?? '0-0';
@@ -72,7 +72,7 @@ export function envelope<Name extends GatewayEventName>(
   return JSON.stringify(body);
 }
 
-/** Appends an event that goes with no change of a record, such as a presence. */
+/** Appends an event that changes no record, such as a presence. */
 export async function appendEvent(redis: Redis, event: StoredEvent): Promise<void> {
   await redis.xadd(
     EVENT_STREAM,

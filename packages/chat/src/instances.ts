@@ -27,9 +27,9 @@ const Instance = z.object({
   settings: InstanceSettings,
   createdAt: z.iso.datetime(),
   tokenHash: z.string(),
-  /** Somebody took it off its network; it stays off until it is told to connect. */
+  /** A caller logged it out; it stays off until a caller connects it. */
   loggedOut: z.boolean(),
-  /** What its network needs, sealed; see {@link Instances.connectionOf}. */
+  /** Connection data of its network, sealed; see {@link Instances.connectionOf}. */
   sealedConnection: z.string().optional(),
 });
 export type Instance = z.infer<typeof Instance>;
@@ -46,7 +46,7 @@ interface InstancesOptions {
   readonly redis: Redis;
   readonly hasher: SecretHasher;
   readonly sealer: Sealer;
-  /** The gateway's own key, which may not be used as a token, since it opens every instance. */
+  /** The gateway's own key. It opens every instance, so it may not be used as a token. */
   readonly apiKey: string;
 }
 
@@ -59,7 +59,7 @@ export class Instances {
     this.#redis = options.redis;
   }
 
-  /** Throws name_in_use. The token is answered this once; only its hash is kept. */
+  /** Throws name_in_use. The token is returned only here; Redis keeps its hash. */
   async create(request: CreateInstanceRequest): Promise<{ instance: Instance; token: string }> {
     const { hasher, sealer, apiKey } = this.#options;
     const token = request.token ?? randomToken();
@@ -94,7 +94,7 @@ export class Instances {
     return { instance, token };
   }
 
-  /** @param nameOrId as it stands in a path. */
+  /** @param nameOrId from a request's path */
   async find(nameOrId: string): Promise<Instance | undefined> {
     const id = InstanceId.safeParse(nameOrId).success ? nameOrId : await this.#redis.hget(NAMES, nameOrId);
     return id === null ? undefined : readRecord(this.#redis, recordOf(id));
@@ -105,7 +105,7 @@ export class Instances {
     return id === null ? undefined : readRecord(this.#redis, recordOf(id));
   }
 
-  /** All of them, oldest first. */
+  /** All instances, oldest first. */
   async list(): Promise<Instance[]> {
     const records = await this.#redis.hvals(INSTANCE_RECORDS);
     return records
@@ -113,7 +113,7 @@ export class Instances {
       .toSorted((a, b) => a.createdAt.localeCompare(b.createdAt) || a.name.localeCompare(b.name));
   }
 
-  /** What the instance's network needs, in the clear. */
+  /** The instance's connection data, decrypted. */
   connectionOf({ id, sealedConnection }: Instance): XmppConnection | undefined {
     return sealedConnection === undefined
       ? undefined

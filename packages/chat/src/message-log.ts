@@ -1,7 +1,7 @@
 /**
- * Every message of every instance, whatever its network: what was sent, what arrived, and how far it got. A message is
- * recorded as an intent before the network sees it and settled when the network took it, so that a process that
- * dies in between leaves something that the repeated request finds.
+ * All messages of all instances: sent, received, and their status. A message is recorded as an
+ * intent before it is sent, and settled when the network has accepted it. If the process dies in
+ * between, the repeated request finds the intent.
  */
 
 import type { MessageStatus } from 'soundpost-contract/job';
@@ -26,7 +26,7 @@ interface ChatSummary {
   readonly unreadCount: number;
 }
 
-/** Later words have higher ranks; ERROR is only reached by what no device has received yet, and is final. */
+/** Later statuses rank higher. ERROR applies only before a device has the message, and is final. */
 const STATUS_RANK: Readonly<Record<MessageStatus, number>> = {
   PENDING: 1,
   SERVER_ACK: 2,
@@ -40,7 +40,7 @@ const settleScript = loadScript(new URL('./lua/message-settle.lua', import.meta.
 const intendScript = loadScript(new URL('./lua/message-intend.lua', import.meta.url));
 const editScript = loadScript(new URL('./lua/message-edit.lua', import.meta.url));
 
-/** How a message comes to its chat: history is old news, which neither counts as unread nor is told. */
+/** `history` is from the archive: neither unread nor reported. */
 type Arrival = 'outgoing' | 'incoming' | 'history';
 
 const messageKey = (instanceId: string, messageId: string): string =>
@@ -53,13 +53,13 @@ export class MessageLog {
   readonly #redis: Redis;
   readonly #keepSeconds: number;
 
-  /** @param keepSeconds how long a message is kept; not longer than its media. */
+  /** @param keepSeconds how long messages are kept; at most as long as their media. */
   constructor(redis: Redis, keepSeconds: number) {
     this.#redis = redis;
     this.#keepSeconds = Math.ceil(keepSeconds);
   }
 
-  /** Records what is about to be sent. Answers the earlier record when this id was recorded before. */
+  /** Records a message about to be sent. @returns the earlier record of this id, if there is one */
   async intend(record: MessageRecord, status: MessageStatus = 'PENDING'): Promise<MessageRecord> {
     const stored = await intendScript.run(
       this.#redis,
@@ -73,19 +73,19 @@ export class MessageLog {
     return parseLogged(await this.#redis.hmget(messageKey(instanceId, messageId), ...MESSAGE_FIELDS));
   }
 
-  /** The network took the message, or brought it: it appears in its chat. */
+  /** The network accepted or delivered the message: it appears in its chat. */
   async settle(record: MessageRecord, isHistory = false): Promise<void> {
     const arrival = isHistory ? 'history' : record.key.fromMe ? 'outgoing' : 'incoming';
     await this.#settle(record, record.key.fromMe ? 'PENDING' : 'DELIVERY_ACK', arrival);
   }
 
-  /** Moves a status forward. Answers whether it moved; an unknown message does not. */
+  /** Moves a status forward. @returns whether it moved; false for an unknown message */
   async advance(instanceId: string, messageId: string, status: MessageStatus): Promise<boolean> {
     const logged = await this.find(instanceId, messageId);
     return logged !== undefined && this.#settle(logged, status, logged.key.fromMe ? 'outgoing' : 'incoming');
   }
 
-  /** The text, or caption, is another one now. */
+  /** Replaces the text or caption. */
   async edit(logged: LoggedMessage, text: string): Promise<void> {
     const { instanceId, instanceName, ownJid, key, status } = logged;
     const message = withText(logged.message, text);

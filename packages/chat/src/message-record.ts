@@ -1,4 +1,4 @@
-/** A message as the gateway keeps it. */
+/** A message as stored by the gateway. */
 
 import { MessageContent } from 'soundpost-contract/gateway';
 import type { MessageRecordAnswer } from 'soundpost-contract/gateway-operations';
@@ -10,7 +10,7 @@ export const MessageRecord = z.object({
   instanceName: z.string(),
   ownJid: z.string(),
   key: MessageKey,
-  /** Who wrote it, where that was somebody else. */
+  /** The author, unless it is the instance. */
   authorJid: z.string().optional(),
   authorName: z.string().optional(),
   timestampSeconds: z.int(),
@@ -31,11 +31,11 @@ export interface LoggedMessage extends MessageRecord {
   readonly status: MessageStatus;
   /** False while the record is only an intent. */
   readonly settled: boolean;
-  /** Whether its text was changed after it was sent. */
+  /** Whether its text was changed after sending. */
   readonly edited: boolean;
 }
 
-/** The context of a message that answers nobody and mentions nobody. */
+/** The context of a message without reply or mentions. */
 export const plainContext: MessageRecord['context'] = {
   quoted: undefined,
   mentioned: [],
@@ -43,7 +43,7 @@ export const plainContext: MessageRecord['context'] = {
   linkPreview: false,
 };
 
-/** The fields of its hash in Redis; `text` and `edited` stand beside the record, so that a change rewrites nothing. */
+/** Fields of its Redis hash; `text` is separate, so that an edit does not rewrite the record. */
 export const MESSAGE_FIELDS = ['record', 'status', 'settled', 'text'] as const;
 
 export function parseLogged([record, status, settled, text]: (string | null)[]): LoggedMessage | undefined {
@@ -60,14 +60,14 @@ export function parseLogged([record, status, settled, text]: (string | null)[]):
   };
 }
 
-/** The content after a change of its text: a voice message gets it as its caption. */
+/** The content with a new text; for a voice message, the caption. */
 export function withText(content: MessageContent, text: string): MessageContent {
   return 'audioMessage' in content
     ? { audioMessage: { ...content.audioMessage, caption: text } }
     : { conversation: text };
 }
 
-/** A message as callers and receivers of events read it. */
+/** A message as sent to callers and event receivers. */
 export function messageAnswer(record: MessageRecord, status: MessageStatus): MessageRecordAnswer {
   return {
     key: record.key,

@@ -1,4 +1,4 @@
-/** A key of the gateway's state; all share one slot of a Redis Cluster, so that a script may touch several. */
+/** A key of the gateway. All share one slot of a Redis Cluster, so a script can use several. */
 export function gatewayKey(...segments: readonly string[]): string {
   return [KEY_PREFIX, 'gateway', ...segments].join(':');
 }

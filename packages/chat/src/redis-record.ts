@@ -1,4 +1,4 @@
-/** Changing one JSON record in a Redis hash while others may change it too. */
+/** Changes one JSON record in a Redis hash, safe against concurrent changes. */
 
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { loadScript } from 'soundpost-kit/redis/script';
@@ -21,8 +21,8 @@ export async function readRecord<Schema extends z.ZodType>(
 }
 
 /**
- * Replaces a record by what `change` makes of it; when somebody else was quicker, by what it makes of theirs.
- * Answers the record as it is now, or undefined when there is none.
+ * Replaces a record with the result of `change`; retries if another process changed it.
+ * @returns the new record, or undefined if there is none
  */
 export async function changeRecord<Schema extends z.ZodType>(
   redis: Redis,

@@ -1,4 +1,4 @@
-/** Tokens, session keys and derived ids: what is stored of a secret. */
+/** Hashes of tokens, session keys and derived ids. */
 import { createHmac, randomBytes } from 'node:crypto';
 
 export class SecretHasher {
@@ -8,7 +8,7 @@ export class SecretHasher {
     this.#pepper = pepper;
   }
 
-  /** HMAC-SHA256, hex: stored instead of the secret. The pepper keeps a leaked database useless. */
+  /** HMAC-SHA256, hex: stored instead of the secret. The pepper makes a leaked database useless. */
   hash(purpose: string, secret: string): string {
     return createHmac('sha256', this.#pepper).update(`${purpose}\0${secret}`).digest('hex');
   }

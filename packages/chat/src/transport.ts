@@ -1,10 +1,10 @@
 /**
- * What a chat network has to do for the gateway. The gateway prepares and stores the media, keeps the log of
- * messages, orders and limits what goes out, answers callers and posts events; a transport only finds people, sends,
- * and reports what happens.
+ * What a chat network implements for the gateway. The gateway prepares and stores media, logs
+ * messages, orders and limits sending, answers callers and posts events. A transport finds people,
+ * sends, and reports events.
  *
- * What not every network can do is an optional member: where it is absent the operation answers 501 `unsupported`,
- * so that nothing can pretend to have succeeded.
+ * Operations that not every network has are optional members. Without one, the gateway answers 501
+ * `unsupported`, so that nothing seems to have succeeded.
  */
 import type { AudioMessage, MessageContent } from 'soundpost-contract/gateway';
 import { GatewayError } from 'soundpost-contract/gateway-errors';
@@ -19,16 +19,16 @@ import type { MessageKey, MessageStatus } from 'soundpost-contract/job';
 import type { Address } from './address.ts';
 import type { Instance } from './instances.ts';
 
-/** Somebody, or a group, that the instance can write to. */
+/** A person or group that the instance can write to. */
 export interface Chat {
   readonly jid: string;
   readonly name: string;
   readonly isGroup: boolean;
 }
 
-/** A chat that the network itself remembers, besides those that the gateway's log knows. */
+/** A chat known to the network itself, besides those in the gateway's log. */
 export interface NetworkChat extends Chat {
-  /** Time of the last message, ms since 1970; null where the network does not say. */
+  /** Time of the last message, ms since 1970; null if unknown. */
   readonly updatedAtMs: number | null;
 }
 
@@ -45,7 +45,7 @@ export interface Contact extends Chat {
 }
 
 export interface MessageContext {
-  /** The message that this one answers; its text as the caller gave it, for networks that carry the quotation. */
+  /** The quoted message; its text as the caller wrote it, for networks that send it along. */
   readonly quoted: { readonly id: string; readonly text: string | undefined } | undefined;
   readonly mentioned: readonly string[];
   readonly mentionsEveryOne: boolean;
@@ -54,17 +54,17 @@ export interface MessageContext {
 
 interface Outgoing {
   /**
-   * Chosen by the gateway, and the same when a send is repeated after a crash: a network that already took a
-   * message with this id takes it as that message.
+   * Chosen by the gateway, and repeated when a send is retried after a crash: a network that has
+   * accepted this id treats the message as the same one.
    */
   readonly messageId: string;
   readonly chat: Chat;
 }
 
 export interface OutgoingVoice extends Outgoing {
-  /** A finished Ogg Opus voice note on the local disk, for networks that take the file itself. */
+  /** A finished Ogg Opus voice note on the local disk. */
   readonly file: string;
-  /** Its length, counted. */
+  /** Measured length. */
   readonly durationMs: number;
   readonly content: AudioMessage;
   readonly context: MessageContext;
@@ -72,96 +72,96 @@ export interface OutgoingVoice extends Outgoing {
 
 export interface OutgoingText extends Outgoing {
   readonly text: string;
-  /** Default: it answers nothing and mentions nobody. */
+  /** Default: no reply, no mentions. */
   readonly context?: MessageContext;
 }
 
 /** An invitation of one person to a group of the instance. */
 export interface OutgoingInvite extends Outgoing {
   readonly group: Address;
-  /** As {@link Session.inviteCode} gave them for this group. */
+  /** As returned by {@link Session.inviteCode} for this group. */
   readonly inviteUrl: string;
   readonly inviteCode: string;
   readonly description: string;
-  /** Description and address together, as people read it. */
+  /** Readable text: description and address. */
   readonly text: string;
 }
 
-/** A change of an own message. The gateway has made sure that the message exists, is own, and went to this chat. */
+/** An edit. The gateway has checked that the message exists, is own, and is in this chat. */
 export interface MessageEdit {
   readonly chat: Chat;
   readonly key: MessageKey;
-  /** A text message gets this as its text, a voice message as its caption. */
+  /** New text of a text message, or caption of a voice message. */
   readonly text: string;
   readonly kind: 'text' | 'voice';
 }
 
 export type Presence = 'composing' | 'recording' | 'paused' | 'available' | 'unavailable';
 
-/** What a person has to bring together for pairing the instance with an account (`GET /instance/connect`). */
+/** What a person needs to pair the instance with an account (`GET /instance/connect`). */
 export interface Pairing {
-  /** To be typed on the phone; null where only the picture works. */
+  /** To type on the phone; null if only the picture works. */
   readonly pairingCode: string | null;
-  /** What the picture holds. */
+  /** The content of the picture. */
   readonly code: string;
   /** The picture as `data:image/png;base64,…`. */
   readonly base64: string;
-  /** How many have been made since connecting began. */
+  /** Pairings made since connecting began. */
   readonly count: number;
 }
 
-/** An instance on its network. Every method rejects with a GatewayError that names what the caller can do. */
+/** An instance on its network. Methods reject with a GatewayError that says what to do. */
 export interface Session {
-  /** JID of the instance's own account; empty while it is not known yet. */
+  /** JID of the instance's own account; empty while unknown. */
   readonly ownJid: string;
   state(): ConnectionState;
   /**
-   * Begins to connect after a logout or an end of the connection; while open or connecting it changes nothing.
-   * @param pairingNumber digits of the phone on which a pairing code is to be typed; for networks that pair by one
+   * Connects after a logout or a lost connection; does nothing while open or connecting.
+   * @param pairingNumber digits of the phone for a pairing code, on networks that use one
    */
   connect(pairingNumber?: string): Promise<void>;
-  /** Leaves the network. The gateway remembers it, so that a restart does not connect again. */
+  /** Leaves the network. The gateway stores this, so a restart does not connect again. */
   logout(): Promise<void>;
-  /** What is needed for pairing right now; undefined when nothing is. */
+  /** The current pairing data; undefined if none is needed. */
   pairing?(): Pairing | undefined;
-  /** Finds who is meant in the instance's network. Throws unknown_recipient. @param field named in the error. */
+  /** Finds the recipient. Throws unknown_recipient. @param field named in the error. */
   resolve(address: Address, field: string): Promise<Chat>;
-  /** Resolves when the network took the message. Sending the same messageId again changes nothing. */
+  /** Resolves when the network accepted the message. Repeating a messageId changes nothing. */
   sendVoice(message: OutgoingVoice, signal: AbortSignal): Promise<void>;
   sendText?(message: OutgoingText, signal: AbortSignal): Promise<void>;
   showPresence(chat: Chat, presence: Presence): Promise<void>;
-  /** Everybody in the address book and every group. */
+  /** All contacts and all groups. */
   contacts(): Promise<Contact[]>;
-  /** Chats of the network's archive; the gateway adds those of its own log. */
+  /** Chats in the network's archive; the gateway adds those of its own log. */
   chats?(): Promise<NetworkChat[]>;
   /** Throws group_not_found. */
   participants?(group: Address): Promise<Participant[]>;
-  /** Throws not_editable where the network cannot change a message of this kind. */
+  /** Throws not_editable if the network cannot edit this kind of message. */
   editMessage?(edit: MessageEdit): Promise<void>;
-  /** Invites one person; whoever is let in by it needs nothing else. */
+  /** Invites one person, who can enter with the invitation alone. */
   sendInvite?(invite: OutgoingInvite, signal: AbortSignal): Promise<void>;
-  /** The code that lets anybody in. Throws group_not_found. */
+  /** The code that lets anyone in. Throws group_not_found. */
   inviteCode?(group: Address): Promise<{ inviteUrl: string; inviteCode: string }>;
-  /** Makes the code useless and answers a new one. Throws group_not_found. */
+  /** Invalidates the code and returns a new one. Throws group_not_found. */
   revokeInvite?(group: Address): Promise<{ inviteUrl: string; inviteCode: string }>;
-  /** Enters the group that the code belongs to. Throws group_not_found. */
+  /** Enters the code's group. Throws group_not_found. */
   acceptInvite?(inviteCode: string): Promise<{ groupJid: string }>;
-  /** The chat is a person's, never a group's. */
+  /** The chat is always a person's. */
   setBlocked?(chat: Chat, blocked: boolean): Promise<void>;
-  /** In the words of {@link PrivacySettings}; the gateway refuses to pass on any other. */
+  /** Values of {@link PrivacySettings}; the gateway rejects any other. */
   privacySettings?(): Promise<Readonly<Record<keyof PrivacySettings, string>>>;
   /**
-   * The instance's settings changed. What a network need not do itself: groupsIgnore, readStatus, and the text after a
-   * rejected call are seen to by the gateway.
+   * The instance's settings changed. The gateway itself handles groupsIgnore, readStatus and the
+   * text after a rejected call.
    */
   applySettings?(settings: InstanceSettings): Promise<void>;
   /** Called for every offered call while `rejectCall` is set. */
   rejectCall?(call: IncomingCall): Promise<void>;
-  /** The other side of the chats, where the gateway plays it too; the inbox is read-only without it. */
+  /** Plays the other side of the chats; without it the inbox is read-only. */
   readonly otherSide?: OtherSide;
 }
 
-/** Somebody whom the gateway plays. */
+/** A person played by the gateway. */
 export interface Persona {
   readonly jid: string;
   readonly name: string;
@@ -170,13 +170,13 @@ export interface Persona {
 }
 
 export interface OtherSide {
-  /** Whoever is on the other side of this chat looked at it. */
+  /** The other side of this chat opened it. */
   opened(chatJid: string): Promise<void>;
-  /** Whoever is on the other side of this chat started the player. */
+  /** The other side of this chat played the message. */
   played(chatJid: string, messageId: string): Promise<void>;
-  /** Who can be played in this chat; nobody where the other side is an instance with an inbox of its own. */
+  /** People to play in this chat; none if the other side is an instance with its own inbox. */
   people(chatJid: string): Promise<Persona[]>;
-  /** Writes or speaks to the instance, or to the group of both. What a blocked person says bounces. */
+  /** Sends to the instance, or to a shared group. Messages of a blocked person bounce. */
   reply(chatJid: string, personJid: string, content: MessageContent): Promise<{ delivered: boolean }>;
   typing(chatJid: string, personJid: string, presence: Presence): Promise<void>;
   /** Rings until the instance rejects it or the person hangs up. */
@@ -185,11 +185,11 @@ export interface OtherSide {
   setBlocked(personJid: string, blocked: boolean): Promise<void>;
 }
 
-/** How a network tells what happened. Each call may come late, twice or out of order. */
+/** A network's reports. Each call may come late, twice or out of order. */
 export interface TransportReports {
   statusChanged(instanceId: string, messageId: string, status: MessageStatus): Promise<void>;
   messageArrived(instanceId: string, message: IncomingMessage): Promise<void>;
-  /** Somebody changed a message of theirs. */
+  /** Someone edited their own message. */
   messageEdited(instanceId: string, edit: IncomingEdit): Promise<void>;
   /** @param whoseJid default: the instance itself */
   presenceChanged(instanceId: string, chatJid: string, presence: Presence, whoseJid?: string): Promise<void>;
@@ -200,11 +200,11 @@ export interface TransportReports {
 
 export type IncomingContent =
   | { readonly kind: 'text'; readonly text: string }
-  /** Sound that the gateway keeps already. */
+  /** Audio that the gateway has stored already. */
   | { readonly kind: 'voice'; readonly audio: AudioMessage }
-  /** Sound on the local disk; the transport removes the file when the report has been taken. */
+  /** Audio on the local disk; the transport removes the file after the report. */
   | { readonly kind: 'file'; readonly path: string }
-  /** Sound to be fetched as any other address that a stranger gave; where that fails the message reads `fallback`. */
+  /** Audio to download from an untrusted address; if that fails, the text is `fallback`. */
   | { readonly kind: 'url'; readonly url: string; readonly fallback: string };
 
 export interface IncomingMessage {
@@ -215,7 +215,7 @@ export interface IncomingMessage {
   readonly authorName: string;
   /** Sent with the instance's account from another device. Default false. */
   readonly fromMe?: boolean;
-  /** From the archive: neither unread nor announced. Default false. */
+  /** From the archive: neither unread nor reported. Default false. */
   readonly isHistory?: boolean;
   readonly timestampSeconds: number;
   readonly content: IncomingContent;
@@ -223,10 +223,10 @@ export interface IncomingMessage {
 }
 
 export interface IncomingEdit {
-  /** Id of the message that is changed. */
+  /** Id of the edited message. */
   readonly messageId: string;
   readonly authorJid: string;
-  /** The new text; a voice message gets it as its caption. */
+  /** The new text, or caption of a voice message. */
   readonly text: string;
 }
 
@@ -242,11 +242,11 @@ export interface ParticipantsChange {
   readonly groupJid: string;
   readonly action: 'add' | 'remove' | 'promote' | 'demote';
   readonly participants: readonly string[];
-  /** Who did it, where the network says so. */
+  /** Who made the change, if known. */
   readonly authorJid?: string;
 }
 
-/** What a network needs for reaching an account; stored encrypted, never answered. */
+/** Connection data of an account; stored encrypted, never returned. */
 type Connection = XmppConnection;
 
 interface Opening {
@@ -257,30 +257,30 @@ interface Opening {
 }
 
 /**
- * Made anew each time that this process begins to serve. What it gives to a network, and what it writes that would do harm when
- * it came late, it does under the gateway's lease (packages/chat/src/lease).
+ * Built anew each time this process begins to serve. It sends to a network, and writes what would
+ * do harm late, only under the gateway's lease (packages/chat/src/lease).
  */
 export interface Transport {
   readonly kind: TransportKind;
   /** Whether its sessions have an {@link OtherSide}. */
   readonly hasOtherSide: boolean;
-  /** What has to be installed before instances can be made, and how; undefined: nothing. */
+  /** What to install before instances can be created, and how; undefined: nothing. */
   missing?(): Promise<string | undefined>;
   /**
-   * Takes up, or finds, the instance's place on the network; repeating it changes nothing. Resolves at once, while it
-   * may still be connecting: reports.connectionChanged tells the rest, and is not to be awaited in here, since it waits
-   * for this very session.
+   * Opens or finds the instance's session; repeating it changes nothing. Resolves at once, perhaps
+   * while connecting: reports.connectionChanged follows. Do not await that report in here, since it
+   * waits for this session.
    */
   open(opening: Opening): Promise<Session>;
-  /** Gives up the instance's place on the network for good. */
+  /** Ends the instance's session for good. */
   remove(instance: Instance): Promise<void>;
-  /** Starts what runs beside requests. */
+  /** Starts background work. */
   start(reports: TransportReports): Promise<void>;
-  /** Ends all sessions here, and leaves everything that is kept of them: another process may serve them next. */
+  /** Ends all sessions here but keeps their data: another process may serve them next. */
   close(): Promise<void>;
 }
 
-/** 501: this network has no such thing. */
+/** 501: this network lacks the operation. */
 export class UnsupportedOperation extends GatewayError {
   constructor(operation: string, kind: TransportKind) {
     super('unsupported', `${operation} is not supported by the ${kind} transport`);

@@ -26,7 +26,7 @@ import { type ClientOptions, Connection } from './connection.ts';
 import { type EventsOptions, watchJobs } from './events.ts';
 import { type CompletedJob, type WaitOptions, waitForEnd } from './wait.ts';
 
-/** A job whose video is sent along. In Node, `openAsBlob` of `node:fs` makes a Blob of a file without reading it into memory. */
+/** A job with its file. In Node, `openAsBlob` of `node:fs` makes a Blob without reading it. */
 export type FileJobRequest = z.input<typeof UploadedJobRequest> & {
   readonly file: Blob;
   /** Default: the file's own name. */
@@ -38,7 +38,7 @@ export interface CallOptions {
 }
 
 export interface SubmitOptions extends CallOptions {
-  /** The same key with the same request is the same submission, for 24 hours. Default: a new one. */
+  /** Repeating a request with the same key within 24 hours submits once. Default: a new key. */
   readonly idempotencyKey?: string;
 }
 
@@ -48,24 +48,24 @@ export interface ListOptions extends CallOptions {
   readonly q?: string;
   /** 1 … 100. Default 20. */
   readonly limit?: number;
-  /** `nextCursor` of the page before. */
+  /** `nextCursor` of the previous page. */
   readonly cursor?: string;
 }
 
 export interface DownloadOptions extends CallOptions {
-  /** `voice`: the voice note that was made for a voice message. Default `output`. */
+  /** `voice`: the voice note of a voice message. Default `output`. */
   readonly rendition?: 'output' | 'voice';
-  /** Of the output whose file is wanted; default the first. */
+  /** Name of the output to download; default the first. */
   readonly name?: string | undefined;
-  /** The first byte that is wanted, and the last; default: to the end. */
+  /** First and last byte; default: to the end. */
   readonly range?: { readonly start: number; readonly end?: number };
 }
 
 export interface Uploads {
-  /** Stores a file that any number of jobs may name as their source, until it expires. */
+  /** Stores a file as the source for any number of jobs, until it expires. */
   create(file: Blob, options?: CallOptions & { readonly filename?: string }): Promise<UploadAnswer>;
   /**
-   * Begins an upload whose bytes follow by tus 1.0, in pieces and past broken connections: any tus client resumes it at
+   * Begins an upload by tus 1.0, whose bytes follow in pieces. Any tus client can resume it at
    * `/v1/uploads/<file>`.
    */
   begin(sizeBytes: number, options?: CallOptions & { readonly filename?: string }): Promise<UploadAnswer>;
@@ -76,14 +76,14 @@ export interface Uploads {
 /** These need a key with the scope `admin`. */
 export interface Keys {
   list(options?: CallOptions): Promise<z.infer<typeof KeyList>>;
-  /** The answer has the key itself, which is not shown again. The key that asks must have what it gives. */
+  /** The only answer with the key itself. The calling key must have every scope that it grants. */
   create(request: z.input<typeof NewKeyRequest>, options?: CallOptions): Promise<KeyWithSecret>;
-  /** A new secret; the old one works 24 hours more. */
+  /** Makes a new secret; the old one works for another 24 hours. */
   rotate(keyId: string, options?: CallOptions): Promise<KeyWithSecret>;
   revoke(keyId: string, options?: CallOptions): Promise<KeyState>;
 }
 
-/** Every operation throws SoundpostError; what `signal` was aborted with passes through as it is. */
+/** Every operation throws SoundpostError, or the reason that `signal` was aborted with. */
 export interface SoundpostClient {
   /** Submits one job. */
   extract(
@@ -96,42 +96,42 @@ export interface SoundpostClient {
     options?: SubmitOptions,
   ): Promise<z.infer<typeof AcceptedBatch>>;
   batchState(batchId: string, options?: CallOptions): Promise<z.infer<typeof BatchState>>;
-  /** A job in every state, a failed one with its `error` inside. */
+  /** A job in any state; a failed one has its `error`. */
   job(jobId: string, options?: CallOptions): Promise<Job>;
-  /** A job; throws its error when it has failed. */
+  /** A job; throws its error if it has failed. */
   status(jobId: string, options?: CallOptions): Promise<Job>;
   jobs(options?: ListOptions): Promise<z.infer<typeof JobList>>;
-  /** Each job of the key when it is new and whenever it changes, also past broken connections, until it is aborted. */
+  /** The key's jobs, when new or changed, across broken connections, until aborted. */
   events(options?: EventsOptions): AsyncIterable<Job>;
-  /** The job once it is completed; throws its error when it fails. */
+  /** Waits for the completed job; throws its error if it fails. */
   waitFor(jobId: string, options?: WaitOptions): Promise<CompletedJob>;
-  /** A finished file as a response, whose `body` streams it. */
+  /** A finished file as a response with a streaming `body`. */
   download(jobId: string, options?: DownloadOptions): Promise<Response>;
-  /** Ends an unfinished job, or erases the files of a finished one. */
+  /** Cancels an unfinished job, or deletes the files of a finished one. */
   cancel(jobId: string, options?: CallOptions): Promise<Job>;
-  /** Tries a failed job again, as a new job. */
+  /** Retries a failed job as a new job. */
   retry(jobId: string, options?: SubmitOptions): Promise<AcceptedJob>;
-  /** Sends the result of a completed job into a chat. */
+  /** Sends the result of a completed job to a chat. */
   sendVoiceMessage(
     jobId: string,
     request: z.input<typeof VoiceMessageRequest>,
     options?: SubmitOptions,
   ): Promise<z.infer<typeof VoiceMessageAccepted>>;
-  /** What was sent to the webhook of a job. */
+  /** Deliveries to the webhook of a job. */
   deliveries(jobId: string, options?: CallOptions): Promise<z.infer<typeof DeliveryList>>;
-  /** Sends a notification again, at once and under the same webhook-id. */
+  /** Sends a notification again, at once and with the same webhook-id. */
   replayDelivery(
     jobId: string,
     deliveryId: string,
     options?: CallOptions,
   ): Promise<z.infer<typeof DeliveryList>>;
-  /** Sends again what failed at this time or later. @param since ISO 8601 */
+  /** Resends deliveries that failed at or after this time. @param since ISO 8601 */
   resendDeliveries(since: string, options?: CallOptions): Promise<z.infer<typeof Resent>>;
-  /** Posts one signed `webhook.test` to an address; throws INVALID_WEBHOOK unless its receiver answers 2xx. */
+  /** Posts a signed `webhook.test` to an address; throws INVALID_WEBHOOK unless it answers 2xx. */
   testWebhook(url: string, options?: CallOptions): Promise<z.infer<typeof WebhookTest>>;
-  /** What the key’s webhooks are signed with, `whsec_…`. */
+  /** The signing secret of the key’s webhooks, `whsec_…`. */
   webhookSecret(options?: CallOptions): Promise<z.infer<typeof WebhookSecret>>;
-  /** A new secret; for 24 hours the old one signs as well. */
+  /** Makes a new secret; for 24 hours the old one signs as well. */
   rotateWebhookSecret(options?: CallOptions): Promise<z.infer<typeof WebhookSecret>>;
   usage(options?: CallOptions): Promise<z.infer<typeof Usage>>;
   readonly uploads: Uploads;
@@ -219,7 +219,7 @@ function bodyOf(
   return { form: formOf(file, filename, JSON.stringify(job)) };
 }
 
-/** The request before the file: the service then knows what it is for while the bytes come. */
+/** The request precedes the file, so that the service can read it before the bytes arrive. */
 function formOf(file: Blob, filename: string | undefined, request?: string): FormData {
   const form = new FormData();
   if (request !== undefined) {
@@ -229,12 +229,12 @@ function formOf(file: Blob, filename: string | undefined, request?: string): For
   return form;
 }
 
-/** Of the text's UTF-8; btoa takes bytes only. */
+/** Encodes the text's UTF-8 bytes; btoa accepts bytes only. */
 function base64(text: string): string {
   return btoa(String.fromCharCode(...new TextEncoder().encode(text)));
 }
 
-/** One segment of a path: an id from elsewhere must not lead to another operation. */
+/** One path segment, encoded so that an untrusted id cannot change the operation. */
 function part(id: string): string {
   return encodeURIComponent(id);
 }

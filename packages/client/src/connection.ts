@@ -1,17 +1,17 @@
-/** Requests to the service: the key, the envelope, errors, and trying again where that is safe. */
+/** Requests to the service: key, envelope, errors and safe retries. */
 import type { ErrorBody } from 'soundpost-contract/errors';
 import { delay } from './delay.ts';
 import { SoundpostError } from './error.ts';
 
 export interface ClientOptions {
-  /** Address of the service, such as `https://audio.example.com`; a path after it is kept. */
+  /** Address of the service, such as `https://audio.example.com`; a path is kept. */
   readonly baseUrl: string;
   readonly apiKey: string;
   /** Default: the global one. */
   readonly fetch?: typeof fetch;
   /**
-   * How often a request is tried again that got no answer, or one that asks to come back. Requests that create something
-   * carry an Idempotency-Key, so that they do it once. Default 2.
+   * How often to retry a request without an answer, or with a retryable one. Requests that create
+   * something carry an Idempotency-Key, so that a retry does not repeat them. Default 2.
    */
   readonly retries?: number;
 }
@@ -22,14 +22,14 @@ export interface Sending {
   readonly form?: FormData;
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal | undefined;
-  /** Sends the request under this key, or under a new one. */
+  /** Sends the request with this Idempotency-Key, or with a new one. */
   readonly idempotent?: { readonly key?: string | undefined };
-  /** How often it is sent again where a moment may help; default that of the connection. */
+  /** Overrides the connection's number of retries. */
   readonly retries?: number;
 }
 
 const FIRST_PAUSE_MS = 500;
-/** A longer wait is the caller's to decide. */
+/** For longer waits, the caller decides. */
 const LONGEST_PAUSE_SECONDS = 30;
 
 export class Connection {
@@ -56,7 +56,7 @@ export class Connection {
     return body.data as Data;
   }
 
-  /** An answer that is no error envelope. Throws SoundpostError. */
+  /** An answer other than an error envelope. Throws SoundpostError. */
   async response(path: string, sending: Sending = {}): Promise<Response> {
     const headers = this.#headersOf(sending);
     const repeatable = (sending.method ?? 'GET') !== 'POST' || headers['Idempotency-Key'] !== undefined;
@@ -92,7 +92,7 @@ export class Connection {
         headers,
         body: form ?? (json === undefined ? null : JSON.stringify(json)),
         signal: signal ?? null,
-        // A redirect would carry the key to wherever it leads.
+        // A redirect would send the key to another address.
         redirect: 'error',
       });
     } catch (cause) {
@@ -115,7 +115,7 @@ export class Connection {
 
 type Envelope = { success: true; data: unknown } | { success: false; error: ErrorBody };
 
-/** Undefined when the body is no envelope. */
+/** Undefined if the body is no envelope. */
 async function envelopeOf(response: Response): Promise<Envelope | undefined> {
   const body: unknown = isJson(response) ? await response.json().catch(() => undefined) : undefined;
   if (typeof body !== 'object' || body === null || !('success' in body)) {
@@ -147,10 +147,10 @@ function unexpected(response: Response): SoundpostError {
   );
 }
 
-/** Statuses that a moment may change: the first request still running, the allowance, the service or its proxy away. */
+/** Temporary statuses: the first request still runs, a rate limit, service or proxy unavailable. */
 const PASSING = new Set([0, 409, 429, 502, 503, 504]);
 
-/** Undefined where trying again is of no use, or would take longer than a caller expects. */
+/** Undefined if a retry would not help, or would take too long. */
 function pauseAfter(error: unknown, tried: number): number | undefined {
   if (!(error instanceof SoundpostError) || !PASSING.has(error.httpStatus)) {
     return undefined;
@@ -161,7 +161,7 @@ function pauseAfter(error: unknown, tried: number): number | undefined {
     : Math.max(retryAfterSeconds * 1000, FIRST_PAUSE_MS * 2 ** tried);
 }
 
-/** Not randomUUID: browsers have that only on pages that came by TLS. */
+/** Not randomUUID: browsers have it only on secure pages. */
 function randomKey(): string {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) =>
     byte.toString(16).padStart(2, '0'),

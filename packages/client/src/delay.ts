@@ -1,4 +1,4 @@
-/** Resolves after the time. Rejects with the signal's reason when that comes first. */
+/** Resolves after the time. Rejects with the signal's reason if aborted first. */
 export async function delay(timeMs: number, signal: AbortSignal | undefined): Promise<void> {
   signal?.throwIfAborted();
   await new Promise<void>((resolve, reject) => {

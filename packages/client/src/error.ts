@@ -1,24 +1,24 @@
-/** What goes wrong between a caller and the service. */
+/** Errors of the client. */
 import type { ErrorBody } from 'soundpost-contract/errors';
 
 /**
  * - A code of the service's catalogue.
  * - `NETWORK_ERROR`: no answer came; `cause` says why.
- * - `UNEXPECTED_ANSWER`: something answered that is not the service, such as a proxy in front of it.
+ * - `UNEXPECTED_ANSWER`: the answer is not from the service, but for example from a proxy.
  */
 export type SoundpostErrorCode = ErrorBody['code'] | 'NETWORK_ERROR' | 'UNEXPECTED_ANSWER';
 
-/** The service, or the way to it, refused a request; or a job failed. */
+/** The request failed or was refused, or the job failed. */
 export class SoundpostError extends Error {
   override readonly name = 'SoundpostError';
   readonly code: SoundpostErrorCode;
-  /** 0 where there was no answer; 200 for a job that failed. */
+  /** 0 without an answer; 200 for a failed job. */
   readonly httpStatus: number;
-  /** Every fault of the request with its path, or what is known of the cause. */
+  /** Every fault of the request with its path, or the known cause. */
   readonly details: string | undefined;
-  /** To be given along when a fault is reported to whoever runs the service. */
+  /** Quote this when you report an error to the service's operator. */
   readonly requestId: string | undefined;
-  /** After which the same request may succeed. */
+  /** Wait this long before the next attempt. */
   readonly retryAfterSeconds: number | undefined;
 
   constructor(

@@ -1,13 +1,13 @@
-/** Server-Sent Events as they come (WHATWG HTML, 9.2.6). */
+/** Parses Server-Sent Events (WHATWG HTML, 9.2.6). */
 
 export interface ServerEvent {
   readonly event: string;
-  /** Of this event or the last one that had any. */
+  /** Of this event, or of the last one that had an id. */
   readonly id: string;
   readonly data: string;
 }
 
-/** @param heard called whenever something came, be it a comment */
+/** @param heard called for every chunk, including comments */
 export async function* readEvents(
   body: ReadableStream<Uint8Array>,
   heard: () => void,
@@ -19,7 +19,7 @@ export async function* readEvents(
   // Not `for await`: Safari's streams have no iterator.
   for (let chunk = await reader.read(); !chunk.done; chunk = await reader.read()) {
     heard();
-    // A carriage return at the very end may be the first half of a line's end.
+    // A final carriage return may be the first half of a line break.
     const text = rest + decoder.decode(chunk.value, { stream: true });
     const blocks = text.replaceAll(/\r\n|\r(?!$)/g, '\n').split('\n\n');
     rest = blocks.pop() ?? '';

@@ -7,18 +7,18 @@ import { readEvents, type ServerEvent } from './event-stream.ts';
 import { Watchdog } from './wait.ts';
 
 export interface EventsOptions {
-  /** Ends the events; the loop then throws what it was aborted with. */
+  /** Ends the events; the loop then throws the abort reason. */
   readonly signal?: AbortSignal | undefined;
-  /** Called when the events begin, and whenever changes may have been missed since: list the jobs then. */
+  /** Called at the start, and when changes may have been missed: list the jobs again. */
   readonly onReset?: () => void;
-  /** Called when the connection broke off or did not come; it is tried again. */
+  /** Called when the connection failed or broke; it is retried. */
   readonly onLost?: () => void;
 }
 
 const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 30_000;
 
-/** Goes on past broken connections, until it is aborted. Throws SoundpostError where the service refuses it. */
+/** Reconnects until aborted. Throws SoundpostError if the service refuses the request. */
 export async function* watchJobs(
   connection: Connection,
   { signal, onReset, onLost }: EventsOptions,
@@ -34,7 +34,7 @@ export async function* watchJobs(
   }
 }
 
-/** Ends early when the stream does not come, or breaks off. */
+/** Ends when the stream fails or breaks. */
 async function* oneStream(
   connection: Connection,
   signal: AbortSignal | undefined,
@@ -49,7 +49,7 @@ async function* oneStream(
     });
     if (response.body === null) return;
     for await (const event of readEvents(response.body, () => watchdog.feed())) {
-      // The time that the reader takes for an event is no silence.
+      // Time that the reader spends on an event does not count as silence.
       watchdog.stop();
       yield event;
       watchdog.feed();
@@ -63,7 +63,7 @@ async function* oneStream(
   }
 }
 
-/** What another try is not answered otherwise; 429 passes, as do faults of the service. */
+/** Whether a retry would get the same answer. 429 and server errors are temporary. */
 function isRefusal({ httpStatus }: SoundpostError): boolean {
   return httpStatus >= 400 && httpStatus < 500 && httpStatus !== 429;
 }

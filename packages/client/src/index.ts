@@ -1,5 +1,5 @@
-/** The package soundpost-client (packages/client): needs nothing at run time but fetch and WebCrypto, in Node 20 or newer and in browsers. */
-// biome-ignore-all lint/performance/noBarrelFile: the entry of the package, from which nothing of ours imports
+/** The package soundpost-client. Needs only fetch and WebCrypto: Node 20 or newer, and browsers. */
+// biome-ignore-all lint/performance/noBarrelFile: the package's entry, imported by no code of ours
 export type { WebhookEvent } from 'soundpost-contract/webhook-events';
 export {
   type CallOptions,

@@ -1,4 +1,4 @@
-/** Waiting for the end of a job: by its events where they come through, else by asking. */
+/** Waits for the end of a job: by its events if possible, otherwise by polling. */
 import type { Job, OutputFile } from 'soundpost-contract/job';
 import type { Connection } from './connection.ts';
 import { delay } from './delay.ts';
@@ -8,21 +8,21 @@ import { readEvents } from './event-stream.ts';
 export type CompletedJob = Job & { readonly status: 'completed'; readonly outputFile: OutputFile };
 
 export interface WaitOptions {
-  /** Ends the waiting, not the job: see `cancel`. */
+  /** Ends the wait, not the job: see `cancel`. */
   readonly signal?: AbortSignal | undefined;
-  /** Called with the job as it is at first, and at each change that is seen. */
+  /** Called with the first state of the job, and at each change. */
   readonly onProgress?: (job: Job) => void;
 }
 
 /** The service recommends 2 to 5 seconds. */
 const FIRST_POLL_MS = 2000;
 const LONGEST_POLL_MS = 5000;
-/** The service says something every 15 s; a stream that is silent for longer is held up by something on the way. */
+/** The service sends something every 15 s; a longer silence means that the stream is stuck. */
 const SILENCE_MS = 20_000;
-/** What asking for the job would be answered as well. */
+/** Polling would get the same answer. */
 const REFUSALS = new Set([400, 401, 403]);
 
-/** Throws SoundpostError with the job's own code when it fails. */
+/** Throws SoundpostError with the job's own code if it fails. */
 export async function waitForEnd(
   connection: Connection,
   jobId: string,
@@ -46,7 +46,7 @@ export async function waitForEnd(
   return poll(connection, jobId, signal, show);
 }
 
-/** Ends early when the stream does not come, or breaks off: then the job has to be asked for. */
+/** Ends early if the stream fails or breaks; the caller then polls. */
 async function* jobEvents(
   connection: Connection,
   jobId: string,
@@ -57,7 +57,7 @@ async function* jobEvents(
   try {
     const response = await connection.response(`/v1/jobs/${jobId}/events`, {
       headers: { Accept: 'text/event-stream' },
-      // The job can be asked for instead, above all when the key has too many streams open.
+      // Polling works instead, for example if the key has too many open streams.
       retries: 0,
       signal: signal ? AbortSignal.any([signal, silence.signal]) : silence.signal,
     });
@@ -104,7 +104,7 @@ function completedOf(job: Job): CompletedJob | undefined {
   return job.status === 'completed' ? (job as CompletedJob) : undefined;
 }
 
-/** Bites when it was not fed for a while. */
+/** Calls back unless it is fed in time. */
 export class Watchdog {
   readonly #bite: () => void;
   #timer: ReturnType<typeof setTimeout>;

@@ -1,13 +1,13 @@
-/** Webhooks of the service: whether they are its own (Standard Webhooks 1.0.0), and what they say. */
+/** Verifies and parses the service's webhooks (Standard Webhooks 1.0.0). */
 import type { WebhookEvent } from 'soundpost-contract/webhook-events';
 
-/** The webhook was not sent by who has the secret, or not lately. Answer it with 400 or 401. */
+/** The signature is wrong or too old. Answer with 400 or 401. */
 export class WebhookSignatureError extends Error {
   override readonly name = 'WebhookSignatureError';
 }
 
 export interface VerifyOptions {
-  /** How far the sender's clock may be from this one. Default 300. */
+  /** Largest difference between the sender's clock and this one. Default 300. */
   readonly toleranceSeconds?: number;
   /** Default: now. */
   readonly nowMs?: number;
@@ -20,9 +20,9 @@ const SCHEME = 'v1,';
 
 /**
  * The event of a webhook. Throws WebhookSignatureError.
- * @param headers as Node gives them, or a fetch `Headers`
- * @param body exactly the bytes that came, before any parsing
- * @param secret `whsec_…`; several where more than one key has a webhook here
+ * @param headers from Node, or a fetch `Headers`
+ * @param body the exact bytes received, before any parsing
+ * @param secret `whsec_…`; several if more than one key has a webhook here
  */
 export async function verifyWebhook(
   headers: IncomingHeaders,
@@ -83,7 +83,7 @@ function headerOf(headers: IncomingHeaders, name: string): string {
   return value;
 }
 
-/** Undefined for what is no base64. */
+/** Undefined if the text is not base64. */
 function bytesOfBase64(text: string): Uint8Array<ArrayBuffer> | undefined {
   try {
     return Uint8Array.from(atob(text), (character) => character.charCodeAt(0));

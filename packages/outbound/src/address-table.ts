@@ -1,7 +1,7 @@
 /**
- * Which addresses are the public internet. IPv4: everything but the rows below (IANA IPv4 Special-Purpose Address
- * Registry, multicast, one cloud address in public space). IPv6: nothing but 2000::/3 less its special rows (IANA IPv6
- * Special-Purpose Address Registry), so that unassigned space and every form that wraps an IPv4 address stay shut.
+ * The public internet. IPv4: all but the rows below (IANA IPv4 Special-Purpose Address Registry,
+ * multicast, one cloud address). IPv6: 2000::/3 less its special rows (IANA IPv6 Special-Purpose
+ * Address Registry), so unassigned space and forms that wrap an IPv4 address stay closed.
  */
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
@@ -40,7 +40,7 @@ const ipv4NotPublic: readonly Row[] = [
   row('168.63.129.16/32', 'Azure wire server, in public space', "Azure's virtual network documentation"),
 ];
 
-const ipv6GlobalUnicast = ipaddr.parseCIDR('2000::/3'); // RFC 4291 §2.4, the only block that IANA assigns from
+const ipv6GlobalUnicast = ipaddr.parseCIDR('2000::/3'); // RFC 4291 §2.4: IANA assigns from it only
 
 const ipv6NotPublic: readonly Row[] = [
   row('2001::/23', 'IETF protocol assignments: Teredo, benchmarking, AMT, ORCHID, DRIP', 'RFC 2928'),
@@ -51,8 +51,8 @@ const ipv6NotPublic: readonly Row[] = [
 ];
 
 /**
- * What no allow rule opens: the addresses where clouds hand out a machine's credentials, and IPv6 forms that carry an
- * IPv4 address inside, since such a rule would open the inner address unseen.
+ * Ranges that no allow rule opens: metadata addresses, where clouds hand out a machine's
+ * credentials, and IPv6 forms that wrap an IPv4 address, which a rule would open unnoticed.
  */
 const neverOpened: readonly Row[] = [
   row(
@@ -80,13 +80,13 @@ const neverOpened: readonly Row[] = [
 /** ::1 and :: lie inside ::/96 but carry no IPv4 address. */
 const hostLocal = ipaddr.parseCIDR('::/127');
 
-/** Blocks that hold the public internet, and what in them is not public. */
+/** Public blocks, and the ranges in them that are not public. */
 interface PublicBlock {
   readonly cidr: string;
   readonly except: readonly string[];
 }
 
-/** {@link notPublic} in the form of a firewall's rules: for what filters outside of this process (deploy/helm). */
+/** {@link notPublic} as firewall rules, for a filter outside this process (deploy/helm). */
 export function publicBlocks(): readonly PublicBlock[] {
   const text = ([address, bits]: Range): string => `${address}/${bits}`;
   return [
@@ -95,7 +95,7 @@ export function publicBlocks(): readonly PublicBlock[] {
   ];
 }
 
-/** @returns undefined for what is no plain address; a zone id (`fe80::1%eth0`) makes it none. */
+/** @returns undefined for anything but a plain address; a zone id (`fe80::1%eth0`) is refused. */
 export function parseAddress(text: string): Address | undefined {
   return isIP(text) === 0 || text.includes('%') ? undefined : ipaddr.parse(text);
 }
@@ -104,7 +104,7 @@ export function contains(range: Range, address: Address): boolean {
   return range[0].kind() === address.kind() && address.match(range);
 }
 
-/** @returns the row that makes the address not public, for the log, or undefined for a public address. */
+/** @returns the row that makes the address non-public, for the log; undefined: it is public. */
 export function notPublic(address: Address): string | undefined {
   if (address.kind() === 'ipv6' && !contains(ipv6GlobalUnicast, address)) {
     return 'outside 2000::/3, the global unicast block (RFC 4291 §2.4)';
@@ -113,7 +113,7 @@ export function notPublic(address: Address): string | undefined {
   return rows.find(({ range }) => contains(range, address))?.label;
 }
 
-/** @returns the row that keeps the range, or a part of it, shut whatever the rules say, or undefined. */
+/** @returns the row that keeps any part of the range closed despite all rules; undefined: none. */
 export function neverOpen(range: Range): string | undefined {
   const [address, bits] = range;
   if (bits >= 127 && contains(hostLocal, address)) return undefined;
@@ -122,7 +122,7 @@ export function neverOpen(range: Range): string | undefined {
   return neverOpened.find((candidate) => overlaps(candidate.range) || covers(candidate.range))?.label;
 }
 
-/** The range that holds this address and no other. */
+/** The range with only this address. */
 export function single(address: Address): Range {
   return [address, address.kind() === 'ipv4' ? 32 : 128];
 }

@@ -1,7 +1,7 @@
 /**
- * `OUTBOUND_ALLOW`: what an operator opens besides public addresses on the usual ports, as `host-or-CIDR:port`,
- * comma-separated. A rule opens an otherwise non-public address, an unusual port and http for webhooks; metadata
- * addresses stay shut whatever it says.
+ * `OUTBOUND_ALLOW`: comma-separated `host-or-CIDR:port` rules of the operator. A rule opens a
+ * non-public address, an unusual port, and http for webhooks. Metadata addresses always stay
+ * closed.
  */
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
@@ -11,15 +11,15 @@ interface AllowRule {
   /** As written, for the log at start. */
   readonly text: string;
   readonly port: number;
-  /** Either one exact name, lower case, whatever it resolves to … */
+  /** Either an exact name, lower case, with any address … */
   readonly host?: string;
-  /** … or a range of addresses, however they were named. */
+  /** … or a range of addresses, by any name. */
   readonly range?: Range;
 }
 
 const FORM = 'write host-or-CIDR:port, for instance media.example:8080, 10.0.0.0/8:443 or [fd12::/64]:443';
 
-/** @throws Error that names the faulty rule and how to mend it. */
+/** @throws Error that names the faulty rule and the remedy. */
 export function parseAllowRules(text: string): AllowRule[] {
   return text
     .split(',')
@@ -56,10 +56,10 @@ function parseHost(host: string, text: string): string {
   return host;
 }
 
-/** `10.0.0.0/8`, `127.0.0.1`, `[::1]`, `[fd12::/64]`, `[fd12::]/64` or `fd12::/64`; undefined for a name. */
+/** `10.0.0.0/8`, `127.0.0.1`, `[::1]`, `[fd12::/64]`, `[fd12::]/64`, `fd12::/64`; else undefined */
 function parseRange(host: string, text: string): Range | undefined {
   if (isIP(host) === 6 || isIP(text) === 6) {
-    // `::1:9000` reads as the address ::1 with port 9000 and as the address ::1:9000 without a port.
+    // `::1:9000` could be the address ::1 with port 9000, or the address ::1:9000 without a port.
     throw new Error(`OUTBOUND_ALLOW rule "${text}" is ambiguous: put the IPv6 address in brackets, ${FORM}`);
   }
   const plain = host.replace(/[[\]]/g, '');
@@ -83,7 +83,7 @@ export function mayOpen(rule: AllowRule, hostname: string, port: number): boolea
   return rule.port === port && (rule.range !== undefined || rule.host === hostname);
 }
 
-// Names that mean something on the local network only, refused before they are resolved.
+// Names of the local network, refused before they are resolved.
 
 const localNames: readonly { suffix: string; source: string }[] = [
   { suffix: 'localhost', source: 'RFC 6761 §6.3' },
@@ -96,12 +96,12 @@ const localNames: readonly { suffix: string; source: string }[] = [
   { suffix: 'onion', source: 'RFC 7686' },
 ];
 
-/** Whether this is a host name as DNS takes it (RFC 1123 §2.1; underscores occur in practice), without a trailing dot. */
+/** A DNS host name (RFC 1123 §2.1; underscores occur in practice), without a trailing dot. */
 export function isHostName(name: string): boolean {
   return name.length <= 253 && name.split('.').every((label) => /^[a-z0-9_-]{1,63}$/.test(label));
 }
 
-/** @returns why the name is local, for the log, or undefined for one that public DNS may hold. */
+/** @returns why the name is local, for the log; undefined: public DNS may have it. */
 export function localName(name: string): string | undefined {
   if (!name.includes('.') && name !== 'localhost') return `${name} is a single label`;
   const row = localNames.find(({ suffix }) => name === suffix || name.endsWith(`.${suffix}`));

@@ -1,7 +1,7 @@
 /**
- * The one place where a name is resolved and a connection is opened. It runs for every new connection, for names and for address literals (a
- * `lookup` hook is not called for literals), checks every answer and connects to a checked address only, so that a name
- * that changes its answer between check and connection gains nothing.
+ * The one place that resolves names and opens connections. It runs for every new connection, also
+ * to address literals (which skip a `lookup` hook), and connects to checked addresses only. A name
+ * that changes its answer after the check therefore gains nothing.
  */
 import { promises as dns, type LookupAddress } from 'node:dns';
 import { Agent, type ClientRequestArgs } from 'node:http';
@@ -15,12 +15,12 @@ import { addressRefusal, isOpenedByRule, type Policy, type Purpose, parseTarget 
 
 export interface ConnectTarget {
   readonly protocol: 'http:' | 'https:';
-  /** The URL's host: the name that the certificate has to carry. */
+  /** The URL's host: the name that the certificate must have. */
   readonly hostname: string;
   readonly port: number;
-  /** Every one checked; the connection goes to one of them. */
+  /** All checked; the connection goes to one of them. */
   readonly addresses: readonly string[];
-  /** By a rule of the operator, all of them, rather than because they are public. */
+  /** All are allowed by a rule of the operator, rather than for being public. */
   readonly isOpened: boolean;
   readonly timeoutMs: number;
 }
@@ -37,13 +37,13 @@ interface ConnectorOptions {
 
 export const RESOLVE_AT_CONNECT_MS = 5_000;
 const CONNECT_TIMEOUT_MS = 5_000;
-/** More would not fit into the connect timeout when the first ones are silent. */
+/** If the first ones are silent, more would exceed the connect timeout. */
 const MAX_ADDRESSES_TRIED = 4;
-/** Node leaves an address for the next one after 250 ms by default, which far-away servers overrun. */
+/** Node's default of 250 ms before the next address is too short for distant servers. */
 const NEXT_ADDRESS_AFTER_MS = 1_000;
 
 /**
- * All addresses of the target, each one allowed. One bad answer refuses the name: who controls it controls the order too.
+ * All addresses of the target. One refused address refuses the name: its owner controls the order.
  * @throws OutboundRefused, OutboundFailed (dns)
  */
 export async function checkedAddresses(
@@ -74,14 +74,14 @@ export function guardedConnector(options: ConnectorOptions): buildConnector.conn
   };
 }
 
-/** For Node's own client, which skips 1xx answers (RFC 9110, 15.2), where undici takes a 100 that nobody asked for as a broken answer. */
+/** For Node's client, which skips 1xx answers (RFC 9110, 15.2); undici rejects a stray 100. */
 export class GuardedAgent extends Agent {
   readonly #protocol: 'http:' | 'https:';
   readonly #connector: ConnectorOptions;
 
   constructor(protocol: 'http:' | 'https:', connector: ConnectorOptions, keepAliveMs: number) {
     super({ keepAlive: true, timeout: keepAliveMs });
-    // By it Node's client tells whether the agent is one for the URL; its types do not have it.
+    // Node's client checks the agent by this property, which its types lack.
     Object.assign(this, { protocol });
     this.#protocol = protocol;
     this.#connector = connector;
@@ -94,7 +94,7 @@ export class GuardedAgent extends Agent {
     const name = host?.includes(':') ? `[${host}]` : host;
     open(this.#connector, `${this.#protocol}//${name}:${port}/`).then(
       (socket) => callback?.(null, socket),
-      // Node reads no socket beside an error.
+      // Node reads no socket if there is an error.
       (error) => callback?.(error, new Socket()),
     );
   }
@@ -118,13 +118,13 @@ async function open(
 }
 
 /**
- * A TCP socket for protocols other than HTTP, whose libraries make their sockets themselves and call `connect({ host, port })`. It asks where it
- * may go before each connection, and connects to one of those addresses.
+ * A TCP socket for libraries of protocols other than HTTP, which call `connect({ host, port })`. It
+ * asks for checked addresses before each connection, and connects to one of them.
  */
 export class ServiceSocket extends Socket {
   readonly #addressesOf: (hostname: string, port: number) => Promise<readonly string[]>;
 
-  /** @param addressesOf answers only addresses that were checked, or rejects, which the socket fails with */
+  /** @param addressesOf returns checked addresses only, or rejects, which destroys the socket */
   constructor(addressesOf: (hostname: string, port: number) => Promise<readonly string[]>) {
     super();
     this.#addressesOf = addressesOf;
@@ -136,7 +136,7 @@ export class ServiceSocket extends Socket {
       if (this.destroyed) return;
       const answers = addresses.slice(0, MAX_ADDRESSES_TRIED).map(asLookedUp);
       super.connect({
-        // Node calls `lookup` for names alone, so that it gets one in place of a literal, too.
+        // Node calls `lookup` only for names, so a literal is replaced by one too.
         host: 'checked.invalid',
         port,
         autoSelectFamily: true,
@@ -155,7 +155,7 @@ function asLookedUp(address: string): LookupAddress {
   return { address, family: address.includes(':') ? 6 : 4 };
 }
 
-/** Connects over TCP to whichever of the addresses answers first in turn. */
+/** Connects over TCP to the first address that answers. */
 export async function connectSocket({
   protocol,
   hostname,
@@ -165,7 +165,7 @@ export async function connectSocket({
 }: ConnectTarget): Promise<Socket> {
   const [first = '', ...others] = addresses;
   const answers = addresses.map(asLookedUp);
-  // Loaded with the first connection: a process that makes none does without.
+  // Loaded with the first connection, so that a process without one does not load it.
   const { buildConnector } = await import('undici');
   const connector = buildConnector({
     allowH2: false,
@@ -194,20 +194,20 @@ export async function connectSocket({
 /** All addresses of a name. `signal` aborts at the deadline. */
 type Resolve = (hostname: string, signal: AbortSignal) => Promise<readonly string[]>;
 
-/** Codes by which DNS says that the name has no address; any other failure may pass. */
+/** DNS codes that mean that the name has no address; other failures may be temporary. */
 const noSuchName = new Set(['ENOTFOUND', 'ENODATA']);
 
 /**
- * Asks DNS directly: the hosts file and local name services have no say, and a name server that
- * never answers holds nobody up, as `dns.lookup` would, of which Node runs two at a time. Only the
- * names in the operator's own rules go through `lookup`, since they may stand in a hosts file.
+ * Queries DNS directly, without hosts file and local name services: a silent name server then
+ * blocks nobody, unlike with `dns.lookup`, which Node runs two at a time. Only names in the
+ * operator's rules use `lookup`, since they may be in a hosts file.
  * @param servers addresses of name servers, each with an optional port; default: the system's
  */
 export function systemResolver(ruleHosts: ReadonlySet<string>, servers?: readonly string[]): Resolve {
   return async (hostname, signal) => {
     if (ruleHosts.has(hostname))
       return (await dns.lookup(hostname, { all: true })).map(({ address }) => address);
-    // Both tries (1 s, then 2 s) fit into the deadline at connect: a server that drops AAAA questions leaves time for A.
+    // Both tries (1 s, then 2 s) fit the deadline at connect, even if a server drops AAAA queries.
     const resolver = new dns.Resolver({ timeout: 1_000, tries: 2 });
     if (servers !== undefined) resolver.setServers(servers);
     const cancel = () => resolver.cancel();
@@ -223,13 +223,13 @@ export function systemResolver(ruleHosts: ReadonlySet<string>, servers?: readonl
   };
 }
 
-/** The reason that may pass, if there is one: a name is only gone when both questions say so. */
+/** Prefers a temporary reason: a name is gone only if both queries say so. */
 function firstReason(answers: readonly PromiseSettledResult<unknown>[]): unknown {
   const reasons = answers.flatMap((answer) => (answer.status === 'rejected' ? [answer.reason] : []));
   return reasons.find((reason) => !noSuchName.has(reason?.code)) ?? reasons[0];
 }
 
-/** @throws OutboundFailed of kind `dns`, retryable unless the name does not exist; an aborted `signal` is its cause. */
+/** @throws OutboundFailed (`dns`), retryable unless there is no such name; cause: also an abort. */
 export async function resolveWithin(
   resolve: Resolve,
   hostname: string,

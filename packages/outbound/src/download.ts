@@ -1,4 +1,4 @@
-/** A stranger's file, streamed to disk within limits, tried again and continued where it broke. */
+/** Downloads an untrusted file to disk within limits; retries and resumes it. */
 import { type FileHandle, open, rm } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { deadline } from 'soundpost-base/deadline';
@@ -20,9 +20,9 @@ import {
 import { sourceName } from './source-name.ts';
 
 export interface DownloadLimits {
-  /** Until the answer's headers are there. Default 20 s. */
+  /** Until the answer's headers arrive. Default 20 s. */
   readonly headersTimeoutMs: number;
-  /** Between two pieces of the body. Default 20 s. */
+  /** Between two chunks of the body. Default 20 s. */
   readonly idleTimeoutMs: number;
   /** Default 8 KiB/s, averaged over `rateWindowMs` (default 20 s). */
   readonly minBytesPerSecond: number;
@@ -31,9 +31,9 @@ export interface DownloadLimits {
   readonly totalMs: number;
   /** Tries in all, 1 or more. Default 3. */
   readonly tries: number;
-  /** Before the second try; doubled before each further one, and up to half of it added at random. Default 1 s. */
+  /** Before the second try; then doubled each time; plus up to half at random. Default 1 s. */
   readonly backoffMs: number;
-  /** How long a server's Retry-After is obeyed at most. Default 30 s. */
+  /** Upper limit for a server's Retry-After. Default 30 s. */
   readonly maxRetryAfterMs: number;
 }
 
@@ -50,25 +50,25 @@ export const defaultLimits: DownloadLimits = {
 
 interface DownloadProgress {
   readonly receivedBytes: number;
-  /** As the server declared it; undefined when it did not. */
+  /** As declared by the server; undefined if it declared none. */
   readonly totalBytes: number | undefined;
 }
 
 export interface DownloadOptions {
   readonly url: string;
-  /** Path of a file that does not exist yet, but for `begun`; made with mode 0600, removed again on failure. */
+  /** Path of a new file (existing only with `begun`); mode 0600, removed on failure. */
   readonly file: string;
-  /** What `file` holds of an earlier download of the same URL, which is continued where the server allows it. */
+  /** The part of an earlier download in `file`; continued if the server allows it. */
   readonly begun?: BegunDownload | undefined;
-  /** Waited for when `signal` ends a download that could be continued: whoever wants the file moves it away. */
+  /** Awaited if `signal` ends a download that can be continued: move the file away to keep it. */
   readonly onBrokenOff?: (begun: BegunDownload) => Promise<void>;
   readonly maxBytes: number;
   readonly signal?: AbortSignal;
-  /** Called for every piece that arrives. The count falls back when the server makes the download start anew. */
+  /** Called for every chunk. The count falls if the server makes the download start over. */
   readonly onProgress?: (progress: DownloadProgress) => void;
   /**
-   * Waited for before bytes are written: with the declared length before the first one, or with each further 64 MiB of a body without
-   * a length. What it throws ends the download and is passed on as it is.
+   * Awaited before writing: with the declared length, or for each further 64 MiB of a body without
+   * one. An error that it throws ends the download and is passed on.
    */
   readonly makeRoom?: (bytes: number) => Promise<void>;
   readonly limits?: Partial<DownloadLimits>;
@@ -76,15 +76,15 @@ export interface DownloadOptions {
 
 export interface Downloaded {
   readonly sizeBytes: number;
-  /** The Content-Type header as sent, a claim like any other. */
+  /** The Content-Type header as sent; not verified. */
   readonly contentType: string | undefined;
   /** A bare, cleaned file name from Content-Disposition or the URL's path. */
   readonly filename: string | undefined;
-  /** Where the redirects led. */
+  /** The URL after redirects. */
   readonly url: string;
 }
 
-/** What a download needs to be continued. */
+/** State for continuing a download. */
 export interface BegunDownload {
   readonly receivedBytes: number;
   readonly totalBytes: number | undefined;
@@ -92,21 +92,21 @@ export interface BegunDownload {
   readonly validator: string;
 }
 
-/** What is on disk so far, and what is known of the whole. */
+/** The bytes on disk, and what is known of the whole file. */
 interface Transfer {
   readonly file: FileHandle;
   receivedBytes: number;
   totalBytes: number | undefined;
-  /** What room was made for, over all tries. */
+  /** Reserved by `makeRoom`, over all tries. */
   roomBytes: number;
-  /** For If-Range, undefined while the file cannot be continued. */
+  /** For If-Range; undefined while the file cannot be continued. */
   validator: string | undefined;
 }
 
 /**
- * @param first the answer to a request for the whole file that was made already: the first of the tries
- * @throws OutboundRefused, OutboundFailed; errors of the local file system (EEXIST, ENOSPC) and of `makeRoom` as they
- * are; the reason of `signal` when that aborts
+ * @param first the answer to an earlier request for the whole file; counts as the first try
+ * @throws OutboundRefused, OutboundFailed; file system errors (EEXIST, ENOSPC) and errors of
+ * `makeRoom` as they are; the reason of `signal` if it aborts
  */
 export async function download(
   route: Route,
@@ -141,7 +141,7 @@ export async function download(
       url: answer.url.href,
     };
   } catch (error) {
-    await file.close().catch(() => {}); // A second close says nothing new; the first error is the one to know.
+    await file.close().catch(() => {}); // The first error matters more.
     const { receivedBytes, totalBytes, validator } = transfer;
     if (options.signal?.aborted && receivedBytes > 0 && validator !== undefined) {
       await options.onBrokenOff?.({ receivedBytes, totalBytes, validator });
@@ -151,7 +151,7 @@ export async function download(
   }
 }
 
-/** Runs an attempt, again after failures that may pass. @throws the last failure; the signal's reason */
+/** Retries an attempt after retryable failures. @throws the last failure; the signal's reason */
 export async function withTries<T>(
   limits: DownloadLimits,
   signal: AbortSignal,
@@ -173,7 +173,7 @@ async function pause(ms: number, signal: AbortSignal): Promise<void> {
   await sleep(ms, undefined, { signal }).catch(() => signal.throwIfAborted());
 }
 
-/** One try: asks for what is missing, or for everything, and writes it. */
+/** One try: requests the missing part or the whole file, and writes it. */
 async function receive(
   route: Route,
   options: DownloadOptions,
@@ -206,14 +206,14 @@ async function receive(
     options.onProgress?.({ receivedBytes: transfer.receivedBytes, totalBytes: transfer.totalBytes });
   }
   if (transfer.totalBytes !== undefined && !isWhole()) {
-    // More than the whole file cannot be continued.
+    // A file with too many bytes cannot be continued.
     if (transfer.receivedBytes > transfer.totalBytes) transfer.validator = undefined;
     throw new OutboundFailed('reset', 'the connection broke before the end', true);
   }
   return answer;
 }
 
-/** How much room is made at a time for a body that does not say how long it is; larger than any chunk. */
+/** Room reserved at a time for a body without a length; larger than any chunk. */
 const STEP_BYTES = 64 * 1024 * 1024;
 
 async function makeRoom(transfer: Transfer, upToBytes: number, options: DownloadOptions): Promise<void> {
@@ -223,23 +223,23 @@ async function makeRoom(transfer: Transfer, upToBytes: number, options: Download
   transfer.roomBytes += bytes;
 }
 
-/** Reads from the headers whether the body continues the file or starts it anew, and prepares the file for it. */
+/** Finds out whether the body continues the file or starts over, and prepares the file. */
 async function beginWriting(transfer: Transfer, answer: Answer, resume: boolean): Promise<void> {
   const { status, headers } = answer;
   if (resume && status === 206) {
     refuseEncoded(headers);
     const range = contentRangeOf(headers);
-    // Some servers disregard If-Range: a part of another version must not be appended (RFC 9110 §15.3.7.3).
+    // Some servers ignore If-Range: never append a part of another version (RFC 9110 §15.3.7.3).
     const sameVersion = isOfVersion(headers, transfer.validator);
     const sameFile = sameVersion && sameTotal(range?.totalBytes, transfer.totalBytes);
     if (range?.start === transfer.receivedBytes && sameFile) {
       transfer.totalBytes ??= range.totalBytes;
       return;
     }
-    transfer.validator = undefined; // The next try asks for everything.
+    transfer.validator = undefined; // The next try requests the whole file.
     throw new OutboundFailed('protocol', 'the server continued the file at another place', true);
   }
-  // A range that ends at the file's end cannot be satisfied after a break on the last byte of a body without a length.
+  // 416 after a break on the last byte of a body without a length: the requested range is empty.
   if (resume && status === 416) transfer.validator = undefined;
   if (status !== 200 && status !== 203) {
     const failure = statusFailure(answer);
@@ -262,7 +262,7 @@ function declaredLength(value: string | undefined): number | undefined {
   return value !== undefined && /^\d+$/.test(value) ? Number(value) : undefined;
 }
 
-/** A write may take fewer bytes than it was given. */
+/** A write may write fewer bytes than requested. */
 async function writeAll(file: FileHandle, chunk: Uint8Array, position: number): Promise<void> {
   for (let written = 0; written < chunk.length; ) {
     written += (await file.write(chunk, written, chunk.length - written, position + written)).bytesWritten;

@@ -1,8 +1,8 @@
-/** The two ways in which a request to an address that a caller chose can end badly. */
+/** Failures of a request to an address that a caller chose. */
 
 /**
- * The guard would not let the request out. The message is the same for every reason, so that a caller cannot map a
- * network by it; {@link reason} is exact and for the log only.
+ * The guard refused the request. The message never varies, so that a caller cannot map a network by
+ * it; {@link reason} is exact, and for the log only.
  */
 export class OutboundRefused extends Error {
   override readonly name = 'OutboundRefused';
@@ -13,7 +13,7 @@ export class OutboundRefused extends Error {
   }
 }
 
-/** What went wrong on the way; `status` is an answer that is no success, the rest never got a whole answer. */
+/** `status`: an answer that is no success; all others got no whole answer. */
 type FailureKind =
   | 'dns'
   | 'connect'
@@ -30,13 +30,13 @@ type FailureKind =
 interface FailureDetails {
   /** HTTP status, for kind `status`. */
   readonly status?: number;
-  /** What the server's Retry-After asked for, in seconds. */
+  /** The server's Retry-After, in seconds. */
   readonly retryAfterSeconds?: number;
-  /** The error underneath; it may name addresses, so it belongs in logs only. */
+  /** The original error; it may name addresses, so it belongs in logs only. */
   readonly cause?: unknown;
 }
 
-/** The request went out, or tried to, and failed. The message is fit for callers: it never holds an address or a URL. */
+/** The request failed. The message is safe for callers: it never has an address or URL. */
 export class OutboundFailed extends Error {
   override readonly name = 'OutboundFailed';
   readonly kind: FailureKind;
@@ -52,8 +52,7 @@ export class OutboundFailed extends Error {
   }
 }
 
-// From what undici, TLS and the sockets throw to one error that says what to do about it and holds
-// no address.
+// Turns errors of undici, TLS and sockets into one error that says what to do, without addresses.
 
 type Outcome = readonly [kind: OutboundFailed['kind'], message: string, retryable: boolean];
 
@@ -75,13 +74,13 @@ const byCode: Readonly<Record<string, Outcome>> = {
   EPIPE: ['reset', broken, true],
   UND_ERR_SOCKET: ['reset', broken, true],
   UND_ERR_RES_CONTENT_LENGTH_MISMATCH: ['reset', broken, true],
-  // Closed by ourselves, at the end of the process.
+  // Closed by this process when it ends.
   UND_ERR_DESTROYED: ['reset', broken, true],
   UND_ERR_CLOSED: ['reset', broken, true],
   UND_ERR_HEADERS_OVERFLOW: ['protocol', notHttp, false],
 };
 
-/** Node's codes for a certificate that does not verify or a handshake that fails (OpenSSL's X509_V_ERR_* names). */
+/** Node's codes for an invalid certificate or failed handshake (OpenSSL's X509_V_ERR_* names). */
 const tlsCode = /^(ERR_TLS|ERR_SSL|CERT_|UNABLE_TO_|DEPTH_ZERO|SELF_SIGNED|HOSTNAME_MISMATCH|EPROTO)/;
 
 export function toOutboundError(error: unknown): OutboundRefused | OutboundFailed {
@@ -95,7 +94,7 @@ export function toOutboundError(error: unknown): OutboundRefused | OutboundFaile
   return new OutboundFailed('protocol', notHttp, false, { cause: error });
 }
 
-/** The same for an error in the middle of a body: what no longer parses there is a body that was cut off. */
+/** The same for errors within a body: a parse error there means that the body was cut off. */
 export function toBodyError(error: unknown): OutboundFailed | OutboundRefused {
   if (error instanceof Error && error.name === 'HTTPParserError') {
     return new OutboundFailed('reset', broken, true, { cause: error });
@@ -103,7 +102,7 @@ export function toBodyError(error: unknown): OutboundFailed | OutboundRefused {
   return toOutboundError(error);
 }
 
-/** When all of several addresses fail, Node throws an AggregateError that may carry the code in its parts only. */
+/** If all addresses fail, Node's AggregateError may have the code only in its parts. */
 function codeOf(error: unknown): string {
   if (!(error instanceof Error)) return '';
   if ('code' in error && typeof error.code === 'string') return error.code;

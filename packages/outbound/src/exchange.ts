@@ -1,6 +1,6 @@
 /**
- * One GET from a stranger, and its answer: what the headers say, and the body within limits.
- * Redirects are followed by hand: each hop is a new URL and goes through all the rules again.
+ * One GET of an untrusted URL: its headers, and its body within limits. Redirects are followed by
+ * hand: each one is a new URL that must pass all the rules.
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Readable } from 'node:stream';
@@ -9,7 +9,7 @@ import { OutboundFailed, OutboundRefused, toBodyError, toOutboundError } from '.
 import { type Policy, parseTarget } from './policy.ts';
 
 export interface Route {
-  /** Always handed over: the global dispatcher has no guard and follows proxy variables. */
+  /** Always passed: the global dispatcher has no guard and follows proxy variables. */
   readonly dispatcher: Dispatcher;
   readonly policy: Policy;
   readonly userAgent: string;
@@ -17,12 +17,12 @@ export interface Route {
 
 interface GetOptions {
   readonly url: string;
-  /** Only what this module's own callers make: nothing here is a secret, so all of it may cross to another origin. */
+  /** Made by this module's callers: none is secret, so a redirect may carry them anywhere. */
   readonly headers: Readonly<Record<string, string>>;
   readonly headersTimeoutMs: number;
   readonly idleTimeoutMs: number;
   readonly signal: AbortSignal;
-  /** Default: a connection of its own for each request, as most downloads are broken off or use theirs up. */
+  /** Default: a new connection for each request, since most downloads use one up. */
   readonly keepAlive?: boolean;
 }
 
@@ -30,7 +30,7 @@ export interface Answer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly body: Readable;
-  /** Where the last redirect led. */
+  /** The URL after redirects. */
   readonly url: URL;
 }
 
@@ -39,7 +39,7 @@ const redirectStatuses = new Set([301, 302, 303, 307, 308]);
 
 /**
  * @returns the first answer that is no redirect, with its body unread.
- * @throws OutboundRefused, OutboundFailed; the reason of `signal` when that aborts
+ * @throws OutboundRefused, OutboundFailed; the reason of `signal` if it aborts
  */
 export async function get(route: Route, options: GetOptions): Promise<Answer> {
   let target = parseTarget(options.url, 'source', route.policy);
@@ -65,7 +65,7 @@ async function getOnce(route: Route, url: URL, options: GetOptions): Promise<Ans
     const { statusCode, headers, body } = await request(url, {
       dispatcher: route.dispatcher,
       method: 'GET',
-      // Identity: nothing here unpacks a compressed body, so none can grow.
+      // Identity: compressed bodies are never unpacked here, so none can expand.
       headers: {
         'user-agent': route.userAgent,
         accept: '*/*',
@@ -84,13 +84,13 @@ async function getOnce(route: Route, url: URL, options: GetOptions): Promise<Ans
   }
 }
 
-/** Drops a body that nobody reads, and its connection. */
+/** Drops an unread body with its connection. */
 export function discard(body: Readable): void {
   body.on('error', () => {});
   body.destroy();
 }
 
-/** The header's value, the first one where the server sent several. */
+/** The header's value; the first if there are several. */
 export function headerOf(headers: IncomingHttpHeaders, name: string): string | undefined {
   const value = headers[name];
   return Array.isArray(value) ? value[0] : value;
@@ -100,7 +100,7 @@ export function isEncoded(headers: IncomingHttpHeaders): boolean {
   return !['', 'identity'].includes(headerOf(headers, 'content-encoding')?.toLowerCase() ?? '');
 }
 
-/** Packed bytes are refused, not unpacked: a few of them can become any number. */
+/** Refuses compressed bodies, since a few bytes can expand without limit. */
 export function refuseEncoded(headers: IncomingHttpHeaders): void {
   if (!isEncoded(headers)) return;
   throw new OutboundFailed('encoding', 'the server sends the file compressed although asked not to', false);
@@ -116,7 +116,7 @@ export function retryAfterSeconds(headers: IncomingHttpHeaders): number | undefi
   return Number.isNaN(at) ? undefined : Math.max(0, Math.ceil((at - Date.now()) / 1_000));
 }
 
-/** The answer as a failure: 5xx, 408 and 429 may pass, other statuses will not. */
+/** The answer as a failure: 5xx, 408 and 429 are retryable, other statuses are not. */
 export function statusFailure({ status, headers }: Pick<Answer, 'status' | 'headers'>): OutboundFailed {
   const retryable = status >= 500 || status === 408 || status === 429;
   return new OutboundFailed('status', `the server answered with status ${status}`, retryable, {
@@ -125,20 +125,20 @@ export function statusFailure({ status, headers }: Pick<Answer, 'status' | 'head
   });
 }
 
-// Continuing a download where it broke (RFC 9110 §13.1.5, §14), when the file is still the same.
+// Continuing a download (RFC 9110 §13.1.5, §14) if the file is still the same.
 
-/** @returns what to send as If-Range: a strong ETag or a Last-Modified that counts as strong, or undefined. */
+/** @returns the If-Range value: a strong ETag, or a strong Last-Modified; undefined: none. */
 export function strongValidator(headers: IncomingHttpHeaders): string | undefined {
   const etag = headerOf(headers, 'etag');
   if (etag !== undefined) return /^"[\x21\x23-\x7e]*"$/.test(etag) ? etag : undefined;
   const lastModified = headerOf(headers, 'last-modified');
   if (lastModified === undefined) return undefined;
-  // RFC 9110 §8.8.2.2: a date is strong when the answer was made at least a second after the change.
+  // RFC 9110 §8.8.2.2: a date is strong if the answer was made at least a second after the change.
   const ageMs = Date.parse(headerOf(headers, 'date') ?? '') - Date.parse(lastModified);
   return ageMs >= 1_000 ? lastModified : undefined;
 }
 
-/** Whether a part may belong to the version that has this validator; a part that names none may. */
+/** Whether a part may belong to the version with this validator; one without a validator may. */
 export function isOfVersion(headers: IncomingHttpHeaders, validator: string | undefined): boolean {
   const named = headerOf(headers, validator?.startsWith('"') ? 'etag' : 'last-modified');
   return named === undefined || named === validator;
@@ -159,19 +159,19 @@ export function contentRangeOf(headers: IncomingHttpHeaders): ContentRange | und
   return { start: Number(match[1]), end: Number(match[2]) + 1, totalBytes };
 }
 
-// A body, cut off when it grows too large or comes too slowly.
+// A body that is cut off if it grows too large or arrives too slowly.
 
 export interface BodyLimits {
-  /** Counted while reading; a declared length is not believed. */
+  /** Counted while reading; the declared length is not trusted. */
   readonly maxBytes: number;
-  /** Averaged over `rateWindowMs`; unlike the idle timeout it also stops a sender that drips. */
+  /** Averaged over `rateWindowMs`; unlike the idle timeout, it also stops a sender that drips. */
   readonly minBytesPerSecond: number;
   readonly rateWindowMs: number;
 }
 
 /**
  * @param signal aborts the reading with its reason
- * @param isWhole whether all declared bytes were taken: what the socket says after them is no part of the body
+ * @param isWhole whether all declared bytes were read: later socket errors do not matter then
  * @throws OutboundFailed of kind `too-large`, `too-slow`, `timeout` or `reset`
  */
 export async function* limitedBody(
@@ -207,7 +207,7 @@ const SAMPLES_PER_WINDOW = 10;
 
 interface Reading {
   receivedBytes: number;
-  /** Since when the reader is busy with what it was given; infinite while it waits for the sender. */
+  /** When the reader got the current chunk; infinite while it waits for the sender. */
   takenAtMs: number;
 }
 
@@ -217,7 +217,7 @@ function watchRate(body: Readable, limits: BodyLimits, reading: Reading): NodeJS
   const everyMs = limits.rateWindowMs / SAMPLES_PER_WINDOW;
   return setInterval(() => {
     const now = reading.receivedBytes;
-    // Nothing was asked of the sender since the last look: it is not the one that is slow.
+    // The reader was busy since the last sample, so the sender is not to blame.
     if (performance.now() - reading.takenAtMs >= everyMs) samples = [];
     const oldest = samples.length === SAMPLES_PER_WINDOW ? samples.shift() : undefined;
     samples.push(now);

@@ -1,4 +1,4 @@
-/** What goes by undici, which is loaded with it: an API that only checks addresses and posts webhooks never needs that. */
+/** Everything that needs undici, loaded on demand: webhooks and address checks do without it. */
 import { Agent, Dispatcher1Wrapper } from 'undici';
 import { guardedConnector } from './connector.ts';
 import { type DownloadOptions, download } from './download.ts';
@@ -7,7 +7,7 @@ import type { FetchBytesOptions, FetchPiece, PiecesOptions } from './pieces.ts';
 import type { Policy } from './policy.ts';
 import type { PartsOptions } from './ranges.ts';
 
-/** To one source at the same time, when parts of it are fetched. */
+/** Connections to one source while its parts are fetched. */
 const MAX_PART_CONNECTIONS = 16;
 
 type FetchPurpose = 'source' | 'service';
@@ -29,10 +29,10 @@ export function createFetching({ policy, userAgent, keepAliveMs, connectorFor }:
       keepAliveMaxTimeout: keepAliveMs,
       connect: guardedConnector(connectorFor(purpose)),
     });
-  // One each: a connection that was checked for one purpose is never reused for another.
+  // Separate agents: a connection checked for one purpose is never reused for another.
   const agents = { source: agentFor('source'), service: agentFor('service') };
   const route = (purpose: FetchPurpose): Route => ({ dispatcher: agents[purpose], policy, userAgent });
-  /** Each source has its own connections, which end with the work: one cannot keep another waiting. */
+  /** Each source has its own connections until its work ends, so none waits for another. */
   const partAgents = new Set<Agent>();
   const onConnectionsOfItsOwn = async <T>(run: (route: Route) => Promise<T>): Promise<T> => {
     const dispatcher = agentFor('source', MAX_PART_CONNECTIONS);
@@ -58,7 +58,7 @@ export function createFetching({ policy, userAgent, keepAliveMs, connectorFor }:
       const { fetchBytes } = await import('./pieces.ts');
       return fetchBytes(route('source'), options);
     },
-    /** Of an account's service, for Node's own fetch. */
+    /** To an account's service, for Node's own fetch. */
     dispatcher: new Dispatcher1Wrapper(agents.service),
     close: async () => {
       await Promise.all([...Object.values(agents), ...partAgents].map((agent) => agent.destroy()));

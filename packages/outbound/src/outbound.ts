@@ -1,4 +1,4 @@
-/** The only way to an address that a caller chose: sources, webhooks, audio URLs and accounts given to the gateway. */
+/** The only way to addresses that callers chose: sources, webhooks, audio URLs and accounts. */
 import type { Agent } from 'node:http';
 import type { Logger } from 'soundpost-base/logger';
 import type { Dispatcher1Wrapper } from 'undici';
@@ -20,24 +20,24 @@ import type { PartsDownloaded, PartsOptions } from './ranges.ts';
 import { type PostAnswer, type PostOptions, type PutOptions, post, put } from './send.ts';
 
 interface OutboundOptions {
-  /** What is open besides public addresses on `ports`; from `parseAllowRules`. */
+  /** Rules that open more than public addresses on `ports`; from `parseAllowRules`. */
   readonly allow: Readonly<ReturnType<typeof parseAllowRules>>;
   /** Ports open on every public address, for instance 80, 443, 8080 and 8443. */
   readonly ports: readonly number[];
   readonly logger: Logger;
   readonly userAgent: string;
-  /** How patient a download is with its source, where it says nothing itself. */
+  /** Defaults for downloads that set no limits of their own. */
   readonly downloadLimits?: Partial<DownloadLimits>;
-  /** A forward proxy that whatever no rule opens goes through; an http URL. Accounts on XMPP do not. */
+  /** A forward proxy (http URL) for everything that no rule opens. XMPP accounts do not use it. */
   readonly proxy?: URL | undefined;
-  /** Default: DNS. Tests put a table here. */
+  /** Default: DNS. Tests pass a table. */
   readonly resolve?: ReturnType<typeof systemResolver>;
-  /** Default: TCP and TLS. Tests put a recorder here, which proves what was and what was not connected to. */
+  /** Default: TCP and TLS. Tests pass a recorder, to see what was connected to. */
   readonly connect?: Connect;
 }
 
 interface ServiceAgents {
-  /** For Node's https client, and what is built on it, such as WebSockets. */
+  /** For Node's https client and libraries on it, such as WebSockets. */
   readonly agent: Agent;
   /** For Node's own fetch. */
   readonly dispatcher: Dispatcher1Wrapper;
@@ -45,47 +45,47 @@ interface ServiceAgents {
 
 export interface Outbound {
   /**
-   * Whether a URL may be asked for, as far as can be told now: everything that its text shows, and its addresses when
-   * they are known within 2 s. A name without an answer passes; the request itself checks again.
+   * Whether a URL may be requested, by its text and, if resolved within 2 s, its addresses. A name
+   * without an answer passes; the request itself checks again.
    * @throws OutboundRefused
    */
   checkUrl(raw: string, purpose: Purpose, signal?: AbortSignal): Promise<void>;
 
-  /** Streams a source into a new local file. @throws OutboundRefused, OutboundFailed, file system errors */
+  /** Streams a source to a new file. @throws OutboundRefused, OutboundFailed, file system errors */
   download(options: DownloadOptions): Promise<Downloaded>;
 
-  /** The same, but only those parts that are wanted where that is quicker. @throws as `download`, and as `choose` */
+  /** Like `download`, but only the wanted parts if that is faster. @throws also as `choose` */
   downloadParts(options: PartsOptions): Promise<PartsDownloaded>;
 
   /** Fetches a source of many files, over as many connections as parts have. @throws as `run` */
   fetchPieces<T>(options: PiecesOptions, run: (fetch: FetchPiece) => Promise<T>): Promise<T>;
 
-  /** Reads something small into memory, one try, 60 s at most. @throws OutboundRefused, OutboundFailed */
+  /** Reads a small file into memory: one try, 60 s. @throws OutboundRefused, OutboundFailed */
   fetchBytes(options: FetchBytesOptions): Promise<Uint8Array>;
 
-  /** Posts to a webhook and returns whatever status it answers. @throws OutboundRefused, OutboundFailed */
+  /** Posts to a webhook; returns any status. @throws OutboundRefused, OutboundFailed */
   post(options: PostOptions): Promise<PostAnswer>;
 
-  /** Puts a file to an account's service or a caller's destination, and returns whatever status it answers. @throws OutboundRefused, OutboundFailed, what the body fails with */
+  /** Puts a file; returns any status. @throws OutboundRefused, OutboundFailed, the body's error */
   put(options: PutOptions): Promise<PostAnswer>;
 
   /**
-   * Where an account's server may be connected to, for protocols other than HTTP: every address of the host, each
-   * one checked. The connection has to go to one of them, not to the name.
-   * @param withoutTls asks whether it may be talked to in clear, which only a rule of `allow` opens
+   * Checked addresses of an account's server, for protocols other than HTTP. Connect to one of
+   * them, not to the name.
+   * @param withoutTls asks whether clear text is allowed, which only a rule of `allow` opens
    * @throws OutboundRefused, OutboundFailed (dns)
    */
   serviceAddresses(hostname: string, port: number, withoutTls?: boolean): Promise<readonly string[]>;
 
-  /** For libraries that make their own requests to an account's service: each of their connections is checked, and is TLS unless a rule opens it. */
+  /** For libraries that connect to an account's service themselves: checked; TLS unless opened. */
   service(): Promise<ServiceAgents>;
 
-  /** Breaks off what is still running and closes all connections. */
+  /** Aborts what is still running and closes all connections. */
   close(): Promise<void>;
 }
 
 const RESOLVE_AT_SUBMISSION_MS = 2_000;
-/** A server may ask for minutes; an address that was checked minutes ago is no longer checked. */
+/** Short, because an address that was checked minutes ago no longer counts as checked. */
 const KEEP_ALIVE_MS = 4_000;
 
 export function createOutbound(options: OutboundOptions): Outbound {
@@ -99,7 +99,7 @@ export function createOutbound(options: OutboundOptions): Outbound {
     'http:': new GuardedAgent('http:', connectorFor(purpose), KEEP_ALIVE_MS),
     'https:': new GuardedAgent('https:', connectorFor(purpose), KEEP_ALIVE_MS),
   });
-  // One each: a connection that was checked for one purpose is never reused for another.
+  // Separate agents: a connection checked for one purpose is never reused for another.
   const agents = {
     webhook: agentsFor('webhook'),
     service: agentsFor('service'),
@@ -161,7 +161,7 @@ export function createOutbound(options: OutboundOptions): Outbound {
   };
 }
 
-/** Every refusal leaves its exact reason in the log, and only there. */
+/** Logs the exact reason of every refusal, which nothing else shows. */
 function refusalLog(logger: Logger) {
   return async <T>(purpose: Purpose, url: string, run: () => Promise<T>): Promise<T> => {
     try {
@@ -179,7 +179,7 @@ function through(proxy: URL): Connect {
   return async (target) => (await import('./proxy.ts')).connectThrough(proxy, target);
 }
 
-/** Scheme, host and port: paths and queries of strangers' URLs may hold their secrets. */
+/** Host and port only: paths and queries of others' URLs may have secrets. */
 function hostForLog(url: string): string {
   return URL.parse(url)?.host ?? '(unreadable)';
 }

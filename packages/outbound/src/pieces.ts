@@ -1,6 +1,6 @@
 /**
- * What is fetched without a file of its own: the pieces of a source of many files, such as the
- * segments of a stream, over few connections that are kept alive; and something small.
+ * Fetches without files: the pieces of a source of many files, such as the segments of a stream,
+ * over a few kept-alive connections; and small files.
  */
 import { deadline } from 'soundpost-base/deadline';
 import { type DownloadLimits, defaultLimits, withTries } from './download.ts';
@@ -28,25 +28,25 @@ interface PieceRequest {
 }
 
 interface PieceAnswer {
-  /** Where the redirects led. */
+  /** The URL after redirects. */
   readonly url: string;
   readonly bytes: AsyncIterable<Uint8Array>;
 }
 
 /**
- * @param take reads the bytes. It is called anew, with all of them, after a failure that may pass
+ * @param take reads the bytes. It is called again, with all bytes, after a retryable failure
  * @throws OutboundRefused, OutboundFailed; what `take` throws; the signal's reason
  */
 export type FetchPiece = <T>(request: PieceRequest, take: (answer: PieceAnswer) => Promise<T>) => Promise<T>;
 
 export interface PiecesOptions {
-  /** Of all pieces together, what failed on the way counted. */
+  /** For all pieces together, including failed attempts. */
   readonly maxBytes: number;
   readonly signal: AbortSignal;
   readonly limits?: Partial<DownloadLimits>;
 }
 
-/** `limits.totalMs` is for everything that `run` does. @throws what `run` throws */
+/** `limits.totalMs` limits the whole of `run`. @throws what `run` throws */
 export async function fetchPieces<T>(
   route: Route,
   options: PiecesOptions,
@@ -85,7 +85,7 @@ function requirePiece(answer: Answer, span: ByteSpan | undefined): void {
   if (status !== 200 && status !== 206) throw statusFailure(answer);
   refuseEncoded(headers);
   const range = status === 206 ? contentRangeOf(headers) : undefined;
-  // A server without ranges would send the whole file once for each segment of it.
+  // A server without ranges would send the whole file for each of its segments.
   if (range?.start !== span?.start || range?.end !== span?.end) {
     throw new OutboundFailed('protocol', 'the server did not send the part that was asked for', false);
   }
@@ -119,7 +119,7 @@ const smallLimits = {
   rateWindowMs: 10_000,
 };
 
-/** One try. @throws OutboundRefused, OutboundFailed; the reason of `signal` when that aborts */
+/** One try. @throws OutboundRefused, OutboundFailed; the reason of `signal` if it aborts */
 export async function fetchBytes(
   route: Route,
   { url, maxBytes, signal }: FetchBytesOptions,

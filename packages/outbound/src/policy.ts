@@ -1,4 +1,4 @@
-/** What may be asked for: the rules on a URL before anything is resolved, and the verdict on each address it resolves to. */
+/** The rules on a URL before it is resolved, and on each address that it resolves to. */
 import { networkInterfaces } from 'node:os';
 import { neverOpen, notPublic, parseAddress, single } from './address-table.ts';
 import type { parseAllowRules } from './allow-rules.ts';
@@ -6,20 +6,20 @@ import { isHostName, localName, mayOpen, opens } from './allow-rules.ts';
 import { OutboundRefused } from './errors.ts';
 
 /**
- * `source`: read by us. `webhook`: posted to by us, `destination`: put to by us, both https only. `service`: what belongs to an
- * account that the operator set up, TLS only, on whatever public port it is.
+ * `source`: read from. `webhook`: posted to, `destination`: put to; both https only. `service`:
+ * part of an account that the operator set up; TLS only, on any port.
  */
 export type Purpose = 'source' | 'webhook' | 'destination' | 'service';
 
 export interface Policy {
   readonly allow: Readonly<ReturnType<typeof parseAllowRules>>;
-  /** Ports that are open on every public address. */
+  /** Ports open on every public address. */
   readonly ports: readonly number[];
 }
 
 interface Target {
   readonly url: URL;
-  /** Lower case, without brackets or a trailing dot: a name or an address. */
+  /** Lower case, without brackets or trailing dot: a name or an address. */
   readonly hostname: string;
   readonly port: number;
   readonly purpose: Purpose;
@@ -28,12 +28,12 @@ interface Target {
 const MAX_URL_CHARACTERS = 2_048;
 
 /**
- * Reads a URL once; from here on only the parsed fields count. `base` is the URL that redirected here.
+ * Parses a URL once; from here on only the parsed fields count. `base` is the redirecting URL.
  * @throws OutboundRefused
  */
 export function parseTarget(raw: string, purpose: Purpose, policy: Policy, base?: URL): Target {
   const url = parseUrl(raw, base);
-  // One trailing dot is the same name to DNS, but not to a comparison.
+  // DNS ignores one trailing dot, but a comparison does not.
   if (url.hostname.endsWith('.')) url.hostname = url.hostname.slice(0, -1);
   const hostname = url.hostname.replace(/^\[|\]$/g, '');
   const port = Number(url.port || (url.protocol === 'https:' ? 443 : 80));
@@ -47,7 +47,7 @@ export function parseTarget(raw: string, purpose: Purpose, policy: Policy, base?
 
 function parseUrl(raw: string, base: URL | undefined): URL {
   if (raw.length > MAX_URL_CHARACTERS) throw new OutboundRefused(`URL of ${raw.length} characters`);
-  // WHATWG parsing drops tabs and line breaks: `exa\tmple.com` would become another host than the one that was read.
+  // WHATWG parsing drops tabs and line breaks, so `exa\tmple.com` would become another host.
   if (/[\s\p{Cc}]/u.test(raw)) throw new OutboundRefused('white space or control characters in the URL');
   const url = URL.parse(raw, base?.href);
   if (url === null) throw new OutboundRefused('not a URL');
@@ -64,13 +64,13 @@ function nameRefusal(target: Target, policy: Policy): string | undefined {
     const local = localName(hostname);
     if (local !== undefined) return local;
   }
-  // A range rule may open it, which only its addresses can tell.
+  // A range rule may open it; only its addresses can tell.
   return policy.allow.some((rule) => mayOpen(rule, hostname, port))
     ? undefined
     : routeRefusal(target, policy);
 }
 
-/** The verdict on one address of the target. @returns why it is refused, for the log, or undefined when it may be reached. */
+/** Checks an address of the target. @returns why it is refused, for the log; undefined: allowed. */
 export function addressRefusal(target: Target, text: string, policy: Policy): string | undefined {
   const address = parseAddress(text);
   if (address === undefined) return `${text} is not an address`;
@@ -79,7 +79,7 @@ export function addressRefusal(target: Target, text: string, policy: Policy): st
   if (isOpenedByRule(target, text, policy)) return undefined;
   const special = notPublic(address);
   if (special !== undefined) return `${text} is in ${special}`;
-  // Services of this machine that a firewall hides from outside would answer to the machine itself.
+  // Services hidden by a firewall would still answer to this machine itself.
   if (ownAddresses().has(address.toNormalizedString())) return `${text} is this machine's own`;
   return routeRefusal(target, policy);
 }

@@ -1,6 +1,6 @@
 /**
- * The way out through a forward proxy (CONNECT, RFC 9110, 9.3.6), for networks that let nothing else out. It is asked for an address that was checked
- * here, never for a name, so that what it resolves itself changes nothing; its own rules come on top.
+ * Connects through a forward proxy (CONNECT, RFC 9110, 9.3.6). The proxy gets a checked address,
+ * never a name, so its own resolver changes nothing; its own rules apply on top.
  */
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
@@ -11,14 +11,14 @@ import { parseAddress } from './address-table.ts';
 import { type ConnectTarget, connectSocket } from './connector.ts';
 import { OutboundFailed, OutboundRefused } from './errors.ts';
 
-/** What a rule of OUTBOUND_ALLOW opens lies in the operator's own network, and is connected to directly. @param proxy an http URL, maybe with credentials */
+/** Targets that OUTBOUND_ALLOW opens skip the proxy. @param proxy http URL, with any credentials */
 export async function connectThrough(proxy: URL, target: ConnectTarget): Promise<Socket> {
   if (target.isOpened) return connectSocket(target);
   const socket = await tunnelTo(proxy, target);
   return target.protocol === 'https:' ? secured(socket, target) : socket;
 }
 
-/** To the first of the addresses that the proxy reaches. */
+/** A tunnel to the first address that the proxy reaches. */
 async function tunnelTo(proxy: URL, { addresses, port, timeoutMs }: ConnectTarget): Promise<Socket> {
   const untilMs = performance.now() + timeoutMs;
   let failure: unknown = new OutboundFailed('connect', 'the server could not be reached', true);
@@ -32,7 +32,7 @@ async function tunnelTo(proxy: URL, { addresses, port, timeoutMs }: ConnectTarge
         leftMs,
       );
     } catch (error) {
-      // Its word stands for all of them.
+      // A refusal applies to all addresses.
       if (error instanceof OutboundRefused) throw error;
       failure = error;
     }
@@ -70,7 +70,7 @@ async function tunnel(proxy: URL, authority: string, timeoutMs: number): Promise
   }
 }
 
-/** 502, 503 and 504 say that it did not get through; anything else that it did not want to. */
+/** 502, 503 and 504 mean that the server was not reached; anything else is a refusal. */
 function answered(status: number): Error {
   return status >= 502 && status <= 504
     ? new OutboundFailed('connect', 'the server could not be reached', true)

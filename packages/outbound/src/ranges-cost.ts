@@ -1,6 +1,6 @@
 /**
- * What ranges cost on a link: a gap is fetched along when that takes less time than asking once more, and parts are
- * only asked for when they save time.
+ * The cost of ranges on a link. A gap is fetched too if that is faster than another range, and
+ * parts are fetched only if they save time.
  */
 import { type BatchLimits, type ByteSpans, bytesOf } from './ranges-spans.ts';
 
@@ -9,13 +9,13 @@ interface Link {
   readonly roundTripSeconds: number;
 }
 
-/** What answers that came one at a time show of the link. */
+/** Measures the link by answers that came one at a time. */
 export class LinkMeter {
   #bytes = 0;
   #seconds = 0;
   #roundTripSeconds = Number.POSITIVE_INFINITY;
 
-  /** @param seconds that the body took; the waiting for it may include a new connection */
+  /** @param seconds for the body; `waitedSeconds` may include a new connection */
   add(bytes: number, seconds: number, waitedSeconds = Number.POSITIVE_INFINITY): void {
     this.#bytes += bytes;
     this.#seconds += seconds;
@@ -23,27 +23,27 @@ export class LinkMeter {
   }
 
   get link(): Link {
-    // Less than a packet in less than a millisecond shows nothing.
+    // Less than a packet in less than a millisecond says nothing.
     const bytesPerSecond = Math.max(1_500, this.#bytes) / Math.max(1e-3, this.#seconds);
     return { bytesPerSecond, roundTripSeconds: Math.min(1, this.#roundTripSeconds) };
   }
 }
 
-/** A batch is what one request asks for. */
+/** A batch is one request. */
 export interface RangeMode extends BatchLimits {
-  /** Requests under way at the same time, each on a connection of its own. */
+  /** Concurrent requests, each on its own connection. */
   readonly connections: number;
-  /** What comes along with each range besides its bytes. */
+  /** Bytes per range besides its own. */
   readonly overheadBytes: number;
-  /** What a range takes of this machine: its request, its headers, its write. */
+  /** This machine's work per range: request, headers, write. */
   readonly workSeconds: number;
 }
 
 const MIB = 1024 * 1024;
 
 /**
- * `multiple`: Apache stops at 200 ranges, and most servers at 8 KB of a header. `single`: nginx's answer has 300 bytes
- * before the body, the request about as many. Work as measured, see docs/decisions/0010-sparse-fetch.md.
+ * `multiple`: Apache allows 200 ranges, most servers 8 KB per header. `single`: nginx's answer has
+ * 300 bytes of headers, the request about as many. Work: docs/decisions/0010-sparse-fetch.md.
  */
 export const rangeModes = {
   multiple: {
@@ -62,25 +62,25 @@ export const rangeModes = {
   },
 } as const satisfies Record<string, RangeMode>;
 
-/** What one more range adds. */
+/** Cost of one more range. */
 function secondsPerRange(link: Link, mode: RangeMode): number {
   const waiting = link.roundTripSeconds / (mode.connections * mode.ranges);
   return waiting + mode.overheadBytes / link.bytesPerSecond + mode.workSeconds;
 }
 
-/** The longest gap that is cheaper fetched than left out. */
+/** The longest gap that is cheaper to fetch than to leave out. */
 export function worthwhileGap(link: Link, mode: RangeMode): number {
   return Math.floor(secondsPerRange(link, mode) * link.bytesPerSecond);
 }
 
-/** Probing the local file, and the requests that find out how the server takes ranges. */
+/** Probing the local file, and finding out how the server handles ranges. */
 const FIXED_SECONDS = 0.2;
 const FIXED_ROUND_TRIPS = 4;
 
-/** Below it the estimate is not sure enough to change how a file is fetched. */
+/** Below this, the estimate is too uncertain to change how a file is fetched. */
 const LEAST_GAIN = 0.3;
 
-/** Whether the spans take clearly less time than the whole file. @param leastGain the share of the whole file's time that parts have to save */
+/** Whether the spans save the share `leastGain` of the whole file's time. */
 export function isWorthwhile(
   spans: ByteSpans,
   wholeBytes: number,

@@ -1,11 +1,11 @@
 /**
- * Reads a body of several ranges (RFC 9110 §14.6, RFC 2046 §5.1.1). Stricter than a reader for mail or forms can be:
- * each part says where it lies, so that its length is known and its bytes are never searched for the boundary.
+ * Parses multipart/byteranges (RFC 9110 §14.6, RFC 2046 §5.1.1). Each part states its place, so
+ * its length is known, and its bytes are never searched for the boundary.
  */
 import { OutboundFailed } from './errors.ts';
 import type { ByteSpan } from './ranges-spans.ts';
 
-/** Bytes and their place in the file. */
+/** Bytes and their position in the file. */
 export interface Piece {
   readonly start: number;
   readonly bytes: Uint8Array;
@@ -14,15 +14,15 @@ export interface Piece {
 /** Boundary, Content-Type and Content-Range take about a hundred. */
 const MAX_PART_HEAD_BYTES = 2 * 1_024;
 
-/** What a body of so many parts may have besides their bytes. */
+/** Upper limit for the bytes of so many parts besides their content. */
 export function multipartOverhead(parts: number): number {
   return (parts + 1) * MAX_PART_HEAD_BYTES;
 }
 
-/** The boundary of a Content-Type, undefined when it is not multipart/byteranges. */
+/** The boundary of a Content-Type; undefined if it is not multipart/byteranges. */
 export function byterangesBoundary(contentType: string | undefined): string | undefined {
   const type = /^multipart\/(?:x-)?byteranges\s*;(.*)$/i.exec(contentType ?? '')?.[1];
-  // RFC 2046 §5.1.1: at most 70 characters of this set; with spaces and such they stand in quotes.
+  // RFC 2046 §5.1.1: at most 70 characters of this set; quoted if there are spaces and the like.
   const match = /(?:^|;)\s*boundary=(?:"([\w'()+,./:=? -]{1,70})"|([\w'+.-]{1,70}))\s*(?:;|$)/i.exec(
     type ?? '',
   );
@@ -32,21 +32,21 @@ export function byterangesBoundary(contentType: string | undefined): string | un
 export class ByterangesReader {
   readonly #delimiter: string;
   readonly #totalBytes: number;
-  /** Ends of the parts that are still to come, by their starts. */
+  /** Ends of the parts still to come, by their starts. */
   readonly #awaited: Map<number, number>;
   #rest: Buffer = Buffer.alloc(0);
-  /** The part whose bytes are being read. */
+  /** The part being read. */
   #part: { at: number; end: number } | undefined;
   #isOver = false;
 
-  /** @param asked each of them has to come as a part of its own, in any order (RFC 9110 §15.3.7.2) */
+  /** @param asked each must come as its own part, in any order (RFC 9110 §15.3.7.2) */
   constructor(boundary: string, asked: readonly ByteSpan[], totalBytes: number) {
     this.#delimiter = `--${boundary}`;
     this.#totalBytes = totalBytes;
     this.#awaited = new Map(asked.map(({ start, end }) => [start, end]));
   }
 
-  /** @throws OutboundFailed (protocol) for anything but the parts that were asked for */
+  /** @throws OutboundFailed (protocol) for anything but the requested parts */
   push(chunk: Uint8Array): Piece[] {
     const pieces: Piece[] = [];
     let bytes = this.#rest.length === 0 ? asBuffer(chunk) : Buffer.concat([this.#rest, chunk]);
@@ -56,17 +56,17 @@ export class ByterangesReader {
       if (used === 0) break;
       bytes = bytes.subarray(used);
     }
-    // The epilogue means nothing (RFC 2046 §5.1.1).
+    // The epilogue is ignored (RFC 2046 §5.1.1).
     this.#rest = this.#isOver ? Buffer.alloc(0) : bytes;
     return pieces;
   }
 
-  /** Whether the closing delimiter and all parts that were asked for have come. */
+  /** Whether the closing delimiter and all requested parts have arrived. */
   get isWhole(): boolean {
     return this.#isOver && this.#awaited.size === 0;
   }
 
-  /** To be called at the end of the body. @throws OutboundFailed (protocol) when something is missing */
+  /** Call this at the end of the body. @throws OutboundFailed (protocol) if something is missing */
   end(): void {
     if (!this.isWhole) throw malformed('parts are missing');
   }
@@ -79,9 +79,9 @@ export class ByterangesReader {
     return piece.length;
   }
 
-  /** @returns how many bytes the head of a part took; 0 when it is not all there yet */
+  /** @returns the length of a part's head; 0 if it is incomplete */
   #readHead(bytes: Buffer): number {
-    // The line break before a delimiter belongs to it; before the first one it may be left out.
+    // The line break before a delimiter belongs to it; the first delimiter may lack it.
     const from = bytes[0] === 0x0d ? 2 : 0;
     const lineEnd = from + this.#delimiter.length + 2;
     if (bytes.length < lineEnd) return 0;

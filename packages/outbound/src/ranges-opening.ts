@@ -1,6 +1,6 @@
 /**
- * The first request for a source: the whole file as a range. What a server answers tells whether parts can be asked
- * for, and the beginning of its body is the beginning of the file whatever is decided then.
+ * The first request for a source asks for the whole file as a range. The answer shows whether the
+ * server supports ranges, and its body is the beginning of the file in any case.
  */
 import { Readable } from 'node:stream';
 import { OutboundFailed } from './errors.ts';
@@ -17,7 +17,7 @@ import {
 } from './exchange.ts';
 import type { RangeLimits, RemoteFile } from './ranges-request.ts';
 
-/** @throws OutboundRefused, OutboundFailed; the reason of `signal` when that aborts */
+/** @throws OutboundRefused, OutboundFailed; the reason of `signal` if it aborts */
 export async function openSource(
   route: Route,
   url: string,
@@ -29,7 +29,7 @@ export async function openSource(
   return { answer, waitedSeconds: (performance.now() - begunAt) / 1_000 };
 }
 
-/** @returns what later requests need; undefined when parts of this file cannot be asked for, or not safely */
+/** @returns data for later requests; undefined if parts of this file cannot be requested safely */
 export function remoteFileOf({ status, headers, url }: Answer): RemoteFile | undefined {
   if (status !== 206 || isEncoded(headers)) return undefined;
   const range = contentRangeOf(headers);
@@ -39,8 +39,8 @@ export function remoteFileOf({ status, headers, url }: Answer): RemoteFile | und
 }
 
 /**
- * The answer as one to a request for the whole file. @returns undefined when it holds less than that, or refuses the
- * range itself: then the file has to be asked for once more
+ * Treats the answer as one for the whole file. @returns undefined if it has only a part or refuses
+ * the range: then request the file again
  */
 export function asWholeAnswer(answer: Answer): Answer | undefined {
   const range = contentRangeOf(answer.headers);
@@ -52,7 +52,7 @@ export function asWholeAnswer(answer: Answer): Answer | undefined {
   return undefined;
 }
 
-/** The body of the first answer, read as far as it is wanted. */
+/** The body of the first answer, read as far as needed. */
 export class Beginning {
   readonly #source: Readable;
   readonly #body: AsyncGenerator<Uint8Array>;
@@ -67,7 +67,7 @@ export class Beginning {
     this.#body = limitedBody(answer.body, limits, signal);
   }
 
-  /** How much of the file there is. */
+  /** Bytes read so far. */
   get readBytes(): number {
     return this.#readBytes;
   }
@@ -77,12 +77,12 @@ export class Beginning {
     return Math.max(0, this.#lastAt - this.#begunAt) / 1_000;
   }
 
-  /** Whether what is left of the body can still be read. */
+  /** Whether the rest of the body can still be read. */
   get isWhole(): boolean {
     return !this.#isBroken;
   }
 
-  /** Reads on until so many bytes are there. @throws OutboundFailed; the signal's reason */
+  /** Reads up to this position. @throws OutboundFailed; the signal's reason */
   async readTo(end: number): Promise<void> {
     while (this.#readBytes < end) {
       const { value, done } = await this.#next();
@@ -93,21 +93,21 @@ export class Beginning {
     }
   }
 
-  /** What has been read, as one buffer. */
+  /** All bytes read, as one buffer. */
   bytes(): Uint8Array {
     if (this.#chunks.length > 1) this.#chunks.splice(0, this.#chunks.length, Buffer.concat(this.#chunks));
     return this.#chunks[0] ?? new Uint8Array();
   }
 
-  /** All of the body from its first byte on, for whoever wants the file whole. */
+  /** The whole body from its first byte. */
   asBody(): Readable {
     return Readable.from(this.#replay(), { objectMode: false });
   }
 
-  /** Breaks the answer off, and its connection. */
+  /** Aborts the answer and its connection. */
   async drop(): Promise<void> {
     this.#isBroken = true;
-    // Nothing that has not been begun is ended by its return.
+    // `return` does not end a generator that has not started.
     discard(this.#source);
     await this.#body.return(undefined);
   }

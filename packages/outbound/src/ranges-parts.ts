@@ -1,4 +1,4 @@
-/** A source of which parts are asked for: its beginning from the first answer, the rest by ranges. */
+/** Parts of a source: its beginning from the first answer, the rest by ranges. */
 import { type FileHandle, open } from 'node:fs/promises';
 import { LinkMeter } from './ranges-cost.ts';
 import type { Beginning } from './ranges-opening.ts';
@@ -6,18 +6,18 @@ import type { RemoteFile } from './ranges-request.ts';
 import { RangeSession } from './ranges-session.ts';
 import { type ByteSpan, type ByteSpans, bytesOf, roomFor, spansOf, united, without } from './ranges-spans.ts';
 
-/** What is read or fetched of a source is in the local file from then on. */
+/** Everything read or fetched of a source is then in the local file. */
 export interface SourceParts {
   readonly sizeBytes: number;
-  /** Exactly these bytes, to look at. @throws OutboundRefused, OutboundFailed */
+  /** Exactly these bytes. @throws OutboundRefused, OutboundFailed */
   read(start: number, end: number): Promise<Uint8Array>;
-  /** Several stretches, which may overlap, with nothing read ahead. @returns undefined when `fetch` would return false. Throws as `read` does. */
+  /** Like `read`, for spans that may overlap. @returns undefined if `fetch` would return false */
   readEach(spans: readonly ByteSpan[]): Promise<Uint8Array[] | undefined>;
-  /** How much comes in the time of a round trip; 0 until ranges were asked for. */
+  /** Bytes that arrive within a round trip; 0 before the first range request. */
   readonly roundTripBytes: number;
-  /** The longest gap that is cheaper fetched than left out; 0 until ranges were asked for. */
+  /** The longest gap that is cheaper fetched than left out; 0 before the first range request. */
   readonly rangeBytes: number;
-  /** @returns false when the whole file would come nearly as quickly; nothing was fetched then. Throws as `read` does. */
+  /** @returns false, without fetching, if the whole file is nearly as fast. Throws as `read`. */
   fetch(spans: ByteSpans): Promise<boolean>;
 }
 
@@ -25,21 +25,21 @@ interface PartsSettings extends Omit<ConstructorParameters<typeof RangeSession>[
   /** Path of a file that does not exist yet. */
   readonly file: string;
   readonly beginning: Beginning;
-  /** Until the first answer's headers were there. */
+  /** Until the first answer's headers arrived. */
   readonly waitedSeconds: number;
-  /** Waited for before bytes are written. */
+  /** Awaited before bytes are written. */
   readonly makeRoom: (bytes: number) => Promise<void>;
-  /** Told how much is about to be fetched. */
+  /** Called with the number of bytes about to be fetched. */
   readonly onFetch: (bytes: number) => void;
 }
 
 const KIB = 1_024;
 
-/** Reading on costs less than a request up to here, and the beginning is kept in memory. */
+/** Up to here, reading on costs less than a request; the beginning is kept in memory. */
 const MAX_SKIP_BYTES = 256 * KIB;
 const MAX_BEGINNING_BYTES = 34 * 1_024 * KIB;
 
-/** An index at the end of a file is read by its header first: most of it, or all, comes along. */
+/** A reader of an index at the end of a file starts with its header, so read most or all ahead. */
 const READ_AHEAD_BYTES = 256 * KIB;
 const WHOLE_TAIL_BYTES = 4 * 1_024 * KIB;
 
@@ -51,7 +51,7 @@ export class RemoteParts implements SourceParts {
   readonly #meter = new LinkMeter();
   #local: FileHandle | undefined;
   #session: RangeSession | undefined;
-  /** What lies in the local file, as far as that is kept count of. */
+  /** Known contents of the local file. */
   #there: ByteSpans = spansOf([]);
   #window: { readonly start: number; readonly bytes: Uint8Array } = { start: 0, bytes: new Uint8Array() };
 
@@ -87,7 +87,7 @@ export class RemoteParts implements SourceParts {
       for (const { start, end } of spans) chunks.push(await this.read(start, end));
       return chunks;
     }
-    // Nobody knows yet how much will be wanted.
+    // The total is not known yet, so `onFetch` is not called.
     const isFetched = await this.#bring(spansOf(spans));
     if (!isFetched || this.#local === undefined) return undefined;
     for (const { start, end } of spans) chunks.push(await readAll(this.#local, start, end));
@@ -114,7 +114,7 @@ export class RemoteParts implements SourceParts {
     return true;
   }
 
-  /** Ends what is under way and closes the local file. @returns whether there is one */
+  /** Closes the local file. @returns whether there is one */
   async close(): Promise<boolean> {
     await this.#local?.close();
     return this.#local !== undefined;
@@ -139,11 +139,11 @@ export class RemoteParts implements SourceParts {
     this.#window = { start, bytes: isInside ? Buffer.concat([known, bytes]) : bytes };
   }
 
-  /** From here on ranges are asked for: the first answer is broken off, and what came of it is written. */
+  /** Switches to ranges: aborts the first answer and writes the bytes that it delivered. */
   async #ranges(): Promise<RangeSession> {
     if (this.#session !== undefined) return this.#session;
     const { beginning, file, waitedSeconds } = this.#settings;
-    // Less of it says little about the link: the first packets come in a burst.
+    // Less data says little about the link: the first packets come in a burst.
     if (beginning.isWhole) await beginning.readTo(Math.min(MEASURED_BYTES, this.sizeBytes));
     this.#meter.add(beginning.readBytes, beginning.seconds, waitedSeconds);
     await beginning.drop();

@@ -1,4 +1,4 @@
-/** One request for one range or several, and its answer held against what was asked for (RFC 9110 §14, §15.3.7). */
+/** A request for one or more ranges, and the check of its answer (RFC 9110 §14, §15.3.7). */
 import { OutboundFailed } from './errors.ts';
 import {
   type Answer,
@@ -16,12 +16,12 @@ import {
 import { ByterangesReader, byterangesBoundary, multipartOverhead, type Piece } from './ranges-multipart.ts';
 import { type ByteSpan, rangeHeader } from './ranges-spans.ts';
 
-/** One version of a file, as its first answer described it. */
+/** One version of a file, from its first answer. */
 export interface RemoteFile {
-  /** Where the redirects led. */
+  /** The URL after redirects. */
   readonly url: string;
   readonly sizeBytes: number;
-  /** A strong one, for If-Range. */
+  /** Strong, for If-Range. */
   readonly validator: string;
 }
 
@@ -30,21 +30,21 @@ export interface RangeLimits extends Omit<BodyLimits, 'maxBytes'> {
   readonly idleTimeoutMs: number;
 }
 
-/** The server has the file and sends ranges, but not several in one answer. */
+/** The server supports ranges, but not several in one answer. */
 export class NoMultipleRanges extends Error {
   override readonly name = 'NoMultipleRanges';
 }
 
 interface RangeAnswer {
-  /** Until the headers were there. */
+  /** Until the headers arrived. */
   readonly waitedSeconds: number;
-  /** Pieces of what was asked for, in the order of their coming; all of it has come when they end. */
+  /** The requested bytes, in order of arrival; complete when the generator ends. */
   readonly pieces: AsyncGenerator<readonly Piece[]>;
 }
 
 /**
- * @throws NoMultipleRanges; OutboundRefused, OutboundFailed, of kind `protocol` when the file is another one than before
- * or the answer is not what was asked for; the reason of `signal` when that aborts. The pieces throw the same.
+ * @throws NoMultipleRanges; OutboundRefused, OutboundFailed, of kind `protocol` if the file has
+ * changed or the answer does not match; the reason of `signal`. The pieces throw the same.
  */
 export async function requestRanges(
   route: Route,
@@ -70,11 +70,11 @@ export async function requestRanges(
   }
 }
 
-/** @returns the boundary of an answer with several parts, undefined for one that is the range itself */
+/** @returns the boundary of an answer with several parts; undefined if it is the range itself */
 function requirePart(answer: Answer, file: RemoteFile, spans: readonly ByteSpan[]): string | undefined {
   const { status, headers } = answer;
   const isSame = isOfVersion(headers, file.validator);
-  // RFC 9110 §14.2: a server may disregard Range, or refuse many ranges; with If-Range a 200 may also be another version.
+  // RFC 9110 §14.2: a server may ignore Range or refuse many ranges; 200 may be another version.
   if (spans.length > 1 && (status === 416 || (status === 200 && isSame))) throw new NoMultipleRanges();
   if (status === 200 || (status === 206 && !isSame)) throw unexpected('the file has changed');
   if (status !== 206) throw statusFailure(answer);

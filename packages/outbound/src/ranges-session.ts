@@ -1,4 +1,4 @@
-/** Ranges of one version of a file, several at a time, each written to its place in a local file. */
+/** Concurrent range requests for one version of a file, written to a local file. */
 import { writeSync } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import { OutboundFailed } from './errors.ts';
@@ -14,20 +14,20 @@ interface SessionOptions {
   readonly local: FileHandle;
   readonly limits: RangeLimits;
   readonly signal: AbortSignal;
-  /** Runs a request, again when it may succeed then. */
+  /** Runs a request, and retries it if that may help. */
   readonly withTries: <T>(signal: AbortSignal, attempt: () => Promise<T>) => Promise<T>;
   readonly onBytes: (bytes: number) => void;
   readonly leastGain?: number | undefined;
 }
 
-/** Enough to see, and not much to have fetched in vain. */
+/** Enough to find out, and little to fetch in vain. */
 const LESSON = { ranges: 8, bytes: 2 * 1_024 * 1_024 };
 
 export class RangeSession {
   readonly #options: SessionOptions;
   readonly #meter: LinkMeter;
   readonly #writer: PieceWriter;
-  /** Whether the server sends several ranges in one answer; undefined until it was asked. */
+  /** Whether the server sends several ranges in one answer; undefined before the first attempt. */
   #takesSeveral: boolean | undefined;
   #receivedBytes = 0;
 
@@ -37,7 +37,7 @@ export class RangeSession {
     this.#writer = new PieceWriter(options.local);
   }
 
-  /** The longest gap that is fetched along. */
+  /** The longest gap that is fetched too. */
   get gapBytes(): number {
     return worthwhileGap(this.#meter.link, this.#mode);
   }
@@ -51,8 +51,8 @@ export class RangeSession {
   }
 
   /**
-   * Asks for the first few of several ranges at once to see whether the server sends them so; once is enough.
-   * @returns what is still to be fetched. Throws as {@link read} does.
+   * Requests the first few ranges at once, to see whether the server supports that; does so once.
+   * @returns the spans still to be fetched. Throws as {@link read} does.
    */
   async learn(spans: ByteSpans): Promise<ByteSpans> {
     if (this.#takesSeveral !== undefined || spans.starts.length < 2) return spans;
@@ -69,12 +69,12 @@ export class RangeSession {
     return without(spans, spansOf([{ start: 0, end: first.at(-1)?.end ?? 0 }]));
   }
 
-  /** What would be fetched for these, with the gaps; undefined when everything would come nearly as quickly. */
+  /** The spans to fetch, with gaps; undefined if the whole file is nearly as fast. */
   plan(spans: ByteSpans): ByteSpans | undefined {
     return this.#planFor(spans, this.#mode);
   }
 
-  /** Whether not even a server that sends several ranges in one answer would be quicker with these. */
+  /** Whether these would not be faster even with several ranges in one answer. */
   isHopeless(spans: ByteSpans): boolean {
     return this.#planFor(spans, rangeModes.multiple) === undefined;
   }
@@ -86,11 +86,11 @@ export class RangeSession {
     return isWorthwhile(joined, remote.sizeBytes, link, mode, leastGain) ? joined : undefined;
   }
 
-  /** Fetches what was planned. Throws as {@link read} does. */
+  /** Fetches a plan. Throws as {@link read} does. */
   async fetch(spans: ByteSpans): Promise<void> {
     const { limits, signal } = this.#options;
     const slow = new AbortController();
-    // Each body is watched by itself; many small ones could come as slowly as they like.
+    // The limits of a body do not cover many small ones that are slow together.
     let seenBytes = this.#receivedBytes;
     const watch = setInterval(() => {
       const isSlow =
@@ -109,7 +109,7 @@ export class RangeSession {
     return this.#takesSeveral === true ? rangeModes.multiple : rangeModes.single;
   }
 
-  /** All batches over the mode's connections; the first failure ends the others. */
+  /** All batches, over the mode's connections; the first failure ends the others. */
   async #drain(batches: Iterator<readonly ByteSpan[]>, outer: AbortSignal): Promise<void> {
     const failed = new AbortController();
     const signal = AbortSignal.any([outer, failed.signal]);
@@ -124,7 +124,7 @@ export class RangeSession {
         throw error;
       }),
     );
-    // None may still write when the caller closes the file.
+    // No worker may still write when the caller closes the file.
     await Promise.allSettled(workers);
     outer.throwIfAborted();
     if (failed.signal.aborted) throw asFailure(failed.signal.reason);
@@ -151,28 +151,28 @@ export class RangeSession {
         this.#receivedBytes += come;
         onBytes(come);
       }
-      // Answers that share the link show less of it than there is, and ranges would seem cheap.
+      // Concurrent answers share the link: each one alone would make it look slower than it is.
       const seconds = (performance.now() - begunAt) / 1_000;
       this.#meter.add(isAlone ? bytes : 0, isAlone ? seconds : 0, answer.waitedSeconds);
     });
   }
 }
 
-/** A server that stops to send several ranges in the middle is no longer understood. */
+/** The server stopped sending several ranges midway. */
 function asFailure(error: unknown): unknown {
   if (!(error instanceof NoMultipleRanges)) return error;
   return new OutboundFailed('protocol', 'the server no longer sends several ranges', false, { cause: error });
 }
 
-// The pieces of an answer go to their places in the local file.
+// Writes the pieces of an answer to the local file.
 
-/** What the pieces of a chunk, 64 KiB at the most, may take; from memory to memory it is a tenth of it. */
+/** Limit for writing the pieces of a chunk (at most 64 KiB); to memory it takes a tenth of it. */
 const SLOW_MS = 20;
 
 /**
- * Small writes go into the system's memory in microseconds, and a trip to another thread for each of them takes longer. A disk that is
- * behind makes the writer wait, which nothing else in this process shall: after a chunk that took too long, for whatever reason, other
- * threads write. docs/decisions/0010-sparse-fetch.md
+ * Small writes go to the page cache in microseconds, less than a trip to another thread. If the
+ * disk is behind, they would block this process, so after a slow chunk other threads write.
+ * docs/decisions/0010-sparse-fetch.md
  */
 export class PieceWriter {
   readonly #file: FileHandle;
@@ -182,7 +182,7 @@ export class PieceWriter {
     this.#file = file;
   }
 
-  /** Resolves when all are written. @throws what the file system fails with */
+  /** Resolves when all are written. @throws file system errors */
   async write(pieces: readonly Piece[]): Promise<void> {
     if (this.#usesThreads) {
       await Promise.all(pieces.map((piece) => this.#writeInThread(piece)));
@@ -193,7 +193,7 @@ export class PieceWriter {
     this.#usesThreads = performance.now() - begunAt > SLOW_MS;
   }
 
-  // A write may take fewer bytes than it was given.
+  // A write may write fewer bytes than requested.
 
   #writeNow({ start, bytes }: Piece): void {
     for (let at = 0; at < bytes.length; ) {

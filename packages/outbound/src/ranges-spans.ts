@@ -1,9 +1,9 @@
 /**
- * Stretches of a file, and how they are put together for requests. They are two columns of
- * numbers: a film has a hundred thousand, and as many objects take ten times the memory.
+ * Spans of a file, and how they are grouped into requests. They are two columns of numbers: a film
+ * has a hundred thousand spans, and as many objects take ten times the memory.
  */
 
-/** Sorted, disjoint and not empty; bytes from `starts[i]` up to but not including `ends[i]`. */
+/** Sorted, disjoint, not empty; bytes from `starts[i]` up to but not including `ends[i]`. */
 export interface ByteSpans {
   readonly starts: Float64Array;
   readonly ends: Float64Array;
@@ -15,13 +15,13 @@ export interface ByteSpan {
   readonly end: number;
 }
 
-/** Any stretches, in any order, as what they are together. */
+/** Combines any spans, in any order. */
 export function spansOf(list: readonly ByteSpan[]): ByteSpans {
   const starts = Float64Array.from(list, ({ start }) => start);
   return joinSpans({ starts, ends: Float64Array.from(list, ({ end }) => end) });
 }
 
-/** Sorts, drops empty ones and joins what lies no further apart than `maxGapBytes`. */
+/** Sorts, drops empty spans, and joins those no further apart than `maxGapBytes`. */
 export function joinSpans({ starts, ends }: ByteSpans, maxGapBytes = 0): ByteSpans {
   const joined = { starts: new Float64Array(starts.length), ends: new Float64Array(starts.length) };
   let count = 0;
@@ -41,14 +41,14 @@ export function joinSpans({ starts, ends }: ByteSpans, maxGapBytes = 0): ByteSpa
   return { starts: joined.starts.subarray(0, count), ends: joined.ends.subarray(0, count) };
 }
 
-/** Nearly always they are in order; then nothing has to be sorted. */
+/** The spans are nearly always sorted already, so check before sorting. */
 function sortedOrder(starts: Float64Array): Uint32Array {
   const order = Uint32Array.from(starts.keys());
   const isSorted = starts.every((start, place) => place === 0 || (starts[place - 1] ?? 0) <= start);
   return isSorted ? order : order.sort((a, b) => (starts[a] ?? 0) - (starts[b] ?? 0));
 }
 
-/** All of several lists as one. */
+/** The union of several lists. */
 export function united(...lists: readonly ByteSpans[]): ByteSpans {
   return lists.reduce(unitedPair, spansOf([]));
 }
@@ -75,7 +75,7 @@ function unitedPair(one: ByteSpans, other: ByteSpans): ByteSpans {
   return { starts: starts.subarray(0, count), ends: ends.subarray(0, count) };
 }
 
-/** What of the first is not in the other. */
+/** The part of `spans` that is not in `others`. */
 export function without(spans: ByteSpans, others: ByteSpans): ByteSpans {
   const left: ByteSpan[] = [];
   let other = 0;
@@ -96,10 +96,10 @@ export function bytesOf({ starts, ends }: ByteSpans): number {
   return starts.reduce((sum, start, place) => sum + (ends[place] ?? 0) - start, 0);
 }
 
-/** What most file systems store at a time. */
+/** Block size of most file systems. */
 const BLOCK_BYTES = 4_096;
 
-/** The room that spans take in a file with holes: whole blocks, however little of them is used. */
+/** Disk space of spans in a sparse file: whole blocks, however little of them is used. */
 export function roomFor({ starts, ends }: ByteSpans): number {
   let bytes = 0;
   let reached = 0;
@@ -111,13 +111,13 @@ export function roomFor({ starts, ends }: ByteSpans): number {
   return bytes;
 }
 
-/** A batch is one request. Servers that answer many ranges at once still mind how many they are, and how long the header is. */
+/** A batch is one request. Servers limit the number of ranges and the length of the header. */
 export interface BatchLimits {
   readonly ranges: number;
   readonly bytes: number;
 }
 
-/** A stretch longer than a batch becomes several, so that all connections have work to the end. */
+/** A span longer than a batch is split, so that all connections have work until the end. */
 export function* batchesOf({ starts, ends }: ByteSpans, limits: BatchLimits): Generator<readonly ByteSpan[]> {
   let batch: ByteSpan[] = [];
   let bytes = 0;
@@ -137,7 +137,7 @@ export function* batchesOf({ starts, ends }: ByteSpans, limits: BatchLimits): Ge
   if (batch.length > 0) yield batch;
 }
 
-/** RFC 9110 §14.1.2: both ends are included. */
+/** RFC 9110 §14.1.2: both ends are inclusive. */
 export function rangeHeader(spans: readonly ByteSpan[]): string {
   return `bytes=${spans.map(({ start, end }) => `${start}-${end - 1}`).join(',')}`;
 }

@@ -1,6 +1,6 @@
 /**
- * Downloads those parts of a file that its reader wants, each to its own place in a local file of the full size, which
- * takes no room for the rest. Where the server or the file does not lend itself to that, the file is downloaded whole.
+ * Downloads the wanted parts of a file into a sparse local file of full size. If the server or the
+ * file is unsuitable, it downloads the whole file.
  */
 import { rm } from 'node:fs/promises';
 import { deadline } from 'soundpost-base/deadline';
@@ -20,27 +20,27 @@ import type { RemoteFile } from './ranges-request.ts';
 import { sourceName } from './source-name.ts';
 
 export interface PartsOptions extends DownloadOptions {
-  /** Files of less are downloaded whole. Default 8 MiB. */
+  /** Smaller files are downloaded whole. Default 8 MiB. */
   readonly minBytes?: number;
-  /** The share of the whole file's time that parts have to save. Default 0.3. */
+  /** The share of the whole file's time that parts must save. Default 0.3. */
   readonly leastGain?: number;
   /**
-   * Reads and fetches what is wanted; the local file is there, with holes, as soon as something was fetched.
-   * @returns whether all that is wanted is there; otherwise the file is downloaded whole
+   * Reads and fetches the wanted parts; the local file exists, with holes, after the first fetch.
+   * @returns whether all of them are there; otherwise the file is downloaded whole
    */
   readonly choose: (parts: SourceParts) => Promise<boolean>;
 }
 
 export interface PartsDownloaded extends Downloaded {
-  /** How much was fetched of what `choose` wanted, with what came along; undefined when the file was downloaded whole. */
+  /** Bytes fetched, including gaps; undefined if the file was downloaded whole. */
   readonly partBytes: number | undefined;
 }
 
 const DEFAULT_MIN_BYTES = 8 * 1_024 * 1_024;
 
 /**
- * `onProgress` counts the bytes that are wanted, as soon as it is known how many they are.
- * @throws as `download` does, and what `choose` throws, but for failures of the parts themselves
+ * `onProgress` counts the wanted bytes, once their number is known.
+ * @throws as `download` does, and what `choose` throws, except failures of the parts themselves
  */
 export async function downloadParts(route: Route, options: PartsOptions): Promise<PartsDownloaded> {
   const limits = { ...defaultLimits, ...options.limits };
@@ -52,13 +52,13 @@ export async function downloadParts(route: Route, options: PartsOptions): Promis
     await options.makeRoom?.(bytes);
     unusedRoomBytes += bytes;
   };
-  /** What was made for parts that were removed again serves the whole file. */
+  /** Room reserved for removed parts is reused for the whole file. */
   const makeRoom = async (bytes: number): Promise<void> => {
     const missing = bytes - unusedRoomBytes;
     unusedRoomBytes = Math.max(0, -missing);
     if (missing > 0) await options.makeRoom?.(missing);
   };
-  // What was fetched whole so far goes on as it began.
+  // An earlier whole download continues as one.
   const outcome =
     options.begun === undefined
       ? await tryParts(route, { ...options, makeRoom: makeRoomForParts }, limits, limit.signal)
@@ -73,7 +73,7 @@ export async function downloadParts(route: Route, options: PartsOptions): Promis
   return { ...whole, partBytes: undefined };
 }
 
-/** What came of it: the parts, or the first answer for `download` to go on with, if it can be used for that. */
+/** The parts, or the first answer for `download` to continue with, if usable. */
 type Outcome =
   | { readonly downloaded: PartsDownloaded }
   | { readonly first: (() => Promise<Answer>) | undefined };
@@ -88,7 +88,7 @@ async function tryParts(
   try {
     opened = await openSource(route, options.url, limits, signal);
   } catch (error) {
-    // The first of download's tries: it decides whether another one is due.
+    // It counts as the first of download's tries, which decides about a retry.
     return { first: () => Promise.reject(error) };
   }
   const { answer, waitedSeconds } = opened;
@@ -124,7 +124,7 @@ async function tryParts(
   return { first: () => Promise.resolve({ ...answer, status: 200, body: beginning.asBody() }) };
 }
 
-/** Lets the reader choose, and cleans up unless all went well. */
+/** Lets the reader choose, and cleans up on failure. */
 async function decide(
   options: PartsOptions,
   parts: RemoteParts,

@@ -1,6 +1,6 @@
 /**
- * One POST to a webhook, or one PUT of a file of any size: no redirects, and little of the answer
- * is read. The answer to a PUT may come before the file has gone.
+ * One POST to a webhook, or one PUT of a file of any size. Redirects are not followed, and only a
+ * little of the answer is read. The answer to a PUT may come before the whole file is sent.
  */
 import { once } from 'node:events';
 import { type ClientRequest, type IncomingMessage, type RequestOptions, request } from 'node:http';
@@ -13,28 +13,28 @@ import { type Purpose, parseTarget } from './policy.ts';
 
 export interface PostOptions {
   readonly url: string;
-  /** Names in any case. Those that the connection itself needs (Host, Content-Length, …) are refused. */
+  /** Names in any case. Those that the connection needs (Host, Content-Length, …) are refused. */
   readonly headers: Readonly<Record<string, string>>;
   /** Sent byte for byte. */
   readonly body: string | Uint8Array;
-  /** From the first look-up to the answer's headers. */
+  /** From the name lookup to the answer's headers. */
   readonly timeoutMs: number;
   readonly signal?: AbortSignal;
 }
 
 export interface PostAnswer {
-  /** Any status; a redirect is returned like every other. */
+  /** Any status, including redirects. */
   readonly status: number;
   readonly latencyMs: number;
   readonly retryAfterSeconds?: number;
-  /** The beginning of the body as text, at most 1,024 characters, control characters replaced by spaces. */
+  /** Start of the body as text: at most 1,024 characters, control characters replaced by spaces. */
   readonly bodySnippet: string;
 }
 
 const MAX_ANSWER_BYTES = 16 * 1_024;
 const SNIPPET_CHARACTERS = 1_024;
 
-/** A caller's header of this name would change which server answers, or where the message ends. */
+/** Set by a caller, these would change which server answers, or where the message ends. */
 const connectionHeaders = new Set([
   'host',
   'content-length',
@@ -50,11 +50,11 @@ const connectionHeaders = new Set([
 ]);
 
 interface SendRoute extends Pick<Route, 'policy' | 'userAgent'> {
-  /** One a protocol, so that a connection is never reused for the other. */
+  /** One per protocol, so that a connection is never reused for the other. */
   readonly agents: Readonly<Record<'http:' | 'https:', GuardedAgent>>;
 }
 
-/** @throws OutboundRefused, OutboundFailed; the reason of `signal` when that aborts */
+/** @throws OutboundRefused, OutboundFailed; the reason of `signal` if it aborts */
 export async function post(route: SendRoute, options: PostOptions): Promise<PostAnswer> {
   return send(route, 'webhook', options, async (url, headers, { signal }) => {
     const body = Buffer.from(options.body);
@@ -70,7 +70,7 @@ export async function post(route: SendRoute, options: PostOptions): Promise<Post
   });
 }
 
-/** Where a request of Node's client goes. */
+/** Target options for Node's client. */
 function addressed(url: URL, agents: SendRoute['agents']): RequestOptions {
   const { protocol, hostname, port, pathname, search } = url;
   const isTls = protocol === 'https:';
@@ -121,7 +121,7 @@ function lowerCased(headers: Readonly<Record<string, string>>): Record<string, s
   return Object.fromEntries(entries);
 }
 
-/** The status is the answer: a body that breaks off or never ends takes nothing from it. */
+/** A body that breaks off or never ends does not matter: the status is the answer. */
 async function snippet(body: Readable): Promise<string> {
   const chunks: Uint8Array[] = [];
   let size = 0;
@@ -132,7 +132,7 @@ async function snippet(body: Readable): Promise<string> {
       if (size >= MAX_ANSWER_BYTES) break;
     }
   } catch {
-    // What came until then is kept.
+    // Keep what has arrived.
   } finally {
     discard(body);
   }
@@ -141,22 +141,22 @@ async function snippet(body: Readable): Promise<string> {
 }
 
 export interface PutOptions extends Omit<PostOptions, 'body' | 'timeoutMs'> {
-  /** `service`: of an account that the operator set up. `destination`: an address that a caller chose. */
+  /** `service`: of an account that the operator set up. `destination`: chosen by a caller. */
   readonly purpose: 'service' | 'destination';
-  /** Exactly `sizeBytes` of them: fewer or more break the request off. Read as the receiver takes it, and destroyed at the end. */
+  /** Must have exactly `sizeBytes`, otherwise the request fails. Destroyed at the end. */
   readonly body: Readable;
   readonly sizeBytes: number;
-  /** What may pass until the receiver takes the next bytes, and from the last ones to the answer's headers. */
+  /** Limit until the receiver accepts the next bytes, and from the last ones to its headers. */
   readonly idleMs: number;
 }
 
-/** curl asks from this size on; a smaller file has gone by the time an answer could come. */
+/** Like curl: a smaller file is sent before an answer could come. */
 const ASK_FIRST_BYTES = 1024 * 1024;
-/** A server that does not know `Expect` says nothing (RFC 9110, 10.1.1); curl waits as long. */
+/** A server without `Expect` support says nothing (RFC 9110, 10.1.1); curl waits as long. */
 const ASK_FIRST_MS = 1_000;
 const EXPECTATION_FAILED = 417;
 
-/** @throws OutboundRefused, OutboundFailed; what `body` fails with; the reason of `signal` when that aborts */
+/** @throws OutboundRefused, OutboundFailed; the error of `body`; the abort reason of `signal` */
 export async function put(route: SendRoute, options: PutOptions): Promise<PostAnswer> {
   const { purpose, body, sizeBytes, idleMs, ...rest } = options;
   const attempt = (asksFirst: boolean): Promise<PostAnswer> =>
@@ -168,7 +168,7 @@ export async function put(route: SendRoute, options: PutOptions): Promise<PostAn
           host: url.host,
           ...headers,
           'content-length': sizeBytes,
-          // A connection that the server is just closing would cost a try.
+          // Reusing a connection that the server is about to close would cost a try.
           connection: 'close',
           ...(asksFirst && { expect: '100-continue' }),
         },
@@ -196,7 +196,7 @@ async function exchange(
 ): Promise<IncomingMessage> {
   const over = new AbortController();
   const response = once(sending, 'response').then(([answer]: IncomingMessage[]) => answer as IncomingMessage);
-  // Who answers 2xx before the end takes the rest all the same; any other answer ends the sending (RFC 9112, 9.6).
+  // After an early 2xx the receiver still reads the rest; others end the sending (RFC 9112, 9.6).
   response.then(
     ({ statusCode = 0 }) => statusCode >= 300 && over.abort(),
     () => over.abort(),
@@ -220,14 +220,14 @@ async function exchange(
   }
 }
 
-/** Sends the head alone, so that an answer to it comes before the file has gone. */
+/** Sends only the head first, so that an answer can come before the file. */
 async function goAhead(sending: ClientRequest, stop: AbortSignal): Promise<void> {
   sending.flushHeaders();
   using limit = deadline(ASK_FIRST_MS, { signal: stop });
   await once(sending, 'continue', { signal: limit.signal }).catch(() => undefined);
 }
 
-/** Resolves to how many bytes it read, which may be too many. */
+/** @returns how many bytes it read, which may be too many. */
 async function sendBody(
   sending: ClientRequest,
   body: Readable,
@@ -236,7 +236,7 @@ async function sendBody(
   stop: AbortSignal,
 ): Promise<number> {
   let sentBytes = 0;
-  // Left alone when the loop ends early: its own failure is the one to be told.
+  // Not destroyed when the loop ends early: its own error must be the one reported.
   for await (const chunk of body.iterator({ destroyOnReturn: false })) {
     sentBytes += chunk.length;
     if (stop.aborted || sentBytes > sizeBytes) break;

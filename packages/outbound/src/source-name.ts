@@ -1,13 +1,13 @@
-/** The name of a downloaded file, from words that a stranger chose. */
+/** Makes a safe name for a downloaded file from untrusted text. */
 import { parse } from 'content-disposition';
 
-/** Leaves room for an extension below the 255 bytes that file systems allow. */
+/** Leaves room for an extension within the 255 bytes that file systems allow. */
 const MAX_NAME_BYTES = 150;
 
 /**
- * The first of these with an extension, else the first at all: the server's Content-Disposition, the path that was asked
- * for, the path that redirects led to.
- * @returns a bare file name, safe on every file system and in a header's quoted string, or undefined
+ * The first of these with an extension, or the first of all: the server's Content-Disposition, the
+ * requested path, the path after redirects.
+ * @returns a bare file name, safe on file systems and in a quoted header string, or undefined
  */
 export function sourceName(disposition: string | undefined, asked: URL, final: URL): string | undefined {
   const names = [dispositionName(disposition), pathName(asked), pathName(final)].flatMap((name) => {
@@ -40,14 +40,14 @@ function safeName(name: string): string {
   const clean = base
     .normalize('NFC')
     .toWellFormed()
-    // Control and format characters (bidi overrides among them), and what Windows or a shell would read specially.
+    // Control and format characters, such as bidi overrides; characters with a special meaning.
     .replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '')
     .replace(/[<>:"|?*]/g, '_')
     .replace(/^[\s.]+|[\s.]+$/g, '');
   return cutToBytes(clean);
 }
 
-/** Cuts in the middle of the name, so that the extension stays. */
+/** Cuts the stem, so that the extension stays. */
 function cutToBytes(name: string): string {
   if (Buffer.byteLength(name) <= MAX_NAME_BYTES) return name;
   const dot = name.lastIndexOf('.');

@@ -1,5 +1,5 @@
--- Forgets that a message was about to be sent. Behind the fence.
+-- Deletes the record of a send attempt. Behind the fence.
 -- KEYS: attempt
 -- ARGV: none
--- Returns: how many were forgotten
+-- Returns: how many were deleted
 return redis.call('DEL', KEYS[1])

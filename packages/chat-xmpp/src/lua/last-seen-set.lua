@@ -1,4 +1,4 @@
--- Notes the archive id of the last message that was dealt with. Behind the fence.
+-- Stores the archive id of the last handled message. Behind the fence.
 -- KEYS: seen
 -- ARGV: archiveId
 -- Returns: 'OK'

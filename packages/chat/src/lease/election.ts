@@ -1,6 +1,6 @@
 /**
- * Which of the gateway's processes serves. Each tries to take the lease; the one that has it is active and renews it, the others
- * stand by. The active part is made anew each time, so that nothing of an earlier time can act in a later one.
+ * Elects the gateway process that serves. The lease's holder is active and renews it; the others
+ * stand by. The active part is built anew each time, so that no old state acts under a new lease.
  */
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
@@ -15,16 +15,16 @@ interface LeaseTiming {
   readonly leaseMs: number;
   /** How often the active process renews its lease, and the others try to take it, ms. */
   readonly retryMs: number;
-  /** So long before its lease can end a process acts no more, ms. */
+  /** A process stops acting this long before its lease can end, ms. */
   readonly marginMs: number;
 }
 
 const defaultTiming: LeaseTiming = { leaseMs: 8000, retryMs: 500, marginMs: 2000 };
 
-/** What tests set. */
+/** Set by tests. */
 export interface ElectionSetting {
   readonly timing?: Partial<LeaseTiming> | undefined;
-  /** Default: this process' own, by which those of the same machine see that it is no more; see process-home.ts. */
+  /** Default: this process's own, so that others on this machine see it die (process-home.ts). */
   readonly home?: string | undefined;
 }
 
@@ -33,7 +33,7 @@ interface ElectionOptions extends ElectionSetting {
   readonly logger: Logger;
 }
 
-/** Makes and starts what only the active process does. */
+/** Builds and starts what only the active process runs. */
 type Activate<Active> = (lease: Lease) => Promise<Active>;
 
 export class Election<Active extends { close(): Promise<void> }> {
@@ -56,14 +56,14 @@ export class Election<Active extends { close(): Promise<void> }> {
     return this.#active;
   }
 
-  /** Resolves when this process is active, or stands by. Rejects when the first attempt fails. */
+  /** Resolves when this process is active or stands by. Rejects if the first attempt fails. */
   async start(activate: Activate<Active>): Promise<void> {
     const home = this.#options.home ?? (await homeOfThisProcess());
     this.#running = this.#run(home, activate);
     await this.#decided.promise;
   }
 
-  /** Ends what is active, and gives the lease back: another process takes over at its next look. */
+  /** Closes the active part and releases the lease, so that another process can take over. */
   async close(): Promise<void> {
     this.#closing.abort();
     await this.#running;
@@ -104,7 +104,7 @@ export class Election<Active extends { close(): Promise<void> }> {
     return undefined;
   }
 
-  /** Resolves when the lease is lost, or given back because this process ends. */
+  /** Resolves when the lease is lost, or released because this process ends. */
   async #serve(lease: Lease, activate: Activate<Active>): Promise<void> {
     const { redis, logger } = this.#options;
     const renewing = this.#renew(lease);
@@ -123,7 +123,7 @@ export class Election<Active extends { close(): Promise<void> }> {
       if (lease.lost.aborted) {
         logger.warn('this process of the gateway lost its lease and stands by');
       }
-      // Whoever takes over must find the accounts free on their networks: the lease lasts until then.
+      // Keep the lease until then: the next holder must find the accounts free on their networks.
       await active?.close().catch((error: unknown) => logger.error({ err: error }, 'closing failed'));
       lease.lose();
       await renewing;
@@ -154,7 +154,7 @@ export class Election<Active extends { close(): Promise<void> }> {
     }
   }
 
-  /** A Redis that is away is told once. */
+  /** Logs a Redis outage once. */
   #note(error: unknown, message: string): void {
     if (!this.#isFailing && !this.#closing.signal.aborted) {
       this.#options.logger.warn({ err: error }, message);
@@ -163,7 +163,7 @@ export class Election<Active extends { close(): Promise<void> }> {
   }
 }
 
-/** Where the process is that holds the lease; see process-home.ts. */
+/** The location of the lease's holder; see process-home.ts. */
 function homeOf(holder: string): string {
   return holder.split(' ').slice(2).join(' ');
 }

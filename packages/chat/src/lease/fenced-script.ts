@@ -1,6 +1,6 @@
 /**
- * A Lua script that writes only while the writer has the gateway's lease: checked in the script itself, so that a process that
- * was paused anywhere before it can do no harm after it.
+ * A Lua script that writes only while its caller holds the gateway's lease. The script checks this
+ * itself, so that a process that was paused before the call cannot write after losing the lease.
  */
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { RedisScript, readScript } from 'soundpost-kit/redis/script';
@@ -13,12 +13,12 @@ const FENCE = readScript(new URL('./lua/fence.lua', import.meta.url));
 export class FencedScript {
   readonly #script: RedisScript;
 
-  /** @param source with KEYS and ARGV of its own; `own` is how many arguments those are */
+  /** @param source with its own KEYS and ARGV; `own` is the number of its ARGV */
   constructor(source: string) {
     this.#script = new RedisScript(`${FENCE}${source}`);
   }
 
-  /** Throws standby when another process has the lease, and marks ours as lost. */
+  /** Throws standby if another process has the lease, and marks this lease as lost. */
   async run(
     redis: Redis,
     lease: Lease,
@@ -38,7 +38,7 @@ export class FencedScript {
   }
 }
 
-/** @param file of a script that counts its KEYS and ARGV as if there were no fence */
+/** @param file of a script that counts its own KEYS and ARGV, ignoring the fence's */
 export function loadFencedScript(file: URL): FencedScript {
   return new FencedScript(readScript(file));
 }

@@ -1,23 +1,23 @@
 /**
- * The right to act for the gateway, from taking it until it is lost; one that was lost never comes back. It ends when the lease may
- * have run out by this process' own clocks, whether anybody noticed or not.
+ * The right to act for the gateway. A lost lease never comes back. It ends when it may have expired
+ * by this process's own clocks, even if nothing has noticed yet.
  */
 import { GatewayError } from 'soundpost-contract/gateway-errors';
 import { RedisLease } from 'soundpost-kit/redis/lease';
 import { gatewayKey } from '../redis-keys.ts';
 
-/** Which process of the gateway serves. Its holder is `<fencing token> <id of the process> <home of the process>`. */
+/** The serving process. Holder: `<fencing token> <id of the process> <home of the process>`. */
 export const gatewayLease = new RedisLease(gatewayKey);
 
 export class Lease {
-  /** As Redis has it, with the fencing token. */
+  /** As stored in Redis, with the fencing token. */
   readonly holder: string;
   readonly #clock: LeaseClock;
   readonly #lost = new AbortController();
 
   /**
-   * @param lastsMs how long it lasts from the moment in which it was asked for
-   * @param askedAt before the question was sent
+   * @param lastsMs duration, from the moment of the request
+   * @param askedAt before the request was sent
    */
   constructor(holder: string, lastsMs: number, askedAt: Moment) {
     this.holder = holder;
@@ -25,7 +25,7 @@ export class Lease {
     this.extend(askedAt);
   }
 
-  /** Aborted with a GatewayError once another process may act instead. */
+  /** Aborted with a GatewayError once another process may act. */
   get lost(): AbortSignal {
     return this.#lost.signal;
   }
@@ -35,7 +35,7 @@ export class Lease {
   }
 
   /**
-   * To be called right before anything leaves for a network: it asks no one, so nothing comes between.
+   * Call this right before sending to a network. It is synchronous, so nothing can come between.
    * Throws standby.
    */
   assert(): void {
@@ -55,10 +55,10 @@ export class Lease {
   }
 }
 
-/** Long enough for a balancer to have noticed, and for another process to have taken over where one was ended. */
+/** Enough for a load balancer to notice, and for another process to take over. */
 export const STANDBY_RETRY_SECONDS = 5;
 
-/** What callers see of a process that does not serve: the request was not taken. */
+/** The error of a process that does not serve: the request was not handled. */
 export function standby(): GatewayError {
   return new GatewayError(
     'standby',
@@ -67,11 +67,11 @@ export function standby(): GatewayError {
   );
 }
 
-// When a lease ends for its holder, by clocks that it needs nobody for. It counts from before the
-// renewal was asked for, so it ends no later than Redis' own.
+// When a lease ends for its holder, by local clocks alone. The time counts from before the renewal
+// request, so the lease ends here no later than in Redis.
 
 interface Moment {
-  /** ms; what no one sets. It may stand still while a machine sleeps. */
+  /** ms; not adjustable. It may stop while the machine sleeps. */
   readonly monotonic: number;
   /** ms since 1970. */
   readonly wall: number;
@@ -86,8 +86,8 @@ export class LeaseClock {
   #timer: NodeJS.Timeout | undefined;
 
   /**
-   * @param forMs from the question on
-   * @param onEnd called when it has ended; whoever asks `lasts` may know it earlier
+   * @param forMs from the request on
+   * @param onEnd called at the end; `lasts` may turn false earlier
    */
   constructor(forMs: number, onEnd: () => void) {
     this.#forMs = forMs;
@@ -109,7 +109,7 @@ export class LeaseClock {
     clearTimeout(this.#timer);
   }
 
-  /** Timers count in whole ms from a moment that may lie before the call, so that one can be early by two: then the rest is waited for. */
+  /** A timer may fire up to 2 ms early, so the rest is waited for. */
   #await(): void {
     clearTimeout(this.#timer);
     const leftMs = this.#ends.monotonic - performance.now();

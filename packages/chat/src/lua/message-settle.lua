@@ -3,12 +3,11 @@
 -- ARGV: rank, status, atMs, messageId, chatJid, arrival, instanceId, upsertEvent, updateEvent,
 --   streamLength, oldestMs
 -- Returns: 1 when the status moved, otherwise 0
--- Receipts may overtake the network's own acknowledgement, so a status alone also settles: the
--- network evidently took the message.
+-- A receipt may arrive before the network's own acknowledgement, so any status settles the message.
 local message, chat, chats, unread, events = unpack(KEYS)
 local rank, word, at, id, jid, kind = tonumber(ARGV[1]), ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local instanceId, upsert, update, length, oldest = ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11]
-local function tell(event, envelope)
+local function emit(event, envelope)
   redis.call('XADD', events, 'MAXLEN', '~', length, '*',
     'instanceId', instanceId, 'event', event, 'envelope', envelope)
 end
@@ -20,9 +19,9 @@ if redis.call('HSETNX', message, 'settled', '1') == 1 then
   redis.call('ZADD', chats, 'GT', at, jid)
   if kind == 'history' then return 0 end
   if kind == 'incoming' then redis.call('HINCRBY', unread, jid, 1) end
-  tell('messages.upsert', upsert)
+  emit('messages.upsert', upsert)
 end
 if tonumber(current) >= rank or redis.call('HGET', message, 'status') == 'ERROR' then return 0 end
 redis.call('HSET', message, 'rank', rank, 'status', word)
-tell('messages.update', update)
+emit('messages.update', update)
 return 1

@@ -1,6 +1,6 @@
 /**
- * The API reference that people read at /docs: Scalar's standalone file over the server's own OpenAPI document
- * (docs/decisions/0025-api-reference.md). Everything comes from the server itself.
+ * The API reference at /docs: Scalar's standalone file with the server's own OpenAPI document
+ * (docs/decisions/0025-api-reference.md). Everything is served by this server.
  */
 import { createHash } from 'node:crypto';
 import type { Request, Response } from 'express';
@@ -16,7 +16,7 @@ interface ErrorRow {
   readonly remedy: string;
 }
 
-/** Scalar writes style elements of its own, hence 'unsafe-inline' for styles, on this page alone. Scripts are ours; requests go to this server alone. */
+/** Scalar makes style elements, hence 'unsafe-inline' for styles, on this page alone. */
 const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -28,12 +28,12 @@ const CONTENT_SECURITY_POLICY = [
   "frame-ancestors 'none'",
 ].join('; ');
 
-/** Both change only with the service itself; whoever asks again within the time has the old one for so long at most. */
+/** Both change only with the service, so a copy may be up to 5 minutes old. */
 const CACHE_CONTROL = 'public, max-age=300';
 
 /**
- * The page, which looks for `openapi.json` beside itself and for its files below `docs/`.
- * @param files where they are; default: below the page's own path
+ * The page. It loads `openapi.json` beside itself and its files below `docs/`.
+ * @param files their location; default: below the page's own path
  */
 export function referencePage(title: string, files = 'docs/'): Document {
   const body = `<!doctype html>
@@ -69,7 +69,7 @@ export function referencePage(title: string, files = 'docs/'): Document {
   };
 }
 
-/** Every error that a server answers, in Markdown, for the description of its OpenAPI document. */
+/** Every error of a server in Markdown, for the description of its OpenAPI document. */
 export function errorTable(catalogue: Readonly<Record<string, ErrorRow>>): string {
   const rows = Object.entries(catalogue).map(
     ([code, { httpStatus, meaning, remedy }]) => `| \`${code}\` | ${httpStatus} | ${meaning} | ${remedy} |`,

@@ -1,16 +1,16 @@
-/** The body of a request that is not JSON: a stream that ends well, or fails with what the sender is to be told. */
+/** The non-JSON body of a request, as a stream that fails with an error for the sender. */
 import { type Readable, Transform } from 'node:stream';
 import type { Request } from 'express';
 
 interface BodyErrors {
-  /** More than `maxBytes` came, or is announced. */
+  /** More than `maxBytes` arrived or is announced. */
   readonly tooLarge: () => Error;
   /** The connection broke. */
   readonly cutShort: () => Error;
 }
 
 /**
- * Where the stream is destroyed early, the rest of the request is read and dropped: a sender whose connection is cut never sees the answer.
+ * After an early destroy the rest is read and dropped, so that the sender still gets the answer.
  * @param maxBytes a Content-Length above it fails at once
  */
 export function bodyStream(
@@ -25,7 +25,7 @@ export function bodyStream(
       callback(receivedBytes > maxBytes ? tooLarge() : null, chunk);
     },
   });
-  // It may fail before anybody reads it; whoever does is told then.
+  // It may fail before it has a reader, who then gets the error.
   body.on('error', () => undefined);
   const onCut = (): void => {
     if (!request.complete) {

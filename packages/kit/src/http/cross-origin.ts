@@ -1,4 +1,4 @@
-/** Which web pages of elsewhere may call a server of ours (decisions E, CORS_ORIGINS; WHATWG Fetch, "CORS protocol"). */
+/** Cross-origin access for web pages (decisions E, CORS_ORIGINS; WHATWG Fetch, "CORS protocol"). */
 import cors from 'cors';
 import type { RequestHandler } from 'express';
 
@@ -6,12 +6,12 @@ const DAY_SECONDS = 24 * 60 * 60;
 const LOOPBACK_NAMES = ['localhost', '127.0.0.1', '[::1]'];
 
 interface CrossOriginOptions {
-  /** Such as `https://app.example.com`; `*` for any; none: no page of elsewhere. */
+  /** Such as `https://app.example.com`; `*` for any; empty: no other origin. */
   readonly origins: readonly string[];
   readonly methods: readonly string[];
-  /** What a page may read beside the body; a browser hides every other header. */
+  /** Headers that a page may read; a browser hides every other one. */
   readonly exposedHeaders: readonly string[];
-  /** Whether a route answers the question that a browser asks before (OPTIONS), and not this handler. Default false. */
+  /** Whether a route, not this handler, answers preflight requests (OPTIONS). Default false. */
   readonly preflightContinue?: boolean;
 }
 
@@ -26,13 +26,13 @@ export function crossOrigin({
     methods: [...methods],
     exposedHeaders: [...exposedHeaders],
     maxAge: DAY_SECONDS,
-    // The key is a header that the page sets itself; cookies play no part.
+    // The page sets the key as a header; cookies are not used.
     credentials: false,
     preflightContinue,
   });
 }
 
-/** Origins of the pages at an address: on this machine it has several names. @param url absolute */
+/** Origins of the pages at an address; this machine has several names. @param url absolute */
 export function pageOrigins(url: string): string[] {
   const { origin, hostname, protocol, port } = new URL(url);
   if (!LOOPBACK_NAMES.includes(hostname)) return [origin];

@@ -1,30 +1,30 @@
 /**
- * Repeating a request with the same `Idempotency-Key` (draft-ietf-httpapi-idempotency-key-header; decisions A6): the first answer again,
- * a refusal for another request, and for one whose first is still running. A running request holds a lease that it renews; one
- * whose process died loses it, and the next repetition takes over with the same seed.
+ * Idempotent requests (draft-ietf-httpapi-idempotency-key-header; decisions A6). A repetition gets
+ * the first answer; a different request, or one whose first still runs, is refused. A running
+ * request renews a lease; if its process dies, the next repetition takes over with the same seed.
  */
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import type { Redis } from '../redis/connection.ts';
 import { loadScript } from '../redis/script.ts';
 
-/** What differs between servers. */
+/** The parts that differ between servers. */
 export interface IdempotencyPolicy {
-  /** Whether nothing was done, so that the key is free again, also for another request. Otherwise it stays bound to its request. */
+  /** Whether nothing was done, so that the key is free again, also for another request. */
   readonly isUndone: (error: unknown) => boolean;
-  /** What a caller is told whose key was used for another request, or whose first request has not ended. */
+  /** The error if the key belongs to another request, or its first request has not ended. */
   readonly refusal: (reason: 'mismatch' | 'in-progress', retryAfterSeconds: number) => Error;
 }
 
 interface KeyedRequest {
-  /** Key in Redis for the record of this Idempotency-Key. */
+  /** Redis key of this Idempotency-Key's record. */
   readonly record: string;
   /** Equal for equal requests. */
   readonly fingerprint: string;
 }
 
 const KEEP_MS = 24 * 60 * 60 * 1000;
-/** How long a request may be silent before another one may take it over: its process has died. */
+/** A request that is silent for longer may be taken over: its process has died. */
 const LEASE_MS = 6000;
 const RENEW_MS = 2000;
 const RETRY_AFTER_SECONDS = 2;
@@ -40,8 +40,8 @@ const BeginReply = z.union([
 ]);
 
 /**
- * Does the work once for a key; its answer is kept for 24 h, as JSON. Throws the policy's refusals, and what the work throws.
- * @param work gets a seed to make ids from, the same one when it is repeated without having been answered
+ * Does the work once per key; keeps its answer for 24 h as JSON. Throws the policy's refusals and
+ * the work's errors. @param work gets a seed for ids: the same one if it is repeated unanswered
  */
 export async function once<Answer>(
   redis: Redis,
@@ -61,7 +61,7 @@ export async function once<Answer>(
     throw refusal(outcome, RETRY_AFTER_SECONDS);
   }
   const renewing = setInterval(() => {
-    // One missed renewal is no loss, and a lost lease only allows another try with the same seed.
+    // A lost lease only allows another attempt with the same seed.
     renew.run(redis, [record], [owner, LEASE_MS]).catch(() => undefined);
   }, RENEW_MS);
   try {
@@ -72,17 +72,17 @@ export async function once<Answer>(
   } catch (error) {
     clearInterval(renewing);
     if (isUndone(error)) {
-      // While Redis is away the lease ends by itself, and the caller is to hear of the first error.
+      // If Redis is unavailable, the lease expires by itself, and the caller gets the first error.
       await abandon.run(redis, [record], [owner]).catch(() => undefined);
     } else {
-      // The same request may be begun again at once. Not waited for: what failed may be Redis, and the caller is to be answered in time.
+      // Lets the same request begin again at once. Not awaited: Redis may be what failed.
       renew.run(redis, [record], [owner, -LEASE_MS]).catch(() => undefined);
     }
     throw error;
   }
 }
 
-/** Callers choose what they send, so it is hashed before it becomes part of a key of ours. */
+/** Hashes untrusted text before it becomes part of a Redis key. */
 export function hashOf(text: string): string {
   return createHash('sha256').update(text).digest('hex');
 }

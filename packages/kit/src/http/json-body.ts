@@ -1,15 +1,15 @@
-/** Reads JSON bodies: strict about what it parses, and with an answer as soon as a body is too large. */
+/** Reads JSON bodies: strictly, and with an answer as soon as a body is too large. */
 
 import { isUtf8 } from 'node:buffer';
 import express, { type Request, type RequestHandler, type Response } from 'express';
 
 interface JsonBody {
   readonly maxBytes: number;
-  /** What a Content-Type may be, as `request.is` takes it. */
+  /** Accepted Content-Types, as for `request.is`. */
   readonly types: readonly string[];
   /** Whether it may be compressed. */
   readonly inflate: boolean;
-  /** Whether it must be an object or an array, and a request without a body reads as `{}`; otherwise there has to be one. */
+  /** Requires an object or array; no body reads as `{}`. If false, a body is required. */
   readonly strict: boolean;
 }
 
@@ -18,8 +18,8 @@ type BodyReader<Body> = (request: Request, response: Response) => Promise<Body>;
 const BYTE_ORDER_MARK = '\u{FEFF}';
 
 /**
- * The reader rejects with what body-parser rejects with: an error whose `type` names the fault, such as `entity.too.large` (then `limit` is `maxBytes`),
- * `charset.unsupported`, `entity.parse.failed`; besides `json.odd` (below) and `media-type.unsupported`.
+ * Rejects with body-parser's errors by `type`: `entity.too.large` (`limit`: `maxBytes`),
+ * `charset.unsupported`, `entity.parse.failed`; also `json.odd` and `media-type.unsupported`.
  */
 export function jsonReader({ maxBytes, types, inflate, strict }: JsonBody): BodyReader<unknown> {
   const parse = answeringAtOnce(
@@ -41,7 +41,7 @@ export function jsonReader({ maxBytes, types, inflate, strict }: JsonBody): Body
   };
 }
 
-/** The body as it was sent, for a signature over its bytes. */
+/** The body as sent, for a signature over its bytes. */
 export function textReader(maxBytes: number): BodyReader<string> {
   const parse = answeringAtOnce(
     express.text({ limit: maxBytes, type: () => true, inflate: false }),
@@ -53,13 +53,13 @@ export function textReader(maxBytes: number): BodyReader<string> {
   };
 }
 
-/** Some clients say that their body has no bytes, and then no type either. */
+/** Some clients send an empty body without a type. */
 function hasNoBody({ headers }: Request): boolean {
   const length = headers['content-length'];
   return headers['transfer-encoding'] === undefined && (length === undefined || length === '0');
 }
 
-/** As nearly every client sends it. The parser of Express decides first what else it might be, which takes longer than to parse it. */
+/** The usual body: Express' parser takes longer to rule out the others than to parse it. */
 function isPlain({ headers }: Request, maxBytes: number): boolean {
   const length = Number(headers['content-length']);
   return (
@@ -109,8 +109,8 @@ async function run(parser: RequestHandler, request: Request, response: Response)
 }
 
 /**
- * The parser reads a body to its end, however long, before it says that it is too large. Who is told at once may stop sending;
- * the rest is dropped, see slow-bodies.ts.
+ * The parser reads a body to its end before it reports that it is too large. An early answer lets
+ * the sender stop; the rest is dropped, see slow-bodies.ts.
  */
 function answeringAtOnce(parse: RequestHandler, maxBytes: number): RequestHandler {
   return (request, response, next) => {
@@ -134,7 +134,7 @@ function answeringAtOnce(parse: RequestHandler, maxBytes: number): RequestHandle
       return;
     }
     parse(request, response, done);
-    // Not before: to listen is to begin reading.
+    // Not earlier: a listener starts the reading.
     if (!isDone && !request.complete) {
       request.on('data', count);
     }
@@ -149,7 +149,7 @@ function fault(type: string, status: number, message: string): Error {
   return Object.assign(new Error(message), { status, type });
 }
 
-/** Where in a body a fault of a schema is, such as `jobs[3].output.bitrate`; empty for the body itself. */
+/** The path of a schema's fault, such as `jobs[3].output.bitrate`; empty for the body itself. */
 export function fieldPath(path: readonly PropertyKey[]): string {
   return path.reduce<string>(
     (text, part) => (typeof part === 'number' ? `${text}[${part}]` : `${text}${text && '.'}${String(part)}`),
@@ -157,8 +157,8 @@ export function fieldPath(path: readonly PropertyKey[]): string {
   );
 }
 
-// What a JSON text would become is looked at before it is parsed: a few megabytes of brackets or of
-// empty objects take some hundred times their size as values, and no request of ours needs either.
+// Checks a JSON text before it is parsed: a few megabytes of brackets or empty objects become some
+// hundred times larger as values, and no valid request needs that.
 
 const DEEPEST = 64;
 const MOST_VALUES = 100_000;
@@ -172,9 +172,9 @@ const CLOSING_BRACKET = 0x5d;
 const CLOSING_BRACE = 0x7d;
 
 /**
- * For `verify` of express.json. Throws an error of the type `charset.unsupported` for another encoding than UTF-8 (RFC 8259, 8.1),
- * and `json.odd`, with what is wrong as its message, where the text is not valid UTF-8, is nested deeper than 64 levels, or has
- * more than 100,000 values. Whether it is JSON is left to the parser.
+ * For `verify` of express.json. Throws `charset.unsupported` for any encoding but UTF-8 (RFC 8259,
+ * 8.1), and `json.odd` for invalid UTF-8, more than 64 levels, or more than 100,000 values. It
+ * does not check whether the text is JSON.
  */
 export function verifyJson(_request: unknown, _response: unknown, text: Buffer, encoding: string): void {
   if (encoding.toLowerCase() !== 'utf-8') {
@@ -214,7 +214,7 @@ export function verifyJson(_request: unknown, _response: unknown, text: Buffer, 
   }
 }
 
-/** Where the closing quote is; the end of the text where there is none. A long string is searched, and walked only where it has escapes. */
+/** The position of the closing quote, or the text's end. Walks only strings with escapes. */
 function endOfString(text: Buffer, start: number): number {
   const quote = text.indexOf(QUOTE, start + 1);
   if (quote === -1 || text[quote - 1] !== BACKSLASH) {

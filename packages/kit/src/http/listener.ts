@@ -1,6 +1,6 @@
 /**
- * The HTTP server under the API, the gateway and the health of a worker: what one connection, and all of them together, may take
- * up of time and memory (RFC 9110, 15.5.9; CWE-400), set here and nowhere else.
+ * The HTTP server of the API, the gateway and the workers' health. It limits the time and memory of
+ * each connection and of all together (RFC 9110, 15.5.9; CWE-400), here and nowhere else.
  */
 
 import { once } from 'node:events';
@@ -16,18 +16,18 @@ import { SlowBodies } from './slow-bodies.ts';
 import type { Watched } from './watched.ts';
 
 type HttpLimits = ConstructorParameters<typeof SlowBodies>[0] & {
-  /** From the connection, or the end of the answer before, to the last header. */
+  /** From the connection, or the end of the previous answer, to the last header. */
   readonly headersTimeoutMs: number;
   readonly keepAliveTimeoutMs: number;
-  /** Nothing moves in either direction: a download that nobody reads, an answer that does not come. */
+  /** No data in either direction: an unread download, a missing answer. */
   readonly silenceTimeoutMs: number;
   readonly maxHeaderBytes: number;
   readonly maxHeaders: number;
-  /** Requests of one connection that wait for their answers. */
+  /** Requests of one connection that await answers. */
   readonly maxPipelined: number;
-  /** Beyond it new connections are closed at once. */
+  /** Further connections are closed at once. */
   readonly maxConnections: number;
-  /** How often what has taken too long is looked for. */
+  /** Interval between checks for timeouts. */
   readonly lookEveryMs: number;
 };
 
@@ -51,8 +51,8 @@ const MAX_RESPONSE_LISTENERS = 20;
 export interface Listener {
   readonly address: AddressInfo;
   /**
-   * Stops listening. A connection ends with the answer that is under way or the next one, an idle one when its time to be
-   * kept alive is over, and every one after `graceMs`.
+   * Stops listening. A connection ends with its current or next answer, an idle one when its
+   * keep-alive time is over, and every one after `graceMs`.
    */
   close(graceMs: number): Promise<void>;
 }
@@ -70,7 +70,7 @@ export async function listen(
 ): Promise<Listener> {
   const server = createServer({
     headersTimeout: limits.headersTimeoutMs,
-    // Uploads may take hours; how slow a body may be is the business of SlowBodies.
+    // Uploads may take hours; SlowBodies limits how slow a body may be.
     requestTimeout: 0,
     keepAliveTimeout: limits.keepAliveTimeoutMs,
     connectionsCheckingInterval: limits.lookEveryMs,
@@ -79,7 +79,7 @@ export async function listen(
     insecureHTTPParser: false,
   });
   server.maxConnections = limits.maxConnections;
-  // Headers beyond the count would be dropped without a word; one more is let in, so that it can be told.
+  // Node drops headers beyond the limit silently; one more lets us detect that.
   server.maxHeadersCount = limits.maxHeaders + 1;
   server.timeout = limits.silenceTimeoutMs;
   const slowBodies = new SlowBodies(limits);
@@ -101,9 +101,9 @@ export async function listen(
       socket.destroy();
       return;
     }
-    // Several layers wait for its end, and a pipeline into it adds seven listeners; node warns from eleven on.
+    // A pipeline adds seven listeners, other layers more; node warns from eleven on.
     response.setMaxListeners(MAX_RESPONSE_LISTENERS);
-    // One listener for all: each of its own costs every request some microseconds, and many at once megabytes.
+    // One listener for all: each further one costs every request microseconds and memory.
     response.once('close', () => {
       waiting.set(socket, (waiting.get(socket) ?? 1) - 1);
       orderly.forget(response);
@@ -131,23 +131,23 @@ export async function listen(
   };
 }
 
-/** `host[:port]` with a host that is not empty (RFC 9110, 4.2.1 and 7.2). */
+/** `host[:port]` with a non-empty host (RFC 9110, 4.2.1 and 7.2). */
 const HOST = /^(\[[\w.:]+\]|[\w.~!$&'()*+,;=%-]+)(:\d*)?$/;
 
-/** One Host at most (RFC 9112, 3.2), of which node drops all but the first. HTTP/1.1 without one is refused by node itself. */
+/** At most one Host (RFC 9112, 3.2); node drops others silently. Node requires one in HTTP/1.1. */
 function isHostValid({ rawHeaders, headers: { host } }: IncomingMessage): boolean {
   const count = rawHeaders.filter((name, at) => at % 2 === 0 && name.toLowerCase() === 'host').length;
   return count === 0 || (count === 1 && HOST.test(host ?? ''));
 }
 
-// Ending a server so that nobody who was let in is turned away. The HTTP server's own close() cuts
-// idle connections at once, and with them the requests that are on their way: a client that was
-// told `Keep-Alive: timeout=5` sees a reset, and does not know whether it was heard (RFC 9112,
+// Closes a server without dropping accepted requests. The HTTP server's own close() cuts idle
+// connections at once, and requests in transit with them: a client that was promised
+// `Keep-Alive: timeout=5` would get a reset, and not know whether its request was read (RFC 9112,
 // 9.6).
 
-/** Turns of the loop without a new connection after which the backlog is taken for empty. */
+/** After so many event loop turns without a new connection, the backlog counts as empty. */
 const QUIET_TURNS = 3;
-/** Against clients that never cease to come; node's own backlog holds 511. */
+/** Upper limit, if clients keep connecting; node's own backlog holds 511. */
 const MOST_TURNS = 1000;
 
 class OrderlyClose {
@@ -163,7 +163,7 @@ class OrderlyClose {
     });
   }
 
-  /** To be called with each request before it is handled. */
+  /** Call this with each request before it is handled. */
   note(response: ServerResponse): void {
     if (this.#isClosing) {
       response.setHeader('Connection', 'close');
@@ -171,14 +171,14 @@ class OrderlyClose {
     this.#answering.add(response);
   }
 
-  /** To be called with each response that is over. */
+  /** Call this with each finished response. */
   forget(response: ServerResponse): void {
     this.#answering.delete(response);
   }
 
   /**
-   * Stops listening. A connection ends with the answer that is under way or the next one, an idle one when its time to be
-   * kept alive is over, and every one after `graceMs`.
+   * Stops listening. A connection ends with its current or next answer, an idle one when its
+   * keep-alive time is over, and every one after `graceMs`.
    */
   async close(graceMs: number): Promise<void> {
     this.#isClosing = true;
@@ -193,13 +193,13 @@ class OrderlyClose {
     const cut = setTimeout(() => this.#server.closeAllConnections(), graceMs);
     await closed;
     clearTimeout(cut);
-    // Ends what the HTTP server has of its own; that it does not listen any more is no news.
+    // Cleans up the HTTP server; the error that it no longer listens is expected.
     this.#server.close(() => undefined);
   }
 
   /**
-   * What the system has let in lies in its backlog, and would be reset with the listener. Each turn of the loop takes over one
-   * connection (libuv since 1.45), and the first may be over already.
+   * Closing the listener would reset connections in its backlog. Each event loop turn accepts one
+   * (libuv since 1.45), and the first may be closed already.
    */
   async #emptyBacklog(): Promise<void> {
     for (let turn = 0, quiet = 0; turn < MOST_TURNS && quiet < QUIET_TURNS; turn++) {

@@ -1,4 +1,4 @@
-/** multipart/form-data with one file (RFC 7578): its bytes go where the server stores them as they come, so memory stays flat whatever their size. */
+/** multipart/form-data with one file (RFC 7578), stored as it arrives, so memory stays flat. */
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { Busboy, type BusboyInstance } from '@fastify/busboy';
@@ -8,16 +8,16 @@ import { bodyStream } from './body-stream.ts';
 interface FormReader<Stored> {
   readonly maxFileBytes: number;
   readonly maxFieldBytes: number;
-  /** Gets the part `file` and must read its content to the end. `filename` is the sender's, not yet cleaned. */
+  /** Gets the part `file` and must read it to the end. `filename` is not cleaned. */
   readonly store: (content: Readable, filename: string) => Promise<Stored>;
-  /** Gets what `store` made, when the form turns out to be no good after it. */
+  /** Gets the result of `store` if the form fails afterwards. */
   readonly discard: (stored: Stored) => Promise<void>;
-  /** What there may be beside `file`, each part once. Left out: any text, and files of other names are read and dropped. */
+  /** Parts allowed beside `file`, once each. Default: any text; other files are dropped. */
   readonly only?: { readonly textParts: readonly string[]; readonly extraPart: (name: string) => Error };
   readonly errors: FormErrors;
 }
 
-/** What a server answers; thrown as they are. */
+/** A server's errors; thrown as they are. */
 interface FormErrors {
   readonly tooLarge: (part: 'file' | 'field') => Error;
   /** Its Content-Type has no boundary, or the body is no form or was cut short. */
@@ -25,17 +25,17 @@ interface FormErrors {
 }
 
 interface ReceivedForm<Stored> {
-  /** In the order in which they came. */
+  /** In order of arrival. */
   readonly fields: readonly (readonly [name: string, value: string])[];
-  /** Undefined when there was no file. */
+  /** Undefined if there was no file. */
   readonly stored: Stored | undefined;
 }
 
-/** What a form may have beside the file's own bytes: fields, boundaries, headers. */
+/** Limit for everything besides the file's own bytes: fields, boundaries, headers. */
 const MAX_OVERHEAD_BYTES = 1024 * 1024;
 const LIMITS = { fields: 50, files: 4, headerPairs: 50 };
 
-/** Reads the whole request. Throws one of `errors`, `extraPart`, or what `store` rejects with; nothing is stored then. */
+/** Reads the whole request. Throws `errors`, `extraPart` or `store`'s error, storing nothing. */
 export async function readForm<Stored>(
   request: Request,
   { maxFileBytes, maxFieldBytes, store, discard, only, errors }: FormReader<Stored>,
@@ -61,7 +61,7 @@ export async function readForm<Stored>(
     fields.push([name, value]);
   });
   parser.on('file', (name, content, filename) => {
-    // Told by what the store rejects with; a part that nobody stores has nobody to tell.
+    // The store's rejection reports it; a part without a store has nobody to report to.
     content.on('error', () => undefined);
     if (name !== 'file' || file !== undefined) {
       if (only !== undefined) {
@@ -86,13 +86,13 @@ export async function readForm<Stored>(
   );
   const broken = await pipeline(body, parser).then(() => undefined, asError);
   if (broken !== undefined && !storeFailed) {
-    // The parser leaves its file open when it is destroyed: whoever stores it would wait for ever.
+    // A destroyed parser leaves its file open, and the store would wait forever.
     file?.destroy(broken);
   }
   const said = (error: Error): Error => (faults.includes(error) ? error : errors.malformed('body', error));
   const [outcome] = await Promise.allSettled([storing]);
   if (outcome.status === 'rejected') {
-    // A disk or a Redis that fails is not the sender's fault, a part that cannot be read is.
+    // A failing disk or Redis is not the sender's fault; an unreadable part is.
     throw outcome.reason === file?.errored ? said(outcome.reason) : outcome.reason;
   }
   const first = broken ?? faults[0];

@@ -1,20 +1,20 @@
-/** Routes as values, mounted on Express, which is the only router there is (docs/decisions/0024-http-kit.md). */
+/** Routes as values, mounted on Express, the only router (docs/decisions/0024-http-kit.md). */
 import type { IncomingMessage } from 'node:http';
 import express, { type Express, type Request, type Response, Router } from 'express';
 import type { Logger } from 'soundpost-base/logger';
 
 interface MountedRoute {
   readonly method: 'get' | 'post' | 'patch' | 'delete';
-  /** As Express has it: `/v1/jobs/:jobId`. */
+  /** In Express' form: `/v1/jobs/:jobId`. */
   readonly path: string;
 }
 
 export interface Mounting<Route> {
-  /** Lets the request in and answers it; what it rejects with goes to the error handler. */
+  /** Authorizes and answers the request; rejections go to the error handler. */
   readonly handle: (route: Route, request: Request, response: Response) => Promise<void>;
   /**
    * The path exists, but not with this method.
-   * @param onPath what there is on the path
+   * @param onPath the routes of the path
    */
   readonly otherMethod: (
     onPath: readonly Route[],
@@ -23,7 +23,7 @@ export interface Mounting<Route> {
   ) => Promise<void> | void;
 }
 
-/** @param trustProxy proxies in front whose forwarded address is believed */
+/** @param trustProxy number of trusted proxies in front */
 export function application(trustProxy: number): Express {
   const app = express();
   app.disable('x-powered-by');
@@ -34,8 +34,8 @@ export function application(trustProxy: number): Express {
 }
 
 /**
- * Says once that requests were forwarded while no proxy is trusted: all callers have the proxy's address then, and are limited as one.
- * @param trustProxy proxies in front whose forwarded address is believed
+ * Warns once if requests are forwarded but no proxy is trusted: all callers then share one limit.
+ * @param trustProxy number of trusted proxies in front
  */
 export function noticeForwarded(trustProxy: number, logger: Logger): (request: IncomingMessage) => void {
   let isSilent = trustProxy > 0;
@@ -48,12 +48,12 @@ export function noticeForwarded(trustProxy: number, logger: Logger): (request: I
   };
 }
 
-/** @param isExact whether a slash at the end and the case of letters count */
+/** @param isExact whether a trailing slash and the case of letters matter */
 export function newRouter({ isExact }: { isExact: boolean }): Router {
   return Router({ caseSensitive: isExact, strict: isExact });
 }
 
-/** One layer a path, in the order of the table: a path that others would match too has to come before them. */
+/** One layer per path, in table order: a path must precede others that match it too. */
 export function mount<Route extends MountedRoute, Place extends Express | Router>(
   router: Place,
   table: readonly Route[],

@@ -1,7 +1,7 @@
 /**
- * Bodies that hardly move, and bodies that nobody wants any more. A fixed limit of time would end long uploads of slow senders who
- * mean well, so what is asked for is a least rate: in every window so many bytes, or the rest of the body. Once a request is
- * answered the rest of its body is read and dropped for a little, since a sender whose connection is cut may never see the answer.
+ * Ends slow and unwanted bodies. A fixed time limit would end long uploads of honest slow senders,
+ * so each window needs a minimum of bytes, or the rest of the body. After the answer the rest is
+ * read and dropped for a while, since a sender whose connection is cut may never see the answer.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
@@ -9,7 +9,7 @@ import { Socket } from 'node:net';
 interface SlowBodyLimits {
   readonly bodyWindowMs: number;
   readonly minBodyBytesPerWindow: number;
-  /** What is read of a body after its answer. */
+  /** Limits for reading a body after its answer. */
   readonly lingerMs: number;
   readonly lingerBytes: number;
 }
@@ -47,7 +47,7 @@ export class SlowBodies {
     });
   }
 
-  /** Cuts who was too slow, or does not stop. To be called again and again. */
+  /** Cuts bodies that are too slow or do not stop. Call this repeatedly. */
   look(): void {
     for (const [request, watched] of this.#watched) {
       const { socket } = request;
@@ -64,7 +64,7 @@ export class SlowBodies {
   #lookAtBody(request: IncomingMessage, watched: WatchedBody): void {
     const { bodyWindowMs, minBodyBytesPerWindow } = this.#limits;
     const { socket } = request;
-    // What has arrived and is not taken is our own delay: a disk that is slow, a lock that is held.
+    // Unread data means that this process is slow: a slow disk, a held lock.
     const isOurDelay = request.readableLength > 0;
     if (isOurDelay || socket.bytesRead - watched.bytesAtStart >= minBodyBytesPerWindow) {
       begun(request, watched);
@@ -90,8 +90,8 @@ export class SlowBodies {
 }
 
 /**
- * After the last answer of a connection (`Connection: close`) node destroys the socket, also in the middle of a body: the system resets the connection,
- * and the sender loses the answer (RFC 9112, 9.6). Until the body has ended, only our half of the connection is closed.
+ * After the last answer of a connection, node destroys the socket, also within a body; the reset
+ * loses the answer (RFC 9112, 9.6). Close only our half until the body has ended.
  */
 function endsWithTheBody(request: IncomingMessage): void {
   const { socket } = request;

@@ -1,6 +1,6 @@
 /**
- * Files of a page, the same for everybody: kept in memory, compressed once, and asked for again only to hear that they have not changed.
- * Pages are small and few; a folder of large files is none of its business.
+ * Static files of a page: kept in memory, compressed once, revalidated by each request. Meant for
+ * few and small files.
  */
 import { createHash } from 'node:crypto';
 import { readdirSync } from 'node:fs';
@@ -18,7 +18,7 @@ const mediaTypes: Readonly<Record<string, string>> = {
   '.svg': 'image/svg+xml',
 };
 
-/** In the order in which they are preferred. A name follows the tag, since each is another representation (RFC 9110 8.8.3). */
+/** In order of preference. ETags end with the name, as representations differ (RFC 9110 8.8.3). */
 const encodings = {
   br: promisify(brotliCompress),
   gzip: promisify<Buffer, Buffer>(gzip),
@@ -34,7 +34,7 @@ interface Loaded {
 }
 
 /**
- * The files of a folder and those below it.
+ * All files below a folder.
  * @param folder with a slash at the end
  * @param prefix of their paths, such as `console/`
  */
@@ -50,8 +50,8 @@ export function filesIn(folder: URL, prefix: string): [string, URL][] {
 }
 
 /**
- * Answers GET and HEAD of the paths, relative to where it is mounted; everything else goes on. A file is read when it is first asked for.
- * @param sources by path as an address has it, without a slash at the beginning: a file, or a text that was made of something
+ * Answers GET and HEAD of the paths, relative to its mount; passes on everything else. Loads a file
+ * on demand. @param sources files or generated texts by path, without a leading slash
  */
 export function staticFiles(sources: ReadonlyMap<string, URL | string>): RequestHandler {
   const loaded = new Map<string, Promise<Loaded>>();
@@ -64,7 +64,7 @@ export function staticFiles(sources: ReadonlyMap<string, URL | string>): Request
     }
     const loading = loaded.get(path) ?? load(source, path);
     loaded.set(path, loading);
-    // What failed once may succeed the next time.
+    // Do not cache a failure.
     loading.catch(() => loaded.delete(path));
     await send(request, response, await loading);
   };
@@ -86,7 +86,7 @@ async function send(request: Request, response: Response, file: Loaded): Promise
   const encoding: Encoding = accepted === 'br' || accepted === 'gzip' ? accepted : 'identity';
   response.set({
     'Content-Type': file.mediaType,
-    // Kept, but asked about each time: an update of the service is an update of its pages.
+    // Revalidated each time, because an update of the service updates its pages.
     'Cache-Control': 'no-cache',
     ETag: `"${file.hash}${encoding === 'identity' ? '' : `-${encoding}`}"`,
     Vary: 'Accept-Encoding',

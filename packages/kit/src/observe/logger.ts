@@ -1,9 +1,9 @@
-/** Structured logs through pino, with everything that must not leak taken out before it is written. */
+/** Structured logs through pino, with secrets removed before they are written. */
 import { type Logger, pino } from 'pino';
 
 export type { Logger };
 
-/** Paths that pino blanks wherever a record carries them: keys, secrets, signatures, media keys. */
+/** Paths that pino redacts in every record: keys, secrets, signatures, media keys. */
 const redactedPaths = [
   'apiKey',
   'apikey',
@@ -30,8 +30,8 @@ const redactedPaths = [
 ];
 
 /**
- * What is written of an error besides its name, message, stack and causes. Anything else may hold what was being worked on: ioredis
- * attaches the commands with all that was to be stored, xmpp.js the stanza, URL the address that it could not read.
+ * Logged fields of an error, besides name, message, stack and causes. Others may hold payloads:
+ * ioredis attaches commands with all their data, xmpp.js the stanza, URL the unparsable address.
  */
 const errorFields = [
   'code',
@@ -68,7 +68,7 @@ function errorForLog(error: unknown, depth = 0): unknown {
 /**
  * @param level one of pino's levels, or `silent`
  * @param destination a file descriptor or stream; default stderr
- * @param mixin adds to each record what is known when it is written
+ * @param mixin adds fields to each record when it is written
  */
 export function createLogger(
   level: string,
@@ -91,7 +91,7 @@ export function createLogger(
   );
 }
 
-/** Who used which key for what, and what became of the keys themselves; never the secret. */
+/** The use of keys and changes of keys; never the secret. */
 interface AuditRecord {
   readonly event:
     | 'key used'
@@ -102,13 +102,13 @@ interface AuditRecord {
     | 'key paused'
     | 'key stopped'
     | 'key resumed';
-  /** Id of the key; left out where what was sent has not even the form of one. */
+  /** Id of the key; left out if the value sent has no valid form. */
   readonly key?: string | undefined;
-  /** Id of the key that made, rotated or revoked it; left out at the service's start and on the command line. */
+  /** Id of the key that made the change; left out at start and for the command line. */
   readonly by?: string;
-  /** Method and path as the routes have it: `POST /v1/jobs/:jobId/retry`. */
+  /** Method and route: `POST /v1/jobs/:jobId/retry`. */
   readonly route?: string;
-  /** Status of the answer; `aborted` where the caller did not wait for it. */
+  /** Status of the answer; `aborted` if the caller disconnected. */
   readonly outcome?: number | 'aborted';
   readonly address?: string | undefined;
   readonly requestId?: string;
@@ -116,10 +116,10 @@ interface AuditRecord {
 
 export type AuditLog = (record: AuditRecord) => void;
 
-/** Records that carry `audit: true`, among the others, and written whatever the level is, unless it is `silent`. */
+/** Records with `audit: true` in the same log, at every level except `silent`. */
 export function createAuditLog(logger: Logger): AuditLog {
   const level = logger.level === 'silent' ? 'silent' : 'info';
-  // Nothing to be redacted can be in such a record, and looking for it costs more than all else of writing it.
+  // These records need no redaction, which costs more than all the rest of writing them.
   const audit = logger.child({ audit: true }, { level, redact: [] });
   return ({ event, ...fields }) => audit[event === 'key refused' ? 'warn' : 'info'](fields, event);
 }

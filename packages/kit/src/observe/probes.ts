@@ -1,41 +1,41 @@
 /**
- * What a process asks again and again about the things that it depends on: one row each. Health
- * and metrics read the rows, and workers pause by them.
+ * Periodic checks of a process's dependencies: one row each. Health and metrics read the rows, and
+ * workers pause by them.
  */
 import { EventEmitter } from 'node:events';
 import type { Logger } from 'soundpost-base/logger';
 
 interface ProbeRow {
-  /** The words of health, from well to worst: the last one is a failure. */
+  /** States in health, from best to worst: the last one is a failure. */
   readonly states: readonly string[];
   readonly everyMs: number;
-  /** Default: as often as ever. */
+  /** Default: `everyMs`. */
   readonly everyMsWhileFailing?: number;
-  /** So many failures in a row count; default 1. */
+  /** Failures in a row that count as one; default 1. */
   readonly failureThreshold?: number;
-  /** Which queue's workers take no jobs during a failure; default: none. */
+  /** Queue whose workers start no jobs during a failure; default: none. */
   readonly pauses?: 'extract' | 'every queue';
-  /** Only another process mends it, so this one ends. */
+  /** Only a restart helps, so this process ends. */
   readonly endsProcess?: true;
-  /** What the log says at the beginning of a failure, and at its end. */
+  /** Log messages for the start and the end of a failure. */
   readonly failed: string;
   readonly recovered?: string;
 }
 
-/** `cut-off`: this process alone has lost Redis, which its restart mends. */
+/** `cut-off`: only this process has lost Redis, so a restart helps. */
 const link = {
   states: ['up', 'cut-off'],
   everyMs: 5000,
-  // A connection that is being made anew has its time, also in a failover.
+  // Allows time to reconnect, also during a failover.
   failureThreshold: 3,
   failed: 'Redis answers a fresh connection and not ours: /health/live is 503 until it does',
 } as const;
 
 export const probeTable = {
   link,
-  /** The gateway has a connection of its own. */
+  /** The gateway has its own connection. */
   gatewayLink: link,
-  /** This process's clock is near that of Redis; BullMQ times jobs by it. */
+  /** This process's clock is close to Redis', because BullMQ times jobs by it. */
   clock: {
     states: ['right', 'wrong'],
     everyMs: 1000,
@@ -61,7 +61,7 @@ export const probeTable = {
     failed: 'the disk is nearly full (DISK_RESERVE_BYTES): no more jobs are taken until there is room',
     recovered: 'there is room on the disk again: jobs are taken',
   },
-  /** `stalled`: jobs wait, the worker has room and begins none. A healthy one looks every 5 s. */
+  /** `stalled`: a worker with room starts no waiting jobs. A healthy one looks every 5 s. */
   consumer: {
     states: ['taking', 'stalled'],
     everyMs: 5000,
@@ -69,7 +69,7 @@ export const probeTable = {
     endsProcess: true,
     failed: 'the worker takes no jobs although jobs wait (WATCHDOG_SECONDS); it ends, to be started again',
   },
-  /** Asking is the event loop's sign of life: without it the process is killed (loop-watchdog.ts). */
+  /** This probe is the event loop's heartbeat: loop-watchdog.ts kills a process without it. */
   loop: {
     states: ['turning', 'stood'],
     everyMs: 6000,
@@ -80,15 +80,15 @@ export const probeTable = {
 type ProbeName = keyof typeof probeTable;
 export type ProbeState<Name extends ProbeName> = (typeof probeTable)[Name]['states'][number];
 
-/** How a row is asked. */
+/** How to check a row. */
 export interface Probe<Name extends ProbeName> {
-  /** Throws where nothing can be told: what was known stays. */
+  /** Throws if the state is unknown: the last one stays. */
   ask(): ProbeState<Name> | Promise<ProbeState<Name>>;
-  /** Default: as the table has it. */
+  /** Default: the table's interval. */
   readonly everyMs?: number | undefined;
-  /** What the log says beside the words of the table. */
+  /** Fields that the log adds to the table's message. */
   details?(): object;
-  /** What a scrape reads. */
+  /** Gauges for a scrape. */
   figures?(): { readonly [Name in Figure]?: number };
   close?(): void | Promise<void>;
 }
@@ -108,7 +108,7 @@ interface Asked extends Probe<ProbeName> {
   isClosed?: true;
 }
 
-/** Emits `changed` when a row begins or ceases to fail, `broken` when only another process helps. */
+/** Emits `changed` when a row starts or stops failing, `broken` when only a restart helps. */
 export class Probes extends EventEmitter<{ changed: []; broken: [string] }> {
   readonly #rows = new Map<ProbeName, Asked>();
   readonly #logger: Logger;
@@ -120,13 +120,13 @@ export class Probes extends EventEmitter<{ changed: []; broken: [string] }> {
     this.#logger = logger;
   }
 
-  /** Replaces what had the name. It is well until it is asked. */
+  /** Replaces the row's probe. It counts as healthy until the first check. */
   add<Name extends ProbeName>(name: Name, probe: Probe<Name>): void {
     void this.close(name);
     this.#rows.set(name, { ...probe, state: probeTable[name].states[0], failures: 0 });
   }
 
-  /** Asks, and goes on at intervals until `close`. Calls in the meantime share the answer. */
+  /** Checks now, then at intervals until `close`. Concurrent calls share the answer. */
   async ask<Name extends ProbeName>(name: Name): Promise<ProbeState<Name>> {
     const row = this.#rows.get(name);
     if (row !== undefined) {
@@ -146,7 +146,7 @@ export class Probes extends EventEmitter<{ changed: []; broken: [string] }> {
     return this.state(name) === probeTable[name].states.at(-1);
   }
 
-  /** Whether workers of the queue take no jobs now. */
+  /** Whether workers of the queue start no jobs now. */
   pauses(queue: string): boolean {
     return [...this.#rows.keys()].some((name) => {
       const { pauses }: ProbeRow = probeTable[name];

@@ -1,8 +1,8 @@
-/** ioredis' two clients, changed where a request that waits, or a worker that must not give up, needs something else. */
+/** ioredis' clients, changed for requests that wait and workers that must not give up. */
 import { Cluster, type ClusterNode, type Command, Redis, type RedisOptions } from 'ioredis';
 import { deadline } from 'soundpost-base/deadline';
 
-/** The default of REDIS_DEADLINE_SECONDS. A request may meet it twice, in what it does and in what it does about that. */
+/** Default of REDIS_DEADLINE_SECONDS. A failing request may run into it twice. */
 export const REQUEST_DEADLINE_MS = 900;
 
 type NetStream = Redis['stream'];
@@ -13,8 +13,8 @@ const CONNECT_AGAIN_MS = 100;
 type LegacyOptions = RedisOptions & { replyMapping?: 'legacy' };
 
 /**
- * Is over only when whoever has it ends it. ioredis also ends a connection to a master when Sentinels tell of another one while it is being made, and never tries
- * again: its process would answer 503 for good.
+ * Ends only when its owner ends it. ioredis also ends a connection for good if Sentinels report a
+ * new master while it is being made; the process would then answer 503 forever.
  */
 export class LastingRedis extends Redis {
   #isLeft = false;
@@ -30,7 +30,7 @@ export class LastingRedis extends Redis {
   }
 
   override connect(...args: Parameters<Redis['connect']>): Promise<void> {
-    // ioredis connects in its constructor.
+    // ioredis calls this in its constructor.
     if (#isLeft in this) this.#isLeft = false;
     return super.connect(...args);
   }
@@ -53,14 +53,14 @@ export class LastingRedis extends Redis {
 }
 
 /**
- * Hands all commands of one turn of the event loop to the system at once: a write of its own costs more than all else about a small command. Unlike with
- * automatic pipelining no command waits for the answers of others, so each keeps its own deadline.
+ * Writes all commands of one event loop turn at once: a write costs more than the rest of a small
+ * command. Unlike automatic pipelining, commands wait for no others, so each keeps its deadline.
  */
 export class RequestRedis extends LastingRedis {
   declare readonly options: LegacyOptions & { readonly deadlineMs?: number };
   #corked: NetStream | undefined;
 
-  /** @param options `deadlineMs`: how long a command may take. Copies have it too. */
+  /** @param options `deadlineMs`: how long a command may take. Copies inherit it. */
   constructor(options: LegacyOptions & { readonly deadlineMs: number }) {
     super(options);
   }
@@ -82,7 +82,7 @@ export class RequestRedis extends LastingRedis {
 
 const limited = new WeakSet<Command>();
 
-/** The deadline counts from the first sending, also while there is nobody to send to. ioredis' own would blame Redis where the process was busy. */
+/** Counts from the first sending, also while disconnected. ioredis' own fires in busy processes. */
 function giveDeadline(command: Command, ms = REQUEST_DEADLINE_MS): void {
   if (limited.has(command)) return;
   limited.add(command);
@@ -94,7 +94,7 @@ function giveDeadline(command: Command, ms = REQUEST_DEADLINE_MS): void {
   command.promise.then(end, end);
 }
 
-/** Commands to a cluster's nodes have no deadline of their own: what a cluster does about a failure is part of the command. */
+/** The deadline covers the whole command, including the cluster's retries on its nodes. */
 export class RequestCluster extends Cluster {
   readonly #deadlineMs: number;
 
@@ -109,10 +109,10 @@ export class RequestCluster extends Cluster {
   }
 }
 
-/** Until a cluster that connects is ready or has ended. No fields of it: ioredis connects in its constructor. */
+/** Until a cluster is ready or ends. Not a field: ioredis connects in its constructor. */
 const readiness = new WeakMap<Cluster, Promise<void>>();
 
-/** What a worker's connection to a cluster has to do where BullMQ waits for it. */
+/** A worker's connection to a cluster, adapted to BullMQ. */
 export class WorkerCluster extends Cluster {
   readonly #startupNodes: ClusterNode[];
 
@@ -121,7 +121,7 @@ export class WorkerCluster extends Cluster {
     this.#startupNodes = startupNodes;
   }
 
-  /** What BullMQ's workers fetch and block with are copies; ioredis would make them of the plain class. */
+  /** BullMQ's workers fetch and block with copies; ioredis would make them of the plain class. */
   override duplicate(
     ...[startupNodes = [], options]: Parameters<Cluster['duplicate']>
   ): ReturnType<Cluster['duplicate']> {
@@ -134,8 +134,8 @@ export class WorkerCluster extends Cluster {
   }
 
   /**
-   * In the middle of a failover the nodes say that their cluster is down: ioredis connects again by itself, but what it answered the first time
-   * never settles then, and BullMQ, which waits for it, would take no more jobs.
+   * In a failover the nodes report that their cluster is down. ioredis then reconnects, but its
+   * first promise never settles, and BullMQ would wait for it forever.
    */
   override connect(): Promise<void> {
     const attempt = super.connect();
@@ -154,7 +154,7 @@ function untilReady(cluster: Cluster): Promise<void> {
     cluster.off('ready', onReady);
     cluster.off('end', onEnd);
   });
-  // Nobody may be waiting.
+  // It may have no waiter.
   settled.catch(() => undefined);
   readiness.set(cluster, settled);
   return settled;

@@ -1,51 +1,51 @@
 /**
- * What time it is by Redis. Whatever expires or waits is compared with its TIME, so that processes agree on it whatever their own clocks say (decisions E,
- * "Clocks"). A process speaks with one Redis, so it has one such clock, which {@link clockProbe} sets.
+ * Redis' time. All expiries and waits use it, so that processes with different clocks agree
+ * (decisions E, "Clocks"). A process uses one Redis and so one clock; {@link clockProbe} sets it.
  */
 import type { Probe } from '../observe/probes.ts';
 import type { Redis } from './connection.ts';
 import { KEY_PREFIX } from './keys.ts';
 import { loadScript } from './script.ts';
 
-/** A process that is further off takes no jobs and sweeps nothing, ms. */
+/** If its clock is further off, a process starts no jobs and sweeps nothing, ms. */
 export const MOST_OFF_MS = 5000;
-/** An answer that took longer says too little about the moment at which it was true. */
+/** A slower answer says too little about when it was true. */
 const LONGEST_ANSWER_MS = 1000;
 
 export class RedisClock {
   #known: { readonly redisMs: number; readonly steadyMs: number } | undefined;
 
-  /** Redis' time, ms since the epoch; before it was heard of for the first time, the process's own. */
+  /** Redis' time, ms since the epoch; the process's own before Redis' first answer. */
   now(): number {
     const { redisMs, steadyMs } = this.#known ?? {};
-    // What has gone by since is told by a clock that nobody sets.
+    // The monotonic clock measures the time since then.
     return redisMs === undefined || steadyMs === undefined
       ? Date.now()
       : Math.round(redisMs + performance.now() - steadyMs);
   }
 
-  /** By how much the process's own clock is ahead, ms; negative where it is behind. */
+  /** How far the process's own clock is ahead, ms; negative if it is behind. */
   get aheadMs(): number {
     return Date.now() - this.now();
   }
 
-  /** Whether the process's own clock is near enough to Redis': then what is timed by libraries is timed right. */
+  /** Whether the process's own clock is close enough to Redis' for libraries that use it. */
   get isRight(): boolean {
     return Math.abs(this.aheadMs) <= MOST_OFF_MS;
   }
 
-  /** Nobody asks Redis any more: the time is the process's own again. */
+  /** Without a Redis, the time is the process's own again. */
   forget(): void {
     this.#known = undefined;
   }
 
-  /** Takes what Redis said just now. */
+  /** Sets Redis' current time. */
   set(redisMs: number): void {
     this.#known = { redisMs, steadyMs: performance.now() };
   }
 }
 
-/** That of this process. */
+/** The clock of this process. */
 export const redisClock = new RedisClock();
 
 /** Redis' time, ms since the epoch. */
@@ -53,10 +53,10 @@ export function redisNow(): number {
   return redisClock.now();
 }
 
-/** Asks where the keys are: of a cluster, another node has another clock. */
+/** Asks the node with the keys, since each node of a cluster has its own clock. */
 const time = loadScript(new URL('./lua/server-time.lua', import.meta.url));
 
-/** Asks Redis for its time, for the row `clock`. A Redis that is away says nothing about clocks. */
+/** Reads Redis' time, for the row `clock`. An unavailable Redis says nothing about clocks. */
 export function clockProbe(redis: Redis, clock = redisClock): Probe<'clock'> {
   return {
     async ask() {

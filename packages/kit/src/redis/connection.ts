@@ -9,17 +9,17 @@ import { parseRedisUrl } from './target.ts';
 
 type RedisTarget = ReturnType<typeof parseRedisUrl>;
 
-/** A Redis, the master that Sentinels name, or a cluster: whoever uses it need not know which. */
+/** A single Redis, the master that Sentinels name, or a cluster. */
 export type Redis = SingleRedis | Cluster;
 
 /**
- * - `request`: serves somebody who waits. A command fails at once while Redis is away, and in time for an answer within 2 s
- *   when it hangs.
- * - `worker`: waits for Redis as long as it takes; BullMQ's workers demand it.
+ * - `request`: for a waiting caller. While Redis is unavailable, commands fail at once; if it
+ * hangs,   in time for an answer within 2 s.
+ * - `worker`: waits for Redis as long as it takes, as BullMQ's workers require.
  */
 type RedisRole = 'request' | 'worker';
 
-/** PEM texts for rediss://; without them the authorities that Node trusts are believed, and no certificate is shown. */
+/** PEM texts for rediss://. Default: Node's trusted authorities, and no client certificate. */
 interface RedisTls {
   readonly ca?: string | undefined;
   readonly cert?: string | undefined;
@@ -40,24 +40,24 @@ interface RedisConnectionOptions extends RedisAddress {
 }
 
 const CONNECT_TIMEOUT_MS = 5000;
-/** Of one of several: the next one may answer. */
+/** For one of several nodes: the next one may answer. */
 const CONNECT_TO_ONE_OF_MANY_MS = 2000;
 const LONGEST_RECONNECT_DELAY_MS = 2000;
-/** Where another master is being chosen: it should be found soon after. */
+/** While another master is elected, it should be found soon. */
 const LONGEST_SEARCH_DELAY_MS = 500;
 /**
- * A connection on which an answer is this late is given up, since its server may be gone without a word. Longer than a stall of a
- * healthy server, and than the longest blocking read (10 s, BullMQ's).
+ * A connection with an answer this late is closed, since its server may have vanished. Longer than
+ * a stall of a healthy server, and than the longest blocking read (10 s, BullMQ's).
  */
 const SILENCE_MS = { request: 3000, worker: 15_000 };
-/** For connections that only listen; Node probes each second from then on, ten times. */
+/** For connections that only listen; Node then probes each second, ten times. */
 const KEEP_ALIVE_MS = 10_000;
-/** So many times a command may be sent on in a cluster: for a worker as often as it takes. */
+/** Redirections of a command in a cluster; unlimited for a worker. */
 const REDIRECTIONS = { request: 16, worker: Number.MAX_SAFE_INTEGER };
 const NEXT_REDIRECTION_MS = 20;
 const SLOTS_TIMEOUT_MS = 2000;
 
-/** What a server answers that is no master any more, or not yet: who is may be found by connecting anew. */
+/** Answers of a server that is no master, or not yet: reconnecting may find the master. */
 const NO_MASTER = /\b(READONLY|LOADING|MASTERDOWN|UNBLOCKED)\b/;
 const REJECT_AND_RECONNECT = 1;
 const RECONNECT_AND_RESEND = 2;
@@ -82,7 +82,7 @@ export function connectRedis({ url, role, logger, ...options }: RedisConnectionO
   return redis;
 }
 
-/** Replies have the form that ioredis calls legacy; its types want to be told. */
+/** Replies in ioredis' legacy form, which its types require. */
 interface Legacy {
   replyMapping?: 'legacy';
 }
@@ -97,7 +97,7 @@ function connect(
   if (target.kind === 'cluster') {
     const clusterOptions: ClusterOptions & { redisOptions: NodeOptions } = {
       clusterRetryStrategy: retryWithin(LONGEST_SEARCH_DELAY_MS),
-      // Names stay names, so that certificates can be compared with them.
+      // Keep names, so that certificates can be compared with them.
       dnsLookup: (address, callback) => callback(null, address),
       maxRedirections: REDIRECTIONS[role],
       retryDelayOnMoved: NEXT_REDIRECTION_MS,
@@ -117,7 +117,7 @@ function connect(
     ),
     reconnectOnError: (error) => {
       if (!NO_MASTER.test(error.message)) return false;
-      // Nothing was done. A request is to hear of it at once; a worker's command is sent to the next master.
+      // Nothing was done. Requests fail at once; a worker's command goes to the next master.
       return role === 'request' ? REJECT_AND_RECONNECT : RECONNECT_AND_RESEND;
     },
   };
@@ -126,7 +126,7 @@ function connect(
     : new LastingRedis(singleOptions);
 }
 
-/** What every connection has, also each one to a node of a cluster. */
+/** Options of every connection, including those to nodes of a cluster. */
 function optionsOf(
   target: RedisTarget,
   tls: RedisTls | undefined,
@@ -137,7 +137,7 @@ function optionsOf(
   const isOneOfMany = target.kind === 'sentinel' || target.kind === 'cluster';
   return {
     ...login,
-    // No enableAutoPipelining: commands would wait for the pipeline under way, and one to a Redis that hangs take twice as long (RequestRedis instead).
+    // No enableAutoPipelining: commands would wait for each other (RequestRedis instead).
     maxRetriesPerRequest: role === 'request' ? 1 : null,
     connectTimeout: isOneOfMany ? CONNECT_TO_ONE_OF_MANY_MS : CONNECT_TIMEOUT_MS,
     socketTimeout: Math.max(SILENCE_MS[role], role === 'request' ? 2 * deadlineMs : 0),
@@ -164,7 +164,7 @@ function placeOf(
         sentinelPassword: target.sentinelLogin.password,
         sentinelCommandTimeout: CONNECT_TO_ONE_OF_MANY_MS,
         sentinelReconnectStrategy: retryWithin(LONGEST_RECONNECT_DELAY_MS),
-        // A master that was cut off says nothing; the Sentinels tell of the new one.
+        // A master that was cut off says nothing; the Sentinels report the new one.
         failoverDetector: true,
         ...(tls === undefined ? {} : { enableTLSForSentinelMode: true, sentinelTLS: tls }),
       };
@@ -180,19 +180,19 @@ export function duplicateRedis(redis: Redis): Redis {
   return redis instanceof Cluster ? redis.duplicate() : redis.duplicate();
 }
 
-/** Asks where the keys are: of a cluster, another node's answer would say nothing. */
+/** Asks the node with the keys; another node's answer would mean nothing. */
 export async function pingRedis(redis: Redis): Promise<void> {
   await redis.exists(KEY_PREFIX);
 }
 
-/** `refuses-writes`: it answers, but is full, cannot persist, or is no master that has its replicas. */
+/** `refuses-writes`: it answers, but is full, cannot persist, lacks replicas, or is no master. */
 export const redisStates = ['up', 'refuses-writes', 'down'] as const;
 type RedisState = (typeof redisStates)[number];
 
 const REFUSES_WRITES = /^(OOM|MISCONF|READONLY|NOREPLICAS)\b/;
 const WRITTEN_FOR_MS = 60_000;
 
-/** Whether work can be done with this Redis: a read would be answered also while every write is refused. */
+/** Whether this Redis can be used: reads may work while every write is refused. */
 export async function stateOfRedis(redis: Redis): Promise<RedisState> {
   try {
     await redis.set(ownKey('written'), '', 'PX', WRITTEN_FOR_MS);
@@ -206,12 +206,12 @@ export async function stateOfRedis(redis: Redis): Promise<RedisState> {
 const AWAY =
   /Command timed out|Command aborted|max retries per request|Connection is closed|Socket timeout|sentinels are unreachable|startup nodes|Cluster redirections|refresh slots cache|Cluster is ended|^(LOADING|MISCONF|OOM|READONLY|MASTERDOWN|UNBLOCKED|NOREPLICAS|CLUSTERDOWN|TRYAGAIN)|script.*\b(MISCONF|OOM|READONLY|NOREPLICAS)\b/;
 
-/** Whether a command failed because Redis is away, full, or has no master at the moment. */
+/** Whether a command failed because Redis is unavailable, full, or currently without a master. */
 export function isRedisAway(error: Error): boolean {
   return [error, ...refusalsOf(error)].some(({ message }) => AWAY.test(message));
 }
 
-/** EXEC only says that a transaction was discarded (EXECABORT); ioredis attaches why each of its commands was refused. */
+/** EXEC says only that a transaction was discarded (EXECABORT); ioredis attaches the reasons. */
 function refusalsOf(error: Error): readonly Error[] {
   const { previousErrors } = error as { previousErrors?: readonly unknown[] };
   return (previousErrors ?? []).filter((one) => one instanceof Error);
@@ -219,7 +219,7 @@ function refusalsOf(error: Error): readonly Error[] {
 
 const QUIT_TIMEOUT_MS = 2000;
 
-/** Closes a connection without waiting for a Redis that is not there, or hangs. */
+/** Closes a connection, without waiting for an unavailable or hanging Redis. */
 export async function closeRedis(redis: Redis): Promise<void> {
   if (redis.status === 'ready') {
     await within(QUIT_TIMEOUT_MS, () => redis.quit()).catch(() => undefined);

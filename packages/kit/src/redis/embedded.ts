@@ -1,6 +1,6 @@
 /**
- * A Redis of our own for one machine: a child on a unix socket, append-only file on, nothing evicted, ended with its
- * parent. Queued jobs survive a `kill -9` of everything.
+ * Our own Redis for one machine: a child on a unix socket, with an append-only file and without
+ * eviction, ended with its parent. Queued jobs survive a `kill -9` of everything.
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
@@ -12,30 +12,30 @@ import { Redis } from 'ioredis';
 import { within } from 'soundpost-base/deadline';
 
 interface EmbeddedRedisOptions {
-  /** Folder of the append-only file and the socket; made when missing. */
+  /** Folder of the append-only file and the socket; created if missing. */
   readonly folder: string;
-  /** Command prefix that ends the child with this process; its stdin must stay open as long as we live. */
+  /** Command prefix that ends the child with this process; keep its stdin open until then. */
   readonly launcher: readonly string[];
 }
 
 interface EmbeddedRedis {
   /** `unix:///…`, for connectRedis. */
   readonly url: string;
-  /** Resolves with a sentence when the server ends without having been told to. */
+  /** Resolves with a sentence if the server ends without `close`. */
   readonly died: Promise<string>;
   close(): Promise<void>;
 }
 
-/** sun_path of sockaddr_un (unix(7)) holds 108 bytes with its final NUL; Redis refuses longer paths. */
+/** sun_path of sockaddr_un (unix(7)) holds 108 bytes with its final NUL; Redis checks that. */
 const LONGEST_SOCKET_PATH = 107;
 const VERSION_TIMEOUT_MS = 20_000;
 const START_TIMEOUT_MS = 60_000;
-/** How long a predecessor may take to end: it writes its file out first. */
+/** How long a predecessor may take to end: it writes its file first. */
 const PREDECESSOR_TIMEOUT_MS = 10_000;
-/** Names the socket of the server that uses a folder, for the command line beside a running service. */
+/** Names the socket of a folder's server, for the command line beside a running service. */
 const ADDRESS_FILE = 'socket-path';
 
-/** The address of the embedded Redis that runs over `folder`, or undefined when none answers. */
+/** The address of the embedded Redis of `folder`, or undefined if none answers. */
 export async function runningEmbeddedRedis(folder: string): Promise<string | undefined> {
   const socket = await readFile(join(folder, ADDRESS_FILE), 'utf8').catch(() => undefined);
   if (socket === undefined) {
@@ -46,20 +46,20 @@ export async function runningEmbeddedRedis(folder: string): Promise<string | und
   return redis && `unix://${socket}`;
 }
 
-/** What `redis-server --version` says, such as `7.0.15`; rejects when it cannot be run. @param program its path */
+/** The version from `redis-server --version`, such as `7.0.15`. @param program its path */
 export async function redisServerVersion(program: string): Promise<string> {
   const { stdout } = await promisify(execFile)(program, ['--version'], { timeout: VERSION_TIMEOUT_MS });
   return /v=(\S+)/.exec(stdout)?.[1] ?? stdout.trim();
 }
 
-/** Throws when another server uses the folder and does not end, or when redis-server cannot be started. */
+/** Throws if another server keeps using the folder, or redis-server cannot be started. */
 export async function startEmbeddedRedis({ folder, launcher }: EmbeddedRedisOptions): Promise<EmbeddedRedis> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   await predecessorGone(folder);
   const socket = await chooseSocket(folder);
   const identity = randomUUID();
   const [command = '', ...args] = [...launcher, 'redis-server', ...settings(folder, socket, identity)];
-  // Its own process group: a Ctrl-C in the terminal is for us alone, since jobs still need Redis to wind down.
+  // Its own process group: Ctrl-C must not end it, since jobs still need Redis to wind down.
   const child = spawn(command, args, { stdio: ['pipe', 'ignore', 'pipe'], detached: true });
   const ended = endOf(child);
   let closing = false;
@@ -97,13 +97,13 @@ function settings(folder: string, socket: string, identity: string): string[] {
     save: '',
     'maxmemory-policy': 'noeviction',
     daemonize: 'no',
-    // Without effect while syslog is off: it only lets us recognise the server that answers as ours.
+    // Has no effect while syslog is off; identifies the server that answers as ours.
     'syslog-ident': identity,
   };
   return Object.entries(table).flatMap(([name, value]) => [`--${name}`, value]);
 }
 
-/** The socket lies in the folder, or in a private one under the system's temp folder where that path is too long. */
+/** The socket is in the folder or, if that path is too long, in a private temp folder. */
 async function chooseSocket(folder: string): Promise<string> {
   const name = 'redis.sock';
   return Buffer.byteLength(join(folder, name)) <= LONGEST_SOCKET_PATH
@@ -111,7 +111,7 @@ async function chooseSocket(folder: string): Promise<string> {
     : join(await mkdtemp(join(tmpdir(), 'soundpost-redis-')), name);
 }
 
-/** Redis would take a live predecessor's socket away and write into its file; after a crash it may still be ending. */
+/** Waits for a predecessor's end: a new Redis would take its socket and write to its file. */
 async function predecessorGone(folder: string): Promise<void> {
   const url = await runningEmbeddedRedis(folder);
   if (url === undefined) {
@@ -152,10 +152,10 @@ function endOf(child: ChildProcess): Promise<string> {
   });
 }
 
-/** Resolves with undefined once our server is ready, with a sentence when it does not get there before `signal` aborts. */
+/** Resolves with undefined once our server is ready, or with a sentence if it fails. */
 async function answering(socket: string, identity: string, signal: AbortSignal): Promise<string | undefined> {
   const redis = new Redis(socket, { maxRetriesPerRequest: null, retryStrategy: () => 20 });
-  // Until the socket is there every attempt fails.
+  // Every attempt fails until the socket exists.
   redis.on('error', () => undefined);
   try {
     if (!(await inTime(START_TIMEOUT_MS, redis, 'ready', signal))) {
@@ -168,7 +168,7 @@ async function answering(socket: string, identity: string, signal: AbortSignal):
   }
 }
 
-/** Whether the event comes in time. Not by `events.once`, which would take an error for the end. */
+/** Whether the event comes in time. Not `events.once`, which rejects on an error. */
 function inTime(ms: number, redis: Redis, event: string, signal?: AbortSignal): Promise<boolean> {
   const comes = () => new Promise<void>((resolve) => redis.once(event, () => resolve()));
   return within(ms, comes, { signal }).then(

@@ -1,4 +1,4 @@
-/** Whether a Redis may be trusted with jobs: looked at once, at the start of a process. */
+/** Checks at the start of a process whether Redis can be trusted with jobs. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { Cluster, type Redis as SingleRedis } from 'ioredis';
 import type { Logger } from 'soundpost-base/logger';
@@ -9,7 +9,7 @@ interface FitnessOptions {
   readonly redis: Redis;
   /** REDIS_WAIT_REPLICAS. */
   readonly waitReplicas: number;
-  /** How long to wait for a master that answers, ms: a failover may be going on, or Redis be started at the same moment. */
+  /** How long to wait for a master, ms: a failover may be running, or Redis just starting. */
   readonly patienceMs: number;
   readonly logger: Logger;
 }
@@ -24,7 +24,7 @@ type Unfitness =
   | 'away'
   | 'replica';
 
-/** The Redis is not one that the service can work with. Its message says why, and what to do. */
+/** The service cannot work with this Redis. The message says why, and what to do. */
 export class RedisUnfit extends Error {
   override readonly name = 'RedisUnfit';
   readonly reason: Unfitness;
@@ -35,22 +35,22 @@ export class RedisUnfit extends Error {
   }
 }
 
-/** XAUTOCLAIM and ZADD GT came with it, and BullMQ recommends it. Valkey began at 7.2. */
+/** It added XAUTOCLAIM and ZADD GT, and BullMQ recommends it. Valkey began at 7.2. */
 export const OLDEST_REDIS = '6.2';
 const LOOK_EVERY_MS = 250;
 const AWAY = 'Redis cannot be reached';
 const LAG_WARNING_SECONDS = 10;
 
 /**
- * Warns of what may lose jobs.
- * @throws RedisUnfit when a Redis evicts keys, is too old, is of another kind than the URL says, or no master answers in time
+ * Warns about risks of losing jobs.
+ * @throws RedisUnfit if Redis is unsuitable, or if no master answers in time
  */
 export async function checkRedis(options: FitnessOptions): Promise<void> {
   const { redis, patienceMs, logger } = options;
   const endMs = Date.now() + patienceMs;
   let heard: Error | undefined;
   const listen = (error: Error): void => {
-    // Of a cluster the general error hides what a node said.
+    // A cluster's general error hides what a node said.
     heard = 'lastNodeError' in error && error.lastNodeError instanceof Error ? error.lastNodeError : error;
   };
   for (const event of ['error', 'node error', 'sentinelError']) redis.on(event, listen);
@@ -74,7 +74,7 @@ export async function checkRedis(options: FitnessOptions): Promise<void> {
   }
 }
 
-/** What may be over soon, as a sentence; undefined when there is nothing. */
+/** A sentence about an obstacle that may be temporary; undefined: none. */
 async function look(options: FitnessOptions, heard: () => Error | undefined): Promise<string | undefined> {
   let servers: { redis: SingleRedis; info: Info }[];
   try {
@@ -83,7 +83,7 @@ async function look(options: FitnessOptions, heard: () => Error | undefined): Pr
     );
   } catch (error) {
     const cause = heard() ?? error;
-    // What OpenSSL says ends with a new line.
+    // OpenSSL's messages end with a newline.
     const message = (cause instanceof Error ? cause.message : String(cause)).replaceAll(/\s+/g, ' ').trim();
     if (/NOPERM/.test(message)) {
       throw new RedisUnfit(
@@ -124,7 +124,7 @@ async function serversOf(redis: Redis): Promise<SingleRedis[]> {
   if (!(redis instanceof Cluster)) {
     return [redis];
   }
-  // Waits until the cluster has told of its nodes.
+  // Waits until the cluster knows its nodes.
   await redis.cluster('INFO');
   return redis.nodes('master');
 }

@@ -1,9 +1,9 @@
-/** What our keys in Redis are called. Those of BullMQ's are known to `src/jobs/bullmq-internals.ts`. */
+/** Names of our keys in Redis. `src/jobs/bullmq-internals.ts` knows BullMQ's. */
 
-/** In braces, so that a cluster keeps all keys of one installation in one slot. */
+/** The braces keep all keys of an installation in one slot of a cluster. */
 export const KEY_PREFIX = '{soundpost}';
 
-/** A key of ours. None may look like one of BullMQ's, so the second segment is never a queue's name. */
+/** One of our keys. It must not look like BullMQ's: the second segment is never a queue's name. */
 export function ownKey(...segments: readonly string[]): string {
   return [KEY_PREFIX, 'sp', ...segments].join(':');
 }

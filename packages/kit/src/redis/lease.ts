@@ -1,14 +1,14 @@
 /**
- * A lease in Redis: one holder at a time over all processes, each with a greater fencing token than the one before. A holder
- * that vanishes loses it by itself, and one that renews it hears of those who wait.
+ * A lease in Redis: one holder at a time over all processes, with increasing fencing tokens. It
+ * expires if its holder vanishes; at each renewal the holder hears whether others wait.
  */
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import type { Redis } from './connection.ts';
 import { loadScript } from './script.ts';
 
-/** How long a wish for a taken lease is remembered; whoever waits repeats it. */
-const WISH_MS = 2000;
+/** How long a request for a held lease is remembered; waiting processes repeat it. */
+const REQUEST_MS = 2000;
 
 const take = loadScript(new URL('./lua/lease-take.lua', import.meta.url));
 const renew = loadScript(new URL('./lua/lease-renew.lua', import.meta.url));
@@ -19,45 +19,45 @@ const Renewed = z.enum(['held', 'wanted', 'lost']);
 
 interface LeaseRequest {
   readonly leaseMs: number;
-  /** Who asks, as no one else is called. A second request of the holder gets a new token. Default: a random id. */
+  /** Unique name of the caller. A holder that asks again gets a new token. Default: a random id. */
   readonly who?: string;
-  /** Whether a holder is to hear that somebody waits. Default false. */
+  /** Whether the holder hears that this caller waits. Default false. */
   readonly asking?: boolean;
 }
 
 export class RedisLease {
-  /** Holds `<fencing token> <who>` of the holder. */
+  /** Its value is the holder: `<fencing token> <who>`. */
   readonly key: string;
   readonly #tokens: string;
-  readonly #wish: string;
+  readonly #request: string;
 
   /**
    * @param keyOf such as `ownKey`; its leases share a counter of tokens
-   * @param name such as `upload:upl_0123456789abcdef`; none where there is but one
+   * @param name such as `upload:upl_0123456789abcdef`; none if there is only one
    */
   constructor(keyOf: (...segments: string[]) => string, ...name: string[]) {
     this.key = keyOf('lease', ...name);
     this.#tokens = keyOf('lease-tokens');
-    this.#wish = keyOf('lease-wanted', ...name);
+    this.#request = keyOf('lease-wanted', ...name);
   }
 
-  /** Answers who holds it now. */
+  /** Takes the lease if it is free. @returns its holder now */
   async take(
     redis: Redis,
     { leaseMs, who = randomUUID(), asking = false }: LeaseRequest,
   ): Promise<{ readonly isTaken: boolean; readonly holder: string }> {
-    const keys = [this.key, this.#tokens, this.#wish];
-    const answer = await take.run(redis, keys, [who, leaseMs, asking ? WISH_MS : 0]);
+    const keys = [this.key, this.#tokens, this.#request];
+    const answer = await take.run(redis, keys, [who, leaseMs, asking ? REQUEST_MS : 0]);
     const [taken, holder] = Taken.parse(answer);
     return { isTaken: taken === 1, holder };
   }
 
-  /** Prolongs it. `wanted`: it is still held, and somebody waits for it. `lost`: another may hold it now. */
+  /** Renews it. `wanted`: still held, and others wait for it. `lost`: another may hold it now. */
   async renew(redis: Redis, holder: string, leaseMs: number): Promise<z.infer<typeof Renewed>> {
-    return Renewed.parse(await renew.run(redis, [this.key, this.#wish], [holder, leaseMs]));
+    return Renewed.parse(await renew.run(redis, [this.key, this.#request], [holder, leaseMs]));
   }
 
-  /** Gives it back, if this holder still has it. */
+  /** Releases it if this holder still has it. */
   async release(redis: Redis, holder: string): Promise<void> {
     await release.run(redis, [this.key], [holder]);
   }

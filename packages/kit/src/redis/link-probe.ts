@@ -1,6 +1,6 @@
 /**
- * Tells a process that alone has lost Redis, which only its restart mends, from a Redis that is away for everybody, which no restart mends
- * (decisions E, "Health").
+ * Detects that this process alone has lost Redis, so that its restart helps. If Redis is
+ * unavailable for all, no restart does (decisions E, "Health").
  */
 import type { Probe } from '../observe/probes.ts';
 import { duplicateRedis, pingRedis, type Redis } from './connection.ts';

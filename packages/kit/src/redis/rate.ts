@@ -1,4 +1,4 @@
-/** The rates of a tenant, looked at. */
+/** Rate limits: a tenant's remaining requests, and wrong keys. */
 
 import type { Redis } from './connection.ts';
 import { ownKey } from './keys.ts';
@@ -7,13 +7,13 @@ import { loadScript } from './script.ts';
 export interface RateState {
   readonly limit: number;
   readonly remaining: number;
-  /** Seconds until the window begins anew. */
+  /** Seconds until the next window. */
   readonly resetSeconds: number;
 }
 
 export const RATE_WINDOW_SECONDS = 60;
 
-/** From one address, before further ones are answered 429 (decisions A6). A right key is answered whatever came before it. */
+/** Per address; more are answered 429 (decisions A6). A valid key always works. */
 export const WRONG_KEYS_PER_MINUTE = 30;
 
 const look = loadScript(new URL('./lua/rate-read.lua', import.meta.url));
@@ -21,9 +21,9 @@ const look = loadScript(new URL('./lua/rate-read.lua', import.meta.url));
 const countWrong = loadScript(new URL('./lua/wrong-key-count.lua', import.meta.url));
 
 /**
- * Counts a wrong key, or whatever else opens a door.
+ * Counts a wrong key, or another failed login.
  * @param counter of the address that it came from
- * @returns after how many seconds the next one may be tried; undefined while there were few
+ * @returns seconds until the next attempt; undefined if it is allowed at once
  */
 export async function countWrongKey(redis: Redis, counter: string): Promise<number | undefined> {
   const resetMs = (await countWrong.run(
@@ -38,7 +38,7 @@ export function rateKey(kind: 'read' | 'submit' | 'failed-key', who: string): st
   return ownKey('rate', kind, who);
 }
 
-/** @param limit how many of `kind` the tenant may do in a minute */
+/** @param limit requests of `kind` per minute and tenant */
 export async function lookAtRate(
   redis: Redis,
   kind: 'read' | 'submit',

@@ -1,26 +1,26 @@
 /**
- * Waiting until replicas have what was written (REDIS_WAIT_REPLICAS), so that it survives the death of the master. WAIT holds up its whole
- * connection, so it has one of its own, and all that ask while one WAIT is under way share the next.
+ * Waits until replicas have a write (REDIS_WAIT_REPLICAS), so that it survives the master. WAIT
+ * blocks its connection, so it has its own, and calls during one WAIT share the next.
  */
 
 import type { Redis } from './connection.ts';
 import { ownKey } from './keys.ts';
 
-/** Not enough replicas have it, or the master that had it is none any more. Whether it is lost nobody knows yet. */
+/** Too few replicas have the write, or its master was replaced. It may or may not be lost. */
 export class NotReplicated extends Error {
   override readonly name = 'NotReplicated';
 }
 
 interface ReplicationOptions {
-  /** A connection of the role `request` for nothing else. The caller closes it. */
+  /** A connection of the role `request`, for nothing else. The caller closes it. */
   readonly redis: Redis;
   /** At least 1. */
   readonly replicas: number;
 }
 
-/** With the wait for the one before it, and what else a submission asks, within 2 s. */
+/** With the previous wait and a submission's other commands, within 2 s. */
 const WAIT_MS = 500;
-/** Written so that WAIT has something to wait for: it counts what its own connection wrote. */
+/** Written because WAIT counts only the writes of its own connection. */
 const MARK_KEY = ownKey('replication-mark');
 
 interface Waiting {
@@ -38,9 +38,9 @@ export class Replication {
   }
 
   /**
-   * Resolves once so many replicas have everything that was written before the call.
-   * @param keys some that were written: a master that was chosen meanwhile may not have them
-   * @throws NotReplicated, or why Redis could not be asked
+   * Resolves once enough replicas have everything written before the call.
+   * @param keys some of the written ones: a new master may lack them
+   * @throws NotReplicated, or the error of Redis
    */
   async confirm(keys: readonly string[]): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();

@@ -1,4 +1,4 @@
-/** A Lua script that is sent once and then called by its hash. It stands in a `.lua` file, whose header says what it takes and returns. */
+/** A Lua script, sent once and then called by its hash. The header of its file documents it. */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Redis } from './connection.ts';
@@ -33,7 +33,7 @@ export function loadScript(file: URL): RedisScript {
 const INCLUDE = /^-- include: (\S+)$/gm;
 const THIS_PACKAGE = 'soundpost-kit/';
 
-/** The text of a script, with each file that it includes once, where that is first named. */
+/** A script's text, with each included file once, at its first mention. */
 export function readScript(file: URL, included = new Set<string>()): string {
   return readFileSync(file, 'utf8').replaceAll(INCLUDE, (_, name: string) => {
     const other = includedFile(file, name);
@@ -43,7 +43,7 @@ export function readScript(file: URL, included = new Set<string>()): string {
   });
 }
 
-/** A path beside the file, or of this package by its name: what is published has no such package, but the same folders. */
+/** A file beside this one, or of this package by name: the published code has no such package. */
 function includedFile(file: URL, name: string): URL {
   return name.startsWith(THIS_PACKAGE)
     ? new URL(`../${name.slice(THIS_PACKAGE.length)}`, import.meta.url)

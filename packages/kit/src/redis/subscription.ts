@@ -1,14 +1,14 @@
-/** Listening to channels, on a connection of its own. */
+/** Subscribes to channels on a separate connection. */
 import { duplicateRedis, type Redis } from './connection.ts';
 
 const RETRY_MS = 1000;
 
 /**
- * Calls back with each message until the returned function is called. What is published while the connection is broken is lost: a message may
- * only make something quick that is also found without it.
- * @param channels what is called back, by the name of the channel
+ * Calls back with each message until the returned function is called. Messages are lost while the
+ * connection is broken, so they may only speed up what is found without them too.
+ * @param channels callbacks by channel
  * @param redis a connection of the role `worker`, which is duplicated
- * @param listening called whenever it listens again, since messages may have been lost before; also at the beginning
+ * @param listening called at each (re)subscription: earlier messages may have been lost
  */
 export function subscribe(
   redis: Redis,
@@ -20,7 +20,7 @@ export function subscribe(
   let retrying: NodeJS.Timeout | undefined;
   let isClosed = false;
   const begin = (): void => {
-    // A cluster without a node to listen to refuses at once, instead of waiting for one.
+    // A cluster without a node for it rejects at once, instead of waiting for one.
     subscriber.subscribe(...Object.keys(channels)).then(listening, (error: Error) => {
       if (!isClosed) {
         warn(error);
@@ -30,7 +30,7 @@ export function subscribe(
     });
   };
   if (listening !== undefined) {
-    // ioredis subscribes again by itself, but says nothing of it; a cluster may have chosen another node to listen to.
+    // ioredis resubscribes without an event, and a cluster may have switched to another node.
     for (const event of ['ready', '+node', '-node']) subscriber.on(event, begin);
   }
   subscriber.on('error', warn);

@@ -1,4 +1,4 @@
-/** What REDIS_URL names: one Redis, a master that Sentinels know, or a cluster. */
+/** Parses REDIS_URL: a single Redis, a master known to Sentinels, or a cluster. */
 
 interface Login {
   readonly username?: string | undefined;
@@ -17,15 +17,15 @@ type RedisTarget =
       readonly kind: 'sentinel';
       readonly tls: boolean;
       readonly sentinels: readonly Node[];
-      /** What the Sentinels call the master. */
+      /** The Sentinels' name for the master. */
       readonly master: string;
       readonly db: number;
-      /** For the Sentinels themselves, which have users of their own. */
+      /** For the Sentinels, which have their own users. */
       readonly sentinelLogin: Login;
     } & Login)
   | ({ readonly kind: 'cluster'; readonly tls: boolean; readonly nodes: readonly [Node, ...Node[]] } & Login);
 
-/** Its message names the fault and the remedy, never the password. */
+/** The message names the fault and the remedy, never the password. */
 export class RedisUrlError extends Error {
   override readonly name = 'RedisUrlError';
 }
@@ -42,14 +42,14 @@ export function parseRedisUrl(url: string): RedisTarget {
       ? { kind: 'socket', path }
       : refuse('a socket needs a whole path, as in unix:///run/redis.sock');
   }
-  // By hand: a URL (WHATWG) has one host only.
+  // Not `URL` (WHATWG), which allows one host only.
   const parts = /^(rediss?)(?:\+(sentinel|cluster))?:\/\/([^?#]*)(?:\?([^#]*))?$/.exec(url);
   if (parts === null) {
     refuse(`must have one of the forms ${FORMS}`);
   }
   const [, scheme, mode, rest = '', query = ''] = parts;
   const kind = mode === 'sentinel' || mode === 'cluster' ? mode : 'single';
-  // The last @ ends the login, so that a password with an @ in it is still read.
+  // The last @ ends the login, so that a password may have an @.
   const at = rest.lastIndexOf('@');
   const login = parseLogin(at < 0 ? undefined : rest.slice(0, at));
   const [hosts = '', ...path] = rest.slice(at + 1).split('/');

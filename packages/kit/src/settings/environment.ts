@@ -1,6 +1,6 @@
 /**
- * Every variable of the environment, with its form, default and meaning (decisions E). Each is optional: the defaults make `script/server` work on a
- * bare machine. docs/configuration.md is written out of it.
+ * All environment variables, with form, default and meaning (decisions E). All are optional: the
+ * defaults let `script/server` work on a bare machine. docs/configuration.md is made from this.
  */
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';

@@ -1,4 +1,4 @@
-/** The forms that values of the environment may have, each with the rule that its error tells. */
+/** Types of environment values, each with its error message. */
 import { z } from 'zod';
 
 export const port = z.coerce.number().int().min(0).max(65_535);
@@ -12,7 +12,7 @@ export const list = z.string().transform((text) =>
     .filter((item) => item !== ''),
 );
 export const numbers = list.transform((items) => items.map(Number));
-/** `20` for every network, or `whatsapp:20,xmpp:60`; one that is not named keeps its own limit. */
+/** `20` for every network, or `whatsapp:20,xmpp:60`; networks without one keep their default. */
 export const sendLimits = z
   .string()
   .regex(
@@ -29,7 +29,7 @@ export const sendLimits = z
       .strictObject({ loopback: z.coerce.number(), xmpp: z.coerce.number(), whatsapp: z.coerce.number() })
       .partial(),
   );
-/** `s3://bucket/prefix`: a bucket's name (Amazon S3 User Guide, "Bucket naming rules"), and segments of our keys. */
+/** `s3://bucket/prefix`, by Amazon S3 User Guide, "Bucket naming rules", and our key segments. */
 export const bucketUrl = z
   .string()
   .regex(
@@ -41,13 +41,13 @@ export const bucketUrl = z
     return { bucket, prefix: segments.map((segment) => `${segment}/`).join('') };
   });
 export const httpUrl = z.url({ protocol: /^https?$/ }).transform((url) => url.replace(/\/+$/, ''));
-/** Of what is asked by fetch, which refuses such an address and says all of it in its error. */
+/** fetch refuses a URL with a password, and its error would show it. */
 export const urlWithoutPassword = httpUrl.refine(
   (url) => URL.parse(url)?.username === '' && URL.parse(url)?.password === '',
   'must hold no name and no password; the key has a variable of its own',
 );
 
-/** As OpenTelemetry has it: the form of W3C Baggage, without its properties. */
+/** OpenTelemetry's form: W3C Baggage without properties. */
 export const traceHeaders = z
   .string()
   .regex(

@@ -1,4 +1,4 @@
-/** Encryption at rest of what others could use: accounts' passwords, webhook secrets, session keys (decisions E, SECRET_KEY). */
+/** Encrypts secrets at rest: passwords, webhook secrets, session keys (decisions E, SECRET_KEY). */
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 
 /** AES-256-GCM: a nonce of 96 bits (NIST SP 800-38D), a tag of 128. */
@@ -13,7 +13,7 @@ export class Sealer {
     this.#key = key;
   }
 
-  /** @param label says whose and what it is; only the same label opens it again, so nobody can swap two of them */
+  /** @param label names the owner and the content, and is needed to open it: prevents swapping */
   seal(label: string, text: string): string {
     const nonce = randomBytes(NONCE_BYTES);
     const cipher = createCipheriv('aes-256-gcm', this.#key, nonce).setAAD(Buffer.from(label));
@@ -21,7 +21,7 @@ export class Sealer {
     return Buffer.concat([nonce, cipher.getAuthTag(), sealed]).toString('base64');
   }
 
-  /** Throws when it was sealed with another key or label, or changed since. */
+  /** Throws if it was sealed with another key or label, or has changed. */
   open(label: string, sealed: string): string {
     const bytes = Buffer.from(sealed, 'base64');
     const decipher = createDecipheriv('aes-256-gcm', this.#key, bytes.subarray(0, NONCE_BYTES))
@@ -36,7 +36,7 @@ export class Sealer {
   }
 }
 
-/** What was sealed under another root secret, or is something else. */
+/** The value was sealed under another root secret, or is no sealed value. */
 export class SealBroken extends Error {
   override readonly name = 'SealBroken';
 }

@@ -1,23 +1,23 @@
-/** Signatures that several parts make or verify, and how two secrets are compared. */
+/** Makes and verifies signatures, and compares secrets. */
 import { createHash, createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto';
 
-// Those of Standard Webhooks 1.0.0: HMAC-SHA256 over `id.timestamp.body`, with `whsec_<base64>` secrets. Both of our
-// senders and the one receiver use these; the tests verify with the specification's own library.
+// Standard Webhooks 1.0.0: HMAC-SHA256 over `id.timestamp.body` with `whsec_<base64>` secrets, for
+// both senders and the one receiver. Tests verify with the specification's own library.
 
 interface SignedHeaders {
   readonly 'webhook-id': string;
   /** Unix seconds of the attempt. */
   readonly 'webhook-timestamp': string;
-  /** A signature for each secret, separated by spaces. */
+  /** One signature per secret, separated by spaces. */
   readonly 'webhook-signature': string;
 }
 
 const SECRET_PREFIX = 'whsec_';
 const SCHEME = 'v1,';
-/** The specification leaves the tolerance open; five minutes is what its libraries use. */
+/** The specification leaves the tolerance open; its libraries use five minutes. */
 const TOLERANCE_SECONDS = 5 * 60;
 
-/** Whether one of the signatures was made with the secret, and lately. */
+/** Whether the secret made one of the signatures, recently. */
 export function isWebhookSigned(
   headers: SignedHeaders,
   body: string,
@@ -37,13 +37,13 @@ export function isWebhookSigned(
   );
 }
 
-/** What a signature is made of. */
+/** The MAC of a webhook. */
 export function webhookMac(secret: string, id: string, timestamp: string, body: string): Buffer {
   const key = Buffer.from(secret.slice(SECRET_PREFIX.length), 'base64');
   return createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest();
 }
 
-/** Two secrets compared. Takes a time that depends on neither the content nor the length of what was given. */
+/** Takes a time that depends on neither the content nor the length of `given`. */
 export function isSameSecret(given: string, expected: string): boolean {
   return timingSafeEqual(digest(given), digest(expected));
 }
@@ -52,17 +52,17 @@ function digest(secret: string): Buffer {
   return createHash('sha256').update(secret).digest();
 }
 
-// Signed download addresses (decisions A4 and A8): an HMAC over the job, what is fetched and the
-// expiry, in the query.
+// Signed download URLs (decisions A4 and A8): an HMAC over the job, the file and the expiry, in the
+// query.
 
 type Rendition = 'output' | 'voice';
 
-/** What is fetched of a job: its first file, that of its voice message, or that of the output with this name. */
+/** A file of a job: its first one, its voice message, or the output with this name. */
 export type WantedFile = Rendition | { readonly name: string };
 type SignatureVerdict = 'valid' | 'invalid' | 'expired';
 
 export class UrlSigner {
-  /** As an object: of bytes one would be made with each signature, which takes seven times as long. */
+  /** A KeyObject: with raw bytes, each signature takes seven times as long. */
   readonly #key: KeyObject;
   readonly #publicUrl: string;
 
@@ -71,7 +71,7 @@ export class UrlSigner {
     this.#publicUrl = publicUrl;
   }
 
-  /** The absolute address under which anybody may fetch the file until `expiresAtMs`. */
+  /** The absolute URL by which anyone can fetch the file until `expiresAtMs`. */
   downloadUrl(jobId: string, expiresAtMs: number, wanted: WantedFile = 'output'): string {
     const expires = String(Math.floor(expiresAtMs / 1000));
     const query = new URLSearchParams({

@@ -1,15 +1,15 @@
 /**
- * A storage that answers in time or fails: a network file system whose server has gone away neither answers nor fails, for minutes,
- * and whoever asked would wait as long.
+ * A storage that answers in time or fails. Without this, a network file system without its server
+ * can hang for minutes.
  */
 import type { Readable } from 'node:stream';
 import { deadline, untilAborted } from 'soundpost-base/deadline';
 import { type InTime, ObjectNotFound, type Storage } from './storage.ts';
 
-/** The storage did not answer in time. What was asked for may still be done later. */
+/** The storage did not answer in time. The operation may still complete later. */
 export class StorageLate extends Error {
   override readonly name = 'StorageLate';
-  /** As the system says it of a server that does not answer. */
+  /** The system's code for a server that does not answer. */
   readonly code = 'ETIMEDOUT';
   constructor(operation: string, ms: number) {
     super(`the storage has not answered "${operation}" within ${ms} ms; see whether its volume hangs`);
@@ -18,16 +18,16 @@ export class StorageLate extends Error {
 
 /** Knows whether the storage answers (storage-watch.ts). */
 interface Watch {
-  /** Throws StorageUnavailable while it is known not to. */
+  /** Throws StorageUnavailable while the storage is down. */
   demandUp(): void;
-  /** Finds out. */
+  /** Checks now. */
   look(): Promise<boolean>;
 }
 
 /**
- * The same storage, but what answers a request (`stat`, `read` until it is open, `remove`, `ping`) throws {@link StorageLate} after `ms`,
- * and StorageUnavailable at once while the storage is known to be away. The bytes themselves take as long as they take; before some are
- * written, the storage has to answer a ping.
+ * Limits `stat`, opening `read`, `remove` and `ping`: they throw {@link StorageLate} after `ms`,
+ * and StorageUnavailable at once while the storage is down. The bytes themselves have no limit;
+ * before a write, the storage must answer a ping.
  */
 export function withDeadline(storage: Storage, ms: number, watch?: Watch): Storage {
   const watched = async <Result>(start: () => Promise<Result>): Promise<Result> => {
@@ -63,7 +63,7 @@ export function withDeadline(storage: Storage, ms: number, watch?: Watch): Stora
   };
 }
 
-/** As {@link inTime}, for what is under way already; while the storage is known to be away it is not waited for. */
+/** Like {@link inTime}, for work that has begun; while the storage is down it throws at once. */
 export function watchedInTime(ms: number, watch: Watch): InTime {
   return async (operation, work) => {
     work.catch(() => undefined);
@@ -73,8 +73,8 @@ export function watchedInTime(ms: number, watch: Watch): InTime {
 }
 
 /**
- * What the work resolves to, when that is within `ms` of this process' own time; else throws {@link StorageLate}. Nothing can call a system call back: the work
- * goes on, and what it comes to in the end is given to `discard`.
+ * The work's result within `ms` of this process's own time; else throws {@link StorageLate}. System
+ * calls cannot be cancelled: the work continues, and `discard` gets a late result.
  */
 export async function inTime<Result>(
   operation: string,

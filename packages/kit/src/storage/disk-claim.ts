@@ -1,12 +1,12 @@
-/** What one piece of work may write, and its place in the line for more; `DiskSpace` hands it out. */
+/** Disk space claimed for one piece of work, and its place in the queue; made by `DiskSpace`. */
 import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 
 export class DiskClaim {
   claimedBytes = 0;
-  /** What it waits for. */
+  /** The bytes that it waits for. */
   wantedBytes = 0;
-  /** Whether it waits, for space or for something that others have. */
+  /** Whether it waits, for space or for something that others hold. */
   isIdle = false;
   #writtenBytes: () => Promise<number> = async () => 0;
   #onGrant: () => void = () => undefined;
@@ -19,7 +19,7 @@ export class DiskClaim {
     this.#onEnd = onEnd;
   }
 
-  /** What has been written is what lies in the folder. */
+  /** Counts the files in the folder as written. */
   countIn(folder: string): void {
     this.#writtenBytes = () => bytesIn(folder);
   }
@@ -33,8 +33,8 @@ export class DiskClaim {
   }
 
   /**
-   * Claims so much more. Waits for it while others of this process work and will free space.
-   * @throws `outOfDiskSpace` when there is nobody to wait for; the signal's reason
+   * Claims more. Waits while others of this process work and will free space.
+   * @throws `outOfDiskSpace` if there is nobody to wait for; the signal's reason
    */
   async grow(bytes: number, signal: AbortSignal): Promise<void> {
     if (bytes <= 0) return;
@@ -46,8 +46,8 @@ export class DiskClaim {
   }
 
   /**
-   * Waits for something else with what was claimed so far. Whoever waits so may have to make room for others.
-   * @throws `outOfDiskSpace` then; what `wait` throws
+   * Waits for something else while holding its claim, which may be refused to make room for others.
+   * @throws `outOfDiskSpace` then; the error of `wait`
    */
   async idle<Result>(signal: AbortSignal, wait: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
     const refused = new AbortController();
@@ -58,13 +58,13 @@ export class DiskClaim {
     );
   }
 
-  /** Gives everything back. */
+  /** Releases everything. */
   release(): void {
     this.claimedBytes = 0;
     this.#onEnd(this);
   }
 
-  /** For DiskSpace: what was wanted is there. */
+  /** For DiskSpace: grants the wanted bytes. */
   grant(): void {
     this.claimedBytes += this.wantedBytes;
     this.wantedBytes = 0;
@@ -72,7 +72,7 @@ export class DiskClaim {
     this.#onGrant();
   }
 
-  /** For DiskSpace: the waiting ends badly. Until it is released the claim counts as one that works, towards its end. */
+  /** For DiskSpace: ends the wait with an error. Until its release, the claim counts as working. */
   refuse(error: unknown): void {
     this.wantedBytes = 0;
     this.isIdle = false;
@@ -100,7 +100,7 @@ export class DiskClaim {
   }
 }
 
-/** Space that is taken on the disk. What goes away meanwhile takes none. */
+/** Disk space used by a folder. Files that vanish during the count are ignored. */
 async function bytesIn(folder: string): Promise<number> {
   const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
   const sizes = await Promise.all(

@@ -1,7 +1,7 @@
 /**
- * The free space of a volume, shared out before it is written to. Each piece of work of this process claims what it is going to
- * write; what is claimed and not yet written, and a reserve, have to fit what is free. Other processes and other programs write to the
- * volume as well, so a full disk stays possible.
+ * Shares out a volume's free space before it is written. Each piece of work of this process claims
+ * its bytes first; unwritten claims and a reserve must fit. Other programs write too, so a full
+ * disk stays possible.
  */
 import { statfs } from 'node:fs/promises';
 import { ServiceError } from 'soundpost-contract/errors';
@@ -15,10 +15,10 @@ const DEFAULT_RESERVE_SHARE = 0.05;
 /** A network file system may not answer at all. */
 const PATIENCE_MS = 900;
 
-/** Others free space too, and nobody tells us. */
+/** Other programs free space without a notification. */
 const LOOK_AGAIN_MS = 1000;
 
-/** What stays free of a volume, bytes. @param configured DISK_RESERVE_BYTES; undefined: 1 GiB, or 5 % of less than 20 GiB */
+/** @param configured DISK_RESERVE_BYTES; undefined: 1 GiB, or 5 % of a volume under 20 GiB */
 export function reserveBytesOf(volumeBytes: number, configured: number | undefined): number {
   return configured ?? Math.min(DEFAULT_RESERVE_BYTES, volumeBytes * DEFAULT_RESERVE_SHARE);
 }
@@ -34,14 +34,14 @@ export class DiskSpace {
 
   /**
    * @param folder exists; its volume is meant
-   * @param reserveBytes what stays free; undefined: 1 GiB, or 5 % of a volume of less than 20 GiB; 0: everything always fits
+   * @param reserveBytes undefined: 1 GiB, or 5 % of a volume under 20 GiB; 0: everything fits
    */
   constructor(folder: string, reserveBytes?: number) {
     this.#folder = folder;
     this.#reserveBytes = reserveBytes;
   }
 
-  /** A piece of work joins the line. Whoever opens a claim releases it, after its files are gone. */
+  /** Adds a piece of work to the queue. The caller releases the claim after its files are gone. */
   open(): DiskClaim {
     const claim = new DiskClaim(
       () => this.settle(),
@@ -55,9 +55,9 @@ export class DiskSpace {
   }
 
   /**
-   * Claims at once or not at all, overtaking those that wait.
+   * Claims at once or not at all, ahead of those that wait.
    * @param writtenBytes how much of it has been written so far
-   * @returns undefined when it does not fit
+   * @returns undefined if it does not fit
    */
   async tryClaim(bytes: number, writtenBytes: () => number): Promise<DiskClaim | undefined> {
     const claim = this.open();
@@ -74,14 +74,14 @@ export class DiskSpace {
 
   /**
    * Whether less than the reserve is free.
-   * @param wasLow then a tenth of the reserve more has to be free, so that it does not change with every file
+   * @param wasLow then requires a tenth more, so that the state does not flap with every file
    */
   async isLow(wasLow = false): Promise<boolean> {
     const { freeBytes, reserveBytes } = await this.#look();
     return freeBytes < reserveBytes * (wasLow ? 1.1 : 1);
   }
 
-  /** Lets in whoever fits now; one call at a time, and once more when something changed meanwhile. */
+  /** Grants waiting claims that fit. One run at a time; repeats if something changed during it. */
   settle(): void {
     this.#isStale = true;
     this.#settling ??= this.#settleAll().finally(() => {
@@ -110,7 +110,7 @@ export class DiskSpace {
 
   async #settleOne(first: DiskClaim): Promise<void> {
     const roomBytes = await this.#roomBytes(first.wantedBytes);
-    // Somebody came or went meanwhile: then it has to be looked at anew who is first, and who works.
+    // The claims changed during the look, so the first one and the holders may differ.
     if (this.#isStale) return;
     if (first.wantedBytes <= roomBytes) {
       first.grant();
@@ -118,29 +118,29 @@ export class DiskSpace {
       return;
     }
     const holders = [...this.#claims].filter((claim) => claim !== first && claim.claimedBytes > 0);
-    // What works ends by itself and frees its space.
+    // Working claims end by themselves and free their space.
     if (holders.some((claim) => !claim.isIdle)) return;
-    // Nobody moves: the last that came makes room for the first.
+    // Deadlock: the last holder makes room for the first.
     (holders.at(-1) ?? first).refuse(outOfDiskSpace());
     this.#isStale = true;
   }
 
-  /** Those that hold something first, since they free it when they go on; each in order of arrival. */
+  /** Those that hold space first, since progress frees it; each in order of arrival. */
   #waiting(): DiskClaim[] {
     const waiting = [...this.#claims].filter((claim) => claim.wantedBytes > 0);
     return waiting.sort((a, b) => Number(b.claimedBytes > 0) - Number(a.claimedBytes > 0));
   }
 
   /**
-   * What is free beside the reserve and all claims, where that is less than what is needed; negative when they do not fit. Files of claims may lie on
-   * a volume that hangs as well.
+   * Free bytes besides the reserve and all claims; negative if they do not fit. Exact only below
+   * `neededBytes`. Files of claims may be on a volume that hangs too.
    */
   #roomBytes(neededBytes: number): Promise<number> {
     return inTime('statfs', PATIENCE_MS, this.#countRoom(neededBytes));
   }
 
   async #countRoom(neededBytes: number): Promise<number> {
-    // Nobody writes more than he claimed: what has been written is only looked for where space is tight.
+    // No claim is exceeded, so written bytes are counted only if space is tight.
     const least = await this.#roomBeside([...this.#claims].map((claim) => claim.claimedBytes));
     if (least >= neededBytes) return least;
     return this.#roomBeside(await Promise.all([...this.#claims].map((claim) => claim.outstandingBytes())));
@@ -155,16 +155,15 @@ export class DiskSpace {
     const nothingKnown = { freeBytes: Number.POSITIVE_INFINITY, reserveBytes: 0 };
     if (this.#reserveBytes === 0) return nothingKnown;
     const { bavail, blocks, bsize } = await inTime('statfs', PATIENCE_MS, statfs(this.#folder));
-    // Some network and FUSE file systems do not say how large they are.
+    // Some network and FUSE file systems report no size.
     if (blocks === 0) return nothingKnown;
     return { freeBytes: bavail * bsize, reserveBytes: reserveBytesOf(blocks * bsize, this.#reserveBytes) };
   }
 }
 
-// A full volume, or a quota that is used up: how it is told from other faults, and what a job says
-// of it.
+// Detects a full volume or quota, and makes the error of a job without space.
 
-/** Failures that mean a full volume or a used-up quota. Their causes are looked at as well. */
+/** Failures that mean a full volume or quota, including their causes. */
 export function isDiskFull(error: unknown): boolean {
   for (let seen = error, depth = 0; seen instanceof Error && depth < 10; seen = seen.cause, depth += 1) {
     if ('code' in seen && (seen.code === 'ENOSPC' || seen.code === 'EDQUOT')) return true;
@@ -172,7 +171,7 @@ export function isDiskFull(error: unknown): boolean {
   return false;
 }
 
-/** What a job fails with that found no room; it is tried again. */
+/** The error of a job without disk space; it is retried. */
 export function outOfDiskSpace(cause?: unknown): ServiceError {
   return new ServiceError(
     'INTERNAL_ERROR',

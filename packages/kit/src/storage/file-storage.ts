@@ -1,4 +1,4 @@
-/** Objects as files below one folder. An object appears by a rename on the same volume, so no reader sees half of one. */
+/** Objects as files below one folder. A rename publishes each, so no reader sees half of one. */
 import { randomUUID } from 'node:crypto';
 import { constants, createReadStream, createWriteStream } from 'node:fs';
 import { access, copyFile, lstat, mkdir, open, readdir, rename, rm, rmdir, stat } from 'node:fs/promises';
@@ -8,11 +8,11 @@ import { pipeline } from 'node:stream/promises';
 import { type ByteRange, checkedKey, ObjectNotFound, type Storage, type StoredObject } from './storage.ts';
 
 interface FileStorageOptions {
-  /** Path of the folder; made with mode 0700 on the first write. */
+  /** Path of the folder; created with mode 0700 on the first write. */
   readonly root: string;
 }
 
-/** Unfinished objects lie here: inside the root, so that the rename stays on its volume. No key can begin with a dot. */
+/** Unfinished objects, on the root's volume so that a rename works. No key begins with a dot. */
 const UNFINISHED = '.unfinished';
 const ABANDONED_AFTER_MS = 24 * 60 * 60 * 1_000;
 
@@ -22,7 +22,7 @@ export function createFileStorage(options: FileStorageOptions): Storage {
   let swept: Promise<void> | undefined;
   const pathOf = (key: string) => join(root, checkedKey(key));
 
-  /** Has `fill` make a file under a temporary name, then gives it its key; leaves nothing behind on failure. */
+  /** `fill` makes a temporary file, which then gets its key; removed on failure. */
   const place = async (key: string, fill: (path: string) => Promise<unknown>): Promise<StoredObject> => {
     const path = pathOf(key);
     const unfinished = join(unfinishedFolder, randomUUID());
@@ -83,11 +83,11 @@ export function createFileStorage(options: FileStorageOptions): Storage {
   };
 }
 
-/** Clears away what a crash left behind. A stream that still arrives keeps its file young. */
+/** Removes files left by a crash. A stream that still arrives keeps its file young. */
 async function sweep(folder: string): Promise<void> {
   for (const name of await readdir(folder)) {
     const path = join(folder, name);
-    const { mtimeMs } = await stat(path).catch(() => ({ mtimeMs: Date.now() })); // Finished meanwhile.
+    const { mtimeMs } = await stat(path).catch(() => ({ mtimeMs: Date.now() })); // It was finished.
     if (mtimeMs < Date.now() - ABANDONED_AFTER_MS) await rm(path, { force: true });
   }
 }
@@ -104,7 +104,7 @@ async function settle(path: string): Promise<number> {
   }
 }
 
-/** Makes the new name itself survive a power cut. When the folder is gone, so is the object, by somebody's removal. */
+/** Makes the rename survive a power cut. If the folder is gone, the object was removed. */
 async function sync(folder: string): Promise<void> {
   try {
     const handle = await open(folder, 'r');
@@ -114,7 +114,7 @@ async function sync(folder: string): Promise<void> {
   }
 }
 
-/** A removal beside it may take the still empty folder away at any moment before the rename: then once more. */
+/** A concurrent removal may delete the empty folder before the rename, so retry. */
 async function renameInto(from: string, to: string, attempts = 50): Promise<void> {
   const folder = dirname(to);
   try {
@@ -127,7 +127,7 @@ async function renameInto(from: string, to: string, attempts = 50): Promise<void
   await sync(folder);
 }
 
-/** Renames where it can; what lies on another volume (EXDEV) is copied. */
+/** Renames if possible; copies from another volume (EXDEV). */
 async function moveOrCopy(from: string, to: string): Promise<void> {
   if (!(await lstat(from)).isFile()) throw new Error('only a regular file can be published');
   try {
@@ -158,7 +158,7 @@ async function sizeOf(path: string): Promise<number | undefined> {
   }
 }
 
-/** Opens before it returns, so that a missing object is an error now and a removal during the read changes nothing. */
+/** Opens before it returns: a missing object fails now, and a later removal changes nothing. */
 async function openForReading(key: string, path: string, range: ByteRange | undefined): Promise<Readable> {
   if ((await sizeOf(path)) === undefined) throw new ObjectNotFound(key);
   const file = await open(path, 'r').catch((error: unknown) => {

@@ -1,4 +1,4 @@
-/** The connection to one bucket, and how our keys are called in it. */
+/** The connection to one bucket, and the names of keys in it. */
 import { Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import { Socket } from 'node:net';
@@ -19,34 +19,34 @@ import type { DownloadAddress } from './storage.ts';
 
 export interface S3Options {
   readonly bucket: string;
-  /** Before every key; empty, or segments with a slash at the end. */
+  /** Prefix of every key; empty, or segments with a trailing slash. */
   readonly prefix: string;
   /** Base address of the server; unset: Amazon's, for the region. */
   readonly endpoint?: string | undefined;
   readonly region: string;
-  /** Unset: as the SDK finds them, from its own variables, a role of the machine or of the pod. */
+  /** Unset: found by the SDK, from its variables or a role of the machine or pod. */
   readonly credentials?: { readonly accessKeyId: string; readonly secretAccessKey: string } | undefined;
-  /** How long it may take until a connection stands, ms. Default 3 s. */
+  /** Timeout for a connection, ms. Default 3 s. */
   readonly connectMs?: number;
-  /** How long a connection may stand still, ms. Default 15 s. */
+  /** Timeout for an idle connection, ms. Default 15 s. */
   readonly idleMs?: number;
-  /** How often a request is sent at most. Default 4. */
+  /** Attempts per request, at most. Default 4. */
   readonly tries?: number;
 }
 
 const CONNECT_MS = 3000;
 const IDLE_MS = 15_000;
 const TRIES = 4;
-/** Questions, and what is sent, at a time; more wait their turn, for as long as it takes. */
+/** Concurrent short requests, and uploads; further ones wait, without a limit. */
 const ASKING_SOCKETS = 64;
 const SENDING_SOCKETS = 64;
-/** Objects on their way from the bucket: each is held for as long as its reader takes. */
+/** Concurrent reads: each lasts as long as its reader takes. */
 const READING_SOCKETS = 512;
 
 export class S3Bucket {
-  /** For questions, which are answered soon. */
+  /** For short requests. */
   readonly client: S3Client;
-  /** For sending bytes, and for reading them: so that crowds of slow transfers hold up no question, and not each other. */
+  /** Separate pools, so that slow transfers block neither short requests nor each other. */
   readonly sending: S3Client;
   readonly reading: S3Client;
   readonly options: S3Options;
@@ -58,12 +58,12 @@ export class S3Bucket {
     this.reading = new S3Client(clientConfig(options, READING_SOCKETS));
   }
 
-  /** What names the object in a request. */
+  /** Names the object in a request. */
   at(key: string): { Bucket: string; Key: string } {
     return { Bucket: this.options.bucket, Key: `${this.options.prefix}${key}` };
   }
 
-  /** Of the object; undefined when there is none. */
+  /** The object's size; undefined if there is none. */
   async sizeOf(key: string): Promise<number | undefined> {
     const asking = this.client.send(new HeadObjectCommand(this.at(key))).then(
       ({ ContentLength = 0 }) => ContentLength,
@@ -79,13 +79,13 @@ export class S3Bucket {
     await this.ask('DeleteObject', this.client.send(new DeleteObjectCommand(this.at(key))));
   }
 
-  /** Resolves when the bucket answers, and is ours to use. */
+  /** Resolves if the bucket answers and may be used. */
   async ping(signal?: AbortSignal): Promise<void> {
     const command = new HeadBucketCommand({ Bucket: this.options.bucket });
     await this.ask('HeadBucket', this.client.send(command, signal && { abortSignal: signal }));
   }
 
-  /** What it comes to, or an error of our own in place of the SDK's. */
+  /** Replaces the SDK's errors by our own. */
   async ask<Result>(operation: string, asking: Promise<Result>): Promise<Result> {
     try {
       return await asking;
@@ -107,17 +107,17 @@ function clientConfig(options: S3Options, maxSockets: number): S3ClientConfig {
   return {
     region: options.region,
     ...(options.endpoint === undefined ? {} : { endpoint: options.endpoint }),
-    // A server of one's own rarely has a name for every bucket.
+    // Other servers rarely have a host name for every bucket.
     forcePathStyle: options.endpoint !== undefined,
     ...(options.credentials === undefined ? {} : { credentials: options.credentials }),
     maxAttempts: options.tries ?? TRIES,
-    // Other servers than Amazon's refuse the checksums that the SDK adds by itself since 3.729.
+    // Other servers than Amazon's refuse the checksums that the SDK adds since 3.729.
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
-    // Costs a turn before each part, and a connection: the SDK keeps none alive that was asked so.
+    // Costs a round trip per part and a connection, which the SDK then does not keep alive.
     expectContinueHeader: false,
     requestHandler: {
-      // Not connectionTimeout: that one counts while a request waits for a socket of the pool as well.
+      // Not connectionTimeout, which also counts while a request waits for a socket of the pool.
       httpAgent: connectingWithin(connectMs, new HttpAgent(agent)),
       httpsAgent: connectingWithin(connectMs, new HttpsAgent(agent)),
       socketTimeout: options.idleMs ?? IDLE_MS,
@@ -125,7 +125,7 @@ function clientConfig(options: S3Options, maxSockets: number): S3ClientConfig {
   };
 }
 
-/** The agent, whose connections fail with ETIMEDOUT when they do not stand in time. */
+/** Makes the agent's connections fail with ETIMEDOUT if they are not open in time. */
 function connectingWithin<Agent extends HttpAgent>(ms: number, agent: Agent): Agent {
   const connect = agent.createConnection.bind(agent);
   agent.createConnection = (options, callback) => {
@@ -141,10 +141,10 @@ function connectingWithin<Agent extends HttpAgent>(ms: number, agent: Agent): Ag
   return agent;
 }
 
-// Addresses by which callers fetch objects from the bucket themselves (AWS Signature Version 4,
+// URLs by which callers fetch objects from the bucket themselves (AWS Signature Version 4,
 // "Authenticating requests: using query parameters").
 
-/** Long enough to follow a redirect, and how long an erased file may still be fetched; what has begun by then may take as long as it takes. */
+/** Enough to follow a redirect. A deleted file may be fetched for as long; begun reads finish. */
 const VALID_SECONDS = 60;
 
 /** @param publicEndpoint base address at which callers reach the bucket */
@@ -161,15 +161,14 @@ export function presignedDownloads(bucket: S3Bucket, publicEndpoint: string): Do
   };
 }
 
-// Parts that writers have left which died: they cost like objects and no listing of objects shows
-// them.
+// Parts left by writers that died: they cost like objects, and no listing of objects shows them.
 
-/** Where our objects lie. With an empty prefix other applications may have theirs beside them. */
+/** Folders of our objects. With an empty prefix, other applications may have theirs beside them. */
 const FOLDERS = ['files/', 'uploads/', 'media/'];
 
 /**
- * Aborts the multipart uploads of ours that were begun so long ago. Where the server cannot list them there is nothing to be
- * done; a rule of the bucket removes them as well (docs/operations.md, "Storage").
+ * Aborts our multipart uploads of this age. If the server cannot list them, a rule of the bucket
+ * must remove them (docs/operations.md, "Storage").
  * @returns how many
  */
 export async function abortAbandoned(bucket: S3Bucket, olderThanMs: number): Promise<number> {
@@ -187,7 +186,7 @@ async function abortBelow(bucket: S3Bucket, folder: string, before: number): Pro
     const command = new ListMultipartUploadsCommand({ Bucket, Prefix: prefix, ...after });
     const page = await bucket.ask('ListMultipartUploads', bucket.client.send(command).catch(orUnsupported));
     for (const { Key, UploadId, Initiated } of page?.Uploads ?? []) {
-      // Whatever a server makes of the prefix, what is not ours stays.
+      // Never touch others' uploads, even if a server ignores the prefix.
       if (!Key?.startsWith(prefix) || Initiated === undefined || Initiated.getTime() > before) continue;
       const abort = new AbortMultipartUploadCommand({ Bucket, Key, UploadId });
       await bucket.ask('AbortMultipartUpload', bucket.client.send(abort).catch(orDone));

@@ -1,7 +1,7 @@
-/** What S3 and the way to it fail with, told as the file storage tells it, and with what the operator can do about it. */
+/** Translates S3 and network errors into those of the file storage, with a remedy. */
 import { StorageUnavailable } from './storage.ts';
 
-/** What the messages are made from. */
+/** Details for the messages. */
 interface Place {
   readonly bucket: string;
   readonly endpoint?: string | undefined;
@@ -32,15 +32,15 @@ const OTHER_REGION = new Set([
   'AuthorizationHeaderMalformed',
   'IllegalLocationConstraintException',
 ]);
-/** MinIO's names for a disk or a quota that is used up. */
+/** MinIO's names for a full disk or quota. */
 const FULL = new Set(['XMinioStorageFull', 'XMinioAdminBucketQuotaExceeded', 'QuotaExceeded']);
 
-/** Whether the SDK says that there is no such object. HEAD has no body to say it more exactly. */
+/** Whether the object does not exist. HEAD has no body with details. */
 export function isMissing(error: unknown): boolean {
   return isSdkError(error) && ['NoSuchKey', 'NotFound'].includes(error.name);
 }
 
-/** Whether the SDK says that there is no such multipart upload: never was, aborted, or complete by now. */
+/** Whether the multipart upload does not exist: never did, was aborted, or is complete. */
 export function isNoUpload(error: unknown): boolean {
   return isSdkError(error) && error.name === 'NoSuchUpload';
 }
@@ -49,7 +49,7 @@ export function hasStatus(error: unknown, httpStatus: number): boolean {
   return isSdkError(error) && error.$metadata?.httpStatusCode === httpStatus;
 }
 
-/** Our own error in place of the SDK's; what is none of the SDK's stays as it is. */
+/** Our own error in place of the SDK's; other errors stay as they are. */
 export function translated(error: unknown, operation: string, place: Place): unknown {
   if (!isSdkError(error) || error.name === 'AbortError') {
     return error;
@@ -64,7 +64,7 @@ export function translated(error: unknown, operation: string, place: Place): unk
 function reasonOf(error: SdkError, { region }: Place): Reason {
   const { name, message } = error;
   const status = error.$metadata?.httpStatusCode;
-  // Objects that are missing have been told from it by now; HEAD has no body to say it more exactly.
+  // Missing objects were handled before, so NotFound is the bucket; HEAD has no body with details.
   if (name === 'NoSuchBucket' || name === 'NotFound') {
     return ['ENOENT', 'there is no such bucket: create it, or correct STORAGE_URL'];
   }
@@ -88,14 +88,14 @@ function reasonOf(error: SdkError, { region }: Place): Reason {
   return status === undefined ? networkReason(error) : answerReason(status, `${name}: ${message}`);
 }
 
-/** An answer that fits none of the above: the server's trouble passes, ours does not. */
+/** Any other answer: 5xx and 429 count as temporary. */
 function answerReason(status: number, text: string): Reason {
-  // HEAD has no body to say what is wrong with it; a wrong region is the usual reason.
+  // HEAD has no body with details; a wrong region is the usual reason for 400.
   const remedy = status === 400 ? ': check S3_REGION and S3_ENDPOINT' : '';
   return [status >= 500 || status === 429 ? 'ETIMEDOUT' : 'EIO', `${text} (HTTP ${status})${remedy}`];
 }
 
-/** Codes that no file system has count as a server that cannot be reached. */
+/** Codes unknown to file systems count as an unreachable server. */
 function networkReason(error: SdkError): Reason {
   const code = typeof error.code === 'string' && error.code !== '' ? error.code : undefined;
   const known = ['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT'].find((each) => each === code);
@@ -105,7 +105,7 @@ function networkReason(error: SdkError): Reason {
   ];
 }
 
-/** The SDK gives every error of a request its `$metadata`, those of the network too. */
+/** The SDK adds `$metadata` to every error of a request, including network errors. */
 function isSdkError(error: unknown): error is SdkError {
   return error instanceof Error && ('$metadata' in error || error.name === 'CredentialsProviderError');
 }

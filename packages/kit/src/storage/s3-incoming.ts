@@ -1,9 +1,9 @@
 /**
- * Uploads that arrive in pieces, in a bucket: each is one multipart upload of the object that it will be, so that the last step copies
- * nothing. A part has at least 5 MiB; what a request leaves beyond the last whole part lies as an object of its own, the tail, until the next request
- * has made a part of it. All parts have the same size, which follows from that of the upload: whoever sends a part once more sends the same.
+ * Uploads in pieces to a bucket: each is one multipart upload of its future object, so completing
+ * it copies nothing. Parts have at least 5 MiB and one size per upload, so a repeated part is the
+ * same. Bytes beyond the last whole part are a separate object, the tail, until the next request.
  *
- * What counts is what was noted last: parts and tails that were stored but not noted are stored again. Nothing is kept in a process.
+ * Only noted state counts: parts and tails that were not noted are stored again.
  */
 import type { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
@@ -23,33 +23,33 @@ import { openObject } from './s3-reader.ts';
 import { type IncomingUploads, type InTime, ObjectNotFound } from './storage.ts';
 
 /**
- * What has to be remembered of an upload beside its bytes, where the storage cannot: wherever every process sees it, for as long as the
- * upload is known.
+ * An upload's state besides its bytes, if the storage cannot hold it. Every process must see it for
+ * as long as the upload exists.
  */
 interface IncomingStates {
   read(file: string): Promise<IncomingState | undefined>;
-  /** Changes what is given. What the complete upload has was said when it began. */
+  /** Stores the given changes. The size of the complete upload was stored when it began. */
   note(file: string, changes: Partial<Omit<IncomingState, 'sizeBytes'>>): Promise<void>;
   forget(file: string): Promise<void>;
 }
 
 interface IncomingState {
-  /** Name of the multipart upload. */
+  /** Id of the multipart upload. */
   readonly multipart: string;
   /** Of the complete upload. */
   readonly sizeBytes: number;
   readonly arrivedBytes: number;
-  /** Where the pieces begin that are too short for a part and lie beside the parts. */
+  /** Positions of tails, which are too short for a part. */
   readonly tails: readonly number[];
 }
 
 interface S3IncomingOptions {
   readonly states: IncomingStates;
-  /** Limits what may also be done later without harm: not the bytes, and not what a later request would meet. */
+  /** Limits what may complete late without harm: no bytes, nothing that a later request meets. */
   readonly inTime: InTime;
-  /** Where the bytes of the complete upload are to lie. */
+  /** Key of the complete upload. */
   readonly keyOf: (file: string) => string;
-  /** The size of the parts of an upload; default the least that S3 takes. */
+  /** Part size of an upload; default the least that S3 accepts. */
   readonly partBytesFor?: (uploadBytes: number) => number;
 }
 
@@ -98,7 +98,7 @@ export class S3Incoming implements IncomingUploads {
       },
       keep: async (rest) => {
         const at = sent * partBytes;
-        // Noted before it is stored: what is removed later is what was noted.
+        // Noted before it is stored, because only noted tails are removed later.
         await states.note(file, { tails: [...new Set([...tails, at])] });
         await this.#bucket.ask(
           'PutObject',
@@ -123,7 +123,7 @@ export class S3Incoming implements IncomingUploads {
       await this.#complete(file, state);
     } catch (error) {
       if (!isLost(error)) throw error;
-      // Completed before, by a process that died before it could say so?
+      // It may have been completed by a process that died before it could report that.
       const storedBytes = await this.#bucket.sizeOf(this.#options.keyOf(file));
       if (storedBytes !== state.sizeBytes) throw new ObjectNotFound(file);
     }
@@ -147,9 +147,9 @@ export class S3Incoming implements IncomingUploads {
   }
 
   /**
-   * Removes the tails that parts have made superfluous. Of those behind `start` none: a removal that is answered late, or sent again, would
-   * take what a later request has stored there. Where one of them does not count, the next one is stored over it.
-   * @returns those that are left
+   * Removes tails that are now in parts. It keeps those from `start` on: a late removal would
+   * delete what a later request has stored there, and obsolete ones are overwritten.
+   * @returns the remaining ones
    */
   async #dropSpent(file: string, { tails }: IncomingState, start: number): Promise<number[]> {
     const left = tails.filter((tail) => tail >= start);
@@ -163,10 +163,10 @@ export class S3Incoming implements IncomingUploads {
     return left;
   }
 
-  /** What the next part begins with. */
+  /** The beginning of the next part. */
   async #restOf(file: string, start: number, restBytes: number): Promise<Buffer> {
     if (restBytes === 0) return Buffer.alloc(0);
-    // A later write may have made it longer, and been taken back.
+    // A later write may have made it longer and been rolled back.
     const rest = await openObject(this.#bucket, tailKey(file, start), { start: 0, end: restBytes - 1 });
     const bytes = await buffer(rest);
     if (bytes.length !== restBytes) throw new ObjectNotFound(file);
@@ -192,7 +192,7 @@ export class S3Incoming implements IncomingUploads {
     await this.#bucket.ask('CompleteMultipartUpload', this.#bucket.client.send(command));
   }
 
-  /** Ends by IsTruncated, not by the marker as `paginateListParts` does: servers set the marker on the last page too, and to 0 on an empty one. */
+  /** Not `paginateListParts`: servers set its marker on the last page too, to 0 on an empty one. */
   async #partsOf(upload: { Bucket: string; Key: string; UploadId: string }): Promise<Part[]> {
     const parts: Part[] = [];
     let after: { PartNumberMarker?: string | undefined } = {};
@@ -219,7 +219,7 @@ export class S3Incoming implements IncomingUploads {
   }
 }
 
-/** No key of an object begins so. */
+/** Keys of objects never begin like this. */
 function tailKey(file: string, at: number): string {
   return `uploads/.incoming/${file}/${at}`;
 }

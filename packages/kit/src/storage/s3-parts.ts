@@ -1,17 +1,17 @@
-/** How an object is cut into parts (Amazon S3 User Guide, "Amazon S3 multipart upload limits"). */
+/** Splits an object into parts (Amazon S3 User Guide, "Amazon S3 multipart upload limits"). */
 
 import type { Readable } from 'node:stream';
 
 const MIB = 1024 * 1024;
-/** Every part but the last one has at least so much. */
+/** Minimum for every part but the last. */
 export const LEAST_PART_BYTES = 5 * MIB;
 const MOST_PARTS = 10_000;
-/** The largest object, bytes. */
+/** Largest object, bytes. */
 export const MOST_OBJECT_BYTES = 5 * 1024 ** 4;
 
 /**
- * Size of the parts of an object of that size, bytes: the least that makes do with 10,000 parts, in whole MiB.
- * @throws RangeError when no S3 server could hold the object
+ * Part size of an object, bytes: the smallest, in whole MiB, for at most 10,000 parts.
+ * @throws RangeError if no S3 server can store the object
  */
 export function partBytesFor(objectBytes: number): number {
   if (!(objectBytes >= 0 && objectBytes <= MOST_OBJECT_BYTES)) {
@@ -23,23 +23,22 @@ export function partBytesFor(objectBytes: number): number {
   return Math.max(LEAST_PART_BYTES, wholeMib);
 }
 
-// A stream cut into pieces for the parts of an upload: one piece is filled while the one before it
-// is on its way.
+// Splits a stream into parts: one part fills while the previous one is sent.
 
 interface Cut {
   readonly partBytes: number;
-  /** From the first byte of the first piece to the end of the upload: its last part ends there. */
+  /** From the first byte of the first piece to the end of the upload, where its last part ends. */
   readonly wholeBytes: number;
-  /** Stores a piece that makes a part. Called for one after the other. */
+  /** Stores a whole part. Calls are sequential. */
   readonly send: (part: Buffer) => Promise<void>;
-  /** Stores what is left at the end of the stream, where it makes no part. */
+  /** Stores the rest of the stream, if it is less than a part. */
   readonly keep: (rest: Buffer) => Promise<void>;
 }
 
 /**
- * Resolves when everything is stored. When the stream fails, what had come is stored all the same before its error is thrown; when storing fails, the stream
- * is given up. Takes the memory of two parts at most.
- * @param before what the first piece begins with, stored already
+ * Resolves when everything is stored. If the stream fails, received bytes are stored before its
+ * error is thrown; if storing fails, the stream is given up. Holds two parts in memory at most.
+ * @param before beginning of the first part, already stored
  */
 export async function inParts(before: Buffer, content: Readable, cut: Cut): Promise<void> {
   const { partBytes, send, keep } = cut;
@@ -58,7 +57,7 @@ export async function inParts(before: Buffer, content: Readable, cut: Cut): Prom
     await onItsWay?.sent;
     const spare = onItsWay?.piece;
     const sent = send(piece);
-    // Looked at before the next piece is sent; until then nobody waits for it.
+    // Awaited before the next part is sent; unhandled until then.
     sent.catch(() => undefined);
     onItsWay = { piece, sent };
     leftBytes -= piece.length;

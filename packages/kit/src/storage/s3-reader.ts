@@ -1,4 +1,4 @@
-/** An object on its way from the bucket. A connection that breaks or stands still in the middle is replaced, from the byte where it broke. */
+/** Reads an object from the bucket. A broken or stalled connection is replaced where it broke. */
 import { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { GetObjectCommand } from '@aws-sdk/client-s3';
@@ -6,7 +6,7 @@ import type { S3Bucket } from './s3-bucket.ts';
 import { hasStatus, isMissing } from './s3-errors.ts';
 import { type ByteRange, ObjectNotFound } from './storage.ts';
 
-/** Connections in a row that may break without one byte having come. */
+/** Broken connections in a row without a byte. */
 const VAIN_TRIES = 4;
 const PAUSE_MS = 200;
 
@@ -18,18 +18,18 @@ interface Opened {
 
 interface Wanted {
   readonly range?: ByteRange | undefined;
-  /** The object must still be the one that has this tag. */
+  /** The object's ETag must still match. */
   readonly etag?: string | undefined;
   readonly signal?: AbortSignal;
 }
 
-/** The bytes, once the server has begun to send them. Throws {@link ObjectNotFound}. */
+/** Resolves once the server has begun to send the bytes. Throws {@link ObjectNotFound}. */
 export async function openObject(bucket: S3Bucket, key: string, range?: ByteRange): Promise<Readable> {
   let first: Opened;
   try {
     first = await get(bucket, key, { range });
   } catch (error) {
-    // An empty object has no range that could be satisfied; a file has none of its bytes in it.
+    // 416: an empty object has no valid range, but for a file that is no error.
     if (hasStatus(causeOf(error), 416)) return Readable.from([]);
     throw error;
   }
@@ -46,7 +46,7 @@ export async function openObject(bucket: S3Bucket, key: string, range?: ByteRang
   });
 }
 
-/** As Readable.from makes one, but destroyed at once: that one waits until the chunk has come that it was waiting for. */
+/** Like Readable.from, but destroyed at once: that one first waits for a pending chunk. */
 class ObjectReader extends Readable {
   readonly #content: AsyncGenerator<Buffer>;
   readonly #stop: () => void;
@@ -80,7 +80,7 @@ async function* resuming(
   let position = start;
   let body: Readable | undefined = first.body;
   for (let vain = 0; ; vain += 1) {
-    // The SDK has sent the request several times by itself.
+    // The SDK has already retried the request itself.
     body ??= await open(first.etag, { start: position, end });
     try {
       for await (const chunk of body) {
@@ -127,7 +127,7 @@ function causeOf(error: unknown): unknown {
   return error instanceof Error ? error.cause : undefined;
 }
 
-/** Whether this is the range that was asked for, or what there is of it (RFC 9110, 14.4). */
+/** Whether this is the requested range, or the existing part of it (RFC 9110, 14.4). */
 function isOf(contentRange: string | undefined, { start, end }: ByteRange): boolean {
   const [, first, last] = /^bytes (\d+)-(\d+)\//.exec(contentRange ?? '') ?? [];
   return Number(first) === start && Number(last) <= end;

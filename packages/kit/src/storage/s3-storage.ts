@@ -1,6 +1,6 @@
 /**
- * Objects in a bucket of Amazon S3 or a server that speaks its protocol. What is larger than a part goes as a multipart upload: whole or
- * not at all, and in memory there are never more than a few parts of it.
+ * Objects in a bucket of Amazon S3 or a compatible server. Larger ones are multipart uploads: whole
+ * or not at all, with only a few parts in memory.
  */
 import { randomUUID } from 'node:crypto';
 import { createReadStream, createWriteStream } from 'node:fs';
@@ -25,16 +25,16 @@ import {
 } from './storage.ts';
 
 interface S3StorageOptions {
-  /** What is written without a length known before has parts that suffice for so much, bytes. */
+  /** Writes of unknown length get parts that suffice for this many bytes. */
   readonly largestWriteBytes: number;
 }
 
-/** Parts of one object on their way at a time, beside the one that is being filled. */
+/** Concurrent parts of one object, besides the one being filled. */
 const PARTS_OF_A_STREAM = 2;
 const PARTS_OF_A_FILE = 4;
 const CHUNK_BYTES = 1024 * 1024;
 
-/** Throws RangeError when nothing so large as `largestWriteBytes` fits S3. */
+/** Throws RangeError if S3 cannot store `largestWriteBytes`. */
 export function createS3Storage(bucket: S3Bucket, { largestWriteBytes }: S3StorageOptions): Storage {
   const streamPartBytes = partBytesFor(largestWriteBytes);
 
@@ -69,7 +69,7 @@ export function createS3Storage(bucket: S3Bucket, { largestWriteBytes }: S3Stora
       await makeRoom?.(object.sizeBytes);
       const path = join(workspace, basename(key));
       const content = await openObject(bucket, key);
-      // The reader ends with its last byte or fails: what is there afterwards is all of it.
+      // The reader ends with its last byte or fails, so the copy is complete.
       await pipeline(content, createWriteStream(path, { mode: 0o600 }), signal ? { signal } : {});
       return path;
     },
@@ -80,7 +80,7 @@ export function createS3Storage(bucket: S3Bucket, { largestWriteBytes }: S3Stora
   };
 }
 
-/** @param partBytes what is smaller goes in one request */
+/** @param partBytes smaller content is sent in one request */
 async function send(
   bucket: S3Bucket,
   key: string,
@@ -106,17 +106,17 @@ async function send(
   return { key, sizeBytes: source.countBytes };
 }
 
-/** An object says which write made it. */
+/** Metadata that identifies the write of an object. */
 const WRITE_ID = 'soundpost-write';
 
-/** Whether the upload was completed after all, and only the answer was lost: then it is unknown when it is completed once more. */
+/** Whether the upload was completed but its answer lost; completing it again then fails. */
 async function isThere(bucket: S3Bucket, key: string, writeId: string, error: unknown): Promise<boolean> {
   if (!(error instanceof Error && isNoUpload(error.cause))) return false;
   const found = await bucket.client.send(new HeadObjectCommand(bucket.at(key))).catch(() => undefined);
   return found?.Metadata?.[WRITE_ID] === writeId;
 }
 
-/** Where the content itself has failed, that is the error to be told, not what became of the upload. */
+/** If the content itself fails, report its error rather than that of the upload. */
 class CountedSource {
   readonly stream: Readable;
   countBytes = 0;
@@ -142,20 +142,19 @@ class CountedSource {
   }
 }
 
-// Everything that a bucket does for the service. Loaded only where one is used: the SDK takes 36 MB
-// and a tenth of a second.
+// All uses of a bucket. Loaded only if there is one: the SDK takes 36 MB and a tenth of a second.
 
 interface S3Service {
   readonly storage: Storage;
-  /** Removes what writers have left unfinished that was begun so long ago; resolves to how many. */
+  /** Removes unfinished writes of this age; resolves to how many. */
   readonly sweep: (olderThanMs: number) => Promise<number>;
-  /** Uploads that arrive in pieces. */
+  /** Uploads in pieces. */
   readonly incoming: (options: ConstructorParameters<typeof S3Incoming>[1]) => IncomingUploads;
   readonly downloadAddress: DownloadAddress | undefined;
   close(): void;
 }
 
-/** @param publicEndpoint base address at which callers reach the bucket; unset: they do not */
+/** @param publicEndpoint base address of the bucket for callers; unset: they cannot reach it */
 export function openS3(
   options: S3Options & Parameters<typeof createS3Storage>[1],
   publicEndpoint: string | undefined,

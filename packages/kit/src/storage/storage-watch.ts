@@ -1,6 +1,6 @@
 /**
- * Whether the storage answers, and who waits for it. While it is away, requests that need it are
- * refused at once, and jobs that need it wait.
+ * Watches whether the storage answers. While it is down, requests that need it are refused at once,
+ * and jobs that need it wait.
  */
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -10,14 +10,14 @@ import { type Storage, StorageUnavailable } from './storage.ts';
 
 interface StorageWatchOptions {
   readonly storage: Pick<Storage, 'ping'>;
-  /** A storage that takes longer to answer is away, ms (STORAGE_DEADLINE_SECONDS). */
+  /** If it takes longer to answer, it is down, ms (STORAGE_DEADLINE_SECONDS). */
   readonly deadlineMs: number;
   /** Gets the row `storage`. The caller closes it. */
   readonly probes: Probes;
 }
 
 const SLOW_MS = 1000;
-/** How often work is tried that fails although the storage answers. */
+/** Attempts for work that fails although the storage answers. */
 const TRIES = 3;
 const RETRY_MS = 500;
 
@@ -27,7 +27,7 @@ export class StorageWatch {
   #failure: unknown;
   #ping: Promise<void> | undefined;
 
-  /** The storage counts as `up` until the caller's first look. */
+  /** The storage counts as `up` until the first check. */
   constructor(options: StorageWatchOptions) {
     this.#options = options;
     options.probes.add('storage', {
@@ -44,28 +44,28 @@ export class StorageWatch {
     return this.#options.probes.isFailing('storage');
   }
 
-  /** What the last look failed with; undefined while the storage answers. */
+  /** Error of the last check; undefined while the storage answers. */
   get failure(): unknown {
     return this.#failure;
   }
 
-  /** Throws StorageUnavailable while the storage is known to be away. */
+  /** Throws StorageUnavailable while the storage is down. */
   demandUp(): void {
     if (this.#isDown) {
       throw new StorageUnavailable('ETIMEDOUT', 'the storage is known to be away', this.#failure);
     }
   }
 
-  /** Asks the storage now. @returns whether it answers */
+  /** Checks the storage now. @returns whether it answers */
   async look(): Promise<boolean> {
     return (await this.#options.probes.ask('storage')) !== 'down';
   }
 
   /**
-   * Does the work; if the storage is away, waits until it is back and does the work again.
+   * Does the work; if the storage is down, waits until it is up and does the work again.
    * @param work may be done several times
-   * @throws what the work throws although the storage answers: of a lost connection or a late
-   * answer after three tries, else at once; the signal's reason
+   * @throws the work's error if the storage answers: for a lost connection or a late answer after
+   * three attempts, else at once; the signal's reason
    */
   async retryUntilUp<Result>(signal: AbortSignal, work: () => Promise<Result>): Promise<Result> {
     for (let tries = 1; ; ) {
@@ -87,7 +87,7 @@ export class StorageWatch {
     const { storage, deadlineMs } = this.#options;
     const startedMs = performance.now();
     const late = new AbortController();
-    // A ping of a volume that hangs keeps a thread and cannot be called back: no second one is sent beside it.
+    // A ping of a hanging volume blocks a thread and cannot be cancelled: send no second one.
     this.#ping ??= storage.ping(late.signal).finally(() => {
       this.#ping = undefined;
     });

@@ -1,7 +1,7 @@
 /**
- * Where finished files, uploads and chat media live: one interface, so that a machine's disk and an S3 bucket
- * are the same to everyone else. Keys are relative paths with forward slashes, such as
- * `files/job_0123456789abcdef/3f2a.mp3`; only this service makes them, never a caller.
+ * Stores finished files, uploads and chat media, on a disk or in an S3 bucket. Keys are relative
+ * paths with forward slashes, such as `files/job_0123456789abcdef/3f2a.mp3`; only this service
+ * makes them, never a caller.
  */
 import type { Readable } from 'node:stream';
 
@@ -18,56 +18,56 @@ export interface ByteRange {
 }
 
 export interface Storage {
-  /** Takes over a finished local file under `key`; the object appears whole or not at all. The local file may be gone afterwards. */
+  /** Moves a finished local file to `key`; the object appears whole or not at all. */
   publish(localPath: string, key: string): Promise<StoredObject>;
 
-  /** Writes a stream under `key`; the object appears whole or not at all. */
+  /** Writes a stream to `key`; the object appears whole or not at all. */
   write(key: string, content: Readable): Promise<StoredObject>;
 
-  /** The object's size, or undefined when there is none. */
+  /** The object's size; undefined if there is none. */
   stat(key: string): Promise<StoredObject | undefined>;
 
   /** The object's bytes, or a range of them. Throws {@link ObjectNotFound}. */
   read(key: string, range?: ByteRange): Promise<Readable>;
 
   /**
-   * A local path that holds the object, for a program that needs one. `workspace` is where a copy may be put;
-   * where the storage is local already, no copy is made. Throws {@link ObjectNotFound}.
+   * A local path of the object, for a program that needs one. A copy, if necessary, is put into
+   * `workspace`. Throws {@link ObjectNotFound}.
    */
   localCopy(key: string, workspace: string, copying?: Copying): Promise<string>;
 
-  /** Removes the object; removing what is not there is no error. */
+  /** Removes the object; no error if there is none. */
   remove(key: string): Promise<void>;
 
-  /** Resolves when the storage answers, rejects when it does not. The signal may end it sooner. */
+  /** Resolves if the storage answers, otherwise rejects. The signal may end it sooner. */
   ping(signal?: AbortSignal): Promise<void>;
 }
 
-/** For a storage that has to copy before there is a local path. */
+/** For a storage that has to copy for a local path. */
 interface Copying {
-  /** Gives the copy up; what was copied is left to whoever owns the workspace. */
+  /** Aborts the copy; the owner of the workspace removes what was copied. */
   readonly signal?: AbortSignal;
   /** Called with the object's size before the first byte is written. */
   readonly makeRoom?: (bytes: number) => Promise<void>;
 }
 
 /**
- * Makes an address at which a caller fetches an object from the storage itself, without a key of ours, for a few minutes. Says nothing of
- * whether the object is there.
+ * Makes a URL by which a caller fetches an object from the storage itself, without an API key, for
+ * a short time. Does not check that the object exists.
  */
 export type DownloadAddress = (key: string, served: Served) => Promise<string>;
 
-/** How a download is to be named and typed. */
+/** Name and type of a download. */
 interface Served {
-  /** Values of the headers of the answer. */
+  /** Values of response headers. */
   readonly contentDisposition: string;
   readonly contentType: string;
   readonly cacheControl: string;
 }
 
 /**
- * A storage that cannot be used now, or not by us: the message says which and what the operator can do.
- * `code` is the one that a file system has for it: EACCES, ECONNREFUSED, ETIMEDOUT, ENOSPC ….
+ * The storage cannot be used now, or not by us; the message says what to do. `code` is a file
+ * system's code for that: EACCES, ECONNREFUSED, ETIMEDOUT, ENOSPC ….
  */
 export class StorageUnavailable extends Error {
   override readonly name = 'StorageUnavailable';
@@ -85,11 +85,11 @@ export class ObjectNotFound extends Error {
   }
 }
 
-// What a key may look like, whatever storage it is for.
+// Valid keys, for every storage.
 
 /**
- * The key as it is. A key is made of plain segments, so that none leads outside a folder or to a hidden file, and none has to be encoded in a URL.
- * @throws Error when it is none
+ * Returns the key. Its plain segments lead neither outside a folder nor to a hidden file, and need
+ * no encoding in a URL. @throws Error if it is invalid
  */
 export function checkedKey(key: string): string {
   const plain = key.split('/').every((segment) => /^[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}$/.test(segment));
@@ -101,36 +101,35 @@ export function checkedKey(key: string): string {
   return key;
 }
 
-// The bytes of uploads that arrive in pieces, over several requests and processes, before they are
-// objects.
+// The bytes of uploads that arrive in pieces, over several requests and processes.
 
-/** Fails what is not done in time. */
+/** Fails work that is not done in time. */
 export type InTime = <Result>(operation: string, work: Promise<Result>) => Promise<Result>;
 
-/** Who may touch an upload is decided by its lease, which the caller has. */
+/** The caller must hold the upload's lease. */
 export interface IncomingUploads {
-  /** To be called once, before anything else; the upload's record is there by then. */
+  /** Call this once, before anything else, after the upload's record was stored. */
   create(file: string): Promise<void>;
 
-  /** How much has arrived; undefined when it is not here, or no longer. */
+  /** How much has arrived; undefined if the upload is not here. */
   sizeOf(file: string): Promise<number | undefined>;
 
   /**
-   * Appends what the stream gives; resolves to how much has arrived in all. What had arrived before the stream failed stays.
-   * Throws ObjectNotFound when the upload is not here any more.
+   * Appends a stream; resolves to how much has arrived in all. If the stream fails, what had
+   * arrived stays. Throws ObjectNotFound if the upload is gone.
    * @param offset how much has arrived before
    */
   write(file: string, content: Readable, offset: number): Promise<number>;
 
-  /** Forgets what the last `write` has brought, or the end of it. @param sizeBytes what is left */
+  /** Drops the end of the last `write`, or all of it. @param sizeBytes what is left */
   truncate(file: string, sizeBytes: number): Promise<void>;
 
   /**
-   * Makes an object of the complete bytes; they are no longer here then. To be called while `sizeOf` knows the upload, so again after a
-   * death in the middle. Throws ObjectNotFound when a bucket has lost them by itself meanwhile.
+   * Turns the complete bytes into an object. Call this while `sizeOf` knows the upload, so again
+   * after a crash. Throws ObjectNotFound if a bucket has lost the bytes.
    */
   handOver(file: string): Promise<void>;
 
-  /** Removes what is here of an upload; removing what is not here is no error. */
+  /** Removes an upload's bytes; no error if there are none. */
   remove(file: string): Promise<void>;
 }

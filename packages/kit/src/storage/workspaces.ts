@@ -1,19 +1,19 @@
 /**
- * Folders for temporary files, one for each job or send, removed however it ends. All of a process lie in a folder that is named
- * after it, which tells what a killed process left from what a living one uses.
+ * Temporary folders, one per job or send, removed however it ends. Those of a process are in a
+ * folder named after it, which shows whether its owner still lives.
  */
 import { mkdir, mkdtemp, readdir, rm, stat } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { hostOf, isOfDeadProcess, nameOfThisProcess } from 'soundpost-base/process-home';
 
-/** No job or send lasts as long. A process's folder is as young as the last one that began or ended in it. */
+/** No job or send lasts as long. Each begin or end in a process's folder renews its age. */
 const ABANDONED_AFTER_MS = 24 * 60 * 60 * 1000;
 
 type Clearing = (folder: string) => Promise<void>;
 
 export class Workspaces {
-  /** Of this process; it may not be there yet. */
+  /** The folder of this process; it may not exist yet. */
   readonly folder: string;
   readonly #root: string;
   readonly #clearing: Clearing;
@@ -25,8 +25,8 @@ export class Workspaces {
   }
 
   /**
-   * Sweeps, too.
-   * @param clearing is called with the path of each folder that a sweep removes, before it does
+   * Also sweeps.
+   * @param clearing called with the path of each folder before a sweep removes it
    */
   static async open(root: string, clearing: Clearing = async () => undefined): Promise<Workspaces> {
     const workspaces = new Workspaces(root, await nameOfThisProcess(), clearing);
@@ -35,8 +35,8 @@ export class Workspaces {
   }
 
   /**
-   * Removes the folders of dead processes of this host, and those of other hosts in which nothing has begun for a day: a container that
-   * was killed and replaced has no successor of its name.
+   * Removes folders of this host's dead processes, and other hosts' folders without use for a day:
+   * a replaced container has no successor with its name.
    */
   async sweep(): Promise<void> {
     await mkdir(this.#root, { recursive: true, mode: 0o700 });
@@ -49,7 +49,7 @@ export class Workspaces {
     }
   }
 
-  /** @param name begins the folder's name, for whoever looks at the disk */
+  /** @param name prefix of the folder's name, for people who look at the disk */
   async use<Result>(name: string, work: (folder: string) => Promise<Result>): Promise<Result> {
     await mkdir(this.folder, { recursive: true, mode: 0o700 });
     const folder = await mkdtemp(join(this.folder, `${name}-`));
@@ -66,7 +66,7 @@ export class Workspaces {
   }
 }
 
-/** Never of this host, whose processes tell for themselves; nor what has no owner's name. */
+/** Never for this host, whose processes can be checked, nor for folders without an owner's name. */
 async function isAbandoned(folder: string, name: string): Promise<boolean> {
   const owner = hostOf(name);
   if (owner === undefined || owner === hostname()) return false;

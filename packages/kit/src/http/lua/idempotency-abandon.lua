@@ -1,4 +1,4 @@
--- Frees the key of a request that did nothing, while the record is still its own.
+-- Frees the key of a request that did nothing, if it still owns the record.
 -- KEYS: record
 -- ARGV: owner
 -- Returns: nothing

@@ -1,8 +1,8 @@
--- Begins a request with an Idempotency-Key, or says what became of the earlier one.
+-- Begins a request with an Idempotency-Key, or returns the state of the earlier one.
 -- KEYS: record
 -- ARGV: fingerprint, seed, owner, leaseMs, keepMs
 -- Returns: {'begun', seed}, {'replay', answer}, {'mismatch'} or {'in-progress'}
--- By the clock of Redis, so that processes need not agree on the time.
+-- Uses Redis' clock, so that processes need not agree on the time.
 local record = KEYS[1]
 local fingerprint, seed, owner, lease, keep = unpack(ARGV)
 local stored = redis.call('HMGET', record, 'fingerprint', 'seed', 'until', 'answer')

@@ -1,4 +1,4 @@
--- Keeps the answer of a request, while the record is still its own.
+-- Stores the answer of a request, if it still owns the record.
 -- KEYS: record
 -- ARGV: owner, answer
 -- Returns: nothing

@@ -1,4 +1,4 @@
--- Prolongs the lease of a running request, while the record is still its own.
+-- Renews the lease of a running request, if it still owns the record.
 -- KEYS: record
 -- ARGV: owner, leaseMs
 -- Returns: nothing

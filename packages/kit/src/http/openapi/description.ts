@@ -1,14 +1,14 @@
-/** What a server tells of itself, for its OpenAPI document. */
+/** A server's description for its OpenAPI document. */
 import type { z } from 'zod';
 import type { ZodOpenApiComponentsObject, ZodOpenApiObject, ZodOpenApiOverride } from 'zod-openapi';
 
-/** Of a schema, each by a name of its own. */
+/** Examples of a schema, each with its own name. */
 export type Examples = Readonly<Record<string, { readonly summary: string; readonly value: unknown }>>;
 
 /** Schemas by media type; `binary` for bytes. */
 export type Content = Readonly<Record<string, z.ZodType | 'binary'>>;
 
-/** What the document says about an operation; path parameters are told by its path. */
+/** An operation's description; its path describes the path parameters. */
 export interface OperationDocs<Code extends string> {
   readonly operationId: string;
   readonly summary: string;
@@ -16,10 +16,10 @@ export interface OperationDocs<Code extends string> {
   readonly tag: string;
   /** An object schema of the query's fields. */
   readonly query?: z.ZodObject | undefined;
-  /** Request headers beside the key. */
+  /** Request headers besides the key. */
   readonly headers?: z.ZodObject | undefined;
   readonly body?: Content | undefined;
-  /** What succeeds, by HTTP status. */
+  /** Successes by HTTP status. */
   readonly answers: Readonly<Record<number, AnswerDocs<Code>>>;
   readonly errors: readonly Code[];
 }
@@ -27,9 +27,9 @@ export interface OperationDocs<Code extends string> {
 export interface AnswerDocs<Code extends string> {
   readonly description: string;
   readonly content?: Content | undefined;
-  /** Codes that come with this status, whatever the catalogue's row says. */
+  /** Codes with this status, whatever the catalogue says. */
   readonly failures?: readonly Code[];
-  /** Response headers: what each says; the common ones say it themselves. */
+  /** Response headers with descriptions; common headers have their own. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
@@ -37,7 +37,7 @@ export interface ErrorDocs<Code extends string> {
   readonly catalogue: Readonly<
     Record<Code, { readonly httpStatus: number; readonly meaning: string; readonly remedy: string }>
   >;
-  /** Whose answers carry Retry-After. */
+  /** Codes whose answers carry Retry-After. */
   readonly waiting: readonly Code[];
   readonly schema: (codes: readonly Code[]) => z.ZodType;
   readonly example: (code: Code) => unknown;
@@ -45,12 +45,12 @@ export interface ErrorDocs<Code extends string> {
 
 export interface Operation<Code extends string> {
   readonly method: 'get' | 'post' | 'patch' | 'delete';
-  /** As Express has it: `/v1/jobs/:jobId`. */
+  /** In Express' form: `/v1/jobs/:jobId`. */
   readonly path: string;
   readonly docs: OperationDocs<Code>;
-  /** Empty where no key is needed. */
+  /** Empty if no key is needed. */
   readonly security: readonly Record<string, string[]>[];
-  /** Of the common headers those that every answer carries. */
+  /** The common headers that every answer carries. */
   readonly answerHeaders: readonly string[];
 }
 
@@ -59,7 +59,7 @@ export interface EventDocs {
   readonly operationId: string;
   readonly summary: string;
   readonly description: string;
-  /** One that has a name. */
+  /** A named schema. */
   readonly schema: z.ZodType;
   readonly answers: Readonly<Record<string, { readonly description: string }>>;
 }
@@ -71,14 +71,14 @@ export interface ServerDocs<Code extends string>
   /** By event. */
   readonly events: Readonly<Record<string, EventDocs>>;
   readonly eventHeaders: z.ZodObject;
-  /** Named once and referred to. Where one means one thing to a request and another to an answer, the latter's name ends in `InForce`. */
+  /** Shared by name. If requests and answers differ, the latter's name ends in `InForce`. */
   readonly schemas: Readonly<Record<string, z.ZodType>>;
   readonly examples: (schema: z.ZodType) => Examples | undefined;
-  /** What may stand at a place in a path. */
+  /** Schemas of path parameters. */
   readonly pathParameters: Readonly<Record<string, z.ZodType>>;
   readonly headers: NonNullable<ZodOpenApiComponentsObject['headers']>;
   readonly securitySchemes: NonNullable<ZodOpenApiComponentsObject['securitySchemes']>;
-  /** Where a path answers, if not at all of `servers`. */
+  /** Servers of a path, if not all of `servers`. */
   readonly serversOf?: (path: string) => ZodOpenApiObject['servers'];
   readonly override?: ZodOpenApiOverride;
 }

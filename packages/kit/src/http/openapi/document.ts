@@ -1,6 +1,6 @@
 /**
- * A server's OpenAPI document, made from its table of operations, the schemas that validate, and its catalogue of errors
- * (docs/decisions/0005-openapi-from-zod.md).
+ * A server's OpenAPI document, made from its operations, its validation schemas and its error
+ * catalogue (docs/decisions/0005-openapi-from-zod.md).
  */
 import { z } from 'zod';
 import {
@@ -13,7 +13,7 @@ import {
 import type { Content, Operation, ServerDocs } from './description.ts';
 import { contentOf, Responses } from './responses.ts';
 
-/** Ends the name of what an answer holds, where a request calls another thing so. */
+/** Suffix of an answer's schema if a request's schema has the same name. */
 const IN_FORCE = 'InForce';
 
 type OpenApiDocument = ReturnType<typeof createDocument>;
@@ -52,7 +52,7 @@ export function assemble<Code extends string>(server: ServerDocs<Code>): OpenApi
       },
     },
   );
-  // The name that tools give to webhooks in OpenAPI 3.0, which has none.
+  // Tools use this name, since OpenAPI 3.0 has no webhooks.
   const whole = { ...document, [is30 ? 'x-webhooks' : 'webhooks']: webhooks } as OpenApiDocument;
   return withPlainNames(withoutUnused(is30 ? (typedNulls(whole) as OpenApiDocument) : whole));
 }
@@ -88,12 +88,12 @@ function operationObject<Code extends string>(
   };
 }
 
-/** A body of which nothing is required may be left out whole. */
+/** A body without required fields may be left out. */
 function isRequired({ 'application/json': json }: Content): boolean {
   return json === undefined || json === 'binary' || !json.safeParse({}).success;
 }
 
-/** The bodies are the server's own, so they are described as answers are, by what a schema puts out: hence the reference, not the schema. */
+/** The server sends these bodies, so they refer to the schema's output, as answers do. */
 function webhooksOf<Code extends string>({
   events,
   eventHeaders,
@@ -118,9 +118,9 @@ function webhooksOf<Code extends string>({
   );
 }
 
-/** Where zod's JSON Schema is not what a reader of an OpenAPI document needs. */
+/** Adapts zod's JSON Schema to OpenAPI. */
 function adjust({ jsonSchema, io }: Parameters<ZodOpenApiOverride>[0], is30: boolean): void {
-  // Answers may gain fields; clients must not refuse them.
+  // Answers may gain fields; clients must accept them.
   if (io === 'output' && jsonSchema.additionalProperties === false) {
     delete jsonSchema.additionalProperties;
   }
@@ -129,11 +129,11 @@ function adjust({ jsonSchema, io }: Parameters<ZodOpenApiOverride>[0], is30: boo
     jsonSchema.examples = [jsonSchema.example];
     delete jsonSchema.example;
   }
-  // `binary` is no encoding of text.
+  // `binary` is no text encoding.
   if (jsonSchema.contentEncoding === 'binary') {
     delete jsonSchema.contentEncoding;
   }
-  // zod repeats a format as a pattern, of 400 characters for dates, and names the range of safe integers where a schema has none of its own.
+  // zod repeats a format as a long pattern, and adds the safe integer range where none is set.
   if (jsonSchema.format !== undefined) {
     delete jsonSchema.pattern;
   }
@@ -145,7 +145,7 @@ function adjust({ jsonSchema, io }: Parameters<ZodOpenApiOverride>[0], is30: boo
   }
 }
 
-/** OpenAPI 3.0.3 lets only a schema with a type be nullable: a reference is one to an object, a choice has types of its own. */
+/** OpenAPI 3.0.3 allows `nullable` only beside a type: references are objects, choices have one. */
 function typedNulls(part: unknown): unknown {
   if (Array.isArray(part)) {
     return part.map(typedNulls);
@@ -166,11 +166,11 @@ function typedNulls(part: unknown): unknown {
   if (Array.isArray(allOf)) {
     return { ...others, anyOf: [...allOf, { type: 'object', nullable, enum: [null] }] };
   }
-  // A list of values has to name null as well.
+  // An enum has to list null as well.
   return Array.isArray(inner.enum) ? { ...inner, enum: [...inner.enum, null] } : inner;
 }
 
-/** Every schema is there to be named; only what something refers to is kept. */
+/** Removes schemas without references. */
 function withoutUnused({ components = {}, ...document }: OpenApiDocument): OpenApiDocument {
   const { schemas = {}, ...others } = components;
   const used = new Set<string>();
@@ -187,7 +187,7 @@ function withoutUnused({ components = {}, ...document }: OpenApiDocument): OpenA
   return { ...document, components: { schemas: kept, ...others } };
 }
 
-/** zod-openapi keeps a name for requests as soon as another named schema refers to it, be it in no request. */
+/** zod-openapi reserves the request name for any schema that another named schema refers to. */
 function withPlainNames(document: OpenApiDocument): OpenApiDocument {
   const names = Object.keys(document.components?.schemas ?? {});
   const nameOf = (name: string): string => {

@@ -1,11 +1,11 @@
-/** Examples of bodies and answers: those that were written for a schema, and those that follow from the `example` of its fields. */
+/** Examples of bodies and answers: written for a schema, or made from its fields' `example`. */
 import { z } from 'zod';
 import type { Examples } from './description.ts';
 
-/** By the schema that each is one of. */
+/** Examples by their schema. */
 type KnownExamples = ReadonlyMap<z.ZodType, Examples>;
 
-/** A row of a table of examples, which the compiler holds to its schema. */
+/** A row of a table of examples; the compiler checks it against its schema. */
 export function example<Schema extends z.ZodType>(
   schema: Schema,
   examples: Readonly<Record<string, { summary: string; value: z.input<Schema> }>>,
@@ -13,9 +13,9 @@ export function example<Schema extends z.ZodType>(
   return [schema, examples];
 }
 
-/** Those that are known of a schema, else the one that follows from its fields; undefined where a field has none. */
+/** The known examples of a schema, or one made from its fields; undefined if a field has none. */
 export function examplesOf(schema: z.ZodType, known: KnownExamples): Examples | undefined {
-  // Of constants alone there is nothing to show.
+  // A schema of constants needs no example.
   const isConstant =
     schema instanceof z.ZodObject &&
     Object.values(schema.shape).every((part) => part instanceof z.ZodLiteral);
@@ -23,7 +23,7 @@ export function examplesOf(schema: z.ZodType, known: KnownExamples): Examples | 
   return known.get(schema) ?? (value === undefined ? undefined : { usual: { summary: 'Usual', value } });
 }
 
-/** The first known example of a schema, else its `example`, else one made of its parts. Undefined where a part that must be there has none. */
+/** A schema's known example, its `example`, or one made of its parts; undefined: none. */
 export function sampleOf(schema: z.ZodType, known: KnownExamples): unknown {
   const [written] = Object.values(known.get(schema) ?? {});
   const meta = schema.meta() ?? {};

@@ -1,4 +1,4 @@
-/** What an operation may answer: its successes, and the errors of the catalogue grouped by the status that carries them. */
+/** An operation's answers: successes, and errors grouped by status. */
 import { z } from 'zod';
 import type {
   oas31,
@@ -11,7 +11,7 @@ import type { AnswerDocs, Content, Examples, OperationDocs, ServerDocs } from '.
 type Reference = oas31.ReferenceObject;
 
 export class Responses<Code extends string> {
-  /** What operations with a key refer to where nothing but errors has a status, by names such as `JobNotFound` and `JobNotFoundOrNotFound`. */
+  /** Shared error responses of operations with a key, named for example `JobNotFoundOrNotFound`. */
   readonly shared: Record<string, ZodOpenApiResponseObject> = {};
   readonly #server: ServerDocs<Code>;
 
@@ -25,7 +25,7 @@ export class Responses<Code extends string> {
     headers: readonly string[],
   ): ZodOpenApiResponsesObject {
     const { catalogue } = this.#server.errors;
-    // In the order of the catalogue, so that equal sets have equal names.
+    // In catalogue order, so that equal sets get equal names.
     const codes = (Object.keys(catalogue) as Code[]).filter((code) => errors.includes(code));
     const byStatus = Map.groupBy(codes, (code) => catalogue[code].httpStatus);
     const statuses = new Set([...Object.keys(answers).map(Number), ...byStatus.keys()]);

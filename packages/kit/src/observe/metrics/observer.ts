@@ -1,6 +1,6 @@
 /**
- * What the parts of the service tell of their work, in its own words. Handed in as a logger is; what becomes of it (`recorder.ts`) is
- * not theirs to know. Every call is cheap, and none fails.
+ * Work that the parts of the service report, passed in like a logger. They do not know what becomes
+ * of it (`recorder`). Every call is cheap, and none fails.
  */
 import type { ErrorCode } from 'soundpost-contract/errors';
 import type { OutputFormatName } from 'soundpost-contract/formats';
@@ -10,7 +10,7 @@ import type { TransportKind } from 'soundpost-contract/gateway-instances';
 export const submissionOutcomes = ['accepted', 'rate_limited', 'too_many_unfinished', 'queue_full'] as const;
 type SubmissionOutcome = (typeof submissionOutcomes)[number];
 
-/** `await_encoder`: downloaded, and waiting for a place among the encoders. `normalize` is a part of `extract`. */
+/** `await_encoder`: downloaded, waiting for a free encoder. `normalize` is part of `extract`. */
 export const workSteps = [
   'download',
   'await_encoder',
@@ -21,11 +21,11 @@ export const workSteps = [
 ] as const;
 type WorkStep = (typeof workSteps)[number];
 
-/** `unreachable`: no answer, in time or at all, or the address is refused. `gone`: 410, which ends the tries. */
+/** `unreachable`: no answer in time, or a refused address. `gone`: 410, which ends the attempts. */
 export const webhookOutcomes = ['delivered', 'rejected', 'gone', 'unreachable'] as const;
 export type WebhookOutcome = (typeof webhookOutcomes)[number];
 
-/** Whose webhook: that of a job, or that of an instance of the gateway. */
+/** Webhooks of jobs, and of gateway instances. */
 export const webhookKinds = ['job', 'instance'] as const;
 type WebhookKind = (typeof webhookKinds)[number];
 
@@ -35,14 +35,14 @@ export type VoiceTry = (typeof voiceTries)[number];
 export const voiceStatuses = ['sent', 'failed', 'unknown'] as const;
 type VoiceStatus = (typeof voiceStatuses)[number];
 
-/** `taken`: 2xx. `refused`: no further try would go better. `failed`: another one may. */
+/** `taken`: 2xx. `refused`: not retryable. `failed`: retryable. */
 export const destinationTries = ['taken', 'refused', 'failed'] as const;
 export type DestinationTry = (typeof destinationTries)[number];
 
 export const destinationStatuses = ['completed', 'failed'] as const;
 type DestinationStatus = (typeof destinationStatuses)[number];
 
-/** Of a part that was sent to the transcriber. */
+/** For a part of a recording that was sent to the transcriber. */
 export const transcriptTries = ['heard', 'not_now', 'refused'] as const;
 type TranscriptTry = (typeof transcriptTries)[number];
 
@@ -58,17 +58,17 @@ type ToolEnding = (typeof toolEndings)[number];
 type JobEnd = { readonly state: 'completed' } | { readonly state: 'failed'; readonly code: ErrorCode };
 
 export interface Observer {
-  /** @param key whose, by its id */
+  /** @param key the key's id */
   jobsSubmitted(outcome: SubmissionOutcome, count: number, key: string): void;
-  /** A worker takes a job up for the first time. @param waitedSeconds since it was accepted */
+  /** A worker started a job for the first time. @param waitedSeconds since it was accepted */
   jobTaken(waitedSeconds: number): void;
-  /** A job ended for good. @param seconds since it was last taken up; undefined where it never was @param key whose, by its id */
+  /** A job ended. @param seconds since its last start; undefined: never @param key its key's id */
   jobEnded(end: JobEnd, seconds: number | undefined, key: string): void;
   /** An attempt at a job of the key used processor time. */
   keyCharged(key: string, processorSeconds: number): void;
-  /** However the step ended. */
+  /** Called however the step ended. */
   stepEnded(step: WorkStep, seconds: number): void;
-  /** A source came from its URL. */
+  /** A source was downloaded from its URL. */
   sourceFetched(bytes: { readonly size: number; readonly fetched: number }): void;
   outputMade(format: OutputFormatName, bytes: number, audioSeconds: number): void;
   webhookTried(kind: WebhookKind, outcome: WebhookOutcome, seconds: number): void;
@@ -79,9 +79,9 @@ export interface Observer {
   destinationEnded(status: DestinationStatus): void;
   transcriptTried(outcome: TranscriptTry, seconds: number): void;
   transcriptEnded(status: TranscriptEnd): void;
-  /** @returns to be called once when the tool has ended */
+  /** @returns a function to call once when the tool has ended */
   toolStarted(tool: MediaTool): (ending: ToolEnding) => void;
-  /** A voice message was handed to its network, or was not. */
+  /** A voice message was sent to its network, or failed. */
   messageSent(transport: TransportKind, outcome: 'sent' | GatewayErrorCode, seconds: number): void;
 }
 

@@ -1,4 +1,4 @@
-/** The rows of the table as metrics of prom-client, and the text that Prometheus scrapes. */
+/** The table's rows as prom-client metrics, and their text for Prometheus. */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { type MetricRow, type MetricTable, metricTable, type Part } from './table.ts';
 
@@ -17,7 +17,7 @@ type NameOf<Type extends MetricRow['type']> = {
 export class MetricRegistry {
   readonly #registry = new Registry();
 
-  /** @param of the parts in this process; it has the metrics that they tell, the others are not there */
+  /** @param of the parts in this process; only their metrics exist */
   constructor(of: readonly Part[]) {
     for (const [name, row] of Object.entries<MetricRow>(metricTable)) {
       if (row.of.some((part) => of.includes(part))) this.#register(name, row);
@@ -37,7 +37,7 @@ export class MetricRegistry {
     }
   }
 
-  /** Undefined for what no part in this process tells. */
+  /** Undefined if no part in this process reports it. */
   #metric<Kind>(kind: abstract new (...args: never[]) => Kind, name: MetricName): Kind | undefined {
     const metric: unknown = this.#registry.getSingleMetric(name);
     return metric instanceof kind ? metric : undefined;
@@ -61,12 +61,12 @@ export class MetricRegistry {
     this.#metric(Gauge, name)?.inc(labels as Record<string, string>, by);
   }
 
-  /** Forgets what was set: a gauge that nobody can tell is left out rather than old. */
+  /** Resets a gauge, so that an unknown value is left out rather than old. */
   forget(name: NameOf<'gauge'>): void {
     this.#metric(Gauge, name)?.reset();
   }
 
-  /** Adds what prom-client knows of a Node process: memory, processor time, event loop, garbage collection. Once a process. */
+  /** Adds prom-client's metrics of the Node process: memory, CPU, event loop. Call this once. */
   watchProcess(): void {
     collectDefaultMetrics({ register: this.#registry });
   }
@@ -80,7 +80,7 @@ export class MetricRegistry {
   }
 }
 
-/** All of labels whose values are listed; none where those of one are not. */
+/** All combinations of listed label values; none if one label's values are not listed. */
 function combinations(labels: [string, readonly string[] | string][]): Record<string, string>[] {
   return labels.reduce<Record<string, string>[]>(
     (sofar, [label, values]) =>

@@ -1,4 +1,4 @@
-/** Answers a scrape: asks for what is only known when it is asked for, and writes everything out. */
+/** Answers a scrape: reads the gauges on demand, then writes all metrics. */
 import { within } from 'soundpost-base/deadline';
 import { ConnectionState, TransportKind } from 'soundpost-contract/gateway-instances';
 import type { Probes } from '../probes.ts';
@@ -16,9 +16,9 @@ interface InstanceState {
   readonly state: ConnectionState;
 }
 
-/** What is read at a scrape, each by the part that knows it. One that fails, or takes too long, leaves its metrics out. */
+/** Read at each scrape. A source that fails or is too slow leaves its metrics out. */
 interface Sources {
-  /** Rejects when Redis does not answer. */
+  /** Rejects if Redis does not answer. */
   readonly redis?: () => Promise<unknown>;
   readonly queues?: () => Promise<readonly QueueFigures[]>;
   readonly instances?: () => Promise<readonly InstanceState[]>;
@@ -26,9 +26,9 @@ interface Sources {
   readonly worker?: () => { readonly busy: number; readonly places: number };
 }
 
-/** Several scrapes in a row ask once. */
+/** Scrapes within this time share one reading. */
 const FRESH_MS = 1000;
-/** What has not answered by then is left out of this scrape. */
+/** Slower sources are left out of this scrape. */
 const DEADLINE_MS = 1500;
 
 export class Metrics {
@@ -53,12 +53,12 @@ export class Metrics {
     return this.#registry;
   }
 
-  /** Has something read at each scrape; of the same thing what was said last counts. */
+  /** Adds sources to read at each scrape; a later one replaces an earlier one. */
   read(sources: Sources): void {
     this.#sources = { ...this.#sources, ...sources };
   }
 
-  /** The answer to a scrape, within 2 s, whatever of the service is away. */
+  /** The answer to a scrape, within 2 s, whatever is unavailable. */
   async scrape(): Promise<{ readonly contentType: string; readonly text: string }> {
     if (this.#looked === undefined || Date.now() - this.#looked.atMs >= FRESH_MS) {
       this.#looked = { atMs: Date.now(), done: this.#look() };
@@ -108,12 +108,12 @@ export class Metrics {
   }
 }
 
-/** Undefined for what fails or does not come in time. */
+/** Undefined if it fails or is too slow. */
 async function inTime<T>(asked: Promise<T> | undefined): Promise<T | undefined> {
   return asked && within(DEADLINE_MS, () => asked).catch(() => undefined);
 }
 
-// Turns what the parts tell of their work into metrics.
+// Turns the reports of the parts into metrics.
 
 function recorder(metrics: MetricRegistry): Observer {
   return {
@@ -140,7 +140,7 @@ function recorder(metrics: MetricRegistry): Observer {
     },
     sourceFetched({ size, fetched }) {
       metrics.count('soundpost_source_bytes_total', {}, size);
-      // What came along with the parts may be more than the file, of a small one.
+      // The parts of a small file can be more than the file, since gaps are fetched too.
       metrics.count('soundpost_source_bytes_saved_total', {}, Math.max(0, size - fetched));
     },
     outputMade(format, bytes, audioSeconds) {

@@ -1,4 +1,4 @@
-/** What is put around the handler of an HTTP server: `GET /metrics` before it, and the duration of each request. */
+/** Adds `GET /metrics` to an HTTP server, and measures the duration of each request. */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { isIPv4 } from 'node:net';
 import { routeTemplate, type Watched } from '../../http/watched.ts';
@@ -7,10 +7,10 @@ import type { Metrics } from './scrape.ts';
 import type { Part } from './table.ts';
 
 const PATH = '/metrics';
-/** Paths that every server has, whatever is behind it. */
+/** Paths that every server has. */
 const COMMON = new Set([PATH, '/health/live', '/health/ready']);
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const;
-/** What nginx calls a request whose caller did not wait for the answer. */
+/** nginx's status for a request whose caller did not wait for the answer. */
 const CLOSED_BY_CALLER = '499';
 
 interface MeasuredServer extends Readers {
@@ -75,15 +75,15 @@ async function answerScrape(
   response.setHeader('Content-Type', contentType).end(text);
 }
 
-// Who may read the metrics (decisions E "Health"): whoever has the token, or, without one and
-// behind no proxy, whoever is on this machine.
+// Access to the metrics (decisions E "Health"): with the token, or, without one and without a
+// proxy, from this machine.
 
-/** What proxies say of whom they speak for; that one may be anybody. */
+/** Headers by which proxies name the original caller. */
 const FORWARDING_HEADERS = ['forwarded', 'x-forwarded-for', 'x-forwarded-host', 'x-real-ip', 'via'];
 
 interface Readers {
   readonly token: string | undefined;
-  /** The service is reached under a name of another machine than this: without a token nobody may read, then. */
+  /** The service is reached under another machine's name: without a token nobody may read then. */
   readonly isPublished: boolean;
 }
 
@@ -98,9 +98,9 @@ function hasToken({ headers }: IncomingMessage, token: string): boolean {
 }
 
 /**
- * A proxy on this machine is a peer on this machine, whoever asks it: a request that went through one, by its headers or by the name that it was
- * sent to, is not from here, whatever TRUST_PROXY says. The name also keeps out a web page that had a name of its own resolve to this machine.
- * A proxy that says nothing of itself (nginx's bare proxy_pass adds no header, and sends the address that it forwards to as Host) is not found out here: therefore `isPublished`.
+ * A proxy on this machine looks local, so requests with proxy headers or another Host do not count
+ * as local, whatever TRUST_PROXY says. Checking Host also stops DNS rebinding by web pages. nginx's
+ * bare proxy_pass adds no header and sends its target as Host: therefore `isPublished`.
  */
 function isFromHere({ socket, headers }: IncomingMessage): boolean {
   return (

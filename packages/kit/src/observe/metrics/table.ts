@@ -1,7 +1,7 @@
 /**
- * Every metric of our own: one row, from which the registry, docs/metrics.md and the tests are made. Names follow Prometheus' conventions
- * (https://prometheus.io/docs/practices/naming/): base units, `_total` for what only grows. A label whose values are not listed here is bounded by
- * something else, and says by what: no id, address or name of a caller is ever a label, but the id of its key, which is no secret and was made by the operator.
+ * All our metrics, from which the registry, docs/metrics.md and the tests are made. Names follow
+ * https://prometheus.io/docs/practices/naming/: base units, `_total` for counters. A label without
+ * listed values says what bounds it. Of a caller, only the id of its key, no secret, is a label.
  */
 import { errorCatalogue, jobFailureCodes } from 'soundpost-contract/errors';
 import { outputFormats } from 'soundpost-contract/formats';
@@ -22,7 +22,7 @@ import {
   workSteps,
 } from './observer.ts';
 
-/** The parts of the service that processes are made of; `serve` is all three. */
+/** The service's parts; a process runs one or more, and `serve` all three. */
 export const parts = ['api', 'worker', 'gateway'] as const;
 export type Part = (typeof parts)[number];
 
@@ -31,11 +31,11 @@ export interface MetricRow {
   readonly help: string;
   /** Values of each label, or what bounds them. */
   readonly labels: Readonly<Record<string, readonly string[] | string>>;
-  /** The parts that tell it. */
+  /** The parts that report it. */
   readonly of: readonly Part[];
-  /** Upper bounds, of a histogram. */
+  /** Upper bounds of a histogram. */
   readonly buckets?: readonly number[];
-  /** Of a counter: the combinations that can occur, where not all can. They are there from the start, since a rate needs a value from before the first event. Default: all, where every label is listed. */
+  /** A counter's possible combinations, 0 from the start for rates. Default: all, if listed. */
   readonly zeros?: readonly Readonly<Record<string, string>>[];
 }
 

@@ -1,6 +1,6 @@
 /**
- * Traces through OpenTelemetry, sent by OTLP over HTTP. Loaded only where a collector is configured. Nothing that goes wrong here reaches the work that is traced: what the
- * collector does not take is dropped.
+ * Traces through OpenTelemetry, sent by OTLP over HTTP; loaded only with a collector. Failures
+ * never affect the traced work: traces that the collector does not accept are dropped.
  */
 import type { RequestListener } from 'node:http';
 import { hostname } from 'node:os';
@@ -43,7 +43,7 @@ import type { Tracing } from './tracing.ts';
 interface TracingOptions {
   /** Base address of the collector; the traces go to `/v1/traces` under it. */
   readonly endpoint: string;
-  /** Sent along with every export. */
+  /** Sent with every export. */
   readonly headers: Readonly<Record<string, string>>;
   readonly sampler: SamplerSettings;
   /** Such as `soundpost-api`. */
@@ -53,22 +53,22 @@ interface TracingOptions {
 
 interface OpenTracing {
   readonly tracing: Tracing;
-  /** For BullMQ: the context of a job is kept in the job. */
+  /** For BullMQ, which keeps a job's context in the job. */
   readonly telemetry: QueueTelemetry;
   /** Makes a span of each request of an HTTP server. */
   readonly around: (handler: RequestListener) => Watched;
-  /** Ids of the active trace, for a line of the log. */
+  /** Ids of the active trace, for a log record. */
   readonly idsForLog: () => { traceId?: string; spanId?: string };
-  /** Where it is told that the collector takes nothing. */
+  /** Logs export failures here. */
   reportTo(logger: Logger): void;
-  /** Sends what is left, for at most {@link CLOSE_MS}. */
+  /** Sends pending traces, for at most {@link CLOSE_MS}. */
   close(): Promise<void>;
 }
 
 const EXPORT_TIMEOUT_MS = 5000;
 const EXPORT_EVERY_MS = 1000;
 const CLOSE_MS = 3000;
-/** What a collector that is away has to say is the same for hours. */
+/** An unavailable collector repeats the same error for hours. */
 const REPORT_EVERY_MS = 60_000;
 
 export function openTracing(options: TracingOptions): OpenTracing {
@@ -92,7 +92,7 @@ export function openTracing(options: TracingOptions): OpenTracing {
       }),
     ],
   });
-  // BullMQ's spans ask the API for all three.
+  // BullMQ's spans get all three from the API.
   context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
   propagation.setGlobalPropagator(new W3CTraceContextPropagator());
   trace.setGlobalTracerProvider(provider);
@@ -122,8 +122,8 @@ export function openTracing(options: TracingOptions): OpenTracing {
   };
 }
 
-// BullMQ's own spans, through bullmq-otel, without what was worked on: results and errors hold
-// names of files and numbers of people.
+// BullMQ's own spans, through bullmq-otel, without payloads: results and errors hold file names and
+// phone numbers.
 
 type QueueTelemetry = Pick<BullMQOtel, 'tracer' | 'contextManager'>;
 
@@ -134,7 +134,7 @@ function queueTelemetry(): QueueTelemetry {
   const startSpan: typeof tracer.startSpan = (...options) => discreet(tracer.startSpan(...options));
   return {
     tracer: over(tracer, { startSpan }),
-    // What runs for as long as the process must not be part of the trace that began it.
+    // Work that lasts as long as the process must not join the trace that started it.
     contextManager: over(contextManager, { root: () => ROOT_CONTEXT }),
   };
 }
@@ -149,12 +149,12 @@ function discreet(span: QueueSpan): QueueSpan {
   });
 }
 
-/** The same object with some members of its own. */
+/** The same object with some members replaced. */
 function over<Base extends object, Members extends object>(base: Base, members: Members): Base & Members {
   return Object.assign(Object.create(base) as Base, members);
 }
 
-// Which traces are kept: as OTEL_TRACES_SAMPLER says (OpenTelemetry, "General SDK Configuration").
+// Which traces are kept: by OTEL_TRACES_SAMPLER (OpenTelemetry, "General SDK Configuration").
 
 interface SamplerSettings {
   readonly name:
@@ -179,8 +179,8 @@ function samplerOf({ name, ratio }: SamplerSettings): Sampler {
 }
 
 /**
- * BullMQ makes a span of each look for a job, of each check for lost ones, of each pause: a trace each, of nothing. What is no request, no job and belongs to none is
- * left out.
+ * BullMQ makes a span, and so an empty trace, of each poll, stalled check and pause. Drops internal
+ * spans without a parent.
  */
 function withoutIdleTraces(sampler: Sampler): Sampler {
   return {
@@ -194,7 +194,7 @@ function withoutIdleTraces(sampler: Sampler): Sampler {
   };
 }
 
-// The interface that the parts know, on a tracer.
+// The parts' tracing interface, over a tracer.
 
 function spansOf(tracer: Tracer): Tracing {
   return {
@@ -227,7 +227,7 @@ function spansOf(tracer: Tracer): Tracing {
   };
 }
 
-/** What kind of error it was; its words may speak of addresses and names. */
+/** Records the error's type only; its message may have addresses and names. */
 function markFailed(span: Span, error: unknown): void {
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
   const type = typeof code === 'string' ? code : error instanceof Error ? error.name : 'unknown';

@@ -1,4 +1,4 @@
-/** A span of each request of an HTTP server, in the trace that the caller began, where it began one. */
+/** A span for each request of an HTTP server, in the caller's trace if there is one. */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import {
   context,
@@ -17,7 +17,7 @@ import {
 } from '@opentelemetry/semantic-conventions';
 import { routeTemplate, type Watched } from '../../http/watched.ts';
 
-/** Asked all day long by machines. */
+/** Polled by machines all day. */
 const UNTRACED = /^\/(metrics|health\/live|health\/ready)(\?|$)/;
 
 export function traced(handler: RequestListener, tracer: Tracer): Watched {
@@ -33,7 +33,7 @@ export function traced(handler: RequestListener, tracer: Tracer): Watched {
       const span = tracer.startSpan(method, { kind: SpanKind.SERVER }, caller);
       const active = trace.setSpan(caller, span);
       spans.set(response, span);
-      // What listens to the end of the answer writes into the log, too.
+      // Listeners on the end of the answer write logs too.
       context.bind(active, response);
       context.with(active, () => handler(request, response));
     },
@@ -54,7 +54,7 @@ function end(span: Span, request: IncomingMessage, response: ServerResponse): vo
     'soundpost.request.id': requestIdOf(response),
     'soundpost.answered': response.writableFinished,
   });
-  // Of a caller who left before the answer nobody knows one.
+  // If the caller left before the answer, the status is unknown.
   if (response.headersSent) {
     span.setAttribute(ATTR_HTTP_RESPONSE_STATUS_CODE, response.statusCode);
     if (response.statusCode >= 500) span.setStatus({ code: SpanStatusCode.ERROR });

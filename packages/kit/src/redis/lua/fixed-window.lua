@@ -1,8 +1,8 @@
--- Defines take(key, limit, cost, windowMs): counts on a rate's fixed window, which the first opens.
+-- Defines take(key, limit, cost, windowMs): counts against a fixed window, which the first opens.
 -- KEYS: none
 -- ARGV: none
--- Returns: nothing; take returns whether it was counted, what remains, ms until the next window
--- Shared by submissions and reads, so that the rule stands once. A cost of 0 only looks.
+-- Returns: nothing; take returns whether it was counted, the rest, ms until the next window
+-- Shared by submissions and reads. A cost of 0 only reads.
 local function take(key, limit, cost, windowMs)
   local used = tonumber(redis.call('GET', key) or '0')
   local reset = redis.call('PTTL', key)

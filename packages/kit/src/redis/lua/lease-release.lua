@@ -1,4 +1,4 @@
--- Ends a lease while it is still the holder's.
+-- Releases a lease if the holder still has it.
 -- KEYS: lease
 -- ARGV: holder
 -- Returns: nothing

@@ -1,4 +1,4 @@
--- Reads what is left of a rate.
+-- Reads the rest of a rate.
 -- KEYS: rate
 -- ARGV: limit, windowMs
 -- Returns: {remaining, ms until the next window}

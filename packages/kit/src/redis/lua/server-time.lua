@@ -1,4 +1,4 @@
--- Reads the clock of the Redis that has the keys: of a cluster, another node has another clock.
+-- Reads the clock of the Redis with the keys: each node of a cluster has its own clock.
 -- KEYS: (any)
 -- ARGV: none
 -- Returns: {seconds, microseconds}
